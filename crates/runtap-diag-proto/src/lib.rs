@@ -1,0 +1,1 @@
+//! Messages and state machines of the .NET Diagnostic IPC protocol, both sides, without I/O.

@@ -1,0 +1,1 @@
+//! Client and embeddable server of the .NET Diagnostic IPC protocol.

@@ -1,0 +1,1 @@
+//! Turns decoded events into the model: method names, samples, threads, counts.

@@ -1,0 +1,1 @@
+//! Incremental reader and writer of the nettrace event stream of .NET EventPipe.

@@ -1,0 +1,1 @@
+//! Writes the model as speedscope, folded stacks and SVG flame graphs.

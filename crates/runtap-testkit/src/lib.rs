@@ -1,0 +1,1 @@
+//! Fake peers, fixtures and real runtimes for the tests of runtap.

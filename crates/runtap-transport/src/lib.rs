@@ -1,0 +1,1 @@
+//! Local sockets, their discovery and the processes behind them.

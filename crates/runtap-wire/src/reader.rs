@@ -1,0 +1,256 @@
+//! A cursor over bytes that checks every step and says where it failed.
+
+use crate::{DecodeError, DecodeErrorKind, Utf16, Uuid};
+
+/// Reads little-endian fields from a slice. A field that does not fit is an error and leaves the cursor where
+/// it was.
+#[derive(Debug, Clone)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+    /// Offset of `rest` in the stream.
+    offset: u64,
+}
+
+macro_rules! fixed {
+    ($($name:ident: $type:ty),* $(,)?) => {$(
+        #[doc = concat!("Reads a little-endian `", stringify!($type), "`.")]
+        #[inline]
+        pub fn $name(&mut self, what: &'static str) -> Result<$type, DecodeError> {
+            Ok(<$type>::from_le_bytes(self.array(what)?))
+        }
+    )*};
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at offset 0.
+    pub fn new(data: &'a [u8]) -> Self {
+        Self::at(data, 0)
+    }
+
+    /// A reader whose first byte stands at `offset` of the stream: errors speak of that.
+    pub fn at(data: &'a [u8], offset: u64) -> Self {
+        Self { rest: data, offset }
+    }
+
+    /// Offset of the next byte in the stream.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The bytes that were not read yet.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// How many bytes were not read yet.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Whether everything was read.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// An error about a field that starts at the next byte.
+    #[cold]
+    pub fn error(&self, what: &'static str, kind: DecodeErrorKind) -> DecodeError {
+        DecodeError::new(self.offset, what, kind)
+    }
+
+    /// The next `N` bytes.
+    #[inline]
+    pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
+        match self.rest.split_first_chunk::<N>() {
+            Some((head, tail)) => {
+                self.rest = tail;
+                self.offset += N as u64;
+                Ok(*head)
+            }
+            None => Err(self.unexpected_end(what, N as u64)),
+        }
+    }
+
+    /// The next `n` bytes, borrowed.
+    #[inline]
+    pub fn bytes(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
+        match self.rest.split_at_checked(n) {
+            Some((head, tail)) => {
+                self.rest = tail;
+                self.offset += n as u64;
+                Ok(head)
+            }
+            None => Err(self.unexpected_end(what, n as u64)),
+        }
+    }
+
+    /// A reader over the next `n` bytes, which this one passes over.
+    #[inline]
+    pub fn sub(&mut self, n: usize, what: &'static str) -> Result<Self, DecodeError> {
+        let offset = self.offset;
+        Ok(Self::at(self.bytes(n, what)?, offset))
+    }
+
+    #[cold]
+    fn unexpected_end(&self, what: &'static str, needed: u64) -> DecodeError {
+        self.error(what, DecodeErrorKind::UnexpectedEnd { needed, available: self.rest.len() as u64 })
+    }
+
+    fixed! { u8: u8, u16: u16, u32: u32, u64: u64, i8: i8, i16: i16, i32: i32, i64: i64, f32: f32, f64: f64 }
+
+    /// A GUID in .NET's layout: the first three fields little-endian, the last eight bytes as they are.
+    pub fn guid(&mut self, what: &'static str) -> Result<Uuid, DecodeError> {
+        Ok(Uuid::from_bytes_le(self.array(what)?))
+    }
+
+    /// An unsigned LEB128 integer of at most 5 bytes. Bits above 32 are an error.
+    #[inline]
+    pub fn varu32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
+        let start = self.clone();
+        let value = self.varu64(what)?;
+        u32::try_from(value).map_err(|_too_wide| {
+            *self = start;
+            self.error(what, DecodeErrorKind::TooLarge { value, limit: u64::from(u32::MAX) })
+        })
+    }
+
+    /// An unsigned LEB128 integer of at most 10 bytes. Bits above 64 are dropped, as every writer of negative
+    /// time differences relies on.
+    #[inline]
+    pub fn varu64(&mut self, what: &'static str) -> Result<u64, DecodeError> {
+        let mut value = 0u64;
+        for (i, byte) in self.rest.iter().take(10).enumerate() {
+            value |= u64::from(byte & 0x7f) << (7 * i);
+            if byte & 0x80 == 0 {
+                self.rest = self.rest.get(i + 1..).unwrap_or_default();
+                self.offset += i as u64 + 1;
+                return Ok(value);
+            }
+        }
+        Err(if self.rest.len() < 10 {
+            self.unexpected_end(what, self.rest.len() as u64 + 1)
+        } else {
+            self.error(what, DecodeErrorKind::OverlongVarint { limit: 10 })
+        })
+    }
+
+    /// A UTF-16 string that ends with a NUL unit, which is not part of the result. May start at an odd offset.
+    pub fn utf16z(&mut self, what: &'static str) -> Result<Utf16<'a>, DecodeError> {
+        let (units, _odd) = self.rest.as_chunks::<2>();
+        match units.iter().position(|unit| *unit == [0, 0]) {
+            Some(n) => {
+                let text = self.bytes(2 * n, what)?;
+                self.bytes(2, what)?;
+                Ok(Utf16::new(text))
+            }
+            None => Err(self.unexpected_end(what, self.rest.len() as u64 + 2)),
+        }
+    }
+
+    /// `n` UTF-16 units, of which the last must be NUL and is not part of the result. `n` = 0 gives `None`.
+    pub fn utf16_counted(&mut self, n: u32, what: &'static str) -> Result<Option<Utf16<'a>>, DecodeError> {
+        let mut probe = self.clone();
+        let Some(text_units) = n.checked_sub(1) else { return Ok(None) };
+        let bytes = usize::try_from(u64::from(text_units) * 2).unwrap_or(usize::MAX);
+        if self.rest.len() < bytes.saturating_add(2) {
+            return Err(self.unexpected_end(what, u64::from(n) * 2));
+        }
+        let text = probe.bytes(bytes, what)?;
+        if probe.u16(what)? != 0 {
+            return Err(self.error(what, DecodeErrorKind::Unterminated));
+        }
+        *self = probe;
+        Ok(Some(Utf16::new(text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Writer;
+
+    #[test]
+    fn a_failed_read_names_field_and_offset_and_moves_nothing() {
+        let mut reader = Reader::at(&[1, 2, 3], 100);
+        assert_eq!(reader.u8("first").unwrap(), 1);
+        let error = reader.u32("size").unwrap_err();
+        assert_eq!(error.to_string(), "size at offset 101: needs 4 bytes, 2 are left");
+        assert!(error.is_incomplete());
+        assert_eq!(reader.u16("rest").unwrap(), 0x0302);
+    }
+
+    #[test]
+    fn counted_strings() {
+        let mut w = Writer::new();
+        w.utf16_counted(Some("a😀")).utf16_counted(None).utf16_counted(Some(""));
+        let bytes = w.into_bytes();
+        assert_eq!(bytes, [4, 0, 0, 0, 97, 0, 0x3d, 0xd8, 0, 0xde, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]);
+        let mut r = Reader::new(&bytes);
+        let n = r.u32("n").unwrap();
+        assert_eq!(r.utf16_counted(n, "s").unwrap().unwrap().to_string(), "a😀");
+        let n = r.u32("n").unwrap();
+        assert_eq!(r.utf16_counted(n, "s").unwrap(), None);
+        let n = r.u32("n").unwrap();
+        assert_eq!(r.utf16_counted(n, "s").unwrap().unwrap().to_string(), "");
+        assert!(r.is_empty());
+    }
+
+    #[test]
+    fn a_count_that_would_wrap_in_32_bits_is_refused() {
+        let error = Reader::new(&[97, 0, 98, 0, 0, 0]).utf16_counted(0x8000_0003, "name").unwrap_err();
+        assert_eq!(
+            error.kind,
+            DecodeErrorKind::UnexpectedEnd { needed: 0x1_0000_0006, available: 6 },
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn overlong_varint() {
+        assert!(Reader::new(&[0x80; 9]).varu64("v").unwrap_err().is_incomplete());
+        assert_eq!(
+            Reader::new(&[0x80; 12]).varu64("v").unwrap_err().kind,
+            DecodeErrorKind::OverlongVarint { limit: 10 }
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn varints_come_back(value: u64, narrow: u32) {
+            let mut w = Writer::new();
+            w.varu64(value).varu32(narrow);
+            let bytes = w.into_bytes();
+            let mut r = Reader::new(&bytes);
+            prop_assert_eq!(r.varu64("v").unwrap(), value);
+            prop_assert_eq!(r.varu32("v").unwrap(), narrow);
+            prop_assert!(r.is_empty());
+        }
+
+        #[test]
+        fn any_prefix_of_a_varint_is_incomplete(value: u64) {
+            let mut w = Writer::new();
+            w.varu64(value);
+            let bytes = w.into_bytes();
+            for n in 0..bytes.len() {
+                prop_assert!(Reader::new(&bytes[..n]).varu64("v").unwrap_err().is_incomplete());
+            }
+        }
+
+        #[test]
+        fn strings_come_back(text in "[^\0]*") {
+            let mut w = Writer::new();
+            w.utf16z(&text).utf16_counted(Some(&text));
+            let bytes = w.into_bytes();
+            let mut r = Reader::new(&bytes);
+            prop_assert_eq!(r.utf16z("s").unwrap().to_string(), text.clone());
+            let n = r.u32("n").unwrap();
+            prop_assert_eq!(r.utf16_counted(n, "s").unwrap().unwrap().to_string(), text);
+        }
+    }
+}

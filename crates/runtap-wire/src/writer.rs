@@ -1,0 +1,108 @@
+//! Appends little-endian fields to a growing buffer.
+
+use crate::Uuid;
+
+/// The twin of [`Reader`](crate::Reader). Every method returns the writer, so that fields can be chained.
+#[derive(Debug, Clone, Default)]
+pub struct Writer {
+    bytes: Vec<u8>,
+}
+
+macro_rules! fixed {
+    ($($name:ident: $type:ty),* $(,)?) => {$(
+        #[doc = concat!("Appends a little-endian `", stringify!($type), "`.")]
+        #[inline]
+        pub fn $name(&mut self, value: $type) -> &mut Self {
+            self.bytes(&value.to_le_bytes())
+        }
+    )*};
+}
+
+impl Writer {
+    /// An empty writer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many bytes were written.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether nothing was written yet.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// What was written.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What was written, without a copy.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Forgets what was written and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// Appends bytes as they are.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    fixed! { u8: u8, u16: u16, u32: u32, u64: u64, i8: i8, i16: i16, i32: i32, i64: i64, f32: f32, f64: f64 }
+
+    /// Appends a GUID in .NET's layout.
+    pub fn guid(&mut self, value: Uuid) -> &mut Self {
+        self.bytes(&value.to_bytes_le())
+    }
+
+    /// Appends an unsigned LEB128 integer.
+    pub fn varu32(&mut self, value: u32) -> &mut Self {
+        self.varu64(u64::from(value))
+    }
+
+    /// Appends an unsigned LEB128 integer.
+    pub fn varu64(&mut self, mut value: u64) -> &mut Self {
+        loop {
+            let [low, ..] = value.to_le_bytes();
+            value >>= 7;
+            if value == 0 {
+                return self.u8(low & 0x7f);
+            }
+            self.u8(low | 0x80);
+        }
+    }
+
+    /// Appends text as UTF-16 with a final NUL unit.
+    pub fn utf16z(&mut self, text: &str) -> &mut Self {
+        for unit in text.encode_utf16() {
+            self.u16(unit);
+        }
+        self.u16(0)
+    }
+
+    /// Appends a counted string: `u32` units including the final NUL, then the units. `None` is the count 0.
+    pub fn utf16_counted(&mut self, text: Option<&str>) -> &mut Self {
+        match text {
+            None => self.u32(0),
+            Some(text) => {
+                let units = text.encode_utf16().count() + 1;
+                self.u32(u32::try_from(units).unwrap_or(u32::MAX)).utf16z(text)
+            }
+        }
+    }
+
+    /// Overwrites four bytes that were written before: a length that is known only now. Out of range: nothing.
+    pub fn patch_u32(&mut self, at: usize, value: u32) {
+        if let Some(place) = self.bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+            *place = value.to_le_bytes();
+        }
+    }
+}

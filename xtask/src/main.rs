@@ -1,0 +1,3 @@
+//! The checks of the workspace, one subcommand each.
+
+fn main() {}
