@@ -1,1 +1,3 @@
 //! Client and embeddable server of the .NET Diagnostic IPC protocol.
+
+pub mod providers;

@@ -1,0 +1,283 @@
+//! `Name[:Keywords[:Level[:Arguments]]]`, several joined by commas.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use super::clr;
+
+/// Why a provider list can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ProviderError {
+    /// Nothing before the first colon, or between two commas.
+    #[error("a provider name is missing in '{text}'")]
+    MissingName {
+        /// The part without a name.
+        text: String,
+    },
+    /// Keywords that are not a hexadecimal number.
+    #[error("'{text}' in '{provider}' is no hexadecimal keyword mask of at most 64 bits (such as 0x8001)")]
+    Keywords {
+        /// What stands there.
+        text: String,
+        /// Whose keywords.
+        provider: String,
+    },
+    /// A level that is neither a number nor a name.
+    #[error(
+        "'{text}' is no event level; take 0 to 5, or LogAlways, Critical, Error, Warning, Informational, Verbose"
+    )]
+    Level {
+        /// What stands there.
+        text: String,
+    },
+    /// A quote that is not closed.
+    #[error("a \" is not closed in '{text}'")]
+    Quote {
+        /// The whole list.
+        text: String,
+    },
+    /// A name that is no keyword of the CLR provider.
+    #[error("'{name}' is not a CLR event keyword{}", did_you_mean(*nearest))]
+    UnknownClrKeyword {
+        /// The name.
+        name: String,
+        /// The most alike.
+        nearest: Option<&'static str>,
+    },
+    /// A name that is no profile.
+    #[error("'{name}' is not a profile{}", did_you_mean(*nearest))]
+    UnknownProfile {
+        /// The name.
+        name: String,
+        /// The most alike.
+        nearest: Option<&'static str>,
+    },
+    /// One provider with two argument sets in one list.
+    #[error("provider '{provider}' is given twice with different arguments: '{first}' and '{second}'")]
+    TwoArguments {
+        /// The provider.
+        provider: String,
+        /// What the first says.
+        first: String,
+        /// What the second says.
+        second: String,
+    },
+}
+
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default()
+}
+
+/// How much detail a provider is asked for: `0` is everything, whatever its level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Level(u8);
+
+impl Level {
+    /// Every event, whatever its level.
+    pub const LOG_ALWAYS: Self = Self(0);
+    /// Level 4, what a provider without a level gets.
+    pub const INFORMATIONAL: Self = Self(4);
+    /// Level 5, the most detailed.
+    pub const VERBOSE: Self = Self(5);
+
+    const NAMES: [&str; 6] = ["LogAlways", "Critical", "Error", "Warning", "Informational", "Verbose"];
+
+    /// The level on the wire, 0 to 5.
+    pub fn value(self) -> u32 {
+        u32::from(self.0)
+    }
+
+    /// The level that delivers what either would: 0 delivers everything.
+    #[must_use]
+    pub fn widest(self, other: Self) -> Self {
+        if self.0 == 0 || other.0 == 0 { Self(0) } else { self.max(other) }
+    }
+
+    /// Parses a number or a name in any case. Numbers above 5 are 5, as everywhere in .NET.
+    pub fn parse(text: &str) -> Result<Self, ProviderError> {
+        if let Ok(number) = text.parse::<u32>() {
+            return Ok(Self(u8::try_from(number.min(5)).unwrap_or(5)));
+        }
+        let found = Self::NAMES.iter().position(|name| name.eq_ignore_ascii_case(text));
+        let found = found.or_else(|| text.eq_ignore_ascii_case("info").then_some(4));
+        match found.and_then(|i| u8::try_from(i).ok()) {
+            Some(level) => Ok(Self(level)),
+            None => Err(ProviderError::Level { text: text.to_owned() }),
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.get(usize::from(self.0)).unwrap_or(&"");
+        f.pad(&format!("{name}({})", self.0))
+    }
+}
+
+/// One provider as it was written, with what was left out still open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderSpec {
+    /// Name, case-sensitive.
+    pub name: String,
+    /// Keyword mask; `None` where none was written.
+    pub keywords: Option<u64>,
+    /// Level; `None` where none was written.
+    pub level: Option<Level>,
+    /// Arguments for the provider (`key=value;key=value`).
+    pub arguments: Option<String>,
+}
+
+impl ProviderSpec {
+    /// Parses a list. A comma or colon inside double quotes belongs to the arguments; the quotes are passed on,
+    /// because the runtime's own parser expects them.
+    ///
+    /// # Errors
+    /// The part that can't be read, in words.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, ProviderError> {
+        let mut parts = Vec::new();
+        let mut quoted = false;
+        let mut part = String::new();
+        for c in text.chars() {
+            quoted ^= c == '"';
+            if c == ',' && !quoted {
+                parts.push(std::mem::take(&mut part));
+            } else {
+                part.push(c);
+            }
+        }
+        if quoted {
+            return Err(ProviderError::Quote { text: text.to_owned() });
+        }
+        parts.push(part);
+        parts.iter().map(|part| Self::parse(part)).collect()
+    }
+
+    fn parse(text: &str) -> Result<Self, ProviderError> {
+        let mut fields = text.trim().splitn(4, ':');
+        let name = fields.next().unwrap_or_default().trim();
+        if name.is_empty() {
+            return Err(ProviderError::MissingName { text: text.to_owned() });
+        }
+        let keywords = match fields.next().map(str::trim) {
+            None | Some("") => None,
+            Some(text) => Some(parse_keywords(name, text)?),
+        };
+        let level = match fields.next().map(str::trim) {
+            None | Some("") => None,
+            Some(text) => Some(Level::parse(text)?),
+        };
+        let arguments = fields.next().filter(|text| !text.is_empty()).map(str::to_owned);
+        Ok(Self { name: name.to_owned(), keywords, level, arguments })
+    }
+}
+
+/// A hexadecimal mask, or, for the CLR provider, names as `--clrevents` takes them.
+fn parse_keywords(provider: &str, text: &str) -> Result<u64, ProviderError> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    // `from_str_radix` would take a sign.
+    if digits.bytes().all(|b| b.is_ascii_hexdigit())
+        && let Ok(bits) = u64::from_str_radix(digits, 16)
+    {
+        return Ok(bits);
+    }
+    if provider == clr::CLR_PROVIDER && !text.starts_with("0x") {
+        return clr::clr_keywords(text);
+    }
+    Err(ProviderError::Keywords { text: text.to_owned(), provider: provider.to_owned() })
+}
+
+/// The candidate with the fewest edits, if it is close enough to be what was meant.
+pub(super) fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    candidates
+        .map(|candidate| (edits(name, candidate), candidate))
+        .min()
+        .filter(|(n, candidate)| *n <= 2.max(candidate.len() / 3))
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein distance.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, cb) in b.iter().enumerate() {
+            let change = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> ProviderSpec {
+        let mut list = ProviderSpec::parse_list(text).unwrap();
+        assert_eq!(list.len(), 1, "{list:?}");
+        list.remove(0)
+    }
+
+    #[test]
+    fn parts_may_be_left_out() {
+        let spec = |keywords, level, arguments: Option<&str>| ProviderSpec {
+            name: "A-B".into(),
+            keywords,
+            level,
+            arguments: arguments.map(str::to_owned),
+        };
+        assert_eq!(one("A-B"), spec(None, None, None));
+        assert_eq!(one("A-B:0"), spec(Some(0), None, None));
+        assert_eq!(one("A-B:ff:5"), spec(Some(0xff), Some(Level::VERBOSE), None));
+        assert_eq!(one("A-B:0xFF:Warning:x=1;y=a:b"), spec(Some(0xff), Some(Level(3)), Some("x=1;y=a:b")));
+        assert_eq!(one("A-B::5"), spec(None, Some(Level::VERBOSE), None));
+        assert_eq!(one("A-B:::x=1"), spec(None, None, Some("x=1")));
+        assert_eq!(one("A-B:1:9"), spec(Some(1), Some(Level::VERBOSE), None));
+    }
+
+    #[test]
+    fn commas_in_quotes_belong_to_the_arguments() {
+        let list = ProviderSpec::parse_list("L:4:5:FilterSpecs=\"A:Info,B:Warning\",M:1").unwrap();
+        assert_eq!(list[0].arguments.as_deref(), Some("FilterSpecs=\"A:Info,B:Warning\""));
+        assert_eq!(list[1].name, "M");
+        assert!(matches!(ProviderSpec::parse_list("L:4:5:a=\"b"), Err(ProviderError::Quote { .. })));
+    }
+
+    #[test]
+    fn clr_keyword_names_are_taken_too() {
+        assert_eq!(one("Microsoft-Windows-DotNETRuntime:gc+exception").keywords, Some(0x8001));
+        // "a" is a hexadecimal number first.
+        assert_eq!(one("Microsoft-Windows-DotNETRuntime:a").keywords, Some(10));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, message) in [
+            ("", "a provider name is missing in ''"),
+            ("A,,B", "a provider name is missing in ''"),
+            (":1", "a provider name is missing in ':1'"),
+            ("A:-1", "'-1' in 'A' is no hexadecimal keyword mask of at most 64 bits (such as 0x8001)"),
+            (
+                "A:10000000000000000",
+                "'10000000000000000' in 'A' is no hexadecimal keyword mask of at most 64 bits (such as 0x8001)",
+            ),
+            (
+                "A:1:loud",
+                "'loud' is no event level; take 0 to 5, or LogAlways, Critical, Error, Warning, Informational, Verbose",
+            ),
+        ] {
+            assert_eq!(ProviderSpec::parse_list(text).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn level_zero_is_the_widest() {
+        assert_eq!(Level(0).widest(Level(5)), Level(0));
+        assert_eq!(Level(3).widest(Level(4)), Level(4));
+        assert_eq!(Level::INFORMATIONAL.to_string(), "Informational(4)");
+    }
+}

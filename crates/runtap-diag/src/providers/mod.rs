@@ -1,0 +1,15 @@
+//! Which events a session asks for: dotnet-trace's grammar for providers, its named profiles and its names of
+//! CLR keywords, resolved into one list without duplicates.
+//!
+//! Text only: nothing here talks to a runtime. Sources: `dotnet-trace collect` of dotnet/diagnostics
+//! (grammar, profiles, precedence) and the keyword manifest of dotnet/runtime.
+
+mod clr;
+mod grammar;
+mod profiles;
+mod request;
+
+pub use clr::{CLR_PROVIDER, ClrKeyword, clr_keywords};
+pub use grammar::{Level, ProviderError, ProviderSpec};
+pub use profiles::{PROFILES, Profile, profile};
+pub use request::{EnabledBy, Request, RequestError, Requested, Selection};

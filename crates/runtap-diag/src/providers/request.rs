@@ -1,0 +1,261 @@
+//! From options to one list of providers: what wins over what.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use super::{CLR_PROVIDER, Level, ProviderError, ProviderSpec, clr_keywords, profile};
+
+/// The options that choose events, as they were given.
+#[derive(Debug, Clone, Default)]
+pub struct Selection<'a> {
+    /// `--providers`, each a list.
+    pub providers: &'a [String],
+    /// `--profile`, each a list of names.
+    pub profiles: &'a [String],
+    /// `--clrevents`.
+    pub clr_events: Option<&'a str>,
+    /// `--clreventlevel`.
+    pub clr_event_level: Option<&'a str>,
+}
+
+/// Which option a provider came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum EnabledBy {
+    /// `--providers`
+    Providers,
+    /// `--profile`, or the default profiles
+    Profile,
+    /// `--clrevents`
+    ClrEvents,
+}
+
+impl fmt::Display for EnabledBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Providers => "--providers",
+            Self::Profile => "--profile",
+            Self::ClrEvents => "--clrevents",
+        })
+    }
+}
+
+/// One provider, complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requested {
+    /// Name, case-sensitive.
+    pub name: String,
+    /// Keyword mask; 0 = only events without keywords.
+    pub keywords: u64,
+    /// Level.
+    pub level: Level,
+    /// Arguments.
+    pub arguments: Option<String>,
+    /// Where it came from.
+    pub by: EnabledBy,
+}
+
+/// What a session shall deliver.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// The providers, none twice.
+    pub providers: Vec<Requested>,
+    /// The rundown keyword that the profiles need, where it differs from the standard.
+    pub rundown_keyword: Option<u64>,
+    /// Things the user should know: what was ignored or filled in.
+    pub notes: Vec<String>,
+}
+
+/// Why the options make no session.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// An option can't be read.
+    #[error("{option}: {source}")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// What is wrong.
+        source: ProviderError,
+    },
+}
+
+impl Request {
+    /// Resolves the options as dotnet-trace does: `--providers` before `--profile` before `--clrevents`, a provider
+    /// that an earlier one names is taken from there alone; nothing at all means the CPU profile.
+    ///
+    /// # Errors
+    /// The option that can't be read.
+    pub fn resolve(selection: &Selection<'_>) -> Result<Self, RequestError> {
+        let at = |option| move |source| RequestError::Option { option, source };
+        let mut request = Self::default();
+
+        let mut named: Vec<Requested> = Vec::new();
+        let mut open = Vec::new();
+        for list in selection.providers.iter().filter(|list| !list.trim().is_empty()) {
+            for spec in ProviderSpec::parse_list(list).map_err(at("--providers"))? {
+                if spec.keywords.is_none() && !open.contains(&spec.name) {
+                    open.push(spec.name.clone());
+                }
+                merge(&mut named, spec, EnabledBy::Providers).map_err(at("--providers"))?;
+            }
+        }
+        if !open.is_empty() {
+            request.notes.push(format!(
+                "no keywords given for {}: asking for all of them ('NAME:0' asks for events without keywords only)",
+                open.join(", ")
+            ));
+        }
+
+        let mut profiles: Vec<&str> =
+            selection.profiles.iter().flat_map(|list| list.split(',')).map(str::trim).collect();
+        profiles.retain(|name| !name.is_empty());
+        if named.is_empty() && profiles.is_empty() && selection.clr_events.is_none() {
+            profiles = vec!["dotnet-common", "dotnet-sampled-thread-time"];
+            request.notes.push(format!("no providers given: taking the profiles {}", profiles.join(" and ")));
+        }
+        let mut from_profiles = Vec::new();
+        for name in profiles {
+            let profile = profile(name).map_err(at("--profile"))?;
+            request.rundown_keyword = match (request.rundown_keyword, profile.rundown_keyword) {
+                (Some(a), Some(b)) => Some(a | b),
+                (a, b) => a.or(b),
+            };
+            for spec in profile.providers() {
+                merge(&mut from_profiles, spec, EnabledBy::Profile).map_err(at("--profile"))?;
+            }
+        }
+        request.providers = named;
+        for provider in from_profiles {
+            if !request.providers.iter().any(|earlier| earlier.name == provider.name) {
+                request.providers.push(provider);
+            }
+        }
+        request.add_clr_events(selection)?;
+        Ok(request)
+    }
+
+    fn add_clr_events(&mut self, selection: &Selection<'_>) -> Result<(), RequestError> {
+        let Some(events) = selection.clr_events else {
+            if selection.clr_event_level.is_some() {
+                self.notes.push("--clreventlevel has no effect without --clrevents".to_owned());
+            }
+            return Ok(());
+        };
+        let keywords =
+            clr_keywords(events).map_err(|source| RequestError::Option { option: "--clrevents", source })?;
+        let level = match selection.clr_event_level {
+            None => Level::INFORMATIONAL,
+            Some(text) => Level::parse(text)
+                .map_err(|source| RequestError::Option { option: "--clreventlevel", source })?,
+        };
+        if self.providers.iter().any(|earlier| earlier.name == CLR_PROVIDER) {
+            self.notes.push(format!(
+                "{CLR_PROVIDER} is chosen by --providers or --profile already: --clrevents is ignored"
+            ));
+        } else {
+            let (name, by) = (CLR_PROVIDER.to_owned(), EnabledBy::ClrEvents);
+            self.providers.push(Requested { name, keywords, level, arguments: None, by });
+        }
+        Ok(())
+    }
+}
+
+/// Adds to a list in which a provider stands once: a runtime would look at the first entry only.
+fn merge(list: &mut Vec<Requested>, spec: ProviderSpec, by: EnabledBy) -> Result<(), ProviderError> {
+    let keywords = spec.keywords.unwrap_or(u64::MAX);
+    let level = spec.level.unwrap_or(Level::INFORMATIONAL);
+    let Some(known) = list.iter_mut().find(|known| known.name == spec.name) else {
+        list.push(Requested { name: spec.name, keywords, level, arguments: spec.arguments, by });
+        return Ok(());
+    };
+    known.keywords |= keywords;
+    known.level = known.level.widest(level);
+    match (&known.arguments, spec.arguments) {
+        (Some(first), Some(second)) if *first != second => {
+            return Err(ProviderError::TwoArguments { provider: spec.name, first: first.clone(), second });
+        }
+        (None, second) => known.arguments = second,
+        _ => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(providers: &[&str], profiles: &[&str], clr: Option<&str>) -> Result<Request, RequestError> {
+        let own = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        Request::resolve(&Selection {
+            providers: &own(providers),
+            profiles: &own(profiles),
+            clr_events: clr,
+            clr_event_level: None,
+        })
+    }
+
+    fn lines(request: &Request) -> Vec<String> {
+        let line = |p: &Requested| format!("{} {:#x} {} {}", p.name, p.keywords, p.level, p.by);
+        request.providers.iter().map(line).collect()
+    }
+
+    #[test]
+    fn nothing_chosen_is_the_cpu_profile() {
+        let request = resolve(&[""], &[], None).unwrap();
+        assert_eq!(
+            lines(&request),
+            [
+                "Microsoft-Windows-DotNETRuntime 0x100003801d Informational(4) --profile",
+                "Microsoft-DotNETCore-SampleProfiler 0xf00000000000 Informational(4) --profile",
+            ]
+        );
+        assert_eq!(request.notes.len(), 1);
+    }
+
+    #[test]
+    fn the_same_provider_is_merged_within_an_option() {
+        let request = resolve(&["A:1:4,A:2:5", "A:4:3:x=1"], &[], None).unwrap();
+        assert_eq!(lines(&request), ["A 0x7 Verbose(5) --providers"]);
+        assert_eq!(request.providers[0].arguments.as_deref(), Some("x=1"));
+        assert_eq!(
+            resolve(&["A:1:4:x=1,A:1:4:x=2"], &[], None).unwrap_err().to_string(),
+            "--providers: provider 'A' is given twice with different arguments: 'x=1' and 'x=2'"
+        );
+    }
+
+    #[test]
+    fn providers_win_over_profiles_and_those_over_clrevents() {
+        let request =
+            resolve(&["Microsoft-Windows-DotNETRuntime:1:5"], &["gc-collect"], Some("jit")).unwrap();
+        assert_eq!(
+            lines(&request),
+            [
+                "Microsoft-Windows-DotNETRuntime 0x1 Verbose(5) --providers",
+                "Microsoft-Windows-DotNETRuntimePrivate 0x1 Informational(4) --profile",
+            ]
+        );
+        assert_eq!(request.rundown_keyword, Some(1));
+        assert!(request.notes[0].contains("--clrevents is ignored"));
+        let request = resolve(&["A:1"], &[], Some("gc+jit")).unwrap();
+        assert_eq!(request.providers[1].keywords, 0x11);
+    }
+
+    #[test]
+    fn missing_keywords_mean_all_and_are_said_once() {
+        let request = resolve(&["A,B,A"], &[], None).unwrap();
+        assert_eq!(lines(&request)[0], "A 0xffffffffffffffff Informational(4) --providers");
+        assert_eq!(request.notes.len(), 1);
+        assert!(request.notes[0].starts_with("no keywords given for A, B:"));
+        assert_eq!(resolve(&["A:0"], &[], None).unwrap().providers[0].keywords, 0);
+    }
+
+    #[test]
+    fn an_unknown_profile_names_the_nearest() {
+        assert_eq!(
+            resolve(&[], &["gc-colect"], None).unwrap_err().to_string(),
+            "--profile: 'gc-colect' is not a profile; did you mean 'gc-collect'?"
+        );
+    }
+}
