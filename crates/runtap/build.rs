@@ -1,0 +1,123 @@
+//! Links the release binary statically against glibc and tells `runtap version` what was built.
+//!
+//! Owns: the link arguments of the `runtap` binary, and the compile-time variables `RUNTAP_TARGET` (always set) and
+//! `RUNTAP_COMMIT` (set when the sources are a git checkout and git is there; read it with `option_env!`).
+//! Refuses to: choose a target, touch other crates, or fail. A machine that cannot link statically gets a dynamic
+//! binary and a warning. Why not `-Ctarget-feature=+crt-static`: docs/design/static-binary.md.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Stand-ins for the shared libraries that the Rust standard library asks for. The linker finds them first and reads
+/// them as what they are: scripts that name the archives.
+const SCRIPTS: [(&str, &str); 3] = [
+    ("libgcc_s.so", "INPUT(-l:libgcc_eh.a -l:libgcc.a)\n"),
+    ("libc.so", "GROUP(-l:libc.a -l:libgcc_eh.a -l:libgcc.a)\n"),
+    ("libm.so", "INPUT(-l:libm.a)\n"),
+];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-env=RUNTAP_TARGET={}", variable("TARGET"));
+    commit();
+    match static_link() {
+        Ok(()) => {}
+        Err(Dynamic::OnPurpose) => {}
+        Err(Dynamic::Missing(what)) => println!("cargo::warning=runtap is linked dynamically: {what}"),
+    }
+}
+
+/// Why the binary is left as rustc would link it.
+enum Dynamic {
+    /// Not wanted, or already static.
+    OnPurpose,
+    /// Wanted, but this machine lacks something.
+    Missing(String),
+}
+
+/// Writes the scripts and hands them to the linker, where that makes a static binary.
+fn static_link() -> Result<(), Dynamic> {
+    let glibc = variable("CARGO_CFG_TARGET_OS") == "linux" && variable("CARGO_CFG_TARGET_ENV") == "gnu";
+    let already = variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|feature| feature == "crt-static");
+    // A development build is linked dozens of times a day, and dynamically that is faster.
+    if !glibc || already || variable("PROFILE") != "release" {
+        return Err(Dynamic::OnPurpose);
+    }
+    let linker = linker()?;
+    for archive in ["libc.a", "libm.a", "libgcc_eh.a", "libgcc.a", "rcrt1.o"] {
+        require(&linker, archive)?;
+    }
+    let out = PathBuf::from(variable("OUT_DIR"));
+    write_scripts(&out).map_err(|e| Dynamic::Missing(format!("{}: {e}", out.display())))?;
+    println!("cargo::rustc-link-arg-bins=-L{}", out.display());
+    println!("cargo::rustc-link-arg-bins=-static-pie");
+    Ok(())
+}
+
+/// The compiler driver that will link: the one cargo was told to use, else `cc`, which only knows the host.
+fn linker() -> Result<OsString, Dynamic> {
+    println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
+    if let Some(linker) = env::var_os("RUSTC_LINKER") {
+        return Ok(linker);
+    }
+    if variable("HOST") == variable("TARGET") {
+        return Ok("cc".into());
+    }
+    Err(Dynamic::Missing("no linker is set for a target that is not the host".into()))
+}
+
+/// A driver that does not have a file echoes its bare name; one that does prints where it is.
+fn require(linker: &OsString, file: &str) -> Result<(), Dynamic> {
+    let asked = Command::new(linker).arg(format!("-print-file-name={file}")).output();
+    let output = asked.map_err(|e| Dynamic::Missing(format!("{}: {e}", linker.display())))?;
+    let path = String::from_utf8_lossy(&output.stdout);
+    if Path::new(path.trim()).is_absolute() {
+        return Ok(());
+    }
+    Err(Dynamic::Missing(format!(
+        "{} has no {file} (it comes with the C library's development files)",
+        linker.display()
+    )))
+}
+
+fn write_scripts(out: &Path) -> io::Result<()> {
+    SCRIPTS.iter().try_for_each(|(name, text)| fs::write(out.join(name), text))
+}
+
+/// Sets `RUNTAP_COMMIT` to the abbreviated hash of the commit that is checked out.
+fn commit() {
+    println!("cargo::rerun-if-env-changed=RUNTAP_COMMIT");
+    if let Ok(given) = env::var("RUNTAP_COMMIT") {
+        println!("cargo::rustc-env=RUNTAP_COMMIT={given}");
+        return;
+    }
+    // A packaged crate inside somebody else's checkout must not take that checkout's commit.
+    let ours = git(&["ls-files", "--error-unmatch", "build.rs"]).is_some();
+    let Some(hash) = git(&["rev-parse", "--short=12", "HEAD"]).filter(|_| ours) else { return };
+    println!("cargo::rustc-env=RUNTAP_COMMIT={hash}");
+    // In a worktree HEAD and the refs lie in different folders: let git say where. The log of HEAD grows with every
+    // commit and checkout; where logs are switched off, HEAD and the branch's own file have to do.
+    let mut watched = vec!["HEAD".to_owned(), "logs/HEAD".to_owned()];
+    watched.extend(git(&["symbolic-ref", "--quiet", "HEAD"]));
+    for name in watched {
+        let path = git(&["rev-parse", "--git-path", &name]).filter(|path| Path::new(path).exists());
+        if let Some(path) = path {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+}
+
+fn git(args: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(args).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// A variable that cargo sets for build scripts; absent ones (`CARGO_CFG_TARGET_FEATURE` on some targets) are empty.
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_default()
+}
