@@ -1,1 +1,22 @@
 //! Local sockets, their discovery and the processes behind them.
+//!
+//! - [`Endpoint`] names a peer, [`Endpoint::connect`] dials it within a time-out and says *why* when it can't:
+//!   not there, nobody listens (a stale socket), not permitted, its queue is full.
+//! - [`Listener`] is the other side: a socket that is private from its first moment and gone when it is dropped.
+//! - [`discover`] finds .NET and JVM processes and their sockets, in this and in other namespaces, and says what
+//!   stands in the way when a process can't be reached.
+//!
+//! Nothing here knows a byte of any protocol.
+
+pub mod discover;
+mod endpoint;
+#[cfg(target_os = "linux")]
+mod listener;
+mod stream;
+#[cfg(target_os = "linux")]
+mod unix;
+
+pub use endpoint::{ConnectError, ConnectFailure, Endpoint};
+#[cfg(target_os = "linux")]
+pub use listener::{BindError, BindOptions, Listener};
+pub use stream::{Peer, Stream};

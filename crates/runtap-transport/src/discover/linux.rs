@@ -1,0 +1,287 @@
+//! What `/proc` says about one process. Every function takes the `/proc` to look at, so that tests can lay out
+//! their own; a process that is gone, or that we may not look into, is `None`.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::Thread;
+
+/// One process's folder in `/proc`.
+#[derive(Debug, Clone)]
+pub(super) struct ProcDir {
+    path: PathBuf,
+}
+
+/// What `/proc/PID/status` says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Status {
+    /// The process that this thread belongs to.
+    pub tgid: u32,
+    /// Real user id.
+    pub uid: u32,
+    /// The id in the innermost pid namespace.
+    pub ns_pid: u32,
+}
+
+/// The namespaces of a process; `None` where we may not look.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Namespaces {
+    pub mount: Option<OsString>,
+    pub pid: Option<OsString>,
+    pub net: Option<OsString>,
+}
+
+/// The variables that decide where a runtime's socket is, and whether there is one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Environment {
+    pub tmpdir: Option<OsString>,
+    /// The first variable that switches diagnostics off, with its value.
+    pub disabled: Option<(String, String)>,
+}
+
+/// A file of `/proc` in two or three system calls; its size is not known beforehand.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = vec![0; 4096];
+    let mut filled = 0;
+    loop {
+        if filled == bytes.len() {
+            bytes.resize(bytes.len() * 2, 0);
+        }
+        match file.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+impl ProcDir {
+    pub(super) fn new(proc_root: &Path, pid: impl AsRef<Path>) -> Self {
+        Self { path: proc_root.join(pid) }
+    }
+
+    pub(super) fn join(&self, below: impl AsRef<Path>) -> PathBuf {
+        self.path.join(below)
+    }
+
+    pub(super) fn read(&self, file: &str) -> io::Result<Vec<u8>> {
+        read(&self.path.join(file))
+    }
+
+    /// The short name and the start time in clock ticks since boot (fields 2 and 22 of `stat`).
+    pub(super) fn stat(&self) -> Option<(String, u64)> {
+        parse_stat(&self.read("stat").ok()?)
+    }
+
+    pub(super) fn status(&self) -> Option<Status> {
+        parse_status(&self.read("status").ok()?)
+    }
+
+    pub(super) fn namespaces(&self) -> Namespaces {
+        let folder = self.path.join("ns");
+        let link = |name| fs::read_link(folder.join(name)).ok().map(PathBuf::into_os_string);
+        Namespaces { mount: link("mnt"), pid: link("pid"), net: link("net") }
+    }
+
+    pub(super) fn time_namespace(&self) -> Option<PathBuf> {
+        fs::read_link(self.path.join("ns/time")).ok()
+    }
+
+    /// As the process was started with; later changes are not there.
+    pub(super) fn environment(&self) -> io::Result<Environment> {
+        Ok(parse_environ(&self.read("environ")?))
+    }
+
+    /// The arguments, program first.
+    pub(super) fn command_line(&self) -> Vec<String> {
+        let bytes = self.read("cmdline").unwrap_or_default();
+        let text = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
+        if text.is_empty() {
+            return Vec::new();
+        }
+        text.split(|b| *b == 0).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect()
+    }
+
+    pub(super) fn exe(&self) -> Option<PathBuf> {
+        fs::read_link(self.path.join("exe")).ok()
+    }
+
+    /// Whether code of a .NET runtime is mapped. A single-file program has its runtime in its own executable;
+    /// there the runtime's double mapping of its code gives it away.
+    pub(super) fn maps_runtime(&self) -> io::Result<bool> {
+        const MARKS: [&[u8]; 4] =
+            [b"/libcoreclr.so", b"/libclrjit.so", b"/libmonosgen", b"memfd:doublemapper"];
+        let maps = self.read("maps")?;
+        Ok(maps
+            .split(|b| *b == b'\n')
+            .any(|line| MARKS.iter().any(|mark| line.windows(mark.len()).any(|part| part == *mark))))
+    }
+
+    /// The container's id in the path of the control group: 64 hexadecimal digits.
+    pub(super) fn container(&self) -> Option<String> {
+        let text = self.read("cgroup").ok()?;
+        text.split(|b| !b.is_ascii_hexdigit())
+            .find(|run| run.len() == 64)
+            .map(|run| String::from_utf8_lossy(run).into_owned())
+    }
+
+    pub(super) fn threads(&self) -> io::Result<Vec<Thread>> {
+        let mut threads = Vec::new();
+        for entry in fs::read_dir(self.path.join("task"))? {
+            let entry = entry?;
+            let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            // A thread may end between the two reads.
+            if let Ok(comm) = read(&entry.path().join("comm")) {
+                threads
+                    .push(Thread { tid, name: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned() });
+            }
+        }
+        threads.sort_by_key(|thread| thread.tid);
+        Ok(threads)
+    }
+}
+
+/// The ids of all processes; threads are not among them.
+pub(super) fn pids(proc_root: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(proc_root).into_iter().flatten().flatten();
+    let mut pids: Vec<u32> =
+        entries.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok())).collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// Field 2 stands in parentheses and may hold blanks and parentheses itself: what counts is the last one.
+fn parse_stat(stat: &[u8]) -> Option<(String, u64)> {
+    let open = stat.iter().position(|b| *b == b'(')?;
+    let close = stat.iter().rposition(|b| *b == b')')?;
+    let comm = String::from_utf8_lossy(stat.get(open + 1..close)?).into_owned();
+    // The first field behind the name is number 3.
+    let start =
+        stat.get(close + 1..)?.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty()).nth(22 - 3)?;
+    Some((comm, str::from_utf8(start).ok()?.parse().ok()?))
+}
+
+fn parse_status(status: &[u8]) -> Option<Status> {
+    let (mut tgid, mut uid, mut ns_pid) = (None, None, None);
+    for line in status.split(|b| *b == b'\n') {
+        let line = str::from_utf8(line).unwrap_or_default();
+        let Some((key, values)) = line.split_once(':') else { continue };
+        let mut values = values.split_ascii_whitespace();
+        match key {
+            "Tgid" => tgid = values.next()?.parse().ok(),
+            "Uid" => uid = values.next()?.parse().ok(),
+            "NSpid" => ns_pid = values.next_back()?.parse().ok(),
+            _ => {}
+        }
+    }
+    // Kernels without pid namespaces have no NSpid.
+    let tgid = tgid?;
+    Some(Status { tgid, uid: uid?, ns_pid: ns_pid.unwrap_or(tgid) })
+}
+
+fn parse_environ(environ: &[u8]) -> Environment {
+    const SWITCHES: [&str; 4] = [
+        "DOTNET_EnableDiagnostics",
+        "DOTNET_EnableDiagnostics_IPC",
+        "COMPlus_EnableDiagnostics",
+        "COMPlus_EnableDiagnostics_IPC",
+    ];
+    let mut found = Environment::default();
+    for entry in environ.split(|b| *b == 0) {
+        let Some(equals) = entry.iter().position(|b| *b == b'=') else { continue };
+        let (key, value) = (&entry[..equals], &entry[equals + 1..]);
+        // `getenv` takes the first of several.
+        if key == b"TMPDIR" && found.tmpdir.is_none() {
+            found.tmpdir = Some(OsString::from_vec(value.to_vec()));
+        }
+        if found.disabled.is_none() && is_zero(value) {
+            found.disabled = SWITCHES
+                .iter()
+                .find(|switch| switch.as_bytes() == key)
+                .map(|switch| ((*switch).to_owned(), String::from_utf8_lossy(value).into_owned()));
+        }
+    }
+    found
+}
+
+/// The runtime reads its switches as hexadecimal numbers.
+fn is_zero(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"0x").unwrap_or(value);
+    !digits.is_empty() && digits.iter().all(|b| *b == b'0')
+}
+
+/// A path of the process `dir` as we have to write it.
+pub(super) fn seen_from_here(dir: &ProcDir, path: &Path, other_mount: bool) -> PathBuf {
+    match path.strip_prefix("/") {
+        Ok(_) if !other_mount => path.to_owned(),
+        Ok(below) => dir.join("root").join(below),
+        Err(_relative) => dir.join("cwd").join(path),
+    }
+}
+
+/// The names of users by `/etc/passwd`: a static binary has no name service.
+pub(super) fn user_name(passwd: &[u8], uid: u32) -> String {
+    let digits = uid.to_string();
+    passwd
+        .split(|b| *b == b'\n')
+        .map(|line| line.split(|b| *b == b':'))
+        .find_map(|mut fields| {
+            let name = fields.next()?;
+            (fields.nth(1)? == digits.as_bytes()).then(|| String::from_utf8_lossy(name).into_owned())
+        })
+        .unwrap_or(digits)
+}
+
+/// A path out of bytes of a `/proc` file.
+pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_blanks_and_parentheses() {
+        let stat = b"42 (a) b (c) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 987654 1 2 3";
+        assert_eq!(parse_stat(stat), Some(("a) b (c".to_owned(), 987_654)));
+        assert_eq!(parse_stat(b"42 (cut) S 1 2 3"), None);
+        assert_eq!(parse_stat(b""), None);
+        assert_eq!(parse_stat(b")("), None);
+    }
+
+    #[test]
+    fn the_last_ns_pid_counts() {
+        let status = b"Name:\tx: y\nTgid:\t77\nUid:\t1000\t0\t0\t0\nNSpid:\t77\t12\t1\n";
+        assert_eq!(parse_status(status), Some(Status { tgid: 77, uid: 1000, ns_pid: 1 }));
+        assert_eq!(parse_status(b"Tgid:\t5\nUid:\t0\t0\t0\t0\n").map(|s| s.ns_pid), Some(5));
+        assert_eq!(parse_status(b"Tgid:\t5\n"), None);
+    }
+
+    #[test]
+    fn switches_in_the_environment() {
+        let parse = |text: &[u8]| parse_environ(text);
+        let found = parse(b"A=1\0TMPDIR=/x\0TMPDIR=/y\0DOTNET_EnableDiagnostics_IPC=0\0");
+        assert_eq!(found.tmpdir, Some("/x".into()));
+        assert_eq!(found.disabled, Some(("DOTNET_EnableDiagnostics_IPC".to_owned(), "0".to_owned())));
+        assert_eq!(parse(b"COMPlus_EnableDiagnostics=0x00").disabled.map(|d| d.1), Some("0x00".to_owned()));
+        assert_eq!(parse(b"DOTNET_EnableDiagnostics=1\0DOTNET_EnableDiagnostics_Debugger=0").disabled, None);
+        assert_eq!(parse(b"DOTNET_EnableDiagnostics=").disabled, None);
+    }
+
+    #[test]
+    fn users_without_a_name_are_numbers() {
+        let passwd = b"root:x:0:0:root:/root:/bin/sh\nbroken\nann:x:1000:1000::/home/ann:/bin/sh\n";
+        assert_eq!(user_name(passwd, 0), "root");
+        assert_eq!(user_name(passwd, 1000), "ann");
+        assert_eq!(user_name(passwd, 100), "100");
+        assert_eq!(user_name(b"", 7), "7");
+    }
+}

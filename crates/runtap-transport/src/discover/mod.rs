@@ -1,0 +1,209 @@
+//! Which managed programs run here, where their sockets are, and what stands in the way if one can't be reached.
+//!
+//! Owns the reading of `/proc` and of the temporary directories. It never connects: whether a server answers is
+//! the client's to find out. Facts: section 14 of the reference `diagnostic-ipc.md`.
+//!
+//! On systems other than Linux nothing is found yet; the names of their sockets and pipes are in [`naming`].
+
+pub mod naming;
+
+mod jvm;
+#[cfg(target_os = "linux")]
+mod linux;
+mod reason;
+#[cfg(target_os = "linux")]
+mod sockets;
+#[cfg(target_os = "linux")]
+mod system;
+
+use std::path::PathBuf;
+
+pub use reason::{NotFound, Reason};
+#[cfg(target_os = "linux")]
+pub use system::System;
+
+use crate::Endpoint;
+use naming::SocketName;
+
+/// What [`processes`] shall list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Also processes of other users that we may not reach. Off: our own ones, and everybody's for root.
+    pub all_users: bool,
+    /// List JVM processes too. On by default.
+    pub jvm: bool,
+    /// Look into other mount and pid namespaces (containers). On by default.
+    pub namespaces: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { all_users: false, jvm: true, namespaces: true }
+    }
+}
+
+impl Options {
+    /// Also processes of other users that we may not reach.
+    #[must_use]
+    pub fn all_users(mut self, yes: bool) -> Self {
+        self.all_users = yes;
+        self
+    }
+}
+
+/// What runs in a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A .NET runtime with a diagnostics server (`CoreCLR`, Mono or `NativeAOT`).
+    Dotnet,
+    /// A Java virtual machine.
+    Jvm,
+}
+
+impl Kind {
+    /// `dotnet` or `jvm`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dotnet => "dotnet",
+            Self::Jvm => "jvm",
+        }
+    }
+}
+
+/// A process with a managed runtime.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Process {
+    /// Process id in our pid namespace.
+    pub pid: u32,
+    /// Process id in its own pid namespace: what its runtime calls itself.
+    pub ns_pid: u32,
+    /// What runs in it.
+    pub kind: Kind,
+    /// Start, in clock ticks since boot (field 22 of `/proc/PID/stat`).
+    pub start_time: u64,
+    /// Real user id.
+    pub uid: u32,
+    /// Name of that user by `/etc/passwd`, else the number.
+    pub user: String,
+    /// The kernel's short name (at most 15 bytes).
+    pub comm: String,
+    /// The executable, as the process sees it; `None` where we may not look.
+    pub exe: Option<PathBuf>,
+    /// The arguments, program first. Empty where we may not look.
+    pub command_line: Vec<String>,
+    /// Its sockets, the best first: those that fit its start time, then newer before older. Empty for a JVM.
+    pub sockets: Vec<Socket>,
+    /// Whether its mount namespace is another one than ours: its paths are below `/proc/PID/root`.
+    pub other_mount_namespace: bool,
+    /// Whether its pid namespace is another one than ours.
+    pub other_pid_namespace: bool,
+    /// The container's id by its control group, if there is one that looks like it (64 hexadecimal digits).
+    pub container: Option<String>,
+}
+
+impl Process {
+    /// Where its diagnostics server is to be dialled.
+    pub fn endpoint(&self) -> Option<Endpoint> {
+        self.sockets.first().map(|socket| Endpoint::unix(&socket.path))
+    }
+
+    /// Sockets that bear its pid and cannot be its own.
+    pub fn stale_sockets(&self) -> impl Iterator<Item = &Socket> {
+        self.sockets.iter().filter(|socket| socket.state == SocketState::Stale)
+    }
+
+    /// A path of the process as we have to write it: unchanged, or below `/proc/PID/root` for a process of
+    /// another mount namespace. A relative path is taken from its working directory.
+    pub fn host_path(&self, path: &std::path::Path) -> PathBuf {
+        let base = PathBuf::from(format!("/proc/{}", self.pid));
+        match path.strip_prefix("/") {
+            Ok(_) if !self.other_mount_namespace => path.to_owned(),
+            Ok(below) => base.join("root").join(below),
+            Err(_relative) => base.join("cwd").join(path),
+        }
+    }
+}
+
+/// A diagnostics socket in the file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Socket {
+    /// Where we can connect to it.
+    pub path: PathBuf,
+    /// What its file name says.
+    pub name: SocketName,
+    /// Whether it can belong to the process.
+    pub state: SocketState,
+}
+
+/// Whether a socket can belong to the process whose id is in its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SocketState {
+    /// Its key is the process's start time.
+    Matching,
+    /// Its key can't be compared: a router's socket, or a process of another time namespace.
+    Unknown,
+    /// Its key is another one: left behind by an earlier process of the same id.
+    Stale,
+}
+
+/// A thread of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// The kernel's thread id, in our pid namespace.
+    pub tid: u32,
+    /// The kernel's short name (at most 15 bytes).
+    pub name: String,
+}
+
+/// The managed processes that can be seen from here, by pid. Unreadable parts are passed over.
+#[cfg(target_os = "linux")]
+pub fn processes(options: Options) -> Vec<Process> {
+    System::current().processes(options)
+}
+
+/// The .NET process `pid`, or what stands in the way.
+///
+/// # Errors
+/// See [`Reason`].
+#[cfg(target_os = "linux")]
+pub fn process(pid: u32) -> Result<Process, NotFound> {
+    System::current().process(pid)
+}
+
+/// The threads of process `pid`, by id.
+///
+/// # Errors
+/// When the process is gone.
+#[cfg(target_os = "linux")]
+pub fn threads(pid: u32) -> std::io::Result<Vec<Thread>> {
+    System::current().threads(pid)
+}
+
+/// No process can be seen from here: this system is not supported yet.
+#[cfg(not(target_os = "linux"))]
+pub fn processes(_options: Options) -> Vec<Process> {
+    Vec::new()
+}
+
+/// Always fails: this system is not supported yet.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn process(pid: u32) -> Result<Process, NotFound> {
+    Err(NotFound { pid, reason: Reason::Unsupported, looked_at: Vec::new() })
+}
+
+/// Always fails: this system is not supported yet.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn threads(_pid: u32) -> std::io::Result<Vec<Thread>> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}

@@ -1,0 +1,133 @@
+//! Where diagnostics sockets are: listings of directories, and the kernel's own list of bound sockets.
+//!
+//! A directory is read once however many stale sockets are in it, and none of them is touched for that.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::linux::{self, path_of};
+use super::naming::{SocketKind, SocketName};
+use super::{Socket, SocketState};
+
+/// What lies in a temporary directory.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    sockets: HashMap<u32, Vec<SocketName>>,
+    /// The folders `hsperfdata_USER` of Java virtual machines.
+    pub hsperfdata: Vec<OsString>,
+}
+
+impl Listing {
+    /// Reads `directory`; one that can't be read is empty.
+    pub(super) fn read(directory: &Path) -> Self {
+        let mut listing = Self::default();
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let file_name = entry.file_name();
+            let Some(text) = file_name.to_str() else { continue };
+            if let Some(name) = SocketName::parse(text) {
+                listing.sockets.entry(name.pid).or_default().push(name);
+            } else if text.starts_with("hsperfdata_") {
+                listing.hsperfdata.push(file_name);
+            }
+        }
+        listing
+    }
+
+    pub(super) fn of(&self, ns_pid: u32) -> &[SocketName] {
+        self.sockets.get(&ns_pid).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// The listening diagnostics sockets of a network namespace with the paths that they were bound to, whatever
+/// TMPDIR their owners have. `None` where the kernel does not tell.
+pub(super) fn bound(proc_root: &Path) -> Option<HashMap<u32, Vec<(PathBuf, SocketName)>>> {
+    let table = linux::read(&proc_root.join("net/unix")).ok()?;
+    let mut found: HashMap<u32, Vec<_>> = HashMap::new();
+    for line in table.split(|b| *b == b'\n').skip(1) {
+        if let Some((path, name)) = parse_bound(line) {
+            found.entry(name.pid).or_default().push((path, name));
+        }
+    }
+    Some(found)
+}
+
+/// `Num RefCount Protocol Flags Type St Inode Path`; the path is all the rest.
+fn parse_bound(line: &[u8]) -> Option<(PathBuf, SocketName)> {
+    const LISTENING: u32 = 0x1_0000;
+    let mut rest = line;
+    let mut flags = 0;
+    for field in 0..7 {
+        rest = rest.trim_ascii_start();
+        let (token, after) = rest.split_at(rest.iter().position(|b| *b == b' ')?);
+        if field == 3 {
+            flags = u32::from_str_radix(str::from_utf8(token).ok()?, 16).ok()?;
+        }
+        rest = after;
+    }
+    let path = path_of(rest.get(1..)?);
+    let name = SocketName::parse(path.file_name()?.to_str()?)?;
+    (flags & LISTENING != 0 && !path.as_os_str().as_encoded_bytes().starts_with(b"@")).then_some((path, name))
+}
+
+/// Puts the sockets of one process in order: those that can be its own first, then newer before older.
+pub(super) fn rank(
+    found: impl IntoIterator<Item = (PathBuf, SocketName)>,
+    start_time: u64,
+    comparable: bool,
+) -> Vec<Socket> {
+    let mut sockets: Vec<(Socket, Option<(i64, i64)>)> = Vec::new();
+    for (path, name) in found {
+        // The same socket by two paths: the first one is the shorter.
+        if sockets.iter().any(|(known, _)| known.name == name) {
+            continue;
+        }
+        let state = match name.kind {
+            SocketKind::Router => SocketState::Unknown,
+            SocketKind::Runtime if name.key == start_time => SocketState::Matching,
+            SocketKind::Runtime if comparable => SocketState::Stale,
+            SocketKind::Runtime => SocketState::Unknown,
+        };
+        sockets.push((Socket { path, name, state }, None));
+    }
+    if sockets.len() > 1 {
+        for (socket, modified) in &mut sockets {
+            *modified = fs::symlink_metadata(&socket.path).ok().map(|meta| (meta.mtime(), meta.mtime_nsec()));
+        }
+        // A router's socket that is newer than the runtime's own wins, as in Microsoft's tools.
+        sockets.sort_by(|(a, a_time), (b, b_time)| {
+            let stale = |socket: &Socket| socket.state == SocketState::Stale;
+            (stale(a).cmp(&stale(b))).then(b_time.cmp(a_time)).then_with(|| a.path.cmp(&b.path))
+        });
+    }
+    sockets.into_iter().map(|(socket, _)| socket).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_kernels_table() {
+        for line in [
+            &b"00000000a1b2c3d4: 00000002 00000000 00010000 0001 01 26613 /tmp/x  y/dotnet-diagnostic-12-34-socket"[..],
+            b"00000000a1b2c3d4: 00000002 00000000 00010000 0001 01   613 /tmp/x  y/dotnet-diagnostic-12-34-socket",
+        ] {
+            let (path, name) = parse_bound(line).unwrap();
+            assert_eq!(path, Path::new("/tmp/x  y/dotnet-diagnostic-12-34-socket"));
+            assert_eq!(name, SocketName::runtime(12, 34));
+        }
+        for other in [
+            // An accepted connection, a socket without a name, an abstract one, another listener.
+            &b"0: 00000003 00000000 00000000 0001 03 26614 /tmp/dotnet-diagnostic-12-34-socket"[..],
+            b"0: 00000003 00000000 00000000 0001 03 1065",
+            b"0: 00000002 00000000 00010000 0001 01 26615 @dotnet-diagnostic-12-34-socket",
+            b"0: 00000002 00000000 00010000 0001 01 26616 /run/other.sock",
+            b"",
+        ] {
+            assert_eq!(parse_bound(other), None, "{}", String::from_utf8_lossy(other));
+        }
+    }
+}

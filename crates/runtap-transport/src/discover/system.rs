@@ -1,0 +1,390 @@
+//! The search itself: from sockets to processes, from a process to its socket or the reason that there is none.
+//!
+//! What is cheap comes first. Sockets of our own namespaces are found by one listing of our temporary directory
+//! and one read of the kernel's table of bound sockets, which knows every TMPDIR; only processes of other
+//! namespaces, or all if that table can't be read, are asked for their environment.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::StatVfsMountFlags;
+
+use super::linux::{self, Environment, Namespaces, ProcDir, Status, seen_from_here};
+use super::naming::{SocketKind, SocketName, temp_dir};
+use super::sockets::{self, Listing};
+use super::{Kind, NotFound, Options, Process, Reason, Socket, SocketState, Thread, jvm};
+
+/// The places to look at. Those of the running system, or a test's.
+#[derive(Debug, Clone)]
+pub struct System {
+    proc_root: PathBuf,
+    /// Our own temporary directory.
+    temp: PathBuf,
+    /// `/tmp`: that of processes without TMPDIR, and of every Java virtual machine.
+    default_temp: PathBuf,
+    passwd: PathBuf,
+    /// Our effective user.
+    uid: u32,
+}
+
+impl System {
+    /// The running system, as this process sees it.
+    pub fn current() -> Self {
+        Self {
+            proc_root: "/proc".into(),
+            temp: temp_dir(std::env::var_os("TMPDIR").as_deref()),
+            default_temp: "/tmp".into(),
+            passwd: "/etc/passwd".into(),
+            uid: rustix::process::geteuid().as_raw(),
+        }
+    }
+
+    /// A system laid out below `root` (`proc`, `tmp`, `etc/passwd`), looked at by user `uid`.
+    pub fn at(root: &Path, uid: u32) -> Self {
+        Self {
+            proc_root: root.join("proc"),
+            temp: root.join("tmp"),
+            default_temp: root.join("tmp"),
+            passwd: root.join("etc/passwd"),
+            uid,
+        }
+    }
+
+    /// The same with another temporary directory of our own.
+    #[must_use]
+    pub fn with_temp_dir(mut self, temp: impl Into<PathBuf>) -> Self {
+        self.temp = temp.into();
+        self
+    }
+
+    /// Our own temporary directory.
+    pub fn temp_dir(&self) -> &Path {
+        &self.temp
+    }
+
+    /// The managed processes that can be seen from here, by pid.
+    pub fn processes(&self, options: Options) -> Vec<Process> {
+        Search::new(self).all(options)
+    }
+
+    /// The .NET process `pid`, or what stands in the way.
+    ///
+    /// # Errors
+    /// See [`Reason`].
+    pub fn process(&self, pid: u32) -> Result<Process, NotFound> {
+        let mut looked_at = Vec::new();
+        Search::new(self).one(pid, &mut looked_at).map_err(|reason| NotFound { pid, reason, looked_at })
+    }
+
+    /// The threads of a process, by id.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn threads(&self, pid: u32) -> io::Result<Vec<Thread>> {
+        ProcDir::new(&self.proc_root, pid.to_string()).threads()
+    }
+
+    /// The start time of a process in clock ticks since boot: the key in the name of its socket.
+    pub fn start_time(&self, pid: u32) -> Option<u64> {
+        ProcDir::new(&self.proc_root, pid.to_string()).stat().map(|(_, start)| start)
+    }
+}
+
+/// One search, with what it read so far.
+struct Search<'a> {
+    system: &'a System,
+    own: Namespaces,
+    time_namespace: Option<PathBuf>,
+    bound: Option<HashMap<u32, Vec<(PathBuf, SocketName)>>>,
+    /// Listings by mount namespace (empty for ours) and directory as the process sees it.
+    listings: HashMap<(OsString, PathBuf), Listing>,
+    passwd: Option<Vec<u8>>,
+}
+
+/// What was read of one process on the way.
+struct Candidate {
+    pid: u32,
+    dir: ProcDir,
+    namespaces: Namespaces,
+    other_mount: bool,
+    other_pid: bool,
+}
+
+impl<'a> Search<'a> {
+    fn new(system: &'a System) -> Self {
+        let me = ProcDir::new(&system.proc_root, "self");
+        Self {
+            system,
+            own: me.namespaces(),
+            time_namespace: me.time_namespace(),
+            bound: sockets::bound(&system.proc_root),
+            listings: HashMap::new(),
+            passwd: None,
+        }
+    }
+
+    fn all(&mut self, options: Options) -> Vec<Process> {
+        let own_jvms = if options.jvm { self.own_jvms() } else { HashMap::new() };
+        let mut processes = Vec::new();
+        for pid in linux::pids(&self.system.proc_root) {
+            let candidate = self.candidate(pid, options.namespaces);
+            let found = match self.dotnet(&candidate) {
+                Some((sockets, start)) => self.describe(&candidate, Kind::Dotnet, sockets, start),
+                None => options.jvm.then(|| self.jvm(&candidate, &own_jvms)).flatten(),
+            };
+            processes.extend(found.filter(|process| {
+                options.all_users || self.system.uid == 0 || process.uid == self.system.uid
+            }));
+        }
+        processes
+    }
+
+    fn candidate(&self, pid: u32, look_at_namespaces: bool) -> Candidate {
+        let dir = ProcDir::new(&self.system.proc_root, pid.to_string());
+        let namespaces = if look_at_namespaces { dir.namespaces() } else { self.own.clone() };
+        // What we may not read is taken for ours: at worst nothing is found there.
+        let differs = |a: &Option<OsString>, b: &Option<OsString>| a.is_some() && a != b;
+        Candidate {
+            pid,
+            other_mount: differs(&namespaces.mount, &self.own.mount),
+            other_pid: differs(&namespaces.pid, &self.own.pid),
+            dir,
+            namespaces,
+        }
+    }
+
+    /// The sockets of a process, if one of them can be its own, and its start time.
+    fn dotnet(&mut self, candidate: &Candidate) -> Option<(Vec<Socket>, u64)> {
+        if self.has_near(candidate.pid) {
+            let (_, start) = candidate.dir.stat()?;
+            let sockets = sockets::rank(self.near(candidate, start), start, true);
+            if sockets.iter().any(|socket| socket.state != SocketState::Stale) {
+                return Some((sockets, start));
+            }
+        }
+        let covered = self.bound.is_some() && candidate.namespaces.net == self.own.net;
+        if covered && !candidate.other_mount && !candidate.other_pid {
+            return None;
+        }
+        let status = candidate.dir.status()?;
+        let environment = candidate.dir.environment().ok()?;
+        let (_, start) = candidate.dir.stat()?;
+        let far = self.far(candidate, &status, &environment);
+        let sockets = sockets::rank(far, start, self.comparable(candidate));
+        sockets.iter().any(|socket| socket.state != SocketState::Stale).then_some((sockets, start))
+    }
+
+    /// Start times are those of the reader's time namespace, the key is that of the process's own.
+    fn comparable(&self, candidate: &Candidate) -> bool {
+        match candidate.dir.time_namespace() {
+            Some(other) => self.time_namespace.as_ref() == Some(&other),
+            None => true,
+        }
+    }
+
+    fn has_near(&mut self, pid: u32) -> bool {
+        let directory = self.system.temp.clone();
+        self.bound.as_ref().is_some_and(|bound| bound.contains_key(&pid))
+            || !self.listing(None, &directory).of(pid).is_empty()
+    }
+
+    /// Sockets that bear the pid as we see it: in our own directory, and those that the kernel lists.
+    fn near(&mut self, candidate: &Candidate, start: u64) -> Vec<(PathBuf, SocketName)> {
+        let directory = self.system.temp.clone();
+        let names = self.listing(None, &directory).of(candidate.pid).to_vec();
+        let mut found: Vec<_> =
+            names.into_iter().map(|name| (directory.join(name.to_string()), name)).collect();
+        for (path, name) in self.bound.iter().filter_map(|bound| bound.get(&candidate.pid)).flatten() {
+            // Somebody listens there: with another key it is the same pid of another pid namespace.
+            if name.kind == SocketKind::Router || name.key == start {
+                // A path that was bound in another mount namespace is below its root for us.
+                found.push((seen_from_here(&candidate.dir, path, candidate.other_mount), *name));
+            }
+        }
+        found
+    }
+
+    /// Sockets that bear the pid of the process's own namespace, in its own directory.
+    fn far(
+        &mut self,
+        candidate: &Candidate,
+        status: &Status,
+        environment: &Environment,
+    ) -> Vec<(PathBuf, SocketName)> {
+        let directory = self.directory(candidate, environment);
+        let names = self.listing(Some(candidate), &directory).of(status.ns_pid).to_vec();
+        names.into_iter().map(|name| (directory.join(name.to_string()), name)).collect()
+    }
+
+    /// The temporary directory of a process, as we have to write it.
+    fn directory(&self, candidate: &Candidate, environment: &Environment) -> PathBuf {
+        match environment.tmpdir.as_deref().filter(|dir| !dir.is_empty()) {
+            None if !candidate.other_mount => self.system.default_temp.clone(),
+            tmpdir => seen_from_here(&candidate.dir, &temp_dir(tmpdir), candidate.other_mount),
+        }
+    }
+
+    /// A listing that is read once a directory; containers with many processes share theirs.
+    fn listing(&mut self, of: Option<&Candidate>, directory: &Path) -> &Listing {
+        let namespace = match of {
+            Some(candidate) if candidate.other_mount => {
+                candidate.namespaces.mount.clone().unwrap_or_default()
+            }
+            _ => OsString::new(),
+        };
+        // Below the root of a process the same directory has another path for each process.
+        let key = match of {
+            Some(candidate) if candidate.other_mount => directory
+                .strip_prefix(candidate.dir.join("root"))
+                .map_or_else(|_relative| directory.to_owned(), Path::to_owned),
+            _ => directory.to_owned(),
+        };
+        self.listings.entry((namespace, key)).or_insert_with(|| Listing::read(directory))
+    }
+
+    fn own_jvms(&mut self) -> HashMap<u32, u32> {
+        let directory = self.system.default_temp.clone();
+        jvm::candidates(&directory, &self.listing(None, &directory).hsperfdata).into_iter().collect()
+    }
+
+    fn jvm(&mut self, candidate: &Candidate, own: &HashMap<u32, u32>) -> Option<Process> {
+        let owner = if candidate.other_mount {
+            let directory = seen_from_here(&candidate.dir, Path::new("/tmp"), true);
+            let folders = &self.listing(Some(candidate), &directory).hsperfdata;
+            if folders.is_empty() {
+                return None;
+            }
+            let files = jvm::candidates(&directory, folders);
+            let ns_pid = candidate.dir.status()?.ns_pid;
+            files.into_iter().find(|(pid, _)| *pid == ns_pid)?.1
+        } else if candidate.other_pid {
+            *own.get(&candidate.dir.status()?.ns_pid)?
+        } else {
+            *own.get(&candidate.pid)?
+        };
+        let (_, start) = candidate.dir.stat()?;
+        self.describe(candidate, Kind::Jvm, Vec::new(), start).filter(|process| process.uid == owner)
+    }
+
+    fn describe(
+        &mut self,
+        candidate: &Candidate,
+        kind: Kind,
+        sockets: Vec<Socket>,
+        start_time: u64,
+    ) -> Option<Process> {
+        let status = candidate.dir.status()?;
+        let (comm, start) = candidate.dir.stat()?;
+        let elsewhere = candidate.other_mount || candidate.other_pid;
+        // Another process may have got the pid in the meantime.
+        (start == start_time).then(|| Process {
+            pid: candidate.pid,
+            ns_pid: status.ns_pid,
+            kind,
+            start_time,
+            uid: status.uid,
+            user: self.user(status.uid),
+            comm,
+            exe: candidate.dir.exe(),
+            command_line: candidate.dir.command_line(),
+            sockets,
+            other_mount_namespace: candidate.other_mount,
+            other_pid_namespace: candidate.other_pid,
+            container: if elsewhere { candidate.dir.container() } else { None },
+        })
+    }
+
+    fn user(&mut self, uid: u32) -> String {
+        let passwd = self.passwd.get_or_insert_with(|| linux::read(&self.system.passwd).unwrap_or_default());
+        linux::user_name(passwd, uid)
+    }
+
+    fn one(&mut self, pid: u32, looked_at: &mut Vec<String>) -> Result<Process, Reason> {
+        let candidate = self.candidate(pid, true);
+        let dir = &candidate.dir;
+        let (Some(status), Some((_, start))) = (dir.status(), dir.stat()) else {
+            looked_at.push(format!("{}: not there", dir.join("status").display()));
+            return Err(Reason::NoSuchProcess);
+        };
+        if status.tgid != pid {
+            return Err(Reason::Thread { tgid: status.tgid });
+        }
+        looked_at.push(format!(
+            "{}: uid {}, pid {} in its own namespace, started at tick {start}",
+            dir.join("status").display(),
+            status.uid,
+            status.ns_pid
+        ));
+
+        let environment = dir.environment();
+        let mut found = self.near(&candidate, start);
+        looked_at.push(format!("{}: {} sockets with its pid", self.system.temp.display(), found.len()));
+        let mut directory = None;
+        match &environment {
+            Ok(environment) => {
+                let there = self.directory(&candidate, environment);
+                let far = self.far(&candidate, &status, environment);
+                looked_at.push(format!("{}: {} sockets with its pid", there.display(), far.len()));
+                found.extend(far);
+                directory = Some(there);
+            }
+            Err(error) => looked_at.push(format!("{}: {error}", dir.join("environ").display())),
+        }
+        let sockets = sockets::rank(found, start, self.comparable(&candidate));
+        if sockets.iter().any(|socket| socket.state != SocketState::Stale) {
+            return self.describe(&candidate, Kind::Dotnet, sockets, start).ok_or(Reason::NoSuchProcess);
+        }
+        let stale: Vec<_> = sockets.into_iter().map(|socket| socket.path).collect();
+        Err(self.obstacle(&candidate, &status, environment.ok(), directory, stale, looked_at))
+    }
+
+    /// Why there is no socket: what is certain first, then what is likely.
+    fn obstacle(
+        &mut self,
+        candidate: &Candidate,
+        status: &Status,
+        environment: Option<Environment>,
+        directory: Option<PathBuf>,
+        stale: Vec<PathBuf>,
+        looked_at: &mut Vec<String>,
+    ) -> Reason {
+        let maps = candidate.dir.maps_runtime();
+        looked_at.push(match &maps {
+            Ok(true) => format!("{}: a .NET runtime", candidate.dir.join("maps").display()),
+            Ok(false) => format!("{}: no .NET runtime", candidate.dir.join("maps").display()),
+            Err(error) => format!("{}: {error}", candidate.dir.join("maps").display()),
+        });
+        let (Ok(is_dotnet), Some(environment), Some(directory)) = (maps, environment, directory) else {
+            let mut namespaces = Vec::new();
+            namespaces.extend(candidate.other_mount.then_some("mount"));
+            namespaces.extend(candidate.other_pid.then_some("pid"));
+            if status.uid != self.system.uid || namespaces.is_empty() {
+                return Reason::OtherUser { uid: status.uid, user: self.user(status.uid) };
+            }
+            return Reason::OtherNamespace { namespaces };
+        };
+        if !is_dotnet {
+            return Reason::NotDotnet;
+        }
+        if let Some((variable, value)) = environment.disabled {
+            return Reason::DiagnosticsDisabled { variable, value };
+        }
+        if !stale.is_empty() {
+            return Reason::StaleSocket { sockets: stale };
+        }
+        if !directory.is_dir() {
+            return Reason::NoTmpdir { directory };
+        }
+        let read_only =
+            rustix::fs::statvfs(&directory).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
+        if read_only {
+            return Reason::TmpReadOnly { directory };
+        }
+        if directory != self.system.temp {
+            return Reason::OtherTmpdir { directory };
+        }
+        Reason::NoSocket { directory }
+    }
+}

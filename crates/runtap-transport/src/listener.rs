@@ -1,0 +1,141 @@
+//! A listening socket that only its owner (and root) can reach, and whose file is gone when it is dropped.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::stream::{Peer, Stream};
+use crate::{Endpoint, unix};
+
+/// The backlog of .NET's own server.
+const BACKLOG: i32 = 255;
+
+/// How a [`Listener`] is bound.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct BindOptions {
+    /// Replace a socket file that nobody listens on any more. Off: it is [`BindError::InUse`].
+    pub replace_stale: bool,
+}
+
+impl BindOptions {
+    /// Replaces a stale socket file.
+    #[must_use]
+    pub fn replace_stale(mut self, yes: bool) -> Self {
+        self.replace_stale = yes;
+        self
+    }
+}
+
+/// A socket that could not be bound.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The name is taken, by somebody who listens or by a file that is no stale socket.
+    #[error("listen on {}: the name is in use", path.display())]
+    InUse {
+        /// The name.
+        path: PathBuf,
+    },
+    /// Anything else.
+    #[error("listen on {}: {source}", path.display())]
+    Io {
+        /// The name.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A listening Unix socket of mode 0600.
+#[derive(Debug)]
+pub struct Listener {
+    inner: tokio::net::UnixListener,
+    file: SocketFile,
+}
+
+impl Listener {
+    /// Binds `path` and listens on it. Needs a tokio runtime with I/O.
+    ///
+    /// # Errors
+    /// See [`BindError`].
+    pub fn bind(path: impl Into<PathBuf>, options: BindOptions) -> Result<Self, BindError> {
+        let path = path.into();
+        let mut bound = unix::bind_private(&path, BACKLOG);
+        if options.replace_stale && matches!(&bound, Err(e) if e.kind() == io::ErrorKind::AddrInUse) {
+            // Between these two steps another process may take the name; then the second bind says so.
+            if unix::is_stale(&path) && fs::remove_file(&path).is_ok() {
+                bound = unix::bind_private(&path, BACKLOG);
+            }
+        }
+        let listen = |path: &Path| -> io::Result<_> {
+            let bound = bound?;
+            let file = SocketFile::new(path)?;
+            Ok((tokio::net::UnixListener::from_std(bound)?, file))
+        };
+        match listen(&path) {
+            Ok((inner, file)) => Ok(Self { inner, file }),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(BindError::InUse { path }),
+            Err(source) => Err(BindError::Io { path, source }),
+        }
+    }
+
+    /// The path of the socket.
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    /// Where clients find it.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint::unix(&self.file.path)
+    }
+
+    /// The next client of our own user or root. Others can't get in by the file's mode; should one have got a
+    /// descriptor all the same, it is hung up on. Cancel safe.
+    ///
+    /// # Errors
+    /// Those of `accept`; being out of descriptors (EMFILE) is temporary.
+    pub async fn accept(&self) -> io::Result<(Stream, Peer)> {
+        let me = rustix::process::geteuid().as_raw();
+        loop {
+            let (stream, _unnamed) = self.inner.accept().await?;
+            let stream = Stream::from(stream);
+            let Ok(peer) = stream.peer() else { continue };
+            if peer.uid == me || peer.uid == 0 {
+                return Ok((stream, peer));
+            }
+        }
+    }
+}
+
+/// The file of a bound socket. Removed on drop, unless another file has taken its name.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    fn new(path: &Path) -> io::Result<Self> {
+        // The working directory may change before the file has to be removed.
+        let path = std::path::absolute(path)?;
+        let identity = Self::identity(&path)?;
+        Ok(Self { path, identity })
+    }
+
+    fn identity(path: &Path) -> io::Result<(u64, u64)> {
+        fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino()))
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if Self::identity(&self.path).is_ok_and(|now| now == self.identity) {
+            // Nothing sensible is left to do if that fails: the socket is stale then, and clients can tell.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A connection to a peer, whatever it runs over.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+#[cfg(unix)]
+use tokio::net::UnixStream;
+
+/// A connection to a peer: bytes in both directions.
+#[derive(Debug)]
+pub struct Stream {
+    #[cfg(unix)]
+    inner: UnixStream,
+    #[cfg(not(unix))]
+    inner: tokio::io::DuplexStream,
+}
+
+/// The process at the other end of a connection, as the kernel knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its process id in our pid namespace; `None` if the kernel does not say.
+    pub pid: Option<u32>,
+    /// Its effective user id when it connected or began to listen.
+    pub uid: u32,
+}
+
+#[cfg(unix)]
+impl Stream {
+    /// Two connected streams.
+    ///
+    /// # Errors
+    /// When the system is out of descriptors, or outside of a tokio runtime with I/O.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (a, b) = UnixStream::pair()?;
+        Ok((Self { inner: a }, Self { inner: b }))
+    }
+
+    /// Who is at the other end.
+    ///
+    /// # Errors
+    /// When the kernel can't say.
+    pub fn peer(&self) -> io::Result<Peer> {
+        let cred = self.inner.peer_cred()?;
+        let pid = cred.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0);
+        Ok(Peer { pid, uid: cred.uid() })
+    }
+
+    /// The descriptor, for polling and for passing descriptors on.
+    pub fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.inner)
+    }
+}
+
+#[cfg(unix)]
+impl From<UnixStream> for Stream {
+    fn from(inner: UnixStream) -> Self {
+        Self { inner }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
