@@ -1,1 +1,42 @@
-//! What a recording means: threads, frames, stacks and samples as tables with handles.
+//! What a recording means: threads, frames, stacks and weighted samples, kept as append-only tables.
+//!
+//! ```text
+//!   StringTable   text, each once                    StringHandle
+//!   FrameTable    (module, name), each once          FrameHandle
+//!   StackTable    (parent stack, frame), each once   StackHandle
+//!   Thread        tid, name, samples in time order   ThreadHandle
+//!   Sample        time, weight, kind, stack          (24 bytes as stored)
+//! ```
+//!
+//! A handle is a `u32` that is `Copy`; it belongs to the [`Trace`] (or the [`TraceBuilder`]) that gave it out.
+//! [`TraceBuilder`] is filled by whoever decodes a recording, with times only; [`TraceBuilder::finish`]
+//! gives every sample its weight and returns the [`Trace`] that sinks and reports read.
+//! A [`View`] says which samples are looked at.
+//!
+//! This crate knows no file format, neither in nor out, and reads no clock. Nothing that it returns depends on
+//! the order of a hash map, so that equal input gives equal output.
+//! docs/design/model.md says why it is built like this.
+
+#![deny(clippy::disallowed_methods)]
+
+mod builder;
+mod frames;
+mod period;
+mod samples;
+mod stacks;
+mod strings;
+mod totals;
+mod trace;
+mod view;
+
+pub use builder::TraceBuilder;
+pub use frames::{Frame, FrameHandle, FrameTable};
+pub use samples::{Sample, SampleKind, Thread, ThreadHandle};
+pub use stacks::{Frames, Stack, StackHandle, StackTable};
+pub use strings::{StringHandle, StringTable};
+pub use totals::{FrameTotals, StackWeights};
+pub use trace::{Process, Trace};
+pub use view::View;
+
+/// The text that stands for the stack of a sample that has none, so that its time stays visible.
+pub const NO_STACK: &str = "[no stack]";

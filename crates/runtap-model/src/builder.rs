@@ -1,0 +1,131 @@
+//! Fills a trace and, at the end, gives every sample its weight.
+//!
+//! Whoever decodes a recording calls this with times only; the weights follow from them by the rule in
+//! [`TraceBuilder::finish`] and nowhere else.
+
+use crate::frames::FrameHandle;
+use crate::period::Period;
+use crate::samples::{SampleKind, Thread, ThreadHandle};
+use crate::stacks::StackHandle;
+use crate::strings::{StringHandle, next_index};
+use crate::trace::{Process, Trace};
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+/// A trace that is being filled.
+#[derive(Debug, Clone, Default)]
+pub struct TraceBuilder {
+    trace: Trace,
+    threads_by_tid: HashMap<u64, ThreadHandle, RandomState>,
+    period: Period,
+}
+
+impl TraceBuilder {
+    /// An empty trace.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says which program this is.
+    pub fn set_process(&mut self, process: Process) {
+        self.trace.process = process;
+    }
+
+    /// Says when the session started, in nanoseconds since 1970-01-01 UTC.
+    pub fn set_start_unix_ns(&mut self, start: i64) {
+        self.trace.start_unix_ns = Some(start);
+    }
+
+    /// Says how long was recorded, in nanoseconds since the start of the session.
+    pub fn set_duration_ns(&mut self, duration_ns: u64) {
+        self.trace.duration_ns = duration_ns;
+    }
+
+    /// The handle of a text.
+    pub fn string(&mut self, text: &str) -> StringHandle {
+        self.trace.strings.intern(text)
+    }
+
+    /// The handle of a frame: `Namespace.Type.Method(args)` (or `0xADDR`) in a module (or in none that is known).
+    pub fn frame(&mut self, module: Option<&str>, name: &str) -> FrameHandle {
+        let module = module.map(|m| self.trace.strings.intern(m));
+        let name = self.trace.strings.intern(name);
+        self.trace.frames.intern(module, name)
+    }
+
+    /// The handle of the stack that ends in `frame`, called from `parent`.
+    pub fn stack(&mut self, parent: Option<StackHandle>, frame: FrameHandle) -> StackHandle {
+        self.trace.stacks.intern(parent, frame)
+    }
+
+    /// The handle of a whole stack, from the root to the innermost frame; `None` if there is no frame.
+    pub fn stack_of(&mut self, root_first: impl IntoIterator<Item = FrameHandle>) -> Option<StackHandle> {
+        root_first.into_iter().fold(None, |parent, frame| Some(self.stack(parent, frame)))
+    }
+
+    /// The thread with the operating system's number `tid`, which is added if it is new.
+    pub fn thread(&mut self, tid: u64) -> ThreadHandle {
+        *self.threads_by_tid.entry(tid).or_insert_with(|| {
+            let new = ThreadHandle(next_index(self.trace.threads.len()));
+            self.trace.threads.push(Thread::new(tid));
+            new
+        })
+    }
+
+    /// Names a thread. The last name wins; an empty one takes the name away.
+    ///
+    /// # Panics
+    /// If the handle is not of this builder.
+    pub fn set_thread_name(&mut self, thread: ThreadHandle, name: &str) {
+        self.trace.threads[thread.index()].set_name(name);
+    }
+
+    /// Adds a tick of the sampler: `thread` was found in `stack` at `time_ns` since the start of the session.
+    ///
+    /// The ticks of a thread come in time order; one that is earlier than its predecessor is kept, at the time
+    /// of that, and counted in [`Trace::out_of_order`]. Threads may come in any order.
+    ///
+    /// # Panics
+    /// If the handle is not of this builder.
+    pub fn add_sample(
+        &mut self,
+        thread: ThreadHandle,
+        time_ns: u64,
+        kind: SampleKind,
+        stack: Option<StackHandle>,
+    ) {
+        let thread = &mut self.trace.threads[thread.index()];
+        let mut time_ns = time_ns;
+        if let Some(last_ns) = thread.last_ns() {
+            if time_ns < last_ns {
+                self.trace.out_of_order += 1;
+                time_ns = last_ns;
+            }
+            self.period.record(time_ns - last_ns);
+        }
+        thread.push(time_ns, kind, stack);
+    }
+
+    /// Weighs the samples and ends the filling.
+    ///
+    /// A sample lasts to the thread's next sample, of whatever kind. The period is the median distance between
+    /// two ticks of a thread (1 ms if no thread was seen twice), the end of sampling the last tick of any thread. A thread whose last tick is at
+    /// most two periods before the end of sampling was still there: its last sample lasts to the end of
+    /// sampling and one period more. Any other thread was gone: its last sample lasts one period. So the samples of a
+    /// thread that lives through the recording add up to the time that was sampled, and no gap is left out.
+    pub fn finish(self) -> Trace {
+        let Self { mut trace, period, .. } = self;
+        let period_ns = period.median();
+        if let Some(last_tick_ns) = trace.threads.iter().filter_map(Thread::last_ns).max() {
+            let end_ns = last_tick_ns.saturating_add(period_ns);
+            for thread in &mut trace.threads {
+                let Some(last_ns) = thread.last_ns() else { continue };
+                let alive = last_tick_ns - last_ns <= period_ns.saturating_mul(2);
+                thread.weigh(if alive { end_ns } else { last_ns.saturating_add(period_ns) });
+            }
+            trace.duration_ns = trace.duration_ns.max(end_ns);
+        }
+        trace.period_ns = period_ns;
+        trace
+    }
+}
