@@ -1,0 +1,355 @@
+//! A provider of a session: which events of which source, and how much of them. Section "CollectTracing" of the
+//! specification. Refuses every provider that real runtimes refuse, misread or die of.
+
+use std::collections::HashSet;
+
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
+
+use super::string;
+use crate::{EncodeError, error::unexpected};
+
+/// The most providers in one session.
+pub const MAX_PROVIDERS: usize = 1000;
+
+/// The most event ids in one filter: what runtimes were seen to take. A count far above kills the server.
+pub const MAX_FILTER_IDS: usize = 10_000;
+
+/// How detailed the events of a provider are. An event passes if its level is not above the session's, **or if the
+/// session's level is 0**. Nothing above 5 exists: runtimes refuse the session then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[repr(u8)]
+pub enum Level {
+    /// 0: **everything**, whatever its level.
+    LogAlways = 0,
+    /// 1
+    Critical = 1,
+    /// 2
+    Error = 2,
+    /// 3
+    Warning = 3,
+    /// 4
+    Informational = 4,
+    /// 5: everything, too, because no event has a level above.
+    #[default]
+    Verbose = 5,
+}
+
+impl Level {
+    /// Every level, by number.
+    pub const ALL: [Self; 6] =
+        [Self::LogAlways, Self::Critical, Self::Error, Self::Warning, Self::Informational, Self::Verbose];
+
+    /// The level with this number, if there is one.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.number() == number)
+    }
+
+    /// Its number.
+    pub fn number(self) -> u32 {
+        u32::from(self as u8)
+    }
+
+    /// The one of the two that lets more events through. [`LogAlways`](Self::LogAlways) lets through all.
+    #[must_use]
+    pub fn widest(self, other: Self) -> Self {
+        if self == Self::LogAlways || other == Self::LogAlways { Self::LogAlways } else { self.max(other) }
+    }
+}
+
+/// A list of event ids that are let through or held back, after keywords and level. Sent from CollectTracing5 on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EventFilter {
+    /// `true`: only these ids; `false`: all but these.
+    pub enable: bool,
+    /// The ids, at most [`MAX_FILTER_IDS`]. Doubled ones do no harm.
+    pub ids: Vec<u32>,
+}
+
+impl EventFilter {
+    /// Only these ids pass.
+    pub fn only(ids: impl Into<Vec<u32>>) -> Self {
+        Self { enable: true, ids: ids.into() }
+    }
+
+    /// All but these ids pass.
+    pub fn except(ids: impl Into<Vec<u32>>) -> Self {
+        Self { enable: false, ids: ids.into() }
+    }
+
+    /// A filter that passes what either of the two passes.
+    #[must_use]
+    fn union(self, other: Self) -> Self {
+        let within = |ids: &[u32]| ids.iter().copied().collect::<HashSet<_>>();
+        match (self.enable, other.enable) {
+            (true, true) => {
+                let known = within(&self.ids);
+                let mut ids = self.ids;
+                ids.extend(other.ids.into_iter().filter(|id| !known.contains(id)));
+                Self::only(ids)
+            }
+            (false, false) => {
+                let known = within(&other.ids);
+                Self::except(self.ids.into_iter().filter(|id| known.contains(id)).collect::<Vec<_>>())
+            }
+            (true, false) => {
+                let passing = within(&self.ids);
+                Self::except(other.ids.into_iter().filter(|id| !passing.contains(id)).collect::<Vec<_>>())
+            }
+            (false, true) => other.union(self),
+        }
+    }
+}
+
+/// One source of events in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Provider {
+    /// Its name, case-sensitive, not empty, without NUL.
+    pub name: String,
+    /// An event passes if it has no keywords or shares a bit with these. **0 lets only events without keywords
+    /// through.**
+    pub keywords: u64,
+    /// How detailed.
+    pub level: Level,
+    /// What is handed to the provider, usually `key=value;key=value`. `None` and the empty string mean the same to
+    /// a runtime and differ on the wire.
+    pub arguments: Option<String>,
+    /// Which events, after keywords and level. `None` means all.
+    pub filter: Option<EventFilter>,
+}
+
+impl Provider {
+    /// A provider without arguments and filter.
+    pub fn new(name: impl Into<String>, keywords: u64, level: Level) -> Self {
+        Self { name: name.into(), keywords, level, arguments: None, filter: None }
+    }
+
+    /// With arguments.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: impl Into<String>) -> Self {
+        self.arguments = Some(arguments.into());
+        self
+    }
+
+    /// With an event filter.
+    #[must_use]
+    pub fn with_filter(mut self, filter: EventFilter) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
+    /// Joins another entry for the same provider: everything that either of them asks for.
+    fn absorb(&mut self, other: Self) -> Result<(), EncodeError> {
+        self.keywords |= other.keywords;
+        self.level = self.level.widest(other.level);
+        let given = |arguments: Option<String>| arguments.filter(|text| !text.is_empty());
+        self.arguments = match (given(self.arguments.take()), given(other.arguments)) {
+            (Some(one), Some(two)) if one != two => {
+                return Err(EncodeError::ConflictingArguments { provider: self.name.clone() });
+            }
+            (one, two) => one.or(two),
+        };
+        self.filter = match (self.filter.take(), other.filter) {
+            (Some(one), Some(two)) => Some(one.union(two)),
+            _ => None,
+        };
+        Ok(())
+    }
+}
+
+/// Joins entries for the same provider, because runtimes would take the first one only: keywords are united, the
+/// level is the one that lets more through, filters pass what either passes. Keeps the order of first appearance.
+///
+/// # Errors
+/// [`EncodeError::ConflictingArguments`]: there is no way to send two argument strings.
+pub fn merge_providers(providers: Vec<Provider>) -> Result<Vec<Provider>, EncodeError> {
+    let mut merged: Vec<Provider> = Vec::new();
+    for provider in providers {
+        match merged.iter_mut().find(|known| known.name == provider.name) {
+            Some(known) => known.absorb(provider)?,
+            None => merged.push(provider),
+        }
+    }
+    Ok(merged)
+}
+
+/// Refuses what must not be sent.
+pub(super) fn validate(providers: &[Provider]) -> Result<(), EncodeError> {
+    if providers.is_empty() {
+        return Err(EncodeError::NoProviders);
+    }
+    if providers.len() > MAX_PROVIDERS {
+        return Err(EncodeError::TooManyProviders { count: providers.len() });
+    }
+    let mut names = HashSet::new();
+    for provider in providers {
+        if provider.name.is_empty() {
+            return Err(EncodeError::EmptyProviderName);
+        }
+        if provider.name.contains('\0') {
+            return Err(EncodeError::EmbeddedNul { field: "provider name" });
+        }
+        if provider.arguments.as_deref().is_some_and(|text| text.contains('\0')) {
+            return Err(EncodeError::EmbeddedNul { field: "provider arguments" });
+        }
+        if let Some(filter) = &provider.filter
+            && filter.ids.len() > MAX_FILTER_IDS
+        {
+            return Err(EncodeError::FilterTooLong {
+                provider: provider.name.clone(),
+                ids: filter.ids.len(),
+            });
+        }
+        if !names.insert(provider.name.as_str()) {
+            return Err(EncodeError::DuplicateProvider { provider: provider.name.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Appends the provider array; `filters` from CollectTracing5 on. The providers are valid.
+pub(super) fn encode(w: &mut Writer, providers: &[Provider], filters: bool) {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    w.u32(count(providers.len()));
+    for provider in providers {
+        w.u64(provider.keywords).u32(provider.level.number());
+        w.utf16_counted(Some(&provider.name)).utf16_counted(provider.arguments.as_deref());
+        if filters {
+            let ids = provider.filter.as_ref().map_or(&[][..], |filter| &filter.ids);
+            w.u8(u8::from(provider.filter.as_ref().is_some_and(|filter| filter.enable)))
+                .u32(count(ids.len()));
+            for id in ids {
+                w.u32(*id);
+            }
+        }
+    }
+}
+
+/// Reads the provider array as a runtime does, with checked arithmetic. Doubled entries are kept: a runtime takes
+/// the first of them.
+pub(super) fn decode(r: &mut Reader<'_>, filters: bool) -> Result<Vec<Provider>, DecodeError> {
+    let count = bounded_count(r, "provider count", MAX_PROVIDERS)?;
+    if count == 0 {
+        let kind = DecodeErrorKind::TooSmall { value: 0, least: 1 };
+        return Err(DecodeError::new(r.offset().saturating_sub(4), "provider count", kind));
+    }
+    let mut providers = Vec::new();
+    for _ in 0..count {
+        providers.push(decode_one(r, filters)?);
+    }
+    Ok(providers)
+}
+
+fn decode_one(r: &mut Reader<'_>, filters: bool) -> Result<Provider, DecodeError> {
+    let keywords = r.u64("provider keywords")?;
+    let offset = r.offset();
+    let number = r.u32("provider level")?;
+    let level =
+        Level::from_number(number).ok_or_else(|| unexpected(offset, "provider level", number, "0 to 5"))?;
+    let offset = r.offset();
+    let name = string(r, "provider name")?.unwrap_or_default();
+    if name.is_empty() {
+        return Err(DecodeError::new(offset, "provider name", DecodeErrorKind::Invalid("is empty")));
+    }
+    let arguments = string(r, "provider arguments")?;
+    let filter = if filters { decode_filter(r)? } else { None };
+    Ok(Provider { name, keywords, level, arguments, filter })
+}
+
+fn decode_filter(r: &mut Reader<'_>) -> Result<Option<EventFilter>, DecodeError> {
+    let enable = r.u8("filter enable")? != 0;
+    let count = bounded_count(r, "filter id count", MAX_FILTER_IDS)?;
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        ids.push(r.u32("filter id")?);
+    }
+    // "Hold back nothing" is how the absence of a filter is written.
+    Ok((enable || !ids.is_empty()).then_some(EventFilter { enable, ids }))
+}
+
+fn bounded_count(r: &mut Reader<'_>, what: &'static str, limit: usize) -> Result<u32, DecodeError> {
+    let offset = r.offset();
+    let count = r.u32(what)?;
+    if usize::try_from(count).is_ok_and(|n| n <= limit) {
+        return Ok(count);
+    }
+    let kind = DecodeErrorKind::TooLarge { value: u64::from(count), limit: limit as u64 };
+    Err(DecodeError::new(offset, what, kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn level_0_is_the_widest() {
+        assert_eq!(Level::Error.widest(Level::Warning), Level::Warning);
+        assert_eq!(Level::Verbose.widest(Level::LogAlways), Level::LogAlways);
+        assert_eq!(Level::from_number(5), Some(Level::Verbose));
+        assert_eq!(Level::from_number(6), None);
+        assert_eq!(Level::from_number(256), None);
+    }
+
+    #[test]
+    fn entries_of_one_provider_are_joined_in_order() {
+        let merged = merge_providers(vec![
+            Provider::new("A", 1, Level::Error),
+            Provider::new("B", 7, Level::Verbose),
+            Provider::new("A", 4, Level::Warning).with_arguments("x=1"),
+            Provider::new("A", 0, Level::Critical).with_arguments(""),
+        ])
+        .unwrap();
+        assert_eq!(
+            merged,
+            [
+                Provider::new("A", 5, Level::Warning).with_arguments("x=1"),
+                Provider::new("B", 7, Level::Verbose)
+            ]
+        );
+    }
+
+    #[test]
+    fn names_differ_by_case() {
+        let two = vec![Provider::new("A", 1, Level::Error), Provider::new("a", 1, Level::Error)];
+        assert_eq!(merge_providers(two.clone()).unwrap(), two);
+    }
+
+    #[test]
+    fn two_argument_strings_cannot_be_joined() {
+        let twice = ["x=1", "x=2"].map(|text| Provider::new("A", 1, Level::Error).with_arguments(text));
+        assert_eq!(
+            merge_providers(twice.to_vec()).unwrap_err(),
+            EncodeError::ConflictingArguments { provider: "A".into() }
+        );
+    }
+
+    #[test]
+    fn joined_filters_pass_what_either_passes() {
+        let passes = |filter: &Option<EventFilter>, id: u32| {
+            filter.as_ref().is_none_or(|filter| filter.ids.contains(&id) == filter.enable)
+        };
+        let filters = [
+            None,
+            Some(EventFilter::only([])),
+            Some(EventFilter::only([1, 2])),
+            Some(EventFilter::only([2, 3])),
+            Some(EventFilter::except([])),
+            Some(EventFilter::except([1, 2])),
+            Some(EventFilter::except([2, 3])),
+        ];
+        for one in &filters {
+            for two in &filters {
+                let [mut a, mut b] = [1, 2].map(|_| Provider::new("A", 1, Level::Error));
+                a.filter.clone_from(one);
+                b.filter.clone_from(two);
+                let merged = merge_providers(vec![a, b]).unwrap();
+                for id in 0..5 {
+                    assert_eq!(
+                        passes(&merged[0].filter, id),
+                        passes(one, id) || passes(two, id),
+                        "{one:?} {two:?} {id}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! ResumeRuntime (0x0401): lets a runtime go on that was told to wait at startup. No payload; the reply carries an
+//! `i32` 0 in practice and nothing according to the specification, so both are taken.
+//! Runtimes ignore a payload in the request.
+
+use runtap_wire::{DecodeError, Reader, Writer};
+
+use super::Hresult;
+
+pub(super) fn encode_reply(w: &mut Writer) {
+    w.u32(Hresult::OK.0);
+}
+
+/// The result code; [`Hresult::OK`] if there is none.
+pub(super) fn decode_reply(r: &mut Reader<'_>) -> Result<Hresult, DecodeError> {
+    if r.is_empty() { Ok(Hresult::OK) } else { r.u32("result").map(Hresult) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Command, Hresult, Reply, Request, message::decode_ok};
+
+    #[test]
+    fn golden_bytes() {
+        assert_eq!(Request::ResumeRuntime.to_bytes().unwrap(), b"DOTNET_IPC_V1\0\x14\0\x04\x01\0\0");
+        let reply = Reply::Resumed.to_bytes(&Request::ResumeRuntime).unwrap();
+        assert_eq!(reply, b"DOTNET_IPC_V1\0\x18\0\xff\0\0\0\0\0\0\0");
+    }
+
+    #[test]
+    fn a_reply_has_a_code_or_not() {
+        assert_eq!(decode_ok(&Request::ResumeRuntime, &[]).unwrap(), Ok(Reply::Resumed));
+        assert_eq!(decode_ok(&Request::ResumeRuntime, &[0; 4]).unwrap(), Ok(Reply::Resumed));
+        let refused = decode_ok(&Request::ResumeRuntime, &[5, 0x40, 0, 0x80]).unwrap().unwrap_err();
+        assert_eq!(refused.hresult, Hresult::E_FAIL);
+        assert!(decode_ok(&Request::ResumeRuntime, &[0; 3]).unwrap_err().is_incomplete());
+    }
+
+    #[test]
+    fn a_payload_is_ignored() {
+        assert_eq!(Request::decode(Command::RESUME_RUNTIME, b"abc").unwrap(), Request::ResumeRuntime);
+    }
+}
