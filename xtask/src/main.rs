@@ -1,3 +1,44 @@
-//! The checks of the workspace, one subcommand each.
+//! The checks of the workspace, one subcommand each: `cargo xtask` lists them.
+//!
+//! Owns: the list of subcommands and the exit code (0 done, 1 a check failed, 2 wrong usage).
+//! Refuses to: know anything about the product's code; it only calls tools and reads what they leave.
 
-fn main() {}
+mod args;
+mod cmd;
+mod elf;
+mod output;
+mod process;
+mod step;
+mod workspace;
+
+use std::env;
+use std::process::ExitCode;
+
+use crate::args::{Args, UsageError};
+use crate::cmd::COMMANDS;
+use crate::workspace::Workspace;
+
+fn main() -> ExitCode {
+    let mut words = env::args().skip(1);
+    let Some(name) = words.next() else {
+        output::list(COMMANDS);
+        return ExitCode::SUCCESS;
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        output::list(COMMANDS);
+        return ExitCode::SUCCESS;
+    }
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        output::error(&format!("no subcommand is called `{name}`"));
+        output::list(COMMANDS);
+        return ExitCode::from(2);
+    };
+    let done = Args::parse(command, words).and_then(|args| (command.run)(&Workspace::find()?, &args));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::error(&format!("{error:#}"));
+            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+        }
+    }
+}

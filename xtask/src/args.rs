@@ -1,0 +1,104 @@
+//! The few flags of the subcommands.
+//!
+//! Owns: `--flag` and `--option N`, checked against what the subcommand declares.
+//! Refuses to: grow. A subcommand that needs positional arguments is two subcommands.
+
+use std::fmt;
+
+use anyhow::Result;
+
+use crate::cmd::Command;
+
+/// What was said after the subcommand's name.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Args {
+    given: Vec<(String, Option<u64>)>,
+}
+
+/// The command line was wrong, rather than the work.
+#[derive(Debug)]
+pub(crate) struct UsageError(String);
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+impl Args {
+    /// Takes only what `command.usage` lists: `[--all]` is a flag, `[--seconds N]` an option with a number.
+    pub(crate) fn parse(command: &Command, words: impl IntoIterator<Item = String>) -> Result<Self> {
+        let mut words = words.into_iter();
+        let mut given = Vec::new();
+        while let Some(word) = words.next() {
+            let value = match declared(command.usage, &word) {
+                Some(Kind::Flag) => None,
+                Some(Kind::Number) => {
+                    let number = words.next().and_then(|text| text.parse().ok());
+                    Some(number.ok_or_else(|| UsageError(format!("{word} needs a number")))?)
+                }
+                None => {
+                    let usage = format!("cargo xtask {} {}", command.name, command.usage);
+                    return Err(UsageError(format!(
+                        "`{word}` is not known here; usage: {}",
+                        usage.trim_end()
+                    ))
+                    .into());
+                }
+            };
+            given.push((word, value));
+        }
+        Ok(Self { given })
+    }
+
+    pub(crate) fn has(&self, flag: &str) -> bool {
+        self.given.iter().any(|(name, _)| name == flag)
+    }
+
+    pub(crate) fn number(&self, option: &str) -> Option<u64> {
+        self.given.iter().rev().find(|(name, _)| name == option).and_then(|(_, value)| *value)
+    }
+}
+
+enum Kind {
+    Flag,
+    Number,
+}
+
+fn declared(usage: &str, word: &str) -> Option<Kind> {
+    usage.split(['[', ']']).find_map(|part| match part.split_once(' ') {
+        Some((name, "N")) if name == word => Some(Kind::Number),
+        None if part == word && word.starts_with("--") => Some(Kind::Flag),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command() -> Command {
+        Command { name: "try", usage: "[--all] [--seconds N]", about: "", run: |_, _| Ok(()) }
+    }
+
+    fn parse(words: &[&str]) -> Result<Args> {
+        Args::parse(&command(), words.iter().map(|word| (*word).to_owned()))
+    }
+
+    #[test]
+    fn takes_what_is_declared() {
+        let args = parse(&["--seconds", "7", "--all"]).unwrap();
+        assert!(args.has("--all"));
+        assert_eq!(args.number("--seconds"), Some(7));
+    }
+
+    #[test]
+    fn says_what_is_not() {
+        for words in [&["--every"][..], &["all"], &["--seconds"], &["--seconds", "soon"], &["N"]] {
+            let error = parse(words).unwrap_err();
+            assert!(error.is::<UsageError>(), "{words:?}: {error}");
+        }
+    }
+}

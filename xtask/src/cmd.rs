@@ -1,0 +1,62 @@
+//! The subcommands, one file each.
+
+mod ci;
+mod dist;
+mod doc;
+mod extras;
+mod fmt;
+mod fuzz;
+pub(crate) mod layers;
+mod lint;
+mod peers;
+mod size;
+mod test;
+
+use anyhow::Result;
+
+use crate::args::Args;
+use crate::workspace::Workspace;
+
+/// A subcommand.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    /// Its flags as shown; also what the argument parser accepts.
+    pub(crate) usage: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) run: fn(&Workspace, &Args) -> Result<()>,
+}
+
+/// In the order in which the list shows them.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command {
+        name: "ci",
+        usage: "[--all]",
+        about: "every check; --all fails where an extra tool is missing",
+        run: ci::command,
+    },
+    Command { name: "fmt", usage: "[--check]", about: "format the code", run: fmt::command },
+    Command { name: "lint", usage: "", about: "clippy, file sizes and file docs", run: lint::command },
+    Command { name: "layers", usage: "", about: "who may depend on whom", run: layers::command },
+    Command { name: "test", usage: "", about: "unit, integration and doc tests", run: test::command },
+    Command { name: "doc", usage: "", about: "the API documentation, without warnings", run: doc::command },
+    Command {
+        name: "fuzz",
+        usage: "[--seconds N]",
+        about: "every fuzz target for N seconds (default 10)",
+        run: fuzz::command,
+    },
+    Command {
+        name: "peers",
+        usage: "[--download]",
+        about: "bring real .NET runtimes and tools into target/peers",
+        run: peers::command,
+    },
+    Command {
+        name: "size",
+        usage: "",
+        about: "size, linking and start-up of the binary",
+        run: size::command,
+    },
+    Command { name: "dist", usage: "", about: "an archive to release, in target/dist", run: dist::command },
+];

@@ -1,0 +1,58 @@
+//! `cargo xtask ci`: every check, in the order in which they are worth knowing.
+//!
+//! Owns: the order, and what is an extra. Plain `ci` needs cargo, rustfmt, clippy and a C++ compiler; an extra that is
+//! missing is named and passed over. `ci --all` is what `.ci/run` calls after it installed the extras: there a missing
+//! one fails. Every step runs, whatever came of the ones before.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+use crate::args::Args;
+use crate::cmd::{doc, extras, fmt, fuzz, layers, lint, peers, size, test};
+use crate::output;
+use crate::step::{self, Missing, Outcome};
+use crate::workspace::Workspace;
+
+type Check = fn(&Workspace) -> Result<Outcome>;
+
+const STEPS: &[(&str, Check)] = &[
+    ("fmt", fmt::check),
+    ("tombi", extras::tombi),
+    ("typos", extras::typos),
+    ("files", lint::files),
+    ("clippy", lint::clippy),
+    ("layers", layers::check),
+    ("machete", extras::machete),
+    ("deny", extras::deny),
+    ("release", test::build),
+    ("peers", peers::from_here),
+    ("test", test::run),
+    ("doctest", test::doctests),
+    ("doc", doc::check),
+    ("viewer", extras::viewer),
+    ("size", size::size),
+    ("linking", size::linking),
+    ("start-up", size::start_up),
+];
+
+/// Each fuzz target runs for so long.
+const FUZZ_SECONDS: u64 = 10;
+const FUZZ_SECONDS_ALL: u64 = 30;
+
+pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    let start = Instant::now();
+    let all = args.has("--all");
+    let (missing, seconds) =
+        if all { (Missing::Fail, FUZZ_SECONDS_ALL) } else { (Missing::Skip, FUZZ_SECONDS) };
+    let mut reports: Vec<step::Report> =
+        STEPS.iter().map(|(name, check)| step::run(name, missing, || check(ws))).collect();
+    reports.push(step::run("fuzz", missing, || fuzz::smoke(ws, seconds)));
+    output::summary(&reports, start.elapsed());
+    let failed: Vec<&str> =
+        reports.iter().filter(|report| report.outcome.is_err()).map(|report| report.name).collect();
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! `cargo xtask doc`: the API documentation of the workspace; a broken link or a bare address fails it.
+
+use anyhow::Result;
+
+use crate::args::Args;
+use crate::step::Outcome;
+use crate::workspace::Workspace;
+
+pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
+    check(ws)?;
+    Ok(())
+}
+
+pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
+    ws.cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
+    Ok(Outcome::Passed)
+}

@@ -1,0 +1,247 @@
+//! `cargo xtask layers`: who may depend on whom.
+//!
+//! Owns: the layers of the house (ARCHITECTURE.md has the picture) and the check over `cargo metadata`. An edge goes to
+//! a lower layer or is one of the few named below. Refuses to: let a crate in that has no layer.
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use crate::args::Args;
+use crate::output;
+use crate::step::Outcome;
+use crate::workspace::Workspace;
+
+/// Every crate that others may use, with its layer.
+const LAYERS: &[(&str, u8)] = &[
+    ("runtap-wire", 0),
+    ("runtap-diag-proto", 0),
+    ("runtap-nettrace", 0),
+    ("runtap-mtp-proto", 0),
+    ("runtap-bytefrog-proto", 0),
+    ("runtap-transport", 1),
+    ("runtap-files", 1),
+    ("runtap-diag", 2),
+    ("runtap-mtp", 2),
+    ("runtap-bytefrog", 2),
+    ("runtap-model", 3),
+    ("runtap-ingest", 3),
+    ("runtap-sinks", 4),
+    ("runtap-columnar", 4),
+    ("runtap-monitor", 5),
+    ("runtap-jvm-agent", 5),
+    ("runtap", 5),
+];
+
+/// Beside the stack: they use anything and are used in tests only.
+const BESIDE: &[&str] = &["runtap-testkit", "runtap-tests", "runtap-benches", "xtask"];
+
+/// Edges inside a layer.
+const SIDEWAYS: &[(&str, &str)] = &[
+    ("runtap-diag-proto", "runtap-wire"),
+    ("runtap-nettrace", "runtap-wire"),
+    ("runtap-mtp-proto", "runtap-wire"),
+    ("runtap-bytefrog-proto", "runtap-wire"),
+    ("runtap-ingest", "runtap-model"),
+    ("runtap-columnar", "runtap-sinks"),
+    ("runtap", "runtap-monitor"),
+];
+
+/// Crates that may use less than what lies below them: meaning comes from bytes, files and the model, never from a
+/// session; a sink sees the model only.
+const NARROW: &[(&str, &[&str])] = &[
+    ("runtap-model", &["runtap-wire"]),
+    (
+        "runtap-ingest",
+        &[
+            "runtap-wire",
+            "runtap-diag-proto",
+            "runtap-nettrace",
+            "runtap-mtp-proto",
+            "runtap-bytefrog-proto",
+            "runtap-files",
+            "runtap-model",
+        ],
+    ),
+    ("runtap-sinks", &["runtap-model"]),
+    ("runtap-columnar", &["runtap-model", "runtap-sinks"]),
+];
+
+/// What L0 may take from outside.
+const L0_OUTSIDE: &[&str] = &["thiserror", "bitflags", "uuid", "hashbrown", "foldhash"];
+
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dependency {
+    name: String,
+    /// `None` is an ordinary one, else `dev` or `build`.
+    kind: Option<String>,
+}
+
+pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
+    check(ws)?;
+    Ok(())
+}
+
+pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
+    let metadata = ws.metadata(&ws.root().join("Cargo.toml"))?;
+    let metadata: Metadata = serde_json::from_value(metadata).context("cargo metadata has another shape")?;
+    let wrong = violations(&metadata.packages);
+    for line in &wrong {
+        output::note(line);
+    }
+    if !wrong.is_empty() {
+        bail!("{} dependencies go the wrong way (ARCHITECTURE.md has the layers)", wrong.len());
+    }
+    output::note(&format!("{} crates, every arrow goes down", metadata.packages.len()));
+    Ok(Outcome::Passed)
+}
+
+fn violations(packages: &[Package]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for package in packages {
+        if BESIDE.contains(&package.name.as_str()) {
+            continue;
+        }
+        let Some(layer) = layer(&package.name) else {
+            wrong.push(format!("{} has no layer: give it one in xtask/src/cmd/layers.rs", package.name));
+            continue;
+        };
+        let edges = package.dependencies.iter();
+        wrong.extend(edges.filter_map(|dependency| {
+            let why = if is_ours(packages, &dependency.name) {
+                inside(&package.name, layer, dependency)
+            } else {
+                outside(layer, dependency)
+            };
+            why.map(|why| format!("{} → {}: {why}", package.name, dependency.name))
+        }));
+    }
+    wrong
+}
+
+/// What is wrong with an edge between two crates of the workspace.
+fn inside(from: &str, layer_of_from: u8, to: &Dependency) -> Option<String> {
+    let test_only = to.kind.as_deref() == Some("dev");
+    let to = to.name.as_str();
+    if BESIDE.contains(&to) {
+        return (!test_only).then(|| format!("{to} may only be a dev-dependency"));
+    }
+    // Cargo allows a crate as a dev-dependency of itself, for its features.
+    if from == to && test_only {
+        return None;
+    }
+    let layer_of_to = layer(to)?;
+    if layer_of_to > layer_of_from {
+        return Some(format!("an arrow from layer {layer_of_from} up to layer {layer_of_to}"));
+    }
+    if layer_of_to == layer_of_from && !SIDEWAYS.contains(&(from, to)) {
+        return Some(format!("both are in layer {layer_of_from}"));
+    }
+    let (_, allowed) = NARROW.iter().find(|(name, _)| *name == from)?;
+    (!allowed.contains(&to)).then(|| format!("{from} may only use {}", allowed.join(", ")))
+}
+
+/// What is wrong with an edge to a crate of the registry.
+fn outside(layer: u8, to: &Dependency) -> Option<String> {
+    if layer > 0 || to.kind.is_some() || L0_OUTSIDE.contains(&to.name.as_str()) {
+        return None;
+    }
+    Some(format!("layer 0 may only use {} from outside", L0_OUTSIDE.join(", ")))
+}
+
+fn layer(name: &str) -> Option<u8> {
+    LAYERS.iter().find(|(known, _)| *known == name).map(|(_, layer)| *layer)
+}
+
+fn is_ours(packages: &[Package], name: &str) -> bool {
+    packages.iter().any(|package| package.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A workspace of all crates, with one edge.
+    fn with_edge(from: &str, to: &str, kind: Option<&str>) -> Vec<Package> {
+        let names = LAYERS.iter().map(|(name, _)| *name).chain(BESIDE.iter().copied());
+        let mut packages: Vec<Package> =
+            names.map(|name| Package { name: name.to_owned(), dependencies: Vec::new() }).collect();
+        let edge = Dependency { name: to.to_owned(), kind: kind.map(str::to_owned) };
+        packages.iter_mut().find(|package| package.name == from).unwrap().dependencies.push(edge);
+        packages
+    }
+
+    #[track_caller]
+    fn allowed(from: &str, to: &str, kind: Option<&str>) {
+        assert_eq!(violations(&with_edge(from, to, kind)), Vec::<String>::new());
+    }
+
+    #[track_caller]
+    fn refused(from: &str, to: &str, kind: Option<&str>, why: &str) {
+        let wrong = violations(&with_edge(from, to, kind));
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        assert!(wrong[0].contains(why) && wrong[0].contains(from), "{wrong:?}");
+    }
+
+    #[test]
+    fn arrows_go_down() {
+        allowed("runtap", "runtap-wire", None);
+        allowed("runtap-diag", "runtap-transport", None);
+        refused("runtap-transport", "runtap-diag", None, "from layer 1 up to layer 2");
+        refused("runtap-wire", "runtap-nettrace", None, "both are in layer 0");
+        refused("runtap-nettrace", "runtap-ingest", Some("dev"), "up to layer 3");
+        refused("runtap-diag", "runtap-mtp", None, "both are in layer 2");
+    }
+
+    #[test]
+    fn the_named_edges_inside_a_layer_are_allowed_one_way() {
+        for (from, to) in SIDEWAYS {
+            allowed(from, to, None);
+            refused(to, from, None, "both are in layer");
+        }
+    }
+
+    #[test]
+    fn meaning_knows_no_session_and_a_sink_only_the_model() {
+        allowed("runtap-ingest", "runtap-nettrace", None);
+        refused("runtap-ingest", "runtap-diag", None, "may only use");
+        refused("runtap-ingest", "runtap-transport", None, "may only use");
+        allowed("runtap-sinks", "runtap-model", None);
+        refused("runtap-sinks", "runtap-ingest", None, "may only use runtap-model");
+        refused("runtap-model", "runtap-nettrace", None, "may only use");
+    }
+
+    #[test]
+    fn what_stands_beside_is_for_tests() {
+        allowed("runtap-wire", "runtap-testkit", Some("dev"));
+        refused("runtap", "runtap-testkit", None, "dev-dependency");
+        refused("runtap", "xtask", Some("build"), "dev-dependency");
+        allowed("xtask", "runtap", None);
+        allowed("runtap-testkit", "runtap-diag", None);
+    }
+
+    #[test]
+    fn layer_zero_takes_little_from_outside() {
+        allowed("runtap-nettrace", "hashbrown", None);
+        allowed("runtap-nettrace", "proptest", Some("dev"));
+        refused("runtap-nettrace", "tokio", None, "layer 0 may only use thiserror");
+        allowed("runtap-transport", "tokio", None);
+    }
+
+    #[test]
+    fn a_crate_without_a_layer_is_named() {
+        let packages = vec![Package { name: "runtap-core".to_owned(), dependencies: Vec::new() }];
+        let wrong = violations(&packages);
+        assert!(wrong[0].starts_with("runtap-core has no layer"), "{wrong:?}");
+    }
+}

@@ -1,0 +1,131 @@
+//! `cargo xtask lint`: clippy without a warning, then what clippy does not look at.
+//!
+//! Every Rust file opens with a `//!` doc and has one job: a note above 400 lines, a failure above 800.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::args::Args;
+use crate::output;
+use crate::step::Outcome;
+use crate::workspace::Workspace;
+
+const SOFT_CAP: usize = 400;
+const HARD_CAP: usize = 800;
+const FOLDERS: [&str; 5] = ["crates", "xtask", "tests", "benches", "fuzz"];
+/// Not written by hand, or not ours.
+const LEFT_OUT: [&str; 4] = ["target", "generated", "node_modules", "corpus"];
+
+pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
+    clippy(ws)?;
+    files(ws)?;
+    Ok(())
+}
+
+pub(crate) fn clippy(ws: &Workspace) -> Result<Outcome> {
+    ws.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
+    Ok(Outcome::Passed)
+}
+
+pub(crate) fn files(ws: &Workspace) -> Result<Outcome> {
+    let mut paths = Vec::new();
+    for folder in FOLDERS {
+        collect(&ws.root().join(folder), &mut paths)?;
+    }
+    paths.sort();
+    let mut failed = 0;
+    for path in &paths {
+        let shown = path.strip_prefix(ws.root()).unwrap_or(path).display();
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+        for finding in look_at(&text) {
+            output::note(&format!("{shown}: {finding}"));
+            failed += usize::from(finding.fails());
+        }
+    }
+    if failed > 0 {
+        bail!("{failed} findings in {} files", paths.len());
+    }
+    output::note(&format!("{} files looked at", paths.len()));
+    Ok(Outcome::Passed)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Finding {
+    NoDoc,
+    Long(usize),
+    TooLong(usize),
+}
+
+impl Finding {
+    fn fails(&self) -> bool {
+        !matches!(self, Self::Long(_))
+    }
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoDoc => write!(f, "does not open with a `//!` doc that says what the file is for"),
+            Self::Long(lines) => write!(f, "{lines} lines (above {SOFT_CAP}): does it have one job?"),
+            Self::TooLong(lines) => write!(f, "{lines} lines: above {HARD_CAP} a file must be split"),
+        }
+    }
+}
+
+fn look_at(text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    // A fuzz target must begin with an attribute, and so may others.
+    let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with("#!["));
+    if !first.is_some_and(|line| line.starts_with("//!")) {
+        found.push(Finding::NoDoc);
+    }
+    match text.lines().count() {
+        lines if lines > HARD_CAP => found.push(Finding::TooLong(lines)),
+        lines if lines > SOFT_CAP => found.push(Finding::Long(lines)),
+        _ => {}
+    }
+    found
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() && !LEFT_OUT.contains(&name.as_ref()) {
+            collect(&path, paths)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(n: usize) -> String {
+        format!("//! doc\n{}", "x\n".repeat(n - 1))
+    }
+
+    #[test]
+    fn length_is_a_note_first_and_a_failure_later() {
+        assert_eq!(look_at(&lines(400)), []);
+        assert_eq!(look_at(&lines(401)), [Finding::Long(401)]);
+        assert!(!Finding::Long(401).fails());
+        assert_eq!(look_at(&lines(801)), [Finding::TooLong(801)]);
+        assert!(Finding::TooLong(801).fails());
+    }
+
+    #[test]
+    fn a_file_opens_with_its_doc() {
+        assert_eq!(look_at("#![no_main]\n//! doc\n"), []);
+        assert_eq!(look_at("// not a doc\n//! doc\n"), [Finding::NoDoc]);
+        assert_eq!(look_at(""), [Finding::NoDoc]);
+    }
+}

@@ -1,0 +1,135 @@
+//! Runs tools.
+//!
+//! Owns: the search path (the project's own tools in front), the environment that tools get, and errors that name the
+//! command. Refuses to: go through a shell.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::output;
+
+/// Folders below the workspace where `.ci/run` puts tools that the machine lacks.
+const OWN_TOOLS: [&str; 2] = ["target/tools/bin", "target/tools/venv/bin"];
+
+/// A command line in the making.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    command: Command,
+    quiet: bool,
+}
+
+impl Tool {
+    /// `program`, to be run in the workspace's `root`.
+    pub(crate) fn new(root: &Path, program: &str) -> Self {
+        let search = search_path(root);
+        let found =
+            find_in(&search, program).map_or_else(|| OsString::from(program), PathBuf::into_os_string);
+        let mut command = Command::new(found);
+        command.current_dir(root).env("PATH", search).stdin(Stdio::null());
+        // What cargo says about xtask must not reach a cargo that builds something else.
+        for (name, _) in env::vars_os() {
+            let text = name.to_string_lossy();
+            let about_xtask = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"];
+            if about_xtask.iter().any(|prefix| text.starts_with(prefix)) {
+                command.env_remove(name);
+            }
+        }
+        Self { command, quiet: false }
+    }
+
+    /// The cargo that runs this xtask.
+    pub(crate) fn cargo(root: &Path) -> Self {
+        let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        Self::new(root, &cargo)
+    }
+
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: &[S]) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Works in another folder; relative arguments are seen from there.
+    pub(crate) fn folder(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Does not show the command line.
+    pub(crate) fn quiet(mut self) -> Self {
+        self.quiet = true;
+        self
+    }
+
+    /// Runs it with our output; an exit code other than 0 is an error.
+    pub(crate) fn run(mut self) -> Result<()> {
+        self.show();
+        let line = self.line();
+        let status = self.command.status().with_context(|| format!("cannot start `{line}`"))?;
+        if !status.success() {
+            bail!("`{line}` ended with {status}");
+        }
+        Ok(())
+    }
+
+    /// Runs it and gives what it printed on stdout; its stderr is part of the error.
+    pub(crate) fn capture(mut self) -> Result<String> {
+        self.show();
+        let line = self.line();
+        let output = self.command.output().with_context(|| format!("cannot start `{line}`"))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            bail!("`{line}` ended with {}: {}", output.status, said.trim());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Whether it can be started and ends with 0. Prints nothing.
+    pub(crate) fn works(mut self) -> bool {
+        self.command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    }
+
+    fn show(&self) {
+        if !self.quiet {
+            output::note(&format!("$ {}", self.line()));
+        }
+    }
+
+    fn line(&self) -> String {
+        let program = self.command.get_program();
+        let program = Path::new(program).file_name().unwrap_or(program);
+        let words = std::iter::once(program).chain(self.command.get_args());
+        words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Where `program` lies, looked up as [`Tool::new`] would.
+pub(crate) fn find(root: &Path, program: &str) -> Option<PathBuf> {
+    find_in(&search_path(root), program)
+}
+
+fn search_path(root: &Path) -> OsString {
+    let inherited = env::var_os("PATH").unwrap_or_default();
+    let own = OWN_TOOLS.iter().map(|tools| root.join(tools));
+    let all = own.filter(|path| path.is_dir()).chain(env::split_paths(&inherited));
+    env::join_paths(all).unwrap_or(inherited)
+}
+
+fn find_in(search: &OsStr, program: &str) -> Option<PathBuf> {
+    let suffix = env::consts::EXE_SUFFIX;
+    let name = if program.ends_with(suffix) { program.to_owned() } else { format!("{program}{suffix}") };
+    env::split_paths(search).map(|folder| folder.join(&name)).find(|path| path.is_file())
+}

@@ -1,0 +1,64 @@
+//! One check: how it ended and how long it took.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+
+use crate::output;
+
+/// How a check that did not fail ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It ran and found nothing.
+    Passed,
+    /// It could not run here; the text names what is missing.
+    Skipped(String),
+}
+
+/// A finished step.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) name: &'static str,
+    pub(crate) outcome: Result<Outcome>,
+    pub(crate) time: Duration,
+}
+
+/// Whether something that is missing may be passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Skip,
+    Fail,
+}
+
+/// Runs one step under its heading; the next one runs whatever comes of it.
+pub(crate) fn run(name: &'static str, missing: Missing, work: impl FnOnce() -> Result<Outcome>) -> Report {
+    output::heading(name);
+    let start = Instant::now();
+    let outcome = judge(missing, work());
+    match &outcome {
+        Ok(Outcome::Passed) => {}
+        Ok(Outcome::Skipped(why)) => output::note(&format!("skipped: {why}")),
+        Err(error) => output::error(&format!("{name}: {error:#}")),
+    }
+    Report { name, outcome, time: start.elapsed() }
+}
+
+fn judge(missing: Missing, outcome: Result<Outcome>) -> Result<Outcome> {
+    match outcome {
+        Ok(Outcome::Skipped(why)) if missing == Missing::Fail => Err(anyhow!("not run: {why}")),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_tool_fails_only_where_everything_was_asked_for() {
+        let skipped = || Ok(Outcome::Skipped("no such tool".to_owned()));
+        assert!(matches!(judge(Missing::Skip, skipped()), Ok(Outcome::Skipped(_))));
+        let error = judge(Missing::Fail, skipped()).unwrap_err();
+        assert!(error.to_string().contains("no such tool"), "{error}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Where things lie: the workspace, what is built, real peers and the shared folder.
+//!
+//! Owns: paths, all found at run time. Refuses to: compile one in.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::process::Tool;
+
+/// The folders that the subcommands work in.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Workspace {
+    /// The workspace that this xtask belongs to; cargo tells a program it runs where its package lies.
+    pub(crate) fn find() -> Result<Self> {
+        let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let root = match package.as_deref().and_then(Path::parent) {
+            Some(root) => root.to_owned(),
+            None => bail!("start this with `cargo xtask`, which says where the workspace is"),
+        };
+        let metadata = metadata(&root, &root.join("Cargo.toml"))?;
+        let target =
+            metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
+        Ok(Self { target: PathBuf::from(target), root })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where cargo leaves what it builds, `CARGO_TARGET_DIR` and configuration respected.
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// The program that is shipped and measured.
+    pub(crate) fn release_binary(&self) -> PathBuf {
+        self.target.join("release").join(if cfg!(windows) { "runtap.exe" } else { "runtap" })
+    }
+
+    /// The workspace of the fuzz targets, which has its own lock file and flags.
+    pub(crate) fn fuzz_manifest(&self) -> PathBuf {
+        self.root.join("fuzz/Cargo.toml")
+    }
+
+    /// Where real peers are unpacked. Always below the root: the tests look for them there.
+    pub(crate) fn peers(&self) -> PathBuf {
+        self.root.join("target/peers")
+    }
+
+    /// The folder with runtimes, programs and data to test against, where there is one: `RUNTAP_SHARED`, else `shared`
+    /// beside the workspace.
+    pub(crate) fn shared(&self) -> Result<Option<PathBuf>> {
+        if let Some(given) = env::var_os("RUNTAP_SHARED") {
+            let given = self.root.join(given);
+            if !given.is_dir() {
+                bail!("RUNTAP_SHARED is {}, which is no folder", given.display());
+            }
+            return Ok(Some(given));
+        }
+        let beside = self.root.parent().map(|parent| parent.join("shared"));
+        Ok(beside.filter(|folder| folder.join("runtimes").is_dir()))
+    }
+
+    /// `cargo ARGS…` in the root.
+    pub(crate) fn cargo(&self, args: &[&str]) -> Tool {
+        Tool::cargo(&self.root).args(args)
+    }
+
+    /// Another tool in the root.
+    pub(crate) fn tool(&self, program: &str) -> Tool {
+        Tool::new(&self.root, program)
+    }
+
+    /// Members and targets, without resolving dependencies (which could need the network).
+    pub(crate) fn metadata(&self, manifest: &Path) -> Result<Value> {
+        metadata(&self.root, manifest)
+    }
+}
+
+fn metadata(root: &Path, manifest: &Path) -> Result<Value> {
+    let cargo =
+        Tool::cargo(root).args(&["metadata", "--format-version", "1", "--no-deps", "--manifest-path"]);
+    let text = cargo.arg(manifest).quiet().capture()?;
+    serde_json::from_str(&text).context("cargo metadata printed no JSON")
+}
