@@ -1,1 +1,44 @@
 //! Incremental reader and writer of the nettrace event stream of .NET EventPipe.
+//!
+//! The crate is sans-IO: bytes go in by [`Reader::feed`] in chunks of any size, items come out by
+//! [`Reader::next`]; events go into [`Writer`], bytes come out by [`Writer::take_output`]. It touches no file,
+//! socket, clock or thread, and it never sorts: items come in the order of the stream.
+//!
+//! # The format in one page
+//!
+//! ```text
+//! stream  := "Nettrace" 20 "!FastSerialization.1" object* 01
+//! object  := 05 05 01 version min-reader-version name 06 DATA 06
+//! DATA    := Trace: 48 bytes (clock, pointer size, process)
+//!          | block: i32 size, 0 to 3 bytes up to a stream offset divisible by 4, size bytes
+//! blocks  := MetadataBlock (definitions of events, by id) | StackBlock (call stacks, by id)
+//!          | EventBlock (events, which name a metadata id and a stack id)
+//!          | SPBlock (sequence point: last sequence number of every thread; stack ids start anew)
+//! ```
+//!
+//! The storeys, from the bytes up: `raw` (tags and objects) → `block` (what lies in one block) → [`Reader`].
+//! Versions: Nettrace 4 is read and written. What people call "version 5" is version 4 with optional tags in its
+//! metadata records. `NetPerf` 1 to 3 and Nettrace 6 are recognised and refused with [`Error::Unsupported`].
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
+#![warn(clippy::cast_possible_truncation)]
+
+mod block;
+mod error;
+mod header;
+mod item;
+mod limits;
+mod metadata;
+mod raw;
+mod reader;
+mod sequence;
+mod table;
+
+pub use block::stack::{Ips, Stack};
+pub use error::{Error, Partial, PartialReason};
+pub use header::TraceHeader;
+pub use item::{Event, Item, SequencePoint, ThreadSequences};
+pub use limits::Limits;
+pub use metadata::{Field, FieldType, Metadata};
+pub use reader::{Counts, Reader};
+pub use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};

@@ -1,0 +1,224 @@
+//! `StackBlock`: call stacks by id, valid up to the next sequence point.
+//! Source: nettrace format, "blocks". Does not resolve addresses.
+
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
+
+use crate::table::IdTable;
+
+/// The stacks of one epoch, that is, between two sequence points.
+#[derive(Debug, Default)]
+pub(crate) struct StackTable {
+    /// The payloads of all blocks of the epoch, one after the other.
+    arena: Vec<u8>,
+    /// Place of each stack in the arena: (start, length).
+    places: IdTable<(u32, u32)>,
+    epoch: u64,
+    pointer_size: u32,
+    /// Stacks defined, in all epochs.
+    defined: u64,
+}
+
+impl StackTable {
+    pub(crate) fn set_pointer_size(&mut self, bytes: u32) {
+        self.pointer_size = bytes;
+    }
+
+    pub(crate) fn defined(&self) -> u64 {
+        self.defined
+    }
+
+    /// A sequence point: ids are given out anew from here on.
+    pub(crate) fn next_epoch(&mut self) {
+        self.arena.clear();
+        self.places.clear();
+        self.epoch += 1;
+    }
+
+    /// Takes in one block. An error leaves the stacks before the damaged one in the table.
+    pub(crate) fn add_block(&mut self, r: &mut Reader<'_>, max_bytes: usize) -> Result<(), DecodeError> {
+        let mut id = r.u32("first stack id")?;
+        let count = r.u32("stack count")?;
+        let base = self.arena.len();
+        let max_bytes = max_bytes.min(usize::try_from(u32::MAX).unwrap_or(usize::MAX));
+        if base + r.remaining() > max_bytes {
+            let (value, limit) = ((base + r.remaining()) as u64, max_bytes as u64);
+            return Err(
+                r.error("stacks since the last sequence point", DecodeErrorKind::TooLarge { value, limit })
+            );
+        }
+        let start = r.offset();
+        self.arena.extend_from_slice(r.rest());
+        for _ in 0..count {
+            let length = r.u32("stack length")?;
+            // Below the limit just checked.
+            let place = u32::try_from(base as u64 + (r.offset() - start)).unwrap_or(u32::MAX);
+            r.bytes(usize::try_from(length).unwrap_or(usize::MAX), "stack")?;
+            self.defined += 1;
+            if self.places.insert(id, (place, length)).is_some() {
+                // Whoever remembers a stack by epoch and id must not take the old one for this one.
+                self.epoch += 1;
+            }
+            id = id.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn stack(&self, id: u32) -> Stack<'_> {
+        Stack { table: self, id }
+    }
+}
+
+/// The call stack of an event: instruction pointers from the leaf to the root. Nothing is looked up before one of
+/// the methods is called.
+#[derive(Clone, Copy)]
+pub struct Stack<'a> {
+    table: &'a StackTable,
+    id: u32,
+}
+
+impl<'a> Stack<'a> {
+    /// The id in the stream; unique only within [`Self::epoch`].
+    #[inline]
+    pub fn id(self) -> u32 {
+        self.id
+    }
+
+    /// Which set of stacks the id belongs to. Two events with equal epoch and id have the same stack.
+    #[inline]
+    pub fn epoch(self) -> u64 {
+        self.table.epoch
+    }
+
+    /// The stack as it lies in the stream, if the stream defined it.
+    #[inline]
+    pub fn defined_bytes(self) -> Option<&'a [u8]> {
+        let (start, length) = *self.table.places.get(self.id)?;
+        let (start, length) = (usize::try_from(start).ok()?, usize::try_from(length).ok()?);
+        self.table.arena.get(start..)?.get(..length)
+    }
+
+    /// The stack as it lies in the stream: little-endian pointers of the target's size. Empty if there is none.
+    #[inline]
+    pub fn bytes(self) -> &'a [u8] {
+        self.defined_bytes().unwrap_or_default()
+    }
+
+    /// Whether the event has no stack, or one that the stream does not define.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.bytes().is_empty()
+    }
+
+    /// The instruction pointers from the leaf to the root, widened to 64 bits.
+    #[inline]
+    pub fn ips(self) -> Ips<'a> {
+        if self.table.pointer_size == 4 {
+            let (narrow, _rest) = self.bytes().as_chunks();
+            Ips { narrow: narrow.iter(), wide: [].iter() }
+        } else {
+            let (wide, _rest) = self.bytes().as_chunks();
+            Ips { narrow: [].iter(), wide: wide.iter() }
+        }
+    }
+}
+
+impl std::fmt::Debug for Stack<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.ips().map(|ip| format!("{ip:#x}"))).finish()
+    }
+}
+
+/// The instruction pointers of a [`Stack`], leaf first.
+#[derive(Debug, Clone)]
+pub struct Ips<'a> {
+    // One of the two is empty.
+    narrow: std::slice::Iter<'a, [u8; 4]>,
+    wide: std::slice::Iter<'a, [u8; 8]>,
+}
+
+impl Iterator for Ips<'_> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        match self.wide.next() {
+            Some(ip) => Some(u64::from_le_bytes(*ip)),
+            None => self.narrow.next().map(|ip| u64::from(u32::from_le_bytes(*ip))),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let n = self.wide.len() + self.narrow.len();
+        (n, Some(n))
+    }
+}
+
+impl DoubleEndedIterator for Ips<'_> {
+    fn next_back(&mut self) -> Option<u64> {
+        match self.wide.next_back() {
+            Some(ip) => Some(u64::from_le_bytes(*ip)),
+            None => self.narrow.next_back().map(|ip| u64::from(u32::from_le_bytes(*ip))),
+        }
+    }
+}
+
+impl ExactSizeIterator for Ips<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: [u8; 28] =
+        [5, 0, 0, 0, 2, 0, 0, 0, 12, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0, 0, 0x80, 0, 0, 0, 0];
+
+    fn table(pointer_size: u32) -> StackTable {
+        let mut table = StackTable::default();
+        table.set_pointer_size(pointer_size);
+        table.add_block(&mut Reader::new(&BLOCK), 1000).unwrap();
+        table
+    }
+
+    #[test]
+    fn pointers_of_both_sizes() {
+        let narrow = table(4);
+        let ips: Vec<u64> = narrow.stack(5).ips().collect();
+        assert_eq!(ips, [0x0403_0201, 0x0807_0605, 0x8000_00ff]);
+        assert_eq!(narrow.stack(5).ips().next_back(), Some(0x8000_00ff));
+        let wide = table(8);
+        assert_eq!(
+            wide.stack(5).ips().collect::<Vec<_>>(),
+            [0x0807_0605_0403_0201],
+            "an odd rest is left out"
+        );
+        assert_eq!(wide.stack(5).ips().len(), 1);
+        assert_eq!(wide.stack(5).bytes().len(), 12);
+        assert!(wide.stack(6).is_empty() && wide.stack(6).defined_bytes().is_some());
+        assert!(wide.stack(7).is_empty() && wide.stack(7).defined_bytes().is_none());
+    }
+
+    #[test]
+    fn epochs_end_at_sequence_points_and_at_redefinitions() {
+        let mut table = table(8);
+        assert_eq!(table.stack(5).epoch(), 0);
+        table.add_block(&mut Reader::new(&BLOCK), 1000).unwrap();
+        assert_ne!(table.stack(5).epoch(), 0);
+        let before = table.stack(5).epoch();
+        table.next_epoch();
+        assert_ne!(table.stack(5).epoch(), before);
+        assert!(table.stack(5).defined_bytes().is_none());
+        assert_eq!(table.defined(), 4);
+    }
+
+    #[test]
+    fn damage_and_limits() {
+        let mut table = StackTable::default();
+        let error = table.add_block(&mut Reader::at(&BLOCK[..26], 100), 1000).unwrap_err();
+        assert_eq!(error.to_string(), "stack length at offset 124: needs 4 bytes, 2 are left");
+        assert_eq!(table.stack(5).bytes().len(), 12, "what came before the damage stays");
+        let error = table.add_block(&mut Reader::new(&BLOCK), 30).unwrap_err();
+        assert_eq!(error.kind, DecodeErrorKind::TooLarge { value: 38, limit: 30 });
+        let huge = [1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+        assert_eq!(table.add_block(&mut Reader::new(&huge), 1000).unwrap_err().what, "stack");
+    }
+}

@@ -1,0 +1,158 @@
+//! The Trace object: the process, its pointer size, and the clock that all time stamps count in.
+//! Source: nettrace format, "Trace object". Does not format dates.
+
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
+
+const NS_PER_S: i128 = 1_000_000_000;
+
+/// What the stream says about itself before the first event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TraceHeader {
+    /// Version of the format: 4.
+    pub version: u32,
+    /// UTC at the moment [`Self::sync_qpc`], in nanoseconds since 1970. `None` if the recorded date is not one:
+    /// such files exist.
+    pub sync_time: Option<i64>,
+    /// The recorded date as it stands: year, month, day of week, day, hour, minute, second, millisecond.
+    pub sync_systemtime: [u16; 8],
+    /// Ticks of the target's clock at the start of the session.
+    pub sync_qpc: i64,
+    /// Ticks per second, at least 1.
+    pub qpc_frequency: i64,
+    /// Bytes in a pointer of the target: 4 or 8.
+    pub pointer_size: u32,
+    /// Process id of the target, as it sees itself.
+    pub process_id: u32,
+    /// Number of processors of the target.
+    pub processors: u32,
+    /// Time between two CPU samples that the runtime was told to keep, in nanoseconds.
+    pub sampling_rate_ns: u32,
+}
+
+impl TraceHeader {
+    /// Length of the object's data on the wire, in bytes.
+    pub(crate) const SIZE: u32 = 48;
+
+    pub(crate) fn decode(r: &mut Reader<'_>, version: u32) -> Result<Self, DecodeError> {
+        let mut sync_systemtime = [0; 8];
+        for part in &mut sync_systemtime {
+            *part = r.u16("sync time")?;
+        }
+        let sync_qpc = r.i64("sync ticks")?;
+        let mut before = r.clone();
+        let qpc_frequency = r.i64("tick frequency")?;
+        if qpc_frequency < 1 {
+            let value = before.u64("tick frequency")?;
+            return Err(DecodeError::new(
+                r.offset() - 8,
+                "tick frequency",
+                DecodeErrorKind::Unexpected { value, expected: "1 or more" },
+            ));
+        }
+        let pointer_size = r.u32("pointer size")?;
+        if pointer_size != 4 && pointer_size != 8 {
+            let kind = DecodeErrorKind::Unexpected { value: pointer_size.into(), expected: "4 or 8" };
+            return Err(DecodeError::new(r.offset() - 4, "pointer size", kind));
+        }
+        Ok(Self {
+            version,
+            sync_time: unix_ns(sync_systemtime),
+            sync_systemtime,
+            sync_qpc,
+            qpc_frequency,
+            pointer_size,
+            process_id: r.u32("process id")?,
+            processors: r.u32("number of processors")?,
+            sampling_rate_ns: r.u32("sampling rate")?,
+        })
+    }
+
+    /// A difference of ticks in nanoseconds, rounded down.
+    pub fn ticks_to_ns(&self, ticks: i128) -> i128 {
+        (ticks * NS_PER_S).div_euclid(i128::from(self.qpc_frequency.max(1)))
+    }
+
+    /// Nanoseconds from the start of the session to `timestamp`; negative for what happened before it, saturating.
+    pub fn relative_ns(&self, timestamp: u64) -> i64 {
+        let ns = self.ticks_to_ns(i128::from(timestamp) - i128::from(self.sync_qpc));
+        i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// UTC of `timestamp` in nanoseconds since 1970. `None` if the stream has no valid date, or the result is
+    /// beyond the years 1677 to 2262.
+    pub fn utc_ns(&self, timestamp: u64) -> Option<i64> {
+        let relative = self.ticks_to_ns(i128::from(timestamp) - i128::from(self.sync_qpc));
+        i64::try_from(i128::from(self.sync_time?) + relative).ok()
+    }
+}
+
+/// A Windows SYSTEMTIME in nanoseconds since 1970, if it is a date at all.
+fn unix_ns([year, month, _weekday, day, hour, minute, second, ms]: [u16; 8]) -> Option<i64> {
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let days_in_month = match month {
+        2 => 28 + u16::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    let valid = (1..=days_in_month).contains(&day) && hour < 24 && minute < 60 && second < 60 && ms < 1000;
+    if !valid || year == 0 {
+        return None;
+    }
+    // Days since 1 March of the year 0: the leap day is then the last day of a year.
+    let (year, month) = (i64::from(year), i64::from(month));
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + i64::from(day) - 1;
+    let seconds =
+        (days - 719_468) * 86_400 + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second);
+    (seconds * 1000 + i64::from(ms)).checked_mul(1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        assert_eq!(unix_ns([1970, 1, 4, 1, 0, 0, 0, 0]), Some(0));
+        assert_eq!(unix_ns([2019, 6, 4, 20, 11, 43, 39, 754]), Some(1_561_031_019_754_000_000));
+        assert_eq!(unix_ns([2024, 2, 0, 29, 23, 59, 59, 999]), Some(1_709_251_199_999_000_000));
+        assert_eq!(unix_ns([1969, 12, 3, 31, 23, 59, 59, 999]), Some(-1_000_000));
+        for bad in [
+            [2023, 2, 0, 29, 0, 0, 0, 0],
+            [2023, 0, 0, 1, 0, 0, 0, 0],
+            [2023, 13, 0, 1, 0, 0, 0, 0],
+            [2023, 1, 0, 0, 0, 0, 0, 0],
+            [2023, 1, 0, 1, 24, 0, 0, 0],
+            [2023, 1, 0, 1, 0, 0, 0, 1000],
+            [0, 1, 0, 1, 0, 0, 0, 0],
+            [30_000, 1, 0, 1, 0, 0, 0, 0],
+        ] {
+            assert_eq!(unix_ns(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn ticks_become_time_without_overflow() {
+        let header = TraceHeader {
+            version: 4,
+            sync_time: Some(1_000),
+            sync_systemtime: [0; 8],
+            sync_qpc: 100,
+            qpc_frequency: 10_000_000,
+            pointer_size: 8,
+            process_id: 1,
+            processors: 1,
+            sampling_rate_ns: 0,
+        };
+        assert_eq!(header.relative_ns(103), 300);
+        assert_eq!(header.relative_ns(0), -10_000);
+        assert_eq!(header.relative_ns(u64::MAX), i64::MAX);
+        assert_eq!(header.utc_ns(101), Some(1_100));
+        assert_eq!(header.utc_ns(u64::MAX), None);
+        let slow = TraceHeader { qpc_frequency: 3, sync_time: None, ..header };
+        assert_eq!(slow.relative_ns(99), -333_333_334, "rounds down on both sides of zero");
+        assert_eq!(slow.utc_ns(100), None);
+    }
+}

@@ -1,0 +1,150 @@
+//! Counts lost events: gaps in the sequence numbers that the runtime gives to each capture thread's events.
+//! Source: nettrace format, "drop detection". Knows nothing of blocks.
+
+use hashbrown::HashMap;
+
+/// `expected` when no thread is at hand: no sequence number equals it.
+const NONE: u64 = u64::MAX;
+
+/// The last sequence number of every capture thread. Numbers start at 1, go up by 1 for every event that the
+/// runtime *tried* to write, and wrap at 2^32.
+#[derive(Debug)]
+pub(crate) struct Sequences {
+    /// The thread of the last event: events come in runs of one thread, so that the map is hardly touched.
+    thread: u64,
+    /// The number that its next event has if nothing is lost, or [`NONE`].
+    expected: u64,
+    last: HashMap<u64, u32, foldhash::fast::RandomState>,
+    max_threads: usize,
+    lost: u64,
+}
+
+impl Sequences {
+    pub(crate) fn new(max_threads: usize) -> Self {
+        Self { thread: 0, expected: NONE, last: HashMap::default(), max_threads: max_threads.max(1), lost: 0 }
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// An event of `thread` that has the number `sequence`.
+    #[inline]
+    pub(crate) fn event(&mut self, thread: u64, sequence: u32) {
+        if thread != self.thread || u64::from(sequence) != self.expected {
+            self.event_slow(thread, sequence);
+        }
+        self.expected = u64::from(sequence.wrapping_add(1));
+    }
+
+    #[inline(never)]
+    fn event_slow(&mut self, thread: u64, sequence: u32) {
+        self.store();
+        // The first sight of a thread says nothing about what came before. Neither does a last number of 0: that
+        // is how a sequence point lists a thread which has not written yet, and its id may be a used one.
+        if let Some(last) = self.last.get(&thread).copied().filter(|last| *last != 0) {
+            let gap = sequence.wrapping_sub(1).wrapping_sub(last);
+            // A number that is not ahead belongs to a new thread with the id of an old one.
+            if gap.cast_signed() > 0 && sequence != 1 {
+                self.lost += u64::from(gap);
+            }
+        }
+        self.thread = thread;
+    }
+
+    /// A sequence point: `thread` has tried to write the events up to the number `sequence`.
+    pub(crate) fn point(&mut self, thread: u64, sequence: u32) {
+        self.store();
+        self.expected = NONE;
+        match self.last.get_mut(&thread) {
+            Some(last) => {
+                let gap = sequence.wrapping_sub(*last);
+                if gap.cast_signed() > 0 {
+                    if *last != 0 {
+                        self.lost += u64::from(gap);
+                    }
+                    *last = sequence;
+                }
+            }
+            None => self.insert(thread, sequence),
+        }
+    }
+
+    /// Puts the number of the thread at hand into the map.
+    fn store(&mut self) {
+        if let Ok(next) = u32::try_from(self.expected) {
+            self.insert(self.thread, next.wrapping_sub(1));
+        }
+    }
+
+    fn insert(&mut self, thread: u64, sequence: u32) {
+        if self.last.len() >= self.max_threads && !self.last.contains_key(&thread) {
+            self.last.clear();
+        }
+        self.last.insert(thread, sequence);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(events: &[(u64, u32)]) -> u64 {
+        let mut sequences = Sequences::new(10);
+        for (thread, sequence) in events {
+            sequences.event(*thread, *sequence);
+        }
+        sequences.lost()
+    }
+
+    #[test]
+    fn gaps_count_per_thread() {
+        assert_eq!(lost(&[(1, 1), (1, 2), (2, 1), (1, 3), (2, 2)]), 0);
+        assert_eq!(lost(&[(1, 1), (1, 4), (2, 1), (1, 5), (2, 12), (2, 13)]), 2 + 10);
+        assert_eq!(lost(&[(1, 700), (1, 701)]), 0, "the first sight says nothing");
+        assert_eq!(lost(&[(0, 0), (0, 1)]), 0);
+    }
+
+    #[test]
+    fn numbers_wrap() {
+        assert_eq!(lost(&[(1, u32::MAX - 1), (1, u32::MAX), (1, 0), (1, 1), (1, 2)]), 0);
+        assert_eq!(lost(&[(1, u32::MAX - 1), (1, 2)]), 3);
+    }
+
+    #[test]
+    fn a_used_thread_id_starts_anew() {
+        assert_eq!(lost(&[(1, 700), (2, 1), (1, 1), (1, 2)]), 0);
+        assert_eq!(lost(&[(1, 700), (1, 3), (1, 5)]), 1, "its first events may be lost too");
+    }
+
+    #[test]
+    fn sequence_points_show_losses_at_the_end() {
+        let mut sequences = Sequences::new(10);
+        sequences.event(1, 5);
+        sequences.point(1, 5);
+        sequences.point(2, 40);
+        assert_eq!(sequences.lost(), 0);
+        sequences.event(1, 6);
+        sequences.point(1, 10);
+        assert_eq!(sequences.lost(), 4);
+        sequences.event(2, 43);
+        assert_eq!(sequences.lost(), 6);
+        sequences.point(2, 41);
+        sequences.event(2, 44);
+        assert_eq!(sequences.lost(), 6, "a point is a lower bound");
+        sequences.point(3, 0);
+        sequences.event(3, 9);
+        assert_eq!(sequences.lost(), 6, "a point of 0 says nothing");
+    }
+
+    #[test]
+    fn the_table_stays_small() {
+        let mut sequences = Sequences::new(10);
+        for thread in 0..1000 {
+            sequences.event(thread, 1);
+            sequences.point(thread + 5000, 1);
+        }
+        assert!(sequences.last.len() <= 10);
+        assert_eq!(sequences.lost(), 0);
+    }
+}
