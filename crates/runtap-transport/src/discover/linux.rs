@@ -26,14 +26,6 @@ pub(super) struct Status {
     pub ns_pid: u32,
 }
 
-/// The namespaces of a process; `None` where we may not look.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Namespaces {
-    pub mount: Option<OsString>,
-    pub pid: Option<OsString>,
-    pub net: Option<OsString>,
-}
-
 /// The variables that decide where a runtime's socket is, and whether there is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Environment {
@@ -84,14 +76,9 @@ impl ProcDir {
         parse_status(&self.read("status").ok()?)
     }
 
-    pub(super) fn namespaces(&self) -> Namespaces {
-        let folder = self.path.join("ns");
-        let link = |name| fs::read_link(folder.join(name)).ok().map(PathBuf::into_os_string);
-        Namespaces { mount: link("mnt"), pid: link("pid"), net: link("net") }
-    }
-
-    pub(super) fn time_namespace(&self) -> Option<PathBuf> {
-        fs::read_link(self.path.join("ns/time")).ok()
+    /// A namespace (`mnt`, `pid`, `time`) as `mnt:[4026531841]`; `None` where we may not look.
+    pub(super) fn namespace(&self, kind: &str) -> Option<OsString> {
+        fs::read_link(self.path.join("ns").join(kind)).ok().map(PathBuf::into_os_string)
     }
 
     /// As the process was started with; later changes are not there.

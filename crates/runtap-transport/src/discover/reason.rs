@@ -55,6 +55,10 @@ pub enum Reason {
         /// `mount`, `pid`.
         namespaces: Vec<&'static str>,
     },
+    /// The kernel keeps us from looking into it though it is our user's, or though we are root: a security module
+    /// or a missing capability.
+    #[error("can't be looked into: a security module or a missing capability (CAP_SYS_PTRACE) forbids it")]
+    Denied,
     /// Its temporary directory is another one than ours, and no socket is there.
     #[error("uses {} as its temporary directory, where it has no socket", directory.display())]
     OtherTmpdir {
@@ -99,6 +103,7 @@ impl Reason {
             Self::DiagnosticsDisabled { .. } => "diagnostics-disabled",
             Self::OtherUser { .. } => "other-user",
             Self::OtherNamespace { .. } => "other-namespace",
+            Self::Denied => "lsm",
             Self::OtherTmpdir { .. } | Self::NoTmpdir { .. } => "other-tmpdir",
             Self::TmpReadOnly { .. } => "tmp-read-only",
             Self::StaleSocket { .. } => "stale-socket",

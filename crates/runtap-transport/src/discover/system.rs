@@ -1,8 +1,9 @@
 //! The search itself: from sockets to processes, from a process to its socket or the reason that there is none.
 //!
 //! What is cheap comes first. Sockets of our own namespaces are found by one listing of our temporary directory
-//! and one read of the kernel's table of bound sockets, which knows every TMPDIR; only processes of other
-//! namespaces, or all if that table can't be read, are asked for their environment.
+//! and one read of the kernel's table of bound sockets, which knows every TMPDIR. All that is asked of any other
+//! process is its mount namespace; only those of another one, or all if the table can't be read or has sockets
+//! without a process, are looked at more closely.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::StatVfsMountFlags;
 
-use super::linux::{self, Environment, Namespaces, ProcDir, Status, seen_from_here};
+use super::linux::{self, Environment, ProcDir, Status, seen_from_here};
 use super::naming::{SocketKind, SocketName, temp_dir};
 use super::sockets::{self, Listing};
 use super::{Kind, NotFound, Options, Process, Reason, Socket, SocketState, Thread, jvm};
@@ -95,19 +96,28 @@ impl System {
 /// One search, with what it read so far.
 struct Search<'a> {
     system: &'a System,
-    own: Namespaces,
-    time_namespace: Option<PathBuf>,
+    own_mount: Option<OsString>,
+    own_pid: Option<OsString>,
+    own_time: Option<OsString>,
     bound: Option<HashMap<u32, Vec<(PathBuf, SocketName)>>>,
     /// Listings by mount namespace (empty for ours) and directory as the process sees it.
     listings: HashMap<(OsString, PathBuf), Listing>,
     passwd: Option<Vec<u8>>,
 }
 
+/// How closely the namespaces of processes are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Nowhere,
+    AtMounts,
+    Everywhere,
+}
+
 /// What was read of one process on the way.
 struct Candidate {
     pid: u32,
     dir: ProcDir,
-    namespaces: Namespaces,
+    mount: Option<OsString>,
     other_mount: bool,
     other_pid: bool,
 }
@@ -117,8 +127,9 @@ impl<'a> Search<'a> {
         let me = ProcDir::new(&system.proc_root, "self");
         Self {
             system,
-            own: me.namespaces(),
-            time_namespace: me.time_namespace(),
+            own_mount: me.namespace("mnt"),
+            own_pid: me.namespace("pid"),
+            own_time: me.namespace("time"),
             bound: sockets::bound(&system.proc_root),
             listings: HashMap::new(),
             passwd: None,
@@ -127,9 +138,14 @@ impl<'a> Search<'a> {
 
     fn all(&mut self, options: Options) -> Vec<Process> {
         let own_jvms = if options.jvm { self.own_jvms() } else { HashMap::new() };
+        let look = match options.namespaces {
+            false => Look::Nowhere,
+            true if self.has_orphans() => Look::Everywhere,
+            true => Look::AtMounts,
+        };
         let mut processes = Vec::new();
         for pid in linux::pids(&self.system.proc_root) {
-            let candidate = self.candidate(pid, options.namespaces);
+            let candidate = self.candidate(pid, look);
             let found = match self.dotnet(&candidate) {
                 Some((sockets, start)) => self.describe(&candidate, Kind::Dotnet, sockets, start),
                 None => options.jvm.then(|| self.jvm(&candidate, &own_jvms)).flatten(),
@@ -141,18 +157,23 @@ impl<'a> Search<'a> {
         processes
     }
 
-    fn candidate(&self, pid: u32, look_at_namespaces: bool) -> Candidate {
+    /// Whether a diagnostics socket may belong to a process that has another pid for us.
+    fn has_orphans(&self) -> bool {
+        let start = |pid: u32| self.system.start_time(pid);
+        let Some(bound) = &self.bound else { return true };
+        let mut names = bound.values().flatten().map(|(_, name)| name);
+        names.any(|name| name.kind == SocketKind::Runtime && start(name.pid) != Some(name.key))
+    }
+
+    fn candidate(&self, pid: u32, look: Look) -> Candidate {
         let dir = ProcDir::new(&self.system.proc_root, pid.to_string());
-        let namespaces = if look_at_namespaces { dir.namespaces() } else { self.own.clone() };
         // What we may not read is taken for ours: at worst nothing is found there.
         let differs = |a: &Option<OsString>, b: &Option<OsString>| a.is_some() && a != b;
-        Candidate {
-            pid,
-            other_mount: differs(&namespaces.mount, &self.own.mount),
-            other_pid: differs(&namespaces.pid, &self.own.pid),
-            dir,
-            namespaces,
-        }
+        let mount = if look == Look::Nowhere { None } else { dir.namespace("mnt") };
+        let other_mount = differs(&mount, &self.own_mount);
+        let other_pid =
+            (look == Look::Everywhere || other_mount) && differs(&dir.namespace("pid"), &self.own_pid);
+        Candidate { pid, dir, mount, other_mount, other_pid }
     }
 
     /// The sockets of a process, if one of them can be its own, and its start time.
@@ -164,8 +185,7 @@ impl<'a> Search<'a> {
                 return Some((sockets, start));
             }
         }
-        let covered = self.bound.is_some() && candidate.namespaces.net == self.own.net;
-        if covered && !candidate.other_mount && !candidate.other_pid {
+        if self.bound.is_some() && !candidate.other_mount && !candidate.other_pid {
             return None;
         }
         let status = candidate.dir.status()?;
@@ -178,10 +198,8 @@ impl<'a> Search<'a> {
 
     /// Start times are those of the reader's time namespace, the key is that of the process's own.
     fn comparable(&self, candidate: &Candidate) -> bool {
-        match candidate.dir.time_namespace() {
-            Some(other) => self.time_namespace.as_ref() == Some(&other),
-            None => true,
-        }
+        let other = candidate.dir.namespace("time");
+        other.is_none() || other == self.own_time
     }
 
     fn has_near(&mut self, pid: u32) -> bool {
@@ -229,9 +247,7 @@ impl<'a> Search<'a> {
     /// A listing that is read once a directory; containers with many processes share theirs.
     fn listing(&mut self, of: Option<&Candidate>, directory: &Path) -> &Listing {
         let namespace = match of {
-            Some(candidate) if candidate.other_mount => {
-                candidate.namespaces.mount.clone().unwrap_or_default()
-            }
+            Some(candidate) if candidate.other_mount => candidate.mount.clone().unwrap_or_default(),
             _ => OsString::new(),
         };
         // Below the root of a process the same directory has another path for each process.
@@ -302,7 +318,7 @@ impl<'a> Search<'a> {
     }
 
     fn one(&mut self, pid: u32, looked_at: &mut Vec<String>) -> Result<Process, Reason> {
-        let candidate = self.candidate(pid, true);
+        let candidate = self.candidate(pid, Look::Everywhere);
         let dir = &candidate.dir;
         let (Some(status), Some((_, start))) = (dir.status(), dir.stat()) else {
             looked_at.push(format!("{}: not there", dir.join("status").display()));
@@ -356,18 +372,21 @@ impl<'a> Search<'a> {
             Ok(false) => format!("{}: no .NET runtime", candidate.dir.join("maps").display()),
             Err(error) => format!("{}: {error}", candidate.dir.join("maps").display()),
         });
-        let (Ok(is_dotnet), Some(environment), Some(directory)) = (maps, environment, directory) else {
+        if matches!(maps, Ok(false)) {
+            return Reason::NotDotnet;
+        }
+        let (Ok(_), Some(environment), Some(directory)) = (maps, environment, directory) else {
             let mut namespaces = Vec::new();
             namespaces.extend(candidate.other_mount.then_some("mount"));
             namespaces.extend(candidate.other_pid.then_some("pid"));
-            if status.uid != self.system.uid || namespaces.is_empty() {
-                return Reason::OtherUser { uid: status.uid, user: self.user(status.uid) };
-            }
-            return Reason::OtherNamespace { namespaces };
+            return if self.system.uid != 0 && status.uid != self.system.uid {
+                Reason::OtherUser { uid: status.uid, user: self.user(status.uid) }
+            } else if namespaces.is_empty() {
+                Reason::Denied
+            } else {
+                Reason::OtherNamespace { namespaces }
+            };
         };
-        if !is_dotnet {
-            return Reason::NotDotnet;
-        }
         if let Some((variable, value)) = environment.disabled {
             return Reason::DiagnosticsDisabled { variable, value };
         }

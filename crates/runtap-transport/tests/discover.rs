@@ -1,0 +1,448 @@
+//! The search for processes: on a system laid out for the test, and on the real one.
+
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use runtap_transport::discover::naming::{SocketKind, SocketName};
+use runtap_transport::discover::{self, Kind, Options, Process, Reason, SocketState, System};
+use tempfile::TempDir;
+
+const RUNTIME: &str = "7f0000000000-7f0000001000 r-xp 0 08:01 1 /opt/dotnet/libcoreclr.so\n";
+
+/// A fake system below a temporary folder.
+struct Fake {
+    dir: TempDir,
+}
+
+struct FakeProcess {
+    pid: u32,
+    ns_pid: u32,
+    start: u64,
+    uid: u32,
+    mount: &'static str,
+    pid_ns: &'static str,
+    environ: Vec<u8>,
+    maps: &'static str,
+}
+
+impl FakeProcess {
+    fn new(pid: u32, start: u64) -> Self {
+        Self {
+            pid,
+            ns_pid: pid,
+            start,
+            uid: 1000,
+            mount: "mnt:[1]",
+            pid_ns: "pid:[1]",
+            environ: Vec::new(),
+            maps: RUNTIME,
+        }
+    }
+
+    fn tmpdir(mut self, dir: &Path) -> Self {
+        self.environ = format!("A=b\0TMPDIR={}\0", dir.display()).into_bytes();
+        self
+    }
+}
+
+impl Fake {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let fake = Self { dir };
+        for folder in ["proc/self", "proc/net", "tmp", "etc"] {
+            fs::create_dir_all(fake.path(folder)).unwrap();
+        }
+        fs::write(fake.path("etc/passwd"), "root:x:0:0::/:\nann:x:1000:1000::/:\n").unwrap();
+        fs::write(fake.path("proc/net/unix"), "Num RefCount Protocol Flags Type St Inode Path\n").unwrap();
+        fake.namespaces("self", "mnt:[1]", "pid:[1]");
+        fake
+    }
+
+    fn path(&self, below: impl AsRef<Path>) -> PathBuf {
+        self.dir.path().join(below)
+    }
+
+    fn namespaces(&self, pid: &str, mount: &str, pid_ns: &str) {
+        let folder = self.path(format!("proc/{pid}/ns"));
+        fs::create_dir_all(&folder).unwrap();
+        for (name, target) in [("mnt", mount), ("pid", pid_ns), ("time", "time:[1]")] {
+            symlink(target, folder.join(name)).unwrap();
+        }
+    }
+
+    fn add(&self, process: &FakeProcess) -> PathBuf {
+        let FakeProcess { pid, ns_pid, start, uid, .. } = process;
+        let folder = self.path(format!("proc/{pid}"));
+        fs::create_dir_all(&folder).unwrap();
+        let stat = format!("{pid} (.NET (x) y) S 1{} {start} 0 0\n", " 0".repeat(17));
+        fs::write(folder.join("stat"), stat).unwrap();
+        let status =
+            format!("Name:\tx\nTgid:\t{pid}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nNSpid:\t{pid}\t{ns_pid}\n");
+        fs::write(folder.join("status"), status).unwrap();
+        fs::write(folder.join("cmdline"), "dotnet\0app dll\0\0").unwrap();
+        fs::write(folder.join("environ"), &process.environ).unwrap();
+        fs::write(folder.join("maps"), process.maps).unwrap();
+        fs::write(folder.join("cgroup"), format!("0::/docker/{}\n", "ab".repeat(32))).unwrap();
+        symlink("/opt/dotnet/dotnet", folder.join("exe")).unwrap();
+        self.namespaces(&pid.to_string(), process.mount, process.pid_ns);
+        folder
+    }
+
+    /// An empty file stands for a socket: the search never connects.
+    fn socket(&self, folder: impl AsRef<Path>, pid: u32, key: u64) -> PathBuf {
+        let folder = self.path(folder);
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(SocketName::runtime(pid, key).to_string());
+        fs::write(&path, "").unwrap();
+        path
+    }
+
+    fn bound(&self, path: &Path) {
+        let table = self.path("proc/net/unix");
+        let line = format!("00: 00000002 00000000 00010000 0001 01 26613 {}\n", path.display());
+        fs::write(&table, fs::read_to_string(&table).unwrap() + &line).unwrap();
+    }
+
+    fn system(&self) -> System {
+        System::at(self.dir.path(), 1000)
+    }
+
+    fn all(&self) -> Vec<Process> {
+        self.system().processes(Options::default())
+    }
+
+    fn reason(&self, pid: u32) -> Reason {
+        let error = self.system().process(pid).unwrap_err();
+        assert_eq!(error.pid, pid);
+        error.reason
+    }
+}
+
+fn only(mut processes: Vec<Process>) -> Process {
+    assert_eq!(processes.len(), 1, "{processes:?}");
+    processes.remove(0)
+}
+
+#[test]
+fn a_process_is_described() {
+    let fake = Fake::new();
+    fake.add(&FakeProcess::new(42, 900));
+    fake.add(&FakeProcess::new(43, 901));
+    let socket = fake.socket("tmp", 42, 900);
+    let process = only(fake.all());
+    assert_eq!(fake.system().process(42).unwrap(), process);
+    assert_eq!((process.pid, process.ns_pid, process.start_time), (42, 42, 900));
+    assert_eq!((process.uid, process.user.as_str()), (1000, "ann"));
+    assert_eq!(process.kind, Kind::Dotnet);
+    assert_eq!(process.comm, ".NET (x) y");
+    assert_eq!(process.exe.as_deref(), Some(Path::new("/opt/dotnet/dotnet")));
+    assert_eq!(process.command_line, ["dotnet", "app dll", ""]);
+    assert_eq!(process.container, None);
+    assert_eq!(process.endpoint().unwrap().path(), Some(socket.as_path()));
+    assert_eq!(process.sockets[0].state, SocketState::Matching);
+}
+
+#[test]
+fn stale_sockets_and_dead_pids_are_no_processes() {
+    let fake = Fake::new();
+    fake.add(&FakeProcess::new(42, 900));
+    fake.socket("tmp", 42, 899);
+    fake.socket("tmp", 4711, 900);
+    assert_eq!(fake.all(), []);
+
+    // The right one is found among stale ones of the same pid, whatever their age.
+    let right = fake.socket("tmp", 42, 900);
+    fake.socket("tmp", 42, 901);
+    let process = only(fake.all());
+    assert_eq!(process.endpoint().unwrap().path(), Some(right.as_path()));
+    assert_eq!(process.stale_sockets().count(), 2);
+}
+
+#[test]
+fn a_thread_is_not_a_process() {
+    let fake = Fake::new();
+    let folder = fake.add(&FakeProcess::new(77, 900));
+    fs::write(folder.join("status"), "Tgid:\t42\nUid:\t0\t0\t0\t0\nNSpid:\t77\n").unwrap();
+    fake.socket("tmp", 77, 900);
+    assert_eq!(fake.reason(77), Reason::Thread { tgid: 42 });
+}
+
+#[test]
+fn another_tmpdir_is_found_by_the_kernels_table_and_by_the_environment() {
+    let fake = Fake::new();
+    fake.add(&FakeProcess::new(42, 900).tmpdir(&fake.path("other/tmp/")));
+    let socket = fake.socket("other/tmp", 42, 900);
+    assert_eq!(fake.all(), [], "not listening");
+    assert_eq!(fake.system().process(42).unwrap().sockets[0].path, socket);
+
+    fake.bound(&socket);
+    assert_eq!(only(fake.all()).sockets[0].path, socket);
+    // Without the table the environment is read.
+    fs::remove_file(fake.path("proc/net/unix")).unwrap();
+    assert_eq!(only(fake.all()).sockets[0].path, socket);
+}
+
+#[test]
+fn a_relative_tmpdir_is_below_the_working_directory() {
+    let fake = Fake::new();
+    fake.add(&FakeProcess::new(42, 900).tmpdir(Path::new("rel")));
+    fake.socket("proc/42/cwd/rel", 42, 900);
+    fake.bound(Path::new("rel/dotnet-diagnostic-42-900-socket"));
+    let expected = fake.path("proc/42/cwd/rel/dotnet-diagnostic-42-900-socket");
+    assert_eq!(only(fake.all()).sockets[0].path, expected);
+    assert_eq!(fake.system().process(42).unwrap().sockets[0].path, expected);
+}
+
+#[test]
+fn a_container_is_looked_into_through_its_root() {
+    let fake = Fake::new();
+    let mut inside = FakeProcess::new(42, 900);
+    (inside.ns_pid, inside.mount, inside.pid_ns) = (1, "mnt:[2]", "pid:[2]");
+    fake.add(&inside);
+    // A second process of the same container, and one of ours whose pid is the inner one.
+    let mut second = FakeProcess::new(43, 950);
+    (second.ns_pid, second.mount, second.pid_ns) = (7, "mnt:[2]", "pid:[2]");
+    fake.add(&second);
+    fake.add(&FakeProcess::new(1, 5));
+    fake.socket("proc/42/root/tmp", 1, 900);
+    fake.socket("proc/42/root/tmp", 7, 950);
+    symlink("../42/root", fake.path("proc/43/root")).unwrap();
+
+    let all = fake.all();
+    assert_eq!(all.iter().map(|p| (p.pid, p.ns_pid)).collect::<Vec<_>>(), [(42, 1), (43, 7)]);
+    for (process, name) in all.iter().zip(["1-900", "7-950"]) {
+        let expected = fake.path(format!("proc/{}/root/tmp/dotnet-diagnostic-{name}-socket", process.pid));
+        assert_eq!(process.sockets[0].path, expected);
+        assert!(process.other_mount_namespace && process.other_pid_namespace);
+        assert_eq!(process.container, Some("ab".repeat(32)));
+    }
+    assert_eq!(all[0].host_path(Path::new("/tmp/x")), Path::new("/proc/42/root/tmp/x"));
+    assert_eq!(all[0].host_path(Path::new("x")), Path::new("/proc/42/cwd/x"));
+    assert_eq!(fake.system().process(42).unwrap(), all[0]);
+}
+
+#[test]
+fn a_container_may_have_its_own_tmpdir_or_share_ours() {
+    let fake = Fake::new();
+    let mut inside = FakeProcess::new(42, 900).tmpdir(Path::new("/var/tmp"));
+    (inside.ns_pid, inside.mount, inside.pid_ns) = (1, "mnt:[2]", "pid:[2]");
+    fake.add(&inside);
+    fake.socket("proc/42/root/var/tmp", 1, 900);
+    let mut sharing = FakeProcess::new(50, 990);
+    (sharing.ns_pid, sharing.pid_ns) = (3, "pid:[2]");
+    fake.add(&sharing);
+    let shared = fake.socket("tmp", 3, 990);
+    fake.bound(&shared);
+    let all = fake.all();
+    assert_eq!(all.iter().map(|p| p.pid).collect::<Vec<_>>(), [42, 50]);
+    assert_eq!(all[1].sockets[0].path, shared);
+}
+
+#[test]
+fn keys_of_another_time_namespace_cannot_be_compared() {
+    let fake = Fake::new();
+    let mut inside = FakeProcess::new(42, 900);
+    (inside.ns_pid, inside.mount, inside.pid_ns) = (1, "mnt:[2]", "pid:[2]");
+    let folder = fake.add(&inside);
+    fs::remove_file(folder.join("ns/time")).unwrap();
+    symlink("time:[9]", folder.join("ns/time")).unwrap();
+    fake.socket("proc/42/root/tmp", 1, 12);
+    assert_eq!(only(fake.all()).sockets[0].state, SocketState::Unknown);
+}
+
+#[test]
+fn a_newer_routers_socket_comes_first() {
+    let fake = Fake::new();
+    fake.add(&FakeProcess::new(42, 900));
+    let own = fake.socket("tmp", 42, 900);
+    let router = fake.path("tmp/dotnet-diagnostic-dsrouter-42-1763000000-socket");
+    fs::write(&router, "").unwrap();
+    let set = |path: &Path, seconds| {
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        fs::File::open(path).unwrap().set_modified(time).unwrap();
+    };
+    set(&own, 1000);
+    set(&router, 2000);
+    let process = only(fake.all());
+    assert_eq!(process.sockets[0].path, router);
+    assert_eq!(process.sockets[0].name.kind, SocketKind::Router);
+    set(&own, 3000);
+    assert_eq!(only(fake.all()).sockets[0].path, own);
+}
+
+#[test]
+fn other_users_are_listed_on_request_only() {
+    let fake = Fake::new();
+    let mut other = FakeProcess::new(42, 900);
+    other.uid = 33;
+    fake.add(&other);
+    fake.socket("tmp", 42, 900);
+    assert_eq!(fake.all(), []);
+    let process = only(fake.system().processes(Options::default().all_users(true)));
+    assert_eq!(process.user, "33");
+    assert_eq!(only(System::at(fake.dir.path(), 0).processes(Options::default())).pid, 42);
+}
+
+#[test]
+fn java_machines_are_found_by_their_counters() {
+    let fake = Fake::new();
+    let uid = rustix::process::getuid().as_raw();
+    let mut java = FakeProcess::new(42, 900);
+    java.uid = uid;
+    fake.add(&java);
+    let mut inside = FakeProcess::new(43, 901);
+    (inside.uid, inside.ns_pid, inside.mount, inside.pid_ns) = (uid, 6, "mnt:[2]", "pid:[2]");
+    fake.add(&inside);
+    for file in [
+        "tmp/hsperfdata_ann/42",
+        "tmp/hsperfdata_ann/99",
+        "tmp/hsperfdata_ann/x",
+        "proc/43/root/tmp/hsperfdata_b/6",
+    ] {
+        fs::create_dir_all(fake.path(file).parent().unwrap()).unwrap();
+        fs::write(fake.path(file), "").unwrap();
+    }
+    let all = System::at(fake.dir.path(), uid).processes(Options::default());
+    assert_eq!(all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm), (43, Kind::Jvm)]);
+    // Somebody else's process got the pid of a dead machine.
+    fs::write(
+        fake.path("proc/42/status"),
+        format!("Tgid:\t42\nUid:\t{0}\t{0}\t{0}\t{0}\nNSpid:\t42\n", uid + 1),
+    )
+    .unwrap();
+    let all = System::at(fake.dir.path(), uid).processes(Options::default().all_users(true));
+    assert_eq!(all.iter().map(|p| p.pid).collect::<Vec<_>>(), [43]);
+}
+
+#[test]
+fn reasons() {
+    let fake = Fake::new();
+    assert_eq!(fake.reason(9), Reason::NoSuchProcess);
+
+    let mut process = FakeProcess::new(10, 900);
+    process.maps = "7f00-7f01 r-xp 0 08:01 1 /usr/lib/libc.so.6\n";
+    fake.add(&process);
+    assert_eq!(fake.reason(10), Reason::NotDotnet);
+
+    let mut process = FakeProcess::new(11, 900);
+    process.environ = b"COMPlus_EnableDiagnostics=0\0".to_vec();
+    fake.add(&process);
+    let reason = fake.reason(11);
+    assert_eq!(reason.code(), "diagnostics-disabled");
+    assert!(reason.to_string().contains("COMPlus_EnableDiagnostics=0"), "{reason}");
+
+    fake.add(&FakeProcess::new(12, 900));
+    let stale = fake.socket("tmp", 12, 800);
+    assert_eq!(fake.reason(12), Reason::StaleSocket { sockets: vec![stale] });
+
+    fake.add(&FakeProcess::new(13, 900));
+    assert_eq!(fake.reason(13), Reason::NoSocket { directory: fake.path("tmp") });
+
+    fake.add(&FakeProcess::new(14, 900).tmpdir(&fake.path("etc")));
+    assert_eq!(fake.reason(14), Reason::OtherTmpdir { directory: fake.path("etc") });
+
+    fake.add(&FakeProcess::new(15, 900).tmpdir(&fake.path("gone")));
+    assert_eq!(fake.reason(15), Reason::NoTmpdir { directory: fake.path("gone") });
+
+    // What may not be read is laid out as not being there.
+    let mut process = FakeProcess::new(16, 900);
+    process.uid = 33;
+    let folder = fake.add(&process);
+    fs::remove_file(folder.join("environ")).unwrap();
+    fs::remove_file(folder.join("maps")).unwrap();
+    assert_eq!(fake.reason(16), Reason::OtherUser { uid: 33, user: "33".to_owned() });
+
+    let mut process = FakeProcess::new(17, 900);
+    process.pid_ns = "pid:[2]";
+    let folder = fake.add(&process);
+    fs::remove_file(folder.join("environ")).unwrap();
+    assert_eq!(fake.reason(17), Reason::OtherNamespace { namespaces: vec!["pid"] });
+
+    let mut process = FakeProcess::new(18, 900);
+    process.pid_ns = "pid:[1]";
+    let folder = fake.add(&process);
+    fs::remove_file(folder.join("maps")).unwrap();
+    assert_eq!(fake.reason(18), Reason::Denied);
+
+    let error = fake.system().process(13).unwrap_err();
+    assert!(error.looked_at.iter().any(|line| line.contains("tmp: 0 sockets")), "{error:?}");
+}
+
+#[test]
+fn stale_sockets_by_the_thousand() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut stale = 0;
+    // Every pid that a process or thread may have, and some that none has.
+    for pid in (1..3000).chain(4_000_000..4_002_000) {
+        fs::write(dir.path().join(SocketName::runtime(pid, 1).to_string()), "").unwrap();
+        stale += 1;
+    }
+    assert!(stale > 4000);
+    let system = System::current().with_temp_dir(dir.path());
+    let me = std::process::id();
+    // Another test of this process may have a living socket elsewhere.
+    let found = |system: &System| {
+        let here = |p: &Process| p.pid == me && p.endpoint().unwrap().path().unwrap().starts_with(dir.path());
+        system.processes(Options::default()).into_iter().filter(here).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&system), []);
+    assert!(
+        system.processes(Options::default()).iter().all(|p| !p.sockets[..1].iter().any(|s| s.name.key == 1)),
+        "a stale socket passes for a process"
+    );
+
+    let name = SocketName::runtime(me, system.start_time(me).unwrap());
+    let path = dir.path().join(name.to_string());
+    let _listener = UnixListener::bind(&path).unwrap();
+    let process = only(found(&system));
+    assert_eq!(process.endpoint().unwrap().path(), Some(path.as_path()));
+    assert!(!process.other_mount_namespace && !process.other_pid_namespace);
+    assert_eq!(process.uid, rustix::process::getuid().as_raw());
+    assert_eq!(process.exe.as_deref(), std::env::current_exe().ok().as_deref());
+}
+
+#[test]
+fn a_living_socket_is_found_in_any_directory_of_the_real_system() {
+    let dir = tempfile::tempdir().unwrap();
+    let me = std::process::id();
+    let name = SocketName::runtime(me, System::current().start_time(me).unwrap());
+    let path = dir.path().join("deep").join(name.to_string());
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let _listener = UnixListener::bind(&path).unwrap();
+    // Our TMPDIR is not that directory; the kernel's table has it all the same. Other tests of this process
+    // may have sockets of the same name elsewhere.
+    let empty = tempfile::tempdir().unwrap();
+    let system = System::current().with_temp_dir(empty.path());
+    let process = system.process(me).unwrap();
+    assert_eq!(process.sockets[0].state, SocketState::Matching);
+    assert_eq!(process.sockets[0].name, name);
+    assert!(discover::process(me).is_ok());
+}
+
+#[test]
+fn threads_have_names() {
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::Builder::new().name("named (1) x".to_owned());
+    let thread = thread.spawn(move || told.recv()).unwrap();
+    let find = || {
+        let threads = discover::threads(std::process::id()).unwrap();
+        threads.into_iter().find(|thread| thread.name == "named (1) x")
+    };
+    // A thread gives itself its name, a moment after it was created.
+    let named = loop {
+        match find() {
+            Some(thread) => break thread,
+            None => std::thread::yield_now(),
+        }
+    };
+    let main = discover::threads(std::process::id()).unwrap()[0].tid;
+    assert_eq!(main, std::process::id());
+    assert!(named.tid > 0 && named.tid != main);
+    drop(tell);
+    thread.join().unwrap().unwrap_err();
+    assert!(discover::threads(u32::MAX).is_err());
+}
