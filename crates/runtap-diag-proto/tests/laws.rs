@@ -1,0 +1,266 @@
+//! What holds for every message: it comes back, a part of it is never taken for the whole, and what the encoder
+//! lets out the decoder takes.
+
+use proptest::{collection::vec, option, prelude::*};
+use runtap_diag_proto::{
+    Buffering, Command, ErrorReply, EventFilter, Format, Hresult, InfoForm, Level, ProcessInfo, Provider,
+    Reply, Request, RequestError, RundownFallback, SessionConfig, SessionForm, SessionId, Uuid, Variable,
+    client,
+    client::{Client, Failure},
+    merge_providers, server,
+    server::Server,
+};
+
+fn level() -> impl Strategy<Value = Level> {
+    (0..6u32).prop_map(|n| Level::from_number(n).unwrap())
+}
+
+fn filter() -> impl Strategy<Value = EventFilter> {
+    (any::<bool>(), vec(any::<u32>(), 0..20)).prop_map(|(enable, ids)| EventFilter { enable, ids })
+}
+
+/// Mostly sound providers, and some that must be refused: empty names, NULs, the same name twice.
+fn provider() -> impl Strategy<Value = Provider> {
+    (
+        prop_oneof![8 => "[A-Za-z.é😀-]{1,12}", 1 => "[AB]", 1 => "[A\0]{0,2}"],
+        any::<u64>(),
+        level(),
+        option::of(prop_oneof![8 => "[^\0]{0,20}", 1 => "\0"]),
+        option::of(filter()),
+    )
+        .prop_map(|(name, keywords, level, arguments, filter)| Provider {
+            name,
+            keywords,
+            level,
+            arguments,
+            filter,
+        })
+}
+
+fn config() -> impl Strategy<Value = SessionConfig> {
+    (
+        vec(provider(), 0..4),
+        prop_oneof![9 => 1..=u32::MAX, 1 => Just(0)],
+        any::<bool>(),
+        prop_oneof![any::<u64>(), Just(0), Just(runtap_diag_proto::DEFAULT_RUNDOWN_KEYWORD)],
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+    )
+        .prop_map(|(providers, buffer_mb, nettrace, rundown_keyword, none, stackwalk, block)| {
+            SessionConfig {
+                providers,
+                buffer_mb,
+                format: if nettrace { Format::Nettrace } else { Format::NetPerf },
+                rundown_keyword,
+                rundown_fallback: if none { RundownFallback::None } else { RundownFallback::Standard },
+                stackwalk,
+                buffering: if block { Buffering::Block } else { Buffering::Drop },
+            }
+        })
+}
+
+fn form() -> impl Strategy<Value = SessionForm> {
+    (0..6usize).prop_map(|n| SessionForm::NEWEST_FIRST[n])
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        1 => (0..3usize).prop_map(|n| Request::ProcessInfo(InfoForm::NEWEST_FIRST[n])),
+        1 => Just(Request::ProcessEnvironment),
+        1 => Just(Request::ResumeRuntime),
+        1 => any::<u64>().prop_map(|id| Request::StopTracing(SessionId(id))),
+        4 => (form(), config()).prop_map(|(form, config)| Request::CollectTracing { form, config }),
+    ]
+}
+
+fn info() -> impl Strategy<Value = ProcessInfo> {
+    let text = || "[^\0]{0,12}";
+    (any::<u64>(), any::<u128>(), text(), text(), text(), text(), text(), text()).prop_map(
+        |(process_id, cookie, command_line, os, arch, entry, version, rid)| ProcessInfo {
+            process_id,
+            runtime_cookie: Uuid::from_u128(cookie),
+            command_line,
+            os,
+            arch,
+            entry_assembly: Some(entry),
+            runtime_version: Some(version),
+            portable_rid: Some(rid),
+        },
+    )
+}
+
+/// A request with an answer to it.
+fn exchange() -> impl Strategy<Value = (Request, Reply)> {
+    prop_oneof![
+        info().prop_map(|info| (Request::ProcessInfo(InfoForm::ProcessInfo3), Reply::ProcessInfo(info))),
+        vec("[^\0]{0,12}", 0..8).prop_map(|entries| {
+            let variables = entries.into_iter().map(Variable::from_entry).collect();
+            (Request::ProcessEnvironment, Reply::Environment(variables))
+        }),
+        Just((Request::ResumeRuntime, Reply::Resumed)),
+        any::<u64>()
+            .prop_map(|id| (Request::StopTracing(SessionId(id)), Reply::SessionStopped(SessionId(id)))),
+        (form(), 1..=u64::MAX).prop_map(|(form, id)| {
+            let config = SessionConfig::new(vec![Provider::new("A", 1, Level::Verbose)]);
+            (Request::CollectTracing { form, config }, Reply::SessionStarted(SessionId(id)))
+        }),
+    ]
+}
+
+/// The session as the other side sees it: without what the form cannot say.
+fn as_received(form: SessionForm, config: &SessionConfig) -> SessionConfig {
+    let mut seen = config.clone();
+    seen.rundown_keyword = config.effective_rundown(form);
+    seen.rundown_fallback = RundownFallback::default();
+    for lost in config.downgrades(form) {
+        match lost.code() {
+            "blocking-dropped" => seen.buffering = Buffering::Drop,
+            "filters-dropped" => seen.providers.iter_mut().for_each(|provider| provider.filter = None),
+            "stackwalk-forced" => seen.stackwalk = true,
+            "rundown-changed" => assert_ne!(seen.rundown_keyword, config.rundown_keyword),
+            other => panic!("{other}"),
+        }
+    }
+    for provider in &mut seen.providers {
+        // "Hold back nothing" is no filter.
+        provider.filter = provider.filter.take().filter(|filter| filter.enable || !filter.ids.is_empty());
+    }
+    seen
+}
+
+fn serve(bytes: &[u8], step: usize) -> Option<server::Event> {
+    let mut server = Server::new();
+    bytes.chunks(step).for_each(|part| server.handle_bytes(part));
+    server.poll_event()
+}
+
+fn receive(request: &Request, bytes: &[u8], step: usize) -> (Option<client::Event>, usize) {
+    let mut client = Client::new(request.clone()).unwrap();
+    let taken = bytes.chunks(step).map(|part| client.handle_bytes(part)).sum();
+    (client.poll_event(), taken)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_encoded_is_understood_and_nothing_is_lost_unsaid(request in request()) {
+        let Ok(bytes) = request.to_bytes() else { return Ok(()) };
+        let expected = match &request {
+            Request::CollectTracing { form, config } => {
+                Request::CollectTracing { form: *form, config: as_received(*form, config) }
+            }
+            other => other.clone(),
+        };
+        for step in [1, 7, bytes.len()] {
+            prop_assert_eq!(serve(&bytes, step), Some(server::Event::Request(expected.clone())));
+        }
+    }
+
+    #[test]
+    fn the_encoder_refuses_exactly_the_unsound(config in config(), form in form()) {
+        let names: Vec<_> = config.providers.iter().map(|provider| &provider.name).collect();
+        let sound = config.buffer_mb > 0
+            && !names.is_empty()
+            && names.iter().enumerate().all(|(i, name)| {
+                !name.is_empty() && !name.contains('\0') && !names[..i].contains(name)
+            })
+            && config.providers.iter().all(|p| p.arguments.as_deref().is_none_or(|text| !text.contains('\0')));
+        prop_assert_eq!(Request::CollectTracing { form, config }.to_bytes().is_ok(), sound);
+    }
+
+    #[test]
+    fn merged_providers_are_sound_and_ask_for_all_that_was_asked(providers in vec(provider(), 1..6)) {
+        let Ok(merged) = merge_providers(providers.clone()) else { return Ok(()) };
+        for provider in &providers {
+            let found: Vec<_> = merged.iter().filter(|known| known.name == provider.name).collect();
+            prop_assert_eq!(found.len(), 1);
+            prop_assert_eq!(found[0].keywords & provider.keywords, provider.keywords);
+            prop_assert_eq!(found[0].level.widest(provider.level), found[0].level);
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_request_is_not_a_request(request in request(), cut in any::<prop::sample::Index>()) {
+        let Ok(bytes) = request.to_bytes() else { return Ok(()) };
+        let cut = cut.index(bytes.len());
+        let mut server = Server::new();
+        server.handle_bytes(&bytes[..cut]);
+        prop_assert_eq!(server.poll_event(), None);
+        server.handle_eof();
+        prop_assert_eq!(
+            server.poll_event(),
+            Some(server::Event::Refused(RequestError::Incomplete { received: cut }))
+        );
+    }
+
+    #[test]
+    fn a_short_payload_is_incomplete(request in request(), cut in any::<prop::sample::Index>()) {
+        let Ok(bytes) = request.to_bytes() else { return Ok(()) };
+        let payload = &bytes[20..];
+        if payload.is_empty() { return Ok(()) }
+        match Request::decode(request.command(), &payload[..cut.index(payload.len())]) {
+            Err(RequestError::BadEncoding(error)) => prop_assert!(error.is_incomplete(), "{}", error),
+            other => prop_assert!(false, "{:?}", other),
+        }
+    }
+
+    #[test]
+    fn answers_come_back_in_any_pieces((request, reply) in exchange(), tail in vec(any::<u8>(), 0..40)) {
+        let answer = reply.to_bytes(&request).unwrap();
+        let all = [&answer[..], &tail].concat();
+        let stream = matches!(reply, Reply::SessionStarted(_));
+        for step in [1, 7, all.len()] {
+            let (event, taken) = receive(&request, &all, step);
+            prop_assert_eq!(event, Some(client::Event::Reply(reply.clone())));
+            prop_assert_eq!(taken, if stream { answer.len() } else { all.len() });
+        }
+    }
+
+    #[test]
+    fn a_part_of_an_answer_is_no_answer((request, reply) in exchange(), cut in any::<prop::sample::Index>()) {
+        let answer = reply.to_bytes(&request).unwrap();
+        let cut = cut.index(answer.len());
+        let mut client = Client::new(request).unwrap();
+        client.handle_bytes(&answer[..cut]);
+        prop_assert_eq!(client.poll_event(), None);
+        client.handle_eof();
+        let closed = Failure::Closed { received: cut as u64 };
+        prop_assert_eq!(client.poll_event(), Some(client::Event::Failed(closed)));
+    }
+
+    #[test]
+    fn any_error_code_survives(code: u32, text in option::of("[^\0]{1,20}"), (request, _) in exchange()) {
+        let error = ErrorReply { hresult: Hresult(code), message: text };
+        let (event, _) = receive(&request, &error.to_bytes().unwrap(), 1);
+        prop_assert_eq!(event, Some(client::Event::Failed(Failure::Refused(error))));
+    }
+
+    #[test]
+    fn any_payload_is_an_answer_or_an_error(
+        code in prop_oneof![0x0200..0x0208u16, 0x0400..0x0409u16],
+        payload in vec(any::<u8>(), 0..200),
+    ) {
+        // Must not panic; what is taken must be a request that could have been sent, but for what is normalised.
+        if let Ok(request) = Request::decode(Command(code), &payload) {
+            prop_assert_eq!(request.command(), Command(code));
+        }
+    }
+
+    #[test]
+    fn changed_bytes_never_panic(
+        (request, reply) in exchange(),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let change = |mut bytes: Vec<u8>| {
+            for (at, value) in &changes {
+                let at = at.index(bytes.len());
+                bytes[at] = *value;
+            }
+            bytes
+        };
+        serve(&change(request.to_bytes().unwrap()), 5);
+        receive(&request, &change(reply.to_bytes(&request).unwrap()), 5);
+    }
+}
