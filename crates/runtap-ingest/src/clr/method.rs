@@ -1,0 +1,127 @@
+//! `MethodLoadVerbose` and its kin: a method's code range and its name.
+
+use runtap_wire::{DecodeError, Reader, Utf16};
+
+use super::{RUNDOWN, RUNTIME};
+
+/// What happened to the code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MethodEventKind {
+    /// It was loaded now (Runtime 143).
+    Load,
+    /// It was unloaded now (Runtime 144).
+    Unload,
+    /// It exists: told by a rundown (Rundown 143 at the start, 144 at the end of a session).
+    Exists,
+}
+
+/// The common layout: `u64 methodId, u64 moduleId, u64 start, u32 size, u32 token, u32 flags, z namespace, z name,
+/// z signature, [v1] u16 clrInstance, [v2] u64 rejitId`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MethodEvent<'a> {
+    /// What happened.
+    pub kind: MethodEventKind,
+    /// Identifies the method while it is loaded.
+    pub method_id: u64,
+    /// Identifies its module.
+    pub module_id: u64,
+    /// First byte of the code.
+    pub start: u64,
+    /// Bytes of code.
+    pub size: u32,
+    /// Bits: 1 dynamic, 2 generic, 8 jitted, 7..10 tier, 28..32 extent (0 hot, 1 cold).
+    pub flags: u32,
+    /// Namespace and type, with the arguments of a generic type in brackets.
+    pub namespace: Utf16<'a>,
+    /// Method name.
+    pub name: Utf16<'a>,
+    /// Return type and arguments (`instance void  (int32)`).
+    pub signature: Utf16<'a>,
+}
+
+impl<'a> MethodEvent<'a> {
+    /// Decodes an event of `provider` with id `id`; `None` where it is no method event with names.
+    ///
+    /// # Errors
+    /// A payload that is too short, with the offset in the payload and the field.
+    pub fn decode(provider: &str, id: u32, payload: &'a [u8]) -> Result<Option<Self>, DecodeError> {
+        let kind = match (provider, id) {
+            (RUNTIME, 143) => MethodEventKind::Load,
+            (RUNTIME, 144) => MethodEventKind::Unload,
+            (RUNDOWN, 143 | 144) => MethodEventKind::Exists,
+            _ => return Ok(None),
+        };
+        let mut r = Reader::new(payload);
+        let method_id = r.u64("MethodID")?;
+        let module_id = r.u64("ModuleID")?;
+        let start = r.u64("MethodStartAddress")?;
+        let size = r.u32("MethodSize")?;
+        r.u32("MethodToken")?;
+        let flags = r.u32("MethodFlags")?;
+        Ok(Some(Self {
+            kind,
+            method_id,
+            module_id,
+            start,
+            size,
+            flags,
+            namespace: r.utf16z("MethodNamespace")?,
+            name: r.utf16z("MethodName")?,
+            signature: r.utf16z("MethodSignature")?,
+        }))
+    }
+
+    /// `Namespace.Type.Method(args)`: the signature counts from its first parenthesis, the return type is dropped.
+    pub fn full_name(&self) -> String {
+        let mut text = String::with_capacity(self.namespace.len() + self.name.len() + self.signature.len());
+        self.namespace.push_to(&mut text);
+        if !text.is_empty() {
+            text.push('.');
+        }
+        self.name.push_to(&mut text);
+        text.extend(self.signature.chars().skip_while(|c| *c != '('));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtap_wire::Writer;
+
+    use super::*;
+
+    fn payload(namespace: &str, name: &str, signature: &str) -> Vec<u8> {
+        let mut w = Writer::new();
+        w.u64(0x10).u64(0x20).u64(0x7f00_0000_1000).u32(0x40).u32(0x0600_0001).u32(8);
+        w.utf16z(namespace).utf16z(name).utf16z(signature).u16(0).u64(0);
+        w.into_bytes()
+    }
+
+    #[test]
+    fn names_drop_the_return_type() {
+        let bytes = payload("A.B`1[System.Int32]", "Do", "instance unsigned int64  (!0,!!0)");
+        let event = MethodEvent::decode(RUNDOWN, 144, &bytes).unwrap().unwrap();
+        assert_eq!(event.full_name(), "A.B`1[System.Int32].Do(!0,!!0)");
+        assert_eq!(event.kind, MethodEventKind::Exists);
+        assert_eq!((event.start, event.size), (0x7f00_0000_1000, 0x40));
+        let bytes = payload("", "f", "");
+        assert_eq!(MethodEvent::decode(RUNTIME, 143, &bytes).unwrap().unwrap().full_name(), "f");
+    }
+
+    #[test]
+    fn older_and_newer_versions_decode_and_cut_ones_say_where() {
+        let bytes = payload("N", "m", "()");
+        let v0 = bytes.len() - 10;
+        assert!(MethodEvent::decode(RUNTIME, 143, &bytes[..v0]).unwrap().is_some());
+        for n in 0..v0 {
+            let error = MethodEvent::decode(RUNTIME, 143, &bytes[..n]).unwrap_err();
+            assert!(error.is_incomplete() && error.offset <= n as u64, "{error}");
+        }
+    }
+
+    #[test]
+    fn other_events_are_none_of_its_business() {
+        assert_eq!(MethodEvent::decode(RUNDOWN, 150, &[]).unwrap(), None);
+        assert_eq!(MethodEvent::decode("Other", 143, &[]).unwrap(), None);
+    }
+}

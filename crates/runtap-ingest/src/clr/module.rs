@@ -1,0 +1,90 @@
+//! `ModuleLoad` and its kin: a module's file.
+
+use runtap_wire::{DecodeError, Reader, Utf16};
+
+use super::{RUNDOWN, RUNTIME};
+
+/// What the module events have in common: `u64 moduleId, u64 assemblyId, [DomainModule: u64 appDomainId], u32 flags,
+/// u32 reserved, z ilPath, z nativePath, …`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModuleEvent<'a> {
+    /// Identifies the module while it is loaded.
+    pub module_id: u64,
+    /// Path of the assembly; for a dynamic one its name.
+    pub il_path: Utf16<'a>,
+    /// Path of the precompiled image, empty where there is none of its own.
+    pub native_path: Utf16<'a>,
+}
+
+impl<'a> ModuleEvent<'a> {
+    /// Decodes an event of `provider` with id `id`; `None` where it names no module, or unloads one.
+    ///
+    /// # Errors
+    /// A payload that is too short, with the offset in the payload and the field.
+    pub fn decode(provider: &str, id: u32, payload: &'a [u8]) -> Result<Option<Self>, DecodeError> {
+        let of_domain = match (provider, id) {
+            (RUNTIME, 152) | (RUNDOWN, 153 | 154) => false,
+            (RUNTIME, 151) | (RUNDOWN, 151 | 152) => true,
+            _ => return Ok(None),
+        };
+        let mut r = Reader::new(payload);
+        let module_id = r.u64("ModuleID")?;
+        r.u64("AssemblyID")?;
+        if of_domain {
+            r.u64("AppDomainID")?;
+        }
+        r.u32("ModuleFlags")?;
+        r.u32("Reserved1")?;
+        let il_path = r.utf16z("ModuleILPath")?;
+        Ok(Some(Self { module_id, il_path, native_path: r.utf16z("ModuleNativePath")? }))
+    }
+
+    /// The module as frames show it: the file name without folder and extension. `None` where there is no path.
+    pub fn short_name(&self) -> Option<String> {
+        let path = if self.il_path.is_empty() { self.native_path } else { self.il_path }.to_string();
+        let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
+        let stem = match file.rsplit_once('.') {
+            Some((stem, extension)) if is_extension(extension) => stem,
+            _ => file,
+        };
+        (!stem.is_empty()).then(|| stem.to_owned())
+    }
+}
+
+/// Only what module files are called: a dynamic assembly `My.Proxies` has no extension.
+fn is_extension(text: &str) -> bool {
+    ["dll", "exe", "so", "dylib", "il", "ni"].iter().any(|known| known.eq_ignore_ascii_case(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use runtap_wire::Writer;
+
+    use super::*;
+
+    #[test]
+    fn short_names() {
+        for (path, name) in [
+            ("/srv/app/spin.dll", Some("spin")),
+            ("C:\\app\\My.App.EXE", Some("My.App")),
+            ("My.Proxies", Some("My.Proxies")),
+            ("", None),
+        ] {
+            let mut w = Writer::new();
+            w.u64(1).u64(2).u32(0).u32(0).utf16z(path).utf16z("").u16(0);
+            let bytes = w.into_bytes();
+            let event = ModuleEvent::decode(RUNDOWN, 154, &bytes).unwrap().unwrap();
+            assert_eq!(event.short_name().as_deref(), name);
+        }
+    }
+
+    #[test]
+    fn domain_modules_carry_one_field_more() {
+        let mut w = Writer::new();
+        w.u64(1).u64(2).u64(3).u32(0).u32(0).utf16z("a.dll").utf16z("");
+        let bytes = w.into_bytes();
+        let event = ModuleEvent::decode(RUNTIME, 151, &bytes).unwrap().unwrap();
+        assert_eq!((event.module_id, event.short_name().as_deref()), (1, Some("a")));
+        assert!(ModuleEvent::decode(RUNTIME, 151, &bytes[..20]).unwrap_err().is_incomplete());
+    }
+}

@@ -1,0 +1,34 @@
+//! `ProcessInfo`: what the stream says about the program.
+
+use runtap_wire::{DecodeError, Reader, Utf16};
+
+use super::EVENT_PIPE;
+
+/// Event 1 of `Microsoft-DotNETCore-EventPipe`: `z command line, z operating system, z architecture`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessInfoEvent<'a> {
+    /// Command line, arguments joined by blanks.
+    pub command_line: Utf16<'a>,
+    /// Operating system (`Linux`).
+    pub os: Utf16<'a>,
+    /// Architecture (`x64`).
+    pub arch: Utf16<'a>,
+}
+
+impl<'a> ProcessInfoEvent<'a> {
+    /// Decodes an event of `provider` with id `id`; `None` where it is another one.
+    ///
+    /// # Errors
+    /// A payload that is too short, with the offset in the payload and the field.
+    pub fn decode(provider: &str, id: u32, payload: &'a [u8]) -> Result<Option<Self>, DecodeError> {
+        if (provider, id) != (EVENT_PIPE, 1) {
+            return Ok(None);
+        }
+        let mut r = Reader::new(payload);
+        Ok(Some(Self {
+            command_line: r.utf16z("CommandLine")?,
+            os: r.utf16z("OSInformation")?,
+            arch: r.utf16z("ArchInformation")?,
+        }))
+    }
+}

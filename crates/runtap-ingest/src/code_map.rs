@@ -1,0 +1,260 @@
+//! Which method lay at an address at a time.
+//!
+//! Code memory is used again: after an unload, or when a hotter version of a method replaces the old one, other code
+//! may stand at the same place. So a method is an address range *and* a span of time.
+
+use hashbrown::HashMap;
+
+/// A module, as its events name it.
+pub type ModuleId = u64;
+
+/// A method of a [`CodeMap`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MethodId(u32);
+
+/// Code of one method.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Method {
+    /// The runtime's id.
+    pub id: u64,
+    /// Its module.
+    pub module: ModuleId,
+    /// First byte.
+    pub start: u64,
+    /// One behind the last byte.
+    pub end: u64,
+    /// `Namespace.Type.Method(args)`.
+    pub name: String,
+    /// Ticks of its load; 0 where it was there before.
+    pub loaded: u64,
+    /// Ticks of its unload; `u64::MAX` where it stayed.
+    pub unloaded: u64,
+}
+
+impl Method {
+    fn covers(&self, address: u64) -> bool {
+        (self.start..self.end).contains(&address)
+    }
+
+    fn lives_at(&self, time: u64) -> bool {
+        (self.loaded..self.unloaded).contains(&time)
+    }
+}
+
+/// What lies at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Address {
+    /// Nothing that is known.
+    Unknown,
+    /// One method, whatever the time.
+    Always(MethodId),
+    /// It depends on the time: ask [`CodeMap::at`].
+    Depends,
+}
+
+/// All methods of a process.
+#[derive(Debug, Default)]
+pub struct CodeMap {
+    methods: Vec<Method>,
+    /// Methods that were not unloaded yet, by id and start.
+    live: HashMap<(u64, u64), MethodId, foldhash::fast::RandomState>,
+    modules: HashMap<ModuleId, String, foldhash::fast::RandomState>,
+    /// Methods by start; built by `seal`.
+    by_start: Vec<MethodId>,
+    /// For each place in `by_start` the largest end up to there.
+    reach: Vec<u64>,
+}
+
+impl CodeMap {
+    /// Names a module; a later name wins.
+    pub fn module(&mut self, id: ModuleId, name: String) {
+        self.modules.insert(id, name);
+    }
+
+    /// The name of a module.
+    pub fn module_name(&self, id: ModuleId) -> Option<&str> {
+        self.modules.get(&id).map(String::as_str)
+    }
+
+    /// A method that was loaded at `time`, or (`None`) that was seen to be there. The same code told twice, live and by
+    /// the rundown, is one method.
+    pub fn load(
+        &mut self,
+        id: u64,
+        module: ModuleId,
+        start: u64,
+        size: u32,
+        time: Option<u64>,
+        name: impl FnOnce() -> String,
+    ) {
+        let end = start.saturating_add(u64::from(size));
+        if let Some(known) = self.live.get(&(id, start)).and_then(|m| self.methods.get_mut(m.0 as usize))
+            && known.end == end
+        {
+            known.loaded = known.loaded.min(time.unwrap_or(known.loaded));
+            return;
+        }
+        let Ok(index) = u32::try_from(self.methods.len()) else { return };
+        let loaded = time.unwrap_or(0);
+        self.methods.push(Method { id, module, start, end, name: name(), loaded, unloaded: u64::MAX });
+        self.live.insert((id, start), MethodId(index));
+        self.by_start.clear();
+    }
+
+    /// A method that was unloaded at `time`; the event carries its whole description, so that one that was never seen
+    /// before is known by its unload.
+    pub fn unload(
+        &mut self,
+        id: u64,
+        module: ModuleId,
+        start: u64,
+        size: u32,
+        time: u64,
+        name: impl FnOnce() -> String,
+    ) {
+        self.load(id, module, start, size, None, name);
+        if let Some(m) = self.live.remove(&(id, start))
+            && let Some(method) = self.methods.get_mut(m.0 as usize)
+        {
+            method.unloaded = time;
+        }
+    }
+
+    /// How many methods are known.
+    pub fn len(&self) -> usize {
+        self.methods.len()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.methods.is_empty()
+    }
+
+    /// The method behind a handle.
+    pub fn method(&self, id: MethodId) -> Option<&Method> {
+        self.methods.get(id.0 as usize)
+    }
+
+    /// Orders the methods for look-ups. Call it after the last `load` and `unload`.
+    pub fn seal(&mut self) {
+        self.by_start = (0..self.methods.len()).filter_map(|i| u32::try_from(i).ok()).map(MethodId).collect();
+        let methods = &self.methods;
+        let key = |id: &MethodId| methods.get(id.0 as usize).map(|m| (m.start, m.loaded));
+        self.by_start.sort_by_key(key);
+        self.reach = self
+            .by_start
+            .iter()
+            .scan(0, |max, id| {
+                *max = methods.get(id.0 as usize).map_or(*max, |m| m.end.max(*max));
+                Some(*max)
+            })
+            .collect();
+    }
+
+    /// What lies at `address`.
+    pub fn lookup(&self, address: u64) -> Address {
+        let mut found = self.candidates(address);
+        match (found.next(), found.next()) {
+            (None, _) => Address::Unknown,
+            (Some(only), None) => Address::Always(only),
+            (Some(_), Some(_)) => Address::Depends,
+        }
+    }
+
+    /// The method at `address` at `time`: the one that lived then, the latest of several; else the one whose life is
+    /// nearest, because load events come a moment after the code first runs.
+    pub fn at(&self, address: u64, time: u64) -> Option<MethodId> {
+        let distance = |id: &MethodId| {
+            let m = self.method(*id)?;
+            let away = if m.lives_at(time) {
+                0
+            } else if time < m.loaded {
+                m.loaded - time
+            } else {
+                time - m.unloaded
+            };
+            Some((away, u64::MAX - m.loaded))
+        };
+        self.candidates(address).min_by_key(|id| distance(id).unwrap_or((u64::MAX, u64::MAX)))
+    }
+
+    /// All methods that ever covered `address`, from the last start backwards.
+    fn candidates(&self, address: u64) -> impl Iterator<Item = MethodId> + '_ {
+        let behind = self.by_start.partition_point(|id| self.method(*id).is_some_and(|m| m.start <= address));
+        let starts = self.by_start.get(..behind).unwrap_or_default().iter();
+        let reach = self.reach.get(..behind).unwrap_or_default().iter();
+        starts
+            .zip(reach)
+            .rev()
+            .take_while(move |(_, reach)| **reach > address)
+            .map(|(id, _)| *id)
+            .filter(move |id| self.method(*id).is_some_and(|m| m.covers(address)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(methods: &[(u64, u64, u32, Option<u64>, &str)]) -> CodeMap {
+        let mut map = CodeMap::default();
+        for (id, start, size, time, name) in methods {
+            map.load(*id, 1, *start, *size, *time, || (*name).to_owned());
+        }
+        map
+    }
+
+    fn name_at(map: &CodeMap, address: u64, time: u64) -> &str {
+        map.at(address, time).map_or("?", |id| &map.method(id).unwrap().name)
+    }
+
+    #[test]
+    fn ranges_have_an_inclusive_start_and_an_exclusive_end() {
+        let mut map = map(&[(1, 100, 10, None, "a"), (2, 110, 5, None, "b")]);
+        map.seal();
+        assert_eq!(map.lookup(99), Address::Unknown);
+        for (address, name) in [(100, "a"), (109, "a"), (110, "b"), (114, "b")] {
+            let Address::Always(id) = map.lookup(address) else { panic!("{address}") };
+            assert_eq!(map.method(id).unwrap().name, name);
+        }
+        assert_eq!(map.lookup(115), Address::Unknown);
+    }
+
+    #[test]
+    fn the_same_code_told_twice_is_one_method() {
+        let mut map = map(&[(1, 100, 10, Some(50), "a"), (1, 100, 10, None, "a again")]);
+        map.seal();
+        assert_eq!(map.len(), 1);
+        assert!(matches!(map.lookup(105), Address::Always(_)));
+    }
+
+    #[test]
+    fn reused_memory_is_told_apart_by_time() {
+        let mut map = map(&[(1, 100, 10, Some(10), "old")]);
+        map.unload(1, 1, 100, 10, 20, || unreachable!("known already"));
+        map.load(2, 1, 100, 20, Some(30), || "new".to_owned());
+        map.seal();
+        assert_eq!(map.lookup(105), Address::Depends);
+        assert_eq!(name_at(&map, 105, 15), "old");
+        assert_eq!(name_at(&map, 105, 21), "old", "nearer to its end than to the load of the next");
+        assert_eq!(name_at(&map, 105, 29), "new", "a sample just before the load event");
+        assert_eq!(name_at(&map, 105, 99), "new");
+        assert_eq!(name_at(&map, 115, 15), "new", "nothing else was ever there");
+    }
+
+    #[test]
+    fn an_unload_alone_names_the_code_before_it() {
+        let mut map = CodeMap::default();
+        map.unload(7, 1, 100, 10, 20, || "gone".to_owned());
+        map.seal();
+        assert_eq!(name_at(&map, 100, 5), "gone");
+    }
+
+    #[test]
+    fn a_long_method_below_short_ones_is_found() {
+        let mut map = map(&[(1, 100, 1000, Some(0), "long"), (2, 200, 10, Some(5), "short")]);
+        map.seal();
+        assert_eq!(name_at(&map, 500, 9), "long");
+        assert_eq!(name_at(&map, 205, 9), "short");
+    }
+}

@@ -1,0 +1,118 @@
+//! How many events of which kind a stream holds.
+
+use runtap_nettrace::{Event, Metadata};
+
+/// Events of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventCount {
+    /// Provider, empty where the stream does not say.
+    pub provider: String,
+    /// Event id.
+    pub id: u32,
+    /// Event version.
+    pub version: u32,
+    /// Name as the stream has it; the runtime's own events have none.
+    pub name: String,
+    /// How many.
+    pub n: u64,
+}
+
+/// Counts events while a stream is read: one addition an event.
+#[derive(Debug, Default)]
+pub struct EventCounts {
+    /// Per metadata id of the stream, which are small and dense as every writer makes them.
+    by_metadata: Vec<Tally>,
+    /// Events whose metadata id is unknown or beyond [`DENSE`].
+    others: Vec<Tally>,
+    total: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Tally {
+    kind: Option<(String, u32, u32, String)>,
+    n: u64,
+}
+
+/// Metadata ids up to here are counted by index.
+const DENSE: usize = 1 << 16;
+
+impl EventCounts {
+    /// Nothing counted yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts an event.
+    #[inline]
+    pub fn add(&mut self, event: &Event<'_>) {
+        self.total += 1;
+        let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
+        match self.by_metadata.get_mut(id) {
+            Some(tally) if tally.kind.is_some() => tally.n += 1,
+            _ => self.add_new(id, event.metadata),
+        }
+    }
+
+    #[cold]
+    fn add_new(&mut self, id: usize, metadata: Option<&Metadata>) {
+        let kind = metadata
+            .map_or_else(Default::default, |m| (m.provider.clone(), m.event_id, m.version, m.name.clone()));
+        if id < DENSE && metadata.is_some() {
+            if self.by_metadata.len() <= id {
+                self.by_metadata.resize(id + 1, Tally::default());
+            }
+            if let Some(tally) = self.by_metadata.get_mut(id) {
+                *tally = Tally { kind: Some(kind), n: tally.n + 1 };
+            }
+        } else if let Some(tally) = self.others.iter_mut().find(|tally| tally.kind.as_ref() == Some(&kind)) {
+            tally.n += 1;
+        } else {
+            self.others.push(Tally { kind: Some(kind), n: 1 });
+        }
+    }
+
+    /// Call when the stream defines a metadata id anew: what was counted under the old definition stays counted.
+    pub fn redefined(&mut self, metadata_id: u32) {
+        let id = usize::try_from(metadata_id).unwrap_or(usize::MAX);
+        if let Some(tally) = self.by_metadata.get_mut(id) {
+            let old = std::mem::take(tally);
+            if old.n > 0 {
+                self.others.push(old);
+            }
+        }
+    }
+
+    /// All events.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The counts, sorted by provider, id, version and name. Definitions that agree in these are one row.
+    pub fn rows(&self) -> Vec<EventCount> {
+        let mut rows: Vec<EventCount> = Vec::new();
+        let mut tallies: Vec<_> = self
+            .by_metadata
+            .iter()
+            .chain(&self.others)
+            .filter_map(|t| Some((t.kind.as_ref()?, t.n)))
+            .collect();
+        tallies.sort();
+        for ((provider, id, version, name), n) in tallies {
+            match rows.last_mut() {
+                Some(row)
+                    if (&row.provider, row.id, row.version, &row.name) == (provider, *id, *version, name) =>
+                {
+                    row.n += n;
+                }
+                _ => rows.push(EventCount {
+                    provider: provider.clone(),
+                    id: *id,
+                    version: *version,
+                    name: name.clone(),
+                    n,
+                }),
+            }
+        }
+        rows
+    }
+}
