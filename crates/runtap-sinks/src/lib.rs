@@ -1,1 +1,128 @@
-//! Writes the model as speedscope, folded stacks and SVG flame graphs.
+//! Writes a [`Trace`] as a file that a viewer opens. One module for each format, each with its mapping table:
+//!
+//! | format | module | default view | opens in |
+//! |---|---|---|---|
+//! | speedscope | [`speedscope`] | thread-time | speedscope.app, or the page of the npm package |
+//! | folded | [`folded`] | cpu | inferno, `flamegraph.pl`, speedscope, and any text tool |
+//! | flamegraph | [`flamegraph`] | cpu | a browser |
+//!
+//! Every sink streams into the writer through a buffer of its own and takes nothing but the model: it opens no
+//! file, reads no clock, and writes equal bytes for equal traces. A view without a sample is
+//! [`Error::NoSamples`], told before the first byte: no viewer opens an empty profile.
+//! (`cli.md` section 5 has names, extensions and views; docs/formats.md is the page for users.)
+
+#![deny(clippy::disallowed_methods)]
+
+pub mod flamegraph;
+mod fold;
+pub mod folded;
+pub mod speedscope;
+mod text;
+
+use runtap_model::{Trace, View};
+use std::io;
+use thiserror::Error;
+
+/// The format of a file that this crate writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// `speedscope.json`: a profile for each thread on a time axis.
+    Speedscope,
+    /// Folded stacks: a line for each stack with its time.
+    Folded,
+    /// A flame graph as one SVG file.
+    Flamegraph,
+}
+
+impl Format {
+    /// Every format there is.
+    pub const ALL: [Self; 3] = [Self::Speedscope, Self::Folded, Self::Flamegraph];
+
+    /// The name on the command line (`--to`).
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Speedscope => "speedscope",
+            Self::Folded => "folded",
+            Self::Flamegraph => "flamegraph",
+        }
+    }
+
+    /// The end of the file's name, with the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Speedscope => ".speedscope.json",
+            Self::Folded => ".folded",
+            Self::Flamegraph => ".svg",
+        }
+    }
+
+    /// The view that is written if none is asked for: all samples where there is a time axis, else those that
+    /// ran.
+    pub fn default_view(self) -> View {
+        match self {
+            Self::Speedscope => View::ThreadTime,
+            Self::Folded | Self::Flamegraph => View::Cpu,
+        }
+    }
+
+    /// Writes `trace` in this format.
+    pub fn write(self, trace: &Trace, w: impl io::Write, options: &Options) -> Result<(), Error> {
+        match self {
+            Self::Speedscope => speedscope::write(trace, w, options),
+            Self::Folded => folded::write(trace, w, options),
+            Self::Flamegraph => flamegraph::write(trace, w, options),
+        }
+    }
+}
+
+/// What to write of a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Which samples. [`Format::default_view`] is what people expect of a format.
+    pub view: View,
+    /// The program that writes, where a format has a place for it: `runtap` and its version.
+    pub exporter: String,
+}
+
+impl Options {
+    /// Options for `view`, written by this version of runtap.
+    pub fn new(view: View) -> Self {
+        Self { view, exporter: concat!("runtap ", env!("CARGO_PKG_VERSION")).to_owned() }
+    }
+}
+
+/// Why a file could not be written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing to show: the view has no sample, or none that lasts. Nothing was written.
+    #[error("there are no samples in the view `{view}`{}", elsewhere(*.recorded))]
+    NoSamples {
+        /// The view.
+        view: View,
+        /// How many ticks the trace has in all.
+        recorded: u64,
+    },
+    /// The times of the recording are nonsense: together more than 584 years. Nothing was written.
+    #[error("the samples add up to more than 2^64 nanoseconds: the recording's times are damaged")]
+    TooLong,
+    /// The writer failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+fn elsewhere(recorded: u64) -> String {
+    match recorded {
+        0 => ", nor in any other: the recording has none".to_owned(),
+        1 => "; the recording has 1, in the view `thread-time`".to_owned(),
+        n => format!("; the recording has {n}, in the view `thread-time`"),
+    }
+}
+
+impl Error {
+    fn no_samples(trace: &Trace, view: View) -> Self {
+        Self::NoSamples { view, recorded: trace.ticks(View::ThreadTime) }
+    }
+}

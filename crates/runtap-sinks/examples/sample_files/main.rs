@@ -1,0 +1,20 @@
+//! Writes a little recording in every format: `cargo run -p runtap-sinks --example sample_files -- DIR`.
+
+mod trace;
+
+use runtap_sinks::{Format, Options};
+use std::error::Error;
+use std::fs::{self, File};
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let dir = std::env::args_os().nth(1).ok_or("usage: sample_files DIR")?;
+    let dir = Path::new(&dir);
+    fs::create_dir_all(dir)?;
+    let trace = trace::trace();
+    for format in Format::ALL {
+        let file = File::create(dir.join(format!("sample{}", format.extension())))?;
+        format.write(&trace, file, &Options::new(format.default_view()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! A flame graph as one SVG file, drawn by inferno, that zooms and searches in a browser.
+//!
+//! | in the model | in the picture |
+//! |---|---|
+//! | process | title: `NAME (PID)` |
+//! | view, duration, samples, threads | subtitle |
+//! | thread | the boxes on the bottom row `all`, named `Thread (TID) NAME`, grey |
+//! | frame | a box on its caller, sorted by name; the same caller's calls of it are one box |
+//! | weight | width; the tooltip tells it in milliseconds and in percent of all |
+//! | a sample without a stack | a box `[no stack]` on its thread |
+//! | module | hue: blue for the framework (`System.*`, `Microsoft.*`), orange for everything else, grey for an address without a name |
+//! | view | which samples; `cpu` unless another is asked for |
+//! | kind, times | not in the picture |
+//!
+//! Boxes narrower than 1/10 000 of the picture are not drawn, as flame graph tools have it; their time is part of
+//! the box that they would stand on. Names are as in folded stacks, escaped for XML.
+
+use crate::fold::Fold;
+use crate::{Error, Options, text};
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
+use inferno::flamegraph::{self, TextTruncateDirection};
+use runtap_model::{Frame, NO_STACK, Trace, View};
+use std::io::{BufWriter, Write};
+
+/// The narrowest box that is drawn, in percent of the picture.
+const LEAST_PERCENT: f64 = 0.01;
+
+/// Writes `trace` as a flame graph.
+pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
+    // A thread whose branches are all too narrow ends a stack.
+    let fold = Fold::new(trace, options.view)?.with_labels(text::leaf);
+    // Half of what inferno leaves out: only there to bound the lines, which it wants all at once.
+    let least_ns = fold.total_ns() / 20_000;
+    let mut lines = Vec::new();
+    fold.walk(least_ns, |stack, ns| {
+        lines.push(format!("{stack} {ns}"));
+        Ok(())
+    })?;
+
+    let mut palette = palette(trace, &fold);
+    let mut drawing = flamegraph::Options::default();
+    drawing.title = text::plain(&trace.process().label());
+    drawing.subtitle = Some(subtitle(trace, options.view));
+    drawing.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));
+    drawing.palette_map = Some(&mut palette);
+    drawing.deterministic = true;
+    drawing.text_truncate_direction = TextTruncateDirection::Right;
+    drawing.min_width = LEAST_PERCENT;
+    "Frame:".clone_into(&mut drawing.name_type);
+    "ms".clone_into(&mut drawing.count_name);
+    drawing.factor = 1e-6;
+    // The lines are in the order of the tree. inferno's own order is that of the bytes, which tears a box
+    // apart if a sibling's name begins with its name; "flame chart" means to take the lines as they are,
+    // from the last to the first.
+    drawing.flame_chart = true;
+
+    let mut w = BufWriter::with_capacity(1 << 16, w);
+    flamegraph::from_lines(&mut drawing, lines.iter().rev().map(String::as_str), &mut w)?;
+    w.write_all(b"\n")?;
+    w.flush()?;
+    Ok(())
+}
+
+/// `CPU time in managed code · 5.0 s recorded · 4,987 samples · 4 threads`
+fn subtitle(trace: &Trace, view: View) -> String {
+    let what = match view {
+        View::ThreadTime => "all samples, running or waiting",
+        View::Cpu => "CPU time in managed code",
+        other => other.name(),
+    };
+    let seconds = trace.duration_ns() / 1_000_000_000;
+    let tenths = trace.duration_ns() / 100_000_000 % 10;
+    let samples = trace.ticks(view);
+    let threads = trace.threads().filter(|(_, t)| t.weight_ns(view) > 0).count();
+    let plural = |n: u64| if n == 1 { "" } else { "s" };
+    format!(
+        "{what} · {seconds}.{tenths} s recorded · {samples} sample{} · {threads} thread{}",
+        plural(samples),
+        plural(threads as u64)
+    )
+}
+
+/// A colour for every name, so that the kind of code is seen at a glance and neighbours can be told apart.
+fn palette(trace: &Trace, fold: &Fold<'_>) -> PaletteMap {
+    let mut palette = PaletteMap::default();
+    for (handle, name) in fold.names() {
+        palette.insert(name, colour(trace.frame(handle), name));
+    }
+    // The row `all` has no name.
+    for name in fold.labels().chain([NO_STACK, ""]) {
+        palette.insert(name, GREY);
+    }
+    palette
+}
+
+const GREY: Color = Color { r: 200, g: 200, b: 200 };
+
+/// Light enough for black text: a contrast of 7 : 1 or more.
+fn colour(frame: Frame<'_>, name: &str) -> Color {
+    // FNV-1a, whose result is the same everywhere; only the shade hangs on it.
+    let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
+    let [low, high, ..] = (hash ^ hash >> 16).to_le_bytes();
+    let (low, high) = (low % 48, high % 64);
+    let framework = |module: &str| {
+        ["System", "Microsoft"].iter().any(|vendor| {
+            module.strip_prefix(vendor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    };
+    if frame.name.starts_with("0x") {
+        GREY
+    } else if frame.module.is_some_and(framework) {
+        Color { r: 110 + low, g: 180 + low, b: 190 + high }
+    } else {
+        Color { r: 230 + low / 2, g: 145 + high, b: 60 + low }
+    }
+}

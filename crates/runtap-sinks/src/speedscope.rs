@@ -1,0 +1,158 @@
+//! speedscope's own JSON format, with sampled profiles.
+//!
+//! | in the model | in the file |
+//! |---|---|
+//! | process | `name`: `NAME (PID)` |
+//! | thread with weight in the view | one of `profiles`, `"type": "sampled"`, named `Thread (TID) NAME`, in the order of first use |
+//! | the thread with the most time in managed code | `activeProfileIndex`: the one shown first |
+//! | frame | one of `shared.frames`, `name` only; those that no sample of the view uses are left out |
+//! | samples in a row with the same stack | one of `samples` (frame indices, root first) and of `weights` |
+//! | a sample without a stack | a stack of the one frame `[no stack]` |
+//! | weight | nanoseconds (`unit`) |
+//! | time of the thread's first sample | `startValue`; `endValue` is that plus all weights |
+//! | view | which samples; `thread-time` unless another is asked for |
+//! | kind | not in the file: no pseudo frames |
+//!
+//! In the view `cpu` the gaps between the samples are left out, so its axis is CPU time, not the clock's.
+//! The schema is `file-format-schema.json` of the npm package speedscope; tests/viewer checks against it.
+
+use crate::{Error, Options};
+use runtap_model::{NO_STACK, Sample, StackHandle, Thread, Trace, View};
+use serde::Serializer as _;
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+
+const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
+
+/// Writes `trace` for speedscope.
+pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
+    let view = options.view;
+    let threads: Vec<&Thread> = trace.threads().map(|(_, t)| t).filter(|t| t.weight_ns(view) > 0).collect();
+    if threads.is_empty() {
+        return Err(Error::no_samples(trace, view));
+    }
+    // The first of those with the most, where `max_by_key` would take the last.
+    let busiest = (0..threads.len()).rev().max_by_key(|&i| threads[i].weight_ns(View::Cpu)).unwrap_or(0);
+
+    let mut w = BufWriter::with_capacity(1 << 16, w);
+    write!(w, r#"{{"$schema":"{SCHEMA}","exporter":"#)?;
+    string(&mut w, &options.exporter)?;
+    w.write_all(br#","name":"#)?;
+    string(&mut w, &trace.process().label())?;
+    write!(w, r#","activeProfileIndex":{busiest},"shared":{{"frames":["#)?;
+    let frames = Frames::write(trace, &threads, view, &mut w)?;
+    w.write_all(b"\n]},\"profiles\":[")?;
+    let mut stack = Vec::new();
+    for (i, thread) in threads.iter().enumerate() {
+        w.write_all(if i == 0 { b"\n" } else { b",\n" })?;
+        write_profile(trace, thread, view, &frames, &mut stack, &mut w)?;
+    }
+    w.write_all(b"\n]}\n")?;
+    w.flush()?;
+    Ok(())
+}
+
+/// Where the frames of the model are in the file's list of frames.
+struct Frames {
+    /// By the index of the model's handle; `None` if no sample of the view uses the frame.
+    indices: Vec<Option<usize>>,
+    no_stack: usize,
+}
+
+impl Frames {
+    /// Writes the frames that are used.
+    fn write(trace: &Trace, threads: &[&Thread], view: View, w: &mut impl Write) -> io::Result<Self> {
+        let mut stack_used = vec![false; trace.stacks().len()];
+        let mut without_stack = false;
+        for sample in threads.iter().flat_map(|t| t.samples(view)) {
+            match sample.stack {
+                Some(stack) => stack_used[stack.index()] = true,
+                None => without_stack = true,
+            }
+        }
+        let mut frame_used = vec![false; trace.frames().len()];
+        // Callees come after their callers.
+        for (handle, stack) in trace.stacks().iter().rev() {
+            if stack_used[handle.index()] {
+                frame_used[stack.frame.index()] = true;
+                if let Some(parent) = stack.parent {
+                    stack_used[parent.index()] = true;
+                }
+            }
+        }
+        let mut count = 0;
+        let mut indices = vec![None; frame_used.len()];
+        for (handle, frame) in trace.all_frames().filter(|(h, _)| frame_used[h.index()]) {
+            indices[handle.index()] = Some(count);
+            write_frame(w, count, &frame)?;
+            count += 1;
+        }
+        if without_stack {
+            write_frame(w, count, &NO_STACK)?;
+        }
+        Ok(Self { indices, no_stack: count })
+    }
+}
+
+fn write_frame(w: &mut impl Write, index: usize, name: &impl fmt::Display) -> io::Result<()> {
+    w.write_all(if index == 0 { b"\n{\"name\":" } else { b",\n{\"name\":" })?;
+    string(w, name)?;
+    w.write_all(b"}")
+}
+
+fn write_profile(
+    trace: &Trace,
+    thread: &Thread,
+    view: View,
+    frames: &Frames,
+    stack: &mut Vec<usize>,
+    w: &mut impl Write,
+) -> io::Result<()> {
+    w.write_all(br#"{"type":"sampled","name":"#)?;
+    string(w, &thread.label())?;
+    let start_ns = thread.samples(view).next().map_or(0, |s| s.time_ns);
+    let end_ns = start_ns.saturating_add(thread.weight_ns(view));
+    write!(w, r#","unit":"nanoseconds","startValue":{start_ns},"endValue":{end_ns},"samples":["#)?;
+    for (i, (handle, _)) in merged(thread.samples(view)).enumerate() {
+        stack.clear();
+        match handle {
+            Some(handle) => {
+                stack.extend(trace.stacks().frames(handle).filter_map(|f| frames.indices[f.index()]));
+            }
+            None => stack.push(frames.no_stack),
+        }
+        w.write_all(if i == 0 { b"[" } else { b",[" })?;
+        for (depth, frame) in stack.iter().rev().enumerate() {
+            if depth > 0 {
+                w.write_all(b",")?;
+            }
+            write!(w, "{frame}")?;
+        }
+        w.write_all(b"]")?;
+    }
+    w.write_all(br#"],"weights":["#)?;
+    for (i, (_, weight_ns)) in merged(thread.samples(view)).enumerate() {
+        if i > 0 {
+            w.write_all(b",")?;
+        }
+        write!(w, "{weight_ns}")?;
+    }
+    w.write_all(b"]}")
+}
+
+/// Samples in a row with the same stack, as one, with the sum of their weights.
+fn merged(samples: impl Iterator<Item = Sample>) -> impl Iterator<Item = (Option<StackHandle>, u64)> {
+    let mut samples = samples.peekable();
+    std::iter::from_fn(move || {
+        let Sample { stack, mut weight_ns, .. } = samples.next()?;
+        while let Some(next) = samples.next_if(|next| next.stack == stack) {
+            weight_ns = weight_ns.saturating_add(next.weight_ns);
+        }
+        Some((stack, weight_ns))
+    })
+}
+
+/// Writes a JSON string, escaped, without making a copy of it.
+fn string(w: &mut impl Write, text: &(impl fmt::Display + ?Sized)) -> io::Result<()> {
+    Ok(serde_json::Serializer::new(w).collect_str(text)?)
+}

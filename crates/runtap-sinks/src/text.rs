@@ -1,0 +1,51 @@
+//! Names made safe for the folded format, and so for the SVG that is drawn from it.
+//!
+//! Names come from the traced program, which may call a method anything. A line of the format is frames
+//! separated by `;`, a space and a number, so neither may be read out of a name.
+
+/// `name` without what would end a frame, a line or an XML document: `;` becomes `:` (as other collapsers have
+/// it), control characters and line separators become spaces, and characters that XML cannot hold become U+FFFD.
+pub(crate) fn plain(name: &str) -> String {
+    let mut plain: String = name
+        .chars()
+        .map(|c| match c {
+            ';' => ':',
+            '\u{2028}' | '\u{2029}' => ' ',
+            '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
+            c if c.is_control() => ' ',
+            c => c,
+        })
+        .collect();
+    plain.truncate(plain.trim_end().len());
+    plain
+}
+
+/// `name` so that it can end a stack: readers take a number after the last space for a second count (that of a
+/// differential profile), so that space becomes a no-break space.
+pub(crate) fn leaf(name: String) -> String {
+    match name.rsplit_once(' ') {
+        Some((head, tail)) if tail.bytes().all(|b| b.is_ascii_digit() || b == b'.') => {
+            format!("{head}\u{a0}{tail}")
+        }
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_and_controls_are_replaced() {
+        assert_eq!(plain("a!B(int[]; x)\n\t\u{1}é😀\u{ffff}\u{2028}."), "a!B(int[]: x)   é😀\u{fffd} .");
+        assert_eq!(plain("trailing \u{a0}\u{85}"), "trailing");
+    }
+
+    #[test]
+    fn a_number_at_the_end_sticks_to_its_name() {
+        assert_eq!(leaf("stub 12".to_owned()), "stub\u{a0}12");
+        assert_eq!(leaf("stub 1.5".to_owned()), "stub\u{a0}1.5");
+        assert_eq!(leaf("stub 12x".to_owned()), "stub 12x");
+        assert_eq!(leaf("stub12".to_owned()), "stub12");
+    }
+}

@@ -1,0 +1,134 @@
+//! The cases at the edge: nothing to write, a writer that fails, names that begin alike, a wide trace.
+
+use runtap_model::{SampleKind, Trace, TraceBuilder, View};
+use runtap_sinks::{Error, Format, Options};
+use std::io;
+
+/// A trace of one thread from lines of folded stacks, without the thread.
+fn trace(lines: &[(&str, u64)]) -> Trace {
+    let mut builder = TraceBuilder::new();
+    let thread = builder.thread(1);
+    let mut now = 0;
+    for (stack, weight) in lines {
+        let frames: Vec<_> = stack.split(';').map(|name| builder.frame(Some("m"), name)).collect();
+        let stack = builder.stack_of(frames);
+        builder.add_sample(thread, now, SampleKind::Managed, stack);
+        now += weight;
+    }
+    builder.finish()
+}
+
+fn written(format: Format, trace: &Trace) -> String {
+    let mut bytes = Vec::new();
+    format.write(trace, &mut bytes, &Options::new(View::Cpu)).expect("a Vec takes all");
+    String::from_utf8(bytes).expect("every format is UTF-8")
+}
+
+#[test]
+fn a_view_without_samples_is_an_error_that_says_so() {
+    let mut builder = TraceBuilder::new();
+    let thread = builder.thread(1);
+    builder.add_sample(thread, 1, SampleKind::External, None);
+    builder.add_sample(thread, 2, SampleKind::External, None);
+    let waiting = builder.finish();
+    for format in Format::ALL {
+        let failed = |trace: &Trace| {
+            let mut bytes = Vec::new();
+            let e = format.write(trace, &mut bytes, &Options::new(View::Cpu)).expect_err("nothing to write");
+            assert!(bytes.is_empty());
+            e.to_string()
+        };
+        assert_eq!(
+            failed(&waiting),
+            "there are no samples in the view `cpu`; the recording has 2, in the view `thread-time`"
+        );
+        assert_eq!(
+            failed(&TraceBuilder::new().finish()),
+            "there are no samples in the view `cpu`, nor in any other: the recording has none"
+        );
+    }
+}
+
+/// Takes some bytes, then fails as a full disk does.
+struct Full(usize);
+
+impl io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        if taken == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(taken) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_writer_that_fails_is_reported_wherever_it_fails() {
+    let trace = trace(&[("a;b", 5), ("a;c", 5), ("a", 5)]);
+    for format in Format::ALL {
+        let whole = written(format, &trace).len();
+        for room in [0, 1, whole / 2, whole - 1] {
+            let e = format.write(&trace, Full(room), &Options::new(View::Cpu)).expect_err("the disk is full");
+            assert!(
+                matches!(&e, Error::Io(e) if e.kind() == io::ErrorKind::StorageFull),
+                "{format:?}: {e:?}"
+            );
+        }
+        assert!(format.write(&trace, Full(whole), &Options::new(View::Cpu)).is_ok());
+    }
+}
+
+#[test]
+fn a_name_that_begins_like_its_sibling_tears_no_box_apart() {
+    // In the order of the bytes, `a b` stands between `a` and `a;x`, and `a 4x` before `a`.
+    let trace = trace(&[("a", 10), ("a b;y", 10), ("a;x", 10), ("a 4x", 10), ("a;x", 10)]);
+    let mut boxes: Vec<String> = written(Format::Flamegraph, &trace)
+        .split("<title>m!")
+        .skip(1)
+        .map(|s| s.split(" (0 ms").next().unwrap_or_default().to_owned())
+        .collect();
+    boxes.sort();
+    assert_eq!(boxes, ["a", "a 4x", "a b", "x", "y"], "each box once");
+    assert_eq!(
+        written(Format::Folded, &trace),
+        "Thread (1);m!a 10\nThread (1);m!a;m!x 20\nThread (1);m!a 4x 10\nThread (1);m!a b;m!y 10\n"
+    );
+}
+
+#[test]
+fn branches_too_narrow_to_see_keep_their_time() {
+    let mut lines = vec![("main;work".to_owned(), 1_000_000_000u64)];
+    lines.extend((0..1000).map(|i| (format!("main;rare{i}"), 1000)));
+    let lines: Vec<_> = lines.iter().map(|(s, w)| (s.as_str(), *w)).collect();
+    let trace = trace(&lines);
+    let svg = written(Format::Flamegraph, &trace);
+    assert!(!svg.contains("rare"));
+    assert!(svg.contains("<title>m!main (1,001 ms, 100.00%)"));
+    assert_eq!(written(Format::Folded, &trace).lines().count(), 1001);
+}
+
+#[test]
+fn damaged_times_are_an_error_of_the_aggregates() {
+    let mut builder = TraceBuilder::new();
+    for tid in 0..3 {
+        let thread = builder.thread(tid);
+        builder.add_sample(thread, 0, SampleKind::Managed, None);
+        builder.add_sample(thread, u64::MAX, SampleKind::Managed, None);
+    }
+    let trace = builder.finish();
+    for format in [Format::Folded, Format::Flamegraph] {
+        let e = format.write(&trace, io::sink(), &Options::new(View::Cpu));
+        assert!(matches!(e, Err(Error::TooLong)), "{e:?}");
+    }
+    assert!(written(Format::Speedscope, &trace).contains("18446744073709551615"));
+}
+
+#[test]
+fn a_deep_recursion_needs_no_deep_call() {
+    let deep = vec!["f"; 100_000].join(";");
+    let trace = trace(&[(&deep, 5), (&deep, 5)]);
+    assert_eq!(written(Format::Folded, &trace).matches("m!f").count(), 100_000);
+    assert_eq!(written(Format::Speedscope, &trace).matches(",0").count(), 99_999);
+}

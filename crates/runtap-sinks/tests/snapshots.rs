@@ -1,0 +1,69 @@
+//! What each sink writes of the sample recording, as snapshots to read.
+//!
+//! Of the SVG only what comes from the model is kept: the rest is inferno's.
+
+#[path = "../examples/sample_files/trace.rs"]
+mod trace;
+
+use runtap_model::View;
+use runtap_sinks::{Format, Options};
+use std::fmt::Write;
+
+fn written(format: Format, view: View) -> String {
+    let mut options = Options::new(view);
+    "runtap 0.0.0".clone_into(&mut options.exporter);
+    let mut bytes = Vec::new();
+    format.write(&trace::trace(), &mut bytes, &options).expect("a Vec takes all");
+    String::from_utf8(bytes).expect("every format is UTF-8")
+}
+
+/// The title, the subtitle, and of each box its name, place, width and colour.
+fn drawn(svg: &str) -> String {
+    let text = |id: &str| {
+        let (_, from) = svg.split_once(&format!(r#"<text id="{id}""#)).expect("the text is there");
+        let (_, from) = from.split_once('>').expect("the tag ends");
+        from.split_once('<').expect("the text ends").0.to_owned()
+    };
+    let mut drawn = format!("title: {}\nsubtitle: {}\n", text("title"), text("subtitle"));
+    for group in svg.split("<g><title>").skip(1) {
+        let (name, rest) = group.split_once("</title>").expect("the title ends");
+        let (rect, _) = rest.split_once("/>").expect("the box ends");
+        let value = |key: &str| {
+            let (_, from) = rect.split_once(&format!(" {key}=\"")).expect("the attribute is there");
+            from.split_once('"').expect("the attribute ends").0
+        };
+        let [x, width, y, fill] = ["x", "width", "y", "fill"].map(value);
+        writeln!(drawn, "{x:>9} {width:>9} y{y:<4} {fill:<16} {name}").expect("a String takes all");
+    }
+    drawn
+}
+
+#[test]
+fn speedscope() {
+    insta::assert_snapshot!(written(Format::Speedscope, View::ThreadTime));
+}
+
+#[test]
+fn speedscope_cpu() {
+    insta::assert_snapshot!(written(Format::Speedscope, View::Cpu));
+}
+
+#[test]
+fn folded() {
+    insta::assert_snapshot!(written(Format::Folded, View::Cpu));
+}
+
+#[test]
+fn folded_thread_time() {
+    insta::assert_snapshot!(written(Format::Folded, View::ThreadTime));
+}
+
+#[test]
+fn flamegraph() {
+    insta::assert_snapshot!(drawn(&written(Format::Flamegraph, View::Cpu)));
+}
+
+#[test]
+fn flamegraph_thread_time() {
+    insta::assert_snapshot!(drawn(&written(Format::Flamegraph, View::ThreadTime)));
+}
