@@ -12,7 +12,8 @@ use crate::workspace::Workspace;
 /// day when nothing changed.
 pub(crate) fn deny(ws: &Workspace) -> Result<Outcome> {
     with(ws, "cargo-deny", || {
-        ws.cargo(&["deny", "--workspace", "check", "bans", "licenses", "sources"]).run()
+        ws.cargo(&["deny", "--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"])
+            .run()
     })
 }
 
