@@ -27,10 +27,11 @@ const STEPS: &[(&str, Check)] = &[
     ("deny", extras::deny),
     ("release", test::build),
     ("peers", peers::from_here),
-    ("test", test::run),
-    ("doctest", test::doctests),
     ("doc", doc::check),
+    ("doctest", test::doctests),
     ("viewer", extras::viewer),
+    // Of all that run tests the last: whoever reads the end of the log finds its count.
+    ("test", test::run),
     ("size", size::size),
     ("linking", size::linking),
     ("start-up", size::start_up),
