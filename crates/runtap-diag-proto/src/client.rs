@@ -102,6 +102,11 @@ impl Client {
         matches!(self.state, State::Done)
     }
 
+    /// Bytes of the answer that came so far.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
     /// Bytes that came after a complete answer. A peer that sends any is not a healthy runtime.
     pub fn surplus(&self) -> u64 {
         self.surplus
@@ -167,7 +172,7 @@ impl Client {
             }
             State::Stream | State::Done => {
                 self.surplus += bytes.len() as u64;
-                bytes.len()
+                return bytes.len();
             }
         };
         self.received += taken as u64;

@@ -1,3 +1,50 @@
-//! Client and embeddable server of the .NET Diagnostic IPC protocol.
+//! The client of the .NET Diagnostic IPC protocol: [`Client`] asks a runtime one thing at a time, [`Session`] is a
+//! recording that runs. Asynchronous on tokio; [`blocking`] has the same verbs without it.
+//!
+//! ```no_run
+//! use runtap_diag::{Client, Level, Provider, SessionConfig};
+//! use runtap_transport::Endpoint;
+//!
+//! # async fn record(mut file: impl std::io::Write) -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::new(Endpoint::unix("/tmp/dotnet-diagnostic-42-1234-socket"));
+//! println!("{}", client.process_info().await?.command_line);
+//!
+//! let config = SessionConfig::new(vec![Provider::new("System.Runtime", 0, Level::Informational)]);
+//! let mut session = client.start_session(&config).await?;
+//! let stopping = session.stop();
+//! while let Some(chunk) = session.next_chunk().await? {
+//!     file.write_all(&chunk)?;
+//! }
+//! stopping.await?;
+//! # Ok(()) }
+//! ```
+//!
+//! What the protocol is and what can be asked stands in [`runtap_diag_proto`]; what this crate adds:
+//!
+//! - **One connection a command**, header and payload in one write, because a runtime serves one client at a time
+//!   and a half-sent request blocks all others.
+//! - **Time-outs** ([`Timeouts`]) and cancellation: dropping a future closes its connection.
+//! - **Negotiation**: `process_info` and `start_session` try the newest command first and go back, one by one, when
+//!   the runtime does not know it. [`Session::downgrades`] says what was lost on the way.
+//! - **Draining**: a task of its own reads a session's stream into a bounded buffer, also while the stop is under
+//!   way: a runtime answers the stop only after it has written everything.
+//! - **Errors that tell what to do** ([`Error`], [`Error::hint`]).
+//!
+//! Nothing here interprets the stream.
 
-pub mod providers;
+pub mod blocking;
+mod buffer;
+mod client;
+mod error;
+mod exchange;
+mod session;
+
+pub use buffer::Chunk;
+pub use client::{Client, Timeouts};
+pub use error::Error;
+pub use runtap_diag_proto::{
+    Buffering, Command, DEFAULT_RUNDOWN_KEYWORD, Downgrade, EncodeError, ErrorReply, EventFilter, Format,
+    Hresult, InfoForm, Level, ProcessInfo, Provider, Reply, Request, RundownFallback, SessionConfig,
+    SessionForm, SessionId, Variable, merge_providers,
+};
+pub use session::{Session, Stopping};

@@ -1,0 +1,209 @@
+//! The bounded buffer between the task that drains a session and whoever writes its stream away.
+//!
+//! One side reads a socket straight into chunks of memory, the other takes filled chunks and gives them back by
+//! dropping them: no byte is copied in between, and no memory is allocated once the stream flows. When the buffer
+//! is full nothing is read, so that the runtime's own buffer fills up and, in the end, the runtime drops events and
+//! says so in the stream.
+
+use std::{
+    collections::VecDeque,
+    fmt, io,
+    ops::Deref,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    time::Instant,
+};
+
+/// Bytes of a chunk. As much as a local socket usually holds, so that one read empties it.
+pub(crate) const CHUNK: usize = 256 * 1024;
+
+/// Chunks that wait to be taken, at most: 8 MiB.
+pub(crate) const CHUNKS: usize = 32;
+
+/// Empty chunks kept for the next reads. More are given back to the system: they were needed for a burst.
+const KEPT: usize = 4;
+
+/// A piece of a session's stream. Gives its memory back when it is dropped.
+pub struct Chunk {
+    bytes: Box<[u8]>,
+    len: usize,
+    buffer: Buffer,
+}
+
+impl Deref for Chunk {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunk({} bytes)", self.len)
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let mut state = self.buffer.lock();
+        if state.free.len() < KEPT {
+            state.free.push(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// Both ends of the buffer.
+#[derive(Clone, Default)]
+pub(crate) struct Buffer {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Full chunks, in order.
+    full: VecDeque<Box<[u8]>>,
+    /// The chunk that is being filled; it comes after those.
+    current: Box<[u8]>,
+    /// Bytes in it.
+    filled: usize,
+    free: Vec<Box<[u8]>>,
+    /// No more bytes will come, and why.
+    end: Option<Result<(), io::Error>>,
+    received: u64,
+    last_read: Option<Instant>,
+    /// Nothing is read because nothing is taken.
+    stalled: bool,
+    reader: Option<Waker>,
+    taker: Option<Waker>,
+}
+
+impl Buffer {
+    /// A buffer that begins with these bytes.
+    pub(crate) fn starting_with(head: &[u8]) -> Self {
+        let buffer = Self::default();
+        let mut state = buffer.lock();
+        for part in head.chunks(CHUNK) {
+            // Only the last part can be shorter than a chunk.
+            state.make_room();
+            let filled = state.filled;
+            if let Some(place) = state.current.get_mut(filled..filled + part.len()) {
+                place.copy_from_slice(part);
+                state.filled += part.len();
+            }
+        }
+        state.received = head.len() as u64;
+        drop(state);
+        buffer
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that runs under the lock can panic halfway through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads all that is there from `stream`; ready at its end, of which the taker learns too.
+    pub(crate) fn poll_fill<S: AsyncRead + Unpin>(&self, stream: &mut S, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        loop {
+            if !state.make_room() {
+                state.stalled = true;
+                state.reader = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            state.stalled = false;
+            let filled = state.filled;
+            let mut space = ReadBuf::new(state.current.get_mut(filled..).unwrap_or_default());
+            let outcome = Pin::new(&mut *stream).poll_read(cx, &mut space);
+            let n = space.filled().len();
+            match outcome {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) if n > 0 => {
+                    state.filled += n;
+                    state.received += n as u64;
+                    state.last_read = Some(Instant::now());
+                }
+                Poll::Ready(end) => state.end = Some(end),
+            }
+            if let Some(taker) = state.taker.take() {
+                taker.wake();
+            }
+            if state.end.is_some() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    /// The oldest bytes, as soon as there are some; `None` at the end of the stream.
+    pub(crate) fn poll_take(&self, cx: &Context<'_>) -> Poll<Result<Option<Chunk>, io::Error>> {
+        let mut state = self.lock();
+        let taken = match state.full.pop_front() {
+            Some(bytes) => Some((bytes, CHUNK)),
+            None if state.filled > 0 => {
+                let len = std::mem::take(&mut state.filled);
+                Some((std::mem::take(&mut state.current), len))
+            }
+            None => None,
+        };
+        if let Some((bytes, len)) = taken {
+            if let Some(reader) = state.reader.take() {
+                reader.wake();
+            }
+            return Poll::Ready(Ok(Some(Chunk { bytes, len, buffer: self.clone() })));
+        }
+        if let Some(end) = &mut state.end {
+            return Poll::Ready(std::mem::replace(end, Ok(())).map(|()| None));
+        }
+        state.taker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Whether nothing more will come.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().end.is_some()
+    }
+
+    /// Bytes that came so far.
+    pub(crate) fn received(&self) -> u64 {
+        self.lock().received
+    }
+
+    /// When bytes came last, or now if it is the taker's fault that none can come.
+    pub(crate) fn last_progress(&self) -> Option<Instant> {
+        let state = self.lock();
+        if state.stalled { Some(Instant::now()) } else { state.last_read }
+    }
+}
+
+impl State {
+    /// Provides for a chunk with room in it. `false` if the buffer is full.
+    fn make_room(&mut self) -> bool {
+        if self.filled < self.current.len() {
+            return true;
+        }
+        if self.filled > 0 {
+            if self.full.len() >= CHUNKS {
+                return false;
+            }
+            self.full.push_back(std::mem::take(&mut self.current));
+            self.filled = 0;
+        }
+        self.current = self.free.pop().unwrap_or_else(|| vec![0; CHUNK].into_boxed_slice());
+        true
+    }
+}
+
+#[cfg(test)]
+#[path = "buffer_tests.rs"]
+mod tests;

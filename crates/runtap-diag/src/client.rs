@@ -1,0 +1,149 @@
+//! Asks a runtime one thing at a time. Owns time-outs and the order in which commands of different age are tried.
+
+use std::time::Duration;
+
+use runtap_diag_proto::{
+    InfoForm, ProcessInfo, Reply, Request, SessionConfig, SessionForm, SessionId, Variable,
+};
+use runtap_transport::Endpoint;
+
+use crate::{
+    Error, Session,
+    exchange::{Answer, Exchange, wrong_reply},
+};
+
+/// How long a client waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// For the connection. It stands at once unless the runtime's queue of waiting clients is full. Default 5 s.
+    pub connect: Duration,
+    /// For a complete answer. A healthy runtime takes milliseconds; one that writes a dump or serves another client
+    /// does not answer at all. Default 10 s.
+    pub reply: Duration,
+    /// For progress while a session is being stopped: the longest time without a byte of the stream or of the
+    /// answer. The runtime writes all its method names then, which may take minutes altogether. Default 60 s.
+    pub stop: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(5), reply: Duration::from_secs(10), stop: Duration::from_mins(1) }
+    }
+}
+
+impl Timeouts {
+    /// The same limit for everything.
+    pub fn all(limit: Duration) -> Self {
+        Self { connect: limit, reply: limit, stop: limit }
+    }
+}
+
+/// A client of one runtime. Cheap to clone; holds no connection: each command opens its own, because an idle one
+/// would block all other clients of the runtime.
+///
+/// Dropping the future of a command cancels it and closes its connection.
+#[derive(Debug, Clone)]
+pub struct Client {
+    endpoint: Endpoint,
+    timeouts: Timeouts,
+}
+
+impl Client {
+    /// A client of the runtime that listens there, with the default time-outs.
+    pub fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint, timeouts: Timeouts::default() }
+    }
+
+    /// With these time-outs.
+    #[must_use]
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Whom it asks.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// How long it waits.
+    pub fn timeouts(&self) -> Timeouts {
+        self.timeouts
+    }
+
+    /// Who the process is. Asks with the newest command that the runtime knows.
+    pub async fn process_info(&self) -> Result<ProcessInfo, Error> {
+        for form in InfoForm::NEWEST_FIRST {
+            match self.request(Request::ProcessInfo(form)).await {
+                Ok(Reply::ProcessInfo(info)) => return Ok(info),
+                Err(error) if error.is_unknown_command() && form != InfoForm::ProcessInfo => {}
+                other => return Err(unexpected(other, &Request::ProcessInfo(form))),
+            }
+        }
+        // The loop returns at the oldest form.
+        Err(wrong_reply(&Request::ProcessInfo(InfoForm::ProcessInfo)))
+    }
+
+    /// The environment variables of the process, as they are now.
+    pub async fn environment(&self) -> Result<Vec<Variable>, Error> {
+        let request = Request::ProcessEnvironment;
+        match self.request(request.clone()).await {
+            Ok(Reply::Environment(variables)) => Ok(variables),
+            other => Err(unexpected(other, &request)),
+        }
+    }
+
+    /// Lets a runtime go on that waits at startup. No effect on one that runs.
+    pub async fn resume(&self) -> Result<(), Error> {
+        self.request(Request::ResumeRuntime).await.map(drop)
+    }
+
+    /// Ends a session by its id, which some other program may have started. A session of one's own is ended with
+    /// [`Session::stop`], which never does it twice: **runtimes use ids again at once and do not say when an id is
+    /// unknown.** Comes back only after the runtime has written everything into the session's stream.
+    pub async fn stop_session(&self, id: SessionId) -> Result<(), Error> {
+        let exchange = self.connect(Request::StopTracing(id)).await?;
+        exchange.complete(self.timeouts.stop).await.map(drop)
+    }
+
+    /// Starts a session with the newest command that the runtime knows. [`Session::downgrades`] says what the
+    /// session does not do because that command is an old one.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], before anything is sent, if the configuration must not be sent to any runtime.
+    pub async fn start_session(&self, config: &SessionConfig) -> Result<Session, Error> {
+        for form in SessionForm::NEWEST_FIRST {
+            let request = Request::CollectTracing { form, config: config.clone() };
+            match self.exchange(request.clone()).await {
+                Ok(Answer { reply: Reply::SessionStarted(id), stream, head }) => {
+                    return Ok(Session::new(self.clone(), id, form, config.downgrades(form), stream, &head));
+                }
+                Err(error) if error.is_unknown_command() && form != SessionForm::CollectTracing => {}
+                other => return Err(unexpected(other.map(|answer| answer.reply), &request)),
+            }
+        }
+        Err(wrong_reply(&Request::CollectTracing {
+            form: SessionForm::CollectTracing,
+            config: config.clone(),
+        }))
+    }
+
+    /// Any request, once, as it is: no negotiation. The stream of a session that it starts is thrown away.
+    pub async fn request(&self, request: Request) -> Result<Reply, Error> {
+        self.exchange(request).await.map(|answer| answer.reply)
+    }
+
+    async fn exchange(&self, request: Request) -> Result<Answer, Error> {
+        self.connect(request).await?.complete(self.timeouts.reply).await
+    }
+
+    pub(crate) async fn connect(&self, request: Request) -> Result<Exchange, Error> {
+        Exchange::connect(&self.endpoint, request, self.timeouts.connect).await
+    }
+}
+
+/// The error of a request that did not have the reply that belongs to it.
+fn unexpected(outcome: Result<Reply, Error>, request: &Request) -> Error {
+    outcome.map_or_else(|error| error, |_reply| wrong_reply(request))
+}

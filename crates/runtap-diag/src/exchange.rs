@@ -1,0 +1,124 @@
+//! One command on one connection: moves the bytes between a socket and the client's state machine.
+//!
+//! Owns the mapping of what happens on the wire to [`Error`]. Refuses to retry anything.
+
+use std::{io, time::Duration};
+
+use runtap_diag_proto::{
+    EncodeError, Reply, Request,
+    client::{Client as Machine, Event, Failure},
+};
+use runtap_transport::{Endpoint, Stream};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
+
+use crate::Error;
+
+/// Bytes read at a time while an answer is awaited. A session's stream is read elsewhere.
+const READ: usize = 16 * 1024;
+
+/// A connection with a request that was not sent yet, or not answered yet.
+pub(crate) struct Exchange {
+    endpoint: Endpoint,
+    machine: Machine,
+    stream: Stream,
+}
+
+/// A request that was carried out.
+pub(crate) struct Answer {
+    pub(crate) reply: Reply,
+    /// The connection, which is a session's stream if the reply says so.
+    pub(crate) stream: Stream,
+    /// The first bytes of that stream: they came together with the reply.
+    pub(crate) head: Vec<u8>,
+}
+
+impl Exchange {
+    /// Checks the request, then dials.
+    pub(crate) async fn connect(
+        endpoint: &Endpoint,
+        request: Request,
+        within: Duration,
+    ) -> Result<Self, Error> {
+        let machine = Machine::new(request)?;
+        let stream = endpoint.connect(within).await?;
+        Ok(Self { endpoint: endpoint.clone(), machine, stream })
+    }
+
+    /// Sends the request and waits for the whole answer, `within` from now.
+    pub(crate) async fn complete(mut self, within: Duration) -> Result<Answer, Error> {
+        let outcome = timeout(within, self.converse()).await;
+        match outcome {
+            Ok(outcome) => {
+                let (reply, head) = outcome?;
+                Ok(Answer { reply, stream: self.stream, head })
+            }
+            Err(_elapsed) => Err(self.timed_out(within)),
+        }
+    }
+
+    /// Sends the request and waits for the whole answer, without limit.
+    pub(crate) async fn converse(&mut self) -> Result<(Reply, Vec<u8>), Error> {
+        while let Some(bytes) = self.machine.poll_transmit() {
+            match self.stream.write_all(&bytes).await {
+                // The peer may have answered before it closed: what it said counts more.
+                Err(error) if is_closed(&error) => break,
+                other => other.map_err(|source| self.io(source))?,
+            }
+        }
+        let mut buffer = vec![0; READ];
+        loop {
+            let n = match self.stream.read(&mut buffer).await {
+                Err(error) if is_closed(&error) => 0,
+                other => other.map_err(|source| self.io(source))?,
+            };
+            let bytes = buffer.get(..n).unwrap_or_default();
+            let taken = self.machine.handle_bytes(bytes);
+            if n == 0 {
+                self.machine.handle_eof();
+            }
+            if let Some(event) = self.machine.poll_event() {
+                let reply = self.judge(event)?;
+                return Ok((reply, bytes.get(taken..).unwrap_or_default().to_vec()));
+            }
+        }
+    }
+
+    /// The error for an answer that is not complete after `waited`.
+    pub(crate) fn timed_out(&self, waited: Duration) -> Error {
+        match self.machine.received() {
+            0 => Error::Busy { endpoint: self.endpoint.clone(), waited },
+            received => Error::TimedOut { command: self.machine.request().command(), received, waited },
+        }
+    }
+
+    fn judge(&self, event: Event) -> Result<Reply, Error> {
+        let command = self.machine.request().command();
+        Err(match event {
+            Event::Reply(reply) => return Ok(reply),
+            Event::Failed(Failure::Closed { received }) => Error::Closed { command, received },
+            Event::Failed(Failure::Protocol(source)) => Error::Protocol { command, source },
+            Event::Failed(Failure::Refused(reply)) => Error::Refused { command, reply },
+            other => self.io(io::Error::other(format!("{other:?}"))),
+        })
+    }
+
+    fn io(&self, source: io::Error) -> Error {
+        Error::Io { endpoint: self.endpoint.clone(), source }
+    }
+}
+
+/// Whether the peer is gone, as opposed to a failure of this side.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::NotConnected
+    )
+}
+
+/// The error for an answer that fits no question.
+pub(crate) fn wrong_reply(request: &Request) -> Error {
+    Error::Invalid(EncodeError::WrongReply { command: request.command() })
+}

@@ -1,0 +1,212 @@
+//! A session that runs: its stream, drained by a task of its own, and its stop.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use runtap_diag_proto::{Command, Downgrade, Request, SessionForm, SessionId};
+use runtap_transport::{Endpoint, Stream};
+use tokio::{
+    sync::oneshot,
+    task::AbortHandle,
+    time::{Instant, sleep_until},
+};
+
+use crate::{Chunk, Client, Error, buffer::Buffer};
+
+/// A session of ours in a runtime.
+///
+/// A task reads the stream into a buffer of 8 MiB from the moment the session exists. Take the chunks until
+/// [`next_chunk`](Self::next_chunk) gives `None`, **also after [`stop`](Self::stop)**: the runtime writes method
+/// names then, and does not answer before all of them were read.
+///
+/// Dropping a session closes its connection. The runtime notices at its next write and ends the session without
+/// method names.
+pub struct Session {
+    client: Client,
+    id: SessionId,
+    form: SessionForm,
+    downgrades: Vec<Downgrade>,
+    buffer: Buffer,
+    drain: AbortHandle,
+    stop_requested: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("id", &self.id).field("form", &self.form).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub(crate) fn new(
+        client: Client,
+        id: SessionId,
+        form: SessionForm,
+        downgrades: Vec<Downgrade>,
+        mut stream: Stream,
+        head: &[u8],
+    ) -> Self {
+        let buffer = Buffer::starting_with(head);
+        let filling = buffer.clone();
+        let drain = tokio::spawn(async move { poll_fn(|cx| filling.poll_fill(&mut stream, cx)).await });
+        Self {
+            client,
+            id,
+            form,
+            downgrades,
+            buffer,
+            drain: drain.abort_handle(),
+            stop_requested: Arc::default(),
+        }
+    }
+
+    /// Its number in the runtime.
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Whom it records.
+    pub fn endpoint(&self) -> &Endpoint {
+        self.client.endpoint()
+    }
+
+    /// The form that the runtime accepted.
+    pub fn form(&self) -> SessionForm {
+        self.form
+    }
+
+    /// The command that the runtime accepted.
+    pub fn command(&self) -> Command {
+        self.form.command()
+    }
+
+    /// What the session does not do because that command is not the newest one.
+    pub fn downgrades(&self) -> &[Downgrade] {
+        &self.downgrades
+    }
+
+    /// Bytes of the stream that came so far, taken or not.
+    pub fn received(&self) -> u64 {
+        self.buffer.received()
+    }
+
+    /// The next bytes of the stream: whatever is there, at most 256 KiB; `None` at its end. Whether the stream is
+    /// complete, only the stream itself says.
+    ///
+    /// Dropping this future loses nothing.
+    pub async fn next_chunk(&mut self) -> Result<Option<Chunk>, Error> {
+        let outcome = poll_fn(|cx| self.buffer.poll_take(cx)).await;
+        outcome.map_err(|source| Error::Io { endpoint: self.endpoint().clone(), source })
+    }
+
+    /// Asks the runtime to finish the stream, on another connection, at once and once.
+    ///
+    /// What comes back is the outcome, which need not be waited for: it is there when the runtime has written
+    /// everything, or when nothing has moved for [`Timeouts::stop`](crate::Timeouts::stop). Dropping it cancels
+    /// nothing. If the stream has ended already, nothing is sent.
+    ///
+    /// # Errors
+    /// [`Error::StopRequested`] from the second call on: the id may belong to another session by now. Only if the
+    /// runtime could not even be connected to, nothing was sent and it can be tried again.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn stop(&self) -> Stopping {
+        let (tell, outcome) = oneshot::channel();
+        if self.stop_requested.swap(true, Ordering::AcqRel) {
+            // The receiver is right here.
+            let _ = tell.send(Err(Error::StopRequested { id: self.id }));
+        } else {
+            let stop = Stop {
+                client: self.client.clone(),
+                id: self.id,
+                buffer: self.buffer.clone(),
+                requested: Arc::clone(&self.stop_requested),
+            };
+            tokio::spawn(async move {
+                // Nobody listens any more: that is allowed.
+                let _ = tell.send(stop.run().await);
+            });
+        }
+        Stopping { outcome, id: self.id }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.drain.abort();
+    }
+}
+
+/// The outcome of [`Session::stop`], when it is there.
+#[derive(Debug)]
+#[must_use = "the stop goes on without it, but then nobody learns whether it failed"]
+pub struct Stopping {
+    outcome: oneshot::Receiver<Result<(), Error>>,
+    id: SessionId,
+}
+
+impl Future for Stopping {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let id = self.id;
+        // A sender that is gone means that the runtime under us was shut down.
+        Pin::new(&mut self.outcome)
+            .poll(cx)
+            .map(|outcome| outcome.unwrap_or(Err(Error::StopRequested { id })))
+    }
+}
+
+/// One stop of one session.
+struct Stop {
+    client: Client,
+    id: SessionId,
+    buffer: Buffer,
+    requested: Arc<AtomicBool>,
+}
+
+impl Stop {
+    async fn run(self) -> Result<(), Error> {
+        if self.buffer.has_ended() {
+            return Ok(());
+        }
+        let mut exchange = match self.client.connect(Request::StopTracing(self.id)).await {
+            Ok(exchange) => exchange,
+            Err(error) => {
+                // Nothing was sent.
+                self.requested.store(false, Ordering::Release);
+                return Err(error);
+            }
+        };
+        if self.buffer.has_ended() {
+            // It ended while we dialled; its id may be somebody else's now. (Nothing closes the last gap, between
+            // here and the moment at which the runtime reads the request.)
+            return Ok(());
+        }
+        let limit = self.client.timeouts().stop;
+        tokio::select! {
+            outcome = exchange.converse() => return outcome.map(drop),
+            () = silence(&self.buffer, limit) => {}
+        }
+        Err(exchange.timed_out(limit))
+    }
+}
+
+/// Over when no byte of the stream has come for `limit`. A buffer that nobody empties does not count as silence.
+async fn silence(buffer: &Buffer, limit: Duration) {
+    let mut progress = Instant::now();
+    while Instant::now() < progress + limit {
+        sleep_until(progress + limit).await;
+        progress = buffer.last_progress().map_or(progress, |last| last.max(progress));
+    }
+}
