@@ -1,0 +1,47 @@
+// Starts Chromium and watches what its pages complain about. Downloads no browser.
+
+import { chromium } from 'playwright-core';
+import { which } from './files.js';
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
+
+/** The browser: what CHROMIUM says, else the first one on PATH, else null. */
+export const executable = process.env.CHROMIUM ?? NAMES.map(which).find(Boolean) ?? null;
+
+const FLAGS = [
+  '--no-sandbox', // continuous integration runs as root
+  '--disable-gpu',
+  '--disable-dev-shm-usage',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-first-run',
+];
+
+/** Starts the browser without a window. */
+export function launch() {
+  return chromium.launch({ executablePath: executable, headless: true, args: FLAGS });
+}
+
+/**
+ * A new page that may only speak to `origin`. `complaints` fills with what went wrong on it: errors of the page and
+ * of its console, and requests to anywhere else.
+ */
+export async function open(browser, origin, path) {
+  const page = await browser.newPage({ viewport: { width: 1400, height: 800 } });
+  const complaints = [];
+  page.on('pageerror', (error) => complaints.push(`page error: ${error.message}`));
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(`console: ${message.text()}`);
+  });
+  page.on('requestfailed', (request) => complaints.push(`request failed: ${request.url()}`));
+  await page.route(
+    (url) => url.origin !== origin && url.protocol !== 'data:' && url.protocol !== 'blob:',
+    (route) => {
+      complaints.push(`request to elsewhere: ${route.request().url()}`);
+      return route.abort();
+    },
+  );
+  await page.goto(origin + path);
+  return { page, complaints };
+}
