@@ -91,7 +91,7 @@ for (const source of sources()) {
       const { page, complaints } = await open(browser, server.origin, '/graph.svg');
       assert.equal(await page.locator('parsererror').count(), 0);
       assert.notEqual((await page.locator('#title').textContent()).trim(), '');
-      assert.match(await page.locator('#subtitle').textContent(), /\d+\.\d s recorded · \d+ samples?/);
+      assert.match(await page.locator('#subtitle').textContent(), /\d+\.\d s recorded · [\d,]+ samples?/);
       const labels = await page.locator('#frames > g > text').allTextContents();
       assert.ok(labels.some((label) => label.includes('!')), 'some frame shows its name');
       await shoot(t, page, 'flamegraph');

@@ -70,14 +70,22 @@ fn subtitle(trace: &Trace, view: View) -> String {
     };
     let seconds = trace.duration_ns() / 1_000_000_000;
     let tenths = trace.duration_ns() / 100_000_000 % 10;
-    let samples = trace.ticks(view);
-    let threads = trace.threads().filter(|(_, t)| t.weight_ns(view) > 0).count();
-    let plural = |n: u64| if n == 1 { "" } else { "s" };
-    format!(
-        "{what} · {seconds}.{tenths} s recorded · {samples} sample{} · {threads} thread{}",
-        plural(samples),
-        plural(threads as u64)
-    )
+    let threads = trace.threads().filter(|(_, t)| t.weight_ns(view) > 0).count() as u64;
+    let samples = counted(trace.ticks(view), "sample");
+    format!("{what} · {seconds}.{tenths} s recorded · {samples} · {}", counted(threads, "thread"))
+}
+
+/// `1 sample`, `4,987 samples`: numbers as inferno writes them.
+fn counted(number: u64, noun: &str) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    format!("{text} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// A colour for every name, so that the kind of code is seen at a glance and neighbours can be told apart.
@@ -112,5 +120,42 @@ fn colour(frame: Frame<'_>, name: &str) -> Color {
         Color { r: 110 + low, g: 180 + low, b: 190 + high }
     } else {
         Color { r: 230 + low / 2, g: 145 + high, b: 60 + low }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cmp::Ordering;
+
+    #[test]
+    fn numbers_are_grouped_in_threes() {
+        let of = |n| counted(n, "sample");
+        assert_eq!(
+            [of(0), of(1), of(999), of(1000)],
+            ["0 samples", "1 sample", "999 samples", "1,000 samples"]
+        );
+        assert_eq!(of(12_345_678), "12,345,678 samples");
+    }
+
+    #[test]
+    fn hues_tell_the_framework_from_everything_else() {
+        let of = |module, name| {
+            let Color { r, b, .. } = colour(Frame { module, name }, name);
+            if r == b {
+                "grey"
+            } else if r > b {
+                "orange"
+            } else {
+                "blue"
+            }
+        };
+        assert_eq!(of(Some("System.Private.CoreLib"), "A()"), "blue");
+        assert_eq!(of(Some("Microsoft.Extensions.Hosting"), "A()"), "blue");
+        assert_eq!(of(Some("System"), "A()"), "blue");
+        assert_eq!(of(Some("SystemOfOurs"), "A()"), "orange");
+        assert_eq!(of(Some("app"), "A()"), "orange");
+        assert_eq!(of(None, "A()"), "orange");
+        assert_eq!(of(Some("System.Private.CoreLib"), "0x7f00"), "grey");
     }
 }
