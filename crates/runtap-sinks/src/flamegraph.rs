@@ -142,12 +142,10 @@ mod tests {
     fn hues_tell_the_framework_from_everything_else() {
         let of = |module, name| {
             let Color { r, b, .. } = colour(Frame { module, name }, name);
-            if r == b {
-                "grey"
-            } else if r > b {
-                "orange"
-            } else {
-                "blue"
+            match r.cmp(&b) {
+                Ordering::Equal => "grey",
+                Ordering::Greater => "orange",
+                Ordering::Less => "blue",
             }
         };
         assert_eq!(of(Some("System.Private.CoreLib"), "A()"), "blue");
