@@ -1,7 +1,9 @@
 //! The Trace object: the process, its pointer size, and the clock that all time stamps count in.
 //! Source: nettrace format, "Trace object". Does not format dates.
 
-use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
+
+use crate::raw::envelope::TRACE_VERSION;
 
 const NS_PER_S: i128 = 1_000_000_000;
 
@@ -33,6 +35,31 @@ pub struct TraceHeader {
 impl TraceHeader {
     /// Length of the object's data on the wire, in bytes.
     pub(crate) const SIZE: u32 = 48;
+
+    /// The header of a stream to be written: at the moment `sync_time`, in nanoseconds since 1970 and UTC, the clock
+    /// stood at `sync_qpc` ticks and made `qpc_frequency` of them in a second (at least 1). The format keeps whole
+    /// milliseconds of `sync_time`. Everything else is that of a 64-bit process that says nothing more.
+    pub fn new(sync_time: i64, sync_qpc: i64, qpc_frequency: i64) -> Self {
+        Self {
+            version: TRACE_VERSION,
+            sync_time: Some(sync_time.saturating_sub(sync_time.rem_euclid(1_000_000))),
+            sync_systemtime: systemtime(sync_time),
+            sync_qpc,
+            qpc_frequency: qpc_frequency.max(1),
+            pointer_size: 8,
+            process_id: 0,
+            processors: 1,
+            sampling_rate_ns: 1_000_000,
+        }
+    }
+
+    pub(crate) fn encode(&self, w: &mut Writer) {
+        for part in self.sync_systemtime {
+            w.u16(part);
+        }
+        w.i64(self.sync_qpc).i64(self.qpc_frequency);
+        w.u32(self.pointer_size).u32(self.process_id).u32(self.processors).u32(self.sampling_rate_ns);
+    }
 
     pub(crate) fn decode(r: &mut Reader<'_>, version: u32) -> Result<Self, DecodeError> {
         let mut sync_systemtime = [0; 8];
@@ -109,9 +136,53 @@ fn unix_ns([year, month, _weekday, day, hour, minute, second, ms]: [u16; 8]) -> 
     (seconds * 1000 + i64::from(ms)).checked_mul(1_000_000)
 }
 
+/// The twin of [`unix_ns`]: whole milliseconds.
+fn systemtime(unix_ns: i64) -> [u16; 8] {
+    let ms = unix_ns.div_euclid(1_000_000);
+    let days = ms.div_euclid(86_400_000);
+    // Days since 1 March of the year 0, in cycles of 400 years that are all alike.
+    let since_march = days + 719_468;
+    let (cycle, day) = (since_march.div_euclid(146_097), since_march.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let year = 400 * cycle + year + i64::from(month >= 10);
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let ms = ms.rem_euclid(86_400_000);
+    let parts = [
+        year,
+        month,
+        (days + 4).rem_euclid(7),
+        day,
+        ms / 3_600_000,
+        ms / 60_000 % 60,
+        ms / 1000 % 60,
+        ms % 1000,
+    ];
+    // The years of 64 bits of nanoseconds are 1677 to 2262.
+    parts.map(|part| u16::try_from(part).unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_date_comes_back(ns: i64) {
+            let header = TraceHeader::new(ns.max(i64::MIN + 1_000_000), 0, 1);
+            prop_assert_eq!(unix_ns(header.sync_systemtime), header.sync_time);
+        }
+    }
+
+    #[test]
+    fn days_of_the_week() {
+        assert_eq!(systemtime(1_561_031_019_754_999_999), [2019, 6, 4, 20, 11, 43, 39, 754]);
+        assert_eq!(systemtime(-1), [1969, 12, 3, 31, 23, 59, 59, 999]);
+    }
 
     #[test]
     fn dates() {
@@ -135,17 +206,7 @@ mod tests {
 
     #[test]
     fn ticks_become_time_without_overflow() {
-        let header = TraceHeader {
-            version: 4,
-            sync_time: Some(1_000),
-            sync_systemtime: [0; 8],
-            sync_qpc: 100,
-            qpc_frequency: 10_000_000,
-            pointer_size: 8,
-            process_id: 1,
-            processors: 1,
-            sampling_rate_ns: 0,
-        };
+        let header = TraceHeader { sync_time: Some(1_000), ..TraceHeader::new(0, 100, 10_000_000) };
         assert_eq!(header.relative_ns(103), 300);
         assert_eq!(header.relative_ns(0), -10_000);
         assert_eq!(header.relative_ns(u64::MAX), i64::MAX);

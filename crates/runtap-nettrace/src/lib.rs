@@ -33,6 +33,7 @@ mod raw;
 mod reader;
 mod sequence;
 mod table;
+mod writer;
 
 pub use block::stack::{Ips, Stack};
 pub use error::{Error, Partial, PartialReason};
@@ -42,3 +43,4 @@ pub use limits::Limits;
 pub use metadata::{Field, FieldType, Metadata};
 pub use reader::{Counts, Reader};
 pub use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};
+pub use writer::{EventToWrite, MAX_PAYLOAD, MAX_STACK_DEPTH, WriteError, Writer};

@@ -1,7 +1,7 @@
 //! Definitions of events: what a metadata id in an event header stands for.
 //! Source: nettrace format, "metadata records". Does not decode payloads and knows no provider.
 
-use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use crate::Limits;
 use crate::table::IdTable;
@@ -126,6 +126,24 @@ impl FieldType {
         }
     }
 
+    /// Whether older readers could not find the end of such a field.
+    fn needs_v2(&self) -> bool {
+        match self {
+            Self::Array(_) | Self::Other(_) => true,
+            Self::Object(fields) => fields.iter().any(|field| field.field_type.needs_v2()),
+            _ => false,
+        }
+    }
+
+    fn encode(&self, layout: Layout, w: &mut Writer) -> Result<(), NulInName> {
+        w.u32(self.code());
+        match self {
+            Self::Object(fields) => encode_fields(fields, layout, w),
+            Self::Array(element) => element.encode(layout, w),
+            _ => Ok(()),
+        }
+    }
+
     /// The type of a code that nothing follows on the wire.
     fn plain(code: u32) -> Self {
         match code {
@@ -165,7 +183,49 @@ enum Layout {
     V2,
 }
 
+/// A name that has a NUL in it cannot be written.
+pub(crate) struct NulInName;
+
 impl Metadata {
+    /// A definition to be written: version 0, no keywords, level 4 (informational), no fields.
+    pub fn new(provider: impl Into<String>, event_id: u32, name: impl Into<String>) -> Self {
+        Self {
+            id: 0,
+            provider: provider.into(),
+            event_id,
+            name: name.into(),
+            keywords: 0,
+            version: 0,
+            level: 4,
+            opcode: None,
+            fields: Vec::new(),
+        }
+    }
+
+    /// Writes a record with the given id.
+    pub(crate) fn encode(&self, id: u32, w: &mut Writer) -> Result<(), NulInName> {
+        w.u32(id);
+        name(&self.provider, w)?;
+        w.u32(self.event_id);
+        name(&self.name, w)?;
+        w.u64(self.keywords).u32(self.version).u32(self.level);
+        let v2 = self.fields.iter().any(|field| field.field_type.needs_v2());
+        if v2 {
+            w.u32(0);
+        } else {
+            encode_fields(&self.fields, Layout::V1, w)?;
+        }
+        if let Some(opcode) = self.opcode {
+            w.u32(1).u8(tag::OPCODE).u8(opcode);
+        }
+        if v2 {
+            let mut data = Writer::new();
+            encode_fields(&self.fields, Layout::V2, &mut data)?;
+            w.u32(len_u32(data.len())).u8(tag::V2_PARAMS).bytes(data.as_bytes());
+        }
+        Ok(())
+    }
+
     /// Reads a record. Whatever is wrong behind the level costs fields and opcode only.
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let mut metadata = Self {
@@ -239,6 +299,39 @@ fn field_type(r: &mut Reader<'_>, layout: Layout, depth: u32) -> Result<FieldTyp
         FieldType::ARRAY => FieldType::Array(Box::new(field_type(r, layout, depth + 1)?)),
         code => FieldType::plain(code),
     })
+}
+
+fn encode_fields(fields: &[Field], layout: Layout, w: &mut Writer) -> Result<(), NulInName> {
+    w.u32(len_u32(fields.len()));
+    for field in fields {
+        match layout {
+            Layout::V1 => {
+                field.field_type.encode(layout, w)?;
+                name(&field.name, w)?;
+            }
+            Layout::V2 => {
+                let start = w.len();
+                w.u32(0);
+                name(&field.name, w)?;
+                field.field_type.encode(layout, w)?;
+                w.patch_u32(start, len_u32(w.len() - start));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn name(name: &str, w: &mut Writer) -> Result<(), NulInName> {
+    if name.contains('\0') {
+        return Err(NulInName);
+    }
+    w.utf16z(name);
+    Ok(())
+}
+
+/// Longer than that is refused by whoever writes the record.
+fn len_u32(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 /// All definitions of a stream by id; the last one of an id counts.

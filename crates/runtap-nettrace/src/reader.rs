@@ -287,12 +287,25 @@ impl Reader {
     /// Reads what stands between two payloads.
     fn next_frame(&mut self) -> Result<Step, Error> {
         let mut r = Bytes::at(self.queue.pending(), self.queue.offset());
-        let frame = match self.envelope.next(&mut r) {
-            Ok(frame) => frame,
-            Err(Error::Decode(error)) if error.is_incomplete() => return Ok(Step::Starved),
-            Err(error) => return Err(self.give_up(error)),
-        };
+        let frame = self.envelope.next(&mut r, self.limits.max_block);
         let used = self.queue.pending().len() - r.remaining();
+        let frame = match frame {
+            Ok(Frame::Object { start, kind, .. })
+                if kind != Kind::Unknown && (kind == Kind::Trace) == self.header.is_some() =>
+            {
+                let kind = DecodeErrorKind::Invalid("does not come exactly once, as the first object");
+                return Err(self.give_up(DecodeError::new(start, "Trace object", kind).into()));
+            }
+            Err(Error::Decode(error)) if error.is_incomplete() => {
+                self.queue.consume(used);
+                return Ok(Step::Starved);
+            }
+            Err(error) => {
+                self.queue.consume(used);
+                return Err(self.give_up(error));
+            }
+            Ok(frame) => frame,
+        };
         self.queue.consume(used);
         match frame {
             Frame::End => {
@@ -307,16 +320,7 @@ impl Reader {
                 self.state = State::Skip { left: size.into() };
                 Ok(Step::Again)
             }
-            Frame::Object { size, .. } if size > self.limits.max_block => {
-                let kind =
-                    DecodeErrorKind::TooLarge { value: size.into(), limit: self.limits.max_block.into() };
-                Err(self.give_up(DecodeError::new(self.queue.offset(), "block size", kind).into()))
-            }
-            Frame::Object { kind, .. } if (kind == Kind::Trace) == self.header.is_some() => {
-                let kind = DecodeErrorKind::Invalid("does not come exactly once, as the first object");
-                Err(self.give_up(DecodeError::new(self.queue.offset(), "Trace object", kind).into()))
-            }
-            Frame::Object { kind, version, size } => {
+            Frame::Object { kind, version, size, .. } => {
                 let size = usize::try_from(size).unwrap_or(usize::MAX);
                 self.state = State::Payload { kind, version, size };
                 Ok(Step::Again)

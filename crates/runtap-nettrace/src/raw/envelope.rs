@@ -42,8 +42,8 @@ const MAX_NAME: u32 = 255;
 /// What comes next in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Frame {
-    /// The payload of an object: `size` bytes, directly behind what was read.
-    Object { kind: Kind, version: u32, size: u32 },
+    /// The payload of an object that begins at `start`: `size` bytes, directly behind what was read.
+    Object { start: u64, kind: Kind, version: u32, size: u32 },
     /// The end marker.
     End,
 }
@@ -66,6 +66,8 @@ pub(crate) enum Envelope {
     /// At the first byte.
     #[default]
     Start,
+    /// At an object or the end marker.
+    Between,
     /// Behind the payload of an object.
     InObject,
 }
@@ -73,15 +75,18 @@ pub(crate) enum Envelope {
 impl Envelope {
     /// Reads up to the next payload, which the caller then takes off the stream before it asks again.
     ///
-    /// An error for which [`DecodeError::is_incomplete`] holds means that more bytes are needed; nothing has
-    /// changed then.
-    pub(crate) fn next(&mut self, r: &mut Reader<'_>) -> Result<Frame, Error> {
+    /// An error for which [`DecodeError::is_incomplete`] holds means that more bytes are needed; what `r` has passed
+    /// over is done with.
+    pub(crate) fn next(&mut self, r: &mut Reader<'_>, max_block: u32) -> Result<Frame, Error> {
         let mut probe = r.clone();
         match self {
             Self::Start => prelude(&mut probe)?,
+            Self::Between => {}
             Self::InObject => tag(&mut probe, END_OBJECT, "object tag", "the end of an object")?,
         }
-        let frame = frame(&mut probe)?;
+        *r = probe.clone();
+        *self = Self::Between;
+        let frame = frame(&mut probe, max_block)?;
         *r = probe;
         *self = Self::InObject;
         Ok(frame)
@@ -120,7 +125,8 @@ fn prelude(r: &mut Reader<'_>) -> Result<(), Error> {
 }
 
 /// Reads the header of an object and the size of its payload.
-fn frame(r: &mut Reader<'_>) -> Result<Frame, Error> {
+fn frame(r: &mut Reader<'_>, max_block: u32) -> Result<Frame, Error> {
+    let start = r.offset();
     let Some(Object { version, min_reader, name }) = object(r, BEGIN_PRIVATE_OBJECT)? else {
         return Ok(Frame::End);
     };
@@ -128,7 +134,7 @@ fn frame(r: &mut Reader<'_>) -> Result<Frame, Error> {
         if version < TRACE_VERSION || min_reader > TRACE_VERSION {
             return Err(Error::Unsupported { version });
         }
-        return Ok(Frame::Object { kind: Kind::Trace, version, size: TraceHeader::SIZE });
+        return Ok(Frame::Object { start, kind: Kind::Trace, version, size: TraceHeader::SIZE });
     }
     let kind = match name {
         _ if min_reader > BLOCK_VERSION => Kind::Unknown,
@@ -138,7 +144,12 @@ fn frame(r: &mut Reader<'_>) -> Result<Frame, Error> {
         name::SEQUENCE_POINT => Kind::SequencePoint,
         _ => Kind::Unknown,
     };
-    Ok(Frame::Object { kind, version, size: block_size(r)? })
+    Ok(Frame::Object {
+        start,
+        kind,
+        version,
+        size: block_size(r, if kind == Kind::Unknown { u32::MAX } else { max_block })?,
+    })
 }
 
 /// The header of an object, up to its data.
@@ -173,12 +184,14 @@ fn object<'a>(r: &mut Reader<'a>, begin: u8) -> Result<Option<Object<'a>>, Decod
 }
 
 /// Reads the size of a block and the padding behind it.
-fn block_size(r: &mut Reader<'_>) -> Result<u32, DecodeError> {
+fn block_size(r: &mut Reader<'_>, max_block: u32) -> Result<u32, DecodeError> {
     let at = r.clone();
     let size = r.u32("block size")?;
-    if size.cast_signed() < 0 {
-        let limit = u64::from(i32::MAX.cast_unsigned());
-        return Err(at.error("block size", DecodeErrorKind::TooLarge { value: size.into(), limit }));
+    let limit = max_block.min(i32::MAX.cast_unsigned());
+    if size > limit {
+        return Err(
+            at.error("block size", DecodeErrorKind::TooLarge { value: size.into(), limit: limit.into() })
+        );
     }
     r.bytes(padding(r.offset()), "block padding")?;
     Ok(size)

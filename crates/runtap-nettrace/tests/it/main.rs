@@ -3,5 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests read recordings from files")]
 #![expect(clippy::print_stdout, reason = "a test says when it is skipped")]
 
+mod bytes;
 mod common;
+mod golden;
 mod recordings;
+mod seen;
