@@ -1,5 +1,7 @@
-//! The client of the .NET Diagnostic IPC protocol: [`Client`] asks a runtime one thing at a time, [`Session`] is a
-//! recording that runs. Asynchronous on tokio; [`blocking`] has the same verbs without it.
+//! Client and embeddable [`server`] of the .NET Diagnostic IPC protocol.
+//!
+//! [`Client`] asks a runtime one thing at a time, [`Session`] is a recording that runs. Asynchronous on tokio;
+//! [`blocking`] has the same verbs without it.
 //!
 //! ```no_run
 //! use runtap_diag::{Client, Level, Provider, SessionConfig};
@@ -37,6 +39,8 @@ mod buffer;
 mod client;
 mod error;
 mod exchange;
+pub mod providers;
+pub mod server;
 mod session;
 
 pub use buffer::Chunk;

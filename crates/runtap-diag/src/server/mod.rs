@@ -1,0 +1,97 @@
+//! An embeddable diagnostics server: what makes a program visible to `dotnet-trace`, `runtap` and every other tool
+//! that speaks the protocol.
+//!
+//! ```no_run
+//! use runtap_diag::server::{Builder, EventPipe, ProcessDescription, current_thread_id};
+//! use runtap_nettrace::Metadata;
+//!
+//! let pipe = EventPipe::new();
+//! let tick = pipe.define(Metadata::new("My-Program", 1, "Tick")).expect("no NUL in a name");
+//! // The socket is where tools look for it, until the handle is dropped.
+//! let server = Builder::new(ProcessDescription::of_this_process()).pipe(pipe).spawn()?;
+//! if tick.is_enabled() {
+//!     tick.write_here(&[]);
+//! }
+//! server.shut_down();
+//! # Ok::<(), runtap_diag::server::StartError>(())
+//! ```
+//!
+//! Every connection is served on its own: a client that sends nothing, or reads nothing, holds up nobody, and is
+//! hung up on after a while ([`Limits`]). Malformed requests get the answer of a healthy runtime.
+//!
+//! | command | answer |
+//! |---|---|
+//! | ProcessInfo 1–3 | the [`ProcessDescription`] |
+//! | ProcessEnvironment | the variables as they are now |
+//! | ResumeRuntime | OK; nothing here waits at startup |
+//! | CollectTracing 1–5 | a session in format 1 (nettrace); format 0 is BAD_ENCODING, the 65th session E_FAIL |
+//! | StopTracing | OK once the session's stream is finished, also for an unknown id |
+//! | anything else | UNKNOWN_COMMAND |
+//!
+//! Not here: dumps, profilers, perf maps, startup hooks, SetEnvironmentVariable, user_events, ports that dial out.
+//! Facts: sections 3, 6 and 15 of the reference `diagnostic-ipc.md`.
+
+#![allow(clippy::doc_markdown, reason = "the names of the commands are words here, not code")]
+
+mod connection;
+mod description;
+mod encoder;
+mod event;
+mod pipe;
+mod run;
+mod session;
+
+use std::io;
+use std::time::Duration;
+
+use thiserror::Error;
+
+pub use connection::Dispatcher;
+pub use description::ProcessDescription;
+pub use encoder::Rundown;
+pub use event::{Event, EventData, current_thread_id};
+pub use pipe::{DefineError, EventPipe};
+pub use run::{Builder, Server, ServerThread};
+
+/// What a server allows its clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// How long a client may take to send its whole request.
+    pub request: Duration,
+    /// How long a client may take nothing of what is sent to it before it is hung up on.
+    pub stalled_reader: Duration,
+    /// Connections that are served at the same time, sessions not counted. Further ones wait in the queue.
+    pub connections: usize,
+    /// Most bytes of events that one session keeps for its reader, whatever buffer the client asks for.
+    pub session_buffer: usize,
+    /// How long [`ServerThread::shut_down`] waits for the readers of sessions.
+    pub shut_down: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(10),
+            stalled_reader: Duration::from_mins(1),
+            connections: 256,
+            session_buffer: 64 << 20,
+            shut_down: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A server that could not be started.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The socket could not be made.
+    #[error(transparent)]
+    Bind(#[from] runtap_transport::BindError),
+    /// The thread or its event loop could not be made.
+    #[error("start the diagnostics server: {0}")]
+    Io(#[from] io::Error),
+    /// There is no start time of this process to name the socket after.
+    #[error("start the diagnostics server: the start time of this process is unknown")]
+    NoStartTime,
+}

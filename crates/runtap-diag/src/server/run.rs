@@ -1,0 +1,195 @@
+//! The listening socket and its life: in the caller's event loop, or on a thread of its own.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use runtap_transport::discover::System;
+use runtap_transport::discover::naming::SocketName;
+use runtap_transport::{BindOptions, Listener};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinSet;
+
+use super::{Dispatcher, EventPipe, Limits, ProcessDescription, StartError};
+
+/// How long the server waits when the system is out of descriptors.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
+
+/// Makes a server.
+#[derive(Debug)]
+pub struct Builder {
+    description: ProcessDescription,
+    pipe: EventPipe,
+    limits: Limits,
+    path: Option<PathBuf>,
+}
+
+impl Builder {
+    /// A server for a process of this description, on the default socket, without events.
+    pub fn new(description: ProcessDescription) -> Self {
+        Self { description, pipe: EventPipe::new(), limits: Limits::default(), path: None }
+    }
+
+    /// With the events of `pipe`.
+    #[must_use]
+    pub fn pipe(mut self, pipe: EventPipe) -> Self {
+        self.pipe = pipe;
+        self
+    }
+
+    /// With other limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// On the socket `path` instead of the default one, `dotnet-diagnostic-{pid}-{start time}-socket` in TMPDIR or
+    /// `/tmp`, where tools look.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// A server without a socket: the caller brings the connections.
+    pub fn dispatcher(self) -> Dispatcher {
+        Dispatcher::new(self.description, self.pipe, self.limits)
+    }
+
+    /// Makes the socket. A stale one of the same name is replaced. Needs a tokio runtime with I/O and time.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn bind(self) -> Result<Server, StartError> {
+        let path = match &self.path {
+            Some(path) => path.clone(),
+            None => default_path().ok_or(StartError::NoStartTime)?,
+        };
+        let listener = Listener::bind(path, BindOptions::default().replace_stale(true))?;
+        Ok(Server { listener, dispatcher: self.dispatcher() })
+    }
+
+    /// Makes the socket and serves it on a thread of its own, until the handle is dropped.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn spawn(self) -> Result<ServerThread, StartError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let server = {
+            let _context = runtime.enter();
+            self.bind()?
+        };
+        let path = server.path().to_owned();
+        let dispatcher = server.dispatcher().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name("diagnostics".to_owned()).spawn(move || {
+            // An error is a dropped handle: that means stop, too.
+            runtime.block_on(server.run(async { stopped.await.unwrap_or_default() }));
+        })?;
+        Ok(ServerThread { path, dispatcher, stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// Where tools look for the socket of this process. `None` if the start time of this process is unknown.
+fn default_path() -> Option<PathBuf> {
+    let system = System::current();
+    let pid = std::process::id();
+    Some(system.temp_dir().join(SocketName::runtime(pid, system.start_time(pid)?).to_string()))
+}
+
+/// A server whose socket is there, for the caller's event loop.
+#[derive(Debug)]
+pub struct Server {
+    listener: Listener,
+    dispatcher: Dispatcher,
+}
+
+impl Server {
+    /// The path of the socket.
+    pub fn path(&self) -> &Path {
+        self.listener.path()
+    }
+
+    /// What serves the connections.
+    pub fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
+    }
+
+    /// Serves until `until` is ready; then the socket is removed, every session gets its rundown and its end, and
+    /// readers have [`Limits::shut_down`] to take them.
+    pub async fn run(self, until: impl Future<Output = ()>) {
+        let Self { listener, dispatcher } = self;
+        let mut connections = JoinSet::new();
+        tokio::select! {
+            () = until => {}
+            () = accept(&listener, &dispatcher, &mut connections) => {}
+        }
+        drop(listener);
+        let patience = dispatcher.limits().shut_down;
+        let _ = tokio::time::timeout(patience, async {
+            dispatcher.close().await;
+            // The clients that asked for the stop want their answer.
+            while connections.join_next().await.is_some() {}
+        })
+        .await;
+    }
+}
+
+async fn accept(listener: &Listener, dispatcher: &Dispatcher, connections: &mut JoinSet<()>) {
+    let room = Arc::new(Semaphore::new(dispatcher.limits().connections.max(1)));
+    loop {
+        while connections.try_join_next().is_some() {}
+        // Never closed.
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _peer)) => {
+                let dispatcher = dispatcher.clone();
+                connections.spawn(async move {
+                    // A client that went away is its own affair.
+                    let _: io::Result<()> = dispatcher.serve_with(stream, Some(permit)).await;
+                });
+            }
+            Err(_out_of_descriptors) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
+        }
+    }
+}
+
+/// A server on a thread of its own. Dropping it shuts the server down.
+#[derive(Debug)]
+pub struct ServerThread {
+    path: PathBuf,
+    dispatcher: Dispatcher,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ServerThread {
+    /// The path of the socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where its events come from.
+    pub fn pipe(&self) -> &EventPipe {
+        self.dispatcher.pipe()
+    }
+
+    /// Removes the socket, ends every session with its rundown, and waits for that, at most
+    /// [`Limits::shut_down`]. Dropping does the same.
+    pub fn shut_down(self) {}
+}
+
+impl Drop for ServerThread {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // An error is a thread that has ended.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
