@@ -3,7 +3,8 @@
 
 mod block;
 
-use hashbrown::HashMap;
+use std::collections::BTreeMap;
+
 use runtap_wire::{Uuid, Writer as Bytes};
 use thiserror::Error;
 
@@ -55,7 +56,8 @@ pub struct Writer {
     next_metadata_id: u32,
     stacks: StackBlock,
     events: BlobBlock,
-    threads: Threads,
+    /// The last sequence number of every capture thread.
+    threads: BTreeMap<u64, u32>,
     /// Capture thread of the run at hand and time of its last event.
     run: Option<(u64, u64)>,
     /// No run may start before this.
@@ -142,7 +144,7 @@ impl Writer {
             next_metadata_id: 1,
             stacks: StackBlock::new(pointer_size),
             events: BlobBlock::default(),
-            threads: Threads::default(),
+            threads: BTreeMap::new(),
             run: None,
             floor: 0,
             latest: u64::try_from(header.sync_qpc).unwrap_or(0),
@@ -190,14 +192,22 @@ impl Writer {
             self.write_blocks();
         }
         let stack_id = self.stacks.intern(stack);
-        let sequence = self.threads.next(event.capture_thread_id, event.sequence);
-        self.events.push_event(event, sequence, stack_id, run.is_none());
+        let sequence = self.threads.entry(event.capture_thread_id).or_default();
+        *sequence = event.sequence.unwrap_or_else(|| sequence.wrapping_add(1));
+        self.events.push_event(event, *sequence, stack_id, run.is_none());
         if run.is_none() {
             self.floor = event.timestamp;
         }
         self.run = Some((event.capture_thread_id, event.timestamp));
         self.latest = self.latest.max(event.timestamp);
         Ok(())
+    }
+
+    /// Counts `count` events of a thread as dropped: their numbers are left out, and a reader reports them as lost
+    /// when it sees the next event or sequence point. It does so only if it has seen the thread before.
+    pub fn drop_events(&mut self, capture_thread_id: u64, count: u32) {
+        let sequence = self.threads.entry(capture_thread_id).or_default();
+        *sequence = sequence.wrapping_add(count);
     }
 
     /// Puts everything written so far into the output. The next event starts a run, so that a reader of the live
@@ -219,7 +229,11 @@ impl Writer {
         self.flush();
         self.latest = self.latest.max(timestamp);
         self.floor = self.latest;
-        let payload = self.threads.sequence_point(self.latest);
+        let mut payload = Bytes::new();
+        payload.u64(self.latest).u32(size_u32(self.threads.len()));
+        for (thread, sequence) in &self.threads {
+            payload.u64(*thread).u32(*sequence);
+        }
         self.object(name::SEQUENCE_POINT, payload.as_bytes());
         self.stacks.next_epoch();
         self.last_point = self.offset();
@@ -289,32 +303,4 @@ fn size_u32(size: usize) -> u32 {
 
 fn check_size(what: &'static str, size: usize, limit: usize) -> Result<(), WriteError> {
     if size > limit { Err(WriteError::TooLarge { what, size, limit }) } else { Ok(()) }
-}
-
-/// The last sequence number of every capture thread, in the order of their first events.
-#[derive(Debug, Default)]
-struct Threads {
-    last: Vec<(u64, u32)>,
-    index: HashMap<u64, usize>,
-}
-
-impl Threads {
-    fn next(&mut self, thread: u64, sequence: Option<u32>) -> u32 {
-        let index = *self.index.entry(thread).or_insert_with(|| {
-            self.last.push((thread, 0));
-            self.last.len() - 1
-        });
-        let Some((_, last)) = self.last.get_mut(index) else { return 1 };
-        *last = sequence.unwrap_or_else(|| last.wrapping_add(1));
-        *last
-    }
-
-    fn sequence_point(&self, timestamp: u64) -> Bytes {
-        let mut payload = Bytes::new();
-        payload.u64(timestamp).u32(size_u32(self.last.len()));
-        for (thread, last) in &self.last {
-            payload.u64(*thread).u32(*last);
-        }
-        payload
-    }
 }

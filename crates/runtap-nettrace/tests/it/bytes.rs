@@ -34,7 +34,7 @@ pub(crate) fn object_for(stream: &mut Vec<u8>, name: &str, min_reader: u8, paylo
     stream.extend(name.as_bytes());
     stream.push(6);
     stream.extend(u32::try_from(payload.len()).unwrap().to_le_bytes());
-    while stream.len() % 4 != 0 {
+    while !stream.len().is_multiple_of(4) {
         stream.push(0);
     }
     stream.extend(payload);
@@ -81,4 +81,20 @@ pub(crate) fn point(timestamp: u64, threads: &[(u64, u32)]) -> Vec<u8> {
         w.u64(*thread).u32(*sequence);
     }
     w.into_bytes()
+}
+
+/// Walks over the objects of a whole stream: names and payloads.
+pub(crate) fn objects(stream: &[u8]) -> Vec<(String, &[u8])> {
+    let u32_at = |at: usize| u32::from_le_bytes(stream[at..at + 4].try_into().unwrap()) as usize;
+    let mut objects = Vec::new();
+    let mut at = start(8).len();
+    while stream[at] == 5 {
+        let name = at + 15..at + 15 + u32_at(at + 11);
+        let size = u32_at(name.end + 1);
+        let payload = (name.end + 5).next_multiple_of(4);
+        objects.push((String::from_utf8(stream[name].to_vec()).unwrap(), &stream[payload..payload + size]));
+        at = payload + size + 1;
+    }
+    assert_eq!((stream[at], at + 1), (1, stream.len()));
+    objects
 }

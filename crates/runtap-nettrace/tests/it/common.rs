@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use runtap_nettrace::{Error, Item, Reader};
 use serde_json::Value;
@@ -29,8 +30,17 @@ pub(crate) struct Recording {
 }
 
 /// All recordings with expected answers, matched by the hash of their bytes.
-pub(crate) fn recordings() -> Vec<Recording> {
-    let Some(shared) = shared() else { return Vec::new() };
+pub(crate) fn recordings() -> &'static [Recording] {
+    static RECORDINGS: OnceLock<Vec<Recording>> = OnceLock::new();
+    RECORDINGS.get_or_init(|| shared().map_or_else(Vec::new, |shared| find_recordings(&shared)))
+}
+
+/// Those that the reader reads.
+pub(crate) fn recordings_of_version_4() -> impl Iterator<Item = &'static Recording> {
+    recordings().iter().filter(|recording| recording.expected["version"] == 4)
+}
+
+fn find_recordings(shared: &Path) -> Vec<Recording> {
     let root = shared.join("data/nettrace");
     let mut answers = BTreeMap::new();
     let mut traces = Vec::new();

@@ -6,5 +6,8 @@
 mod bytes;
 mod common;
 mod golden;
+mod laws;
 mod recordings;
 mod seen;
+mod traceevent;
+mod writer;
