@@ -192,13 +192,14 @@ impl Dispatcher {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut client_may_speak = true;
         loop {
+            let mut probe = false;
             tokio::select! {
                 _ = tick.tick() => {}
                 () = session.woken() => {}
                 () = closed(&mut reader), if client_may_speak => {
                     // Closed, or just nothing more to say? The next bytes that we send tell.
                     client_may_speak = false;
-                    encoder.sequence_point();
+                    probe = true;
                 }
             }
             let drained = session.drain(&mut batch, || pipe.now());
@@ -206,7 +207,7 @@ impl Dispatcher {
                 encoder.events(&batch, records);
                 self.send(&mut writer, &encoder.take_output()).await?;
             }
-            encoder.flush(drained);
+            encoder.flush(drained, probe);
             batch.clear();
             if drained.last {
                 break;

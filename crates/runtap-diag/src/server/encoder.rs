@@ -56,9 +56,10 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Makes everything that was appended visible to the reader.
-    pub(super) fn flush(&mut self, drained: Drained) {
-        if self.writer.wants_sequence_point() {
+    /// Makes everything that was appended visible to the reader. With `probe` there will be something to send in any
+    /// case: a sequence point, from which we learn whether the reader is still there.
+    pub(super) fn flush(&mut self, drained: Drained, probe: bool) {
+        if probe || self.writer.wants_sequence_point() {
             self.writer.sequence_point(drained.until);
         } else {
             self.writer.flush();
@@ -78,11 +79,6 @@ impl<'a> Encoder<'a> {
             *place = id;
         }
         Some(id)
-    }
-
-    /// A sequence point: bytes for a reader of whom we want to know whether it is still there.
-    pub(super) fn sequence_point(&mut self) {
-        self.writer.sequence_point(self.pipe.now());
     }
 
     pub(super) fn take_output(&mut self) -> Vec<u8> {

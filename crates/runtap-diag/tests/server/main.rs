@@ -1,0 +1,7 @@
+//! The embeddable server over real sockets.
+
+#![cfg(target_os = "linux")]
+
+mod commands;
+mod sessions;
+mod target;
