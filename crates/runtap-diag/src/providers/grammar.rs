@@ -1,7 +1,6 @@
 //! `Name[:Keywords[:Level[:Arguments]]]`, several joined by commas.
 
-use std::fmt;
-
+use runtap_diag_proto::Level;
 use thiserror::Error;
 
 use super::clr;
@@ -54,66 +53,32 @@ pub enum ProviderError {
         /// The most alike.
         nearest: Option<&'static str>,
     },
-    /// One provider with two argument sets in one list.
-    #[error("provider '{provider}' is given twice with different arguments: '{first}' and '{second}'")]
-    TwoArguments {
-        /// The provider.
-        provider: String,
-        /// What the first says.
-        first: String,
-        /// What the second says.
-        second: String,
-    },
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default()
 }
 
-/// How much detail a provider is asked for: `0` is everything, whatever its level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Level(u8);
+const LEVELS: [(&str, Level); 7] = [
+    ("LogAlways", Level::LogAlways),
+    ("Critical", Level::Critical),
+    ("Error", Level::Error),
+    ("Warning", Level::Warning),
+    ("Informational", Level::Informational),
+    ("Info", Level::Informational),
+    ("Verbose", Level::Verbose),
+];
 
-impl Level {
-    /// Every event, whatever its level.
-    pub const LOG_ALWAYS: Self = Self(0);
-    /// Level 4, what a provider without a level gets.
-    pub const INFORMATIONAL: Self = Self(4);
-    /// Level 5, the most detailed.
-    pub const VERBOSE: Self = Self(5);
-
-    const NAMES: [&str; 6] = ["LogAlways", "Critical", "Error", "Warning", "Informational", "Verbose"];
-
-    /// The level on the wire, 0 to 5.
-    pub fn value(self) -> u32 {
-        u32::from(self.0)
+/// Parses a level: a number or a name in any case. Numbers above 5 are 5, as everywhere in .NET.
+///
+/// # Errors
+/// [`ProviderError::Level`]
+pub fn parse_level(text: &str) -> Result<Level, ProviderError> {
+    if let Ok(number) = text.parse::<u32>() {
+        return Ok(Level::from_number(number).unwrap_or(Level::Verbose));
     }
-
-    /// The level that delivers what either would: 0 delivers everything.
-    #[must_use]
-    pub fn widest(self, other: Self) -> Self {
-        if self.0 == 0 || other.0 == 0 { Self(0) } else { self.max(other) }
-    }
-
-    /// Parses a number or a name in any case. Numbers above 5 are 5, as everywhere in .NET.
-    pub fn parse(text: &str) -> Result<Self, ProviderError> {
-        if let Ok(number) = text.parse::<u32>() {
-            return Ok(Self(u8::try_from(number.min(5)).unwrap_or(5)));
-        }
-        let found = Self::NAMES.iter().position(|name| name.eq_ignore_ascii_case(text));
-        let found = found.or_else(|| text.eq_ignore_ascii_case("info").then_some(4));
-        match found.and_then(|i| u8::try_from(i).ok()) {
-            Some(level) => Ok(Self(level)),
-            None => Err(ProviderError::Level { text: text.to_owned() }),
-        }
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::NAMES.get(usize::from(self.0)).unwrap_or(&"");
-        f.pad(&format!("{name}({})", self.0))
-    }
+    let found = LEVELS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    found.map(|(_, level)| *level).ok_or_else(|| ProviderError::Level { text: text.to_owned() })
 }
 
 /// One provider as it was written, with what was left out still open.
@@ -166,7 +131,7 @@ impl ProviderSpec {
         };
         let level = match fields.next().map(str::trim) {
             None | Some("") => None,
-            Some(text) => Some(Level::parse(text)?),
+            Some(text) => Some(parse_level(text)?),
         };
         let arguments = fields.next().filter(|text| !text.is_empty()).map(str::to_owned);
         Ok(Self { name: name.to_owned(), keywords, level, arguments })
@@ -232,11 +197,14 @@ mod tests {
         };
         assert_eq!(one("A-B"), spec(None, None, None));
         assert_eq!(one("A-B:0"), spec(Some(0), None, None));
-        assert_eq!(one("A-B:ff:5"), spec(Some(0xff), Some(Level::VERBOSE), None));
-        assert_eq!(one("A-B:0xFF:Warning:x=1;y=a:b"), spec(Some(0xff), Some(Level(3)), Some("x=1;y=a:b")));
-        assert_eq!(one("A-B::5"), spec(None, Some(Level::VERBOSE), None));
+        assert_eq!(one("A-B:ff:5"), spec(Some(0xff), Some(Level::Verbose), None));
+        assert_eq!(
+            one("A-B:0xFF:Warning:x=1;y=a:b"),
+            spec(Some(0xff), Some(Level::Warning), Some("x=1;y=a:b"))
+        );
+        assert_eq!(one("A-B::5"), spec(None, Some(Level::Verbose), None));
         assert_eq!(one("A-B:::x=1"), spec(None, None, Some("x=1")));
-        assert_eq!(one("A-B:1:9"), spec(Some(1), Some(Level::VERBOSE), None));
+        assert_eq!(one("A-B:1:9"), spec(Some(1), Some(Level::Verbose), None));
     }
 
     #[test]
@@ -272,12 +240,5 @@ mod tests {
         ] {
             assert_eq!(ProviderSpec::parse_list(text).unwrap_err().to_string(), message);
         }
-    }
-
-    #[test]
-    fn level_zero_is_the_widest() {
-        assert_eq!(Level(0).widest(Level(5)), Level(0));
-        assert_eq!(Level(3).widest(Level(4)), Level(4));
-        assert_eq!(Level::INFORMATIONAL.to_string(), "Informational(4)");
     }
 }

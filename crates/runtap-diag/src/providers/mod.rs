@@ -10,6 +10,6 @@ mod profiles;
 mod request;
 
 pub use clr::{CLR_PROVIDER, ClrKeyword, clr_keywords};
-pub use grammar::{Level, ProviderError, ProviderSpec};
+pub use grammar::{ProviderError, ProviderSpec, parse_level};
 pub use profiles::{PROFILES, Profile, profile};
 pub use request::{EnabledBy, Request, RequestError, Requested, Selection};

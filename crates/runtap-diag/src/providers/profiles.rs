@@ -1,6 +1,8 @@
 //! Named sets of providers.
 
-use super::{CLR_PROVIDER, Level, ProviderError, ProviderSpec, grammar};
+use runtap_diag_proto::{Level, Provider};
+
+use super::{CLR_PROVIDER, ProviderError, grammar};
 
 /// The provider whose only event is "a thread's stack at this moment", once a millisecond for every managed thread.
 pub(crate) const SAMPLE_PROFILER: &str = "Microsoft-DotNETCore-SampleProfiler";
@@ -53,14 +55,12 @@ impl std::fmt::Debug for Profile {
 
 impl Profile {
     /// Its providers.
-    pub fn providers(&self) -> Vec<ProviderSpec> {
-        let spec = |entry: &Entry| ProviderSpec {
-            name: entry.provider.to_owned(),
-            keywords: Some(entry.keywords),
-            level: Some(entry.level),
+    pub fn providers(&self) -> Vec<Provider> {
+        let provider = |entry: &Entry| Provider {
             arguments: entry.arguments.map(str::to_owned),
+            ..Provider::new(entry.provider, entry.keywords, entry.level)
         };
-        self.entries.iter().map(spec).collect()
+        self.entries.iter().map(provider).collect()
     }
 }
 
@@ -68,8 +68,8 @@ const fn e(provider: &'static str, keywords: u64, level: Level) -> Entry {
     Entry { provider, keywords, level, arguments: None }
 }
 
-const COMMON: Entry = e(CLR_PROVIDER, 0x10_0003_801D, Level::INFORMATIONAL);
-const SAMPLES: Entry = e(SAMPLE_PROFILER, EVENT_SOURCE_BITS, Level::INFORMATIONAL);
+const COMMON: Entry = e(CLR_PROVIDER, 0x10_0003_801D, Level::Informational);
+const SAMPLES: Entry = e(SAMPLE_PROFILER, EVENT_SOURCE_BITS, Level::Informational);
 
 /// All profiles, by the names that dotnet-trace has for them.
 pub const PROFILES: &[Profile] = &[
@@ -95,15 +95,15 @@ pub const PROFILES: &[Profile] = &[
         name: "gc-verbose",
         about: "collections, handles and sampled allocations",
         rundown_keyword: None,
-        entries: &[e(CLR_PROVIDER, 0x8003, Level::VERBOSE)],
+        entries: &[e(CLR_PROVIDER, 0x8003, Level::Verbose)],
     },
     Profile {
         name: "gc-collect",
         about: "collections only, at very low cost",
         rundown_keyword: Some(0x1),
         entries: &[
-            e(CLR_PROVIDER, 0x1, Level::INFORMATIONAL),
-            e("Microsoft-Windows-DotNETRuntimePrivate", 0x1, Level::INFORMATIONAL),
+            e(CLR_PROVIDER, 0x1, Level::Informational),
+            e("Microsoft-Windows-DotNETRuntimePrivate", 0x1, Level::Informational),
         ],
     },
     Profile {
@@ -111,11 +111,11 @@ pub const PROFILES: &[Profile] = &[
         about: "commands of SqlClient and Entity Framework",
         rundown_keyword: None,
         entries: &[
-            e("System.Threading.Tasks.TplEventSource", 0x80, Level::INFORMATIONAL),
+            e("System.Threading.Tasks.TplEventSource", 0x80, Level::Informational),
             Entry {
                 provider: "Microsoft-Diagnostics-DiagnosticSource",
                 keywords: 0x3,
-                level: Level::VERBOSE,
+                level: Level::Verbose,
                 arguments: Some(DATABASE_SPECS),
             },
         ],

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use runtap_diag_proto::{EncodeError, Level, Provider, merge_providers};
 use thiserror::Error;
 
-use super::{CLR_PROVIDER, Level, ProviderError, ProviderSpec, clr_keywords, profile};
+use super::{CLR_PROVIDER, ProviderError, ProviderSpec, clr_keywords, parse_level, profile};
 
 /// The options that choose events, as they were given.
 #[derive(Debug, Clone, Default)]
@@ -41,18 +42,12 @@ impl fmt::Display for EnabledBy {
     }
 }
 
-/// One provider, complete.
+/// One provider, and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requested {
-    /// Name, case-sensitive.
-    pub name: String,
-    /// Keyword mask; 0 = only events without keywords.
-    pub keywords: u64,
-    /// Level.
-    pub level: Level,
-    /// Arguments.
-    pub arguments: Option<String>,
-    /// Where it came from.
+    /// What is asked of it.
+    pub provider: Provider,
+    /// Which option asked.
     pub by: EnabledBy,
 }
 
@@ -79,6 +74,14 @@ pub enum RequestError {
         /// What is wrong.
         source: ProviderError,
     },
+    /// Two entries for one provider can't be joined.
+    #[error("{option}: {source}")]
+    Merge {
+        /// The option.
+        option: &'static str,
+        /// What is wrong.
+        source: EncodeError,
+    },
 }
 
 impl Request {
@@ -91,14 +94,21 @@ impl Request {
         let at = |option| move |source| RequestError::Option { option, source };
         let mut request = Self::default();
 
-        let mut named: Vec<Requested> = Vec::new();
-        let mut open = Vec::new();
+        let mut named = Vec::new();
+        let mut open: Vec<String> = Vec::new();
         for list in selection.providers.iter().filter(|list| !list.trim().is_empty()) {
             for spec in ProviderSpec::parse_list(list).map_err(at("--providers"))? {
                 if spec.keywords.is_none() && !open.contains(&spec.name) {
                     open.push(spec.name.clone());
                 }
-                merge(&mut named, spec, EnabledBy::Providers).map_err(at("--providers"))?;
+                named.push(Provider {
+                    arguments: spec.arguments,
+                    ..Provider::new(
+                        spec.name,
+                        spec.keywords.unwrap_or(u64::MAX),
+                        spec.level.unwrap_or(Level::Informational),
+                    )
+                });
             }
         }
         if !open.is_empty() {
@@ -122,18 +132,32 @@ impl Request {
                 (Some(a), Some(b)) => Some(a | b),
                 (a, b) => a.or(b),
             };
-            for spec in profile.providers() {
-                merge(&mut from_profiles, spec, EnabledBy::Profile).map_err(at("--profile"))?;
-            }
+            from_profiles.extend(profile.providers());
         }
-        request.providers = named;
-        for provider in from_profiles {
-            if !request.providers.iter().any(|earlier| earlier.name == provider.name) {
-                request.providers.push(provider);
-            }
-        }
+        request.add("--providers", named, EnabledBy::Providers)?;
+        request.add("--profile", from_profiles, EnabledBy::Profile)?;
         request.add_clr_events(selection)?;
         Ok(request)
+    }
+
+    /// Adds the providers of an option that no earlier option names.
+    fn add(
+        &mut self,
+        option: &'static str,
+        providers: Vec<Provider>,
+        by: EnabledBy,
+    ) -> Result<(), RequestError> {
+        let merged = merge_providers(providers).map_err(|source| RequestError::Merge { option, source })?;
+        for provider in merged {
+            if !self.names(&provider.name) {
+                self.providers.push(Requested { provider, by });
+            }
+        }
+        Ok(())
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.providers.iter().any(|earlier| earlier.provider.name == name)
     }
 
     fn add_clr_events(&mut self, selection: &Selection<'_>) -> Result<(), RequestError> {
@@ -146,40 +170,20 @@ impl Request {
         let keywords =
             clr_keywords(events).map_err(|source| RequestError::Option { option: "--clrevents", source })?;
         let level = match selection.clr_event_level {
-            None => Level::INFORMATIONAL,
-            Some(text) => Level::parse(text)
+            None => Level::Informational,
+            Some(text) => parse_level(text)
                 .map_err(|source| RequestError::Option { option: "--clreventlevel", source })?,
         };
-        if self.providers.iter().any(|earlier| earlier.name == CLR_PROVIDER) {
+        if self.names(CLR_PROVIDER) {
             self.notes.push(format!(
                 "{CLR_PROVIDER} is chosen by --providers or --profile already: --clrevents is ignored"
             ));
         } else {
-            let (name, by) = (CLR_PROVIDER.to_owned(), EnabledBy::ClrEvents);
-            self.providers.push(Requested { name, keywords, level, arguments: None, by });
+            let provider = Provider::new(CLR_PROVIDER, keywords, level);
+            self.providers.push(Requested { provider, by: EnabledBy::ClrEvents });
         }
         Ok(())
     }
-}
-
-/// Adds to a list in which a provider stands once: a runtime would look at the first entry only.
-fn merge(list: &mut Vec<Requested>, spec: ProviderSpec, by: EnabledBy) -> Result<(), ProviderError> {
-    let keywords = spec.keywords.unwrap_or(u64::MAX);
-    let level = spec.level.unwrap_or(Level::INFORMATIONAL);
-    let Some(known) = list.iter_mut().find(|known| known.name == spec.name) else {
-        list.push(Requested { name: spec.name, keywords, level, arguments: spec.arguments, by });
-        return Ok(());
-    };
-    known.keywords |= keywords;
-    known.level = known.level.widest(level);
-    match (&known.arguments, spec.arguments) {
-        (Some(first), Some(second)) if *first != second => {
-            return Err(ProviderError::TwoArguments { provider: spec.name, first: first.clone(), second });
-        }
-        (None, second) => known.arguments = second,
-        _ => {}
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -197,7 +201,9 @@ mod tests {
     }
 
     fn lines(request: &Request) -> Vec<String> {
-        let line = |p: &Requested| format!("{} {:#x} {} {}", p.name, p.keywords, p.level, p.by);
+        let line = |Requested { provider: p, by }: &Requested| {
+            format!("{} {:#x} {:?} {by}", p.name, p.keywords, p.level)
+        };
         request.providers.iter().map(line).collect()
     }
 
@@ -207,8 +213,8 @@ mod tests {
         assert_eq!(
             lines(&request),
             [
-                "Microsoft-Windows-DotNETRuntime 0x100003801d Informational(4) --profile",
-                "Microsoft-DotNETCore-SampleProfiler 0xf00000000000 Informational(4) --profile",
+                "Microsoft-Windows-DotNETRuntime 0x100003801d Informational --profile",
+                "Microsoft-DotNETCore-SampleProfiler 0xf00000000000 Informational --profile",
             ]
         );
         assert_eq!(request.notes.len(), 1);
@@ -217,11 +223,11 @@ mod tests {
     #[test]
     fn the_same_provider_is_merged_within_an_option() {
         let request = resolve(&["A:1:4,A:2:5", "A:4:3:x=1"], &[], None).unwrap();
-        assert_eq!(lines(&request), ["A 0x7 Verbose(5) --providers"]);
-        assert_eq!(request.providers[0].arguments.as_deref(), Some("x=1"));
+        assert_eq!(lines(&request), ["A 0x7 Verbose --providers"]);
+        assert_eq!(request.providers[0].provider.arguments.as_deref(), Some("x=1"));
         assert_eq!(
             resolve(&["A:1:4:x=1,A:1:4:x=2"], &[], None).unwrap_err().to_string(),
-            "--providers: provider 'A' is given twice with different arguments: 'x=1' and 'x=2'"
+            "--providers: arguments of provider \"A\": given twice with different values"
         );
     }
 
@@ -232,23 +238,23 @@ mod tests {
         assert_eq!(
             lines(&request),
             [
-                "Microsoft-Windows-DotNETRuntime 0x1 Verbose(5) --providers",
-                "Microsoft-Windows-DotNETRuntimePrivate 0x1 Informational(4) --profile",
+                "Microsoft-Windows-DotNETRuntime 0x1 Verbose --providers",
+                "Microsoft-Windows-DotNETRuntimePrivate 0x1 Informational --profile",
             ]
         );
         assert_eq!(request.rundown_keyword, Some(1));
         assert!(request.notes[0].contains("--clrevents is ignored"));
         let request = resolve(&["A:1"], &[], Some("gc+jit")).unwrap();
-        assert_eq!(request.providers[1].keywords, 0x11);
+        assert_eq!(request.providers[1].provider.keywords, 0x11);
     }
 
     #[test]
     fn missing_keywords_mean_all_and_are_said_once() {
         let request = resolve(&["A,B,A"], &[], None).unwrap();
-        assert_eq!(lines(&request)[0], "A 0xffffffffffffffff Informational(4) --providers");
+        assert_eq!(lines(&request)[0], "A 0xffffffffffffffff Informational --providers");
         assert_eq!(request.notes.len(), 1);
         assert!(request.notes[0].starts_with("no keywords given for A, B:"));
-        assert_eq!(resolve(&["A:0"], &[], None).unwrap().providers[0].keywords, 0);
+        assert_eq!(resolve(&["A:0"], &[], None).unwrap().providers[0].provider.keywords, 0);
     }
 
     #[test]
