@@ -29,7 +29,6 @@ pub struct ProfileBuilder {
     stacks: Stacks,
     samples: Vec<Sample>,
     command_line: Option<String>,
-    last_timestamp: u64,
     /// Events of a known kind whose payload could not be read.
     malformed: u64,
 }
@@ -112,7 +111,6 @@ impl ProfileBuilder {
                 }
             }
         }
-        self.last_timestamp = self.last_timestamp.max(event.timestamp);
     }
 
     fn sample(&mut self, event: &Event<'_>) {
@@ -161,7 +159,6 @@ impl ProfileBuilder {
         if let Some(start) = header.sync_time {
             builder.set_start_unix_ns(start);
         }
-        builder.set_duration_ns(since_start(&header, self.last_timestamp));
 
         let mut namer =
             Namer { code: &self.code, builder, always: HashMap::default(), frames: HashMap::default() };
@@ -296,13 +293,13 @@ impl Namer<'_> {
             Some(method) => (self.code.module_name(method.module), method.name.as_str()),
             None => (None, "?"),
         };
-        let frame = self.builder.frame(Some(module.unwrap_or("?")), name);
+        let frame = self.builder.frame(module, name);
         self.frames.insert(id, frame);
         frame
     }
 
     fn unknown(&mut self, ip: u64) -> FrameHandle {
-        self.builder.frame(Some("?"), &format!("{ip:#x}"))
+        self.builder.frame(None, &format!("{ip:#x}"))
     }
 }
 

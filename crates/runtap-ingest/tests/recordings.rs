@@ -106,7 +106,7 @@ fn every_managed_frame_is_named_where_there_is_a_rundown() {
         let (mut named, mut all) = (0, 0);
         for (handle, frame) in trace.all_frames() {
             all += totals.total_ns(handle);
-            if !frame.name.starts_with("0x") && frame.module != Some("?") {
+            if !frame.name.starts_with("0x") && frame.module.is_some() {
                 named += totals.total_ns(handle);
             }
         }

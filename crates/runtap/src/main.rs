@@ -1,3 +1,12 @@
-//! Taps into running managed programs: profiles, events and process commands without an SDK.
+//! `runtap`: taps into running managed programs. The command line is in `cli.rs`, one verb a file in `cmd/`.
 
-fn main() {}
+mod cli;
+mod cmd;
+mod exit;
+mod files;
+mod output;
+mod units;
+
+fn main() -> std::process::ExitCode {
+    cmd::main()
+}

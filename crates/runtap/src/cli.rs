@@ -1,0 +1,290 @@
+//! The command line, as clap sees it. Nothing below `cmd/` knows clap.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::cmd::complete;
+use crate::units::{parse_duration, parse_megabytes};
+
+const AFTER_HELP: &str = "\
+Examples:
+  runtap ps                                        what can be tapped
+  runtap trace -p 1234 --duration 5s --to speedscope
+  runtap trace -n MyService --profile gc-verbose
+  runtap convert trace.nettrace --to flamegraph
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 no such target, 4 refused by the target, 5 partial result,
+6 command unknown to the target's runtime, 130 interrupted.";
+
+/// Taps into running .NET programs: profiles and events, without an SDK.
+#[derive(Debug, Parser)]
+#[command(name = "runtap", version, after_help = AFTER_HELP, max_term_width = 100, subcommand_required = true,
+    arg_required_else_help = true, disable_help_subcommand = false, infer_long_args = false)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Say less: no notes, no progress
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more; repeat for still more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// When to use colour (`NO_COLOR` and `CLICOLOR_FORCE` are honoured)
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// List .NET and JVM processes
+    Ps(Ps),
+    /// Show what a process says about itself
+    Info(Info),
+    /// Show the environment of a process, as it is now
+    Env(Info),
+    /// Record events and CPU samples of a process to a file
+    #[command(visible_alias = "collect")]
+    Trace(Box<Trace>),
+    /// Convert a recording to other formats
+    Convert(Convert),
+    /// Show the events of a recording
+    Events(Events),
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Print the manual page, or write one for each verb into a folder
+    Man(Man),
+    /// Show version, commit and target
+    Version(ResultFormat),
+}
+
+/// The format of a printed result.
+#[derive(Debug, Args, Clone)]
+pub(crate) struct ResultFormat {
+    /// Format of the result
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: TextOrJson,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextOrJson {
+    Text,
+    Json,
+}
+
+/// Which process.
+#[derive(Debug, Args, Clone, Default)]
+#[command(next_help_heading = "Target")]
+pub(crate) struct Target {
+    /// Process id, or the exact name of a process or its entry assembly
+    #[arg(value_name = "TARGET", add = ArgValueCompleter::new(complete::targets))]
+    pub(crate) word: Option<String>,
+    /// Process id
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["word", "name"], add = ArgValueCompleter::new(complete::pids))]
+    pub(crate) process_id: Option<u32>,
+    /// Exact name of the process or of its entry assembly
+    #[arg(short, long, value_name = "NAME", conflicts_with = "word", add = ArgValueCompleter::new(complete::names))]
+    pub(crate) name: Option<String>,
+    /// A diagnostic port to dial: the path of its socket, `,connect` may follow
+    #[arg(long, visible_alias = "dport", value_name = "ADDR[,connect]", conflicts_with_all = ["word", "process_id", "name"])]
+    pub(crate) diagnostic_port: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  runtap ps
+  runtap ps --format json | jq '.processes[] | select(.reachable)'")]
+pub(crate) struct Ps {
+    /// Processes of all users, also those that can't be reached
+    #[arg(long)]
+    pub(crate) all_users: bool,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  runtap info 1234
+  runtap env -n MyService --format json")]
+pub(crate) struct Info {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
+}
+
+/// The file formats of this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FileFormat {
+    /// The stream as the runtime sent it
+    #[value(alias = "NetTrace")]
+    Nettrace,
+    /// For <https://www.speedscope.app>: a profile with a time axis
+    #[value(alias = "Speedscope")]
+    Speedscope,
+    /// One line a stack, for scripts and flame graph tools
+    #[value(alias = "collapsed")]
+    Folded,
+    /// An interactive SVG picture
+    #[value(alias = "svg")]
+    Flamegraph,
+}
+
+/// `--format` where there is a file format too: dotnet-trace's use of the word is taken as `--to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnyFormat {
+    Result(TextOrJson),
+    File(FileFormat),
+}
+
+impl std::str::FromStr for AnyFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let result = TextOrJson::from_str(text, true).map(Self::Result);
+        result.or_else(|_| FileFormat::from_str(text, true).map(Self::File)).map_err(|_neither| {
+            "write text or json (for the summary), or a file format as --to takes it".to_owned()
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum View {
+    /// Every sample of a thread, running or waiting
+    ThreadTime,
+    /// Samples of threads that ran managed code
+    Cpu,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --providers, --profile and --clrevents it records CPU samples and lightweight runtime events.
+A recording ends with --duration, Ctrl-C, SIGTERM, or the end of the program; Ctrl-C twice gives up the
+names that the runtime tells at the end.
+
+Examples:
+  runtap trace -p 1234                                 until Ctrl-C, to NAME_PID_DATE.nettrace
+  runtap trace -p 1234 --duration 5s --to speedscope
+  runtap trace -n MyService --providers 'My-Source:0xff:5,Other-Source'
+  runtap trace -p 1234 --clrevents gc+exception --clreventlevel informational
+  runtap trace -p 1234 --duration 10s --to nettrace --to flamegraph -o slow.nettrace")]
+pub(crate) struct Trace {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// Providers: Name[:Keywords[:Level[:Arguments]]], joined by commas
+    #[arg(long, value_name = "LIST", help_heading = "Events")]
+    pub(crate) providers: Vec<String>,
+    /// Named sets of providers, joined by commas: dotnet-common, dotnet-sampled-thread-time, cpu-sampling, gc-verbose,
+    /// gc-collect, database
+    #[arg(long, value_name = "NAMES", help_heading = "Events", add = ArgValueCompleter::new(complete::profiles))]
+    pub(crate) profile: Vec<String>,
+    /// Kinds of runtime events, joined by '+' (gc+jit+exception)
+    #[arg(long, value_name = "KINDS", help_heading = "Events")]
+    pub(crate) clrevents: Option<String>,
+    /// Level of --clrevents: 0 to 5 or a name
+    #[arg(long, value_name = "LEVEL", help_heading = "Events")]
+    pub(crate) clreventlevel: Option<String>,
+
+    /// Stop after this time: 30s, 250ms, 1m30s, plain seconds, dd:hh:mm:ss
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Recording")]
+    pub(crate) duration: Option<Duration>,
+    /// Size of the buffer in the target, in MB
+    #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]
+    pub(crate) buffersize: u32,
+    /// Ask for the names of all loaded methods at the end
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = false, default_missing_value = "true", help_heading = "Recording")]
+    pub(crate) rundown: Option<bool>,
+    /// Resume the runtime if it is suspended at its start
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true",
+        action = clap::ArgAction::Set, help_heading = "Recording")]
+    pub(crate) resume_runtime: bool,
+
+    /// Output file; '-' is stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+    /// Format of the file; repeat it for several
+    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', help_heading = "Output")]
+    pub(crate) to: Vec<FileFormat>,
+    /// Which samples a converted file holds
+    #[arg(long, value_name = "VIEW", help_heading = "Output")]
+    pub(crate) view: Option<View>,
+    /// Format of the summary, text or json; a file format is taken as --to
+    #[arg(long, value_name = "FORMAT", help_heading = "Output")]
+    pub(crate) format: Option<AnyFormat>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  runtap convert trace.nettrace --to speedscope        writes trace.speedscope.json beside it
+  runtap convert trace.nettrace --to folded -o - | head")]
+pub(crate) struct Convert {
+    /// The recording
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Format to write; repeat it for several
+    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',')]
+    pub(crate) to: Vec<FileFormat>,
+    /// Output file; '-' is stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Which samples the file holds
+    #[arg(long, value_name = "VIEW")]
+    pub(crate) view: Option<View>,
+    /// A file format, as dotnet-trace has it: the same as --to
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<AnyFormat>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  runtap events trace.nettrace --count
+  runtap events trace.nettrace --count --format json | jq '.lost'")]
+pub(crate) struct Events {
+    /// The recording
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Count the events of each kind
+    #[arg(long, required = true)]
+    pub(crate) count: bool,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  source <(runtap completions bash)
+  runtap completions fish > ~/.config/fish/completions/runtap.fish")]
+pub(crate) struct Completions {
+    /// bash, elvish, fish, powershell or zsh
+    #[arg(value_name = "SHELL", value_parser = ["bash", "elvish", "fish", "powershell", "zsh"])]
+    pub(crate) shell: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Write runtap.1 and a page for each verb into this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out_dir: Option<PathBuf>,
+}

@@ -1,0 +1,86 @@
+//! `runtap events FILE --count`
+
+use std::fmt::Write as _;
+
+use runtap_ingest::EventCounts;
+use runtap_nettrace::Item;
+use serde::Serialize;
+
+use super::recording::{Partial, Recording};
+use crate::cli::Events;
+use crate::output::{HEADING, Output};
+use crate::units::Count;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    file: &'a str,
+    format: &'static str,
+    version: Option<u32>,
+    pointer_size: Option<u32>,
+    process_id: Option<u32>,
+    events: u64,
+    lost: u64,
+    partial: Option<Partial>,
+    counts: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    provider: String,
+    id: u32,
+    version: u32,
+    name: String,
+    n: u64,
+}
+
+pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
+    let mut recording = Recording::open(&options.file)?;
+    let mut counts = EventCounts::new();
+    recording.read(|item| match item {
+        Item::Event(event) => counts.add(event),
+        Item::Metadata(metadata) => counts.redefined(metadata.id),
+        _ => {}
+    })?;
+    let header = recording.header();
+    let document = Document {
+        schema: "runtap.counts/1",
+        file: &options.file.display().to_string(),
+        format: "Nettrace",
+        version: header.map(|header| header.version),
+        pointer_size: header.map(|header| header.pointer_size),
+        process_id: header.map(|header| header.process_id),
+        events: counts.total(),
+        lost: recording.lost(),
+        partial: recording.partial(),
+        counts: counts
+            .rows()
+            .into_iter()
+            .map(|row| Row {
+                provider: row.provider,
+                id: row.id,
+                version: row.version,
+                name: row.name,
+                n: row.n,
+            })
+            .collect(),
+    };
+    if output.json() {
+        output.document(&document)?;
+    } else {
+        output.text(text(&document))?;
+    }
+    Ok(recording.warn_if_partial(output))
+}
+
+fn text(document: &Document<'_>) -> String {
+    let mut text = format!("{HEADING}{:>12}  {:>6} {:>3}  EVENT{HEADING:#}\n", "COUNT", "ID", "V");
+    for row in &document.counts {
+        let separator = if row.name.is_empty() { "" } else { "/" };
+        let (n, id, version) = (Count(row.n), row.id, row.version);
+        // Writing to a String can't fail.
+        let _ = writeln!(text, "{n:>12}  {id:>6} {version:>3}  {}{separator}{}", row.provider, row.name);
+    }
+    let _ = writeln!(text, "{:>12}  events, {} lost", Count(document.events), Count(document.lost));
+    text
+}

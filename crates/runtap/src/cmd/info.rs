@@ -1,0 +1,86 @@
+//! `runtap info`
+
+use std::fmt::Write as _;
+
+use runtap_diag::ProcessInfo;
+use runtap_transport::discover::Process;
+use serde::Serialize;
+
+use super::failure::explain;
+use super::target::choose;
+use crate::cli::Target;
+use crate::output::{DIM, Output};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    pid: u64,
+    runtime_cookie: String,
+    command_line: &'a str,
+    os: &'a str,
+    arch: &'a str,
+    entry_assembly: Option<&'a str>,
+    runtime_version: Option<&'a str>,
+    portable_rid: Option<&'a str>,
+    suspended: Option<bool>,
+}
+
+pub(super) async fn run(target: &Target, output: Output) -> anyhow::Result<u8> {
+    let chosen = choose(target, output)?;
+    let info = chosen.client.process_info().await.map_err(explain)?;
+    let document = Document {
+        schema: "runtap.info/1",
+        pid: chosen.process.as_ref().map_or(info.process_id, |process| u64::from(process.pid)),
+        runtime_cookie: info.runtime_cookie.to_string(),
+        command_line: &info.command_line,
+        os: &info.os,
+        arch: &info.arch,
+        entry_assembly: info.entry_assembly.as_deref(),
+        runtime_version: info.runtime_version.as_deref(),
+        portable_rid: info.portable_rid.as_deref(),
+        suspended: chosen.process.as_ref().and_then(|process| suspended(process, &info)),
+    };
+    if output.json() {
+        output.document(&document)?;
+    } else {
+        output.text(text(&document))?;
+    }
+    Ok(crate::exit::OK)
+}
+
+/// Whether the runtime waits at its start. No command asks this; but such a runtime reports the host alone as its
+/// command line, without the arguments that the process has. `None` where that can't be seen.
+pub(super) fn suspended(process: &Process, info: &ProcessInfo) -> Option<bool> {
+    let reported_arguments = info.command_line.split_ascii_whitespace().count() > 1;
+    match (reported_arguments, process.command_line.len()) {
+        (true, _) => Some(false),
+        (false, 2..) => Some(true),
+        (false, _) => None,
+    }
+}
+
+fn text(document: &Document<'_>) -> String {
+    let unknown = format!("{DIM}unknown{DIM:#}");
+    let or_unknown = |value: Option<&str>| value.filter(|v| !v.is_empty()).unwrap_or(&unknown).to_owned();
+    let suspended = match document.suspended {
+        Some(true) => "yes, at its start",
+        Some(false) => "no",
+        None => &unknown,
+    };
+    let rows = [
+        ("process id", document.pid.to_string()),
+        ("entry assembly", or_unknown(document.entry_assembly)),
+        ("command line", document.command_line.to_owned()),
+        ("runtime", or_unknown(document.runtime_version)),
+        ("platform", or_unknown(document.portable_rid)),
+        ("system", format!("{} {}", document.os, document.arch)),
+        ("runtime cookie", document.runtime_cookie.clone()),
+        ("suspended", suspended.to_owned()),
+    ];
+    let mut text = String::new();
+    for (name, value) in rows {
+        // Writing to a String can't fail.
+        let _ = writeln!(text, "{name:<16}{value}");
+    }
+    text
+}

@@ -1,0 +1,40 @@
+//! `runtap man`
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use clap::{Command, CommandFactory};
+
+use crate::cli::{Cli, Man};
+use crate::output::Output;
+
+pub(crate) fn run(options: &Man, output: Output) -> anyhow::Result<u8> {
+    let command = Cli::command();
+    match &options.out_dir {
+        None => output.text(page(&command)?)?,
+        Some(dir) => {
+            fs::create_dir_all(dir).with_context(|| format!("can't make the folder {}", dir.display()))?;
+            write_pages(command, "", dir)?;
+        }
+    }
+    Ok(crate::exit::OK)
+}
+
+fn page(command: &Command) -> anyhow::Result<String> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut text)?;
+    Ok(String::from_utf8(text)?)
+}
+
+fn write_pages(mut command: Command, prefix: &str, dir: &Path) -> anyhow::Result<()> {
+    command.build();
+    let name = format!("{prefix}{}", command.get_name());
+    let command = command.display_name(name.clone());
+    let path = dir.join(format!("{name}.1"));
+    fs::write(&path, page(&command)?).with_context(|| format!("can't write {}", path.display()))?;
+    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+        write_pages(verb.clone(), &format!("{name}-"), dir)?;
+    }
+    Ok(())
+}

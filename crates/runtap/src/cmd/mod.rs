@@ -1,0 +1,81 @@
+//! One verb a file; this one chooses among them and turns their errors into exit codes.
+
+pub(crate) mod complete;
+mod convert;
+
+mod env;
+mod events;
+mod failure;
+mod info;
+mod man;
+mod ps;
+mod recording;
+mod target;
+mod trace;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::cli::{AnyFormat, Cli, Global, TextOrJson, Verb};
+use crate::exit::{self, ExpectedError};
+use crate::output::Output;
+
+/// Parses the command line, runs the verb, says what went wrong.
+pub(crate) fn main() -> ExitCode {
+    // A shell that asks for completions sets an environment variable; this answers and ends.
+    clap_complete::CompleteEnv::with_factory(Cli::command).complete();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help on a closed pipe is nobody's failure.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK });
+        }
+    };
+    let output = Output::new(&cli.global, wants_json(&cli.verb));
+    match run(cli.verb, &cli.global, output) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if exit::is_broken_pipe(&error) => ExitCode::from(exit::OK),
+        Err(error) => {
+            let hint = error.downcast_ref::<ExpectedError>().and_then(|expected| expected.hint.clone());
+            output.error(&error, hint.as_deref());
+            ExitCode::from(exit::code_of(&error))
+        }
+    }
+}
+
+fn run(verb: Verb, _global: &Global, output: Output) -> anyhow::Result<u8> {
+    match verb {
+        Verb::Ps(options) => block_on(ps::run(&options, output)),
+        Verb::Info(options) => block_on(info::run(&options.target, output)),
+        Verb::Env(options) => block_on(env::run(&options.target, output)),
+        Verb::Trace(options) => block_on(trace::run(*options, output)),
+        Verb::Convert(options) => convert::run(&options, output),
+        Verb::Events(options) => events::run(&options, output),
+        Verb::Completions(options) => complete::run(&options, output),
+        Verb::Man(options) => man::run(&options, output),
+        Verb::Version(_) => version::run(output),
+    }
+}
+
+fn wants_json(verb: &Verb) -> bool {
+    let result = match verb {
+        Verb::Ps(options) => options.format.format,
+        Verb::Info(options) | Verb::Env(options) => options.format.format,
+        Verb::Events(options) => options.format.format,
+        Verb::Version(options) => options.format,
+        Verb::Trace(options) => match options.format {
+            Some(AnyFormat::Result(format)) => format,
+            _ => TextOrJson::Text,
+        },
+        _ => TextOrJson::Text,
+    };
+    result == TextOrJson::Json
+}
+
+/// Runs a future on this thread: what runtap waits for is few and slow, a second thread would only cost start-up.
+fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
+}

@@ -1,0 +1,126 @@
+//! A recording on disk, read in pieces.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use runtap_nettrace::{Item, PartialReason, Reader, TraceHeader};
+use serde::Serialize;
+
+use crate::exit::{self, expected};
+use crate::output::Output;
+
+/// What is missing from a recording, as JSON has it.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub(crate) struct Partial {
+    /// Where the readable part ends, in bytes from the start.
+    pub(crate) offset: u64,
+    pub(crate) reason: String,
+}
+
+impl From<&runtap_nettrace::Partial> for Partial {
+    fn from(partial: &runtap_nettrace::Partial) -> Self {
+        let reason = match &partial.reason {
+            PartialReason::Damaged(error) => format!("damaged: {error}"),
+            PartialReason::Cut { unused } => format!("cut off: the last {unused} bytes are of no use"),
+            PartialReason::NoEndMarker => "the end marker is missing".to_owned(),
+            _ => partial.to_string(),
+        };
+        Self { offset: partial.offset, reason }
+    }
+}
+
+/// How much is read at a time.
+const PIECE: usize = 1 << 20;
+
+/// An open recording.
+pub(crate) struct Recording {
+    path: PathBuf,
+    file: File,
+    reader: Reader,
+}
+
+impl Recording {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// Code 2 when it can't be read.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        let unreadable = |error: std::io::Error| {
+            expected(exit::USAGE, format!("can't read {}: {error}", path.display()), None)
+        };
+        let file = File::open(path).map_err(unreadable)?;
+        if file.metadata().map_err(unreadable)?.is_dir() {
+            return Err(expected(exit::USAGE, format!("{} is a folder, no recording", path.display()), None));
+        }
+        Ok(Self { path: path.to_owned(), file, reader: Reader::new() })
+    }
+
+    /// Hands every item that can be read to `visit`; [`Self::partial`] tells what is missing.
+    ///
+    /// # Errors
+    /// A file that can't be read, or that is no recording at all.
+    pub(crate) fn read(&mut self, mut visit: impl FnMut(&Item<'_>)) -> anyhow::Result<()> {
+        let mut piece = vec![0; PIECE];
+        loop {
+            let n =
+                self.file.read(&mut piece).with_context(|| format!("can't read {}", self.path.display()))?;
+            match n {
+                0 => self.reader.finish(),
+                n => self.reader.feed(piece.get(..n).unwrap_or_default()),
+            }
+            loop {
+                let error = match self.reader.next() {
+                    Ok(Some(item)) => {
+                        visit(&item);
+                        continue;
+                    }
+                    Ok(None) => break,
+                    Err(error) => error,
+                };
+                // The reader goes on behind a damaged block, and remembers the damage.
+                if self.reader.header().is_none() {
+                    let message = format!("{} can't be read: {error}", self.path.display());
+                    return Err(expected(exit::USAGE, message, hint(&error)));
+                }
+            }
+            if n == 0 {
+                break;
+            }
+        }
+        if self.reader.header().is_none() {
+            let message = format!("{} ends before its header: it holds no event", self.path.display());
+            return Err(expected(exit::USAGE, message, None));
+        }
+        Ok(())
+    }
+
+    /// The stream's header, if it was read.
+    pub(crate) fn header(&self) -> Option<&TraceHeader> {
+        self.reader.header()
+    }
+
+    /// Events that the target dropped.
+    pub(crate) fn lost(&self) -> u64 {
+        self.reader.lost()
+    }
+
+    /// What is missing, after [`Self::read`].
+    pub(crate) fn partial(&self) -> Option<Partial> {
+        self.reader.partial().map(Into::into)
+    }
+
+    /// Says what is missing; the exit code for it.
+    pub(crate) fn warn_if_partial(&self, output: Output) -> u8 {
+        let Some(partial) = self.partial() else { return exit::OK };
+        let Partial { offset, reason } = partial;
+        output.warning(format_args!("{} is partial: {reason} at offset {offset}", self.path.display()));
+        exit::PARTIAL
+    }
+}
+
+fn hint(error: &runtap_nettrace::Error) -> Option<String> {
+    matches!(error, runtap_nettrace::Error::Unsupported { .. })
+        .then(|| "this version of the format can't be read yet; Nettrace 4 can".to_owned())
+}

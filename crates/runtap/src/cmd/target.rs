@@ -1,0 +1,175 @@
+//! From `-p`, `-n`, a bare word or a port to one process that can be asked.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::path::Path;
+
+use runtap_diag::Client;
+use runtap_transport::Endpoint;
+use runtap_transport::discover::{self, Kind, Options, Process};
+
+use crate::cli::Target;
+use crate::exit::{self, expected, usage};
+use crate::output::Output;
+
+/// A process that was chosen, and how to talk to it.
+pub(super) struct Chosen {
+    /// What discovery knows of it; nothing for a bare port.
+    pub(super) process: Option<Process>,
+    pub(super) client: Client,
+}
+
+/// Finds the process that the options name.
+///
+/// # Errors
+/// Code 2 without a target, 3 when there is no such process or it has no socket we can use.
+pub(super) fn choose(target: &Target, output: Output) -> anyhow::Result<Chosen> {
+    if let Some(port) = &target.diagnostic_port {
+        let client = Client::new(Endpoint::unix(port_path(port)?));
+        return Ok(Chosen { process: None, client });
+    }
+    let (pid, name) = match (target.process_id, &target.name, &target.word) {
+        (Some(pid), _, _) => (Some(pid), None),
+        (_, Some(name), _) => (None, Some(name.as_str())),
+        // A number is a pid, anything else a name.
+        (_, _, Some(word)) => (word.parse().ok(), word.parse::<u32>().is_err().then_some(word.as_str())),
+        _ => (Some(pick(output)?), None),
+    };
+    let process = match (pid, name) {
+        (Some(pid), _) => discover::process(pid).map_err(|error| unreachable(&error))?,
+        (None, Some(name)) => by_name(name)?,
+        (None, None) => return Err(usage("no target given")),
+    };
+    match process.endpoint() {
+        Some(endpoint) => {
+            output.detail(format_args!("process {} answers on {endpoint}", process.pid));
+            Ok(Chosen { client: Client::new(endpoint), process: Some(process) })
+        }
+        None => {
+            Err(expected(exit::NO_TARGET, format!("process {} has no diagnostic socket", process.pid), None))
+        }
+    }
+}
+
+/// `ADDR[,connect]`.
+fn port_path(port: &str) -> anyhow::Result<&Path> {
+    let (address, tags) = port.split_once(',').unwrap_or((port, "connect"));
+    if !tags.eq_ignore_ascii_case("connect") {
+        return Err(usage(format!(
+            "'{port}': a port can be dialled only (ADDR,connect); listening on one can't be done yet"
+        )));
+    }
+    Ok(Path::new(address))
+}
+
+fn unreachable(error: &discover::NotFound) -> anyhow::Error {
+    use discover::Reason;
+    let hint = match &error.reason {
+        Reason::NoSuchProcess => "'runtap ps' lists the processes that can be tapped".to_owned(),
+        Reason::Thread { tgid } => format!("take -p {tgid}"),
+        Reason::NotDotnet => "only .NET Core 3.0 and later have a diagnostics server".to_owned(),
+        Reason::DiagnosticsDisabled { variable, .. } => format!("start it without {variable}"),
+        Reason::OtherUser { user, .. } => format!("run runtap as {user} or as root"),
+        Reason::OtherNamespace { .. } => "run runtap as root, or inside that container".to_owned(),
+        Reason::OtherTmpdir { directory } | Reason::NoTmpdir { directory } => {
+            format!("the runtime makes its socket at its start: see that {} is there and stays", directory.display())
+        }
+        Reason::TmpReadOnly { .. } => "give it a TMPDIR that it can write to".to_owned(),
+        Reason::StaleSocket { .. } => "they were left behind by killed processes and can be deleted".to_owned(),
+        Reason::NoSocket { .. } => {
+            "it may be starting, or its socket was deleted (a failed dump does that); it must be started again".to_owned()
+        }
+        _ => String::new(),
+    };
+    let mut message = error.to_string();
+    if !error.looked_at.is_empty() && !matches!(error.reason, Reason::NoSuchProcess | Reason::Thread { .. }) {
+        message.push_str(" (looked at: ");
+        message.push_str(&error.looked_at.join("; "));
+        message.push(')');
+    }
+    expected(exit::NO_TARGET, message, (!hint.is_empty()).then_some(hint))
+}
+
+/// The name that people know a process by, before it was asked: its entry assembly, else the process's own.
+pub(super) fn local_name(process: &Process) -> String {
+    let file_stem = |path: &str| {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        file.strip_suffix(".dll").unwrap_or(file).to_owned()
+    };
+    let host = process.command_line.first().map(|program| file_stem(program));
+    match (host.as_deref(), process.kind) {
+        (Some("dotnet"), Kind::Dotnet) => {
+            let assembly = process
+                .command_line
+                .iter()
+                .skip(1)
+                .find(|arg| Path::new(arg).extension().is_some_and(|e| e.eq_ignore_ascii_case("dll")));
+            assembly.map_or_else(|| "dotnet".to_owned(), |path| file_stem(path))
+        }
+        (Some(host), Kind::Dotnet) if !host.is_empty() => host.to_owned(),
+        _ => process.comm.clone(),
+    }
+}
+
+fn by_name(name: &str) -> anyhow::Result<Process> {
+    let mut found = discover::processes(Options::default());
+    found.retain(|process| {
+        process.kind == Kind::Dotnet && (process.comm == name || local_name(process) == name)
+    });
+    match found.len() {
+        0 => Err(expected(
+            exit::NO_TARGET,
+            format!("no .NET process is called '{name}'"),
+            "'runtap ps' lists the names; upper and lower case matter".to_owned(),
+        )),
+        1 => Ok(found.remove(0)),
+        _ => {
+            let list: Vec<String> = found
+                .iter()
+                .map(|process| format!("{} ({})", process.pid, process.command_line.join(" ")))
+                .collect();
+            Err(expected(
+                exit::NO_TARGET,
+                format!("several processes are called '{name}': {}", list.join(", ")),
+                "choose one with -p".to_owned(),
+            ))
+        }
+    }
+}
+
+/// Lets the user choose on a terminal.
+fn pick(output: Output) -> anyhow::Result<u32> {
+    let missing = || {
+        expected(
+            exit::USAGE,
+            "no target given",
+            "give a process id or a name ('runtap ps' lists them), or 'runtap demo' for a built-in program"
+                .to_owned(),
+        )
+    };
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(missing());
+    }
+    let mut processes = discover::processes(Options::default());
+    processes.retain(|process| process.kind == Kind::Dotnet);
+    if processes.is_empty() {
+        return Err(expected(
+            exit::NO_TARGET,
+            "no .NET process is running",
+            "'runtap demo' has one built in".to_owned(),
+        ));
+    }
+    for (i, process) in processes.iter().enumerate() {
+        output.note(format_args!(
+            "{:>3}  {:>8}  {:<20} {}",
+            i + 1,
+            process.pid,
+            local_name(process),
+            process.command_line.join(" ")
+        ));
+    }
+    output.status(format_args!("which one [1-{}]? ", processes.len()));
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let chosen = line.trim().parse::<usize>().ok().and_then(|n| processes.get(n.checked_sub(1)?));
+    chosen.map(|process| process.pid).ok_or_else(missing)
+}

@@ -1,0 +1,26 @@
+//! Names of threads, which the stream does not carry: the kernel knows them while the process lives.
+
+use std::collections::BTreeMap;
+
+use runtap_transport::discover::{self, Process};
+
+/// Names seen so far, by the number that the runtime reports.
+#[derive(Debug, Default)]
+pub(super) struct ThreadNames {
+    names: BTreeMap<u64, String>,
+}
+
+impl ThreadNames {
+    /// Looks again. A thread that has ended keeps the last name it had.
+    pub(super) fn refresh(&mut self, process: &Process) {
+        // A process that is gone has no threads to name.
+        for thread in discover::threads(process.pid).unwrap_or_default() {
+            self.names.insert(u64::from(thread.tid), thread.name);
+        }
+    }
+
+    /// All names.
+    pub(super) fn into_list(self) -> Vec<(u64, String)> {
+        self.names.into_iter().collect()
+    }
+}

@@ -1,0 +1,59 @@
+//! Exit codes: documented in docs/exit-codes.md, stable.
+
+use std::fmt;
+
+/// Done.
+pub(crate) const OK: u8 = 0;
+/// Failed: I/O, protocol error, internal.
+pub(crate) const FAILED: u8 = 1;
+/// Wrong usage or unreadable input file.
+pub(crate) const USAGE: u8 = 2;
+/// No such target, or it can't be reached.
+pub(crate) const NO_TARGET: u8 = 3;
+/// The target refused: error reply.
+pub(crate) const REFUSED: u8 = 4;
+/// What was received is saved and readable, the rest is missing.
+pub(crate) const PARTIAL: u8 = 5;
+/// The target's runtime does not know this command.
+pub(crate) const UNKNOWN_COMMAND: u8 = 6;
+/// A failure with an exit code of its own and, where there is one, the next step for the user.
+#[derive(Debug)]
+pub(crate) struct ExpectedError {
+    pub(crate) code: u8,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl fmt::Display for ExpectedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ExpectedError {}
+
+/// An error with a code, and a hint.
+pub(crate) fn expected(
+    code: u8,
+    message: impl Into<String>,
+    hint: impl Into<Option<String>>,
+) -> anyhow::Error {
+    ExpectedError { code, message: message.into(), hint: hint.into() }.into()
+}
+
+/// Wrong usage.
+pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
+    expected(USAGE, message, None)
+}
+
+/// The exit code that an error carries.
+pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
+    error.downcast_ref::<ExpectedError>().map_or(FAILED, |expected| expected.code)
+}
+
+/// Whether the reader of our output went away: not a failure of ours.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

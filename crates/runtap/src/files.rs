@@ -1,0 +1,197 @@
+//! Names of output files, and files that appear only when they are whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::cli::FileFormat;
+use crate::exit::usage;
+
+impl FileFormat {
+    /// As `--to` and the summary have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Nettrace => "nettrace",
+            Self::Speedscope => "speedscope",
+            Self::Folded => "folded",
+            Self::Flamegraph => "flamegraph",
+        }
+    }
+
+    /// With the dot.
+    pub(crate) fn extension(self) -> &'static str {
+        match self {
+            Self::Nettrace => ".nettrace",
+            Self::Speedscope => ".speedscope.json",
+            Self::Folded => ".folded",
+            Self::Flamegraph => ".svg",
+        }
+    }
+}
+
+/// The longest first, so that `.speedscope.json` is not taken for `.json`.
+const EXTENSIONS: [&str; 6] = [".speedscope.json", ".nettrace", ".netperf", ".folded", ".svg", ".json"];
+
+/// Where a result goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Stdout,
+    File(PathBuf),
+}
+
+/// A file to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) format: FileFormat,
+    pub(crate) to: Destination,
+}
+
+/// Which files to write. One format: `output` is taken as it is. Several: the known extension of `output` is replaced
+/// by each format's. Without `output`: `base` and the extension.
+///
+/// # Errors
+/// Several formats to stdout.
+pub(crate) fn plan(
+    formats: &[FileFormat],
+    output: Option<&Path>,
+    base: &Path,
+) -> anyhow::Result<Vec<Planned>> {
+    let mut distinct: Vec<FileFormat> = Vec::new();
+    for format in formats {
+        if !distinct.contains(format) {
+            distinct.push(*format);
+        }
+    }
+    let one = distinct.len() == 1;
+    let file = |format: FileFormat| -> anyhow::Result<Destination> {
+        Ok(match output {
+            Some(path) if path == Path::new("-") && one => Destination::Stdout,
+            Some(path) if path == Path::new("-") => {
+                return Err(usage("several formats can't go to stdout: choose one --to, or a file with -o"));
+            }
+            Some(path) if one => Destination::File(path.to_owned()),
+            Some(path) => Destination::File(with_extension(&without_extension(path), format.extension())),
+            None => Destination::File(with_extension(base, format.extension())),
+        })
+    };
+    distinct.into_iter().map(|format| Ok(Planned { format, to: file(format)? })).collect()
+}
+
+/// `path` without a known extension of ours.
+pub(crate) fn without_extension(path: &Path) -> PathBuf {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return path.to_owned() };
+    for extension in EXTENSIONS {
+        if let Some(stem) = name.strip_suffix(extension)
+            && !stem.is_empty()
+        {
+            return path.with_file_name(stem);
+        }
+    }
+    path.to_owned()
+}
+
+/// `path` with `extension` behind its whole name: dots in a program's name are no extension.
+pub(crate) fn with_extension(path: &Path, extension: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(extension);
+    PathBuf::from(name)
+}
+
+/// Writes a file so that it is there only when it is whole: beside its place first, then renamed. Returns its size.
+pub(crate) fn write_whole(
+    to: &Destination,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<u64> {
+    let Destination::File(path) = to else {
+        let mut out = Counting { inner: BufWriter::with_capacity(1 << 16, io::stdout().lock()), bytes: 0 };
+        write(&mut out)?;
+        out.flush()?;
+        return Ok(out.bytes);
+    };
+    let failed = || format!("can't write {}", path.display());
+    // A device or a pipe is written to directly: a rename would replace it.
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        let file = File::options().write(true).open(path).with_context(failed)?;
+        let mut out = Counting { inner: BufWriter::with_capacity(1 << 16, file), bytes: 0 };
+        write(&mut out).with_context(failed)?;
+        out.flush().with_context(failed)?;
+        return Ok(out.bytes);
+    }
+    let temporary = with_extension(path, &format!(".{}.part", std::process::id()));
+    let result = (|| -> anyhow::Result<u64> {
+        let file = File::create(&temporary)?;
+        let mut out = Counting { inner: BufWriter::with_capacity(1 << 16, file), bytes: 0 };
+        write(&mut out)?;
+        out.flush()?;
+        fs::rename(&temporary, path)?;
+        Ok(out.bytes)
+    })();
+    if result.is_err() {
+        // The first error is the one to tell.
+        let _ = fs::remove_file(&temporary);
+    }
+    result.with_context(failed)
+}
+
+struct Counting<W> {
+    inner: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.inner.write(bytes)?;
+        self.bytes += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(formats: &[FileFormat], output: Option<&str>) -> Vec<String> {
+        let planned = plan(formats, output.map(Path::new), Path::new("my.app_1_20260101_000000")).unwrap();
+        let name = |p: Planned| match p.to {
+            Destination::Stdout => "-".to_owned(),
+            Destination::File(path) => path.to_str().unwrap().to_owned(),
+        };
+        planned.into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn one_format_takes_the_name_as_it_is() {
+        assert_eq!(names(&[FileFormat::Speedscope], Some("x.json")), ["x.json"]);
+        assert_eq!(names(&[FileFormat::Folded], Some("-")), ["-"]);
+        assert_eq!(names(&[FileFormat::Nettrace], None), ["my.app_1_20260101_000000.nettrace"]);
+    }
+
+    #[test]
+    fn several_formats_replace_the_extension() {
+        let both = [FileFormat::Nettrace, FileFormat::Speedscope, FileFormat::Nettrace];
+        assert_eq!(names(&both, Some("d/t.nettrace")), ["d/t.nettrace", "d/t.speedscope.json"]);
+        assert_eq!(names(&both, Some("d.1/t")), ["d.1/t.nettrace", "d.1/t.speedscope.json"]);
+        assert_eq!(names(&both, Some("my.app")), ["my.app.nettrace", "my.app.speedscope.json"]);
+        assert!(plan(&both, Some(Path::new("-")), Path::new("x")).is_err());
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let to = Destination::File(dir.path().join("out"));
+        let error = write_whole(&to, |w| {
+            w.write_all(b"half")?;
+            anyhow::bail!("no more")
+        });
+        assert!(format!("{:#}", error.unwrap_err()).ends_with("out: no more"));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(write_whole(&to, |w| Ok(w.write_all(b"whole")?)).unwrap(), 5);
+        assert_eq!(fs::read(dir.path().join("out")).unwrap(), b"whole");
+    }
+}

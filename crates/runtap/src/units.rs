@@ -1,0 +1,174 @@
+//! Durations and sizes as people write them, and as people like to read them.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Parses `5s`, `250ms`, `1m30s`, `1.5h`, plain seconds (`5`, `0.5`), `hh:mm:ss` and `dd:hh:mm:ss`.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no duration; write 30s, 250ms, 1m30s, plain seconds or dd:hh:mm:ss");
+    let text = text.trim();
+    let seconds = if text.contains(':') {
+        clock(text).ok_or_else(wrong)?
+    } else if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        text.parse::<f64>().map_err(|_not_a_number| wrong())?
+    } else {
+        units(text).ok_or_else(wrong)?
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_too_long| wrong())
+}
+
+/// `[[d:]h:]m:s` and .NET's `d.hh:mm:ss[.fff]`.
+fn clock(text: &str) -> Option<f64> {
+    let mut parts: Vec<&str> = text.split(':').collect();
+    if !(2..=4).contains(&parts.len()) {
+        return None;
+    }
+    let seconds: f64 = number(parts.pop()?)?;
+    let minutes: f64 = whole(parts.pop()?)?;
+    let (days, hours) = match (parts.pop(), parts.pop()) {
+        (None, _) => (0.0, 0.0),
+        (Some(hours), Some(days)) => (whole(days)?, whole(hours)?),
+        (Some(hours), None) => match hours.split_once('.') {
+            Some((days, hours)) => (whole(days)?, whole(hours)?),
+            None => (0.0, whole(hours)?),
+        },
+    };
+    Some(((days * 24.0 + hours) * 60.0 + minutes) * 60.0 + seconds)
+}
+
+fn whole(text: &str) -> Option<f64> {
+    text.parse::<u32>().ok().map(f64::from)
+}
+
+fn number(text: &str) -> Option<f64> {
+    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    plain.then(|| text.parse().ok())?
+}
+
+/// `1h30m5.5s`: numbers, each with its unit.
+fn units(mut text: &str) -> Option<f64> {
+    let mut seconds = 0.0;
+    while !text.is_empty() {
+        let digits = text.find(|c: char| c.is_ascii_alphabetic())?;
+        let (value, rest) = text.split_at_checked(digits)?;
+        let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let (unit, rest) = rest.split_at_checked(end)?;
+        let factor = match unit {
+            "d" => 86_400.0,
+            "h" => 3_600.0,
+            "m" | "min" => 60.0,
+            "s" | "sec" => 1.0,
+            "ms" => 1e-3,
+            "us" => 1e-6,
+            _ => return None,
+        };
+        seconds += number(value)? * factor;
+        text = rest;
+    }
+    Some(seconds)
+}
+
+/// Parses a buffer size into mebibytes: plain numbers are MB, as in dotnet-trace; `64MB`, `64MiB`, `1GB` work too.
+pub(crate) fn parse_megabytes(text: &str) -> Result<u32, String> {
+    let wrong = || format!("'{text}' is no size; write 256, 64MB or 1GB");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (value, unit) = text.split_at_checked(digits).ok_or_else(wrong)?;
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "m" | "mb" | "mib" => 1,
+        "g" | "gb" | "gib" => 1024,
+        _ => return Err(wrong()),
+    };
+    let size = value.parse::<u32>().ok().and_then(|n| n.checked_mul(factor)).ok_or_else(wrong)?;
+    if size == 0 { Err("a buffer of 0 MB can hold no event".to_owned()) } else { Ok(size) }
+}
+
+/// Bytes with a unit: `980 B`, `1.2 MB`.
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl fmt::Display for Bytes {
+    #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.0 {
+            n if n < 1_000 => format!("{n} B"),
+            n if n < 1_000_000 => format!("{:.1} kB", n as f64 / 1e3),
+            n if n < 1_000_000_000 => format!("{:.1} MB", n as f64 / 1e6),
+            n => format!("{:.2} GB", n as f64 / 1e9),
+        };
+        f.pad(&text)
+    }
+}
+
+/// A number with its thousands apart: `12,345`.
+pub(crate) struct Count(pub(crate) u64);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+        for (i, digit) in digits.chars().enumerate() {
+            if i > 0 && (digits.len() - i).is_multiple_of(3) {
+                text.push(',');
+            }
+            text.push(digit);
+        }
+        f.pad(&text)
+    }
+}
+
+/// A span of time as a clock shows it: `00:01:30`.
+pub(crate) struct Clock(pub(crate) Duration);
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = self.0.as_secs();
+        f.pad(&format!("{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, ms) in [
+            ("5", 5_000),
+            ("0.5", 500),
+            ("5s", 5_000),
+            ("250ms", 250),
+            ("1m30s", 90_000),
+            ("1.5h", 5_400_000),
+            ("00:00:05", 5_000),
+            ("1:30", 90_000),
+            ("00:00:01:30", 90_000),
+            ("1:00:00:00", 86_400_000),
+            ("1.02:00:00", 93_600_000),
+            ("00:00:00.5", 500),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in
+            ["", "s", "5x", "-5", "1:2:3:4:5", "5s3", "1e5", ":", "inf", "NaN", "..", "99999999999999999999d"]
+        {
+            assert!(parse_duration(text).is_err(), "{text}: {:?}", parse_duration(text));
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_megabytes("64"), Ok(64));
+        assert_eq!(parse_megabytes("64MiB"), Ok(64));
+        assert_eq!(parse_megabytes("2GB"), Ok(2048));
+        for text in ["", "0", "64kB", "-1", "5000000000"] {
+            assert!(parse_megabytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(Bytes(1_234_567).to_string(), "1.2 MB");
+        assert_eq!(Count(1_234_567).to_string(), "1,234,567");
+        assert_eq!(Count(123).to_string(), "123");
+        assert_eq!(Clock(Duration::from_secs(3_725)).to_string(), "01:02:05");
+    }
+}
