@@ -1,0 +1,61 @@
+//! The blocking façade against a peer that runs in a thread of its own.
+
+use std::{sync::mpsc, thread};
+
+use runtap_diag::{Variable, blocking::Client};
+use runtap_transport::Endpoint;
+use tokio::sync::oneshot;
+
+use crate::support::{ID, Runtime, sample_config, sample_info};
+
+/// Runs a runtime until the returned value is dropped.
+fn runtime() -> (Endpoint, oneshot::Sender<()>) {
+    let (tell, ready) = mpsc::channel();
+    let (end, ended) = oneshot::channel();
+    thread::spawn(move || {
+        let driver = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        driver.block_on(async {
+            let runtime = Runtime::new(Vec::new(), vec![1; 20_000_000]);
+            tell.send(runtime.peer.client().endpoint().clone()).unwrap();
+            let _ = ended.await;
+        });
+    });
+    (ready.recv().unwrap(), end)
+}
+
+#[test]
+fn the_same_verbs_without_async() {
+    let (endpoint, _running) = runtime();
+    let client = Client::new(endpoint).unwrap();
+    assert_eq!(client.process_info().unwrap(), sample_info());
+    assert_eq!(client.environment().unwrap(), [Variable::new("A", "b")]);
+    client.resume().unwrap();
+
+    let mut session = client.start_session(&sample_config()).unwrap();
+    assert_eq!(session.id(), ID);
+    let stopping = session.stop();
+    let mut len = 0;
+    while let Some(chunk) = session.next_chunk().unwrap() {
+        len += chunk.len();
+    }
+    stopping.wait().unwrap();
+    assert_eq!(len, 20_000_000);
+}
+
+#[test]
+fn one_thread_may_take_chunks_while_another_waits_for_the_stop() {
+    let (endpoint, _running) = runtime();
+    let client = Client::new(endpoint).unwrap();
+    let mut session = client.start_session(&sample_config()).unwrap();
+    let stopping = session.stop();
+    drop(client);
+    let taking = thread::spawn(move || {
+        let mut len = 0;
+        while let Some(chunk) = session.next_chunk().unwrap() {
+            len += chunk.len();
+        }
+        len
+    });
+    stopping.wait().unwrap();
+    assert_eq!(taking.join().unwrap(), 20_000_000);
+}

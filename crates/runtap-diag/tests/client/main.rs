@@ -1,0 +1,6 @@
+//! The client library against scripted peers on real Unix sockets.
+
+mod blocking;
+mod commands;
+mod sessions;
+mod support;
