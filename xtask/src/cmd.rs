@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+mod bench;
 mod ci;
 mod dist;
 mod doc;
@@ -58,5 +59,6 @@ pub(crate) const COMMANDS: &[Command] = &[
         about: "size, linking and start-up of the binary",
         run: size::command,
     },
+    Command { name: "bench", usage: "", about: "instructions a sample, against limits", run: bench::command },
     Command { name: "dist", usage: "", about: "an archive to release, in target/dist", run: dist::command },
 ];

@@ -4,6 +4,7 @@
 //! Refuses to: know anything about the product's code; it only calls tools and reads what they leave.
 
 mod args;
+mod callgrind;
 mod cmd;
 mod elf;
 mod output;

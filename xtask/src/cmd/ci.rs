@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::args::Args;
-use crate::cmd::{doc, extras, fmt, fuzz, layers, lint, peers, size, test};
+use crate::cmd::{bench, doc, extras, fmt, fuzz, layers, lint, peers, size, test};
 use crate::output;
 use crate::step::{self, Missing, Outcome};
 use crate::workspace::Workspace;
@@ -35,6 +35,7 @@ const STEPS: &[(&str, Check)] = &[
     ("size", size::size),
     ("linking", size::linking),
     ("start-up", size::start_up),
+    ("bench", bench::check),
 ];
 
 /// Each fuzz target runs for so long.

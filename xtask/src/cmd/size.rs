@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
+use crate::callgrind;
 use crate::cmd::test;
 use crate::elf;
 use crate::output;
-use crate::process;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
@@ -70,10 +70,10 @@ pub(crate) fn start_up(ws: &Workspace) -> Result<Outcome> {
     let path = ws.release_binary();
     let median = wall_time(ws, &path)?;
     output::note(&format!("`runtap version` start to exit: {} µs, median of {RUNS}", median.as_micros()));
-    if process::find(ws.root(), "valgrind").is_none() {
-        return Ok(Outcome::Skipped("no valgrind to count the instructions of a start".to_owned()));
+    if !callgrind::is_there(ws) {
+        return Ok(Outcome::Skipped(callgrind::MISSING.to_owned()));
     }
-    let counted = instructions(ws, &path)?;
+    let counted = callgrind::instructions(ws, &path, &["version"])?;
     output::note(&format!("{counted} instructions, {MAX_INSTRUCTIONS} allowed"));
     if counted > MAX_INSTRUCTIONS {
         bail!("a start takes {counted} instructions, {MAX_INSTRUCTIONS} are allowed");
@@ -91,37 +91,4 @@ fn wall_time(ws: &Workspace, path: &Path) -> Result<Duration> {
     }
     times.sort();
     times.get(RUNS / 2).copied().context("no run")
-}
-
-fn instructions(ws: &Workspace, path: &Path) -> Result<u64> {
-    let out = ws.target().join("start-up.callgrind");
-    ws.tool("valgrind")
-        .args(&["--tool=callgrind", "--quiet"])
-        .arg(format!("--callgrind-out-file={}", out.display()))
-        .arg(path)
-        .arg("version")
-        .capture()?;
-    let text = fs::read_to_string(&out).with_context(|| format!("cannot read {}", out.display()))?;
-    summary(&text).context("callgrind left no total")
-}
-
-/// The total of a callgrind profile.
-fn summary(profile: &str) -> Option<u64> {
-    profile
-        .lines()
-        .find_map(|line| line.strip_prefix("summary: ").or_else(|| line.strip_prefix("totals: ")))?
-        .trim()
-        .parse()
-        .ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn finds_the_total() {
-        assert_eq!(summary("events: Ir\nsummary: 1234\n\nfn=(1)\n0 5\n"), Some(1234));
-        assert_eq!(summary("events: Ir\n"), None);
-    }
 }
