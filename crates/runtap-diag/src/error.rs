@@ -188,4 +188,15 @@ mod tests {
         assert_eq!(missing(true).to_string(), "/x: nobody listens on this socket");
         assert_eq!(missing(false).to_string(), "/x: there is no such socket");
     }
+
+    #[test]
+    fn failures_to_connect_are_told_apart() {
+        let shown = |reason| Error::from(ConnectError { endpoint: Endpoint::unix("/x"), reason }).to_string();
+        let waited = Duration::from_millis(250);
+        assert_eq!(shown(ConnectFailure::PermissionDenied), "/x: permission denied");
+        assert_eq!(shown(ConnectFailure::Busy { waited }), "/x did not answer within 250 ms");
+        assert_eq!(shown(ConnectFailure::Refused), "/x: nobody listens on this socket");
+        assert_eq!(shown(ConnectFailure::NotFound), "/x: there is no such socket");
+        assert_eq!(shown(ConnectFailure::Io(io::ErrorKind::OutOfMemory.into())), "/x: out of memory");
+    }
 }

@@ -1,8 +1,8 @@
 //! The blocking façade against a peer that runs in a thread of its own.
 
-use std::{sync::mpsc, thread};
+use std::{os::unix::net::UnixListener, sync::mpsc, thread, time::Duration};
 
-use runtap_diag::{Variable, blocking::Client};
+use runtap_diag::{Error, Timeouts, Variable, blocking::Client};
 use runtap_transport::Endpoint;
 use tokio::sync::oneshot;
 
@@ -58,4 +58,16 @@ fn one_thread_may_take_chunks_while_another_waits_for_the_stop() {
     });
     stopping.wait().unwrap();
     assert_eq!(taking.join().unwrap(), 20_000_000);
+}
+
+#[test]
+fn a_silent_peer_is_busy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    // The kernel accepts for it; nobody ever reads.
+    let _listener = UnixListener::bind(&path).unwrap();
+    let limit = Duration::from_millis(20);
+    let client = Client::new(Endpoint::unix(path)).unwrap().with_timeouts(Timeouts::all(limit));
+    let error = client.process_info().unwrap_err();
+    assert!(matches!(error, Error::Busy { waited, .. } if waited == limit), "{error}");
 }
