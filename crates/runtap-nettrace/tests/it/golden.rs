@@ -258,6 +258,7 @@ fn around(damage: impl FnOnce(&mut Vec<u8>)) -> (Vec<String>, usize, Option<u64>
     object(&mut stream, "EventBlock", &blobs(true, &[0, 2]));
     stream.push(1);
     let reading = Reading::of(&stream, stream.len());
+    assert_eq!(reading, Reading::of(&stream, 1), "chunks do not matter");
     assert_eq!(reading.partial.is_none(), reading.errors().is_empty());
     (reading.errors(), reading.events().len(), reading.partial.map(|partial| partial.offset))
 }
@@ -333,6 +334,7 @@ fn damage_between_blocks_ends_the_reading() {
 fn what_is_not_nettrace_is_told_apart() {
     let of = |bytes: &[u8]| {
         let reading = Reading::of(bytes, 1);
+        assert_eq!(reading, Reading::of(bytes, bytes.len()), "chunks do not matter");
         (reading.errors(), reading.partial.unwrap().reason)
     };
     let (errors, _) = of(b"Netscape");
