@@ -1,0 +1,109 @@
+//! Programs of others, unpacked into `target/peers` once for all tests and for `cargo xtask peers`, whose names,
+//! stamps and lock these are.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sha2::{Digest, Sha256};
+
+use crate::shared::{required, workspace_root};
+use crate::{RealRuntime, Skip};
+
+/// Name, which is also the folder in the archive, and archive below the shared folder.
+const TOOLS: [(&str, &str); 4] = [
+    ("dotnet-trace", "peers/dotnet-trace.tar.xz"),
+    ("tebench", "peers/tebench/tebench.tar.xz"),
+    ("dncli", "peers/dncli/dncli.tar.xz"),
+    ("mspipe", "peers/mspipe/mspipe.tar.xz"),
+];
+
+/// The SHA-256 of the archive that a folder was unpacked from.
+const STAMP: &str = ".unpacked";
+
+/// A tool that runs on .NET: `dotnet-trace`, `tebench`, `dncli`, `mspipe`.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    runtime: RealRuntime,
+    program: PathBuf,
+}
+
+impl Peer {
+    /// The tool of this name, and a runtime to run it on.
+    ///
+    /// # Errors
+    /// It is not here and can't be had.
+    ///
+    /// # Panics
+    /// When the name is not known, or the shared folder is there and unpacking fails.
+    pub fn available(name: &str) -> Result<Self, Skip> {
+        let Some((_, archive)) = TOOLS.iter().find(|(known, _)| *known == name) else {
+            panic!("{name} is not one of {:?}", TOOLS.map(|(known, _)| known));
+        };
+        // All of them are net8.0 programs that run on any later version too.
+        let runtime = RealRuntime::newest()?;
+        let folder = folder().join(name);
+        if !folder.join(STAMP).is_file() {
+            let archive = required()?.join(archive);
+            let _lock = lock();
+            if !folder.join(STAMP).is_file() {
+                unpack(&archive, name, &folder);
+            }
+        }
+        Ok(Self { runtime, program: folder.join(format!("{name}.dll")) })
+    }
+
+    /// The command that runs it.
+    pub fn command(&self) -> Command {
+        let mut command = self.runtime.command();
+        command.arg(&self.program);
+        command
+    }
+}
+
+/// Where peers are.
+pub(crate) fn folder() -> PathBuf {
+    workspace_root().join("target/peers")
+}
+
+/// Held while something is unpacked; other processes wait.
+pub(crate) fn lock() -> File {
+    let folder = folder();
+    let lock = fs::create_dir_all(&folder)
+        .and_then(|()| File::create(folder.join(".lock")))
+        .and_then(|file| file.lock().map(|()| file));
+    lock.unwrap_or_else(|error| panic!("cannot lock {}: {error}", folder.display()))
+}
+
+/// All or nothing; with the lock held.
+fn unpack(archive: &Path, name: &str, into: &Path) {
+    let part = tempfile::Builder::new().prefix(".part-").tempdir_in(folder()).expect("a folder for parts");
+    let mut tar = Command::new("tar");
+    tar.arg("-xf").arg(archive).arg("--no-same-owner").arg("-C").arg(part.path());
+    run(&mut tar);
+    let inner = part.path().join(name);
+    fs::write(inner.join(STAMP), sha256(archive) + "\n").expect("the archive holds a folder of its name");
+    if into.exists() {
+        fs::rename(into, part.path().join(".old")).expect("move the old folder away");
+    }
+    fs::rename(inner, into).expect("move the new folder in");
+}
+
+pub(crate) fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} failed ({}): {said}", output.status);
+}
+
+fn sha256(path: &Path) -> String {
+    let mut file = File::open(path).unwrap_or_else(|error| panic!("cannot open {}: {error}", path.display()));
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer).expect("the archive can be read") {
+            0 => return format!("{:x}", hash.finalize()),
+            n => hash.update(&buffer[..n]),
+        }
+    }
+}

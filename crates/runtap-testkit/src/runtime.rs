@@ -1,0 +1,135 @@
+//! Real .NET runtimes, each version in a root of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Skip;
+use crate::peers::{folder, lock, run};
+use crate::program::Launch;
+use crate::shared::shared_dir;
+
+/// The versions that the shared folder has.
+const MAJORS: [u8; 3] = [8, 9, 10];
+
+/// A .NET runtime on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RealRuntime {
+    major: u8,
+    root: PathBuf,
+}
+
+impl RealRuntime {
+    /// .NET `major`: from `target/peers`, else unpacked from the shared folder.
+    ///
+    /// # Errors
+    /// It is not here and can't be had.
+    ///
+    /// # Panics
+    /// When the shared folder is there and unpacking fails.
+    pub fn available(major: u8) -> Result<Self, Skip> {
+        let root = folder().join(format!("dotnet-{major}"));
+        if !is_root(&root) {
+            let Some(shared) = shared_dir() else {
+                return Err(Skip::because(format!(
+                    "there is no .NET {major} in target/peers (cargo xtask peers) and no shared folder (RUNTAP_SHARED)"
+                )));
+            };
+            let _lock = lock();
+            run(Command::new("bash")
+                .arg(shared.join("runtimes/unpack"))
+                .arg(version(&shared, major))
+                .arg(&root));
+        }
+        Ok(Self { major, root })
+    }
+
+    /// Every version that can be had, oldest first.
+    ///
+    /// # Errors
+    /// None at all.
+    ///
+    /// # Panics
+    /// When the shared folder is there and one of its versions is not to be had.
+    pub fn all() -> Result<Vec<Self>, Skip> {
+        let mut all = Vec::new();
+        for major in MAJORS {
+            match Self::available(major) {
+                Ok(runtime) => all.push(runtime),
+                Err(skip) => skip.report(),
+            }
+        }
+        if all.is_empty() { Err(Skip::because("there is no .NET on this machine")) } else { Ok(all) }
+    }
+
+    /// The newest version that can be had.
+    ///
+    /// # Errors
+    /// None at all.
+    ///
+    /// # Panics
+    /// As [`available`](Self::available).
+    pub fn newest() -> Result<Self, Skip> {
+        let mut skip = Skip::because("there is no .NET on this machine");
+        for major in MAJORS.into_iter().rev() {
+            match Self::available(major) {
+                Ok(runtime) => return Ok(runtime),
+                Err(why) => skip = why,
+            }
+        }
+        Err(skip)
+    }
+
+    /// 8, 9 or 10.
+    pub fn major(&self) -> u8 {
+        self.major
+    }
+
+    /// Its `DOTNET_ROOT`.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// `dotnet`, with the variables that it needs; add a program and its arguments.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(self.root.join("dotnet"));
+        for (name, value) in self.variables() {
+            command.env(name, value);
+        }
+        command
+    }
+
+    /// What `dotnet` needs in its environment.
+    pub(crate) fn variables(&self) -> [(&'static str, PathBuf); 4] {
+        [
+            ("DOTNET_ROOT", self.root.clone()),
+            ("DOTNET_ROLL_FORWARD", "Major".into()),
+            ("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1".into()),
+            ("DOTNET_CLI_TELEMETRY_OPTOUT", "1".into()),
+        ]
+    }
+
+    /// A program of the shared folder (`spin`, `storm`, …) with these arguments.
+    ///
+    /// # Errors
+    /// No shared folder.
+    pub fn program(&self, name: &str, arguments: &[&str]) -> Result<Launch, Skip> {
+        Launch::new(self, name, arguments)
+    }
+}
+
+/// Whether a `dotnet` is there. A folder is renamed to its name only when it is whole.
+fn is_root(root: &Path) -> bool {
+    root.join("dotnet").exists()
+}
+
+/// The version of the shared folder's archive `dotnet-MAJOR.x.y-linux-x64.tar.xz`.
+fn version(shared: &Path, major: u8) -> String {
+    let sums =
+        fs::read_to_string(shared.join("runtimes/SHA256SUMS")).expect("the shared folder lists its runtimes");
+    let files = sums.lines().filter_map(|line| line.split_whitespace().nth(1));
+    let mut versions =
+        files.filter_map(|file| file.strip_prefix("dotnet-")?.strip_suffix("-linux-x64.tar.xz"));
+    let found = versions.find(|version| version.split('.').next() == Some(&major.to_string()));
+    found.unwrap_or_else(|| panic!("the shared folder has no .NET {major}")).to_owned()
+}

@@ -1,0 +1,54 @@
+//! The shared folder: runtimes, programs, recordings. `RUNTAP_SHARED` says where it is, relative to the workspace;
+//! without that it is `shared` beside the workspace, if there is one.
+
+use std::env;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::Skip;
+
+/// The root of the workspace that this test kit was built in.
+pub fn workspace_root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).unwrap_or(package).to_owned()
+}
+
+/// The shared folder, if there is one.
+///
+/// # Panics
+/// When `RUNTAP_SHARED` names no folder.
+pub fn shared_dir() -> Option<PathBuf> {
+    let root = workspace_root();
+    if let Some(given) = env::var_os("RUNTAP_SHARED") {
+        let given = root.join(given);
+        assert!(given.is_dir(), "RUNTAP_SHARED is {}, which is no folder", given.display());
+        return Some(given);
+    }
+    root.parent().map(|parent| parent.join("shared")).filter(|folder| folder.join("runtimes").is_dir())
+}
+
+/// The shared folder, or the reason to skip.
+pub(crate) fn required() -> Result<PathBuf, Skip> {
+    shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))
+}
+
+/// A file below `data` of the shared folder, unpacked if its name ends in `.zst`.
+///
+/// # Errors
+/// No shared folder.
+///
+/// # Panics
+/// When the folder is there and the file can't be read.
+pub fn shared_data(path: impl AsRef<Path>) -> Result<Vec<u8>, Skip> {
+    let path = required()?.join("data").join(path);
+    let packed = fs::read(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    if path.extension().is_none_or(|extension| extension != "zst") {
+        return Ok(packed);
+    }
+    let mut bytes = Vec::new();
+    let decoder = ruzstd::decoding::StreamingDecoder::new(packed.as_slice());
+    let read = decoder.map(|mut decoder| decoder.read_to_end(&mut bytes));
+    assert!(matches!(read, Ok(Ok(_))), "cannot unpack {}", path.display());
+    Ok(bytes)
+}
