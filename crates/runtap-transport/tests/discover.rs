@@ -424,6 +424,26 @@ fn a_living_socket_is_found_in_any_directory_of_the_real_system() {
 }
 
 #[test]
+fn threads_of_another_pid_namespace_have_two_ids() {
+    let fake = Fake::new();
+    let mut inside = FakeProcess::new(42, 900);
+    (inside.ns_pid, inside.pid_ns) = (1, "pid:[2]");
+    for (process, tids) in [(inside, [(42, 1), (45, 4)]), (FakeProcess::new(60, 900), [(60, 60), (61, 61)])] {
+        let folder = fake.add(&process);
+        for (tid, ns_tid) in tids {
+            let task = folder.join(format!("task/{tid}"));
+            fs::create_dir_all(&task).unwrap();
+            fs::write(task.join("comm"), format!("name {tid}\n")).unwrap();
+            let status = format!("Tgid:\t{}\nUid:\t0\t0\t0\t0\nNSpid:\t{tid}\t{ns_tid}\n", process.pid);
+            fs::write(task.join("status"), status).unwrap();
+        }
+        let threads = fake.system().threads(process.pid).unwrap();
+        let seen: Vec<_> = threads.iter().map(|t| (t.tid, t.ns_tid, t.name.clone())).collect();
+        assert_eq!(seen, tids.map(|(tid, ns_tid)| (tid, ns_tid, format!("name {tid}"))));
+    }
+}
+
+#[test]
 fn threads_have_names() {
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::Builder::new().name("named (1) x".to_owned());
@@ -442,6 +462,7 @@ fn threads_have_names() {
     let main = discover::threads(std::process::id()).unwrap()[0].tid;
     assert_eq!(main, std::process::id());
     assert!(named.tid > 0 && named.tid != main);
+    assert_eq!(named.ns_tid, named.tid);
     drop(tell);
     thread.join().unwrap().unwrap_err();
     assert!(discover::threads(u32::MAX).is_err());

@@ -119,16 +119,22 @@ impl ProcDir {
             .map(|run| String::from_utf8_lossy(run).into_owned())
     }
 
-    pub(super) fn threads(&self) -> io::Result<Vec<Thread>> {
+    /// The threads; `other_pid` says that the process calls them by other ids than we do.
+    pub(super) fn threads(&self, other_pid: bool) -> io::Result<Vec<Thread>> {
         let mut threads = Vec::new();
         for entry in fs::read_dir(self.path.join("task"))? {
             let entry = entry?;
             let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            // A thread may end between the two reads.
-            if let Ok(comm) = read(&entry.path().join("comm")) {
-                threads
-                    .push(Thread { tid, name: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned() });
-            }
+            // A thread may end between the reads.
+            let Ok(comm) = read(&entry.path().join("comm")) else { continue };
+            let ns_tid = if other_pid {
+                let Ok(status) = read(&entry.path().join("status")) else { continue };
+                parse_status(&status).map_or(tid, |status| status.ns_pid)
+            } else {
+                tid
+            };
+            let name = String::from_utf8_lossy(comm.trim_ascii_end()).into_owned();
+            threads.push(Thread { tid, ns_tid, name });
         }
         threads.sort_by_key(|thread| thread.tid);
         Ok(threads)

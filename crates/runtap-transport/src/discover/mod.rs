@@ -153,9 +153,12 @@ pub enum SocketState {
 
 /// A thread of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Thread {
     /// The kernel's thread id, in our pid namespace.
     pub tid: u32,
+    /// The thread id in the process's own pid namespace: what its runtime writes into events.
+    pub ns_tid: u32,
     /// The kernel's short name (at most 15 bytes).
     pub name: String,
 }

@@ -84,7 +84,9 @@ impl System {
     /// # Errors
     /// When the process is gone.
     pub fn threads(&self, pid: u32) -> io::Result<Vec<Thread>> {
-        ProcDir::new(&self.proc_root, pid.to_string()).threads()
+        let dir = ProcDir::new(&self.proc_root, pid.to_string());
+        let theirs = dir.namespace("pid");
+        dir.threads(theirs.is_some() && theirs != ProcDir::new(&self.proc_root, "self").namespace("pid"))
     }
 
     /// The start time of a process in clock ticks since boot: the key in the name of its socket.
