@@ -1,0 +1,212 @@
+//! Microsoft's own clients against our server: dotnet-trace, and their client library (dncli).
+
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use runtap_diag::server::{
+    Builder, EventData, EventPipe, ProcessDescription, ServerThread, current_thread_id,
+};
+use runtap_diag_proto::Variable;
+use runtap_nettrace::{Field, FieldType, Item, Metadata, Reader};
+use runtap_testkit::{Peer, require};
+use runtap_wire::Writer;
+use serde_json::Value;
+
+const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
+const SAMPLER: &str = "Microsoft-DotNETCore-SampleProfiler";
+
+/// Methods of the made-up program, each 0x100 bytes long.
+const METHODS: [(u64, &str); 4] =
+    [(0x7000_0000, "Main"), (0x7000_0100, "Loop"), (0x7000_0200, "hot_work"), (0x7000_0300, "warm_work")];
+const MODULE: u64 = 0x6000_0000;
+
+/// A server in this process with a thread that counts and takes samples of a made-up program.
+struct Target {
+    server: ServerThread,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Target {
+    fn new(path: Option<&Path>) -> Self {
+        let pipe = EventPipe::new();
+        let mut tick = Metadata::new("Test-Events", 1, "Tick");
+        (tick.keywords, tick.level) = (1, 4);
+        tick.fields = vec![Field::new("n", FieldType::I32), Field::new("text", FieldType::String)];
+        let tick = pipe.define(tick).unwrap();
+        let sample = pipe.define(Metadata::new(SAMPLER, 0, "")).unwrap();
+        rundown(&pipe);
+
+        let description = ProcessDescription::of_this_process()
+            .entry_assembly("demo")
+            .environment(vec![Variable::new("A", "b=c"), Variable::new("É", "")]);
+        let mut builder = Builder::new(description).pipe(pipe);
+        if let Some(path) = path {
+            builder = builder.path(path);
+        }
+        let server = builder.spawn().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut n = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                let leaf = METHODS[if n % 4 == 3 { 3 } else { 2 }].0;
+                let stack = [leaf + 0x10, METHODS[1].0 + 0x20, METHODS[0].0 + 0x30];
+                let payload = 2u32.to_le_bytes();
+                sample.write(&EventData {
+                    thread_id: 4242,
+                    capture_thread_id: current_thread_id(),
+                    stack: &stack,
+                    payload: &payload,
+                    ..EventData::default()
+                });
+                if tick.is_enabled() {
+                    let mut payload = Writer::new();
+                    payload.i32(n).utf16z("text é😀");
+                    tick.write_here(payload.as_bytes());
+                }
+                n += 1;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Self { server, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// Names for the addresses, as a runtime gives them at the end of a session.
+fn rundown(pipe: &EventPipe) {
+    let define = |id: u32, version: u32, keywords: u64| {
+        let mut metadata = Metadata::new(RUNDOWN, id, "");
+        (metadata.version, metadata.keywords, metadata.level) = (version, keywords, 4);
+        pipe.define(metadata).unwrap()
+    };
+    let module = define(154, 2, 0x8);
+    let method = define(144, 2, 0x10);
+    pipe.on_rundown(move |out| {
+        let mut w = Writer::new();
+        w.u64(MODULE).u64(0x5000_0000).u32(8).u32(0).utf16z("/app/demo.dll").utf16z("").u16(0);
+        w.bytes(&[0; 16]).u32(0).utf16z("").bytes(&[0; 16]).u32(0).utf16z("");
+        out.write(&module, w.as_bytes());
+        for (n, (start, name)) in (1..).zip(METHODS) {
+            let mut w = Writer::new();
+            w.u64(0x6100_0000 + 16 * n).u64(MODULE).u64(start).u32(0x100).u32(0x0600_0000).u32(8 | 4 << 7);
+            w.utf16z("Demo.Program").utf16z(name).utf16z("void  ()").u16(0).u64(0);
+            out.write(&method, w.as_bytes());
+        }
+    });
+}
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    output
+}
+
+/// The numbers of the Tick events in order, after a check that the file is whole.
+fn ticks(file: &Path) -> Vec<u32> {
+    let mut reader = Reader::new();
+    reader.feed(&fs::read(file).unwrap());
+    reader.finish();
+    let mut numbers = Vec::new();
+    while let Some(item) = reader.next().unwrap() {
+        if let Item::Event(event) = item
+            && event.metadata.is_some_and(|metadata| metadata.name == "Tick")
+        {
+            numbers.push(u32::from_le_bytes(*event.payload.first_chunk().unwrap()));
+        }
+    }
+    assert!(reader.is_complete());
+    assert_eq!(reader.lost(), 0);
+    numbers
+}
+
+fn is_a_run_of_numbers(numbers: &[u32]) -> bool {
+    !numbers.is_empty() && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1])
+}
+
+#[test]
+fn real_dotnet_trace_lists_records_and_converts() {
+    let peer = require!(Peer::available("dotnet-trace"));
+    let dir = tempfile::tempdir().unwrap();
+    let target = Target::new(None);
+    let pid = std::process::id().to_string();
+
+    let listed = run(peer.command().arg("ps"));
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.lines().any(|line| line.split_whitespace().next() == Some(&pid)), "{listed}");
+
+    let file = dir.path().join("t.nettrace");
+    let providers = format!("Test-Events:1:5,{SAMPLER}:0:4");
+    run(peer
+        .command()
+        .args(["collect", "-p", &pid, "--duration", "00:00:00:01", "--providers", &providers, "-o"])
+        .arg(&file));
+    assert!(is_a_run_of_numbers(&ticks(&file)));
+    drop(target);
+
+    run(peer.command().args(["convert", "--format", "Speedscope"]).arg(&file));
+    let converted = fs::read(dir.path().join("t.speedscope.json")).unwrap();
+    let converted: Value = serde_json::from_slice(&converted).unwrap();
+    let frames = converted["shared"]["frames"].as_array().unwrap();
+    let names: Vec<_> = frames.iter().filter_map(|frame| frame["name"].as_str()).collect();
+    for (_, method) in METHODS {
+        assert!(names.contains(&format!("demo!Demo.Program.{method}()").as_str()), "{names:?}");
+    }
+    assert!(!names.iter().any(|name| name.contains('?')), "{names:?}");
+    let profiles = converted["profiles"].as_array().unwrap();
+    assert!(profiles.iter().any(|profile| profile["name"].as_str() == Some("Thread (4242)")), "{profiles:?}");
+}
+
+/// What dncli answers: one JSON object.
+fn dncli(peer: &Peer, target: &Target, arguments: &[&str]) -> Value {
+    let port = format!("{},connect", target.server.path().display());
+    let output = peer.command().args(&arguments[..1]).args(["--port", &port]).args(&arguments[1..]).output();
+    let output = output.unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[test]
+fn real_client_library_is_served() {
+    let peer = require!(Peer::available("dncli"));
+    let dir = tempfile::tempdir().unwrap();
+    let target = Target::new(Some(&dir.path().join("s")));
+
+    for version in ["1", "2", "3"] {
+        let info = dncli(&peer, &target, &["info", "--version", version]);
+        assert_eq!(info["ok"], true, "{info}");
+        assert_eq!(info["answer"]["ProcessId"], std::process::id().to_string());
+        assert_eq!(info["answer"]["ManagedEntrypointAssemblyName"], "demo");
+    }
+    let env = dncli(&peer, &target, &["env"]);
+    assert_eq!(env["answer"]["env"], serde_json::json!({"A": "b=c", "É": ""}), "{env}");
+    assert_eq!(dncli(&peer, &target, &["resume"])["ok"], true);
+    let refused = dncli(&peer, &target, &["set-env", "--name", "N", "--value", "V"]);
+    assert_eq!(refused["error"]["type"], "UnsupportedCommandException", "{refused}");
+
+    // Each form of CollectTracing that the library has: 2, 3 and 4.
+    for form in [&[][..], &["--no-stackwalk"], &["--rundown-keyword", "0x10"], &["--no-rundown"]] {
+        let file = dir.path().join("t.nettrace");
+        let mut arguments = vec!["trace", "-o", file.to_str().unwrap(), "--duration", "1"];
+        arguments.extend(["--providers", "Test-Events:1:5"]);
+        arguments.extend(form);
+        let traced = dncli(&peer, &target, &arguments);
+        assert_eq!(traced["ok"], true, "{traced}");
+        assert_eq!(traced["answer"]["stop"], "acknowledged", "{traced}");
+        assert_eq!(traced["answer"]["stream_complete"], true, "{traced}");
+        assert!(is_a_run_of_numbers(&ticks(&file)), "{form:?}");
+    }
+}
