@@ -19,7 +19,7 @@ pub(crate) fn deny(ws: &Workspace) -> Result<Outcome> {
 
 /// Dependencies that nothing uses.
 pub(crate) fn machete(ws: &Workspace) -> Result<Outcome> {
-    with(ws, "cargo-machete", || ws.cargo(&["machete", "crates", "xtask"]).run())
+    with(ws, "cargo-machete", || ws.cargo(&["machete", "crates", "xtask", "benches", "fuzz"]).run())
 }
 
 /// Spelling (typos.toml).

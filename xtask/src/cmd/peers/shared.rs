@@ -12,10 +12,11 @@ use super::{Peer, Peers};
 const MAJORS: [u8; 3] = [8, 9, 10];
 
 /// Name below `target/peers` (and of the only folder in the archive), archive below the shared folder.
-const TOOLS: [(&str, &str); 3] = [
+const TOOLS: [(&str, &str); 4] = [
     ("dotnet-trace", "peers/dotnet-trace.tar.xz"),
     ("tebench", "peers/tebench/tebench.tar.xz"),
     ("dncli", "peers/dncli/dncli.tar.xz"),
+    ("mspipe", "peers/mspipe/mspipe.tar.xz"),
 ];
 
 pub(super) fn bring(peers: &Peers<'_>, shared: &Path) -> Result<Vec<Peer>> {
