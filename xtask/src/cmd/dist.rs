@@ -41,8 +41,7 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
         let script = ws.tool(&binary.to_string_lossy()).args(&["completions", shell]).capture()?;
         fs::write(folder.join(format!("runtap.{shell}")), script)?;
     }
-    let page = ws.tool(&binary.to_string_lossy()).arg("man").capture()?;
-    fs::write(folder.join("runtap.1"), page)?;
+    ws.tool(&binary.to_string_lossy()).args(&["man", "--out-dir"]).arg(folder.join("man")).run()?;
     let archive = pack(ws, &dist, &name)?;
     output::note(&format!("{}", archive.display()));
     Ok(())
