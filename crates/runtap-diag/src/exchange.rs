@@ -122,3 +122,23 @@ fn is_closed(error: &io::Error) -> bool {
 pub(crate) fn wrong_reply(request: &Request) -> Error {
     Error::Invalid(EncodeError::WrongReply { command: request.command() })
 }
+
+#[cfg(test)]
+mod tests {
+    use runtap_diag_proto::{ErrorReply, Hresult};
+
+    use super::*;
+
+    /// What a server does that refuses before it has read: the write fails, the answer is there all the same.
+    #[tokio::test]
+    async fn an_answer_counts_even_if_the_request_could_not_be_written() {
+        let (stream, mut peer) = Stream::pair().unwrap();
+        let answer = ErrorReply::from(Hresult::E_FAIL).to_bytes().unwrap();
+        peer.write_all(&answer).await.unwrap();
+        drop(peer);
+        let machine = Machine::new(Request::ResumeRuntime).unwrap();
+        let mut exchange = Exchange { endpoint: Endpoint::unix("/x"), machine, stream };
+        let error = exchange.converse().await.unwrap_err();
+        assert_eq!(error.hresult(), Some(Hresult::E_FAIL), "{error}");
+    }
+}
