@@ -14,7 +14,11 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
 fn read(stream: &[u8], chunk: usize) -> Vec<String> {
     let (mut reader, mut said) = (Reader::new(), Vec::new());
     for chunk in stream.chunks(chunk.max(1)).chain([[].as_slice()]) {
-        if chunk.is_empty() { reader.finish() } else { reader.feed(chunk) }
+        if chunk.is_empty() {
+            reader.finish()
+        } else {
+            reader.feed(chunk)
+        }
         while let item @ (Ok(Some(_)) | Err(_)) = reader.next() {
             said.push(format!("{item:?}"));
         }
