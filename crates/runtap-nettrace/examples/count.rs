@@ -1,0 +1,68 @@
+//! Counts the events of nettrace files and says how fast that was: the instrument behind the reader's speed.
+//!
+//! `cargo run --release -p runtap-nettrace --example count -- [--repeat N] FILE…`; N readings of each file, best time.
+
+#![expect(clippy::print_stdout, reason = "a program, not a library")]
+#![expect(clippy::disallowed_methods, reason = "measures time and reads files")]
+
+use std::time::Instant;
+
+use runtap_nettrace::{Error, Item, Reader};
+
+/// What a live session or a file is read by.
+const CHUNK: usize = 256 << 10;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut repeat = 10u32;
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        if arg == "--repeat" {
+            repeat = args.next().ok_or("--repeat needs a number")?.parse()?;
+            continue;
+        }
+        let bytes = std::fs::read(&arg)?;
+        let mut best = f64::MAX;
+        let mut counted = Counted::default();
+        for _ in 0..repeat.max(1) {
+            let start = Instant::now();
+            counted = count(&bytes)?;
+            best = best.min(start.elapsed().as_secs_f64());
+        }
+        let Counted { events, payload, frames } = counted;
+        #[expect(clippy::cast_precision_loss, reason = "a rate")]
+        let (rate, speed) = (events as f64 / best / 1e6, bytes.len() as f64 / best / 1e6);
+        println!(
+            "{arg}: {events} events, {payload} bytes of payload, {frames} frames: {rate:.1} M events/s, {speed:.0} MB/s"
+        );
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Counted {
+    events: u64,
+    payload: usize,
+    frames: usize,
+}
+
+fn count(bytes: &[u8]) -> Result<Counted, Error> {
+    let mut reader = Reader::new();
+    let mut counted = Counted::default();
+    let mut drain = |reader: &mut Reader| -> Result<(), Error> {
+        while let Some(item) = reader.next()? {
+            if let Item::Event(event) = item {
+                counted.events += u64::from(event.metadata.is_some());
+                counted.payload += event.payload.len();
+                counted.frames += event.stack.ips().len();
+            }
+        }
+        Ok(())
+    };
+    for chunk in bytes.chunks(CHUNK) {
+        reader.feed(chunk);
+        drain(&mut reader)?;
+    }
+    reader.finish();
+    drain(&mut reader)?;
+    Ok(counted)
+}
