@@ -1,5 +1,7 @@
 //! How many events of which kind a stream holds.
 
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use runtap_nettrace::{Event, Metadata};
 
 /// Events of one kind.
@@ -21,15 +23,18 @@ pub struct EventCount {
 #[derive(Debug, Default)]
 pub struct EventCounts {
     /// Per metadata id of the stream, which are small and dense as every writer makes them.
-    by_metadata: Vec<Tally>,
-    /// Events whose metadata id is unknown or beyond [`DENSE`].
-    others: Vec<Tally>,
+    by_metadata: Vec<Option<Tally>>,
+    /// What has no place there: events without a definition, ids beyond [`DENSE`], definitions that were replaced.
+    others: HashMap<Kind, u64, RandomState>,
     total: u64,
 }
 
-#[derive(Debug, Clone, Default)]
+/// Provider, id, version, name.
+type Kind = (String, u32, u32, String);
+
+#[derive(Debug, Clone)]
 struct Tally {
-    kind: Option<(String, u32, u32, String)>,
+    kind: Kind,
     n: u64,
 }
 
@@ -48,7 +53,7 @@ impl EventCounts {
         self.total += 1;
         let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
         match self.by_metadata.get_mut(id) {
-            Some(tally) if tally.kind.is_some() => tally.n += 1,
+            Some(Some(tally)) => tally.n += 1,
             _ => self.add_new(id, event.metadata),
         }
     }
@@ -56,29 +61,24 @@ impl EventCounts {
     #[cold]
     fn add_new(&mut self, id: usize, metadata: Option<&Metadata>) {
         let kind = metadata
-            .map_or_else(Default::default, |m| (m.provider.clone(), m.event_id, m.version, m.name.clone()));
+            .map_or_else(Kind::default, |m| (m.provider.clone(), m.event_id, m.version, m.name.clone()));
         if id < DENSE && metadata.is_some() {
             if self.by_metadata.len() <= id {
-                self.by_metadata.resize(id + 1, Tally::default());
+                self.by_metadata.resize(id + 1, None);
             }
-            if let Some(tally) = self.by_metadata.get_mut(id) {
-                *tally = Tally { kind: Some(kind), n: tally.n + 1 };
+            if let Some(slot) = self.by_metadata.get_mut(id) {
+                *slot = Some(Tally { kind, n: 1 });
             }
-        } else if let Some(tally) = self.others.iter_mut().find(|tally| tally.kind.as_ref() == Some(&kind)) {
-            tally.n += 1;
         } else {
-            self.others.push(Tally { kind: Some(kind), n: 1 });
+            *self.others.entry(kind).or_default() += 1;
         }
     }
 
     /// Call when the stream defines a metadata id anew: what was counted under the old definition stays counted.
     pub fn redefined(&mut self, metadata_id: u32) {
         let id = usize::try_from(metadata_id).unwrap_or(usize::MAX);
-        if let Some(tally) = self.by_metadata.get_mut(id) {
-            let old = std::mem::take(tally);
-            if old.n > 0 {
-                self.others.push(old);
-            }
+        if let Some(old) = self.by_metadata.get_mut(id).and_then(Option::take) {
+            *self.others.entry(old.kind).or_default() += old.n;
         }
     }
 
@@ -89,14 +89,10 @@ impl EventCounts {
 
     /// The counts, sorted by provider, id, version and name. Definitions that agree in these are one row.
     pub fn rows(&self) -> Vec<EventCount> {
-        let mut rows: Vec<EventCount> = Vec::new();
-        let mut tallies: Vec<_> = self
-            .by_metadata
-            .iter()
-            .chain(&self.others)
-            .filter_map(|t| Some((t.kind.as_ref()?, t.n)))
-            .collect();
+        let dense = self.by_metadata.iter().flatten().map(|tally| (&tally.kind, tally.n));
+        let mut tallies: Vec<_> = dense.chain(self.others.iter().map(|(kind, n)| (kind, *n))).collect();
         tallies.sort();
+        let mut rows: Vec<EventCount> = Vec::new();
         for ((provider, id, version, name), n) in tallies {
             match rows.last_mut() {
                 Some(row)
@@ -104,13 +100,10 @@ impl EventCounts {
                 {
                     row.n += n;
                 }
-                _ => rows.push(EventCount {
-                    provider: provider.clone(),
-                    id: *id,
-                    version: *version,
-                    name: name.clone(),
-                    n,
-                }),
+                _ => {
+                    let (provider, name) = (provider.clone(), name.clone());
+                    rows.push(EventCount { provider, id: *id, version: *version, name, n });
+                }
             }
         }
         rows
