@@ -11,6 +11,7 @@ use crate::units::{parse_duration, parse_megabytes};
 
 const AFTER_HELP: &str = "\
 Examples:
+  runtap demo                                      try everything on a built-in program
   runtap ps                                        what can be tapped
   runtap trace -p 1234 --duration 5s --to speedscope
   runtap trace -n MyService --profile gc-verbose
@@ -66,6 +67,8 @@ pub(crate) enum Verb {
     Convert(Convert),
     /// Show the events of a recording
     Events(Events),
+    /// Do the main job on a built-in program
+    Demo(Demo),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Print the manual page, or write one for each verb into a folder
@@ -174,6 +177,44 @@ pub(crate) enum View {
     Cpu,
 }
 
+/// How to record, and where to.
+#[derive(Debug, Args, Clone)]
+pub(crate) struct Recording {
+    /// Stop after this time: 30s, 250ms, 1m30s, plain seconds, dd:hh:mm:ss
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Recording")]
+    pub(crate) duration: Option<Duration>,
+    /// Size of the buffer in the target, in MB
+    #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]
+    pub(crate) buffersize: u32,
+    /// Ask for the names of all loaded methods at the end
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = false, default_missing_value = "true", help_heading = "Recording")]
+    pub(crate) rundown: Option<bool>,
+    /// Resume the runtime if it is suspended at its start
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true",
+        action = clap::ArgAction::Set, help_heading = "Recording")]
+    pub(crate) resume_runtime: bool,
+
+    /// Output file; '-' is stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+    /// Which samples a converted file holds
+    #[arg(long, value_name = "VIEW", help_heading = "Output")]
+    pub(crate) view: Option<View>,
+}
+
+impl Default for Recording {
+    fn default() -> Self {
+        Self {
+            duration: None,
+            buffersize: 256,
+            rundown: None,
+            resume_runtime: true,
+            output: None,
+            view: None,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --providers, --profile and --clrevents it records CPU samples and lightweight runtime events.
@@ -204,29 +245,11 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "LEVEL", help_heading = "Events")]
     pub(crate) clreventlevel: Option<String>,
 
-    /// Stop after this time: 30s, 250ms, 1m30s, plain seconds, dd:hh:mm:ss
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Recording")]
-    pub(crate) duration: Option<Duration>,
-    /// Size of the buffer in the target, in MB
-    #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]
-    pub(crate) buffersize: u32,
-    /// Ask for the names of all loaded methods at the end
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = false, default_missing_value = "true", help_heading = "Recording")]
-    pub(crate) rundown: Option<bool>,
-    /// Resume the runtime if it is suspended at its start
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true",
-        action = clap::ArgAction::Set, help_heading = "Recording")]
-    pub(crate) resume_runtime: bool,
-
-    /// Output file; '-' is stdout
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) recording: Recording,
     /// Format of the file; repeat it for several
     #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', help_heading = "Output")]
     pub(crate) to: Vec<FileFormat>,
-    /// Which samples a converted file holds
-    #[arg(long, value_name = "VIEW", help_heading = "Output")]
-    pub(crate) view: Option<View>,
     /// Format of the summary, text or json; a file format is taken as --to
     #[arg(long, value_name = "FORMAT", help_heading = "Output")]
     pub(crate) format: Option<AnyFormat>,
@@ -269,6 +292,46 @@ pub(crate) struct Events {
     pub(crate) count: bool,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  runtap demo                        record the built-in program, end with a flame graph
+  runtap demo serve --seconds 60     be a diagnosable process that any .NET tool can tap"
+)]
+pub(crate) struct Demo {
+    #[command(subcommand)]
+    pub(crate) what: Option<DemoVerb>,
+    #[command(flatten)]
+    pub(crate) trace: DemoTrace,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DemoVerb {
+    /// Record the built-in program and make a flame graph of it (the default)
+    Trace(DemoTrace),
+    /// Be a diagnosable process for some time
+    Serve(DemoServe),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoTrace {
+    /// How long to record
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "3s")]
+    pub(crate) duration: Duration,
+    /// Where to write; the extensions of the formats are put behind it
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoServe {
+    /// How long to live
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
+    pub(crate) seconds: Duration,
 }
 
 #[derive(Debug, Args)]

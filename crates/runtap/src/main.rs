@@ -2,6 +2,7 @@
 
 mod cli;
 mod cmd;
+mod demo;
 mod exit;
 mod files;
 mod output;

@@ -2,6 +2,7 @@
 
 pub(crate) mod complete;
 mod convert;
+mod demo;
 
 mod env;
 mod events;
@@ -54,6 +55,7 @@ fn run(verb: Verb, _global: &Global, output: Output) -> anyhow::Result<u8> {
         Verb::Trace(options) => block_on(trace::run(*options, output)),
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Events(options) => events::run(&options, output),
+        Verb::Demo(options) => demo::run(options, output),
         Verb::Completions(options) => complete::run(&options, output),
         Verb::Man(options) => man::run(&options, output),
         Verb::Version(_) => version::run(output),

@@ -35,7 +35,7 @@ pub(super) fn choose(target: &Target, output: Output) -> anyhow::Result<Chosen> 
         _ => (Some(pick(output)?), None),
     };
     let process = match (pid, name) {
-        (Some(pid), _) => discover::process(pid).map_err(|error| unreachable(&error))?,
+        (Some(pid), _) => discover::process(pid).map_err(|error| unreachable(&error, output))?,
         (None, Some(name)) => by_name(name)?,
         (None, None) => return Err(usage("no target given")),
     };
@@ -61,12 +61,13 @@ fn port_path(port: &str) -> anyhow::Result<&Path> {
     Ok(Path::new(address))
 }
 
-fn unreachable(error: &discover::NotFound) -> anyhow::Error {
+fn unreachable(error: &discover::NotFound, output: Output) -> anyhow::Error {
     use discover::Reason;
     let hint = match &error.reason {
         Reason::NoSuchProcess => "'runtap ps' lists the processes that can be tapped".to_owned(),
         Reason::Thread { tgid } => format!("take -p {tgid}"),
-        Reason::NotDotnet => "only .NET Core 3.0 and later have a diagnostics server".to_owned(),
+        Reason::NotDotnet => "only .NET Core 3.0 and later have a diagnostics server; a program that was just started may not have loaded it yet"
+                .to_owned(),
         Reason::DiagnosticsDisabled { variable, .. } => format!("start it without {variable}"),
         Reason::OtherUser { user, .. } => format!("run runtap as {user} or as root"),
         Reason::OtherNamespace { .. } => "run runtap as root, or inside that container".to_owned(),
@@ -80,13 +81,10 @@ fn unreachable(error: &discover::NotFound) -> anyhow::Error {
         }
         _ => String::new(),
     };
-    let mut message = error.to_string();
-    if !error.looked_at.is_empty() && !matches!(error.reason, Reason::NoSuchProcess | Reason::Thread { .. }) {
-        message.push_str(" (looked at: ");
-        message.push_str(&error.looked_at.join("; "));
-        message.push(')');
+    for step in &error.looked_at {
+        output.detail(format_args!("looked at {step}"));
     }
-    expected(exit::NO_TARGET, message, (!hint.is_empty()).then_some(hint))
+    expected(exit::NO_TARGET, error.to_string(), (!hint.is_empty()).then_some(hint))
 }
 
 /// The name that people know a process by, before it was asked: its entry assembly, else the process's own.

@@ -18,7 +18,7 @@ use self::recorder::Sink;
 use self::summary::Summary;
 use super::target::{Chosen, choose, local_name};
 use super::{convert, failure};
-use crate::cli::{AnyFormat, FileFormat, Trace};
+use crate::cli::{AnyFormat, FileFormat, Recording, Trace};
 use crate::exit::{self, usage};
 use crate::files::{Destination, Planned, plan, with_extension};
 use crate::output::Output;
@@ -27,7 +27,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     let formats = formats(&options);
     let request = resolve(&options)?;
     let chosen = choose(&options.target, output)?;
-    record(&chosen, &options, &formats, &request, output).await
+    record(&chosen, &options.recording, &formats, &request, output).await
 }
 
 fn formats(options: &Trace) -> Vec<FileFormat> {
@@ -54,7 +54,7 @@ fn resolve(options: &Trace) -> anyhow::Result<Request> {
 /// Records a chosen process; `demo` calls it too.
 pub(super) async fn record(
     chosen: &Chosen,
-    options: &Trace,
+    options: &Recording,
     formats: &[FileFormat],
     request: &Request,
     output: Output,
@@ -126,7 +126,7 @@ pub(super) async fn record(
     }
 }
 
-fn session_config(options: &Trace, request: &Request) -> SessionConfig {
+fn session_config(options: &Recording, request: &Request) -> SessionConfig {
     let mut config =
         SessionConfig::new(request.providers.iter().map(|asked| asked.provider.clone()).collect());
     config.buffer_mb = options.buffersize;
@@ -190,7 +190,7 @@ impl Raw {
 fn finish_files(
     raw: &std::path::Path,
     planned: &[Planned],
-    options: &Trace,
+    options: &Recording,
     profile: &ProfileOptions,
     output: Output,
 ) -> anyhow::Result<Vec<summary::OutputFile>> {

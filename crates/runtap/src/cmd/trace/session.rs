@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::recorder::{Recorded, Recorder, Sink};
 use super::threads::ThreadNames;
-use crate::cli::Trace;
+use crate::cli::Recording;
 use crate::cmd::failure::explain;
 use crate::cmd::target::Chosen;
 use crate::output::Output;
@@ -36,13 +36,14 @@ pub(super) struct Ended {
 pub(super) async fn run(
     chosen: &Chosen,
     config: &SessionConfig,
-    options: &Trace,
+    options: &Recording,
     sink: Sink,
     output: Output,
 ) -> anyhow::Result<Ended> {
     let mut session = chosen.client.start_session(config).await.map_err(explain)?;
     let started = Instant::now();
-    let command = session.command().to_string();
+    let command = session.command();
+    let command = command.name().map_or_else(|| command.to_string(), str::to_owned);
     let downgrades: Vec<String> = session.downgrades().iter().map(ToString::to_string).collect();
     output.detail(format_args!("session {} by {command}", session.id()));
     for downgrade in &downgrades {
@@ -114,8 +115,10 @@ pub(super) async fn run(
     }
     let recorded = recorder.finish();
     if let Some(error) = &recorded.write_error {
-        let hint = if error.kind() == ErrorKind::StorageFull { " (the disk is full)" } else { "" };
-        why_partial = Some(format!("it could not be written any further: {error}{hint}"));
+        why_partial = Some(match error.kind() {
+            ErrorKind::StorageFull => "the disk is full".to_owned(),
+            _ => format!("it could not be written any further: {error}"),
+        });
     } else if why_partial.is_none() && recorded.partial.is_some() {
         why_partial = Some("the target ended in mid-stream".to_owned());
     }
