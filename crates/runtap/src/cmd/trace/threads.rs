@@ -15,7 +15,7 @@ impl ThreadNames {
     pub(super) fn refresh(&mut self, process: &Process) {
         // A process that is gone has no threads to name.
         for thread in discover::threads(process.pid).unwrap_or_default() {
-            self.names.insert(u64::from(thread.tid), thread.name);
+            self.names.insert(u64::from(thread.ns_tid), thread.name);
         }
     }
 
