@@ -1,10 +1,13 @@
 //! Programs with known answers: they print `pid N`, `ready`, at the end `truth {JSON}` and `done`.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
+use runtap_transport::discover::System;
+use runtap_transport::discover::naming::{SocketName, temp_dir};
 use serde_json::Value;
 
 use crate::shared::required;
@@ -86,7 +89,7 @@ impl Launch {
     }
 }
 
-/// A program that runs. Killed when it is dropped.
+/// A program that runs. Killed when it is dropped; the socket that it leaves then is removed.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
@@ -94,6 +97,8 @@ pub struct Program {
     stdout: BufReader<ChildStdout>,
     /// What it printed so far, line by line.
     lines: Vec<String>,
+    /// What a killed runtime leaves behind.
+    remains: Vec<PathBuf>,
 }
 
 impl Program {
@@ -105,7 +110,8 @@ impl Program {
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("standard output is a pipe"));
-        Self { child, stdin, stdout, lines: Vec::new() }
+        let remains = remains(&command, child.id());
+        Self { child, stdin, stdout, lines: Vec::new(), remains }
     }
 
     /// The process id of what was started: of the wrapper, if there is one.
@@ -185,5 +191,19 @@ impl Drop for Program {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        for file in &self.remains {
+            let _ = fs::remove_file(file);
+        }
     }
+}
+
+/// The socket and the debugger's pipes of the runtime with this pid.
+fn remains(command: &Command, pid: u32) -> Vec<PathBuf> {
+    let system = System::current();
+    let given = command.get_envs().find(|(name, _)| *name == "TMPDIR").and_then(|(_, value)| value);
+    let temp = given.map_or_else(|| system.temp_dir().to_owned(), |given| temp_dir(Some(given)));
+    let Some(key) = system.start_time(pid) else { return Vec::new() };
+    let socket = SocketName::runtime(pid, key).to_string();
+    let pipes = ["in", "out"].map(|end| format!("clr-debug-pipe-{pid}-{key}-{end}"));
+    [socket].into_iter().chain(pipes).map(|name| temp.join(name)).collect()
 }

@@ -2,7 +2,10 @@
 
 #![cfg(target_os = "linux")]
 
-use runtap_testkit::{Peer, RealRuntime, require, shared_data};
+use std::process::Command;
+
+use runtap_diag::blocking::Client;
+use runtap_testkit::{Peer, RealRuntime, Skip, require, shared_data};
 use runtap_transport::discover;
 
 #[test]
@@ -32,8 +35,62 @@ fn real_programs_die_with_their_handle() {
     drop(program);
     let error = discover::process(pid).unwrap_err();
     assert_eq!(error.reason.code(), "no-such-process");
-    // It was killed: its socket is stale. Remove it for others.
-    std::fs::remove_file(socket.path().unwrap()).unwrap();
+    assert!(!socket.path().unwrap().exists(), "killed, and cleaned up after");
+}
+
+/// A command that runs its arguments in pid and mount namespaces of their own, if this user may make some.
+fn namespaces() -> Result<Vec<&'static str>, Skip> {
+    for rights in [&[][..], &["--map-root-user"]] {
+        let wrapper: Vec<_> = ["unshare"].into_iter().chain(rights.iter().copied()).collect();
+        let wrapper = [&wrapper[..], &["--pid", "--fork", "--kill-child", "--mount-proc"]].concat();
+        let tried = Command::new(wrapper[0]).args(&wrapper[1..]).arg("true").output();
+        if tried.is_ok_and(|output| output.status.success()) {
+            return Ok(wrapper);
+        }
+    }
+    Err(Skip::because("this user can't make namespaces (unshare)"))
+}
+
+#[test]
+fn real_programs_of_another_pid_namespace_are_found() {
+    let wrapper = require!(namespaces());
+    let tmp = tempfile::tempdir().unwrap();
+    for runtime in require!(RealRuntime::all()) {
+        let launch = require!(runtime.program("spin", &["600", "--stdin"]));
+        let program = launch.wrapped_by(&wrapper).env("TMPDIR", tmp.path()).spawn();
+        assert_eq!(program.own_pid(), 1);
+        let is_below = |process: &discover::Process| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.pid)).unwrap_or_default();
+            let parent = stat.rsplit(") ").next().and_then(|fields| fields.split(' ').nth(1));
+            parent == Some(&program.id().to_string())
+        };
+        let all = discover::processes(discover::Options::default());
+        let found = all.into_iter().find(is_below).expect("the program is listed");
+        assert_eq!(found.ns_pid, 1);
+        assert!(found.other_pid_namespace && found.other_mount_namespace);
+        assert_eq!(discover::process(found.pid).unwrap(), found);
+        let client = Client::new(found.endpoint().unwrap()).unwrap();
+        assert_eq!(client.process_info().unwrap().process_id, 1);
+        let threads = discover::threads(found.pid).unwrap();
+        assert_eq!((threads[0].tid, threads[0].ns_tid), (found.pid, 1));
+    }
+}
+
+#[test]
+fn real_programs_without_a_socket_have_a_reason() {
+    let runtime = require!(RealRuntime::newest());
+    let tmp = tempfile::tempdir().unwrap();
+    let gone = tmp.path().join("gone");
+    for (variable, value, code) in [
+        ("DOTNET_EnableDiagnostics", "0".as_ref(), "diagnostics-disabled"),
+        ("TMPDIR", gone.as_os_str(), "other-tmpdir"),
+    ] {
+        let program = require!(runtime.program("spin", &["600", "--stdin"])).env(variable, value).spawn();
+        let error = discover::process(program.id()).unwrap_err();
+        assert_eq!(error.reason.code(), code, "{error:?}");
+    }
+    let error = discover::process(std::process::id()).unwrap_err();
+    assert_eq!(error.reason.code(), "not-dotnet", "{error:?}");
 }
 
 #[test]
