@@ -4,7 +4,9 @@
 //!   or to be as old as a given .NET.
 //! - [`RealRuntime`], [`Program`]: .NET 8, 9 and 10 with programs whose answers are known; [`Peer`]: Microsoft's own
 //!   tools.
-//! - [`shared_dir`], [`shared_data`]: the folder that these come from.
+//! - [`shared_dir`], [`shared_data`]: the folder that these come from; [`recordings`]: what is recorded there, with
+//!   the answers of other readers.
+//! - [`run`], [`Running`], [`Finished`]: commands that run to an end, with a hard limit.
 //!
 //! What is not on this machine is a [`Skip`]: the test says so and passes ([`require!`]). Where the shared folder is
 //! there, nothing is skipped: what fails then is a failure.
@@ -12,13 +14,18 @@
 mod fake;
 mod peers;
 mod program;
+mod recordings;
 mod runtime;
 mod shared;
 mod skip;
+mod tool;
 
 pub use fake::{FakeRuntime, FakeRuntimeBuilder, Fault, Likeness, On};
 pub use peers::Peer;
 pub use program::{Launch, Program};
+pub use recordings::{Recording, recordings};
 pub use runtime::RealRuntime;
+pub use rustix::process::Signal;
 pub use shared::{shared_data, shared_dir, workspace_root};
 pub use skip::Skip;
+pub use tool::{Finished, HARD_LIMIT, Running, eventually, run};

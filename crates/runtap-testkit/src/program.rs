@@ -11,7 +11,8 @@ use runtap_transport::discover::naming::{SocketName, temp_dir};
 use serde_json::Value;
 
 use crate::shared::required;
-use crate::{RealRuntime, Skip};
+use crate::tool::ends_within;
+use crate::{HARD_LIMIT, RealRuntime, Skip};
 
 /// A program of the shared folder that is about to be started.
 #[derive(Debug)]
@@ -19,8 +20,10 @@ pub struct Launch {
     runtime: RealRuntime,
     assembly: PathBuf,
     arguments: Vec<OsString>,
-    variables: Vec<(OsString, OsString)>,
+    /// With a value to set, without one to remove.
+    variables: Vec<(OsString, Option<OsString>)>,
     wrapper: Vec<OsString>,
+    current_dir: Option<PathBuf>,
 }
 
 impl Launch {
@@ -33,13 +36,43 @@ impl Launch {
             arguments: arguments.iter().map(OsString::from).collect(),
             variables: Vec::new(),
             wrapper: Vec::new(),
+            current_dir: None,
         })
     }
 
     /// With a variable in its environment.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.variables.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self.variables.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
+        self
+    }
+
+    /// Without a variable that it would inherit.
+    #[must_use]
+    pub fn without_env(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.variables.push((name.as_ref().to_owned(), None));
+        self
+    }
+
+    /// In this working directory.
+    #[must_use]
+    pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.current_dir = Some(folder.into());
+        self
+    }
+
+    /// As a copy in `folder` under another name, by which runtap can find it among others of its kind.
+    ///
+    /// # Panics
+    /// When it can't be copied.
+    #[must_use]
+    pub fn called(mut self, name: &str, folder: &Path) -> Self {
+        for extension in ["dll", "runtimeconfig.json"] {
+            let copy = folder.join(format!("{name}.{extension}"));
+            let copied = fs::copy(self.assembly.with_extension(extension), &copy);
+            copied.unwrap_or_else(|error| panic!("cannot copy to {}: {error}", copy.display()));
+        }
+        self.assembly = folder.join(format!("{name}.dll"));
         self
     }
 
@@ -62,7 +95,16 @@ impl Launch {
         words.push(self.assembly.clone().into());
         words.extend(self.arguments.iter().cloned());
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).envs(self.runtime.variables()).envs(self.variables.iter().cloned());
+        command.args(&words[1..]).envs(self.runtime.variables());
+        for (name, value) in &self.variables {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(folder) = &self.current_dir {
+            command.current_dir(folder);
+        }
         command
     }
 
@@ -171,9 +213,14 @@ impl Program {
     /// Closes its input and waits for its end.
     ///
     /// # Panics
-    /// When that can't be waited for.
+    /// When it has not ended within [`HARD_LIMIT`].
     pub fn wait(&mut self) -> ExitStatus {
         self.stdin = None;
+        assert!(
+            ends_within(&self.child, HARD_LIMIT),
+            "the program has not ended; it printed {:?}",
+            self.lines
+        );
         self.child.wait().expect("the program is our child")
     }
 

@@ -41,14 +41,18 @@ pub(crate) fn required() -> Result<PathBuf, Skip> {
 /// # Panics
 /// When the folder is there and the file can't be read.
 pub fn shared_data(path: impl AsRef<Path>) -> Result<Vec<u8>, Skip> {
-    let path = required()?.join("data").join(path);
-    let packed = fs::read(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    Ok(unpacked(&required()?.join("data").join(path)))
+}
+
+/// A file's bytes, unpacked if its name ends in `.zst`.
+pub(crate) fn unpacked(path: &Path) -> Vec<u8> {
+    let packed = fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
     if path.extension().is_none_or(|extension| extension != "zst") {
-        return Ok(packed);
+        return packed;
     }
     let mut bytes = Vec::new();
     let decoder = ruzstd::decoding::StreamingDecoder::new(packed.as_slice());
     let read = decoder.map(|mut decoder| decoder.read_to_end(&mut bytes));
     assert!(matches!(read, Ok(Ok(_))), "cannot unpack {}", path.display());
-    Ok(bytes)
+    bytes
 }
