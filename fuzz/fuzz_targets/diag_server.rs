@@ -1,0 +1,23 @@
+//! Any bytes as a request: no panic, one answer, whatever the size of the chunks (first byte), and a request that is
+//! taken means the same when it is encoded again.
+#![no_main]
+
+use runtap_diag_proto::server::{Event, Server};
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let Some((chunk, bytes)) = input.split_first() else { return };
+    let event = serve(bytes, bytes.len());
+    assert_eq!(serve(bytes, usize::from(*chunk)), event);
+    if let Event::Request(request) = &event
+        && let Ok(again) = request.to_bytes()
+    {
+        assert_eq!(serve(&again, again.len()), event);
+    }
+});
+
+fn serve(bytes: &[u8], chunk: usize) -> Event {
+    let mut server = Server::new();
+    bytes.chunks(chunk.max(1)).for_each(|part| server.handle_bytes(part));
+    server.handle_eof();
+    server.poll_event().expect("one event")
+}
