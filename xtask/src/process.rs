@@ -5,6 +5,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -14,6 +15,9 @@ use crate::output;
 
 /// Folders below the workspace where `.ci/run` puts tools that the machine lacks.
 const OWN_TOOLS: [&str; 2] = ["target/tools/bin", "target/tools/venv/bin"];
+
+/// How much of a log an error shows.
+const LAST_LINES: usize = 40;
 
 /// A command line in the making.
 #[derive(Debug)]
@@ -95,6 +99,22 @@ impl Tool {
             bail!("`{line}` ended with {}: {}", output.status, said.trim());
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Runs it with everything it says in `log`; the end of that is part of the error.
+    pub(crate) fn run_logged(mut self, log: &Path) -> Result<()> {
+        self.show();
+        let line = self.line();
+        let file = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
+        self.command.stdout(file.try_clone()?).stderr(file);
+        let status = self.command.status().with_context(|| format!("cannot start `{line}`"))?;
+        if !status.success() {
+            let said = fs::read_to_string(log).unwrap_or_default();
+            let lines: Vec<&str> = said.lines().collect();
+            let end = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+            bail!("`{line}` ended with {status}; the end of {}:\n{end}", log.display());
+        }
+        Ok(())
     }
 
     /// Whether it can be started and ends with 0. Prints nothing.

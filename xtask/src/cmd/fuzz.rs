@@ -4,6 +4,7 @@
 //! checked-in corpus; new inputs go below the target folder, inputs that crash to `fuzz/artifacts`.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -60,7 +61,7 @@ pub(crate) fn smoke(ws: &Workspace, seconds: u64) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-fn run_one(ws: &Workspace, built: &std::path::Path, target: &str, seconds: u64) -> Result<()> {
+fn run_one(ws: &Workspace, built: &Path, target: &str, seconds: u64) -> Result<()> {
     let found = ws.target().join("fuzz-corpus").join(target);
     let artifacts = ws.root().join("fuzz/artifacts").join(target);
     for folder in [&found, &artifacts] {
@@ -76,7 +77,16 @@ fn run_one(ws: &Workspace, built: &std::path::Path, target: &str, seconds: u64) 
     if seeds.is_dir() {
         run = run.arg(seeds);
     }
-    run.run()
+    let log = ws.target().join("fuzz-corpus").join(format!("{target}.log"));
+    run.run_logged(&log)?;
+    let said = fs::read_to_string(&log).unwrap_or_default();
+    let runs = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    // A target that runs nothing would pass as well.
+    match runs.and_then(|runs| runs.trim().parse::<u64>().ok()) {
+        Some(runs) if runs > 0 => output::note(&format!("{target}: {runs} inputs")),
+        _ => bail!("it tried no input ({})", log.display()),
+    }
+    Ok(())
 }
 
 fn targets(ws: &Workspace) -> Result<Vec<String>> {
