@@ -32,7 +32,8 @@
 //!   way: a runtime answers the stop only after it has written everything.
 //! - **Errors that tell what to do** ([`Error`], [`Error::hint`]).
 //!
-//! Nothing here interprets the stream.
+//! [`providers`] turns what people type into a session's providers; [`server`] is the other side, for targets of
+//! our own. Nothing here interprets the stream.
 
 pub mod blocking;
 mod buffer;
