@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use runtap_diag_proto::{Command, DecodeError, EncodeError, ErrorReply, Hresult, SessionId};
+use runtap_diag_proto::{Command, DecodeError, EncodeError, ErrorReply, Hresult, SessionForm, SessionId};
 use runtap_transport::{ConnectError, ConnectFailure, Endpoint};
 use thiserror::Error;
 
@@ -129,12 +129,12 @@ impl Error {
                 "the process has ended, has its socket in another TMPDIR, or runs with DOTNET_EnableDiagnostics=0"
             }
             Self::Protocol { .. } => "is this the diagnostic socket of a .NET process?",
-            Self::Refused { reply, .. } => match reply.hresult {
+            Self::Refused { command, reply } => match reply.hresult {
                 Hresult::UNKNOWN_COMMAND => "this needs a newer .NET runtime in the target",
                 Hresult::BAD_ENCODING => {
                     "this runtime does not take one of the options: try without the newest ones"
                 }
-                Hresult::E_FAIL => {
+                Hresult::E_FAIL if SessionForm::from_command(*command).is_some() => {
                     "a runtime has at most 64 sessions at a time: end other recordings and try again"
                 }
                 Hresult::NOT_YET_AVAILABLE => "the target waits at startup: resume it first",
