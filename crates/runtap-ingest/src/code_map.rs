@@ -5,6 +5,10 @@
 
 use hashbrown::HashMap;
 
+/// How many methods are looked at for one address. Real code overlaps only where memory was used again, a few times
+/// over; a made-up stream may overlap without end, and must not take all day.
+const MOST_STEPS: usize = 256;
+
 /// A module, as its events name it.
 pub type ModuleId = u64;
 
@@ -58,7 +62,8 @@ pub struct CodeMap {
     methods: Vec<Method>,
     /// Methods that were not unloaded yet, by id and start.
     live: HashMap<(u64, u64), MethodId, foldhash::fast::RandomState>,
-    modules: HashMap<ModuleId, String, foldhash::fast::RandomState>,
+    /// Names that each module id has had, with the ticks from which on.
+    modules: HashMap<ModuleId, Vec<(u64, String)>, foldhash::fast::RandomState>,
     /// Methods by start; built by `seal`.
     by_start: Vec<MethodId>,
     /// For each place in `by_start` the largest end up to there.
@@ -66,14 +71,23 @@ pub struct CodeMap {
 }
 
 impl CodeMap {
-    /// Names a module; a later name wins.
-    pub fn module(&mut self, id: ModuleId, name: String) {
-        self.modules.insert(id, name);
+    /// A module that was loaded at `time`, or (`None`) that was seen to be there. An id is used again after an unload,
+    /// so that it may have several names.
+    pub fn module(&mut self, id: ModuleId, time: Option<u64>, name: String) {
+        let names = self.modules.entry(id).or_default();
+        match time {
+            Some(time) => names.push((time, name)),
+            // What is there at the end was loaded at a time that is known, or was there all the time.
+            None if names.is_empty() => names.push((0, name)),
+            None => {}
+        }
     }
 
-    /// The name of a module.
-    pub fn module_name(&self, id: ModuleId) -> Option<&str> {
-        self.modules.get(&id).map(String::as_str)
+    /// The name of a module at a time.
+    pub fn module_name(&self, id: ModuleId, time: u64) -> Option<&str> {
+        let names = self.modules.get(&id)?;
+        let then = names.iter().rev().find(|(from, _)| *from <= time).or_else(|| names.first());
+        then.map(|(_, name)| name.as_str())
     }
 
     /// A method that was loaded at `time`, or (`None`) that was seen to be there. The same code told twice, live and by
@@ -186,6 +200,7 @@ impl CodeMap {
         starts
             .zip(reach)
             .rev()
+            .take(MOST_STEPS)
             .take_while(move |(_, reach)| **reach > address)
             .map(|(id, _)| *id)
             .filter(move |id| self.method(*id).is_some_and(|m| m.covers(address)))
@@ -248,6 +263,19 @@ mod tests {
         map.unload(7, 1, 100, 10, 20, || "gone".to_owned());
         map.seal();
         assert_eq!(name_at(&map, 100, 5), "gone");
+    }
+
+    #[test]
+    fn a_module_id_may_be_used_again() {
+        let mut map = CodeMap::default();
+        map.module(1, Some(10), "old".into());
+        map.module(1, Some(20), "new".into());
+        map.module(1, None, "new".into());
+        assert_eq!(map.module_name(1, 5), Some("old"), "before anything is known of it");
+        assert_eq!(map.module_name(1, 15), Some("old"));
+        assert_eq!(map.module_name(1, 25), Some("new"));
+        map.module(2, None, "there".into());
+        assert_eq!((map.module_name(2, 0), map.module_name(3, 0)), (Some("there"), None));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! From a stream to a profile: samples, stacks, method names, threads.
 
+use std::hash::BuildHasher;
+
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashTable};
 use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBuilder};
 use runtap_nettrace::{Event, Item, Metadata, Stack, TraceHeader};
 
@@ -137,7 +139,8 @@ impl ProfileBuilder {
             }
         } else if let Some(module) = ModuleEvent::decode(provider, id, event.payload)? {
             if let Some(name) = module.short_name() {
-                self.code.module(module.module_id, name);
+                let live = metadata.provider == clr::RUNTIME;
+                self.code.module(module.module_id, live.then_some(event.timestamp), name);
             }
         } else if let Some(process) = ProcessInfoEvent::decode(provider, id, event.payload)? {
             self.command_line = Some(process.command_line.to_string());
@@ -160,8 +163,13 @@ impl ProfileBuilder {
             builder.set_start_unix_ns(start);
         }
 
-        let mut namer =
-            Namer { code: &self.code, builder, always: HashMap::default(), frames: HashMap::default() };
+        let mut namer = Namer {
+            code: &self.code,
+            builder,
+            always: HashMap::default(),
+            frames: HashMap::default(),
+            unknown: HashMap::default(),
+        };
         let mut named: Vec<Option<Named>> = vec![None; self.stacks.list.len()];
         for sample in &self.samples {
             let index = usize::try_from(sample.stack).unwrap_or(usize::MAX);
@@ -247,6 +255,7 @@ struct Namer<'a> {
     /// Addresses whose meaning does not depend on the time.
     always: HashMap<u64, FrameHandle, RandomState>,
     frames: HashMap<MethodId, FrameHandle, RandomState>,
+    unknown: HashMap<u64, FrameHandle, RandomState>,
 }
 
 impl Namer<'_> {
@@ -273,11 +282,7 @@ impl Namer<'_> {
                             None => self.unknown(*ip),
                         }
                     }
-                    Address::Unknown => {
-                        let frame = self.unknown(*ip);
-                        self.always.insert(address, frame);
-                        frame
-                    }
+                    Address::Unknown => self.unknown(*ip),
                 },
             };
             stack = Some(self.builder.stack(stack, frame));
@@ -290,7 +295,7 @@ impl Namer<'_> {
             return *frame;
         }
         let (module, name) = match self.code.method(id) {
-            Some(method) => (self.code.module_name(method.module), method.name.as_str()),
+            Some(method) => (self.code.module_name(method.module, method.loaded), method.name.as_str()),
             None => (None, "?"),
         };
         let frame = self.builder.frame(module, name);
@@ -298,8 +303,10 @@ impl Namer<'_> {
         frame
     }
 
+    /// An address without a method bears its own number, not that of the call before it.
     fn unknown(&mut self, ip: u64) -> FrameHandle {
-        self.builder.frame(None, &format!("{ip:#x}"))
+        let builder = &mut self.builder;
+        *self.unknown.entry(ip).or_insert_with(|| builder.frame(None, &format!("{ip:#x}")))
     }
 }
 
@@ -307,7 +314,9 @@ impl Namer<'_> {
 #[derive(Debug, Default)]
 struct Stacks {
     list: Vec<Box<[u64]>>,
-    by_addresses: HashMap<Box<[u64]>, u32, RandomState>,
+    /// Indexes into `list`, by the hash of the addresses.
+    by_addresses: HashTable<u32>,
+    hasher: RandomState,
     /// Index by the stream's stack id, which means something up to the next sequence point.
     by_id: Vec<Option<u32>>,
     scratch: Vec<u64>,
@@ -339,13 +348,17 @@ impl Stacks {
     fn intern(&mut self, stack: Stack<'_>) -> u32 {
         self.scratch.clear();
         self.scratch.extend(stack.ips());
-        if let Some(index) = self.by_addresses.get(self.scratch.as_slice()) {
+        let Self { list, by_addresses, hasher, scratch, .. } = self;
+        let at = |index: &u32| {
+            usize::try_from(*index).ok().and_then(|i| list.get(i)).map_or(&[][..], |stack| stack)
+        };
+        let hash = hasher.hash_one(scratch.as_slice());
+        if let Some(index) = by_addresses.find(hash, |index| at(index) == scratch.as_slice()) {
             return *index;
         }
-        let index = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        let addresses: Box<[u64]> = self.scratch.as_slice().into();
-        self.list.push(addresses.clone());
-        self.by_addresses.insert(addresses, index);
+        let index = u32::try_from(list.len()).unwrap_or(u32::MAX);
+        by_addresses.insert_unique(hash, index, |index| hasher.hash_one(at(index)));
+        list.push(scratch.as_slice().into());
         index
     }
 

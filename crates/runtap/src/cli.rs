@@ -187,10 +187,10 @@ pub(crate) struct Recording {
     #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]
     pub(crate) buffersize: u32,
     /// Ask for the names of all loaded methods at the end
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = false, default_missing_value = "true", help_heading = "Recording")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Recording")]
     pub(crate) rundown: Option<bool>,
-    /// Resume the runtime if it is suspended at its start
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true",
+    /// Resume the runtime if it is suspended at its start, also when another tool has suspended it
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "true", default_missing_value = "true",
         action = clap::ArgAction::Set, help_heading = "Recording")]
     pub(crate) resume_runtime: bool,
 

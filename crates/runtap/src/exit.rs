@@ -1,6 +1,7 @@
 //! Exit codes: documented in docs/exit-codes.md, stable.
 
 use std::fmt;
+use std::io;
 
 /// Done.
 pub(crate) const OK: u8 = 0;
@@ -54,6 +55,12 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
 /// Whether the reader of our output went away: not a failure of ours.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+        cause.downcast_ref::<io::Error>().is_some_and(is_closed_pipe)
+            || matches!(cause.downcast_ref(), Some(runtap_sinks::Error::Io(error)) if is_closed_pipe(error))
     })
+}
+
+/// The same for one error.
+pub(crate) fn is_closed_pipe(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
 }

@@ -10,24 +10,24 @@ use crate::cli::FileFormat;
 use crate::exit::usage;
 
 impl FileFormat {
+    /// The sink that writes it; `None` for the stream as it was received.
+    pub(crate) fn sink(self) -> Option<runtap_sinks::Format> {
+        match self {
+            Self::Nettrace => None,
+            Self::Speedscope => Some(runtap_sinks::Format::Speedscope),
+            Self::Folded => Some(runtap_sinks::Format::Folded),
+            Self::Flamegraph => Some(runtap_sinks::Format::Flamegraph),
+        }
+    }
+
     /// As `--to` and the summary have it.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Nettrace => "nettrace",
-            Self::Speedscope => "speedscope",
-            Self::Folded => "folded",
-            Self::Flamegraph => "flamegraph",
-        }
+        self.sink().map_or("nettrace", runtap_sinks::Format::name)
     }
 
     /// With the dot.
     pub(crate) fn extension(self) -> &'static str {
-        match self {
-            Self::Nettrace => ".nettrace",
-            Self::Speedscope => ".speedscope.json",
-            Self::Folded => ".folded",
-            Self::Flamegraph => ".svg",
-        }
+        self.sink().map_or(".nettrace", runtap_sinks::Format::extension)
     }
 }
 
@@ -48,6 +48,14 @@ pub(crate) struct Planned {
     pub(crate) to: Destination,
 }
 
+/// Refuses what no plan can be made for, before anything is asked of a target.
+///
+/// # Errors
+/// Several formats to stdout.
+pub(crate) fn check_output(formats: &[FileFormat], output: Option<&Path>) -> anyhow::Result<()> {
+    plan(formats, output, Path::new("x")).map(drop)
+}
+
 /// Which files to write. One format: `output` is taken as it is. Several: the known extension of `output` is replaced
 /// by each format's. Without `output`: `base` and the extension.
 ///
@@ -65,18 +73,24 @@ pub(crate) fn plan(
         }
     }
     let one = distinct.len() == 1;
-    let file = |format: FileFormat| -> anyhow::Result<Destination> {
-        Ok(match output {
-            Some(path) if path == Path::new("-") && one => Destination::Stdout,
-            Some(path) if path == Path::new("-") => {
-                return Err(usage("several formats can't go to stdout: choose one --to, or a file with -o"));
-            }
-            Some(path) if one => Destination::File(path.to_owned()),
-            Some(path) => Destination::File(with_extension(&without_extension(path), format.extension())),
-            None => Destination::File(with_extension(base, format.extension())),
-        })
+    if !one && output == Some(Path::new("-")) {
+        return Err(usage("several formats can't go to stdout: choose one --to, or a file with -o"));
+    }
+    let destination = |format: FileFormat| match output {
+        Some(path) if path == Path::new("-") => Destination::Stdout,
+        Some(path) if one => Destination::File(path.to_owned()),
+        Some(path) => Destination::File(with_extension(&without_extension(path), format.extension())),
+        None => Destination::File(with_extension(base, format.extension())),
     };
-    distinct.into_iter().map(|format| Ok(Planned { format, to: file(format)? })).collect()
+    Ok(distinct.into_iter().map(|format| Planned { format, to: destination(format) }).collect())
+}
+
+/// `base`, or `base_2`, `base_3` …: the first under which none of the files is there yet.
+pub(crate) fn free_base(formats: &[FileFormat], base: &Path) -> PathBuf {
+    let is_free =
+        |base: &PathBuf| formats.iter().all(|format| !with_extension(base, format.extension()).exists());
+    let numbered = (2..100).map(|n| with_extension(base, &format!("_{n}")));
+    std::iter::once(base.to_owned()).chain(numbered).find(is_free).unwrap_or_else(|| base.to_owned())
 }
 
 /// `path` without a known extension of ours.
@@ -119,6 +133,8 @@ pub(crate) fn write_whole(
         out.flush().with_context(failed)?;
         return Ok(out.bytes);
     }
+    // Where a link leads, not the link, is replaced.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_not_there_yet| path.clone());
     let temporary = with_extension(path, &format!(".{}.part", std::process::id()));
     let result = (|| -> anyhow::Result<u64> {
         let file = File::create(&temporary)?;

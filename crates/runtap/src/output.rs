@@ -1,7 +1,8 @@
 //! The only place that prints. stdout carries results, stderr everything else.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
@@ -45,7 +46,9 @@ impl Output {
 
     /// Whether a progress line may be shown: stderr is a terminal and nobody asked for silence.
     pub(crate) fn progress(self) -> bool {
-        !self.quiet && io::stderr().is_terminal()
+        !self.quiet
+            && io::stderr().is_terminal()
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
     }
 
     /// Writes a result as one JSON document.
@@ -56,30 +59,57 @@ impl Output {
         Ok(out.flush()?)
     }
 
-    /// Writes a result as text; styles are dropped where stdout is no terminal.
+    /// The same on stderr, where stdout carries another result.
+    pub(crate) fn document_to_stderr(self, value: &impl Serialize) -> anyhow::Result<()> {
+        let mut text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+        text.push('\n');
+        Ok(io::stderr().lock().write_all(text.as_bytes())?)
+    }
+
+    /// Writes a result as text; styles are dropped where stdout is no terminal. What comes from the target must have
+    /// gone through [`Clean`].
     pub(crate) fn text(self, text: impl Display) -> anyhow::Result<()> {
         let mut out = anstream::stdout().lock();
         write!(out, "{text}")?;
         Ok(out.flush()?)
     }
 
+    /// Writes data of the target, a line each: as it is into a pipe or a file, harmless on a terminal.
+    pub(crate) fn data(self, lines: impl Iterator<Item = String>) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        let terminal = out.is_terminal();
+        for line in lines {
+            if terminal {
+                writeln!(out, "{}", Clean(&line))?;
+            } else {
+                writeln!(out, "{line}")?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+
     /// Something the user should know; silenced by `--quiet`.
     pub(crate) fn note(self, text: impl Display) {
         if !self.quiet {
-            self.line(&text);
+            self.line(Clean(&text.to_string()));
         }
+    }
+
+    /// Something the user must see to go on, whatever `--quiet` says.
+    pub(crate) fn ask(self, text: impl Display) {
+        self.line(Clean(&text.to_string()));
     }
 
     /// Something for the curious: shown with `--verbose`.
     pub(crate) fn detail(self, text: impl Display) {
         if self.verbose > 0 {
-            self.line(format_args!("{DIM}{text}{DIM:#}"));
+            self.line(format_args!("{DIM}{}{DIM:#}", Clean(&text.to_string())));
         }
     }
 
     /// Something that may make the result useless; never silenced.
     pub(crate) fn warning(self, text: impl Display) {
-        self.line(format_args!("{WARNING}warning{WARNING:#}: {text}"));
+        self.line(format_args!("{WARNING}warning{WARNING:#}: {}", Clean(&text.to_string())));
     }
 
     /// A failure, with its causes and the next step.
@@ -92,29 +122,73 @@ impl Output {
                 text.push_str(&cause);
             }
         }
-        self.line(format_args!("{ERROR}error{ERROR:#}: {text}"));
+        self.line(format_args!("{ERROR}error{ERROR:#}: {}", Clean(&text)));
         if let Some(hint) = hint {
-            for line in hint.lines() {
-                self.line(format_args!("  {HINT}hint{HINT:#}: {line}"));
-            }
+            self.line(format_args!("  {HINT}hint{HINT:#}: {}", Clean(hint)));
         }
     }
 
-    /// Rewrites the progress line.
+    /// Rewrites the progress line, cut to the width of the terminal.
     pub(crate) fn status(self, text: impl Display) {
         let mut err = io::stderr().lock();
+        let columns = rustix::termios::tcgetwinsize(&err).map_or(80, |size| usize::from(size.ws_col));
+        let text: String = text.to_string().chars().take(columns.saturating_sub(1)).collect();
         // A lost progress line is no reason to fail.
         let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
+        STATUS_SHOWN.store(!text.is_empty(), Ordering::Relaxed);
     }
 
     /// Ends the progress line.
     pub(crate) fn end_status(self) {
-        self.status("");
+        if STATUS_SHOWN.load(Ordering::Relaxed) {
+            self.status("");
+        }
     }
 
     fn line(self, text: impl Display) {
+        self.end_status();
         let mut err = anstream::stderr().lock();
         // If stderr is gone there is nobody to tell.
         let _ = writeln!(err, "{text}");
+    }
+}
+
+/// Whether a progress line stands on the terminal: a message must not be appended to it.
+static STATUS_SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// Text of a stranger with everything escaped that would act on a terminal: control characters, line breaks, and
+/// marks that turn the direction of writing.
+pub(crate) struct Clean<'a>(pub(crate) &'a str);
+
+impl Display for Clean<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let acts = |c: char| {
+            c.is_control()
+                || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        };
+        if !self.0.contains(acts) {
+            return f.pad(self.0);
+        }
+        let mut text = String::with_capacity(self.0.len() + 8);
+        for c in self.0.chars() {
+            if acts(c) {
+                text.extend(c.escape_default());
+            } else {
+                text.push(c);
+            }
+        }
+        f.pad(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_stranger_acts_on_the_terminal() {
+        assert_eq!(Clean("plain 中😀 text").to_string(), "plain 中😀 text");
+        assert_eq!(Clean("\x1b]0;x\x07\n\u{202e}").to_string(), "\\u{1b}]0;x\\u{7}\\n\\u{202e}");
+        assert_eq!(format!("{:<5}|", Clean("ab")), "ab   |");
     }
 }

@@ -14,7 +14,13 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     } else {
         units(text).ok_or_else(wrong)?
     };
-    Duration::try_from_secs_f64(seconds).map_err(|_too_long| wrong())
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(Duration::ZERO) => {
+            Err("nothing happens in no time: leave the option out to go on until Ctrl-C".to_owned())
+        }
+        Ok(duration) => Ok(duration),
+        Err(_too_long) => Err(wrong()),
+    }
 }
 
 /// `[[d:]h:]m:s` and .NET's `d.hh:mm:ss[.fff]`.

@@ -46,13 +46,18 @@ pub enum ProviderError {
         nearest: Option<&'static str>,
     },
     /// A name that is no profile.
-    #[error("'{name}' is not a profile{}", did_you_mean(*nearest))]
+    #[error("'{name}' is not a profile{} There are {}", nearest.map_or(".".to_owned(), |n| did_you_mean(Some(n))), all_profiles())]
     UnknownProfile {
         /// The name.
         name: String,
         /// The most alike.
         nearest: Option<&'static str>,
     },
+}
+
+fn all_profiles() -> String {
+    let names: Vec<&str> = super::PROFILES.iter().map(|profile| profile.name).collect();
+    names.join(", ")
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {

@@ -126,13 +126,16 @@ impl Request {
             request.notes.push(format!("no providers given: taking the profiles {}", profiles.join(" and ")));
         }
         let mut from_profiles = Vec::new();
+        let mut rundowns = Vec::new();
         for name in profiles {
             let profile = profile(name).map_err(at("--profile"))?;
-            request.rundown_keyword = match (request.rundown_keyword, profile.rundown_keyword) {
-                (Some(a), Some(b)) => Some(a | b),
-                (a, b) => a.or(b),
-            };
+            rundowns.push(profile.rundown_keyword);
             from_profiles.extend(profile.providers());
+        }
+        // A small rundown is enough only if nothing else was asked for whose stacks need names.
+        if named.is_empty() && selection.clr_events.is_none() {
+            let all: Option<Vec<u64>> = rundowns.into_iter().collect();
+            request.rundown_keyword = all.and_then(|keywords| keywords.into_iter().reduce(|a, b| a | b));
         }
         request.add("--providers", named, EnabledBy::Providers)?;
         request.add("--profile", from_profiles, EnabledBy::Profile)?;
@@ -161,6 +164,11 @@ impl Request {
     }
 
     fn add_clr_events(&mut self, selection: &Selection<'_>) -> Result<(), RequestError> {
+        let level = match selection.clr_event_level {
+            None => Level::Informational,
+            Some(text) => parse_level(text)
+                .map_err(|source| RequestError::Option { option: "--clreventlevel", source })?,
+        };
         let Some(events) = selection.clr_events else {
             if selection.clr_event_level.is_some() {
                 self.notes.push("--clreventlevel has no effect without --clrevents".to_owned());
@@ -169,11 +177,6 @@ impl Request {
         };
         let keywords =
             clr_keywords(events).map_err(|source| RequestError::Option { option: "--clrevents", source })?;
-        let level = match selection.clr_event_level {
-            None => Level::Informational,
-            Some(text) => parse_level(text)
-                .map_err(|source| RequestError::Option { option: "--clreventlevel", source })?,
-        };
         if self.names(CLR_PROVIDER) {
             self.notes.push(format!(
                 "{CLR_PROVIDER} is chosen by --providers or --profile already: --clrevents is ignored"
@@ -242,10 +245,20 @@ mod tests {
                 "Microsoft-Windows-DotNETRuntimePrivate 0x1 Informational --profile",
             ]
         );
-        assert_eq!(request.rundown_keyword, Some(1));
         assert!(request.notes[0].contains("--clrevents is ignored"));
         let request = resolve(&["A:1"], &[], Some("gc+jit")).unwrap();
         assert_eq!(request.providers[1].provider.keywords, 0x11);
+    }
+
+    #[test]
+    fn a_small_rundown_only_where_nothing_else_needs_names() {
+        let rundown = |providers: &[&str], profiles: &[&str]| {
+            resolve(providers, profiles, None).unwrap().rundown_keyword
+        };
+        assert_eq!(rundown(&[], &["gc-collect"]), Some(1));
+        assert_eq!(rundown(&[], &["gc-collect,dotnet-sampled-thread-time"]), None);
+        assert_eq!(rundown(&["A:1"], &["gc-collect"]), None);
+        assert_eq!(rundown(&[], &[]), None);
     }
 
     #[test]
@@ -259,9 +272,9 @@ mod tests {
 
     #[test]
     fn an_unknown_profile_names_the_nearest() {
-        assert_eq!(
-            resolve(&[], &["gc-colect"], None).unwrap_err().to_string(),
-            "--profile: 'gc-colect' is not a profile; did you mean 'gc-collect'?"
-        );
+        let message = resolve(&[], &["gc-colect"], None).unwrap_err().to_string();
+        let start =
+            "--profile: 'gc-colect' is not a profile; did you mean 'gc-collect'? There are dotnet-common, ";
+        assert!(message.starts_with(start), "{message}");
     }
 }

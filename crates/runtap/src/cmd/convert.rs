@@ -1,17 +1,31 @@
 //! `runtap convert FILE`, and the conversion that `trace` ends with.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use runtap_ingest::{ProfileBuilder, ProfileOptions};
 use runtap_model::Trace;
-use runtap_sinks::{Format, Options};
+use runtap_sinks::Options;
+use serde::Serialize;
 
-use super::recording::Recording;
+use super::recording::{Partial, Recording};
+use super::trace::OutputFile;
 use crate::cli::{AnyFormat, Convert, FileFormat, View};
 use crate::exit::{self, expected, usage};
 use crate::files::{Destination, Planned, plan, without_extension, write_whole};
 use crate::output::Output;
-use crate::units::Bytes;
+use crate::units::{Bytes, Count};
+
+/// `runtap.convert/1`
+#[derive(Serialize)]
+struct Summary {
+    schema: &'static str,
+    file: String,
+    outputs: Vec<OutputFile>,
+    lost: u64,
+    partial: Option<Partial>,
+}
 
 pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     let mut formats = options.to.clone();
@@ -24,15 +38,56 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     if formats.contains(&FileFormat::Nettrace) {
         return Err(usage("the recording is in the nettrace format already"));
     }
+    if options.output.is_none() && fs::metadata(&options.file).is_ok_and(|meta| !meta.is_file()) {
+        return Err(usage(format!(
+            "{} is no file that a result could be put beside: give -o",
+            options.file.display()
+        )));
+    }
     let planned = plan(&formats, options.output.as_deref(), &without_extension(&options.file))?;
+    refuse_overwriting(&options.file, &planned)?;
     let (trace, recording) = profile_of(&options.file, &ProfileOptions::default(), output)?;
+    if recording.lost() > 0 {
+        output.warning(format_args!(
+            "the target dropped {} events while it was recorded, because its buffer was full",
+            Count(recording.lost())
+        ));
+    }
+    let mut outputs = Vec::new();
     for Planned { format, to } in &planned {
         let bytes = write(&trace, *format, options.view, to)?;
         if let Destination::File(path) = to {
             output.note(format_args!("{}  {}  {}", path.display(), format.name(), Bytes(bytes)));
+            outputs.push(OutputFile::new(path, *format, bytes));
+        }
+    }
+    if output.json() {
+        let (file, lost, partial) =
+            (options.file.display().to_string(), recording.lost(), recording.partial());
+        let summary = Summary { schema: "runtap.convert/1", file, outputs, lost, partial };
+        if planned.iter().any(|planned| planned.to == Destination::Stdout) {
+            output.document_to_stderr(&summary)?;
+        } else {
+            output.document(&summary)?;
         }
     }
     Ok(recording.warn_if_partial(output))
+}
+
+/// A result in the place of its own recording would destroy it.
+fn refuse_overwriting(recording: &Path, planned: &[Planned]) -> anyhow::Result<()> {
+    let id = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
+    let ours = id(recording);
+    for Planned { to, .. } in planned {
+        if let Destination::File(path) = to
+            && ours.is_some()
+            && id(path) == ours
+            && fs::metadata(path).is_ok_and(|meta| meta.is_file())
+        {
+            return Err(usage(format!("{} is the recording itself: give another -o", path.display())));
+        }
+    }
+    Ok(())
 }
 
 /// Reads a recording into a profile.
@@ -50,12 +105,6 @@ pub(super) fn profile_of(
             builder.malformed()
         ));
     }
-    if recording.lost() > 0 {
-        output.warning(format_args!(
-            "the target dropped {} events: its buffer was full; a larger --buffersize or fewer events help",
-            recording.lost()
-        ));
-    }
     Ok((builder.finish(options), recording))
 }
 
@@ -66,11 +115,8 @@ pub(super) fn write(
     view: Option<View>,
     to: &Destination,
 ) -> anyhow::Result<u64> {
-    let sink = match format {
-        FileFormat::Speedscope => Format::Speedscope,
-        FileFormat::Folded => Format::Folded,
-        FileFormat::Flamegraph => Format::Flamegraph,
-        FileFormat::Nettrace => return Err(usage("a profile can't be written as nettrace")),
+    let Some(sink) = format.sink() else {
+        return Err(usage("a profile can't be written as nettrace"));
     };
     let view = match view {
         Some(View::ThreadTime) => runtap_model::View::ThreadTime,

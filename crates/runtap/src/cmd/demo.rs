@@ -34,7 +34,6 @@ fn record(options: &DemoTrace, output: Output) -> anyhow::Result<u8> {
         "the built-in program runs as process {}; recording it as 'runtap trace -p {}' would",
         program.pid, program.pid
     ));
-    let chosen = target::choose(&Target { process_id: Some(program.pid), ..Target::default() }, output)?;
     let formats = [FileFormat::Nettrace, FileFormat::Speedscope, FileFormat::Flamegraph];
     let recording = Recording {
         duration: Some(options.duration),
@@ -42,13 +41,12 @@ fn record(options: &DemoTrace, output: Output) -> anyhow::Result<u8> {
         ..Recording::default()
     };
     let request = Request::resolve(&Selection::default())?;
-    let code = block_on(trace::record(
-        &chosen,
-        &recording,
-        &formats,
-        &Request { notes: Vec::new(), ..request },
-        output,
-    ))?;
+    let code = block_on(async {
+        let target = Target { process_id: Some(program.pid), ..Target::default() };
+        let chosen = target::choose(&target, output).await?;
+        let request = Request { notes: Vec::new(), ..request };
+        trace::record(&chosen, &recording, &formats, &request, output).await
+    })?;
     let truth = program.end()?;
     output.note(format_args!("what the program did, by its own account: {truth}"));
     output.note("open the .svg in a browser, or the .speedscope.json at https://www.speedscope.app;");

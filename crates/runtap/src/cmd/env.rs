@@ -1,7 +1,5 @@
 //! `runtap env`
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
 use super::failure::explain;
@@ -22,7 +20,7 @@ struct Variable {
 }
 
 pub(super) async fn run(target: &Target, output: Output) -> anyhow::Result<u8> {
-    let chosen = choose(target, output)?;
+    let chosen = choose(target, output).await?;
     let entries = chosen.client.environment().await.map_err(explain)?;
     let mut variables: Vec<Variable> = entries
         .iter()
@@ -35,12 +33,7 @@ pub(super) async fn run(target: &Target, output: Output) -> anyhow::Result<u8> {
     if output.json() {
         output.document(&Document { schema: "runtap.env/1", variables })?;
     } else {
-        let mut lines = String::new();
-        for Variable { name, value } in &variables {
-            // Writing to a String can't fail.
-            let _ = writeln!(lines, "{name}={value}");
-        }
-        output.text(lines)?;
+        output.data(variables.iter().map(|Variable { name, value }| format!("{name}={value}")))?;
     }
     Ok(crate::exit::OK)
 }

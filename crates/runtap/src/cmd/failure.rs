@@ -10,6 +10,7 @@ pub(super) fn explain(error: Error) -> anyhow::Error {
     let code = match &error {
         error if error.is_unknown_command() => exit::UNKNOWN_COMMAND,
         Error::Refused { .. } => exit::REFUSED,
+        Error::Invalid(_) => exit::USAGE,
         error if error.is_unreachable() => exit::NO_TARGET,
         _ => exit::FAILED,
     };

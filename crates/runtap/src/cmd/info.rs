@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::failure::explain;
 use super::target::choose;
 use crate::cli::Target;
-use crate::output::{DIM, Output};
+use crate::output::{Clean, DIM, Output};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -26,7 +26,7 @@ struct Document<'a> {
 }
 
 pub(super) async fn run(target: &Target, output: Output) -> anyhow::Result<u8> {
-    let chosen = choose(target, output)?;
+    let chosen = choose(target, output).await?;
     let info = chosen.client.process_info().await.map_err(explain)?;
     let document = Document {
         schema: "runtap.info/1",
@@ -51,17 +51,21 @@ pub(super) async fn run(target: &Target, output: Output) -> anyhow::Result<u8> {
 /// Whether the runtime waits at its start. No command asks this; but such a runtime reports the host alone as its
 /// command line, without the arguments that the process has. `None` where that can't be seen.
 pub(super) fn suspended(process: &Process, info: &ProcessInfo) -> Option<bool> {
-    let reported_arguments = info.command_line.split_ascii_whitespace().count() > 1;
-    match (reported_arguments, process.command_line.len()) {
-        (true, _) => Some(false),
-        (false, 2..) => Some(true),
-        (false, _) => None,
+    let host = process.exe.as_deref().is_some_and(|exe| exe.as_os_str() == info.command_line.as_str());
+    let host_alone = host || process.command_line.first() == Some(&info.command_line);
+    match (host_alone, process.command_line.len()) {
+        (true, 0 | 1) => None,
+        (host_alone, _) => Some(host_alone),
     }
 }
 
 fn text(document: &Document<'_>) -> String {
     let unknown = format!("{DIM}unknown{DIM:#}");
-    let or_unknown = |value: Option<&str>| value.filter(|v| !v.is_empty()).unwrap_or(&unknown).to_owned();
+    let or_unknown = |value: Option<&str>| {
+        value
+            .filter(|value| !value.is_empty())
+            .map_or_else(|| unknown.clone(), |value| Clean(value).to_string())
+    };
     let suspended = match document.suspended {
         Some(true) => "yes, at its start",
         Some(false) => "no",
@@ -70,10 +74,10 @@ fn text(document: &Document<'_>) -> String {
     let rows = [
         ("process id", document.pid.to_string()),
         ("entry assembly", or_unknown(document.entry_assembly)),
-        ("command line", document.command_line.to_owned()),
+        ("command line", Clean(document.command_line).to_string()),
         ("runtime", or_unknown(document.runtime_version)),
         ("platform", or_unknown(document.portable_rid)),
-        ("system", format!("{} {}", document.os, document.arch)),
+        ("system", format!("{} {}", Clean(document.os), Clean(document.arch))),
         ("runtime cookie", document.runtime_cookie.clone()),
         ("suspended", suspended.to_owned()),
     ];

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::cli::{AnyFormat, Cli, Global, TextOrJson, Verb};
+use crate::cli::{AnyFormat, Cli, TextOrJson, Verb};
 use crate::exit::{self, ExpectedError};
 use crate::output::Output;
 
@@ -36,7 +36,7 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     let output = Output::new(&cli.global, wants_json(&cli.verb));
-    match run(cli.verb, &cli.global, output) {
+    match run(cli.verb, output) {
         Ok(code) => ExitCode::from(code),
         Err(error) if exit::is_broken_pipe(&error) => ExitCode::from(exit::OK),
         Err(error) => {
@@ -47,7 +47,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-fn run(verb: Verb, _global: &Global, output: Output) -> anyhow::Result<u8> {
+fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
     match verb {
         Verb::Ps(options) => block_on(ps::run(&options, output)),
         Verb::Info(options) => block_on(info::run(&options.target, output)),
@@ -68,13 +68,18 @@ fn wants_json(verb: &Verb) -> bool {
         Verb::Info(options) | Verb::Env(options) => options.format.format,
         Verb::Events(options) => options.format.format,
         Verb::Version(options) => options.format,
-        Verb::Trace(options) => match options.format {
-            Some(AnyFormat::Result(format)) => format,
-            _ => TextOrJson::Text,
-        },
+        Verb::Trace(options) => result_format(options.format),
+        Verb::Convert(options) => result_format(options.format),
         _ => TextOrJson::Text,
     };
     result == TextOrJson::Json
+}
+
+fn result_format(format: Option<AnyFormat>) -> TextOrJson {
+    match format {
+        Some(AnyFormat::Result(format)) => format,
+        _ => TextOrJson::Text,
+    }
 }
 
 /// Runs a future on this thread: what runtap waits for is few and slow, a second thread would only cost start-up.

@@ -1,20 +1,16 @@
 //! `runtap ps`
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use runtap_diag::{Client, Error, ProcessInfo, Timeouts};
+use runtap_diag::{Error, ProcessInfo};
 use runtap_transport::discover::{self, Kind, Options, Process};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::info::suspended;
-use super::target::local_name;
+use super::target::{ask, local_name};
 use crate::cli::Ps;
-use crate::output::{DIM, HEADING, Output};
-
-/// How long a runtime may take to say who it is.
-const DEADLINE: Duration = Duration::from_millis(250);
+use crate::output::{Clean, DIM, HEADING, Output};
 
 #[derive(Serialize)]
 struct Document {
@@ -43,7 +39,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     // Every runtime is asked at the same time: a busy one costs the others nothing.
     let mut asking = JoinSet::new();
     for process in found {
-        asking.spawn(ask(process));
+        asking.spawn(row(process));
     }
     let mut processes = asking.join_all().await;
     processes.sort_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
@@ -55,7 +51,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     Ok(crate::exit::OK)
 }
 
-async fn ask(process: Process) -> Row {
+async fn row(process: Process) -> Row {
     let mut row = Row {
         pid: process.pid,
         kind: process.kind.name(),
@@ -70,33 +66,34 @@ async fn ask(process: Process) -> Row {
         reason: None,
         socket: process.endpoint().map(|endpoint| endpoint.to_string()),
     };
-    let Some(endpoint) = process.endpoint().filter(|_| process.kind == Kind::Dotnet) else {
+    if process.kind != Kind::Dotnet {
         return row;
-    };
-    let client = Client::new(endpoint).with_timeouts(Timeouts::all(DEADLINE));
-    let answer = tokio::time::timeout(DEADLINE, client.process_info()).await;
-    match answer {
-        Ok(Ok(info)) => {
+    }
+    match ask(process.endpoint()).await {
+        Ok(info) => {
             row.suspended = suspended(&process, &info);
             row.reachable = true;
             describe(&mut row, info);
         }
         // .NET Core 3 answers, but can't say who it is.
-        Ok(Err(error)) if error.is_unknown_command() => row.reachable = true,
-        Ok(Err(error)) => row.reason = Some(reason(&error)),
-        Err(_deadline) => row.reason = Some("busy"),
+        Err(Some(error)) if error.is_unknown_command() => row.reachable = true,
+        Err(Some(error)) => row.reason = Some(reason(&error, process.pid)),
+        Err(None) => row.reason = Some("busy"),
     }
     row
 }
 
 /// In the words of `doctor`.
-fn reason(error: &Error) -> &'static str {
+fn reason(error: &Error, pid: u32) -> &'static str {
     match error {
-        Error::NotThere { stale: true, .. } => "stale-socket",
-        Error::NotThere { .. } => "no-such-process",
         Error::NotPermitted { .. } => "other-user",
         Error::Busy { .. } | Error::TimedOut { .. } => "busy",
-        _ => "no-answer",
+        Error::NotThere { .. } => match discover::process(pid) {
+            Err(error) => error.reason.code(),
+            Ok(_) => "stale-socket",
+        },
+        // Somebody answers there, but not as a runtime does.
+        _ => "not-dotnet",
     }
 }
 
@@ -112,22 +109,17 @@ fn text(processes: &[Row]) -> String {
     if processes.is_empty() {
         return "no .NET or JVM process can be seen; 'runtap demo' has a program built in\n".to_owned();
     }
-    let width = processes.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max(4);
+    let names: Vec<String> = processes.iter().map(|row| Clean(&row.name).to_string()).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
     let mut text = format!(
         "{HEADING}{:>8}  {:<width$}  {:<12}  {:<10}  COMMAND LINE{HEADING:#}\n",
         "PID", "NAME", "RUNTIME", "USER"
     );
     // Writing to a String can't fail.
-    for row in processes {
-        let runtime = match (&row.runtime_version, row.kind) {
-            (Some(version), _) => version.clone(),
-            (None, kind) => kind.to_owned(),
-        };
-        let _ = write!(
-            text,
-            "{:>8}  {:<width$}  {runtime:<12}  {:<10}  {}",
-            row.pid, row.name, row.user, row.command_line
-        );
+    for (row, name) in processes.iter().zip(&names) {
+        let runtime = Clean(row.runtime_version.as_deref().unwrap_or(row.kind));
+        let (user, command_line) = (Clean(&row.user), Clean(&row.command_line));
+        let _ = write!(text, "{:>8}  {name:<width$}  {runtime:<12}  {user:<10}  {command_line}", row.pid);
         let mut marks = Vec::new();
         if row.suspended == Some(true) {
             marks.push("suspended".to_owned());

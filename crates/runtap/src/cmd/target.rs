@@ -2,14 +2,18 @@
 
 use std::io::{self, BufRead, IsTerminal};
 use std::path::Path;
+use std::time::Duration;
 
-use runtap_diag::Client;
+use runtap_diag::{Client, Error, ProcessInfo, Timeouts};
 use runtap_transport::Endpoint;
 use runtap_transport::discover::{self, Kind, Options, Process};
 
 use crate::cli::Target;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
+
+/// How long a runtime may take to say who it is, where several are asked.
+const DEADLINE: Duration = Duration::from_millis(250);
 
 /// A process that was chosen, and how to talk to it.
 pub(super) struct Chosen {
@@ -22,7 +26,7 @@ pub(super) struct Chosen {
 ///
 /// # Errors
 /// Code 2 without a target, 3 when there is no such process or it has no socket we can use.
-pub(super) fn choose(target: &Target, output: Output) -> anyhow::Result<Chosen> {
+pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Chosen> {
     if let Some(port) = &target.diagnostic_port {
         let client = Client::new(Endpoint::unix(port_path(port)?));
         return Ok(Chosen { process: None, client });
@@ -36,7 +40,7 @@ pub(super) fn choose(target: &Target, output: Output) -> anyhow::Result<Chosen> 
     };
     let process = match (pid, name) {
         (Some(pid), _) => discover::process(pid).map_err(|error| unreachable(&error, output))?,
-        (None, Some(name)) => by_name(name)?,
+        (None, Some(name)) => by_name(name).await?,
         (None, None) => return Err(usage("no target given")),
     };
     match process.endpoint() {
@@ -53,6 +57,9 @@ pub(super) fn choose(target: &Target, output: Output) -> anyhow::Result<Chosen> 
 /// `ADDR[,connect]`.
 fn port_path(port: &str) -> anyhow::Result<&Path> {
     let (address, tags) = port.split_once(',').unwrap_or((port, "connect"));
+    if address.is_empty() {
+        return Err(usage("the address of the diagnostic port is empty"));
+    }
     if !tags.eq_ignore_ascii_case("connect") {
         return Err(usage(format!(
             "'{port}': a port can be dialled only (ADDR,connect); listening on one can't be done yet"
@@ -108,10 +115,16 @@ pub(super) fn local_name(process: &Process) -> String {
     }
 }
 
-fn by_name(name: &str) -> anyhow::Result<Process> {
+/// The process that is called so: by the kernel, by its files, or by the entry assembly that its runtime tells.
+async fn by_name(name: &str) -> anyhow::Result<Process> {
     let mut found = discover::processes(Options::default());
+    found.retain(|process| process.kind == Kind::Dotnet);
+    // All are asked: one that is called otherwise on disk may have this entry assembly.
+    let told = ask_all(&found).await;
+    let mut told = told.into_iter();
     found.retain(|process| {
-        process.kind == Kind::Dotnet && (process.comm == name || local_name(process) == name)
+        let entry = told.next().flatten().and_then(|info| info.entry_assembly);
+        process.comm == name || local_name(process) == name || entry.as_deref() == Some(name)
     });
     match found.len() {
         0 => Err(expected(
@@ -131,6 +144,25 @@ fn by_name(name: &str) -> anyhow::Result<Process> {
                 "choose one with -p".to_owned(),
             ))
         }
+    }
+}
+
+/// Asks every process who it is, all at the same time: a busy one costs the others nothing. In the order of the list.
+async fn ask_all(processes: &[Process]) -> Vec<Option<ProcessInfo>> {
+    let asking: Vec<_> = processes.iter().map(|process| tokio::spawn(ask(process.endpoint()))).collect();
+    let mut told = Vec::with_capacity(asking.len());
+    for task in asking {
+        told.push(task.await.ok().and_then(Result::ok));
+    }
+    told
+}
+
+/// Asks a runtime who it is, for at most [`DEADLINE`].
+pub(super) async fn ask(endpoint: Option<Endpoint>) -> Result<ProcessInfo, Option<Error>> {
+    let client = Client::new(endpoint.ok_or(None)?).with_timeouts(Timeouts::all(DEADLINE));
+    match tokio::time::timeout(DEADLINE, client.process_info()).await {
+        Ok(answer) => answer.map_err(Some),
+        Err(_deadline) => Err(None),
     }
 }
 
@@ -157,15 +189,10 @@ fn pick(output: Output) -> anyhow::Result<u32> {
         ));
     }
     for (i, process) in processes.iter().enumerate() {
-        output.note(format_args!(
-            "{:>3}  {:>8}  {:<20} {}",
-            i + 1,
-            process.pid,
-            local_name(process),
-            process.command_line.join(" ")
-        ));
+        let (n, pid, name) = (i + 1, process.pid, local_name(process));
+        output.ask(format_args!("{n:>3}  {pid:>8}  {name:<20} {}", process.command_line.join(" ")));
     }
-    output.status(format_args!("which one [1-{}]? ", processes.len()));
+    output.ask(format_args!("which one [1-{}]?", processes.len()));
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     let chosen = line.trim().parse::<usize>().ok().and_then(|n| processes.get(n.checked_sub(1)?));

@@ -1,32 +1,41 @@
 //! `runtap trace`: find the process, start a session, record the stream, stop, convert.
 
+mod raw;
 mod recorder;
 mod session;
+mod signals;
 mod summary;
 mod threads;
 
-use std::fs;
 use std::path::PathBuf;
+use std::thread;
 
-use anyhow::Context;
 use jiff::Zoned;
 use runtap_diag::providers::{Request, RequestError, Requested, Selection};
-use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, RundownFallback, SessionConfig};
+use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, ProcessInfo, RundownFallback, SessionConfig};
 use runtap_ingest::ProfileOptions;
+use tokio::sync::oneshot;
 
-use self::recorder::Sink;
+use self::raw::Raw;
+use self::signals::Signals;
+pub(super) use self::summary::OutputFile;
 use self::summary::Summary;
+use super::convert;
+use super::failure::explain;
 use super::target::{Chosen, choose, local_name};
-use super::{convert, failure};
-use crate::cli::{AnyFormat, FileFormat, Recording, Trace};
-use crate::exit::{self, usage};
-use crate::files::{Destination, Planned, plan, with_extension};
+use crate::cli::{AnyFormat, FileFormat, Recording, Trace, View};
+use crate::exit::{self, expected, usage};
+use crate::files::{Destination, Planned, check_output, free_base, plan};
 use crate::output::Output;
+
+/// Longest name of a program in a file name, in bytes.
+const LONGEST_NAME: usize = 100;
 
 pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     let formats = formats(&options);
+    check_output(&formats, options.recording.output.as_deref())?;
     let request = resolve(&options)?;
-    let chosen = choose(&options.target, output)?;
+    let chosen = choose(&options.target, output).await?;
     record(&chosen, &options.recording, &formats, &request, output).await
 }
 
@@ -59,6 +68,7 @@ pub(super) async fn record(
     request: &Request,
     output: Output,
 ) -> anyhow::Result<u8> {
+    let mut signals = Signals::listen()?;
     for note in &request.notes {
         output.note(note);
     }
@@ -71,58 +81,75 @@ pub(super) async fn record(
         ));
     }
     let config = session_config(options, request);
-    let info = chosen.client.process_info().await;
-    let pid = match (&chosen.process, &info) {
-        (Some(process), _) => u64::from(process.pid),
-        (None, Ok(info)) => info.process_id,
-        (None, Err(_)) => 0,
+
+    // Until there is a session, a signal ends us with nothing to keep.
+    let start = async {
+        let info = who(chosen).await?;
+        let session = chosen.client.start_session(&config).await.map_err(explain)?;
+        Ok::<_, anyhow::Error>((info, session))
     };
-    let info = match info {
-        Ok(info) => Some(info),
-        // .NET Core 3 can be traced without being able to say who it is.
-        Err(error) if error.is_unknown_command() => None,
-        Err(error) => return Err(failure::explain(error)),
+    let started = tokio::select! {
+        started = start => Some(started?),
+        _ = signals.next() => None,
     };
+    let Some((info, session)) = started else { return Ok(signals.exit_code()) };
+
+    let pid = chosen
+        .process
+        .as_ref()
+        .map_or_else(|| info.as_ref().map_or(0, |info| info.process_id), |process| u64::from(process.pid));
     let name = info
         .and_then(|info| info.entry_assembly.filter(|name| !name.is_empty()))
         .or_else(|| chosen.process.as_ref().map(local_name))
         .unwrap_or_else(|| "process".to_owned());
-
     let base =
         PathBuf::from(format!("{}_{pid}_{}", file_name(&name), Zoned::now().strftime("%Y%m%d_%H%M%S")));
+    let base = free_base(formats, &base);
     let planned = plan(formats, options.output.as_deref(), &base)?;
-    let raw = Raw::of(&planned, &base);
-    let sink = Sink::create(&raw.to).with_context(|| format!("can't write {}", raw.name()))?;
-    let ended = match session::run(chosen, &config, options, sink, output).await {
-        Ok(ended) => ended,
-        Err(error) => {
-            raw.remove_empty();
-            return Err(error);
+    let (raw, sink, planned) = Raw::create(planned, options.output.is_none(), &base)?;
+    let ended = session::run(session, chosen, options, sink, &mut signals, output).await?;
+    if ended.recorded.write_error.as_ref().is_some_and(|e| raw.is_stdout() && exit::is_closed_pipe(e)) {
+        return Ok(exit::OK);
+    }
+
+    let mut summary =
+        Summary::new(pid, &ended, planned.iter().any(|planned| planned.to == Destination::Stdout));
+    let profile = ProfileOptions { thread_names: ended.thread_names, process_name: Some(name) };
+    let work = Conversion { raw: raw.path(), planned, view: options.view, profile, output };
+    let finished = tokio::select! {
+        finished = work.in_a_thread() => finished,
+        _ = signals.next() => {
+            let hint = raw.path().map(|path| format!("what was recorded is in {}", path.display()));
+            return Err(expected(signals.exit_code(), "interrupted while the recording was converted", hint));
         }
     };
-
-    let mut summary = Summary::new(pid, &ended);
-    let thread_names = ended.thread_names;
-    let mut failed = None;
-    if let Destination::File(path) = &raw.to {
-        let profile = ProfileOptions { thread_names, process_name: Some(name) };
-        match finish_files(path, &planned, options, &profile, output) {
-            Ok(outputs) => summary.outputs = outputs,
-            Err(error) => failed = Some(error),
+    match finished {
+        Ok(outputs) => {
+            raw.remove_temporary()?;
+            summary.outputs = outputs;
+            summary.print(output)?;
+            Ok(if summary.is_partial() { exit::PARTIAL } else { exit::OK })
         }
-        if raw.temporary {
-            if failed.is_none() {
-                fs::remove_file(path).with_context(|| format!("can't delete {}", path.display()))?;
-            } else {
-                output.warning(format_args!("what was received is in {}", path.display()));
+        Err(error) if exit::is_broken_pipe(&error) => {
+            raw.remove_temporary()?;
+            Ok(exit::OK)
+        }
+        Err(error) => {
+            if let (true, Some(path)) = (raw.is_temporary(), raw.path()) {
+                output.warning(format_args!("what was recorded is in {}", path.display()));
             }
+            summary.print(output)?;
+            Err(error)
         }
     }
-    summary.print(output, raw.to == Destination::Stdout)?;
-    match failed {
-        Some(error) => Err(error),
-        None if summary.is_partial() => Ok(exit::PARTIAL),
-        None => Ok(exit::OK),
+}
+
+/// .NET Core 3 can be traced without being able to say who it is.
+async fn who(chosen: &Chosen) -> anyhow::Result<Option<ProcessInfo>> {
+    match chosen.client.process_info().await {
+        Ok(info) => Ok(Some(info)),
+        Err(error) if error.is_unknown_command() => Ok(None),
+        Err(error) => Err(explain(error)),
     }
 }
 
@@ -142,77 +169,56 @@ fn session_config(options: &Recording, request: &Request) -> SessionConfig {
 
 /// A name that is safe in a file name.
 fn file_name(name: &str) -> String {
-    name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect()
+    let safe = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c });
+    let mut text = String::new();
+    for c in safe {
+        if text.len() + c.len_utf8() > LONGEST_NAME {
+            break;
+        }
+        text.push(c);
+    }
+    text
 }
 
-/// The file of the stream as it was received.
-struct Raw {
-    to: Destination,
-    /// Nobody asked for it: it goes when the files made from it are there.
-    temporary: bool,
-}
-
-impl Raw {
-    fn of(planned: &[Planned], base: &std::path::Path) -> Self {
-        if let Some(asked) = planned.iter().find(|planned| planned.format == FileFormat::Nettrace) {
-            return Self { to: asked.to.clone(), temporary: false };
-        }
-        // Beside the first result, so that it is on the disk that the user chose.
-        let beside = planned.iter().find_map(|planned| match &planned.to {
-            Destination::File(path) => Some(path.clone()),
-            Destination::Stdout => None,
-        });
-        let path = match beside {
-            Some(path) => with_extension(&path, ".nettrace.part"),
-            None => std::env::temp_dir().join(with_extension(base, ".nettrace.part")),
-        };
-        Self { to: Destination::File(path), temporary: true }
-    }
-
-    fn name(&self) -> String {
-        match &self.to {
-            Destination::Stdout => "stdout".to_owned(),
-            Destination::File(path) => path.display().to_string(),
-        }
-    }
-
-    fn remove_empty(&self) {
-        if let Destination::File(path) = &self.to
-            && fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == 0)
-        {
-            // It only held the place; the error of the session is the one to tell.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-/// Makes the files that were asked for from the recorded stream.
-fn finish_files(
-    raw: &std::path::Path,
-    planned: &[Planned],
-    options: &Recording,
-    profile: &ProfileOptions,
+/// Making the files that were asked for from the recorded stream.
+struct Conversion {
+    /// `None` when the stream went to stdout, and nothing can be made of it.
+    raw: Option<PathBuf>,
+    planned: Vec<Planned>,
+    view: Option<View>,
+    profile: ProfileOptions,
     output: Output,
-) -> anyhow::Result<Vec<summary::OutputFile>> {
-    let mut outputs = Vec::new();
-    let mut trace = None;
-    for Planned { format, to } in planned {
-        let bytes = if *format == FileFormat::Nettrace {
-            fs::metadata(raw)?.len()
-        } else {
-            let trace = match &mut trace {
-                Some(trace) => trace,
-                none => none.insert(convert::profile_of(raw, profile, output)?.0),
-            };
-            convert::write(trace, *format, options.view, to)?
-        };
-        if let Destination::File(path) = to {
-            outputs.push(summary::OutputFile {
-                path: path.display().to_string(),
-                format: format.name(),
-                bytes,
-            });
-        }
+}
+
+impl Conversion {
+    /// Converts on a thread of its own, so that signals are heard meanwhile.
+    async fn in_a_thread(self) -> anyhow::Result<Vec<OutputFile>> {
+        let (tell, done) = oneshot::channel();
+        thread::Builder::new().name("converter".into()).spawn(move || {
+            // Nobody listens any more when it was interrupted.
+            let _ = tell.send(self.run());
+        })?;
+        done.await?
     }
-    Ok(outputs)
+
+    fn run(&self) -> anyhow::Result<Vec<OutputFile>> {
+        let Some(raw) = &self.raw else { return Ok(Vec::new()) };
+        let mut outputs = Vec::new();
+        let mut trace = None;
+        for Planned { format, to } in &self.planned {
+            let bytes = if *format == FileFormat::Nettrace {
+                std::fs::metadata(raw)?.len()
+            } else {
+                let trace = match &mut trace {
+                    Some(trace) => trace,
+                    none => none.insert(convert::profile_of(raw, &self.profile, self.output)?.0),
+                };
+                convert::write(trace, *format, self.view, to)?
+            };
+            if let Destination::File(path) = to {
+                outputs.push(OutputFile::new(path, *format, bytes));
+            }
+        }
+        Ok(outputs)
+    }
 }

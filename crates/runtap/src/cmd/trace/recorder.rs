@@ -1,21 +1,20 @@
 //! The thread that writes what arrives to disk and counts it on the way.
 //!
-//! It is a thread of its own so that a slow disk never keeps the socket from being drained, and so that Ctrl-C is
-//! heard while a write hangs. What was received is in the file before it is decoded: a stream that we can't read is
-//! still recorded whole.
+//! It is a thread of its own so that a slow disk, or a pipe that nobody reads, keeps neither the socket from being
+//! drained nor Ctrl-C from being heard. What was received is in the file before it is decoded: a stream that we can't
+//! read is still recorded whole.
 
 use std::fs::File;
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, ErrorKind, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use runtap_nettrace::{Item, Reader};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, Permit, error::SendError};
+use tokio::sync::oneshot;
 
 use crate::cmd::recording::Partial;
-use crate::files::Destination;
 
 /// Chunks that may wait for the disk; the session's own buffer waits behind them.
 const WAITING: usize = 4;
@@ -29,11 +28,14 @@ pub(super) struct Progress {
 }
 
 /// What was recorded in the end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Recorded {
+    /// Bytes in the file.
     pub(super) bytes: u64,
     pub(super) events: u64,
     pub(super) lost: u64,
+    /// Whether a header was read: without one nobody can read the file.
+    pub(super) readable: bool,
     /// What the stream lacks; `None` when it has its end marker.
     pub(super) partial: Option<Partial>,
     /// Why the file could not be written any further.
@@ -43,7 +45,7 @@ pub(super) struct Recorded {
 /// A recording in progress.
 pub(super) struct Recorder<C> {
     chunks: mpsc::Sender<C>,
-    thread: JoinHandle<Recorded>,
+    outcome: oneshot::Receiver<Recorded>,
     progress: Arc<Progress>,
 }
 
@@ -51,16 +53,22 @@ impl<C: AsRef<[u8]> + Send + 'static> Recorder<C> {
     /// Starts writing to `sink`.
     pub(super) fn start(sink: Sink) -> io::Result<Self> {
         let (chunks, waiting) = mpsc::channel(WAITING);
+        let (tell, outcome) = oneshot::channel();
         let progress = Arc::new(Progress::default());
         let shared = Arc::clone(&progress);
-        let thread =
-            thread::Builder::new().name("recorder".into()).spawn(move || record(sink, waiting, &shared))?;
-        Ok(Self { chunks, thread, progress })
+        thread::Builder::new().name("recorder".into()).spawn(move || {
+            // Nobody listens any more when a stuck recorder was given up.
+            let _ = tell.send(record(sink, waiting, &shared));
+        })?;
+        Ok(Self { chunks, outcome, progress })
     }
 
-    /// Hands a chunk over; waits while the disk is behind. `false` once nothing can be written any more.
-    pub(super) async fn write(&self, chunk: C) -> bool {
-        self.chunks.send(chunk).await.is_ok()
+    /// Room for a chunk, when there is some.
+    ///
+    /// # Errors
+    /// Nothing can be written any more.
+    pub(super) async fn room(&self) -> Result<Permit<'_, C>, SendError<()>> {
+        self.chunks.reserve().await
     }
 
     /// How far it is.
@@ -69,54 +77,58 @@ impl<C: AsRef<[u8]> + Send + 'static> Recorder<C> {
     }
 
     /// Writes what is waiting and ends.
-    pub(super) fn finish(self) -> Recorded {
-        drop(self.chunks);
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    pub(super) async fn finish(self) -> Recorded {
+        let Self { chunks, outcome, .. } = self;
+        drop(chunks);
+        outcome.await.unwrap_or_default()
     }
 }
 
 /// Where the raw stream goes.
+#[derive(Debug)]
 pub(super) enum Sink {
     File(File),
     Stdout,
 }
 
 impl Sink {
-    /// Creates the file before anything is asked of the target.
-    pub(super) fn create(to: &Destination) -> io::Result<Self> {
-        Ok(match to {
-            Destination::Stdout => Self::Stdout,
-            Destination::File(path) => Self::File(create(path)?),
-        })
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::File(file) => file.write_all(bytes),
-            Self::Stdout => {
-                let mut out = io::stdout().lock();
-                out.write_all(bytes)?;
-                out.flush()
+    /// Writes as much as can be; returns how much that was.
+    fn write(&mut self, mut bytes: &[u8]) -> (u64, io::Result<()>) {
+        let mut written = 0;
+        while !bytes.is_empty() {
+            let result = match self {
+                Self::File(file) => file.write(bytes),
+                Self::Stdout => {
+                    let mut out = io::stdout().lock();
+                    out.write(bytes).and_then(|n| out.flush().map(|()| n))
+                }
+            };
+            match result {
+                Ok(0) => return (written, Err(ErrorKind::WriteZero.into())),
+                Ok(n) => {
+                    written += n as u64;
+                    bytes = bytes.get(n..).unwrap_or_default();
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return (written, Err(error)),
             }
         }
+        (written, Ok(()))
     }
-}
-
-fn create(path: &Path) -> io::Result<File> {
-    File::options().write(true).create(true).truncate(true).open(path)
 }
 
 fn record<C: AsRef<[u8]>>(mut sink: Sink, mut chunks: mpsc::Receiver<C>, progress: &Progress) -> Recorded {
     let mut reader = Reader::new();
-    let mut recorded = Recorded { bytes: 0, events: 0, lost: 0, partial: None, write_error: None };
+    let mut recorded = Recorded::default();
     while let Some(chunk) = chunks.blocking_recv() {
         let bytes = chunk.as_ref();
-        if let Err(error) = sink.write_all(bytes) {
+        let (written, result) = sink.write(bytes);
+        recorded.bytes += written;
+        progress.bytes.store(recorded.bytes, Ordering::Relaxed);
+        if let Err(error) = result {
             recorded.write_error = Some(error);
             break;
         }
-        recorded.bytes += bytes.len() as u64;
-        progress.bytes.store(recorded.bytes, Ordering::Relaxed);
         reader.feed(bytes);
         count(&mut reader, &mut recorded.events);
         progress.events.store(recorded.events, Ordering::Relaxed);
@@ -124,6 +136,7 @@ fn record<C: AsRef<[u8]>>(mut sink: Sink, mut chunks: mpsc::Receiver<C>, progres
     }
     reader.finish();
     count(&mut reader, &mut recorded.events);
+    recorded.readable = reader.header().is_some();
     recorded.lost = reader.lost();
     recorded.partial = reader.partial().map(Into::into);
     recorded

@@ -6,21 +6,29 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use runtap_diag::{SessionConfig, Stopping};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use runtap_diag::{Chunk, Error, Session, Stopping};
+use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::recorder::{Recorded, Recorder, Sink};
+use super::recorder::{Progress, Recorded, Recorder, Sink};
+use super::signals::{Signals, Wish};
 use super::threads::ThreadNames;
 use crate::cli::Recording;
-use crate::cmd::failure::explain;
 use crate::cmd::target::Chosen;
 use crate::output::Output;
 use crate::units::{Bytes, Clock, Count};
 
+/// How often a stop is tried again while the runtime can't be connected to.
+const STOP_AGAIN: Duration = Duration::from_secs(1);
+const STOP_TRIES: u32 = 10;
+/// How long the stream may go on after the runtime refused the stop.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// A session that is over.
+#[derive(Debug)]
 pub(super) struct Ended {
     pub(super) recorded: Recorded,
+    /// From the start to the stop, without the names that come after it.
     pub(super) duration: Duration,
     pub(super) command: String,
     pub(super) downgrades: Vec<String>,
@@ -29,19 +37,15 @@ pub(super) struct Ended {
     pub(super) why_partial: Option<String>,
 }
 
-/// Runs a session to its end.
-///
-/// # Errors
-/// Only when it could not be started; after that everything has a result.
+/// Drains a session to its end.
 pub(super) async fn run(
+    mut session: Session,
     chosen: &Chosen,
-    config: &SessionConfig,
     options: &Recording,
     sink: Sink,
+    signals: &mut Signals,
     output: Output,
 ) -> anyhow::Result<Ended> {
-    let mut session = chosen.client.start_session(config).await.map_err(explain)?;
-    let started = Instant::now();
     let command = session.command();
     let command = command.name().map_or_else(|| command.to_string(), str::to_owned);
     let downgrades: Vec<String> = session.downgrades().iter().map(ToString::to_string).collect();
@@ -49,133 +53,224 @@ pub(super) async fn run(
     for downgrade in &downgrades {
         output.note(format_args!("note: {downgrade}"));
     }
-    let mut interrupts = Interrupts::new()?;
     let recorder = Recorder::start(sink)?;
-    if options.resume_runtime
-        && let Err(error) = chosen.client.resume().await
-        && !error.is_unknown_command()
-    {
-        output.warning(format_args!(
-            "the runtime could not be told to go on, in case it is suspended: {error}"
-        ));
-    }
-
+    let mut resuming = options.resume_runtime.then(|| resume(chosen));
     let mut names = ThreadNames::default();
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut deadline = pin!(async {
-        match options.duration {
-            Some(duration) => sleep(duration).await,
-            None => future::pending().await,
-        }
-    });
-    let mut stopping: Option<Stopping> = None;
-    let mut confirmed = false;
-    let mut why_partial = None;
+    let mut deadline = pin!(wait(options.duration));
+    let mut state = State { started: Instant::now(), stopped: None, stop: Stop::Not, why_partial: None };
+    // A chunk that waits for the disk.
+    let mut pending: Option<Chunk> = None;
     if output.progress() && options.duration.is_none() {
         output.note("recording; Ctrl-C stops");
     }
     loop {
         tokio::select! {
-            chunk = session.next_chunk() => match chunk {
-                Ok(Some(chunk)) => if !recorder.write(chunk).await { break },
+            room = recorder.room(), if pending.is_some() => match (room, pending.take()) {
+                (Ok(room), Some(chunk)) => room.send(chunk),
+                _ => break,
+            },
+            chunk = session.next_chunk(), if pending.is_none() => match chunk {
+                Ok(Some(chunk)) => pending = Some(chunk),
                 Ok(None) => break,
                 Err(error) => {
-                    why_partial = Some(format!("the connection broke: {error}"));
+                    state.why_partial = Some(format!("the connection broke: {error}"));
                     break;
                 }
             },
-            () = &mut deadline, if stopping.is_none() => stopping = Some(session.stop()),
-            () = interrupts.next() => {
-                if stopping.is_some() {
-                    why_partial = Some("it was interrupted before the runtime had told its last names".to_owned());
+            () = &mut deadline, if state.stopped.is_none() => state.request_stop(&session),
+            wish = signals.next() => match (wish, state.stopped) {
+                (Wish::GiveUp, _) => {
+                    state.why_partial = Some("it was interrupted before the runtime had told its last names".to_owned());
                     break;
                 }
-                stopping = Some(session.stop());
+                (Wish::Stop, None) => state.request_stop(&session),
+                (Wish::Stop, Some(_)) => output.note("stopping already; the same signal again gives up the names that are still to come"),
             },
-            answer = async { match &mut stopping { Some(stop) => stop.await, None => future::pending().await } },
-                if stopping.is_some() && !confirmed => {
-                confirmed = true;
-                if let Err(error) = answer {
-                    output.warning(format_args!("the runtime did not confirm the stop: {error}"));
+            answer = state.stop.outcome() => if !state.stop_answered(answer, &session) { break },
+            resumed = finished(&mut resuming) => {
+                resuming = None;
+                if let Err(error) = resumed {
+                    output.warning(format_args!("the runtime could not be told to go on, in case it is suspended: {error}"));
                 }
             },
             _ = tick.tick() => {
                 if let Some(process) = &chosen.process {
                     names.refresh(process);
                 }
-                show(&recorder, started, stopping.is_some(), output);
+                show(recorder.progress(), &state, output);
             },
         }
     }
-    let duration = started.elapsed();
-    drop(session);
+    let duration = state.stopped.unwrap_or_else(Instant::now) - state.started;
+    let recorded = write_rest(session, recorder, pending, signals).await;
     if output.progress() {
         output.end_status();
     }
-    let recorded = recorder.finish();
-    if let Some(error) = &recorded.write_error {
-        why_partial = Some(match error.kind() {
-            ErrorKind::StorageFull => "the disk is full".to_owned(),
-            _ => format!("it could not be written any further: {error}"),
-        });
-    } else if why_partial.is_none() && recorded.partial.is_some() {
-        why_partial = Some("the target ended in mid-stream".to_owned());
-    }
+    let why_partial = state.why_partial.or_else(|| missing(&recorded));
     Ok(Ended { recorded, duration, command, downgrades, thread_names: names.into_list(), why_partial })
 }
 
-fn show<C: AsRef<[u8]> + Send + 'static>(
-    recorder: &Recorder<C>,
+/// Where a recording stands.
+struct State {
     started: Instant,
-    stopping: bool,
-    output: Output,
-) {
+    /// When the stop was asked for first.
+    stopped: Option<Instant>,
+    stop: Stop,
+    why_partial: Option<String>,
+}
+
+/// Where the stop of a session stands.
+enum Stop {
+    Not,
+    /// Sent, the n-th time.
+    Asked(Stopping, u32),
+    /// Could not be sent; it will be tried again.
+    Later(std::pin::Pin<Box<tokio::time::Sleep>>, u32),
+    /// The runtime refused; the stream gets a moment to end all the same.
+    Refused(std::pin::Pin<Box<tokio::time::Sleep>>, Error),
+    Confirmed,
+}
+
+impl Stop {
+    /// What became of the stop, when that is known; never, before it was asked for and after it was confirmed.
+    async fn outcome(&mut self) -> Option<Result<(), Error>> {
+        match self {
+            Self::Not | Self::Confirmed => future::pending().await,
+            Self::Asked(stopping, _) => Some(stopping.await),
+            Self::Later(pause, _) | Self::Refused(pause, _) => {
+                pause.await;
+                None
+            }
+        }
+    }
+}
+
+impl State {
+    fn request_stop(&mut self, session: &Session) {
+        self.stopped = Some(Instant::now());
+        self.stop = Stop::Asked(session.stop(), 1);
+    }
+
+    /// Takes the outcome of [`Stop::outcome`]; `false` when there is nothing more to wait for.
+    fn stop_answered(&mut self, answer: Option<Result<(), Error>>, session: &Session) -> bool {
+        self.stop = match (std::mem::replace(&mut self.stop, Stop::Confirmed), answer) {
+            (Stop::Asked(..), Some(Ok(()))) => Stop::Confirmed,
+            (Stop::Asked(_, tries), Some(Err(error))) if error.is_unreachable() && tries < STOP_TRIES => {
+                Stop::Later(Box::pin(sleep(STOP_AGAIN)), tries)
+            }
+            (Stop::Asked(..), Some(Err(error))) => Stop::Refused(Box::pin(sleep(GRACE)), error),
+            (Stop::Later(_, tries), _) => Stop::Asked(session.stop(), tries + 1),
+            (Stop::Refused(_, error), _) => {
+                self.why_partial = Some(format!("the runtime did not finish it: {error}"));
+                return false;
+            }
+            (other, _) => other,
+        };
+        true
+    }
+}
+
+fn resume(chosen: &Chosen) -> JoinHandle<Result<(), Error>> {
+    let client = chosen.client.clone();
+    tokio::spawn(async move {
+        match client.resume().await {
+            // .NET Core 3 can't be suspended.
+            Err(error) if error.is_unknown_command() => Ok(()),
+            other => other,
+        }
+    })
+}
+
+async fn finished(task: &mut Option<JoinHandle<Result<(), Error>>>) -> Result<(), Error> {
+    match task {
+        // A task that was cancelled or panicked has nothing to say about the runtime.
+        Some(task) => task.await.unwrap_or(Ok(())),
+        None => future::pending().await,
+    }
+}
+
+async fn wait(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => sleep(duration).await,
+        None => future::pending().await,
+    }
+}
+
+/// Writes what was received and not written yet, without waiting for more of it. A disk that hangs is left alone at
+/// the next signal.
+async fn write_rest(
+    mut session: Session,
+    recorder: Recorder<Chunk>,
+    mut pending: Option<Chunk>,
+    signals: &mut Signals,
+) -> Recorded {
+    let progress = |progress: &Progress| Recorded {
+        bytes: progress.bytes.load(Ordering::Relaxed),
+        events: progress.events.load(Ordering::Relaxed),
+        lost: progress.lost.load(Ordering::Relaxed),
+        readable: true,
+        write_error: Some(std::io::Error::new(ErrorKind::TimedOut, "the output does not take any more")),
+        ..Recorded::default()
+    };
+    loop {
+        if pending.is_none() {
+            pending = tokio::select! {
+                biased;
+                chunk = session.next_chunk() => chunk.ok().flatten(),
+                () = future::ready(()) => None,
+            };
+        }
+        let Some(chunk) = pending.take() else { break };
+        let given_up = progress(recorder.progress());
+        tokio::select! {
+            room = recorder.room() => match room {
+                Ok(room) => room.send(chunk),
+                Err(_closed) => break,
+            },
+            _ = signals.next() => return given_up,
+        }
+    }
+    drop(session);
+    let given_up = progress(recorder.progress());
+    tokio::select! {
+        recorded = recorder.finish() => recorded,
+        _ = signals.next() => given_up,
+    }
+}
+
+/// What a recording lacks, when nothing else was noticed.
+fn missing(recorded: &Recorded) -> Option<String> {
+    if let Some(error) = &recorded.write_error {
+        return Some(match error.kind() {
+            ErrorKind::StorageFull => "the disk is full".to_owned(),
+            _ => format!("it could not be written any further: {error}"),
+        });
+    }
+    let partial = recorded.partial.as_ref()?;
+    Some(if recorded.readable {
+        format!("the target ended, or closed the connection, in mid-stream ({})", partial.reason)
+    } else {
+        format!("what came is no event stream ({})", partial.reason)
+    })
+}
+
+fn show(progress: &Progress, state: &State, output: Output) {
     if !output.progress() {
         return;
     }
-    let progress = recorder.progress();
     let bytes = progress.bytes.load(Ordering::Relaxed);
-    let elapsed = started.elapsed();
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "shown with two digits"
-    )]
-    let rate = Bytes((bytes as f64 / elapsed.as_secs_f64().max(0.001)) as u64);
+    let elapsed = state.started.elapsed();
+    let rate = u64::try_from(u128::from(bytes) * 1_000_000 / elapsed.as_micros().max(1)).unwrap_or(u64::MAX);
     let (events, lost) = (progress.events.load(Ordering::Relaxed), progress.lost.load(Ordering::Relaxed));
-    let state = if stopping { "  stopping: the runtime tells its names" } else { "" };
+    let stopping = if state.stopped.is_some() { "  stopping: the runtime tells its names" } else { "" };
     output.status(format_args!(
-        "[{}]  {}  {rate}/s  {} events  {} lost{state}",
+        "[{}]  {}  {}/s  {} events  {} lost{stopping}",
         Clock(elapsed),
         Bytes(bytes),
+        Bytes(rate),
         Count(events),
         Count(lost)
     ));
-}
-
-/// The signals that mean "enough".
-struct Interrupts {
-    int: Signal,
-    term: Signal,
-    hup: Signal,
-}
-
-impl Interrupts {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            int: signal(SignalKind::interrupt())?,
-            term: signal(SignalKind::terminate())?,
-            hup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.int.recv() => {}
-            _ = self.term.recv() => {}
-            _ = self.hup.recv() => {}
-        }
-    }
 }

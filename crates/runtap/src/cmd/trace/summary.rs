@@ -1,8 +1,13 @@
 //! What `trace` says when it is over.
 
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::session::Ended;
+use crate::cli::FileFormat;
 use crate::cmd::recording::Partial;
 use crate::output::Output;
 use crate::units::{Bytes, Clock, Count};
@@ -21,66 +26,80 @@ pub(super) struct Summary {
     command: String,
     downgrades: Vec<String>,
     #[serde(skip)]
-    why_partial: Option<String>,
+    readable: bool,
+    #[serde(skip)]
+    stdout_is_taken: bool,
 }
 
+/// A file that was written.
 #[derive(Debug, Serialize)]
-pub(super) struct OutputFile {
-    pub(super) path: String,
-    pub(super) format: &'static str,
-    pub(super) bytes: u64,
+pub(crate) struct OutputFile {
+    path: String,
+    format: &'static str,
+    bytes: u64,
+}
+
+impl OutputFile {
+    pub(crate) fn new(path: &Path, format: FileFormat, bytes: u64) -> Self {
+        Self { path: path.display().to_string(), format: format.name(), bytes }
+    }
 }
 
 impl Summary {
-    pub(super) fn new(pid: u64, ended: &Ended) -> Self {
+    /// With `stdout_is_taken` by a result, the summary goes to stderr.
+    pub(super) fn new(pid: u64, ended: &Ended, stdout_is_taken: bool) -> Self {
+        let recorded = &ended.recorded;
+        let offset = recorded.partial.as_ref().map_or(recorded.bytes, |partial| partial.offset);
         Self {
             schema: "runtap.trace/1",
             pid,
             outputs: Vec::new(),
-            events: ended.recorded.events,
-            lost: ended.recorded.lost,
-            bytes: ended.recorded.bytes,
+            events: recorded.events,
+            lost: recorded.lost,
+            bytes: recorded.bytes,
             duration_ns: u64::try_from(ended.duration.as_nanos()).unwrap_or(u64::MAX),
-            partial: ended.recorded.partial.clone(),
+            partial: ended.why_partial.clone().map(|reason| Partial { offset, reason }),
             command: ended.command.clone(),
             downgrades: ended.downgrades.clone(),
-            why_partial: ended.why_partial.clone(),
+            readable: recorded.readable,
+            stdout_is_taken,
         }
     }
 
     pub(super) fn is_partial(&self) -> bool {
-        self.partial.is_some() || self.why_partial.is_some()
+        self.partial.is_some()
     }
 
-    /// Prints it: JSON on stdout; as text the files on stdout, the figures on stderr.
-    pub(super) fn print(&self, output: Output, stdout_is_taken: bool) -> anyhow::Result<()> {
-        if self.is_partial() {
-            let why = self.why_partial.as_deref().unwrap_or("the stream has no end marker");
-            output.warning(format_args!("the recording is partial: {why}; what was received is readable"));
+    /// Prints it: as JSON on stdout; as text the files on stdout, the figures on stderr.
+    pub(super) fn print(&self, output: Output) -> anyhow::Result<()> {
+        if let Some(partial) = &self.partial {
+            let rest = if self.readable { "; what was received is readable" } else { "" };
+            output.warning(format_args!("the recording is partial: {}{rest}", partial.reason));
         }
         if self.lost > 0 {
             output.warning(format_args!(
-                "{} events were dropped by the target, because its buffer was full: a larger --buffersize or fewer events help",
+                "the target dropped {} events, because its buffer was full: a larger --buffersize or fewer events help",
                 Count(self.lost)
             ));
         }
-        if output.json() && !stdout_is_taken {
+        if output.json() && !self.stdout_is_taken {
             return output.document(self);
         }
-        let duration = Clock(std::time::Duration::from_nanos(self.duration_ns));
+        let duration = Clock(Duration::from_nanos(self.duration_ns));
         output.note(format_args!(
             "{} events, {} lost, {} in {duration}",
             Count(self.events),
             Count(self.lost),
             Bytes(self.bytes)
         ));
-        if !stdout_is_taken {
-            let lines = self
-                .outputs
-                .iter()
-                .map(|file| format!("{}  {}  {}\n", file.path, file.format, Bytes(file.bytes)));
-            output.text(lines.collect::<String>())?;
+        if self.stdout_is_taken {
+            return if output.json() { output.document_to_stderr(self) } else { Ok(()) };
         }
-        Ok(())
+        let mut lines = String::new();
+        for file in &self.outputs {
+            // Writing to a String can't fail.
+            let _ = writeln!(lines, "{}  {}  {}", file.path, file.format, Bytes(file.bytes));
+        }
+        output.text(lines)
     }
 }
