@@ -231,7 +231,7 @@ pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) target: Target,
 
-    /// Providers: Name[:Keywords[:Level[:Arguments]]], joined by commas
+    /// Providers: `Name[:Keywords[:Level[:Arguments]]]`, joined by commas
     #[arg(long, value_name = "LIST", help_heading = "Events")]
     pub(crate) providers: Vec<String>,
     /// Named sets of providers, joined by commas: dotnet-common, dotnet-sampled-thread-time, cpu-sampling, gc-verbose,
