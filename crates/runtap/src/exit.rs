@@ -54,13 +54,23 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
 
 /// Whether the reader of our output went away: not a failure of ours.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(is_closed_pipe)
-            || matches!(cause.downcast_ref(), Some(runtap_sinks::Error::Io(error)) if is_closed_pipe(error))
-    })
+    io_errors(error).any(is_closed_pipe)
 }
 
 /// The same for one error.
 pub(crate) fn is_closed_pipe(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
+}
+
+/// Whether a disk is full: what was recorded so far is still there.
+pub(crate) fn is_full_disk(error: &anyhow::Error) -> bool {
+    io_errors(error).any(|error| error.kind() == io::ErrorKind::StorageFull)
+}
+
+/// The I/O errors among an error's causes. The sinks' error shows its own as itself, not as a cause.
+fn io_errors(error: &anyhow::Error) -> impl Iterator<Item = &io::Error> {
+    error.chain().filter_map(|cause| match cause.downcast_ref::<runtap_sinks::Error>() {
+        Some(runtap_sinks::Error::Io(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    })
 }

@@ -139,6 +139,10 @@ pub(super) async fn record(
                 output.warning(format_args!("what was recorded is in {}", path.display()));
             }
             summary.print(output)?;
+            if exit::is_full_disk(&error) {
+                output.error(&error, None);
+                return Ok(exit::PARTIAL);
+            }
             Err(error)
         }
     }

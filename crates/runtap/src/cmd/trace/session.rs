@@ -23,6 +23,10 @@ const STOP_AGAIN: Duration = Duration::from_secs(1);
 const STOP_TRIES: u32 = 10;
 /// How long the stream may go on after the runtime refused the stop.
 const GRACE: Duration = Duration::from_secs(2);
+/// Chunks that are written after the end was decided: more than the session's buffer can hold.
+const REST: u32 = 64;
+/// How long an output that hangs is waited for once the user has given up.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A session that is over.
 #[derive(Debug)]
@@ -59,7 +63,8 @@ pub(super) async fn run(
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut deadline = pin!(wait(options.duration));
-    let mut state = State { started: Instant::now(), stopped: None, stop: Stop::Not, why_partial: None };
+    let mut state =
+        State { started: Instant::now(), stopped: None, stop: Stop::Not, given_up: false, why_partial: None };
     // A chunk that waits for the disk.
     let mut pending: Option<Chunk> = None;
     if output.progress() && options.duration.is_none() {
@@ -82,6 +87,7 @@ pub(super) async fn run(
             () = &mut deadline, if state.stopped.is_none() => state.request_stop(&session),
             wish = signals.next() => match (wish, state.stopped) {
                 (Wish::GiveUp, _) => {
+                    state.given_up = true;
                     state.why_partial = Some("it was interrupted before the runtime had told its last names".to_owned());
                     break;
                 }
@@ -104,7 +110,8 @@ pub(super) async fn run(
         }
     }
     let duration = state.stopped.unwrap_or_else(Instant::now) - state.started;
-    let recorded = write_rest(session, recorder, pending, signals).await;
+    let patience = state.given_up.then_some(PATIENCE);
+    let recorded = write_rest(session, recorder, pending, signals, patience).await;
     if output.progress() {
         output.end_status();
     }
@@ -118,6 +125,7 @@ struct State {
     /// When the stop was asked for first.
     stopped: Option<Instant>,
     stop: Stop,
+    given_up: bool,
     why_partial: Option<String>,
 }
 
@@ -198,13 +206,14 @@ async fn wait(duration: Option<Duration>) {
     }
 }
 
-/// Writes what was received and not written yet, without waiting for more of it. A disk that hangs is left alone at
-/// the next signal.
+/// Writes what was received and not written yet, without waiting for more of it. A disk that hangs is left alone when
+/// patience is over, or at the next signal.
 async fn write_rest(
     mut session: Session,
     recorder: Recorder<Chunk>,
     mut pending: Option<Chunk>,
     signals: &mut Signals,
+    patience: Option<Duration>,
 ) -> Recorded {
     let progress = |progress: &Progress| Recorded {
         bytes: progress.bytes.load(Ordering::Relaxed),
@@ -214,7 +223,13 @@ async fn write_rest(
         write_error: Some(std::io::Error::new(ErrorKind::TimedOut, "the output does not take any more")),
         ..Recorded::default()
     };
-    loop {
+    let mut enough = pin!(async {
+        tokio::select! {
+            _ = signals.next() => {}
+            () = wait(patience) => {}
+        }
+    });
+    for _ in 0..REST {
         if pending.is_none() {
             pending = tokio::select! {
                 biased;
@@ -229,14 +244,14 @@ async fn write_rest(
                 Ok(room) => room.send(chunk),
                 Err(_closed) => break,
             },
-            _ = signals.next() => return given_up,
+            () = &mut enough => return given_up,
         }
     }
     drop(session);
     let given_up = progress(recorder.progress());
     tokio::select! {
         recorded = recorder.finish() => recorded,
-        _ = signals.next() => given_up,
+        () = enough => given_up,
     }
 }
 

@@ -13,8 +13,9 @@ pub(super) enum Wish {
     GiveUp,
 }
 
-/// Listens for SIGINT, SIGTERM and SIGHUP. A signal that was ignored when we were started (`nohup`, jobs in the
-/// background) stays ignored.
+/// Listens for SIGINT, SIGTERM and SIGHUP. A hang-up that was ignored when we were started (`nohup`) stays ignored;
+/// the others are heard all the same, because shells start jobs in the background with SIGINT ignored, and scripts
+/// end just those with it.
 pub(super) struct Signals {
     interrupt: Listener,
     terminate: Listener,
@@ -29,15 +30,13 @@ struct Listener {
 
 impl Signals {
     pub(super) fn listen() -> std::io::Result<Self> {
-        let ignored = ignored_signals();
-        let listener = |kind: SignalKind| -> std::io::Result<Listener> {
-            let is_ignored = ignored & (1 << (kind.as_raw_value() - 1)) != 0;
-            Ok(Listener { signal: if is_ignored { None } else { Some(signal(kind)?) }, seen: 0 })
-        };
+        let listener = |signal| Listener { signal, seen: 0 };
+        let hang_up =
+            if is_ignored(SignalKind::hangup()) { None } else { Some(signal(SignalKind::hangup())?) };
         Ok(Self {
-            interrupt: listener(SignalKind::interrupt())?,
-            terminate: listener(SignalKind::terminate())?,
-            hang_up: listener(SignalKind::hangup())?,
+            interrupt: listener(Some(signal(SignalKind::interrupt())?)),
+            terminate: listener(Some(signal(SignalKind::terminate())?)),
+            hang_up: listener(hang_up),
             last: 0,
         })
     }
@@ -72,9 +71,10 @@ impl Listener {
     }
 }
 
-/// The mask of ignored signals, which only the kernel knows; none where it can't be read.
-fn ignored_signals() -> u64 {
+/// Whether we were started with a signal ignored, which only the kernel knows; no where it can't be read.
+fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (kind.as_raw_value() - 1)) != 0
 }
