@@ -74,6 +74,10 @@ pub(crate) enum Verb {
     /// Print the manual page, or write one for each verb into a folder
     Man(Man),
     /// Show version, commit and target
+    #[command(after_help = "\
+Examples:
+  runtap version
+  runtap version --format json | jq -r .commit")]
     Version(ResultFormat),
 }
 
@@ -346,6 +350,10 @@ pub(crate) struct Completions {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  runtap man | man -l -
+  runtap man --out-dir ~/.local/share/man/man1")]
 pub(crate) struct Man {
     /// Write runtap.1 and a page for each verb into this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
