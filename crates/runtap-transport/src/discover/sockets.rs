@@ -8,6 +8,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags, RawDir};
+use rustix::io::Errno;
+
 use super::linux::{self, path_of};
 use super::naming::{SocketKind, SocketName};
 use super::{Socket, SocketState};
@@ -15,7 +18,8 @@ use super::{Socket, SocketState};
 /// What lies in a temporary directory.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    sockets: HashMap<u32, Vec<SocketName>>,
+    /// By process id. Killed processes leave thousands of them behind: no memory is taken for each.
+    sockets: Vec<SocketName>,
     /// The folders `hsperfdata_USER` of Java virtual machines.
     pub hsperfdata: Vec<OsString>,
 }
@@ -24,20 +28,33 @@ impl Listing {
     /// Reads `directory`; one that can't be read is empty.
     pub(super) fn read(directory: &Path) -> Self {
         let mut listing = Self::default();
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let file_name = entry.file_name();
-            let Some(text) = file_name.to_str() else { continue };
-            if let Some(name) = SocketName::parse(text) {
-                listing.sockets.entry(name.pid).or_default().push(name);
-            } else if text.starts_with("hsperfdata_") {
-                listing.hsperfdata.push(file_name);
-            }
-        }
+        // What was seen up to a failure is better than nothing.
+        let _ = listing.add(directory);
+        listing.sockets.sort_unstable();
         listing
     }
 
+    fn add(&mut self, directory: &Path) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+        let mut buffer = Vec::with_capacity(32 << 10);
+        let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let Ok(text) = entry.file_name().to_str() else { continue };
+            if let Some(name) = SocketName::parse(text) {
+                self.sockets.push(name);
+            } else if text.starts_with("hsperfdata_") {
+                self.hsperfdata.push(text.into());
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn of(&self, ns_pid: u32) -> &[SocketName] {
-        self.sockets.get(&ns_pid).map(Vec::as_slice).unwrap_or_default()
+        let start = self.sockets.partition_point(|name| name.pid < ns_pid);
+        let rest = self.sockets.get(start..).unwrap_or_default();
+        rest.get(..rest.partition_point(|name| name.pid == ns_pid)).unwrap_or_default()
     }
 }
 
