@@ -1,18 +1,29 @@
-//! What reading a recording costs: the programs whose instructions `cargo xtask bench` counts.
+//! What runtap costs. `cargo xtask bench` builds and starts this; docs/performance.md has the results.
 //!
-//! Owns: a made-up recording of a CPU profile, and one way of reading it per stage. Refuses to: measure. Whoever runs
-//! it under a counting tool does; the difference between two lengths leaves the start of the program out.
-#![expect(clippy::print_stdout, reason = "the result is printed so that the work cannot be left out")]
+//! - `decode`, `count`, `profile`: stages of reading a recording, for a tool that counts their instructions; `make`
+//!   writes such a recording.
+//! - `speed`: the same stages by the clock.
+//! - `capture`, `ps`: the runtap that is given, with real runtimes, beside Microsoft's dotnet-trace.
+//! - `measure`: one command and what it took, for the two above.
+//!
+//! Refuses to: fail by the clock. A bar that is missed is said, and that is all.
 
+mod capture;
+mod cost;
+mod output;
+mod ps;
 mod recording;
+mod speed;
+mod stages;
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
-use runtap_model::View;
-use runtap_nettrace::{Item, Reader};
-use runtap_sinks::{Options, speedscope};
+
+use crate::output::line;
+
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | decode FILE | count FILE | profile FILE | speed | capture RUNTAP | ps RUNTAP | measure PROGRAM ARGS…";
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -22,65 +33,16 @@ fn main() -> Result<()> {
             let samples = samples.parse().context("the number of samples is no number")?;
             Ok(fs::write(file, recording::make(samples)?)?)
         }
-        ["decode", file] => decode(&fs::read(file)?),
-        ["count", file] => count(&fs::read(file)?),
-        ["profile", file] => profile(&fs::read(file)?),
-        _ => bail!("usage: runtap-benches make FILE SAMPLES | decode FILE | count FILE | profile FILE"),
-    }
-}
-
-/// Bytes as they come from a socket.
-const CHUNK: usize = 64 << 10;
-
-fn read(bytes: &[u8], mut take: impl FnMut(&Item<'_>)) -> Result<()> {
-    let mut reader = Reader::new();
-    for chunk in bytes.chunks(CHUNK) {
-        reader.feed(chunk);
-        while let Some(item) = reader.next()? {
-            take(&item);
+        ["speed"] => speed::run(),
+        ["capture", runtap] => capture::run(Path::new(runtap)),
+        ["ps", runtap] => ps::run(Path::new(runtap)),
+        ["measure", program, args @ ..] => cost::measure(program, args),
+        [stage, file] => {
+            let Some((_, run)) = stages::ALL.iter().find(|(name, _)| name == stage) else { bail!(USAGE) };
+            // Printed so that the work cannot be left out.
+            line(run(&fs::read(file)?)?);
+            Ok(())
         }
+        _ => bail!(USAGE),
     }
-    reader.finish();
-    while let Some(item) = reader.next()? {
-        take(&item);
-    }
-    if !reader.is_complete() {
-        bail!("the recording is cut");
-    }
-    Ok(())
-}
-
-/// The reader alone.
-fn decode(bytes: &[u8]) -> Result<()> {
-    let mut sum = 0_u64;
-    read(bytes, |item| {
-        if let Item::Event(event) = item {
-            sum = sum.wrapping_add(event.timestamp).wrapping_add(event.stack.ips().count() as u64);
-        }
-    })?;
-    println!("{sum}");
-    Ok(())
-}
-
-/// `runtap events --count`.
-fn count(bytes: &[u8]) -> Result<()> {
-    let mut counts = EventCounts::new();
-    read(bytes, |item| {
-        if let Item::Event(event) = item {
-            counts.add(event);
-        }
-    })?;
-    println!("{}", counts.total());
-    Ok(())
-}
-
-/// `runtap convert --to speedscope`.
-fn profile(bytes: &[u8]) -> Result<()> {
-    let mut builder = ProfileBuilder::new();
-    read(bytes, |item| builder.item(item))?;
-    let trace = builder.finish(&ProfileOptions::default());
-    let mut file = Vec::new();
-    speedscope::write(&trace, &mut file, &Options::new(View::ThreadTime))?;
-    println!("{}", file.len());
-    Ok(())
 }

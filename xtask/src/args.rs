@@ -1,7 +1,7 @@
 //! The few flags of the subcommands.
 //!
-//! Owns: `--flag` and `--option N`, checked against what the subcommand declares.
-//! Refuses to: grow. A subcommand that needs positional arguments is two subcommands.
+//! Owns: `--flag`, `--option N` and one word out of a list, checked against what the subcommand declares.
+//! Refuses to: grow. A subcommand that needs other positional arguments is two subcommands.
 
 use std::fmt;
 
@@ -28,13 +28,20 @@ impl fmt::Display for UsageError {
 impl std::error::Error for UsageError {}
 
 impl Args {
-    /// Takes only what `command.usage` lists: `[--all]` is a flag, `[--seconds N]` an option with a number.
+    /// Takes only what `command.usage` lists: `[--all]` is a flag, `[--seconds N]` an option with a number, `[a|b]`
+    /// one of these words.
     pub(crate) fn parse(command: &Command, words: impl IntoIterator<Item = String>) -> Result<Self> {
         let mut words = words.into_iter();
-        let mut given = Vec::new();
+        let mut given: Vec<(String, Option<u64>)> = Vec::new();
         while let Some(word) = words.next() {
             let value = match declared(command.usage, &word) {
                 Some(Kind::Flag) => None,
+                Some(Kind::Word) => {
+                    if let Some((first, _)) = given.iter().find(|(name, _)| !name.starts_with("--")) {
+                        return Err(UsageError(format!("`{first}` or `{word}`, not both")).into());
+                    }
+                    None
+                }
                 Some(Kind::Number) => {
                     let number = words.next().and_then(|text| text.parse().ok());
                     Some(number.ok_or_else(|| UsageError(format!("{word} needs a number")))?)
@@ -57,6 +64,11 @@ impl Args {
         self.given.iter().any(|(name, _)| name == flag)
     }
 
+    /// The word that was chosen.
+    pub(crate) fn word(&self) -> Option<&str> {
+        self.given.iter().map(|(name, _)| name.as_str()).find(|name| !name.starts_with("--"))
+    }
+
     pub(crate) fn number(&self, option: &str) -> Option<u64> {
         self.given.iter().rev().find(|(name, _)| name == option).and_then(|(_, value)| *value)
     }
@@ -65,12 +77,14 @@ impl Args {
 enum Kind {
     Flag,
     Number,
+    Word,
 }
 
 fn declared(usage: &str, word: &str) -> Option<Kind> {
     usage.split(['[', ']']).find_map(|part| match part.split_once(' ') {
         Some((name, "N")) if name == word => Some(Kind::Number),
         None if part == word && word.starts_with("--") => Some(Kind::Flag),
+        None if part.contains('|') && part.split('|').any(|choice| choice == word) => Some(Kind::Word),
         _ => None,
     })
 }
@@ -80,7 +94,7 @@ mod tests {
     use super::*;
 
     fn command() -> Command {
-        Command { name: "try", usage: "[--all] [--seconds N]", about: "", run: |_, _| Ok(()) }
+        Command { name: "try", usage: "[--all] [--seconds N] [fast|slow]", about: "", run: |_, _| Ok(()) }
     }
 
     fn parse(words: &[&str]) -> Result<Args> {
@@ -92,11 +106,15 @@ mod tests {
         let args = parse(&["--seconds", "7", "--all"]).unwrap();
         assert!(args.has("--all"));
         assert_eq!(args.number("--seconds"), Some(7));
+        assert_eq!(args.word(), None);
+        assert_eq!(parse(&["slow", "--all"]).unwrap().word(), Some("slow"));
     }
 
     #[test]
     fn says_what_is_not() {
-        for words in [&["--every"][..], &["all"], &["--seconds"], &["--seconds", "soon"], &["N"]] {
+        let no_number = [&["--seconds"][..], &["--seconds", "soon"]];
+        let unknown = [&["--every"][..], &["all"], &["N"], &["fast|slow"], &["|"], &[""], &["fast", "slow"]];
+        for words in no_number.into_iter().chain(unknown) {
             let error = parse(words).unwrap_err();
             assert!(error.is::<UsageError>(), "{words:?}: {error}");
         }

@@ -59,6 +59,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         about: "size, linking and start-up of the binary",
         run: size::command,
     },
-    Command { name: "bench", usage: "", about: "instructions a sample, against limits", run: bench::command },
+    Command {
+        name: "bench",
+        usage: "[decode|capture|ps]",
+        about: "what reading a recording costs (default), or recording and listing real runtimes",
+        run: bench::command,
+    },
     Command { name: "dist", usage: "", about: "an archive to release, in target/dist", run: dist::command },
 ];

@@ -1,12 +1,16 @@
-//! `cargo xtask bench`: what reading a recording costs, in instructions a sample, against limits.
+//! `cargo xtask bench [NAME]`: what runtap costs.
 //!
-//! Owns: the limits. Each stage of `runtap-benches` is run on a short and on a long recording; the difference leaves
-//! start and names out. Refuses to: measure time. That is for the commands of docs/performance.md.
+//! Owns: the limits of `decode`, in instructions a sample. Each stage of `runtap-benches` is run on a short and on a
+//! long recording; the difference leaves start and names out. Refuses to: fail by the clock. What is measured in time,
+//! `decode` by the way and `capture` and `ps` with real runtimes, is only shown (docs/performance.md).
+
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::callgrind;
+use crate::cmd::test;
 use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
@@ -18,19 +22,32 @@ const LIMITS: [(&str, u64); 3] = [("decode", 500), ("count", 360), ("profile", 4
 const SHORT: u64 = 10_000;
 const LONG: u64 = 30_000;
 
-pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
-    match check(ws)? {
-        Outcome::Passed => Ok(()),
-        Outcome::Skipped(why) => bail!(why),
+pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    let Some(live @ ("capture" | "ps")) = args.word() else {
+        if let Outcome::Skipped(why) = check(ws)? {
+            output::note(&format!("skipped: {why}"));
+        }
+        return ws.tool(&build(ws)?.to_string_lossy()).arg("speed").run();
+    };
+    test::build(ws)?;
+    let mut tool = ws.tool(&build(ws)?.to_string_lossy()).arg(live).arg(ws.release_binary());
+    // A relative path is seen from the root, here and there.
+    if let Some(shared) = ws.shared()? {
+        tool = tool.env("RUNTAP_SHARED", shared);
     }
+    tool.run()
+}
+
+fn build(ws: &Workspace) -> Result<PathBuf> {
+    ws.cargo(&["build", "--release", "--package", "runtap-benches"]).run()?;
+    Ok(ws.target().join("release").join(format!("runtap-benches{}", std::env::consts::EXE_SUFFIX)))
 }
 
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     if !callgrind::is_there(ws) {
         return Ok(Outcome::Skipped(callgrind::MISSING.to_owned()));
     }
-    ws.cargo(&["build", "--release", "--package", "runtap-benches"]).run()?;
-    let program = ws.target().join("release").join(format!("runtap-benches{}", std::env::consts::EXE_SUFFIX));
+    let program = build(ws)?;
     let mut files = Vec::new();
     for samples in [SHORT, LONG] {
         let file = ws.target().join(format!("bench-{samples}.nettrace")).to_string_lossy().into_owned();

@@ -1,0 +1,67 @@
+//! The ways of reading a recording: each stage does what the one before does, and more.
+
+use anyhow::{Result, bail};
+use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
+use runtap_model::View;
+use runtap_nettrace::{Item, Reader};
+use runtap_sinks::{Options, speedscope};
+
+/// A stage: bytes of a recording in, a number that depends on all of them out.
+pub(crate) type Stage = fn(&[u8]) -> Result<u64>;
+
+/// All of them, by name.
+pub(crate) const ALL: [(&str, Stage); 3] = [("decode", decode), ("count", count), ("profile", profile)];
+
+/// Bytes as they come from a socket.
+const CHUNK: usize = 64 << 10;
+
+/// Hands all items of a whole recording to `take`; gives the number of events that were lost.
+pub(crate) fn read(bytes: &[u8], mut take: impl FnMut(&Item<'_>)) -> Result<u64> {
+    let mut reader = Reader::new();
+    for chunk in bytes.chunks(CHUNK) {
+        reader.feed(chunk);
+        while let Some(item) = reader.next()? {
+            take(&item);
+        }
+    }
+    reader.finish();
+    while let Some(item) = reader.next()? {
+        take(&item);
+    }
+    if !reader.is_complete() {
+        bail!("the recording is cut");
+    }
+    Ok(reader.lost())
+}
+
+/// The reader alone.
+fn decode(bytes: &[u8]) -> Result<u64> {
+    let mut sum = 0_u64;
+    read(bytes, |item| {
+        if let Item::Event(event) = item {
+            sum = sum.wrapping_add(event.timestamp).wrapping_add(event.stack.ips().count() as u64);
+        }
+    })?;
+    Ok(sum)
+}
+
+/// `runtap events --count`.
+fn count(bytes: &[u8]) -> Result<u64> {
+    let mut counts = EventCounts::new();
+    read(bytes, |item| {
+        if let Item::Event(event) = item {
+            counts.add(event);
+        }
+    })?;
+    Ok(counts.total())
+}
+
+/// `runtap convert --to speedscope`.
+fn profile(bytes: &[u8]) -> Result<u64> {
+    let mut builder = ProfileBuilder::new();
+    read(bytes, |item| builder.item(item))?;
+    let trace = builder.finish(&ProfileOptions::default());
+    let mut file = Vec::new();
+    speedscope::write(&trace, &mut file, &Options::new(View::ThreadTime))?;
+    Ok(file.len() as u64)
+}
