@@ -116,17 +116,17 @@ pub(super) async fn record(
         Summary::new(pid, &ended, planned.iter().any(|planned| planned.to == Destination::Stdout));
     let profile = ProfileOptions { thread_names: ended.thread_names, process_name: Some(name) };
     let work = Conversion { raw: raw.path(), planned, view: options.view, profile, output };
-    let finished = tokio::select! {
-        finished = work.in_a_thread() => finished,
+    let (outputs, finished) = tokio::select! {
+        finished = work.in_a_thread() => finished?,
         _ = signals.next() => {
-            let hint = raw.path().map(|path| format!("what was recorded is in {}", path.display()));
-            return Err(expected(signals.exit_code(), "interrupted while the recording was converted", hint));
+            let interrupted = expected(exit::PARTIAL, "interrupted while the recording was converted", None);
+            (raw.asked_for()?.into_iter().collect(), Err(interrupted))
         }
     };
+    summary.outputs = outputs;
     match finished {
-        Ok(outputs) => {
+        Ok(()) => {
             raw.remove_temporary()?;
-            summary.outputs = outputs;
             summary.print(output)?;
             Ok(if summary.is_partial() { exit::PARTIAL } else { exit::OK })
         }
@@ -139,7 +139,8 @@ pub(super) async fn record(
                 output.warning(format_args!("what was recorded is in {}", path.display()));
             }
             summary.print(output)?;
-            if exit::is_full_disk(&error) {
+            // The rest is what is missing.
+            if summary.is_partial() || exit::is_full_disk(&error) {
                 output.error(&error, None);
                 return Ok(exit::PARTIAL);
             }
@@ -195,19 +196,20 @@ struct Conversion {
 }
 
 impl Conversion {
-    /// Converts on a thread of its own, so that signals are heard meanwhile.
-    async fn in_a_thread(self) -> anyhow::Result<Vec<OutputFile>> {
+    /// Converts on a thread of its own, so that signals are heard meanwhile. What could be made, and why not all was.
+    async fn in_a_thread(self) -> anyhow::Result<(Vec<OutputFile>, anyhow::Result<()>)> {
         let (tell, done) = oneshot::channel();
         thread::Builder::new().name("converter".into()).spawn(move || {
             // Nobody listens any more when it was interrupted.
-            let _ = tell.send(self.run());
+            let mut outputs = Vec::new();
+            let finished = self.run(&mut outputs);
+            let _ = tell.send((outputs, finished));
         })?;
-        done.await?
+        Ok(done.await?)
     }
 
-    fn run(&self) -> anyhow::Result<Vec<OutputFile>> {
-        let Some(raw) = &self.raw else { return Ok(Vec::new()) };
-        let mut outputs = Vec::new();
+    fn run(&self, outputs: &mut Vec<OutputFile>) -> anyhow::Result<()> {
+        let Some(raw) = &self.raw else { return Ok(()) };
         let mut trace = None;
         for Planned { format, to } in &self.planned {
             let bytes = if *format == FileFormat::Nettrace {
@@ -223,6 +225,6 @@ impl Conversion {
                 outputs.push(OutputFile::new(path, *format, bytes));
             }
         }
-        Ok(outputs)
+        Ok(())
     }
 }

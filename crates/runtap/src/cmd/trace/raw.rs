@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::recorder::Sink;
+use super::summary::OutputFile;
 use crate::cli::FileFormat;
 use crate::files::{Destination, Planned, with_extension};
 
@@ -68,6 +69,13 @@ impl Raw {
             Destination::File(path) => Some(path.clone()),
             Destination::Stdout => None,
         }
+    }
+
+    /// Itself as one of the files that were asked for, if it is.
+    pub(super) fn asked_for(&self) -> anyhow::Result<Option<OutputFile>> {
+        let Some(path) = self.path().filter(|_| !self.temporary) else { return Ok(None) };
+        let bytes = fs::metadata(&path)?.len();
+        Ok(Some(OutputFile::new(&path, FileFormat::Nettrace, bytes)))
     }
 
     /// Deletes it if nobody asked for it.
