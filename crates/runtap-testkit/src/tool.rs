@@ -123,7 +123,12 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
 
 /// Waits for the end of a child, without taking its status.
 pub(crate) fn ends_within(child: &Child, limit: Duration) -> bool {
-    let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).expect("Linux 5.3 or later");
+    let pidfd = match pidfd_open(Pid::from_child(child), PidfdFlags::empty()) {
+        Ok(pidfd) => pidfd,
+        // It was asked for already, and had ended.
+        Err(rustix::io::Errno::SRCH) => return true,
+        Err(error) => panic!("cannot watch a child (Linux 5.3 or later can): {}", io::Error::from(error)),
+    };
     let until = Instant::now() + limit;
     loop {
         let left = until.saturating_duration_since(Instant::now());

@@ -1,0 +1,138 @@
+//! `events --count` and `convert` on the recordings of the shared folder give what other readers found in them.
+
+use std::fs;
+use std::path::Path;
+
+use runtap_testkit::{Recording, recordings, require, shared_data};
+use serde_json::{Value, json};
+
+use crate::common::{beside_others, counts, folder, runtap};
+
+/// In several tests, so that they run side by side.
+fn every(nth: usize, of: usize) {
+    let _machine = beside_others();
+    let folder = folder();
+    let mut read = 0;
+    for recording in
+        require!(recordings()).iter().filter(|recording| recording.version() == 4).skip(nth).step_by(of)
+    {
+        let file = folder.path().join("recording.nettrace");
+        fs::write(&file, &recording.bytes).unwrap();
+        check(recording, &file);
+        read += 1;
+    }
+    assert!(read >= 10, "only {read} recordings");
+}
+
+fn check(recording: &Recording, file: &Path) {
+    let (path, expected) = (recording.path.display(), &recording.expected);
+    let whole = expected["end_marker"] == true;
+    let found = counts(file, if whole { 0 } else { 5 });
+    assert_eq!(found["file"], file.to_str().unwrap(), "{path}");
+    assert_eq!((&found["format"], &found["version"]), (&json!("Nettrace"), &json!(4)), "{path}");
+    for (ours, theirs) in [
+        ("events", "events"),
+        ("lost", "dropped_by_seq_gap"),
+        ("process_id", "process_id"),
+        ("pointer_size", "pointer_size"),
+    ] {
+        assert_eq!(found[ours], expected[theirs], "{ours} of {path}");
+    }
+    if whole {
+        assert_eq!(found["partial"], Value::Null, "{path}");
+    } else {
+        assert!(
+            found["partial"]["offset"].is_u64() && found["partial"]["reason"].is_string(),
+            "{path}: {found}"
+        );
+    }
+    let mut theirs = expected["counts"].as_array().unwrap().clone();
+    theirs.sort_by_key(|row| {
+        let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        (text("provider"), row["id"].as_u64(), row["version"].as_u64(), text("name"))
+    });
+    assert_eq!(found["counts"], Value::Array(theirs), "{path}");
+}
+
+#[test]
+fn counts_of_the_first_third() {
+    every(0, 3);
+}
+
+#[test]
+fn counts_of_the_second_third() {
+    every(1, 3);
+}
+
+#[test]
+fn counts_of_the_last_third() {
+    every(2, 3);
+}
+
+#[test]
+fn other_versions_are_refused_by_their_number() {
+    let folder = folder();
+    let file = folder.path().join("old.netperf");
+    for recording in require!(recordings()).iter().filter(|recording| recording.version() != 4) {
+        fs::write(&file, &recording.bytes).unwrap();
+        let refused = runtap(["events", "--count", file.to_str().unwrap()]);
+        refused.expect_code(2).says(&recording.version().to_string()).says("hint:");
+    }
+}
+
+/// Half a recording gives half a result, says so, and ends with 5.
+#[test]
+fn a_cut_recording_is_read_to_its_cut() {
+    let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
+    let folder = folder();
+    let file = folder.path().join("cut.nettrace");
+    let mut before = 0;
+    for part in [1, 2, 3] {
+        let cut = bytes.len() * part / 4;
+        fs::write(&file, &bytes[..cut]).unwrap();
+        let found = counts(&file, 5);
+        let events = found["events"].as_u64().unwrap();
+        assert!(events > before, "{events} events in {part} quarters");
+        assert!(found["partial"]["offset"].as_u64().unwrap() <= cut as u64);
+        before = events;
+        let convert = runtap(["convert", file.to_str().unwrap(), "--to", "folded", "-o", "-"]);
+        assert!(convert.expect_code(5).says("partial").text().contains(' '), "{convert}");
+    }
+    fs::write(&file, &bytes).unwrap();
+    assert_eq!(counts(&file, 0)["partial"], Value::Null);
+}
+
+/// One conversion into all formats: names, places, and what is not overwritten.
+#[test]
+fn convert_writes_beside_the_recording() {
+    let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
+    let folder = folder();
+    let file = folder.path().join("my.app.nettrace");
+    fs::write(&file, &bytes).unwrap();
+    let all = ["--to", "speedscope", "--to", "folded", "--to", "flamegraph"];
+    runtap(["convert", file.to_str().unwrap()].iter().chain(&all)).expect_code(0);
+    let mut names: Vec<String> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["my.app.folded", "my.app.nettrace", "my.app.speedscope.json", "my.app.svg"]);
+    assert_eq!(fs::read(&file).unwrap(), bytes, "the recording is as it was");
+
+    let speedscope: Value =
+        serde_json::from_slice(&fs::read(folder.path().join("my.app.speedscope.json")).unwrap()).unwrap();
+    assert_eq!(speedscope["$schema"], "https://www.speedscope.app/file-format-schema.json");
+    let folded = fs::read_to_string(folder.path().join("my.app.folded")).unwrap();
+    assert!(folded.lines().all(|line| line.rsplit_once(' ').is_some_and(|(_, n)| n.parse::<u64>().is_ok())));
+    assert!(folded.contains("spin!A.Round();spin!A.Heavy();spin!Burn.Cycles(int32) "), "{folded}");
+    assert!(fs::read_to_string(folder.path().join("my.app.svg")).unwrap().trim_end().ends_with("</svg>"));
+
+    let to_stdout = runtap(["convert", file.to_str().unwrap(), "--to", "folded", "-o", "-"]);
+    assert_eq!(to_stdout.expect_code(0).text(), folded);
+    // dotnet-trace's word for it, and its spelling.
+    let other = folder.path().join("other.json");
+    runtap(["convert", file.to_str().unwrap(), "--format", "Speedscope", "-o", other.to_str().unwrap()])
+        .expect_code(0);
+    assert!(other.is_file());
+    runtap(["convert", file.to_str().unwrap()]).expect_code(2).says("--to");
+}

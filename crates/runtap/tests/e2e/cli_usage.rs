@@ -1,0 +1,123 @@
+//! Mistakes, help and the verbs that need no target: exit codes and messages.
+
+use std::process::{Command, Stdio};
+
+use runtap_testkit::Running;
+use serde_json::Value;
+
+use crate::common::{command, folder, json, runtap};
+
+#[test]
+fn without_a_target_and_a_terminal_it_is_a_mistake() {
+    for verb in ["info", "env", "trace"] {
+        runtap([verb]).expect_code(2).says("no target given").says("hint:");
+    }
+}
+
+#[test]
+fn a_wrong_option_is_told_with_the_nearest_right_one() {
+    runtap(["trace", "-p", "1", "--providrs", "X"]).expect_code(2).says("--providers");
+    runtap(["trac", "-p", "1"]).expect_code(2).says("trace");
+    runtap(["trace", "-p", "1", "--to", "speedscpe"]).expect_code(2).says("speedscope");
+    runtap(["trace", "-p", "1", "--profile", "gc-verbos"]).expect_code(2).says("gc-verbose");
+    runtap(["trace", "-p", "1", "--clrevents", "gcc"]).expect_code(2).says("gc");
+    runtap(["trace", "-p", "1", "--duration", "soon"]).expect_code(2).says("soon").says("1m30s");
+    runtap(["trace", "-p", "1", "--buffersize", "0"]).expect_code(2);
+    runtap(["trace", "-p", "1", "--to", "folded", "--to", "speedscope", "-o", "-"]).expect_code(2);
+    runtap(["trace", "-p", "1", "-n", "x"]).expect_code(2);
+    runtap(["info", "-p", "x"]).expect_code(2);
+    runtap(["info", "--diagnostic-port", "/nowhere/x,listen"]).expect_code(2);
+    runtap(Vec::<&str>::new()).expect_code(2);
+}
+
+#[test]
+fn a_process_that_is_not_there_or_not_dotnet_is_told() {
+    let gone = Command::new("true").spawn().and_then(|mut child| child.wait().map(|_| child.id())).unwrap();
+    let mut sleep = Command::new("sleep");
+    sleep.arg("600");
+    let sleep = Running::start(sleep);
+    for verb in ["info", "env", "trace"] {
+        runtap([verb, "-p", &gone.to_string()]).expect_code(3).says(&gone.to_string()).says("hint:");
+        runtap([verb, &sleep.id().to_string()]).expect_code(3).says("hint:");
+    }
+    runtap(["info", "--diagnostic-port", "/nowhere/x"]).expect_code(3).says("/nowhere/x");
+    // A number beyond any pid is a name.
+    runtap(["info", "99999999999"]).expect_code(3);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("empty"), "").unwrap();
+    std::fs::write(path("text"), "no recording").unwrap();
+    for (file, verb) in
+        ["missing", "empty", "text", "."].iter().flat_map(|file| [(file, "events"), (file, "convert")])
+    {
+        let option: &[&str] = if verb == "events" { &["--count"] } else { &["--to", "folded"] };
+        let file = path(file);
+        let told = runtap([verb, &file].iter().chain(option));
+        assert!(told.expect_code(2).says(&file).stdout.is_empty());
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing was written");
+}
+
+#[test]
+fn verbs_without_a_target() {
+    let version = json(["version", "--format", "json"]);
+    assert_eq!(version["schema"], "runtap.version/1");
+    assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
+    assert!(version["target"].as_str().unwrap().contains("linux"), "{version}");
+    assert!(version.as_object().unwrap().contains_key("commit"));
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        assert!(runtap(["completions", shell]).expect_code(0).text().contains("runtap"));
+    }
+    assert!(runtap(["man"]).expect_code(0).text().contains(".TH runtap"));
+    let pages = folder();
+    let out_dir = pages.path().join("man");
+    runtap(["man", "--out-dir", out_dir.to_str().unwrap()]).expect_code(0);
+    for page in ["runtap.1", "runtap-trace.1", "runtap-ps.1"] {
+        assert!(out_dir.join(page).is_file(), "{page}");
+    }
+    for verb in ["ps", "info", "env", "trace", "convert", "events"] {
+        assert!(runtap([verb, "--help"]).expect_code(0).text().contains("Examples:"), "{verb}");
+    }
+}
+
+/// Output is not coloured for a pipe, unless that is asked for.
+#[test]
+fn colour_is_for_terminals() {
+    let coloured = |extra: &[&str], variable: Option<(&str, &str)>| {
+        let mut command = command(["info", "-p", "1"].iter().chain(extra));
+        if let Some((name, value)) = variable {
+            command.env(name, value);
+        }
+        runtap_testkit::run(command).stderr.contains('\u{1b}')
+    };
+    assert!(!coloured(&[], None));
+    assert!(coloured(&["--color", "always"], None));
+    assert!(coloured(&[], Some(("CLICOLOR_FORCE", "1"))));
+    assert!(!coloured(&["--color", "never"], Some(("CLICOLOR_FORCE", "1"))));
+}
+
+/// A reader that goes away is no failure: `runtap … | head`.
+#[test]
+fn a_broken_pipe_ends_quietly() {
+    for arguments in
+        [&["man"][..], &["completions", "zsh"], &["ps", "--format", "json"], &["--help"], &["version"]]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = command(arguments);
+        command.stdin(Stdio::null()).stdout(writer);
+        let finished = Running::start_as_it_is(command).wait();
+        finished.expect_code(0);
+        assert_eq!(finished.stderr, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn ps_without_processes_is_still_a_document() {
+    let document = json(["ps", "--format", "json", "--all-users"]);
+    assert!(matches!(&document["processes"], Value::Array(_)));
+}

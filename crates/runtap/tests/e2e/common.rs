@@ -1,0 +1,217 @@
+//! What the end-to-end tests share: the program under test, and targets for it. Does not judge.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+use runtap_testkit::{Finished, Launch, Program, RealRuntime, Running, Skip, eventually, run};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// `runtap` with these arguments, as a script would call it.
+pub(crate) fn command<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
+    command.args(arguments);
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs `runtap` with these arguments to its end.
+#[track_caller]
+pub(crate) fn runtap<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Finished {
+    run(command(arguments))
+}
+
+/// Runs `runtap`, which has to succeed, and reads its JSON.
+#[track_caller]
+pub(crate) fn json<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Value {
+    runtap(arguments).expect_code(0).json()
+}
+
+/// What `runtap events --count` says of a file, with this exit code.
+#[track_caller]
+pub(crate) fn counts(file: &Path, code: i32) -> Value {
+    let file = file.to_str().expect("a path of ours");
+    let document = runtap(["events", file, "--count", "--format", "json"]).expect_code(code).json();
+    assert_eq!(document["schema"], "runtap.counts/1");
+    document
+}
+
+/// How many events of a kind `events --count` found.
+pub(crate) fn count_of(counts: &Value, provider: &str, id: u32) -> u64 {
+    let rows = counts["counts"].as_array().expect("counts is a list").iter();
+    let rows = rows.filter(|row| row["provider"] == provider && row["id"] == id);
+    rows.map(|row| row["n"].as_u64().expect("n is a number")).sum()
+}
+
+/// The rows of `runtap ps`, by default with our own temporary directory.
+#[track_caller]
+pub(crate) fn ps(mut command: Command) -> Vec<Value> {
+    command.args(["--format", "json"]);
+    let document = run(command).expect_code(0).json();
+    assert_eq!(document["schema"], "runtap.ps/1");
+    document["processes"].as_array().expect("processes is a list").clone()
+}
+
+/// The row of `runtap ps` for a process.
+#[track_caller]
+pub(crate) fn ps_row(pid: u32) -> Value {
+    let rows = ps(command(["ps"]));
+    let row = rows.iter().find(|row| row["pid"] == pid);
+    row.unwrap_or_else(|| panic!("process {pid} is not among {rows:#?}")).clone()
+}
+
+/// A program of the shared folder that runs, with a temporary directory of its own.
+pub(crate) struct Target {
+    pub(crate) program: Program,
+    pub(crate) temp: TempDir,
+}
+
+impl Target {
+    /// Starts a program and waits until it is ready.
+    pub(crate) fn start(launch: Launch) -> Self {
+        let temp = folder();
+        let program = launch.env("TMPDIR", temp.path()).spawn();
+        Self { program, temp }
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.program.id()
+    }
+
+    /// Its process id, as it stands on a command line.
+    pub(crate) fn p(&self) -> String {
+        self.pid().to_string()
+    }
+
+    /// Its diagnostics socket.
+    #[track_caller]
+    pub(crate) fn socket(&self) -> PathBuf {
+        socket_in(self.temp.path(), self.program.own_pid())
+    }
+
+    /// The target was not hurt by what was done to it: its runtime answers.
+    #[track_caller]
+    pub(crate) fn still_answers(&self) {
+        let info = json(["info", "-p", &self.p(), "--format", "json"]);
+        assert_eq!((&info["pid"], &info["suspended"]), (&Value::from(self.pid()), &Value::from(false)));
+    }
+}
+
+/// The diagnostics socket of a process in a folder.
+#[track_caller]
+pub(crate) fn socket_in(folder: &Path, pid: u32) -> PathBuf {
+    let entries = fs::read_dir(folder).expect("the target's temporary directory is there");
+    let mut paths = entries.map(|entry| entry.expect("an entry").path());
+    let ours = format!("dotnet-diagnostic-{pid}-");
+    let found =
+        paths.find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&ours)));
+    found.expect("the target has a diagnostics socket")
+}
+
+/// A `runtap trace` that runs.
+pub(crate) struct Recording {
+    pub(crate) runtap: Running,
+    pub(crate) file: PathBuf,
+}
+
+impl Recording {
+    /// Starts `runtap trace -p PID -o FILE --format json` with more arguments.
+    #[track_caller]
+    pub(crate) fn start(target: &Target, file: PathBuf, more: &[&str]) -> Self {
+        let mut command = command(["trace", "-p", &target.p(), "--format", "json", "-o"]);
+        command.arg(&file).args(more);
+        Self { runtap: Running::start(command), file }
+    }
+
+    /// Waits for its end with this exit code: its summary and the file.
+    #[track_caller]
+    pub(crate) fn finish(self, code: i32) -> (Value, PathBuf) {
+        (self.runtap.wait().expect_code(code).json(), self.file)
+    }
+
+    /// Waits until this many bytes are in the file: by then the session runs and signals are heard.
+    #[track_caller]
+    pub(crate) fn wait_for_bytes(&self, bytes: u64) {
+        eventually("bytes in the recording", || {
+            fs::metadata(&self.file).is_ok_and(|meta| meta.len() >= bytes).then_some(())
+        });
+    }
+}
+
+/// A new folder.
+pub(crate) fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("runtap-e2e-").tempdir().expect("a temporary folder")
+}
+
+/// A name that no other process has.
+pub(crate) fn unique(what: &str) -> String {
+    format!("{what}-{}", std::process::id())
+}
+
+/// Tests that measure shares of time have the machine to themselves. Under nextest each test is a process, and its
+/// configuration sees to that; this is for `cargo test`, where all of them are threads of one process.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Held by a test beside which others may run.
+pub(crate) fn beside_others() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A test on .NET of this version, or on the newest; skipped where there is none.
+pub(crate) fn on(major: Option<u8>, test: impl FnOnce(&RealRuntime) -> Result<(), Skip>) {
+    let _machine = beside_others();
+    run_on(major, test);
+}
+
+/// The same, with nothing beside it.
+pub(crate) fn alone_on(major: u8, test: impl FnOnce(&RealRuntime) -> Result<(), Skip>) {
+    let _machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    run_on(Some(major), test);
+}
+
+fn run_on(major: Option<u8>, test: impl FnOnce(&RealRuntime) -> Result<(), Skip>) {
+    let runtime = major.map_or_else(RealRuntime::newest, RealRuntime::available);
+    if let Err(skip) = runtime.and_then(|runtime| test(&runtime)) {
+        skip.report();
+    }
+}
+
+/// Makes three tests of a function that takes a runtime: on .NET 8, 9 and 10.
+macro_rules! on_each_runtime {
+    ($($test:ident),+ $(,)?) => {$(
+        mod $test {
+            #[test]
+            fn net8() {
+                crate::common::on(Some(8), super::$test);
+            }
+
+            #[test]
+            fn net9() {
+                crate::common::on(Some(9), super::$test);
+            }
+
+            #[test]
+            fn net10() {
+                crate::common::on(Some(10), super::$test);
+            }
+        }
+    )+};
+}
+
+/// Makes a test of a function that takes a runtime: on the newest one.
+macro_rules! on_the_newest_runtime {
+    ($($test:ident),+ $(,)?) => {$(
+        mod $test {
+            #[test]
+            fn newest() {
+                crate::common::on(None, super::$test);
+            }
+        }
+    )+};
+}

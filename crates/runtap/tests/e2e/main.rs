@@ -1,0 +1,17 @@
+//! End-to-end tests: the real binary, on real runtimes (`real_*`) and without any (`cli_*`).
+
+#![cfg(target_os = "linux")]
+
+#[macro_use]
+mod common;
+
+mod cli_recordings;
+mod cli_usage;
+mod real_ask;
+mod real_ends;
+mod real_events;
+mod real_find;
+mod real_full;
+mod real_namespace;
+mod real_spin;
+mod speedscope;

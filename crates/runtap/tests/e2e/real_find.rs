@@ -1,0 +1,197 @@
+//! Finding processes: by name, in whatever temporary directory, among stale sockets, and behind a silent client.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use runtap_testkit::{Launch, RealRuntime, Skip, run};
+use serde_json::Value;
+
+use crate::common::{Target, command, folder, json, ps, ps_row, runtap, socket_in, unique};
+
+on_each_runtime!(
+    any_temporary_directory_is_found,
+    a_long_path_is_no_obstacle,
+    thousands_of_stale_sockets_hide_nobody,
+    a_silent_client_makes_a_process_busy,
+);
+on_the_newest_runtime!(
+    a_busy_process_is_not_recorded,
+    the_name_that_ps_shows_can_be_used,
+    a_name_has_to_be_unique,
+);
+
+fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
+    runtime.program("spin", &["0.05", "1000", "--stdin"])
+}
+
+/// TMPDIR as programs have it: with a slash at its end, relative, empty, not set, or a folder that we don't know of.
+fn any_temporary_directory_is_found(runtime: &RealRuntime) -> Result<(), Skip> {
+    let folder = folder();
+    fs::create_dir(folder.path().join("relative")).unwrap();
+    let slash = format!("{}/", folder.path().display());
+    let launches = [
+        (idle(runtime)?.env("TMPDIR", &slash), folder.path()),
+        (idle(runtime)?.env("TMPDIR", "relative").in_folder(folder.path()), Path::new("/proc")),
+        (idle(runtime)?.env("TMPDIR", ""), Path::new("/tmp")),
+        (idle(runtime)?.without_env("TMPDIR"), Path::new("/tmp")),
+    ];
+    for (launch, place) in launches {
+        let mut program = launch.spawn();
+        let row = ps_row(program.id());
+        let socket = row["socket"].as_str().unwrap();
+        assert_eq!(
+            (&row["reachable"], Path::new(socket).starts_with(place)),
+            (&Value::from(true), true),
+            "{row:#}"
+        );
+        // A runtap that has another temporary directory finds it too.
+        let mut elsewhere = command(["info", "--format", "json"]);
+        elsewhere.arg(program.id().to_string()).env("TMPDIR", folder.path().join("relative"));
+        assert_eq!(run(elsewhere).expect_code(0).json()["entry_assembly"], "spin");
+        // Ended by itself, it leaves no socket behind in /tmp.
+        program.begin();
+        assert!(program.wait().success());
+    }
+    Ok(())
+}
+
+/// A socket whose whole path has more than the 108 bytes that a socket address holds.
+fn a_long_path_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
+    let folder = folder();
+    let deep = folder.path().join("x".repeat(60)).join("y".repeat(60));
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(deep.join("t")).unwrap();
+    let mut program = idle(runtime)?.env("TMPDIR", "t").in_folder(&deep).spawn();
+    assert_eq!(ps_row(program.id())["reachable"], true);
+    assert_eq!(json(["info", &program.id().to_string(), "--format", "json"])["pid"], program.id());
+    let socket = socket_in(&deep.join("t"), program.id());
+    assert!(socket.as_os_str().len() > 108);
+    let by_port = json(["info", "--diagnostic-port", socket.to_str().unwrap(), "--format", "json"]);
+    assert_eq!(by_port["pid"], program.id());
+    program.begin();
+    assert!(program.wait().success());
+    Ok(())
+}
+
+fn thousands_of_stale_sockets_hide_nobody(runtime: &RealRuntime) -> Result<(), Skip> {
+    let name = unique("stale");
+    let copy = folder();
+    let target = Target::start(idle(runtime)?.called(&name, copy.path()));
+    let live = target.socket();
+    // Sockets of processes that were killed: nobody listens. Some bear pids that live processes have by now, one that
+    // of the target itself; it is newer than the target's own.
+    let me = std::process::id();
+    let mut pids: Vec<u32> = (0..1_000).map(|n| 4_194_304 - n).collect();
+    pids.extend([1, me, target.pid()].repeat(300));
+    for (n, pid) in pids.iter().enumerate() {
+        let path = target.temp.path().join(format!("dotnet-diagnostic-{pid}-{n}-socket"));
+        drop(UnixListener::bind(path).unwrap());
+    }
+    for n in 0..2_000 {
+        fs::write(target.temp.path().join(format!("dotnet-diagnostic-{me}-{}-socket", 5_000 + n)), "")
+            .unwrap();
+    }
+
+    let with_its_tmpdir = |arguments: &[&str]| {
+        let mut command = command(arguments);
+        command.env("TMPDIR", target.temp.path());
+        command
+    };
+    let rows = ps(with_its_tmpdir(&["ps"]));
+    let here: Vec<&Value> = rows
+        .iter()
+        .filter(|row| {
+            row["socket"].as_str().is_some_and(|socket| Path::new(socket).starts_with(target.temp.path()))
+        })
+        .collect();
+    assert_eq!(here.len(), 1, "{here:#?}");
+    assert_eq!((&here[0]["pid"], &here[0]["socket"]), (&target.pid().into(), &live.to_str().unwrap().into()));
+    assert!(rows.iter().all(|row| row["pid"] != me), "a stale socket made this test a .NET process");
+    let info = run(with_its_tmpdir(&["info", "-n", &name, "--format", "json"]));
+    assert_eq!(info.expect_code(0).json()["pid"], target.pid());
+    let file = copy.path().join("found.nettrace");
+    let trace = run(with_its_tmpdir(&[
+        "trace",
+        &name,
+        "--duration",
+        "0.2s",
+        "-o",
+        file.to_str().unwrap(),
+        "--format",
+        "json",
+    ]));
+    assert_eq!(trace.expect_code(0).json()["partial"], Value::Null);
+    // The process that only stale sockets bear the number of.
+    let mine = run(with_its_tmpdir(&["info", &me.to_string()]));
+    mine.expect_code(3).says("hint:");
+    target.still_answers();
+    Ok(())
+}
+
+/// One client that connects and says nothing blocks a runtime's only server thread.
+fn a_silent_client_makes_a_process_busy(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::start(idle(runtime)?);
+    let free = Target::start(idle(runtime)?);
+    let silent = UnixStream::connect(target.socket()).unwrap();
+    let row = ps_row(target.pid());
+    assert_eq!((&row["reachable"], &row["reason"]), (&Value::from(false), &Value::from("busy")), "{row:#}");
+    assert_eq!(row["name"], "spin", "known from its command line");
+    assert_eq!(ps_row(free.pid())["reachable"], true, "a busy process costs the others nothing");
+    runtap(["info", &target.p()])
+        .expect_code(3)
+        .says("did not answer")
+        .says("another tool holds a connection");
+    drop(silent);
+    target.still_answers();
+    assert_eq!(ps_row(target.pid())["reachable"], true);
+    Ok(())
+}
+
+/// Nothing is left behind by a recording that could not begin.
+fn a_busy_process_is_not_recorded(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::start(idle(runtime)?);
+    let silent = UnixStream::connect(target.socket()).unwrap();
+    let file = target.temp.path().join("none.nettrace");
+    let trace = runtap(["trace", &target.p(), "--duration", "1s", "-o", file.to_str().unwrap()]);
+    trace.expect_code(3).says("another tool holds a connection");
+    assert!(!file.exists(), "there was nothing to record");
+    drop(silent);
+    target.still_answers();
+    Ok(())
+}
+
+/// A program is called by its entry assembly, whatever its file is called.
+fn the_name_that_ps_shows_can_be_used(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (name, copy) = (unique("renamed"), folder());
+    let launch = runtime.program("meters", &["0", "1", "0", "--stdin"])?;
+    let target = Target::start(launch.called(&name, copy.path()));
+    let namesakes = ps(command(["ps"]));
+    let namesakes = namesakes.iter().filter(|row| row["name"] == "meters");
+    let pids: Vec<&Value> = namesakes.map(|row| &row["pid"]).collect();
+    assert!(pids.contains(&&Value::from(target.pid())), "{pids:?}");
+    if pids.len() > 1 {
+        return Err(Skip::because("another meters runs on this machine"));
+    }
+    assert_eq!(json(["info", "-n", "meters", "--format", "json"])["pid"], target.pid());
+    target.still_answers();
+    Ok(())
+}
+
+/// A name that several processes have is refused with a list; a name that one has is enough.
+fn a_name_has_to_be_unique(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (name, copy) = (unique("twice"), folder());
+    let old = Target::start(idle(runtime)?.called(&name, copy.path()));
+    let new = Target::start(idle(runtime)?.called(&name, copy.path()));
+    for verb in [&["info"][..], &["env"], &["trace", "-o", "/dev/null"]] {
+        let refused = runtap(verb.iter().copied().chain(["-n", &name]));
+        refused.expect_code(3).says(&name).says(&old.p()).says(&new.p()).says("-p");
+    }
+    runtap(["info", &format!("{name}x")]).expect_code(3).says("no .NET process is called");
+    drop(old);
+    assert_eq!(json(["info", &name, "--format", "json"])["pid"], new.pid());
+    // The name that the runtime gives itself, which is that of the assembly inside the file.
+    assert_eq!(ps_row(new.pid())["name"], "spin");
+    new.still_answers();
+    Ok(())
+}
