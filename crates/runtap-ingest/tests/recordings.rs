@@ -2,37 +2,17 @@
 //! call tree is known.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
-use std::path::{Path, PathBuf};
 
 use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::{Trace, View};
 use runtap_nettrace::{Item, Reader};
-use serde_json::Value;
+use runtap_testkit::{Skip, recordings, require, shared_data};
+use serde_json::{Value, json};
 
-/// The recordings, or a message why there are none.
-#[expect(clippy::print_stdout, reason = "a skipped case must be seen")]
-fn recordings() -> Option<PathBuf> {
-    let shared = std::env::var_os("RUNTAP_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let folder = shared.join("data/nettrace");
-    if !folder.is_dir() {
-        println!("skipped: no recordings below {} (set RUNTAP_SHARED)", shared.display());
-        return None;
-    }
-    Some(folder)
-}
-
-fn unpacked(path: &Path) -> Vec<u8> {
-    let mut file = File::open(path).unwrap();
-    let mut bytes = Vec::new();
-    if path.extension().is_some_and(|extension| extension == "zst") {
-        ruzstd::decoding::StreamingDecoder::new(file).unwrap().read_to_end(&mut bytes).unwrap();
-    } else {
-        file.read_to_end(&mut bytes).unwrap();
-    }
-    bytes
+/// A recording that TraceEvent or the program itself gives the answers to, by its name without extension.
+fn recording(name: &str) -> Result<(Vec<u8>, Value), Skip> {
+    let answers = shared_data(format!("nettrace/{name}.json"))?;
+    Ok((shared_data(format!("nettrace/{name}.nettrace.zst"))?, serde_json::from_slice(&answers).unwrap()))
 }
 
 fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) {
@@ -79,10 +59,8 @@ fn inclusive(trace: &Trace, tid: u64) -> BTreeMap<String, u64> {
 
 #[test]
 fn samples_of_a_known_program_are_named_and_counted() {
-    let Some(folder) = recordings() else { return };
-    let expected: Value =
-        serde_json::from_slice(&fs::read(folder.join("net10/cpu-spin.json")).unwrap()).unwrap();
-    let trace = profile(&unpacked(&folder.join("net10/cpu-spin.nettrace.zst")));
+    let (bytes, expected) = require!(recording("net10/cpu-spin"));
+    let trace = profile(&bytes);
     assert_eq!(trace.process().name.as_deref(), Some("spin"));
     assert_eq!(trace.ticks(View::ThreadTime), expected["samples"]["total"].as_u64().unwrap());
     assert_eq!(trace.ticks(View::Cpu), expected["samples"]["by_kind"]["2"].as_u64().unwrap());
@@ -99,9 +77,8 @@ fn samples_of_a_known_program_are_named_and_counted() {
 
 #[test]
 fn every_managed_frame_is_named_where_there_is_a_rundown() {
-    let Some(folder) = recordings() else { return };
     for name in ["net10/cpu-spin", "net9/cpu-async-stacks"] {
-        let trace = profile(&unpacked(&folder.join(format!("{name}.nettrace.zst"))));
+        let trace = profile(&require!(recording(name)).0);
         let totals = runtap_model::FrameTotals::new(&trace, View::ThreadTime, None);
         let (mut named, mut all) = (0, 0);
         for (handle, frame) in trace.all_frames() {
@@ -116,38 +93,28 @@ fn every_managed_frame_is_named_where_there_is_a_rundown() {
 
 #[test]
 fn counts_equal_those_of_other_readers() {
-    let Some(folder) = recordings() else { return };
     let mut checked = 0;
-    for runtime in ["net8", "net9", "net10"] {
-        for entry in fs::read_dir(folder.join(runtime)).unwrap() {
-            let json = entry.unwrap().path();
-            let data = json.with_extension("nettrace.zst");
-            if json.extension().is_none_or(|extension| extension != "json") || !data.is_file() {
-                continue;
-            }
-            let expected: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
-            let mut counts = EventCounts::new();
-            read(&unpacked(&data), |item| match item {
-                Item::Event(event) => counts.add(event),
-                Item::Metadata(metadata) => counts.redefined(metadata.id),
-                _ => {}
-            });
-            assert_eq!(counts.total(), expected["events"].as_u64().unwrap(), "{}", json.display());
-            let rows: Vec<Value> = counts
-                .rows()
-                .into_iter()
-                .map(|row| {
-                    serde_json::json!({"provider": row.provider, "id": row.id, "version": row.version, "name": row.name, "n": row.n})
-                })
-                .collect();
-            let mut wanted = expected["counts"].as_array().unwrap().clone();
-            wanted.sort_by_key(|row| {
-                let text = |key: &str| row[key].as_str().unwrap().to_owned();
-                (text("provider"), row["id"].as_u64(), row["version"].as_u64(), text("name"))
-            });
-            assert_eq!(rows, wanted, "{}", json.display());
-            checked += 1;
-        }
+    for recording in require!(recordings()).iter().filter(|recording| recording.version() == 4) {
+        let (path, expected) = (recording.path.display(), &recording.expected);
+        let mut counts = EventCounts::new();
+        read(&recording.bytes, |item| match item {
+            Item::Event(event) => counts.add(event),
+            Item::Metadata(metadata) => counts.redefined(metadata.id),
+            _ => {}
+        });
+        assert_eq!(counts.total(), expected["events"].as_u64().unwrap(), "{path}");
+        let rows: Vec<Value> = counts
+            .rows()
+            .into_iter()
+            .map(|row| json!({"provider": row.provider, "id": row.id, "version": row.version, "name": row.name, "n": row.n}))
+            .collect();
+        let mut wanted = expected["counts"].as_array().unwrap().clone();
+        wanted.sort_by_key(|row| {
+            let text = |key: &str| row[key].as_str().unwrap().to_owned();
+            (text("provider"), row["id"].as_u64(), row["version"].as_u64(), text("name"))
+        });
+        assert_eq!(rows, wanted, "{path}");
+        checked += 1;
     }
     assert!(checked >= 20, "only {checked} recordings were found");
 }

@@ -1,7 +1,6 @@
 //! Tests through the public interface: real recordings, laws on any bytes, damage.
 
 #![expect(clippy::disallowed_methods, reason = "tests read recordings from files")]
-#![expect(clippy::print_stdout, reason = "a test says when it is skipped")]
 
 mod bytes;
 mod common;

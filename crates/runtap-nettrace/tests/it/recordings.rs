@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use runtap_nettrace::{Error, Item, Reader};
+use runtap_testkit::Recording;
 use serde_json::{Value, json};
 
 use crate::common;
@@ -17,7 +18,7 @@ fn every_recording_of_version_4_gives_its_expected_answer() {
     assert!(common::recordings().is_empty() || read >= 30, "only {read} recordings");
 }
 
-fn check(recording: &common::Recording) {
+fn check(recording: &Recording) {
     let name = recording.path.display();
     let expected = &recording.expected;
     let mut reader = Reader::new();

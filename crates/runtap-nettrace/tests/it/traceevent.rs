@@ -1,23 +1,21 @@
 //! Microsoft's TraceEvent reads what the writer writes: the same events, losses and header.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use runtap_nettrace::{EventToWrite, Field, FieldType, Metadata, TraceHeader, Uuid, Writer};
+use runtap_testkit::{Peer, require, run};
 use serde_json::{Value, json};
 
-use crate::common;
 use crate::seen::Reading;
 
 #[test]
 fn traceevent_reads_what_is_written() {
-    let Some(peer) = Peer::find() else { return };
+    let peer = require!(Peer::available("tebench"));
     for pointer_size in [4, 8] {
         let (stream, counts) = stream(pointer_size);
         let ours = Reading::of(&stream, 4096);
         assert_eq!((ours.errors().len(), ours.events().len(), ours.lost), (0, 9010, 41));
-        let answer = peer.counts(&stream, &format!("writer-{pointer_size}"));
+        let answer = traceevent_counts(&peer, &stream);
         assert_eq!(answer["error"], Value::Null, "{answer}");
         assert_eq!(answer["events"], 9010, "{answer}");
         assert_eq!(answer["events_lost"], 41, "{answer}");
@@ -112,55 +110,14 @@ fn stream(pointer_size: u32) -> (Vec<u8>, Value) {
     (output, counts)
 }
 
-/// tebench, a program on top of TraceEvent, and a runtime for it.
-struct Peer {
-    dotnet: PathBuf,
-    tebench: PathBuf,
-}
-
-impl Peer {
-    fn find() -> Option<Self> {
-        let shared = common::shared()?;
-        let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
-        let runtime = peers.join("dotnet-10");
-        let unpacked =
-            Command::new(shared.join("runtimes/unpack")).arg("10.0.12").arg(&runtime).status().unwrap();
-        assert!(unpacked.success(), "cannot unpack a runtime into {}", runtime.display());
-        let tebench = peers.join("tebench");
-        if !tebench.join("tebench.dll").exists() {
-            // Unpacked aside and renamed: another test run may be doing the same.
-            let part = peers.join(format!(".part-tebench-test-{}", std::process::id()));
-            fs::create_dir_all(&part).unwrap();
-            let archive = shared.join("peers/tebench/tebench.tar.xz");
-            let tar = Command::new("tar").arg("-xJf").arg(archive).arg("-C").arg(&part).status().unwrap();
-            assert!(tar.success());
-            let renamed = fs::rename(part.join("tebench"), &tebench);
-            assert!(renamed.is_ok() || tebench.join("tebench.dll").exists(), "{renamed:?}");
-            fs::remove_dir_all(&part).unwrap();
-        }
-        Some(Self { dotnet: runtime.join("dotnet"), tebench: tebench.join("tebench.dll") })
-    }
-
-    /// What TraceEvent counts in a stream; it also decodes every field of every event.
-    fn counts(&self, stream: &[u8], name: &str) -> Value {
-        let folder = std::env::temp_dir().join(format!("runtap-nettrace-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let (trace, counts) = (folder.join("stream.nettrace"), folder.join("counts.json"));
-        fs::write(&trace, stream).unwrap();
-        let output = Command::new(&self.dotnet)
-            .arg(&self.tebench)
-            .arg(&trace)
-            .args(["--mode", "dynamic", "--counts"])
-            .arg(&counts)
-            .env("DOTNET_ROOT", self.dotnet.parent().unwrap())
-            .env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
-            .output()
-            .unwrap();
-        let line = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{line}{}", String::from_utf8_lossy(&output.stderr));
-        assert!(line.contains(", 0 failed"), "{line}");
-        let answer = serde_json::from_slice(&fs::read(&counts).unwrap()).unwrap();
-        fs::remove_dir_all(&folder).unwrap();
-        answer
-    }
+/// What TraceEvent counts in a stream; it also decodes every field of every event.
+fn traceevent_counts(tebench: &Peer, stream: &[u8]) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, counts) = (folder.path().join("stream.nettrace"), folder.path().join("counts.json"));
+    fs::write(&trace, stream).unwrap();
+    let mut command = tebench.command();
+    command.arg(&trace).args(["--mode", "dynamic", "--counts"]).arg(&counts);
+    let output = run(command);
+    assert!(output.expect_code(0).text().contains(", 0 failed"), "{output}");
+    serde_json::from_slice(&fs::read(&counts).unwrap()).unwrap()
 }
