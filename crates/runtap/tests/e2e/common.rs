@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use runtap_testkit::{Finished, Launch, Program, RealRuntime, Running, Skip, eventually, run};
@@ -149,9 +150,10 @@ pub(crate) fn folder() -> TempDir {
     tempfile::Builder::new().prefix("runtap-e2e-").tempdir().expect("a temporary folder")
 }
 
-/// A name that no other process has.
+/// A name that nothing else has, on this machine or in this process.
 pub(crate) fn unique(what: &str) -> String {
-    format!("{what}-{}", std::process::id())
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    format!("{what}-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Tests that measure shares of time have the machine to themselves. Under nextest each test is a process, and its
