@@ -25,8 +25,9 @@ pub(crate) const CHUNK: usize = 256 * 1024;
 /// Chunks that wait to be taken, at most: 8 MiB.
 pub(crate) const CHUNKS: usize = 32;
 
-/// Empty chunks kept for the next reads. More are given back to the system: they were needed for a burst.
-const KEPT: usize = 4;
+/// Empty chunks kept for the next reads: all that a burst needed, because the next one comes soon. What is given back
+/// to the system has each of its pages cleared when it is needed again.
+const KEPT: usize = CHUNKS;
 
 /// A piece of a session's stream. Gives its memory back when it is dropped.
 pub struct Chunk {
