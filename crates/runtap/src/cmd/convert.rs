@@ -55,7 +55,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     }
     let mut outputs = Vec::new();
     for Planned { format, to } in &planned {
-        let bytes = write(&trace, *format, options.view, to)?;
+        let bytes = write(&trace, *format, options.view, to, output)?;
         if let Destination::File(path) = to {
             output.note(format_args!("{}  {}  {}", path.display(), format.name(), Bytes(bytes)));
             outputs.push(OutputFile::new(path, *format, bytes));
@@ -114,6 +114,7 @@ pub(super) fn write(
     format: FileFormat,
     view: Option<View>,
     to: &Destination,
+    output: Output,
 ) -> anyhow::Result<u64> {
     let Some(sink) = format.sink() else {
         return Err(usage("a profile can't be written as nettrace"));
@@ -121,9 +122,27 @@ pub(super) fn write(
     let view = match view {
         Some(View::ThreadTime) => runtap_model::View::ThreadTime,
         Some(View::Cpu) => runtap_model::View::Cpu,
-        None => sink.default_view(),
+        None => default_view(trace, sink, output),
     };
     write_whole(to, |out| sink.write(trace, out, &Options::new(view)).map_err(no_samples))
+}
+
+/// The view that people expect of a format, unless it would show next to nothing: .NET 9, and .NET 10 at first, call
+/// nearly every sample of a running thread External (dotnet/runtime#123996).
+fn default_view(trace: &Trace, sink: runtap_sinks::Format, output: Output) -> runtap_model::View {
+    let view = sink.default_view();
+    let (shown, all) = (trace.ticks(view), trace.ticks(runtap_model::View::ThreadTime));
+    if all == 0 || shown.saturating_mul(100) >= all {
+        return view;
+    }
+    output.warning(format_args!(
+        "only {} of {} samples are in the view '{view}', so {} shows all of them: the threads waited, or this runtime \
+         marks running threads as waiting (.NET 9 does); --view cpu insists",
+        Count(shown),
+        Count(all),
+        sink.name()
+    ));
+    runtap_model::View::ThreadTime
 }
 
 /// Says what to do about a recording without samples.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use runtap_nettrace::{EventToWrite, Metadata, TraceHeader, Writer};
 use runtap_testkit::{Recording, recordings, require, shared_data};
 use serde_json::{Value, json};
 
@@ -135,4 +136,41 @@ fn convert_writes_beside_the_recording() {
         .expect_code(0);
     assert!(other.is_file());
     runtap(["convert", file.to_str().unwrap()]).expect_code(2).says("--to");
+}
+
+/// .NET 9 calls nearly every sample External. What would show next to nothing shows everything, and says so; what was
+/// asked for by name is not changed.
+#[test]
+fn a_view_with_next_to_nothing_gives_way_unless_it_was_asked_for() {
+    let mut writer = Writer::new(&TraceHeader::new(0, 0, 1_000));
+    let metadata = Metadata::new("Microsoft-DotNETCore-SampleProfiler", 0, "");
+    let metadata_id = writer.define_event(&metadata).unwrap();
+    for timestamp in 0..1_000 {
+        let kind: i32 = if timestamp < 9 { 2 } else { 1 };
+        let (thread_id, capture_thread_id) = (7, 1);
+        let payload = &kind.to_le_bytes();
+        let stack = &[0x1000];
+        let event = EventToWrite {
+            metadata_id,
+            thread_id,
+            capture_thread_id,
+            timestamp,
+            stack,
+            payload,
+            ..Default::default()
+        };
+        writer.event(&event).unwrap();
+    }
+    let folder = folder();
+    let file = folder.path().join("x.nettrace");
+    fs::write(&file, writer.finish()).unwrap();
+    let file = file.to_str().unwrap();
+    let told = runtap(["convert", file, "--to", "folded", "-o", "-"]);
+    assert_eq!(
+        told.expect_code(0).says("only 9 of 1,000 samples").text(),
+        "Thread (7);?!0x1000 1000000000\n"
+    );
+    let asked = runtap(["convert", file, "--to", "folded", "-o", "-", "--view", "cpu"]);
+    assert_eq!(asked.expect_code(0).text(), "Thread (7);?!0x1000 9000000\n");
+    assert!(!asked.stderr.contains("only"), "{asked}");
 }

@@ -219,7 +219,7 @@ impl Conversion {
                     Some(trace) => trace,
                     none => none.insert(convert::profile_of(raw, &self.profile, self.output)?.0),
                 };
-                convert::write(trace, *format, self.view, to)?
+                convert::write(trace, *format, self.view, to, self.output)?
             };
             if let Destination::File(path) = to {
                 outputs.push(OutputFile::new(path, *format, bytes));
