@@ -19,6 +19,10 @@ use crate::cmd::recording::Partial;
 /// Chunks that may wait for the disk; the session's own buffer waits behind them.
 const WAITING: usize = 4;
 
+/// Bytes that the reader gets at a time. It copies them; what is copied in small pieces stays in the processor's cache,
+/// and the reader's memory stays small.
+const PIECE: usize = 64 << 10;
+
 /// What was recorded so far.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
@@ -129,8 +133,10 @@ fn record<C: AsRef<[u8]>>(mut sink: Sink, mut chunks: mpsc::Receiver<C>, progres
             recorded.write_error = Some(error);
             break;
         }
-        reader.feed(bytes);
-        count(&mut reader, &mut recorded.events);
+        for piece in bytes.chunks(PIECE) {
+            reader.feed(piece);
+            count(&mut reader, &mut recorded.events);
+        }
         progress.events.store(recorded.events, Ordering::Relaxed);
         progress.lost.store(reader.lost(), Ordering::Relaxed);
     }
