@@ -9,7 +9,7 @@
 //! Every sink streams into the writer through a buffer of its own and takes nothing but the model: it opens no
 //! file, reads no clock, and writes equal bytes for equal traces. A view without a sample is
 //! [`Error::NoSamples`], told before the first byte: no viewer opens an empty profile.
-//! (`cli.md` section 5 has names, extensions and views; docs/formats.md is the page for users.)
+//! Names, extensions and views for users: docs/formats.md.
 
 #![deny(clippy::disallowed_methods)]
 

@@ -23,9 +23,11 @@ pub fn shared_dir() -> Option<PathBuf> {
     if let Some(given) = env::var_os("RUNTAP_SHARED") {
         let given = root.join(given);
         assert!(given.is_dir(), "RUNTAP_SHARED is {}, which is no folder", given.display());
-        return Some(given);
+        // Programs tell their own paths with links resolved.
+        return given.canonicalize().ok();
     }
-    root.parent().map(|parent| parent.join("shared")).filter(|folder| folder.join("runtimes").is_dir())
+    let beside = root.parent().map(|parent| parent.join("shared"));
+    beside.filter(|folder| folder.join("runtimes").is_dir()).and_then(|folder| folder.canonicalize().ok())
 }
 
 /// The shared folder, or the reason to skip.

@@ -29,7 +29,7 @@
 //! | anything else | UNKNOWN_COMMAND |
 //!
 //! Not here: dumps, profilers, perf maps, startup hooks, SetEnvironmentVariable, user_events, ports that dial out.
-//! Facts: sections 3, 6 and 15 of the reference `diagnostic-ipc.md`.
+//! Source: the Diagnostic IPC specification, and what .NET 8, 9 and 10 were measured to answer.
 
 #![allow(clippy::doc_markdown, reason = "the names of the commands are words here, not code")]
 

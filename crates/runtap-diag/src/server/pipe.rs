@@ -1,6 +1,6 @@
 //! Where events are defined, and where they find the sessions that want them.
 //!
-//! What is delivered, and to whom, follows section 6 of the reference `diagnostic-ipc.md` ("What is delivered").
+//! What is delivered, and to whom, follows what .NET 8 and 10 were measured to deliver.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

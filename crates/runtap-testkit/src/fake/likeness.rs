@@ -1,4 +1,4 @@
-//! Which commands each version of .NET knows. Section 11 of the reference `diagnostic-ipc.md`.
+//! Which commands each version of .NET knows. Measured on 3.1, 8, 9 and 10; others by the specification.
 
 use runtap_diag_proto::Command;
 

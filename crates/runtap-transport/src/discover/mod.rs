@@ -1,7 +1,7 @@
 //! Which managed programs run here, where their sockets are, and what stands in the way if one can't be reached.
 //!
 //! Owns the reading of `/proc` and of the temporary directories. It never connects: whether a server answers is
-//! the client's to find out. Facts: section 14 of the reference `diagnostic-ipc.md`.
+//! the client's to find out. Source: "Naming and Location Conventions" of the specification.
 //!
 //! On systems other than Linux nothing is found yet; the names of their sockets and pipes are in [`naming`].
 

@@ -1,6 +1,6 @@
 //! Names of diagnostics sockets and pipes, and the directory they are in. Pure functions, for every system.
 //!
-//! Section 14 of the reference `diagnostic-ipc.md`.
+//! Source: "Naming and Location Conventions" of the Diagnostic IPC specification, and .NET 8, 9 and 10 as measured.
 
 use std::ffi::OsStr;
 use std::fmt;
