@@ -217,27 +217,16 @@ fn action_of(metadata: &Metadata) -> Action {
 
 /// The entry assembly's name (`/usr/bin/dotnet /srv/app.dll x` is `app`), else the executable's.
 fn program_name(command_line: &str) -> Option<String> {
-    let stem = |path: &str| {
-        let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        let stem = match file.rsplit_once('.') {
-            Some((stem, extension))
-                if ["dll", "exe"].iter().any(|known| known.eq_ignore_ascii_case(extension)) =>
-            {
-                stem
-            }
-            _ => file,
-        };
-        (!stem.is_empty()).then(|| stem.to_owned())
-    };
+    let stem = |path| clr::file_stem(path, &["dll", "exe"]);
     // Arguments are joined by blanks, so a path with a blank can't be told from two arguments.
     let mut words = command_line.split_ascii_whitespace().map(|word| word.trim_matches('"'));
     let first = words.next()?;
     if stem(first).is_some_and(|name| name.eq_ignore_ascii_case("dotnet"))
         && let Some(assembly) = words.find(|word| word.to_ascii_lowercase().ends_with(".dll"))
     {
-        return stem(assembly);
+        return stem(assembly).map(str::to_owned);
     }
-    stem(first)
+    stem(first).map(str::to_owned)
 }
 
 #[derive(Debug, Clone, Copy)]

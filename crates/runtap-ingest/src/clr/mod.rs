@@ -13,6 +13,7 @@ mod process;
 
 pub use method::{MethodEvent, MethodEventKind};
 pub use module::ModuleEvent;
+pub(crate) use module::file_stem;
 pub use process::ProcessInfoEvent;
 
 /// The runtime's live events.

@@ -42,18 +42,24 @@ impl<'a> ModuleEvent<'a> {
     /// The module as frames show it: the file name without folder and extension. `None` where there is no path.
     pub fn short_name(&self) -> Option<String> {
         let path = if self.il_path.is_empty() { self.native_path } else { self.il_path }.to_string();
-        let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
-        let stem = match file.rsplit_once('.') {
-            Some((stem, extension)) if is_extension(extension) => stem,
-            _ => file,
-        };
-        (!stem.is_empty()).then(|| stem.to_owned())
+        file_stem(&path, &MODULE_EXTENSIONS).map(str::to_owned)
     }
 }
 
 /// Only what module files are called: a dynamic assembly `My.Proxies` has no extension.
-fn is_extension(text: &str) -> bool {
-    ["dll", "exe", "so", "dylib", "il", "ni"].iter().any(|known| known.eq_ignore_ascii_case(text))
+const MODULE_EXTENSIONS: [&str; 6] = ["dll", "exe", "so", "dylib", "il", "ni"];
+
+/// The file name of a path of any system, without its extension if that is one of `extensions` (in any case). `None`
+/// where nothing is left.
+pub(crate) fn file_stem<'a>(path: &'a str, extensions: &[&str]) -> Option<&'a str> {
+    let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let stem = match file.rsplit_once('.') {
+        Some((stem, extension)) if extensions.iter().any(|known| known.eq_ignore_ascii_case(extension)) => {
+            stem
+        }
+        _ => file,
+    };
+    (!stem.is_empty()).then_some(stem)
 }
 
 #[cfg(test)]
