@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use runtap_nettrace::{Item, Reader};
-use tokio::sync::mpsc::{self, Permit, error::SendError};
+use tokio::sync::mpsc::error::{SendError, TrySendError};
+use tokio::sync::mpsc::{self, Permit};
 use tokio::sync::oneshot;
 
 use crate::cmd::recording::Partial;
@@ -73,6 +74,11 @@ impl<C: AsRef<[u8]> + Send + 'static> Recorder<C> {
     /// Nothing can be written any more.
     pub(super) async fn room(&self) -> Result<Permit<'_, C>, SendError<()>> {
         self.chunks.reserve().await
+    }
+
+    /// Hands a chunk over if there is room for it now; gives it back if there is none, or nobody to take it.
+    pub(super) fn offer(&self, chunk: C) -> Option<C> {
+        self.chunks.try_send(chunk).err().map(TrySendError::into_inner)
     }
 
     /// How far it is.

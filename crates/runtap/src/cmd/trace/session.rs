@@ -77,7 +77,8 @@ pub(super) async fn run(
                 _ => break,
             },
             chunk = session.next_chunk(), if pending.is_none() => match chunk {
-                Ok(Some(chunk)) => pending = Some(chunk),
+                // A chunk waits for its turn only where the disk is behind.
+                Ok(Some(chunk)) => pending = recorder.offer(chunk),
                 Ok(None) => break,
                 Err(error) => {
                     state.why_partial = Some(format!("the connection broke: {error}"));
