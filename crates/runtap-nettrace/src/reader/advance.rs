@@ -172,7 +172,7 @@ impl Reader {
         let range = self.blobs.payload();
         let at = start + range.start as u64;
         let record = block.get(range).unwrap_or_default();
-        let Ok(metadata) = Metadata::decode(&mut Bytes::at(record, at)) else {
+        let Ok(metadata) = Metadata::decode_v4(&mut Bytes::at(record, at)) else {
             self.counts.damaged_metadata += 1;
             return Ok(Step::Again);
         };

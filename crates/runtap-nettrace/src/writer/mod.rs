@@ -9,6 +9,7 @@ use runtap_wire::{Uuid, Writer as Bytes};
 use thiserror::Error;
 
 use self::block::{BlobBlock, StackBlock};
+use crate::metadata::Unwritable;
 use crate::raw::envelope::{self, name};
 use crate::{Metadata, TraceHeader};
 
@@ -114,6 +115,12 @@ pub enum WriteError {
     /// Names end with the first NUL, so that they cannot have one.
     #[error("a name contains a NUL character")]
     NulInName,
+    /// A field has a type that the version of the format does not know.
+    #[error("field type {code} is not known in this version of the format")]
+    FieldType {
+        /// Its code.
+        code: u32,
+    },
     /// A stack of a 32-bit target has a wider address.
     #[error("address {address:#x} does not fit into 32 bits")]
     WideAddress {
@@ -128,6 +135,15 @@ pub enum WriteError {
         /// The least that could be written here.
         least: u64,
     },
+}
+
+impl WriteError {
+    fn definition(why: &Unwritable) -> Self {
+        match why {
+            Unwritable::Nul => Self::NulInName,
+            Unwritable::Type(code) => Self::FieldType { code: *code },
+        }
+    }
 }
 
 impl Writer {
@@ -161,7 +177,7 @@ impl Writer {
     pub fn define_event(&mut self, definition: &Metadata) -> Result<u32, WriteError> {
         let id = self.next_metadata_id;
         let mut record = Bytes::new();
-        definition.encode(id, &mut record).map_err(|_nul| WriteError::NulInName)?;
+        definition.encode_v4(id, &mut record).map_err(|why| WriteError::definition(&why))?;
         check_size("a definition", record.len(), MAX_PAYLOAD)?;
         if self.definitions.len() + record.len() > BLOCK_TARGET {
             self.write_blocks();

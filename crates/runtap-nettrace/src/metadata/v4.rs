@@ -1,0 +1,177 @@
+//! Definitions in Nettrace 4, with the tags that people call version 5, and in `NetPerf` 3.
+//! Source: nettrace format, "metadata records".
+
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
+
+use super::{Field, FieldType, MAX_DEPTH, Metadata, Unwritable, code};
+
+/// Kinds of the tags that may follow the fields.
+pub(crate) mod tag {
+    pub(crate) const OPCODE: u8 = 1;
+    pub(crate) const V2_PARAMS: u8 = 2;
+}
+
+/// Two layouts of a list of fields: the second one can hold arrays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// type, name
+    V1,
+    /// size, name, type
+    V2,
+}
+
+impl Metadata {
+    /// Writes a record of Nettrace 4 with the given id.
+    pub(crate) fn encode_v4(&self, id: u32, w: &mut Writer) -> Result<(), Unwritable> {
+        w.u32(id);
+        name(&self.provider, w)?;
+        w.u32(self.event_id);
+        name(&self.name, w)?;
+        w.u64(self.keywords).u32(self.version).u32(self.level);
+        let v2 = self.fields.iter().any(|field| needs_v2(&field.field_type));
+        if v2 {
+            w.u32(0);
+        } else {
+            encode_fields(&self.fields, Layout::V1, w)?;
+        }
+        if let Some(opcode) = self.opcode {
+            w.u32(1).u8(tag::OPCODE).u8(opcode);
+        }
+        if v2 {
+            let mut data = Writer::new();
+            encode_fields(&self.fields, Layout::V2, &mut data)?;
+            w.u32(len_u32(data.len())).u8(tag::V2_PARAMS).bytes(data.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// Reads a record of Nettrace 4. Whatever is wrong behind the level costs fields and opcode only.
+    pub(crate) fn decode_v4(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let id = r.u32("metadata id")?;
+        let provider = r.utf16z("provider name")?.to_string();
+        let event_id = r.u32("event id")?;
+        let name = r.utf16z("event name")?.to_string();
+        let mut metadata = Self::new(provider, event_id, name);
+        metadata.id = id;
+        metadata.keywords = r.u64("keywords")?;
+        metadata.version = r.u32("event version")?;
+        metadata.level = r.u32("event level")?;
+        if metadata.extras(r).is_err() {
+            metadata.fields.clear();
+        }
+        Ok(metadata)
+    }
+
+    /// The fields and the tags, each of which may be missing.
+    fn extras(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+        if r.is_empty() {
+            return Ok(());
+        }
+        self.fields = fields(r, Layout::V1, 0)?;
+        while !r.is_empty() {
+            let size = r.u32("tag size")?;
+            let kind = r.u8("tag kind")?;
+            let mut data = r.sub(usize::try_from(size).unwrap_or(usize::MAX), "tag")?;
+            match kind {
+                tag::OPCODE => self.opcode = Some(data.u8("opcode")?),
+                tag::V2_PARAMS => self.fields = fields(&mut data, Layout::V2, 0)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fields(r: &mut Reader<'_>, layout: Layout, depth: u32) -> Result<Vec<Field>, DecodeError> {
+    let count = r.u32("field count")?;
+    // No allocation by the count: a field takes several bytes on the wire, so that this ends with them.
+    let mut fields = Vec::new();
+    for _ in 0..count {
+        fields.push(match layout {
+            Layout::V1 => {
+                let field_type = field_type(r, layout, depth)?;
+                if matches!(field_type, FieldType::Other(_)) {
+                    // Without a size, the next field cannot be found.
+                    return Err(r.error("field type", DecodeErrorKind::Invalid("is not known")));
+                }
+                Field { name: r.utf16z("field name")?.to_string(), field_type }
+            }
+            Layout::V2 => {
+                let size = r.u32("field size")?.saturating_sub(4);
+                let mut r = r.sub(usize::try_from(size).unwrap_or(usize::MAX), "field")?;
+                let name = r.utf16z("field name")?.to_string();
+                Field { name, field_type: field_type(&mut r, layout, depth)? }
+            }
+        });
+    }
+    Ok(fields)
+}
+
+fn field_type(r: &mut Reader<'_>, layout: Layout, depth: u32) -> Result<FieldType, DecodeError> {
+    if depth > MAX_DEPTH {
+        return Err(r.error("field type", DecodeErrorKind::Invalid("is nested too deeply")));
+    }
+    Ok(match r.u32("field type")? {
+        code::OBJECT => FieldType::Object(fields(r, layout, depth + 1)?),
+        code::ARRAY => FieldType::Array(Box::new(field_type(r, layout, depth + 1)?)),
+        code => FieldType::plain(code),
+    })
+}
+
+/// Whether older readers could not find the end of such a field.
+fn needs_v2(field_type: &FieldType) -> bool {
+    match field_type {
+        FieldType::Array(_) | FieldType::Other(_) => true,
+        FieldType::Object(fields) => fields.iter().any(|field| needs_v2(&field.field_type)),
+        _ => false,
+    }
+}
+
+fn encode_type(field_type: &FieldType, layout: Layout, w: &mut Writer) -> Result<(), Unwritable> {
+    w.u32(field_type.code());
+    match field_type {
+        FieldType::Object(fields) => encode_fields(fields, layout, w),
+        FieldType::Array(element) => encode_type(element, layout, w),
+        FieldType::VarInt
+        | FieldType::VarUInt
+        | FieldType::FixedArray(..)
+        | FieldType::Utf8Unit
+        | FieldType::RelLoc(_)
+        | FieldType::DataLoc(_)
+        | FieldType::Bool8 => Err(Unwritable::Type(field_type.code())),
+        _ => Ok(()),
+    }
+}
+
+fn encode_fields(fields: &[Field], layout: Layout, w: &mut Writer) -> Result<(), Unwritable> {
+    w.u32(len_u32(fields.len()));
+    for field in fields {
+        match layout {
+            Layout::V1 => {
+                encode_type(&field.field_type, layout, w)?;
+                name(&field.name, w)?;
+            }
+            Layout::V2 => {
+                let start = w.len();
+                w.u32(0);
+                name(&field.name, w)?;
+                encode_type(&field.field_type, layout, w)?;
+                w.patch_u32(start, len_u32(w.len() - start));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn name(name: &str, w: &mut Writer) -> Result<(), Unwritable> {
+    if name.contains('\0') {
+        return Err(Unwritable::Nul);
+    }
+    w.utf16z(name);
+    Ok(())
+}
+
+/// Longer than that is refused by whoever writes the record.
+fn len_u32(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
