@@ -37,6 +37,9 @@
 //! | CollectTracing 1–6 0x0202–0x0207 | [`Request::CollectTracing`] | [`Reply::SessionStarted`], then the stream |
 //! | StopTracing 0x0201 | [`Request::StopTracing`] | [`Reply::SessionStopped`] |
 //!
+//! A runtime may also dial a tool's *port* itself. Then it says who it is ([`Advertise`]), and the connection waits for
+//! one command as any other; after that command the runtime dials in again.
+//!
 //! # What cannot be sent
 //!
 //! A dozen malformed requests end a production process with one message: a provider count of 0, a buffer of 0 MB,
@@ -69,8 +72,8 @@ pub mod server;
 
 pub use error::{EncodeError, RequestError};
 pub use message::{
-    Buffering, Command, CommandSet, DEFAULT_RUNDOWN_KEYWORD, Downgrade, EnvironmentDecoder, ErrorReply,
-    EventFilter, Format, HEADER_LEN, Header, Hresult, InfoForm, Level, MAGIC, MAX_ENVIRONMENT,
+    Advertise, Buffering, Command, CommandSet, DEFAULT_RUNDOWN_KEYWORD, Downgrade, EnvironmentDecoder,
+    ErrorReply, EventFilter, Format, HEADER_LEN, Header, Hresult, InfoForm, Level, MAGIC, MAX_ENVIRONMENT,
     MAX_FILTER_IDS, MAX_MESSAGE, MAX_PROVIDERS, ProcessInfo, Provider, Reply, Request, RundownFallback,
     SessionConfig, SessionForm, SessionId, Variable, merge_providers,
 };

@@ -2,6 +2,7 @@
 //!
 //! [`Request`] and [`Reply`] join them; how each payload is laid out stands in the file of its command.
 
+mod advertise;
 mod collect_tracing;
 mod command;
 mod header;
@@ -18,6 +19,7 @@ mod stop_tracing;
 use runtap_wire::{DecodeError, Reader, Utf16};
 
 pub use self::{
+    advertise::Advertise,
     command::{Command, CommandSet},
     header::{HEADER_LEN, Header, MAGIC, MAX_MESSAGE},
     hresult::Hresult,
