@@ -19,11 +19,11 @@ use tokio::{
     time::Instant,
 };
 
-/// Bytes of a chunk. As much as a local socket usually holds, so that one read empties it.
-pub(crate) const CHUNK: usize = 256 * 1024;
+/// Bytes of a chunk: the blocks of a stream are a tenth of it, so that few of them lie in two chunks.
+pub(crate) const CHUNK: usize = 1024 * 1024;
 
 /// Chunks that wait to be taken, at most: 8 MiB.
-pub(crate) const CHUNKS: usize = 32;
+pub(crate) const CHUNKS: usize = 8;
 
 /// Empty chunks kept for the next reads: all that a burst needed, because the next one comes soon. What is given back
 /// to the system has each of its pages cleared when it is needed again.
@@ -114,36 +114,50 @@ impl Buffer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads all that is there from `stream`; ready at its end, of which the taker learns too.
-    pub(crate) fn poll_fill<S: AsyncRead + Unpin>(&self, stream: &mut S, cx: &mut Context<'_>) -> Poll<()> {
+    /// Reads once from `stream`: how many bytes; `None` at its end, of which the taker learns too.
+    pub(crate) fn poll_fill<S: AsyncRead + Unpin>(
+        &self,
+        stream: &mut S,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<usize>> {
         let mut state = self.lock();
-        loop {
-            if !state.make_room() {
-                state.stalled = true;
-                state.reader = Some(cx.waker().clone());
-                return Poll::Pending;
-            }
-            state.stalled = false;
-            let filled = state.filled;
-            let mut space = ReadBuf::new(state.current.get_mut(filled..).unwrap_or_default());
-            let outcome = Pin::new(&mut *stream).poll_read(cx, &mut space);
-            let n = space.filled().len();
-            match outcome {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(())) if n > 0 => {
-                    state.filled += n;
-                    state.received += n as u64;
-                    state.last_read = Some(Instant::now());
-                }
-                Poll::Ready(end) => state.end = Some(end),
-            }
-            if let Some(taker) = state.taker.take() {
-                taker.wake();
-            }
-            if state.end.is_some() {
-                return Poll::Ready(());
-            }
+        state.stalled = !state.make_room();
+        if state.stalled {
+            state.reader = Some(cx.waker().clone());
+            return Poll::Pending;
         }
+        // The taker, which may be another thread, does not wait while the kernel copies.
+        let (mut chunk, filled) = (std::mem::take(&mut state.current), std::mem::take(&mut state.filled));
+        drop(state);
+        let mut space = ReadBuf::new(chunk.get_mut(filled..).unwrap_or_default());
+        let outcome = Pin::new(stream).poll_read(cx, &mut space);
+        let n = space.filled().len();
+        let mut state = self.lock();
+        state.current = chunk;
+        state.filled = filled + n;
+        let read = match outcome {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(())) if n > 0 => {
+                state.received += n as u64;
+                state.last_read = Some(Instant::now());
+                Poll::Ready(Some(n))
+            }
+            Poll::Ready(end) => {
+                state.end = Some(end);
+                Poll::Ready(None)
+            }
+        };
+        if state.filled > 0 || state.end.is_some() {
+            state.wake_taker();
+        }
+        read
+    }
+
+    /// Ends the stream here, if it has not ended: nobody reads it any more. What is in the buffer can still be taken.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.end.get_or_insert(Ok(()));
+        state.wake_taker();
     }
 
     /// The oldest bytes, as soon as there are some; `None` at the end of the stream.
@@ -188,6 +202,12 @@ impl Buffer {
 }
 
 impl State {
+    fn wake_taker(&mut self) {
+        if let Some(taker) = self.taker.take() {
+            taker.wake();
+        }
+    }
+
     /// Provides for a chunk with room in it. `false` if the buffer is full.
     fn make_room(&mut self) -> bool {
         if self.filled < self.current.len() {

@@ -52,4 +52,4 @@ pub use runtap_diag_proto::{
     Hresult, InfoForm, Level, ProcessInfo, Provider, Reply, Request, RundownFallback, SessionConfig,
     SessionForm, SessionId, Variable, merge_providers,
 };
-pub use session::{Session, Stopping};
+pub use session::{Chunks, Control, Session, Stopping};

@@ -3,12 +3,14 @@
 use std::{
     fmt,
     future::poll_fn,
+    io,
     pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
     time::Duration,
 };
 
@@ -30,20 +32,10 @@ use crate::{Chunk, Client, Error, buffer::Buffer};
 ///
 /// Dropping a session closes its connection. The runtime notices at its next write and ends the session without
 /// method names.
+#[derive(Debug)]
 pub struct Session {
-    client: Client,
-    id: SessionId,
-    form: SessionForm,
-    downgrades: Vec<Downgrade>,
-    buffer: Buffer,
-    drain: AbortHandle,
-    stop_requested: Arc<AtomicBool>,
-}
-
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("id", &self.id).field("form", &self.form).finish_non_exhaustive()
-    }
+    control: Control,
+    chunks: Chunks,
 }
 
 impl Session {
@@ -57,18 +49,135 @@ impl Session {
     ) -> Self {
         let buffer = Buffer::starting_with(head);
         let filling = buffer.clone();
-        let drain = tokio::spawn(async move { poll_fn(|cx| filling.poll_fill(&mut stream, cx)).await });
-        Self {
-            client,
-            id,
-            form,
-            downgrades,
-            buffer,
-            drain: drain.abort_handle(),
-            stop_requested: Arc::default(),
+        let drain =
+            tokio::spawn(
+                async move { while poll_fn(|cx| filling.poll_fill(&mut stream, cx)).await.is_some() {} },
+            );
+        let chunks = Chunks { buffer: buffer.clone(), endpoint: client.endpoint().clone() };
+        let drain = drain.abort_handle();
+        let control = Control { client, id, form, downgrades, buffer, drain, stop_requested: Arc::default() };
+        Self { control, chunks }
+    }
+
+    /// Its two halves: one that can live on a thread which does nothing but take the stream, and the rest.
+    pub fn split(self) -> (Control, Chunks) {
+        (self.control, self.chunks)
+    }
+
+    /// Its number in the runtime.
+    pub fn id(&self) -> SessionId {
+        self.control.id()
+    }
+
+    /// Whom it records.
+    pub fn endpoint(&self) -> &Endpoint {
+        self.control.endpoint()
+    }
+
+    /// The form that the runtime accepted.
+    pub fn form(&self) -> SessionForm {
+        self.control.form()
+    }
+
+    /// The command that the runtime accepted.
+    pub fn command(&self) -> Command {
+        self.control.command()
+    }
+
+    /// What the session does not do because that command is not the newest one.
+    pub fn downgrades(&self) -> &[Downgrade] {
+        self.control.downgrades()
+    }
+
+    /// Bytes of the stream that came so far, taken or not.
+    pub fn received(&self) -> u64 {
+        self.control.received()
+    }
+
+    /// See [`Chunks::next`].
+    pub async fn next_chunk(&mut self) -> Result<Option<Chunk>, Error> {
+        self.chunks.next().await
+    }
+
+    /// See [`Control::stop`].
+    pub fn stop(&self) -> Stopping {
+        self.control.stop()
+    }
+}
+
+/// The half of a [`Session`] that takes the stream. It may live on any thread.
+pub struct Chunks {
+    buffer: Buffer,
+    endpoint: Endpoint,
+}
+
+impl fmt::Debug for Chunks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chunks").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl Chunks {
+    /// The next bytes of the stream: whatever is there, at most 1 MiB; `None` at its end. Whether the stream is
+    /// complete, only the stream itself says.
+    ///
+    /// Dropping this future loses nothing.
+    pub async fn next(&mut self) -> Result<Option<Chunk>, Error> {
+        let outcome = poll_fn(|cx| self.buffer.poll_take(cx)).await;
+        outcome.map_err(|source| self.broken(source))
+    }
+
+    /// The same for a thread that has nothing else to do: waits for it.
+    pub fn blocking_next(&mut self) -> Result<Option<Chunk>, Error> {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let cx = Context::from_waker(&waker);
+        loop {
+            match self.buffer.poll_take(&cx) {
+                Poll::Ready(outcome) => return outcome.map_err(|source| self.broken(source)),
+                Poll::Pending => {
+                    thread::park();
+                    thread::sleep(LINGER);
+                }
+            }
         }
     }
 
+    fn broken(&self, source: io::Error) -> Error {
+        Error::Io { endpoint: self.endpoint.clone(), source }
+    }
+}
+
+/// How long a thread that was woken by the first bytes of a burst lets the rest of it arrive. A runtime writes what it
+/// has gathered ten times a second, in pieces; being woken for each of them costs more than writing it away.
+const LINGER: Duration = Duration::from_millis(10);
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The half of a [`Session`] that knows it and ends it. Dropping it closes the connection: what was received by then
+/// can still be taken, and is followed by the end.
+pub struct Control {
+    client: Client,
+    id: SessionId,
+    form: SessionForm,
+    downgrades: Vec<Downgrade>,
+    buffer: Buffer,
+    drain: AbortHandle,
+    stop_requested: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").field("id", &self.id).field("form", &self.form).finish_non_exhaustive()
+    }
+}
+
+impl Control {
     /// Its number in the runtime.
     pub fn id(&self) -> SessionId {
         self.id
@@ -97,15 +206,6 @@ impl Session {
     /// Bytes of the stream that came so far, taken or not.
     pub fn received(&self) -> u64 {
         self.buffer.received()
-    }
-
-    /// The next bytes of the stream: whatever is there, at most 256 KiB; `None` at its end. Whether the stream is
-    /// complete, only the stream itself says.
-    ///
-    /// Dropping this future loses nothing.
-    pub async fn next_chunk(&mut self) -> Result<Option<Chunk>, Error> {
-        let outcome = poll_fn(|cx| self.buffer.poll_take(cx)).await;
-        outcome.map_err(|source| Error::Io { endpoint: self.endpoint().clone(), source })
     }
 
     /// Asks the runtime to finish the stream, on another connection, at once and once.
@@ -141,13 +241,14 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for Control {
     fn drop(&mut self) {
         self.drain.abort();
+        self.buffer.close();
     }
 }
 
-/// The outcome of [`Session::stop`], when it is there.
+/// The outcome of [`Control::stop`], when it is there.
 #[derive(Debug)]
 #[must_use = "the stop goes on without it, but then nobody learns whether it failed"]
 pub struct Stopping {

@@ -10,15 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use runtap_diag::{Chunks, Error};
 use runtap_nettrace::{Item, Reader};
-use tokio::sync::mpsc::error::{SendError, TrySendError};
-use tokio::sync::mpsc::{self, Permit};
 use tokio::sync::oneshot;
 
 use crate::cmd::recording::Partial;
-
-/// Chunks that may wait for the disk; the session's own buffer waits behind them.
-const WAITING: usize = 4;
 
 /// Bytes that the reader gets at a time. It copies them; what is copied in small pieces stays in the processor's cache,
 /// and the reader's memory stays small.
@@ -45,40 +41,27 @@ pub(super) struct Recorded {
     pub(super) partial: Option<Partial>,
     /// Why the file could not be written any further.
     pub(super) write_error: Option<io::Error>,
+    /// Why no more could be received.
+    pub(super) read_error: Option<Error>,
 }
 
 /// A recording in progress.
-pub(super) struct Recorder<C> {
-    chunks: mpsc::Sender<C>,
+pub(super) struct Recorder {
     outcome: oneshot::Receiver<Recorded>,
     progress: Arc<Progress>,
 }
 
-impl<C: AsRef<[u8]> + Send + 'static> Recorder<C> {
-    /// Starts writing to `sink`.
-    pub(super) fn start(sink: Sink) -> io::Result<Self> {
-        let (chunks, waiting) = mpsc::channel(WAITING);
+impl Recorder {
+    /// Starts writing a stream to `sink`, up to the stream's end.
+    pub(super) fn start(chunks: Chunks, sink: Sink) -> io::Result<Self> {
         let (tell, outcome) = oneshot::channel();
         let progress = Arc::new(Progress::default());
         let shared = Arc::clone(&progress);
         thread::Builder::new().name("recorder".into()).spawn(move || {
             // Nobody listens any more when a stuck recorder was given up.
-            let _ = tell.send(record(sink, waiting, &shared));
+            let _ = tell.send(record(sink, chunks, &shared));
         })?;
-        Ok(Self { chunks, outcome, progress })
-    }
-
-    /// Room for a chunk, when there is some.
-    ///
-    /// # Errors
-    /// Nothing can be written any more.
-    pub(super) async fn room(&self) -> Result<Permit<'_, C>, SendError<()>> {
-        self.chunks.reserve().await
-    }
-
-    /// Hands a chunk over if there is room for it now; gives it back if there is none, or nobody to take it.
-    pub(super) fn offer(&self, chunk: C) -> Option<C> {
-        self.chunks.try_send(chunk).err().map(TrySendError::into_inner)
+        Ok(Self { outcome, progress })
     }
 
     /// How far it is.
@@ -86,11 +69,9 @@ impl<C: AsRef<[u8]> + Send + 'static> Recorder<C> {
         &self.progress
     }
 
-    /// Writes what is waiting and ends.
-    pub(super) async fn finish(self) -> Recorded {
-        let Self { chunks, outcome, .. } = self;
-        drop(chunks);
-        outcome.await.unwrap_or_default()
+    /// What was recorded, when the stream has ended or can't be written any further. Dropping the future loses nothing.
+    pub(super) async fn ended(&mut self) -> Recorded {
+        (&mut self.outcome).await.unwrap_or_default()
     }
 }
 
@@ -127,11 +108,19 @@ impl Sink {
     }
 }
 
-fn record<C: AsRef<[u8]>>(mut sink: Sink, mut chunks: mpsc::Receiver<C>, progress: &Progress) -> Recorded {
+fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress) -> Recorded {
     let mut reader = Reader::new();
     let mut recorded = Recorded::default();
-    while let Some(chunk) = chunks.blocking_recv() {
-        let bytes = chunk.as_ref();
+    loop {
+        let chunk = match chunks.blocking_next() {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => break,
+            Err(error) => {
+                recorded.read_error = Some(error);
+                break;
+            }
+        };
+        let bytes: &[u8] = &chunk;
         let (written, result) = sink.write(bytes);
         recorded.bytes += written;
         progress.bytes.store(recorded.bytes, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use runtap_diag::{Chunk, Error, Session, Stopping};
+use runtap_diag::{Control, Error, Session, Stopping};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -23,8 +23,6 @@ const STOP_AGAIN: Duration = Duration::from_secs(1);
 const STOP_TRIES: u32 = 10;
 /// How long the stream may go on after the runtime refused the stop.
 const GRACE: Duration = Duration::from_secs(2);
-/// Chunks that are written after the end was decided: more than the session's buffer can hold.
-const REST: u32 = 64;
 /// How long an output that hangs is waited for once the user has given up.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -43,7 +41,7 @@ pub(super) struct Ended {
 
 /// Drains a session to its end.
 pub(super) async fn run(
-    mut session: Session,
+    session: Session,
     chosen: &Chosen,
     options: &Recording,
     sink: Sink,
@@ -57,7 +55,8 @@ pub(super) async fn run(
     for downgrade in &downgrades {
         output.note(format_args!("note: {downgrade}"));
     }
-    let recorder = Recorder::start(sink)?;
+    let (session, chunks) = session.split();
+    let mut recorder = Recorder::start(chunks, sink)?;
     let mut resuming = options.resume_runtime.then(|| resume(chosen));
     let mut names = ThreadNames::default();
     let mut tick = interval(Duration::from_secs(1));
@@ -65,37 +64,23 @@ pub(super) async fn run(
     let mut deadline = pin!(wait(options.duration));
     let mut state =
         State { started: Instant::now(), stopped: None, stop: Stop::Not, given_up: false, why_partial: None };
-    // A chunk that waits for the disk.
-    let mut pending: Option<Chunk> = None;
     if output.progress() && options.duration.is_none() {
         output.note("recording; Ctrl-C stops");
     }
-    loop {
+    let ended = loop {
         tokio::select! {
-            room = recorder.room(), if pending.is_some() => match (room, pending.take()) {
-                (Ok(room), Some(chunk)) => room.send(chunk),
-                _ => break,
-            },
-            chunk = session.next_chunk(), if pending.is_none() => match chunk {
-                // A chunk waits for its turn only where the disk is behind.
-                Ok(Some(chunk)) => pending = recorder.offer(chunk),
-                Ok(None) => break,
-                Err(error) => {
-                    state.why_partial = Some(format!("the connection broke: {error}"));
-                    break;
-                }
-            },
+            recorded = recorder.ended() => break Some(recorded),
             () = &mut deadline, if state.stopped.is_none() => state.request_stop(&session),
             wish = signals.next() => match (wish, state.stopped) {
                 (Wish::GiveUp, _) => {
                     state.given_up = true;
                     state.why_partial = Some("it was interrupted before the runtime had told its last names".to_owned());
-                    break;
+                    break None;
                 }
                 (Wish::Stop, None) => state.request_stop(&session),
                 (Wish::Stop, Some(_)) => output.note("stopping already; the same signal again gives up the names that are still to come"),
             },
-            answer = state.stop.outcome() => if !state.stop_answered(answer, &session) { break },
+            answer = state.stop.outcome() => if !state.stop_answered(answer, &session) { break None },
             resumed = finished(&mut resuming) => {
                 resuming = None;
                 if let Err(error) = resumed {
@@ -109,10 +94,14 @@ pub(super) async fn run(
                 show(recorder.progress(), &state, output);
             },
         }
-    }
+    };
     let duration = state.stopped.unwrap_or_else(Instant::now) - state.started;
     let patience = state.given_up.then_some(PATIENCE);
-    let recorded = write_rest(session, recorder, pending, signals, patience).await;
+    drop(session);
+    let recorded = match ended {
+        Some(recorded) => recorded,
+        None => write_rest(recorder, signals, patience).await,
+    };
     if output.progress() {
         output.end_status();
     }
@@ -157,13 +146,13 @@ impl Stop {
 }
 
 impl State {
-    fn request_stop(&mut self, session: &Session) {
+    fn request_stop(&mut self, session: &Control) {
         self.stopped = Some(Instant::now());
         self.stop = Stop::Asked(session.stop(), 1);
     }
 
     /// Takes the outcome of [`Stop::outcome`]; `false` when there is nothing more to wait for.
-    fn stop_answered(&mut self, answer: Option<Result<(), Error>>, session: &Session) -> bool {
+    fn stop_answered(&mut self, answer: Option<Result<(), Error>>, session: &Control) -> bool {
         self.stop = match (std::mem::replace(&mut self.stop, Stop::Confirmed), answer) {
             (Stop::Asked(..), Some(Ok(()))) => Stop::Confirmed,
             (Stop::Asked(_, tries), Some(Err(error))) if error.is_unreachable() && tries < STOP_TRIES => {
@@ -207,52 +196,22 @@ async fn wait(duration: Option<Duration>) {
     }
 }
 
-/// Writes what was received and not written yet, without waiting for more of it. A disk that hangs is left alone when
-/// patience is over, or at the next signal.
-async fn write_rest(
-    mut session: Session,
-    recorder: Recorder<Chunk>,
-    mut pending: Option<Chunk>,
-    signals: &mut Signals,
-    patience: Option<Duration>,
-) -> Recorded {
-    let progress = |progress: &Progress| Recorded {
+/// Waits for what was received and not written yet. A disk that hangs is left alone when patience is over, or at the
+/// next signal.
+async fn write_rest(mut recorder: Recorder, signals: &mut Signals, patience: Option<Duration>) -> Recorded {
+    tokio::select! {
+        recorded = recorder.ended() => return recorded,
+        _ = signals.next() => {}
+        () = wait(patience) => {}
+    }
+    let progress = recorder.progress();
+    Recorded {
         bytes: progress.bytes.load(Ordering::Relaxed),
         events: progress.events.load(Ordering::Relaxed),
         lost: progress.lost.load(Ordering::Relaxed),
         readable: true,
         write_error: Some(std::io::Error::new(ErrorKind::TimedOut, "the output does not take any more")),
         ..Recorded::default()
-    };
-    let mut enough = pin!(async {
-        tokio::select! {
-            _ = signals.next() => {}
-            () = wait(patience) => {}
-        }
-    });
-    for _ in 0..REST {
-        if pending.is_none() {
-            pending = tokio::select! {
-                biased;
-                chunk = session.next_chunk() => chunk.ok().flatten(),
-                () = future::ready(()) => None,
-            };
-        }
-        let Some(chunk) = pending.take() else { break };
-        let given_up = progress(recorder.progress());
-        tokio::select! {
-            room = recorder.room() => match room {
-                Ok(room) => room.send(chunk),
-                Err(_closed) => break,
-            },
-            () = &mut enough => return given_up,
-        }
-    }
-    drop(session);
-    let given_up = progress(recorder.progress());
-    tokio::select! {
-        recorded = recorder.finish() => recorded,
-        () = enough => given_up,
     }
 }
 
@@ -263,6 +222,9 @@ fn missing(recorded: &Recorded) -> Option<String> {
             ErrorKind::StorageFull => "the disk is full".to_owned(),
             _ => format!("it could not be written any further: {error}"),
         });
+    }
+    if let Some(error) = &recorded.read_error {
+        return Some(format!("the connection broke: {error}"));
     }
     let partial = recorded.partial.as_ref()?;
     Some(if recorded.readable {
