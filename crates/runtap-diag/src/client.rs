@@ -1,5 +1,6 @@
 //! Asks a runtime one thing at a time. Owns time-outs and the order in which commands of different age are tried.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_diag_proto::{
@@ -9,14 +10,17 @@ use runtap_transport::Endpoint;
 
 use crate::{
     Error, Session,
+    dial::Dial,
     exchange::{Answer, Exchange, wrong_reply},
+    ports::Slot,
 };
 
 /// How long a client waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// For the connection. It stands at once unless the runtime's queue of waiting clients is full. Default 5 s.
+    /// For the connection. It stands at once unless the runtime's queue of waiting clients is full. A runtime that
+    /// dials in does so again within milliseconds of the last command, unless it is busy. Default 5 s.
     pub connect: Duration,
     /// For a complete answer. A healthy runtime takes milliseconds; one that writes a dump or serves another client
     /// does not answer at all. Default 10 s.
@@ -40,19 +44,25 @@ impl Timeouts {
 }
 
 /// A client of one runtime. Cheap to clone; holds no connection: each command opens its own, because an idle one
-/// would block all other clients of the runtime.
+/// would block all other clients of the runtime. (Of a runtime that dials in on a [port](crate::ports) it takes the
+/// connection that waits there.)
 ///
 /// Dropping the future of a command cancels it and closes its connection.
 #[derive(Debug, Clone)]
 pub struct Client {
-    endpoint: Endpoint,
+    dial: Dial,
     timeouts: Timeouts,
 }
 
 impl Client {
     /// A client of the runtime that listens there, with the default time-outs.
     pub fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, timeouts: Timeouts::default() }
+        Self { dial: Dial::Out(endpoint), timeouts: Timeouts::default() }
+    }
+
+    /// A client of a runtime that dials in.
+    pub(crate) fn of_port(slot: Arc<Slot>) -> Self {
+        Self { dial: Dial::In(slot), timeouts: Timeouts::default() }
     }
 
     /// With these time-outs.
@@ -62,9 +72,9 @@ impl Client {
         self
     }
 
-    /// Whom it asks.
+    /// Whom it asks; for a runtime that dials in, the port where it does.
     pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+        self.dial.endpoint()
     }
 
     /// How long it waits.
@@ -139,7 +149,7 @@ impl Client {
     }
 
     pub(crate) async fn connect(&self, request: Request) -> Result<Exchange, Error> {
-        Exchange::connect(&self.endpoint, request, self.timeouts.connect).await
+        Exchange::connect(&self.dial, request, self.timeouts.connect).await
     }
 }
 

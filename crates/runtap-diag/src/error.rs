@@ -26,6 +26,14 @@ pub enum Error {
         /// Bytes of the answer that came.
         received: u64,
     },
+    /// The process that dialled in has closed its connection, and so has ended.
+    #[error("process {process_id} has hung up on {endpoint}")]
+    HungUp {
+        /// The port.
+        endpoint: Endpoint,
+        /// In its own pid namespace.
+        process_id: u64,
+    },
     /// The operating system failed.
     #[error("{endpoint}: {source}")]
     Io {
@@ -39,6 +47,16 @@ pub enum Error {
     NotPermitted {
         /// Who was asked.
         endpoint: Endpoint,
+    },
+    /// The process has not dialled in again since its last command.
+    #[error("process {process_id} did not dial in again on {endpoint} within {} ms", waited.as_millis())]
+    NotDialledIn {
+        /// The port.
+        endpoint: Endpoint,
+        /// In its own pid namespace.
+        process_id: u64,
+        /// How long.
+        waited: Duration,
     },
     /// There is no such socket, or nobody listens on it any more.
     #[error("{endpoint}: {}", if *stale { "nobody listens on this socket" } else { "there is no such socket" })]
@@ -107,7 +125,14 @@ impl Error {
 
     /// Whether the runtime was not reached at all: not there, not permitted, or busy.
     pub fn is_unreachable(&self) -> bool {
-        matches!(self, Self::NotThere { .. } | Self::NotPermitted { .. } | Self::Busy { .. })
+        matches!(
+            self,
+            Self::NotThere { .. }
+                | Self::NotPermitted { .. }
+                | Self::Busy { .. }
+                | Self::NotDialledIn { .. }
+                | Self::HungUp { .. }
+        )
     }
 
     /// What one can do about it, one sentence for people; `None` if there is nothing useful to say.
@@ -121,6 +146,10 @@ impl Error {
                 "the process may have ended at this moment: check whether it is still there"
             }
             Self::Closed { .. } => "the process ended while it answered",
+            Self::HungUp { .. } => "the process has ended",
+            Self::NotDialledIn { .. } => {
+                "the process may have ended, be stopped, or be busy with another diagnostic client"
+            }
             Self::NotPermitted { .. } => "only the user who runs the process, and root, may diagnose it",
             Self::NotThere { stale: true, .. } => {
                 "the process that made this socket was killed; the file is a leftover and can be deleted"

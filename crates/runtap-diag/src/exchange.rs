@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::Error;
+use crate::{Error, dial::Dial};
 
 /// Bytes read at a time while an answer is awaited. A session's stream is read elsewhere.
 const READ: usize = 16 * 1024;
@@ -37,14 +37,10 @@ pub(crate) struct Answer {
 
 impl Exchange {
     /// Checks the request, then dials.
-    pub(crate) async fn connect(
-        endpoint: &Endpoint,
-        request: Request,
-        within: Duration,
-    ) -> Result<Self, Error> {
+    pub(crate) async fn connect(dial: &Dial, request: Request, within: Duration) -> Result<Self, Error> {
         let machine = Machine::new(request)?;
-        let stream = endpoint.connect(within).await?;
-        Ok(Self { endpoint: endpoint.clone(), machine, stream })
+        let stream = dial.connect(within).await?;
+        Ok(Self { endpoint: dial.endpoint().clone(), machine, stream })
     }
 
     /// Sends the request and waits for the whole answer, `within` from now.

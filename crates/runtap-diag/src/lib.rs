@@ -32,14 +32,16 @@
 //!   way: a runtime answers the stop only after it has written everything.
 //! - **Errors that tell what to do** ([`Error`], [`Error::hint`]).
 //!
-//! [`providers`] turns what people type into a session's providers; [`server`] is the other side, for targets of
+//! [`ports`] is for runtimes that dial in; a [`Client`] of such a one is as any other. [`providers`] turns what people type into a session's providers; [`server`] is the other side, for targets of
 //! our own. Nothing here interprets the stream.
 
 pub mod blocking;
 mod buffer;
 mod client;
+mod dial;
 mod error;
 mod exchange;
+pub mod ports;
 pub mod providers;
 pub mod server;
 mod session;
@@ -48,8 +50,8 @@ pub use buffer::Chunk;
 pub use client::{Client, Timeouts};
 pub use error::Error;
 pub use runtap_diag_proto::{
-    Buffering, Command, DEFAULT_RUNDOWN_KEYWORD, Downgrade, EncodeError, ErrorReply, EventFilter, Format,
-    Hresult, InfoForm, Level, ProcessInfo, Provider, Reply, Request, RundownFallback, SessionConfig,
+    Advertise, Buffering, Command, DEFAULT_RUNDOWN_KEYWORD, Downgrade, EncodeError, ErrorReply, EventFilter,
+    Format, Hresult, InfoForm, Level, ProcessInfo, Provider, Reply, Request, RundownFallback, SessionConfig,
     SessionForm, SessionId, Variable, merge_providers,
 };
 pub use session::{Chunks, Control, Session, Stopping};

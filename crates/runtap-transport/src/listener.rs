@@ -93,6 +93,11 @@ impl Listener {
         Endpoint::unix(&self.file.path)
     }
 
+    /// Removes the file now: nobody can dial in any more. Those who wait already still can be accepted.
+    pub fn remove_file(&self) {
+        self.file.remove();
+    }
+
     /// The next client of our own user or root. Others can't get in by the file's mode; should one have got a
     /// descriptor all the same, it is hung up on. Cancel safe.
     ///
@@ -126,6 +131,13 @@ impl SocketFile {
         Ok(Self { path, identity })
     }
 
+    fn remove(&self) {
+        if Self::identity(&self.path).is_ok_and(|now| now == self.identity) {
+            // Nothing sensible is left to do if that fails: the socket is stale then, and clients can tell.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+
     fn identity(path: &Path) -> io::Result<(u64, u64)> {
         fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino()))
     }
@@ -133,9 +145,6 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if Self::identity(&self.path).is_ok_and(|now| now == self.identity) {
-            // Nothing sensible is left to do if that fails: the socket is stale then, and clients can tell.
-            let _ = fs::remove_file(&self.path);
-        }
+        self.remove();
     }
 }

@@ -47,6 +47,15 @@ impl Stream {
         Ok(Peer { pid, uid: cred.uid() })
     }
 
+    /// Whether the peer is there and has sent nothing that was not read yet: an idle connection that can be used.
+    /// Looks at the socket itself, without waiting and without taking anything.
+    pub fn is_idle(&self) -> bool {
+        use rustix::net::RecvFlags;
+        let mut byte = [0u8; 1];
+        let peeked = rustix::net::recv(self.as_fd(), &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        peeked.is_err_and(|error| error == rustix::io::Errno::AGAIN || error == rustix::io::Errno::INTR)
+    }
+
     /// The descriptor, for polling and for passing descriptors on.
     pub fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         std::os::fd::AsFd::as_fd(&self.inner)

@@ -2,5 +2,6 @@
 
 mod blocking;
 mod commands;
+mod ports;
 mod sessions;
 mod support;

@@ -176,6 +176,8 @@ pub(crate) fn ok(request: &Request, reply: &Reply) -> Vec<u8> {
 pub(crate) fn kind(error: &Error) -> &'static str {
     match error {
         Error::Busy { .. } => "busy",
+        Error::HungUp { .. } => "hung up",
+        Error::NotDialledIn { .. } => "not dialled in",
         Error::Closed { .. } => "closed",
         Error::Io { .. } => "io",
         Error::NotPermitted { .. } => "not permitted",

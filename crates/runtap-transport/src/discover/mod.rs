@@ -15,6 +15,8 @@ mod reason;
 mod sockets;
 #[cfg(target_os = "linux")]
 mod system;
+#[cfg(target_os = "linux")]
+mod tree;
 
 use std::path::PathBuf;
 

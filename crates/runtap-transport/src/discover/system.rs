@@ -60,6 +60,10 @@ impl System {
         self
     }
 
+    pub(super) fn proc_root(&self) -> &Path {
+        &self.proc_root
+    }
+
     /// Our own temporary directory.
     pub fn temp_dir(&self) -> &Path {
         &self.temp

@@ -1,0 +1,181 @@
+//! Diagnostic Ports, listening side: runtimes dial in, a tool configures them and lets them go on.
+//!
+//! A runtime that is started with `DOTNET_DiagnosticPorts=PATH` dials `PATH`, waits there at its startup, and does so
+//! again after every command. [`Port`] is the tool's end:
+//!
+//! ```no_run
+//! # async fn first_events(config: runtap_diag::SessionConfig) -> Result<(), Box<dyn std::error::Error>> {
+//! use runtap_diag::ports::Port;
+//!
+//! let mut port = Port::bind("/tmp/my.port")?;
+//! // DOTNET_DiagnosticPorts=/tmp/my.port dotnet app.dll
+//! loop {
+//!     let runtime = port.accept().await;
+//!     let session = runtime.client().start_session(&config).await?;
+//!     runtime.resume().await?;
+//! #   drop(session);
+//! }
+//! # }
+//! ```
+//!
+//! - **Many runtimes on one port**, told apart by the cookie of their Advertise message. Each is handed out once.
+//! - **A command uses up a connection.** A [`Client`](crate::Client) of such a runtime takes the idle connection, or
+//!   waits until the runtime dials in again, for at most [`Timeouts::connect`](crate::Timeouts::connect).
+//! - **A newer Advertise of the same cookie replaces the older idle connection**, as in Microsoft's tools.
+//! - **Nobody is blocked by a stranger**: every Advertise has a deadline of its own, and where too many say nothing,
+//!   the oldest of them is hung up on.
+//! - A port that is dropped hangs up on everybody. What was suspended stays suspended, and dials in on the next port
+//!   of that name: [`Port::resume_all`] is for that.
+//!
+//! The other direction, dialling a runtime's own port, is [`Client::new`](crate::Client::new). Here is no codec
+//! ([`runtap_diag_proto::Advertise`]) and no launching of programs. Source: the Diagnostic IPC specification, section
+//! "Diagnostic Ports", and what .NET 8, 9 and 10 were measured to do.
+
+mod accept;
+mod runtime;
+mod slot;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use runtap_diag_proto::Advertise;
+use runtap_transport::{BindError, BindOptions, Endpoint, Listener, Peer, Stream};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+pub use self::runtime::Runtime;
+pub(crate) use self::slot::Slot;
+use crate::Error;
+
+/// Runtimes that are remembered although they have hung up, so that none is taken for a new one. Above this number
+/// they are forgotten.
+const REMEMBERED: usize = 10_000;
+
+/// How long [`Port::resume_all`] waits for answers when it is to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A socket on which runtimes dial in. Private (mode 0600); its file goes with it.
+#[derive(Debug)]
+pub struct Port {
+    listener: Arc<Listener>,
+    registry: Arc<Registry>,
+    arrivals: mpsc::UnboundedReceiver<Runtime>,
+    accepting: AbortHandle,
+}
+
+impl Port {
+    /// Listens on `path`, which runtimes can use if it has at most 107 bytes. A socket file that nobody listens on any
+    /// more is replaced. Needs a tokio runtime with I/O and time.
+    ///
+    /// # Errors
+    /// The path is in use, or the system does not let us.
+    pub fn bind(path: impl Into<PathBuf>) -> Result<Self, BindError> {
+        let listener = Arc::new(Listener::bind(path, BindOptions::default().replace_stale(true))?);
+        let (tell, arrivals) = mpsc::unbounded_channel();
+        let registry = Arc::new(Registry { endpoint: listener.endpoint(), tell, slots: Mutex::default() });
+        let accepting = tokio::spawn(accept::run(Arc::clone(&listener), Arc::clone(&registry)));
+        Ok(Self { listener, registry, arrivals, accepting: accepting.abort_handle() })
+    }
+
+    /// The path of the socket.
+    pub fn path(&self) -> &Path {
+        self.listener.path()
+    }
+
+    /// Where runtimes dial in.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.registry.endpoint
+    }
+
+    /// The next runtime that has not dialled in before. Those that nobody accepts wait, suspended if they were started
+    /// so. Cancel safe.
+    pub async fn accept(&mut self) -> Runtime {
+        match self.arrivals.recv().await {
+            Some(runtime) => runtime,
+            // We hold a sender ourselves.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Lets every runtime go on that dials in, those that wait already among them, until `until` is ready; then
+    /// finishes what was begun, as long as that takes no more than two seconds. `told` learns of each one, when it is
+    /// over.
+    ///
+    /// This is what frees the processes that a killed tool left suspended: they dial the port of that tool, again and
+    /// again, and its path stands in their environment (`DOTNET_DiagnosticPorts`).
+    pub async fn resume_all(
+        mut self,
+        until: impl Future<Output = ()>,
+        mut told: impl FnMut(&Runtime, Result<(), Error>),
+    ) {
+        let mut until = pin!(until);
+        let mut resuming = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = &mut until => break,
+                runtime = self.accept() => {
+                    resuming.spawn(async move {
+                        let outcome = runtime.resume().await;
+                        (runtime, outcome)
+                    });
+                }
+                Some(Ok((runtime, outcome))) = resuming.join_next() => told(&runtime, outcome),
+            }
+        }
+        // One that does not answer may take for ever.
+        let _ = timeout(GRACE, async {
+            while let Some(Ok((runtime, outcome))) = resuming.join_next().await {
+                told(&runtime, outcome);
+            }
+        })
+        .await;
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        // The task may live on for a moment, but nobody is to find us any more.
+        self.listener.remove_file();
+        for slot in self.registry.slots().values() {
+            slot.close();
+        }
+    }
+}
+
+/// The runtimes of a port, by cookie.
+#[derive(Debug)]
+struct Registry {
+    endpoint: Endpoint,
+    tell: mpsc::UnboundedSender<Runtime>,
+    slots: Mutex<BTreeMap<Uuid, Arc<Slot>>>,
+}
+
+impl Registry {
+    fn slots(&self) -> MutexGuard<'_, BTreeMap<Uuid, Arc<Slot>>> {
+        // Nothing that runs under the lock can panic halfway through a change.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A runtime has said who it is; its connection is idle now.
+    fn dialled_in(&self, advertise: Advertise, peer: Peer, stream: Stream) {
+        let mut slots = self.slots();
+        if let Some(slot) = slots.get(&advertise.runtime_cookie) {
+            slot.put(stream);
+            return;
+        }
+        if slots.len() >= REMEMBERED {
+            slots.retain(|_, slot| !slot.has_hung_up());
+        }
+        let slot = Arc::new(Slot::new(self.endpoint.clone(), advertise, peer));
+        slot.put(stream);
+        slots.insert(advertise.runtime_cookie, Arc::clone(&slot));
+        // Nobody listens any more: the port is being dropped.
+        let _ = self.tell.send(Runtime::new(slot));
+    }
+}

@@ -1,0 +1,162 @@
+//! The connection of one runtime that dials in: at most one idle one, put there by the port, taken by a command.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use runtap_diag_proto::Advertise;
+use runtap_transport::{Endpoint, Peer, Stream};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::Error;
+
+/// What is known of a runtime, and its idle connection.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    endpoint: Endpoint,
+    advertise: Advertise,
+    peer: Peer,
+    state: Mutex<State>,
+    /// Told once for each connection that is put here, and to all who wait when none will come.
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    idle: Option<Idle>,
+    /// The runtime closed its idle connection: it has ended.
+    hung_up: bool,
+    /// The port is gone.
+    closed: bool,
+}
+
+/// A connection that waits for a command.
+#[derive(Debug)]
+struct Idle {
+    stream: Stream,
+    /// The task that notices when the runtime hangs up, so that no descriptor is kept for the dead.
+    _watcher: Watcher,
+}
+
+/// Ends its task when it is dropped.
+#[derive(Debug)]
+struct Watcher(AbortHandle);
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Slot {
+    pub(super) fn new(endpoint: Endpoint, advertise: Advertise, peer: Peer) -> Self {
+        Self { endpoint, advertise, peer, state: Mutex::default(), arrived: Notify::new() }
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub(super) fn advertise(&self) -> Advertise {
+        self.advertise
+    }
+
+    pub(super) fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that runs under the lock can panic halfway through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The runtime has dialled in; an older connection that nobody took is closed.
+    pub(super) fn put(self: &Arc<Self>, stream: Stream) {
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        let slot = Arc::downgrade(self);
+        let watcher = tokio::spawn(poll_fn(move |cx| Self::poll_hang_up(&slot, cx)));
+        state.idle = Some(Idle { stream, _watcher: Watcher(watcher.abort_handle()) });
+        state.hung_up = false;
+        drop(state);
+        self.arrived.notify_one();
+    }
+
+    /// The port is gone: hangs up, and nobody waits any more.
+    pub(super) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.idle = None;
+        drop(state);
+        self.arrived.notify_waiters();
+    }
+
+    /// Whether the runtime has closed its idle connection, and no newer one has come.
+    pub(super) fn has_hung_up(&self) -> bool {
+        self.lock().hung_up
+    }
+
+    /// The idle connection, or the next one, which may take as long as `within`.
+    pub(crate) async fn take(&self, within: Duration) -> Result<Stream, Error> {
+        let process_id = self.advertise.process_id;
+        let waiting = async {
+            loop {
+                let arrived = self.arrived.notified();
+                if let Some(stream) = self.try_take()? {
+                    return Ok(stream);
+                }
+                arrived.await;
+            }
+        };
+        let elapsed = timeout(within, waiting).await;
+        elapsed.unwrap_or_else(|_elapsed| {
+            Err(Error::NotDialledIn { endpoint: self.endpoint.clone(), process_id, waited: within })
+        })
+    }
+
+    fn try_take(&self) -> Result<Option<Stream>, Error> {
+        let mut state = self.lock();
+        if state.closed {
+            let source = io::Error::new(io::ErrorKind::NotConnected, "the port was closed");
+            return Err(Error::Io { endpoint: self.endpoint.clone(), source });
+        }
+        if let Some(idle) = state.idle.take() {
+            // The watcher may not have been told yet.
+            if idle.stream.is_idle() {
+                return Ok(Some(idle.stream));
+            }
+            state.hung_up = true;
+        }
+        if state.hung_up {
+            let (endpoint, process_id) = (self.endpoint.clone(), self.advertise.process_id);
+            return Err(Error::HungUp { endpoint, process_id });
+        }
+        Ok(None)
+    }
+
+    /// Ready when there is nothing to watch any more. Drops the connection when its runtime has closed it, or has said
+    /// something that nobody asked for.
+    fn poll_hang_up(slot: &Weak<Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(slot) = slot.upgrade() else { return Poll::Ready(()) };
+        let mut state = slot.lock();
+        let Some(idle) = &mut state.idle else { return Poll::Ready(()) };
+        let mut byte = [0; 1];
+        if Pin::new(&mut idle.stream).poll_read(cx, &mut ReadBuf::new(&mut byte)).is_pending() {
+            return Poll::Pending;
+        }
+        state.idle = None;
+        state.hung_up = true;
+        drop(state);
+        // Who waits for a connection learns that none will come.
+        slot.arrived.notify_waiters();
+        Poll::Ready(())
+    }
+}
