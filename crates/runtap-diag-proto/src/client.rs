@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! new(request) ─▶ poll_transmit: the request ─▶ handle_bytes … ─▶ poll_event: Reply │ Failed
-//!                                                    │
-//!                                                    └ a session: bytes after the reply are the stream's and are
-//!                                                      not taken; the caller reads them without this machine
+//!                                 │                  │
+//!                                 │                  └ a session: bytes after the reply are the stream's and are
+//!                                 │                    not taken; the caller reads them without this machine
+//!                                 └ user_events: poll_descriptor, a message of its own with the descriptor
 //! ```
 //!
 //! What a peer sends after a complete reply is counted ([`Client::surplus`]) and otherwise ignored: it can change
@@ -63,6 +64,7 @@ enum State {
 pub struct Client {
     request: Request,
     transmit: Option<Vec<u8>>,
+    descriptor: bool,
     state: State,
     event: Option<Event>,
     received: u64,
@@ -73,12 +75,26 @@ impl Client {
     /// A connection for this request.
     ///
     /// # Errors
-    /// A request that must not be sent.
+    /// A request that must not be sent: among them [`EncodeError::DescriptorMissing`] for a session into user_events.
     pub fn new(request: Request) -> Result<Self, EncodeError> {
+        match request {
+            Request::CollectUserEvents { .. } => Err(EncodeError::DescriptorMissing),
+            request => Self::with_descriptor(request),
+        }
+    }
+
+    /// A connection for this request, by a caller who has a descriptor of `user_events_data` and sends it when
+    /// [`poll_descriptor`](Self::poll_descriptor) asks for it.
+    ///
+    /// # Errors
+    /// A request that must not be sent.
+    pub fn with_descriptor(request: Request) -> Result<Self, EncodeError> {
         let transmit = Some(request.to_bytes()?);
+        let descriptor = matches!(request, Request::CollectUserEvents { .. });
         Ok(Self {
             request,
             transmit,
+            descriptor,
             state: State::Reply(Frame::default()),
             event: None,
             received: 0,
@@ -91,7 +107,8 @@ impl Client {
         &self.request
     }
 
-    /// Whether the connection has become a session's stream: read it from here on, this machine takes nothing.
+    /// Whether the connection has become a session's: its stream is read from here on, this machine takes nothing. (One
+    /// into user_events sends nothing more, and lives as long as its connection.)
     pub fn is_stream(&self) -> bool {
         matches!(self.state, State::Stream)
     }
@@ -135,6 +152,13 @@ impl Client {
     /// What is to be written, in one write. Gives the request, once.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.transmit.take()
+    }
+
+    /// What is to be written after the request, at once and in a message of its own that carries the descriptor: until
+    /// it has come the runtime answers nobody. The byte itself means nothing.
+    pub fn poll_descriptor(&mut self) -> Option<[u8; 1]> {
+        let due = self.transmit.is_none() && std::mem::take(&mut self.descriptor);
+        due.then_some([0])
     }
 
     /// What came of the command, once.

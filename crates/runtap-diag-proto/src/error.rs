@@ -5,7 +5,10 @@
 use runtap_wire::{DecodeError, DecodeErrorKind};
 use thiserror::Error;
 
-use crate::{Command, Hresult, message::MAX_FILTER_IDS, message::MAX_MESSAGE, message::MAX_PROVIDERS};
+use crate::{
+    Command, Hresult, TracepointError,
+    message::{MAX_FILTER_IDS, MAX_MESSAGE, MAX_PROVIDERS},
+};
 
 /// A value that is not sent, because a runtime would refuse it, misread it, or die of it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -16,6 +19,15 @@ pub enum EncodeError {
     ConflictingArguments {
         /// The provider.
         provider: String,
+    },
+    /// A session into user_events without a descriptor to send after it: the runtime would answer nobody any more.
+    #[error("user_events session: there is no descriptor of user_events_data to send")]
+    DescriptorMissing,
+    /// Flags of a dump that the command can't carry.
+    #[error("dump flags: {flags:#x} need GenerateCoreDump2, since .NET 6")]
+    DumpFlags {
+        /// The flags.
+        flags: u32,
     },
     /// The same provider twice: runtimes take the first entry and silently drop the other.
     #[error("providers: {provider:?} is there twice, merge the entries")]
@@ -29,9 +41,21 @@ pub enum EncodeError {
         /// The field.
         field: &'static str,
     },
+    /// A text that has to be there.
+    #[error("{field}: is empty")]
+    Empty {
+        /// The field.
+        field: &'static str,
+    },
     /// A provider without a name.
     #[error("provider name: is empty")]
     EmptyProviderName,
+    /// An equals sign in the name of a variable.
+    #[error("{field}: contains an equals sign")]
+    EqualsSign {
+        /// The field.
+        field: &'static str,
+    },
     /// An event filter longer than what runtimes are known to take.
     #[error("event filter of provider {provider:?}: {ids} event ids, at most {MAX_FILTER_IDS} are allowed")]
     FilterTooLong {
@@ -49,6 +73,12 @@ pub enum EncodeError {
     /// A session without a provider.
     #[error("providers: none given")]
     NoProviders,
+    /// A session into user_events in a command that is too old for it.
+    #[error("user_events session: {command} has none, CollectTracing5 has")]
+    NoSessionType {
+        /// The command.
+        command: Command,
+    },
     /// An answer to a request that was answered already, or is not there yet.
     #[error("reply: there is no request to answer")]
     NothingToAnswer,
@@ -57,6 +87,14 @@ pub enum EncodeError {
     TooManyProviders {
         /// Providers given.
         count: usize,
+    },
+    /// Tracepoints that a runtime would refuse or die of.
+    #[error("tracepoints of provider {provider:?}: {source}")]
+    Tracepoints {
+        /// The provider.
+        provider: String,
+        /// What is wrong.
+        source: TracepointError,
     },
     /// A reply that does not belong to the request.
     #[error("reply: does not belong to the command {command}")]
@@ -75,13 +113,24 @@ pub enum EncodeError {
 pub enum RequestError {
     /// The payload or the header's size does not follow the format, or holds a value that is not allowed.
     #[error(transparent)]
-    BadEncoding(DecodeError),
+    BadEncoding(#[from] DecodeError),
     /// The connection ended in the middle of the request.
     #[error("the request ended after {received} bytes")]
     Incomplete {
         /// Bytes that came.
         received: usize,
     },
+    /// A value that can be read and that no runtime takes.
+    #[error("{source}")]
+    NotAccepted {
+        /// The code that runtimes answer with.
+        hresult: Hresult,
+        /// Where and what.
+        source: DecodeError,
+    },
+    /// A session into user_events, which needs a descriptor that this server can't receive.
+    #[error("{0} asks for a session into user_events")]
+    NotSupported(Command),
     /// A command that this crate has no message for.
     #[error("unknown command {0}")]
     UnknownCommand(Command),
@@ -95,6 +144,8 @@ impl RequestError {
     pub fn hresult(&self) -> Hresult {
         match self {
             Self::BadEncoding(_) | Self::Incomplete { .. } => Hresult::BAD_ENCODING,
+            Self::NotAccepted { hresult, .. } => *hresult,
+            Self::NotSupported(_) => Hresult::NOTSUPPORTED,
             Self::UnknownCommand(_) => Hresult::UNKNOWN_COMMAND,
             Self::UnknownMagic(_) => Hresult::UNKNOWN_MAGIC,
         }

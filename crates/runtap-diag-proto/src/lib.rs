@@ -35,7 +35,15 @@
 //! | ProcessEnvironment 0x0402 | [`Request::ProcessEnvironment`] | [`Reply::Environment`], in the continuation |
 //! | ResumeRuntime 0x0401 | [`Request::ResumeRuntime`] | [`Reply::Resumed`] |
 //! | CollectTracing 1–6 0x0202–0x0207 | [`Request::CollectTracing`] | [`Reply::SessionStarted`], then the stream |
+//! | … with session type 1, user_events | [`Request::CollectUserEvents`] | [`Reply::SessionStarted`] |
 //! | StopTracing 0x0201 | [`Request::StopTracing`] | [`Reply::SessionStopped`] |
+//! | GenerateCoreDump 1–3 0x0101–0x0103 | [`Request::GenerateCoreDump`] | [`Reply::Done`] |
+//! | AttachProfiler 0x0301 | [`Request::AttachProfiler`] | [`Reply::Done`] |
+//! | StartupProfiler 0x0302 | [`Request::StartupProfiler`] | [`Reply::Done`] |
+//! | SetEnvironmentVariable 0x0403 | [`Request::SetEnvironmentVariable`] | [`Reply::Done`] |
+//! | EnablePerfMap 0x0405 | [`Request::EnablePerfMap`] | [`Reply::Done`] |
+//! | DisablePerfMap 0x0406 | [`Request::DisablePerfMap`] | [`Reply::Done`] |
+//! | ApplyStartupHook 0x0407 | [`Request::ApplyStartupHook`] | [`Reply::Done`] |
 //!
 //! A runtime may also dial a tool's *port* itself. Then it says who it is ([`Advertise`]), and the connection waits for
 //! one command as any other; after that command the runtime dials in again.
@@ -43,9 +51,14 @@
 //! # What cannot be sent
 //!
 //! A dozen malformed requests end a production process with one message: a provider count of 0, a buffer of 0 MB,
-//! an unknown format, a payload that is cut short. [`Request::to_bytes`] refuses to build any of them and says
-//! which field is wrong ([`EncodeError`]); there is no way to send a payload of one's own. In the other direction
-//! [`Request::decode`], which a server of ours uses, checks every length and refuses what real runtimes die of.
+//! an unknown format, a payload that is cut short, an event id in two tracepoints. [`Request::to_bytes`] refuses to
+//! build any of them and says which field is wrong ([`EncodeError`]); there is no way to send a payload of one's own.
+//! In the other direction [`Request::decode`], which a server of ours uses, checks every length and refuses what real
+//! runtimes die of.
+//!
+//! Two requests are well-formed and end a process all the same, because of what it finds on its side: a startup hook
+//! that cannot be loaded, and a perf map while the runtime waits at startup. No state machine can see that; the client
+//! of `runtap-diag` looks before it sends.
 //!
 //! # Driving a state machine
 //!
@@ -72,9 +85,11 @@ pub mod server;
 
 pub use error::{EncodeError, RequestError};
 pub use message::{
-    Advertise, Buffering, Command, CommandSet, DEFAULT_RUNDOWN_KEYWORD, Downgrade, EnvironmentDecoder,
-    ErrorReply, EventFilter, Format, HEADER_LEN, Header, Hresult, InfoForm, Level, MAGIC, MAX_ENVIRONMENT,
-    MAX_FILTER_IDS, MAX_MESSAGE, MAX_PROVIDERS, ProcessInfo, Provider, Reply, Request, RundownFallback,
-    SessionConfig, SessionForm, SessionId, Variable, merge_providers,
+    Advertise, AttachProfiler, Buffering, Command, CommandSet, CoreDump, DEFAULT_RUNDOWN_KEYWORD, Downgrade,
+    DumpFlags, DumpForm, DumpType, EnvironmentDecoder, ErrorReply, EventFilter, Format, HEADER_LEN, Header,
+    Hresult, InfoForm, Level, MAGIC, MAX_ENVIRONMENT, MAX_FILTER_IDS, MAX_MESSAGE, MAX_PROVIDERS,
+    PerfMapType, ProcessInfo, Provider, Reply, Request, RundownFallback, SessionConfig, SessionForm,
+    SessionId, StartupProfiler, TracepointError, TracepointSet, Tracepoints, UserEventsConfig,
+    UserEventsProvider, Variable, merge_providers,
 };
 pub use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};

@@ -3,9 +3,10 @@
 
 use proptest::{collection::vec, option, prelude::*};
 use runtap_diag_proto::{
-    Buffering, Command, ErrorReply, EventFilter, Format, Hresult, InfoForm, Level, ProcessInfo, Provider,
-    Reply, Request, RequestError, RundownFallback, SessionConfig, SessionForm, SessionId, Uuid, Variable,
-    client,
+    AttachProfiler, Buffering, Command, CoreDump, DumpFlags, DumpForm, DumpType, ErrorReply, EventFilter,
+    Format, Hresult, InfoForm, Level, PerfMapType, ProcessInfo, Provider, Reply, Request, RequestError,
+    RundownFallback, SessionConfig, SessionForm, SessionId, StartupProfiler, TracepointSet, Tracepoints,
+    UserEventsConfig, UserEventsProvider, Uuid, Variable, client,
     client::{Client, Failure},
     merge_providers, server,
     server::Server,
@@ -71,6 +72,52 @@ fn request() -> impl Strategy<Value = Request> {
         1 => Just(Request::ResumeRuntime),
         1 => any::<u64>().prop_map(|id| Request::StopTracing(SessionId(id))),
         4 => (form(), config()).prop_map(|(form, config)| Request::CollectTracing { form, config }),
+        2 => (form(), user_events()).prop_map(|(form, config)| Request::CollectUserEvents { form, config }),
+        4 => command(),
+    ]
+}
+
+/// Mostly sound tracepoints, and some that must be refused: doubled ids and names, none at all.
+fn tracepoints() -> impl Strategy<Value = Tracepoints> {
+    let name = || prop_oneof![8 => "[A-Z][A-Za-z0-9._-]{0,12}", 1 => "[ ;é\0]?"];
+    let set = (name(), vec(any::<u32>(), 0..6)).prop_map(|(name, ids)| TracepointSet { name, ids });
+    (option::of(name()), vec(set, 0..4)).prop_map(|(default, sets)| Tracepoints { default, sets })
+}
+
+fn user_events() -> impl Strategy<Value = UserEventsConfig> {
+    let entry = (provider(), tracepoints())
+        .prop_map(|(provider, tracepoints)| UserEventsProvider { provider, tracepoints });
+    (vec(entry, 0..4), any::<u64>())
+        .prop_map(|(providers, rundown_keyword)| UserEventsConfig { providers, rundown_keyword })
+}
+
+/// A text that is mostly fit to be sent.
+fn field() -> impl Strategy<Value = String> {
+    prop_oneof![8 => "[^\0=]{1,20}", 1 => "[\0=]?"]
+}
+
+/// The commands that give nothing but their outcome.
+fn command() -> impl Strategy<Value = Request> {
+    let class_id = || any::<u128>().prop_map(Uuid::from_u128);
+    prop_oneof![
+        (0..3usize, field(), any::<u32>(), prop_oneof![0..8u32, any::<u32>()]).prop_map(
+            |(n, path, kind, flags)| Request::GenerateCoreDump {
+                form: DumpForm::NEWEST_FIRST[n],
+                dump: CoreDump { path, kind: DumpType(kind), flags: DumpFlags(flags) },
+            }
+        ),
+        (class_id(), field(), any::<u32>(), vec(any::<u8>(), 0..20)).prop_map(
+            |(class_id, path, timeout_ms, client_data)| {
+                Request::AttachProfiler(AttachProfiler { class_id, path, timeout_ms, client_data })
+            }
+        ),
+        (class_id(), field())
+            .prop_map(|(class_id, path)| Request::StartupProfiler(StartupProfiler { class_id, path })),
+        (field(), option::of(prop_oneof![8 => "[^\0]{0,20}", 1 => "\0"]))
+            .prop_map(|(name, value)| Request::SetEnvironmentVariable { name, value }),
+        (0..3usize).prop_map(|n| Request::EnablePerfMap(PerfMapType::ALL[n])),
+        Just(Request::DisablePerfMap),
+        field().prop_map(|path| Request::ApplyStartupHook { path }),
     ]
 }
 
@@ -105,6 +152,9 @@ fn exchange() -> impl Strategy<Value = (Request, Reply)> {
             let config = SessionConfig::new(vec![Provider::new("A", 1, Level::Verbose)]);
             (Request::CollectTracing { form, config }, Reply::SessionStarted(SessionId(id)))
         }),
+        command()
+            .prop_filter("not sent", |request| request.to_bytes().is_ok())
+            .prop_map(|request| (request, Reply::Done)),
     ]
 }
 
@@ -122,16 +172,19 @@ fn as_received(form: SessionForm, config: &SessionConfig) -> SessionConfig {
             other => panic!("{other}"),
         }
     }
-    for provider in &mut seen.providers {
-        // "Hold back nothing" is no filter.
-        provider.filter = provider.filter.take().filter(|filter| filter.enable || !filter.ids.is_empty());
-    }
+    seen.providers.iter_mut().for_each(without_empty_filter);
     seen
 }
 
+/// "Hold back nothing" is no filter.
+fn without_empty_filter(provider: &mut Provider) {
+    provider.filter = provider.filter.take().filter(|filter| filter.enable || !filter.ids.is_empty());
+}
+
 fn serve(bytes: &[u8], step: usize) -> Option<server::Event> {
-    let mut server = Server::new();
+    let mut server = Server::with_user_events();
     bytes.chunks(step).for_each(|part| server.handle_bytes(part));
+    server.handle_descriptor();
     server.poll_event()
 }
 
@@ -151,6 +204,11 @@ proptest! {
             Request::CollectTracing { form, config } => {
                 Request::CollectTracing { form: *form, config: as_received(*form, config) }
             }
+            Request::CollectUserEvents { form, config } => {
+                let mut config = config.clone();
+                config.providers.iter_mut().for_each(|entry| without_empty_filter(&mut entry.provider));
+                Request::CollectUserEvents { form: *form, config }
+            }
             other => other.clone(),
         };
         for step in [1, 7, bytes.len()] {
@@ -168,6 +226,37 @@ proptest! {
             })
             && config.providers.iter().all(|p| p.arguments.as_deref().is_none_or(|text| !text.contains('\0')));
         prop_assert_eq!(Request::CollectTracing { form, config }.to_bytes().is_ok(), sound);
+    }
+
+    #[test]
+    fn no_event_has_two_tracepoints(config in user_events(), form in form()) {
+        let sent = Request::CollectUserEvents { form, config: config.clone() }.to_bytes().is_ok();
+        for UserEventsProvider { tracepoints, .. } in &config.providers {
+            let mut ids: Vec<_> = tracepoints.sets.iter().flat_map(|set| &set.ids).collect();
+            let mut names: Vec<_> = tracepoints.names().collect();
+            let counts = (ids.len(), names.len());
+            ids.sort_unstable();
+            ids.dedup();
+            names.sort_unstable();
+            names.dedup();
+            prop_assert!(!sent || (ids.len(), names.len()) == counts);
+            prop_assert!(!sent || !names.is_empty());
+        }
+        prop_assert!(!sent || (!config.providers.is_empty() && form >= SessionForm::CollectTracing5));
+    }
+
+    #[test]
+    fn commands_with_a_missing_or_cut_text_are_not_sent(request in command()) {
+        let texts: Vec<&str> = match &request {
+            Request::GenerateCoreDump { dump, .. } => vec![&dump.path],
+            Request::AttachProfiler(profiler) => vec![&profiler.path],
+            Request::StartupProfiler(profiler) => vec![&profiler.path],
+            Request::SetEnvironmentVariable { name, .. } => vec![name],
+            Request::ApplyStartupHook { path } => vec![path],
+            _ => Vec::new(),
+        };
+        let unsound = texts.iter().any(|text| text.is_empty() || text.contains('\0'));
+        prop_assert!(!unsound || request.to_bytes().is_err());
     }
 
     #[test]
@@ -239,7 +328,7 @@ proptest! {
 
     #[test]
     fn any_payload_is_an_answer_or_an_error(
-        code in prop_oneof![0x0200..0x0208u16, 0x0400..0x0409u16],
+        code in prop_oneof![0x0101..0x0104u16, 0x0200..0x0208u16, 0x0301..0x0303u16, 0x0400..0x0409u16],
         payload in vec(any::<u8>(), 0..200),
     ) {
         // Must not panic; what is taken must be a request that could have been sent, but for what is normalised.

@@ -1,8 +1,9 @@
 //! The two state machines against each other and against peers that misbehave.
 
 use runtap_diag_proto::{
-    Command, EncodeError, ErrorReply, Hresult, InfoForm, Level, Provider, Reply, Request, RequestError,
-    SessionConfig, SessionForm, SessionId, Variable,
+    Command, CoreDump, DumpForm, DumpType, EncodeError, ErrorReply, Hresult, InfoForm, Level, PerfMapType,
+    Provider, Reply, Request, RequestError, SessionConfig, SessionForm, SessionId, Tracepoints,
+    UserEventsConfig, UserEventsProvider, Variable,
     client::{self, Client, Failure},
     server::{self, Server},
 };
@@ -187,4 +188,93 @@ fn a_second_request_on_a_connection_is_not_read() {
     server.handle_eof();
     assert_eq!(server.poll_event(), Some(server::Event::Request(Request::ResumeRuntime)));
     assert_eq!(server.poll_event(), None);
+}
+
+fn user_events() -> Request {
+    let provider = UserEventsProvider {
+        provider: Provider::new("A", 1, Level::Verbose),
+        tracepoints: Tracepoints::all_to("Demo_A"),
+    };
+    let config = UserEventsConfig::new(vec![provider]);
+    Request::CollectUserEvents { form: SessionForm::CollectTracing5, config }
+}
+
+#[test]
+fn a_session_into_user_events_waits_for_its_descriptor() {
+    assert_eq!(Client::new(user_events()).unwrap_err(), EncodeError::DescriptorMissing);
+    let mut client = Client::with_descriptor(user_events()).unwrap();
+    assert_eq!(client.poll_descriptor(), None, "the request comes first");
+    let request = client.poll_transmit().unwrap();
+    assert_eq!(client.poll_descriptor(), Some([0]));
+    assert_eq!(client.poll_descriptor(), None);
+
+    let mut server = Server::with_user_events();
+    server.handle_descriptor();
+    server.handle_bytes(&request[..7]);
+    assert!(!server.needs_descriptor());
+    server.handle_bytes(&request[7..]);
+    assert!(server.needs_descriptor());
+    assert_eq!(server.poll_event(), None);
+    server.handle_descriptor();
+    assert_eq!(server.poll_event(), Some(server::Event::Request(user_events())));
+    server.reply(&Reply::SessionStarted(SessionId(7))).unwrap();
+    client.handle_bytes(&server.poll_transmit().unwrap());
+    assert_eq!(client.poll_event(), Some(client::Event::Reply(Reply::SessionStarted(SessionId(7)))));
+    assert!(client.is_stream());
+}
+
+#[test]
+fn a_descriptor_that_does_not_come_is_told() {
+    let request = user_events().to_bytes().unwrap();
+    for step in [1, request.len(), request.len() + 1] {
+        let mut server = Server::with_user_events();
+        [&request[..], &[0]].concat().chunks(step).for_each(|part| server.handle_bytes(part));
+        let Some(server::Event::Refused(error)) = server.poll_event() else { panic!() };
+        let expected =
+            format!("user_events descriptor at offset {}: did not come with the byte", request.len());
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(error.hresult(), Hresult::BAD_ENCODING);
+        server.handle_descriptor();
+        assert_eq!(server.poll_event(), None);
+    }
+    let mut server = Server::with_user_events();
+    server.handle_bytes(&request);
+    server.handle_eof();
+    let received = request.len();
+    assert_eq!(server.poll_event(), Some(server::Event::Refused(RequestError::Incomplete { received })));
+}
+
+#[test]
+fn a_server_without_descriptors_refuses_user_events_at_once() {
+    let mut server = Server::new();
+    server.handle_bytes(&user_events().to_bytes().unwrap());
+    let Some(server::Event::Refused(error)) = server.poll_event() else { panic!() };
+    assert_eq!(error, RequestError::NotSupported(Command::COLLECT_TRACING5));
+    assert_eq!(error.hresult(), Hresult::NOTSUPPORTED);
+    assert!(!server.needs_descriptor());
+}
+
+#[test]
+fn commands_without_a_result_are_done() {
+    let commands = [
+        Request::GenerateCoreDump {
+            form: DumpForm::GenerateCoreDump3,
+            dump: CoreDump::new("/x", DumpType::FULL),
+        },
+        Request::SetEnvironmentVariable { name: "A".into(), value: None },
+        Request::EnablePerfMap(PerfMapType::All),
+        Request::DisablePerfMap,
+        Request::ApplyStartupHook { path: "/x".into() },
+    ];
+    for request in commands {
+        let mut pair = Pair::new(request.clone(), 5);
+        pair.drive();
+        assert_eq!(pair.server.poll_event(), Some(server::Event::Request(request.clone())));
+        assert!(pair.server.reply(&Reply::Resumed).is_err());
+        pair.server.reply(&Reply::Done).unwrap();
+        pair.drive();
+        assert_eq!(pair.client.poll_event(), Some(client::Event::Reply(Reply::Done)));
+    }
+    assert!(Reply::Done.to_bytes(&Request::ResumeRuntime).is_err());
+    assert!(Reply::Done.to_bytes(&Request::ProcessEnvironment).is_err());
 }

@@ -9,19 +9,28 @@
 //! 0207  as 0206, then u32 buffering mode
 //! ```
 //!
-//! Session type 1 (user_events) has a payload of its own and needs a file descriptor to follow; it is neither sent
-//! nor taken here. 0204 in the layout of 0205 or the reverse kills .NET 9: the layout follows from the
+//! Session type 1 has a payload of its own: `user_events.rs`. 0204 in the layout of 0205 or the reverse kills .NET 9: the layout follows from the
 //! [`SessionForm`] alone.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use super::{
-    Buffering, DEFAULT_RUNDOWN_KEYWORD, Format, RundownFallback, SessionConfig, SessionForm, providers,
+    Buffering, DEFAULT_RUNDOWN_KEYWORD, Format, RundownFallback, SessionConfig, SessionForm,
+    UserEventsConfig, providers, user_events,
 };
 use crate::{EncodeError, error::unexpected};
 
-/// The events come back on the connection. Type 1 is user_events.
+/// The events come back on the connection.
 const SESSION_TYPE_STREAMING: u32 = 0;
+
+/// The events go into tracepoints of the kernel.
+pub(super) const SESSION_TYPE_USER_EVENTS: u32 = 1;
+
+/// Where the events of a session go, as its request says.
+pub(super) enum Destination {
+    Stream(SessionConfig),
+    UserEvents(UserEventsConfig),
+}
 
 pub(super) fn encode(w: &mut Writer, form: SessionForm, config: &SessionConfig) -> Result<(), EncodeError> {
     config.validate()?;
@@ -53,14 +62,19 @@ pub(super) fn encode(w: &mut Writer, form: SessionForm, config: &SessionConfig) 
 }
 
 /// What a runtime understands. Fields that the form does not have take the value that it implies.
-pub(super) fn decode(r: &mut Reader<'_>, form: SessionForm) -> Result<SessionConfig, DecodeError> {
+pub(super) fn decode(r: &mut Reader<'_>, form: SessionForm) -> Result<Destination, DecodeError> {
     if form.has_session_type() {
         let offset = r.offset();
-        let number = r.u32("session type")?;
-        if number != SESSION_TYPE_STREAMING {
-            return Err(unexpected(offset, "session type", number, "0 (streaming)"));
+        match r.u32("session type")? {
+            SESSION_TYPE_STREAMING => {}
+            SESSION_TYPE_USER_EVENTS => return user_events::decode(r).map(Destination::UserEvents),
+            number => return Err(unexpected(offset, "session type", number, "0 or 1")),
         }
     }
+    decode_stream(r, form).map(Destination::Stream)
+}
+
+fn decode_stream(r: &mut Reader<'_>, form: SessionForm) -> Result<SessionConfig, DecodeError> {
     let offset = r.offset();
     let buffer_mb = r.u32("circular buffer size")?;
     if buffer_mb == 0 {

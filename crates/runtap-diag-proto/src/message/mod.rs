@@ -3,26 +3,40 @@
 //! [`Request`] and [`Reply`] join them; how each payload is laid out stands in the file of its command.
 
 mod advertise;
+mod attach_profiler;
 mod collect_tracing;
 mod command;
+mod core_dump;
 mod header;
 mod hresult;
+mod perf_map;
 mod process_environment;
 mod process_info;
 mod providers;
 mod reply;
 mod request;
+mod result;
 mod resume_runtime;
 mod session;
+mod set_environment_variable;
+mod startup_hook;
+mod startup_profiler;
 mod stop_tracing;
+mod tracepoints;
+mod user_events;
 
-use runtap_wire::{DecodeError, Reader, Utf16};
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Utf16};
+
+use crate::EncodeError;
 
 pub use self::{
     advertise::Advertise,
+    attach_profiler::AttachProfiler,
     command::{Command, CommandSet},
+    core_dump::{CoreDump, DumpFlags, DumpForm, DumpType},
     header::{HEADER_LEN, Header, MAGIC, MAX_MESSAGE},
     hresult::Hresult,
+    perf_map::PerfMapType,
     process_environment::{EnvironmentDecoder, MAX_ENVIRONMENT, Variable},
     process_info::{InfoForm, ProcessInfo},
     providers::{EventFilter, Level, MAX_FILTER_IDS, MAX_PROVIDERS, Provider, merge_providers},
@@ -31,7 +45,10 @@ pub use self::{
     session::{
         Buffering, DEFAULT_RUNDOWN_KEYWORD, Downgrade, Format, RundownFallback, SessionConfig, SessionForm,
     },
+    startup_profiler::StartupProfiler,
     stop_tracing::SessionId,
+    tracepoints::{TracepointError, TracepointSet, Tracepoints},
+    user_events::{UserEventsConfig, UserEventsProvider},
 };
 pub(crate) use self::{
     header::{Frame, FrameError, frame},
@@ -51,4 +68,36 @@ fn string(r: &mut Reader<'_>, what: &'static str) -> Result<Option<String>, Deco
             Err(error)
         }
     }
+}
+
+/// A string that is not null.
+fn not_null(r: &mut Reader<'_>, what: &'static str) -> Result<String, DecodeError> {
+    let offset = r.offset();
+    string(r, what)?.ok_or_else(|| DecodeError::new(offset, what, DecodeErrorKind::Invalid("is null")))
+}
+
+/// Refuses a text that a runtime would cut off.
+fn no_nul<'a>(field: &'static str, text: &'a str) -> Result<&'a str, EncodeError> {
+    if text.contains('\0') { Err(EncodeError::EmbeddedNul { field }) } else { Ok(text) }
+}
+
+/// As [`no_nul`], and not empty.
+fn required<'a>(field: &'static str, text: &'a str) -> Result<&'a str, EncodeError> {
+    if text.is_empty() { Err(EncodeError::Empty { field }) } else { no_nul(field, text) }
+}
+
+/// The number of elements of a list; at most `limit`.
+fn bounded_count(r: &mut Reader<'_>, what: &'static str, limit: usize) -> Result<u32, DecodeError> {
+    let offset = r.offset();
+    let count = r.u32(what)?;
+    if usize::try_from(count).is_ok_and(|n| n <= limit) {
+        return Ok(count);
+    }
+    let kind = DecodeErrorKind::TooLarge { value: u64::from(count), limit: limit as u64 };
+    Err(DecodeError::new(offset, what, kind))
+}
+
+/// A count that was checked against a limit far below.
+fn wire_count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
-use super::string;
+use super::{bounded_count, string, wire_count};
 use crate::{EncodeError, error::unexpected};
 
 /// The most providers in one session.
@@ -173,8 +173,10 @@ pub fn merge_providers(providers: Vec<Provider>) -> Result<Vec<Provider>, Encode
 }
 
 /// Refuses what must not be sent.
-pub(super) fn validate(providers: &[Provider]) -> Result<(), EncodeError> {
-    if providers.is_empty() {
+pub(super) fn validate<'a>(
+    providers: impl ExactSizeIterator<Item = &'a Provider>,
+) -> Result<(), EncodeError> {
+    if providers.len() == 0 {
         return Err(EncodeError::NoProviders);
     }
     if providers.len() > MAX_PROVIDERS {
@@ -208,38 +210,52 @@ pub(super) fn validate(providers: &[Provider]) -> Result<(), EncodeError> {
 
 /// Appends the provider array; `filters` from CollectTracing5 on. The providers are valid.
 pub(super) fn encode(w: &mut Writer, providers: &[Provider], filters: bool) {
-    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    w.u32(count(providers.len()));
+    w.u32(wire_count(providers.len()));
     for provider in providers {
-        w.u64(provider.keywords).u32(provider.level.number());
-        w.utf16_counted(Some(&provider.name)).utf16_counted(provider.arguments.as_deref());
-        if filters {
-            let ids = provider.filter.as_ref().map_or(&[][..], |filter| &filter.ids);
-            w.u8(u8::from(provider.filter.as_ref().is_some_and(|filter| filter.enable)))
-                .u32(count(ids.len()));
-            for id in ids {
-                w.u32(*id);
-            }
-        }
+        encode_one(w, provider, filters);
+    }
+}
+
+/// Appends one element of the array.
+pub(super) fn encode_one(w: &mut Writer, provider: &Provider, filters: bool) {
+    w.u64(provider.keywords).u32(provider.level.number());
+    w.utf16_counted(Some(&provider.name)).utf16_counted(provider.arguments.as_deref());
+    if filters {
+        let ids = provider.filter.as_ref().map_or(&[][..], |filter| &filter.ids);
+        w.u8(u8::from(provider.filter.as_ref().is_some_and(|filter| filter.enable)));
+        encode_ids(w, ids);
+    }
+}
+
+/// Appends a list of event ids.
+pub(super) fn encode_ids(w: &mut Writer, ids: &[u32]) {
+    w.u32(wire_count(ids.len()));
+    for id in ids {
+        w.u32(*id);
     }
 }
 
 /// Reads the provider array as a runtime does, with checked arithmetic. Doubled entries are kept: a runtime takes
 /// the first of them.
 pub(super) fn decode(r: &mut Reader<'_>, filters: bool) -> Result<Vec<Provider>, DecodeError> {
+    decode_list(r, |r| decode_one(r, filters))
+}
+
+/// Reads the count of the array and then its elements.
+pub(super) fn decode_list<T>(
+    r: &mut Reader<'_>,
+    mut element: impl FnMut(&mut Reader<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
     let count = bounded_count(r, "provider count", MAX_PROVIDERS)?;
     if count == 0 {
         let kind = DecodeErrorKind::TooSmall { value: 0, least: 1 };
         return Err(DecodeError::new(r.offset().saturating_sub(4), "provider count", kind));
     }
-    let mut providers = Vec::new();
-    for _ in 0..count {
-        providers.push(decode_one(r, filters)?);
-    }
-    Ok(providers)
+    (0..count).map(|_| element(r)).collect()
 }
 
-fn decode_one(r: &mut Reader<'_>, filters: bool) -> Result<Provider, DecodeError> {
+/// Reads one element of the array.
+pub(super) fn decode_one(r: &mut Reader<'_>, filters: bool) -> Result<Provider, DecodeError> {
     let keywords = r.u64("provider keywords")?;
     let offset = r.offset();
     let number = r.u32("provider level")?;
@@ -258,22 +274,18 @@ fn decode_one(r: &mut Reader<'_>, filters: bool) -> Result<Provider, DecodeError
 fn decode_filter(r: &mut Reader<'_>) -> Result<Option<EventFilter>, DecodeError> {
     let enable = r.u8("filter enable")? != 0;
     let count = bounded_count(r, "filter id count", MAX_FILTER_IDS)?;
-    let mut ids = Vec::new();
-    for _ in 0..count {
-        ids.push(r.u32("filter id")?);
-    }
+    let ids = decode_ids(r, count, "filter id")?;
     // "Hold back nothing" is how the absence of a filter is written.
     Ok((enable || !ids.is_empty()).then_some(EventFilter { enable, ids }))
 }
 
-fn bounded_count(r: &mut Reader<'_>, what: &'static str, limit: usize) -> Result<u32, DecodeError> {
-    let offset = r.offset();
-    let count = r.u32(what)?;
-    if usize::try_from(count).is_ok_and(|n| n <= limit) {
-        return Ok(count);
-    }
-    let kind = DecodeErrorKind::TooLarge { value: u64::from(count), limit: limit as u64 };
-    Err(DecodeError::new(offset, what, kind))
+/// Reads event ids, as many as were announced.
+pub(super) fn decode_ids(
+    r: &mut Reader<'_>,
+    count: u32,
+    what: &'static str,
+) -> Result<Vec<u32>, DecodeError> {
+    (0..count).map(|_| r.u32(what)).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use super::{
     Command, HEADER_LEN, Hresult, ProcessInfo, Request, SessionId, Variable, frame, process_environment,
-    resume_runtime, string,
+    result, string,
 };
 use crate::EncodeError;
 
@@ -18,12 +18,15 @@ pub enum Reply {
     ProcessInfo(ProcessInfo),
     /// To [`Request::ProcessEnvironment`], continuation included.
     Environment(Vec<Variable>),
-    /// To [`Request::CollectTracing`]. The stream follows.
+    /// To [`Request::CollectTracing`], and the stream follows; to [`Request::CollectUserEvents`], and nothing follows.
     SessionStarted(SessionId),
     /// To [`Request::StopTracing`].
     SessionStopped(SessionId),
     /// To [`Request::ResumeRuntime`].
     Resumed,
+    /// To every command that gives nothing but its outcome: dumps, profilers, perf maps, startup hooks and variables.
+    /// **Not a proof**: runtimes say so about dumps that they did not write and libraries that they did not find.
+    Done,
 }
 
 impl Reply {
@@ -41,11 +44,15 @@ impl Reply {
                 w.bytes(&head);
                 continuation = block;
             }
-            (Self::SessionStarted(id), Request::CollectTracing { .. })
+            (
+                Self::SessionStarted(id),
+                Request::CollectTracing { .. } | Request::CollectUserEvents { .. },
+            )
             | (Self::SessionStopped(id), Request::StopTracing(_)) => {
                 w.u64(id.0);
             }
-            (Self::Resumed, Request::ResumeRuntime) => resume_runtime::encode_reply(&mut w),
+            (Self::Resumed, Request::ResumeRuntime) => result::encode(&mut w),
+            (Self::Done, request) if request.gives_a_result_only() => result::encode(&mut w),
             _ => return Err(EncodeError::WrongReply { command: request.command() }),
         }
         let mut bytes = frame(Command::OK, w.as_bytes())?;
@@ -60,7 +67,7 @@ pub(crate) fn decode_ok(request: &Request, payload: &[u8]) -> Result<Result<Repl
     let mut r = Reader::at(payload, HEADER_LEN as u64);
     Ok(Ok(match request {
         Request::ProcessInfo(form) => Reply::ProcessInfo(ProcessInfo::decode(&mut r, *form)?),
-        Request::CollectTracing { .. } => match r.u64("session id")? {
+        Request::CollectTracing { .. } | Request::CollectUserEvents { .. } => match r.u64("session id")? {
             0 => {
                 let kind = DecodeErrorKind::TooSmall { value: 0, least: 1 };
                 return Err(DecodeError::new(HEADER_LEN as u64, "session id", kind));
@@ -68,11 +75,19 @@ pub(crate) fn decode_ok(request: &Request, payload: &[u8]) -> Result<Result<Repl
             id => Reply::SessionStarted(SessionId(id)),
         },
         Request::StopTracing(_) => Reply::SessionStopped(SessionId(r.u64("session id")?)),
-        Request::ResumeRuntime => match resume_runtime::decode_reply(&mut r)? {
-            hresult if hresult.is_failure() => return Ok(Err(ErrorReply { hresult, message: None })),
-            _ => Reply::Resumed,
-        },
         Request::ProcessEnvironment => Reply::Environment(Vec::new()),
+        Request::ResumeRuntime
+        | Request::GenerateCoreDump { .. }
+        | Request::AttachProfiler(_)
+        | Request::StartupProfiler(_)
+        | Request::SetEnvironmentVariable { .. }
+        | Request::EnablePerfMap(_)
+        | Request::DisablePerfMap
+        | Request::ApplyStartupHook { .. } => match result::decode(&mut r)? {
+            hresult if hresult.is_failure() => return Ok(Err(hresult.into())),
+            _ if *request == Request::ResumeRuntime => Reply::Resumed,
+            _ => Reply::Done,
+        },
     }))
 }
 

@@ -4,8 +4,10 @@
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use super::{
-    Command, HEADER_LEN, InfoForm, SessionConfig, SessionForm, SessionId, collect_tracing, frame,
-    stop_tracing,
+    AttachProfiler, Command, CoreDump, DumpForm, HEADER_LEN, InfoForm, PerfMapType, SessionConfig,
+    SessionForm, SessionId, StartupProfiler, UserEventsConfig, attach_profiler, collect_tracing,
+    collect_tracing::Destination, core_dump, frame, perf_map, set_environment_variable, startup_hook,
+    startup_profiler, stop_tracing, user_events,
 };
 use crate::{EncodeError, RequestError};
 
@@ -24,10 +26,46 @@ pub enum Request {
         /// What is recorded.
         config: SessionConfig,
     },
+    /// Start a session into tracepoints of the kernel. **A message with a descriptor has to follow**: see
+    /// [`client::Client::with_descriptor`](crate::client::Client::with_descriptor).
+    CollectUserEvents {
+        /// The command that carries it, CollectTracing5 or later.
+        form: SessionForm,
+        /// What is recorded, and where to.
+        config: UserEventsConfig,
+    },
     /// End a session. **Ids are used again at once**: a second stop may end a stranger's session.
     StopTracing(SessionId),
     /// Let a runtime go on that waits at startup. Counts only for the port it arrives on.
     ResumeRuntime,
+    /// Write a core dump.
+    GenerateCoreDump {
+        /// The command that carries it.
+        form: DumpForm,
+        /// What is written, and where to.
+        dump: CoreDump,
+    },
+    /// Load a profiler now.
+    AttachProfiler(AttachProfiler),
+    /// Load a profiler when the runtime goes on that waits at startup.
+    StartupProfiler(StartupProfiler),
+    /// Change the runtime's copy of the environment.
+    SetEnvironmentVariable {
+        /// The variable; not empty, without `=`.
+        name: String,
+        /// Its new value. `None` removes the variable.
+        value: Option<String>,
+    },
+    /// Write the addresses of compiled methods to files in the target's `/tmp`. **Kills .NET 8 and 9 while they wait at
+    /// startup.**
+    EnablePerfMap(PerfMapType),
+    /// Write them no more.
+    DisablePerfMap,
+    /// Load an assembly and call its startup hook. **Kills .NET 9 and later if that fails.**
+    ApplyStartupHook {
+        /// The assembly, loaded by the target: in its mount namespace, as its user.
+        path: String,
+    },
 }
 
 impl Request {
@@ -36,10 +74,30 @@ impl Request {
         match self {
             Self::ProcessInfo(form) => form.command(),
             Self::ProcessEnvironment => Command::PROCESS_ENVIRONMENT,
-            Self::CollectTracing { form, .. } => form.command(),
+            Self::CollectTracing { form, .. } | Self::CollectUserEvents { form, .. } => form.command(),
             Self::StopTracing(_) => Command::STOP_TRACING,
             Self::ResumeRuntime => Command::RESUME_RUNTIME,
+            Self::GenerateCoreDump { form, .. } => form.command(),
+            Self::AttachProfiler(_) => Command::ATTACH_PROFILER,
+            Self::StartupProfiler(_) => Command::STARTUP_PROFILER,
+            Self::SetEnvironmentVariable { .. } => Command::SET_ENVIRONMENT_VARIABLE,
+            Self::EnablePerfMap(_) => Command::ENABLE_PERF_MAP,
+            Self::DisablePerfMap => Command::DISABLE_PERF_MAP,
+            Self::ApplyStartupHook { .. } => Command::APPLY_STARTUP_HOOK,
         }
+    }
+
+    /// Whether the answer is a [`Reply::Done`](super::Reply::Done).
+    pub(super) fn gives_a_result_only(&self) -> bool {
+        !matches!(
+            self,
+            Self::ProcessInfo(_)
+                | Self::ProcessEnvironment
+                | Self::CollectTracing { .. }
+                | Self::CollectUserEvents { .. }
+                | Self::StopTracing(_)
+                | Self::ResumeRuntime
+        )
     }
 
     /// The whole message, to be sent in **one** write.
@@ -47,14 +105,23 @@ impl Request {
     /// # Errors
     /// The field that a runtime would refuse, misread or die of.
     pub fn to_bytes(&self) -> Result<Vec<u8>, EncodeError> {
-        let mut payload = Writer::new();
+        let mut w = Writer::new();
         match self {
             // No payload: runtimes answer these with foreign memory if there is one.
-            Self::ProcessInfo(_) | Self::ProcessEnvironment | Self::ResumeRuntime => {}
-            Self::CollectTracing { form, config } => collect_tracing::encode(&mut payload, *form, config)?,
-            Self::StopTracing(id) => stop_tracing::encode(&mut payload, *id),
+            Self::ProcessInfo(_) | Self::ProcessEnvironment | Self::ResumeRuntime | Self::DisablePerfMap => {}
+            Self::CollectTracing { form, config } => collect_tracing::encode(&mut w, *form, config)?,
+            Self::CollectUserEvents { form, config } => user_events::encode(&mut w, *form, config)?,
+            Self::StopTracing(id) => stop_tracing::encode(&mut w, *id),
+            Self::GenerateCoreDump { form, dump } => core_dump::encode(&mut w, *form, dump)?,
+            Self::AttachProfiler(profiler) => attach_profiler::encode(&mut w, profiler)?,
+            Self::StartupProfiler(profiler) => startup_profiler::encode(&mut w, profiler)?,
+            Self::SetEnvironmentVariable { name, value } => {
+                set_environment_variable::encode(&mut w, name, value.as_deref())?;
+            }
+            Self::EnablePerfMap(kind) => perf_map::encode(&mut w, *kind),
+            Self::ApplyStartupHook { path } => startup_hook::encode(&mut w, path)?,
         }
-        frame(self.command(), payload.as_bytes())
+        frame(self.command(), w.as_bytes())
     }
 
     /// Reads the payload of a request, as a server does. Offsets in errors count from the message's first byte.
@@ -63,29 +130,42 @@ impl Request {
     /// what they die of.
     ///
     /// # Errors
-    /// [`RequestError::UnknownCommand`], before the payload is looked at, or [`RequestError::BadEncoding`].
+    /// [`RequestError::UnknownCommand`], before the payload is looked at, [`RequestError::BadEncoding`] or
+    /// [`RequestError::NotAccepted`].
     pub fn decode(command: Command, payload: &[u8]) -> Result<Self, RequestError> {
-        Self::decode_known(command, payload)
-            .ok_or(RequestError::UnknownCommand(command))?
-            .map_err(RequestError::BadEncoding)
-    }
-
-    /// `None`: the command is unknown.
-    fn decode_known(command: Command, payload: &[u8]) -> Option<Result<Self, DecodeError>> {
         let mut r = Reader::at(payload, HEADER_LEN as u64);
         if let Some(form) = InfoForm::from_command(command) {
-            return Some(no_payload(&r).map(|()| Self::ProcessInfo(form)));
+            no_payload(&r)?;
+            return Ok(Self::ProcessInfo(form));
         }
         if let Some(form) = SessionForm::from_command(command) {
-            let config = collect_tracing::decode(&mut r, form);
-            return Some(config.map(|config| Self::CollectTracing { form, config }));
+            return Ok(match collect_tracing::decode(&mut r, form)? {
+                Destination::Stream(config) => Self::CollectTracing { form, config },
+                Destination::UserEvents(config) => Self::CollectUserEvents { form, config },
+            });
         }
-        match command {
-            Command::PROCESS_ENVIRONMENT => Some(no_payload(&r).map(|()| Self::ProcessEnvironment)),
-            Command::STOP_TRACING => Some(stop_tracing::decode(&mut r).map(Self::StopTracing)),
-            Command::RESUME_RUNTIME => Some(Ok(Self::ResumeRuntime)),
-            _ => None,
+        if let Some(form) = DumpForm::from_command(command) {
+            return Ok(Self::GenerateCoreDump { form, dump: core_dump::decode(&mut r, form)? });
         }
+        Ok(match command {
+            Command::PROCESS_ENVIRONMENT => {
+                no_payload(&r)?;
+                Self::ProcessEnvironment
+            }
+            Command::STOP_TRACING => Self::StopTracing(stop_tracing::decode(&mut r)?),
+            // Runtimes ignore a payload of these two.
+            Command::RESUME_RUNTIME => Self::ResumeRuntime,
+            Command::DISABLE_PERF_MAP => Self::DisablePerfMap,
+            Command::ATTACH_PROFILER => Self::AttachProfiler(attach_profiler::decode(&mut r)?),
+            Command::STARTUP_PROFILER => Self::StartupProfiler(startup_profiler::decode(&mut r)?),
+            Command::SET_ENVIRONMENT_VARIABLE => {
+                let (name, value) = set_environment_variable::decode(&mut r)?;
+                Self::SetEnvironmentVariable { name, value }
+            }
+            Command::ENABLE_PERF_MAP => Self::EnablePerfMap(perf_map::decode(&mut r)?),
+            Command::APPLY_STARTUP_HOOK => Self::ApplyStartupHook { path: startup_hook::decode(&mut r)? },
+            _ => return Err(RequestError::UnknownCommand(command)),
+        })
     }
 }
 

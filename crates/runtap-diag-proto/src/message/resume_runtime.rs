@@ -2,19 +2,6 @@
 //! `i32` 0 in practice and nothing according to the specification, so both are taken.
 //! Runtimes ignore a payload in the request.
 
-use runtap_wire::{DecodeError, Reader, Writer};
-
-use super::Hresult;
-
-pub(super) fn encode_reply(w: &mut Writer) {
-    w.u32(Hresult::OK.0);
-}
-
-/// The result code; [`Hresult::OK`] if there is none.
-pub(super) fn decode_reply(r: &mut Reader<'_>) -> Result<Hresult, DecodeError> {
-    if r.is_empty() { Ok(Hresult::OK) } else { r.u32("result").map(Hresult) }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::{Command, Hresult, Reply, Request, message::decode_ok};

@@ -90,7 +90,7 @@ impl SessionConfig {
         if self.buffer_mb == 0 {
             return Err(EncodeError::ZeroBuffer);
         }
-        providers::validate(&self.providers)
+        providers::validate(self.providers.iter())
     }
 
     /// The rundown keyword that takes effect when this session is started with `form`.
@@ -137,7 +137,7 @@ pub enum SessionForm {
     CollectTracing3,
     /// 0x0205: adds the rundown keyword.
     CollectTracing4,
-    /// 0x0206: adds event filters, and sessions into user_events (which this crate does not send yet).
+    /// 0x0206: adds event filters, and sessions into user_events ([`UserEventsConfig`](crate::UserEventsConfig)).
     CollectTracing5,
     /// 0x0207: adds the buffering mode.
     CollectTracing6,
