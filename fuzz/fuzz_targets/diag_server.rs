@@ -16,8 +16,9 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
 });
 
 fn serve(bytes: &[u8], chunk: usize) -> Event {
-    let mut server = Server::new();
+    let mut server = Server::with_user_events();
     bytes.chunks(chunk.max(1)).for_each(|part| server.handle_bytes(part));
+    server.handle_descriptor();
     server.handle_eof();
     server.poll_event().expect("one event")
 }
