@@ -2,7 +2,8 @@
 //!
 //! * [`EventCounts`]: how many events of which kind a stream holds.
 //! * [`ProfileBuilder`]: samples, method names and modules of a stream → a [`runtap_model::Trace`].
-//! * [`clr`]: the layouts of the runtime's own events, which a stream does not describe.
+//! * [`payload`]: the fields of any event, by the stream's own descriptions or by what is built in.
+//! * [`clr`]: the events that names and profiles are made of, as structs.
 //!
 //! Nothing here opens a file or a socket: events come in by reference, answers go out as values.
 
@@ -11,6 +12,7 @@
 pub mod clr;
 mod code_map;
 mod counts;
+pub mod payload;
 mod profile;
 
 pub use code_map::{Address, CodeMap, Method, MethodId, ModuleId};

@@ -1,0 +1,127 @@
+//! The schemas of a stream: which one an event has.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use runtap_nettrace::{Event, Item, Metadata};
+use runtap_wire::Reader;
+
+use super::{Fields, Schema, Value};
+
+/// Metadata ids up to here are found by index; larger ones, which only old formats have, by hash.
+const DENSE: usize = 1 << 16;
+
+/// Knows the schema of every event of a stream: show it every item that is no event.
+#[derive(Debug)]
+pub struct Decoder {
+    dense: Vec<Option<Box<Schema>>>,
+    others: HashMap<u32, Box<Schema>, RandomState>,
+    pointer_size: usize,
+    unknown: Schema,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self { dense: Vec::new(), others: HashMap::default(), pointer_size: 8, unknown: Schema::default() }
+    }
+}
+
+impl Decoder {
+    /// A decoder for a 64-bit process until the stream's header says something else.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next item of the stream. Events are looked at by [`Self::payload`].
+    #[inline]
+    pub fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Header(header) => self.pointer_size = usize::try_from(header.pointer_size).unwrap_or(8),
+            Item::Metadata(metadata) => self.define(metadata),
+            _ => {}
+        }
+    }
+
+    fn define(&mut self, metadata: &Metadata) {
+        let schema = Some(Box::new(Schema::of(metadata)));
+        match usize::try_from(metadata.id) {
+            Ok(id) if id < DENSE => {
+                if self.dense.len() <= id {
+                    self.dense.resize(id + 1, None);
+                }
+                if let Some(slot) = self.dense.get_mut(id) {
+                    *slot = schema;
+                }
+            }
+            _ => {
+                self.others.extend(schema.map(|schema| (metadata.id, schema)));
+            }
+        }
+    }
+
+    /// The schema of an event; one without name and fields where the stream does not define it.
+    #[inline]
+    pub fn schema(&self, event: &Event<'_>) -> &Schema {
+        let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
+        match self.dense.get(id) {
+            Some(Some(schema)) => schema,
+            _ => self.others.get(&event.metadata_id).map_or(&self.unknown, |schema| schema),
+        }
+    }
+
+    /// An event's payload with its schema.
+    #[inline]
+    pub fn payload<'a>(&'a self, event: &Event<'a>) -> Payload<'a> {
+        Payload { schema: self.schema(event), bytes: event.payload, pointer_size: self.pointer_size }
+    }
+}
+
+/// A payload with its schema.
+#[derive(Debug, Clone, Copy)]
+pub struct Payload<'a> {
+    schema: &'a Schema,
+    bytes: &'a [u8],
+    pointer_size: usize,
+}
+
+impl<'a> Payload<'a> {
+    /// A payload of a process with pointers of 4 or 8 bytes.
+    pub fn new(schema: &'a Schema, bytes: &'a [u8], pointer_size: u32) -> Self {
+        Self { schema, bytes, pointer_size: if pointer_size == 4 { 4 } else { 8 } }
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &'a Schema {
+        self.schema
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// All fields in their order.
+    #[inline]
+    pub fn fields(&self) -> Fields<'a> {
+        Fields::new(&self.schema.fields, Reader::new(self.bytes), self.pointer_size)
+    }
+
+    /// A field by its name; `None` where there is none, or it can't be read.
+    pub fn get(&self, name: &str) -> Option<Value<'a>> {
+        self.fields().get(name)
+    }
+
+    /// A field that is an integer.
+    pub fn u64(&self, name: &str) -> Option<u64> {
+        self.get(name)?.as_u64()
+    }
+
+    /// A field that is a number.
+    pub fn f64(&self, name: &str) -> Option<f64> {
+        self.get(name)?.as_f64()
+    }
+
+    /// A field that is text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.get(name)?.as_text()
+    }
+}

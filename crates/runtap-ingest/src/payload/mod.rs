@@ -1,0 +1,24 @@
+//! Payloads of events as named fields.
+//!
+//! A payload is bytes; what they mean comes from one of two places, and both become a [`Schema`]:
+//!
+//! * the definition of the event in the stream ([`runtap_nettrace::Metadata`]), which self-describing providers bring;
+//! * a table that is built in (`native.txt`), for the runtime's native providers, which describe nothing, and for the
+//!   few others that can't describe themselves in older streams.
+//!
+//! New versions of an event only append fields, so a payload that is longer than its schema is read as far as the schema
+//! goes, and one that is shorter may end where an older version ended. Anything else is an error with its field and offset.
+//! Fields are read one after the other and borrow from the payload; nothing is allocated.
+
+mod decoder;
+mod error;
+mod native;
+mod read;
+mod schema;
+mod value;
+
+pub use decoder::{Decoder, Payload};
+pub use error::PayloadError;
+pub use read::{Elements, Fields};
+pub use schema::Schema;
+pub use value::{Decimal, FileTime, Value};

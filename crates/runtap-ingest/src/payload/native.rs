@@ -1,0 +1,171 @@
+//! The built-in table of events that streams do not describe; `native.txt` has it, and its notation.
+//!
+//! The table is read where it is needed: a definition of a stream costs one pass over some three hundred lines.
+
+use super::schema::{FieldDef, Kind, Layout, Length, SLOTS, Slot};
+
+const TABLE: &str = include_str!("native.txt");
+
+/// What the table says about an event.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Native {
+    pub(super) name: &'static str,
+    pub(super) opcode: Option<u8>,
+    pub(super) fields: Layout,
+}
+
+/// Whether the table is right where the stream says something else: the writer of these providers declares its texts as
+/// single letters.
+pub(super) fn wins(provider: &str) -> bool {
+    provider.starts_with("Universal.")
+}
+
+/// The row of an event: by its id, or by its name where the table has that.
+pub(super) fn find(provider: &str, id: u32, name: &str) -> Option<Native> {
+    let mut lines = TABLE.lines().skip_while(|line| !is_section(line, provider));
+    lines.next()?;
+    let row = lines.take_while(|line| !line.starts_with('[')).find_map(|line| {
+        let (key, rest) = line.split_once(' ')?;
+        let wanted = match key.strip_prefix('=') {
+            Some(known) => known == name,
+            None => key.parse() == Ok(id),
+        };
+        wanted.then_some(rest)
+    })?;
+    Some(parse(row).unwrap_or_else(|| unreachable!("every row is tested")))
+}
+
+fn is_section(line: &str, provider: &str) -> bool {
+    line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) == Some(provider)
+}
+
+/// `Task/Opcode[:number] fields`
+fn parse(row: &'static str) -> Option<Native> {
+    let row = row.trim();
+    let (name, fields) = row.split_once(' ').unwrap_or((row, ""));
+    let (name, opcode) = match name.split_once(':') {
+        Some((name, opcode)) => (name, Some(opcode.parse().ok()?)),
+        None => (name, None),
+    };
+    let mut text = fields.trim();
+    let fields = parse_fields(&mut text)?;
+    text.is_empty().then_some(Native { name, opcode, fields })
+}
+
+/// Fields up to the end of the row or a closing brace.
+fn parse_fields(text: &mut &'static str) -> Option<Layout> {
+    let mut fields: Vec<FieldDef> = Vec::new();
+    let mut optional = false;
+    loop {
+        *text = text.trim_start();
+        if text.is_empty() || text.starts_with('}') {
+            return Some(fields.into());
+        }
+        if let Some(rest) = text.strip_prefix('|') {
+            (*text, optional) = (rest, true);
+            continue;
+        }
+        let (name, rest) = text.split_once(':')?;
+        *text = rest;
+        let mut kind = parse_kind(text)?;
+        if let Some(rest) = text.strip_prefix('[') {
+            let (length, rest) = rest.split_once(']')?;
+            *text = rest;
+            let length =
+                if length == "u16" { Length::Counted } else { Length::Kept(slot(&mut fields, length)?) };
+            kind = Kind::Array(Box::new(kind), length);
+        }
+        fields.push(FieldDef { optional: std::mem::take(&mut optional), ..FieldDef::new(name, kind) });
+    }
+}
+
+/// Has the field of this name keep its value.
+fn slot(fields: &mut [FieldDef], name: &str) -> Option<Slot> {
+    let taken = fields.iter().filter(|field| field.keep.is_some()).count();
+    let field = fields.iter_mut().find(|field| &*field.name == name)?;
+    let next = Slot::try_from(taken).ok().filter(|slot| usize::from(*slot) < SLOTS)?;
+    Some(*field.keep.get_or_insert(next))
+}
+
+fn parse_kind(text: &mut &'static str) -> Option<Kind> {
+    if let Some(rest) = text.strip_prefix('{') {
+        *text = rest;
+        let fields = parse_fields(text)?;
+        *text = text.strip_prefix('}')?;
+        return Some(Kind::Object(fields));
+    }
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
+    let (word, rest) = text.split_at_checked(end)?;
+    *text = rest;
+    Some(match word {
+        "u8" => Kind::U8,
+        "u16" => Kind::U16,
+        "u32" => Kind::U32,
+        "u64" => Kind::U64,
+        "i32" => Kind::I32,
+        "i64" => Kind::I64,
+        "f64" => Kind::F64,
+        "bool" => Kind::Bool32,
+        "x64" => Kind::Hex64,
+        "ptr" => Kind::Pointer,
+        "size" => Kind::Size,
+        "z" => Kind::Utf16z,
+        "a" => Kind::Utf8z,
+        "s" => Kind::Utf8Counted,
+        "var" => Kind::VarUInt,
+        "guid" => Kind::Guid,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::clr::{RUNDOWN, RUNTIME};
+
+    #[test]
+    fn every_row_can_be_read_and_is_there_once() {
+        let mut keys = HashSet::new();
+        let (mut section, mut rows) = ("", 0);
+        for line in TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            if line.starts_with('[') {
+                section = line;
+                continue;
+            }
+            let (key, row) = line.split_once(' ').unwrap_or_else(|| panic!("{line}"));
+            assert!(parse(row).is_some(), "{line}");
+            assert!(key.starts_with('=') || key.parse::<u32>().is_ok(), "{line}");
+            assert!(keys.insert((section, key)), "twice: {section} {line}");
+            rows += 1;
+        }
+        assert!(rows > 300);
+    }
+
+    #[test]
+    fn rows_are_found_by_provider_and_id_or_name() {
+        assert_eq!(find(RUNTIME, 143, "").unwrap().name, "Method/LoadVerbose");
+        assert_eq!(find(RUNDOWN, 143, "").unwrap().name, "Method/DCStartVerbose");
+        assert_eq!(find("Microsoft-Diagnostics-DiagnosticSource", 77, "Event").unwrap().name, "Event");
+        assert_eq!(find(RUNTIME, 60_000, ""), None);
+        assert_eq!(find("Nobody", 1, ""), None);
+    }
+
+    #[test]
+    fn the_notation() {
+        let native = parse("Task/Do:7 n:u32 | v:{a:z b:x64[u16]}[n]").unwrap();
+        assert_eq!((native.name, native.opcode), ("Task/Do", Some(7)));
+        let inner = Kind::Object(Box::new([
+            FieldDef::new("a", Kind::Utf16z),
+            FieldDef::new("b", Kind::Array(Box::new(Kind::Hex64), Length::Counted)),
+        ]));
+        let n = FieldDef { keep: Some(0), ..FieldDef::new("n", Kind::U32) };
+        let array = Kind::Array(Box::new(inner), Length::Kept(0));
+        let v = FieldDef { optional: true, ..FieldDef::new("v", array) };
+        assert_eq!(*native.fields, [n, v]);
+        for wrong in ["X a", "X a:what", "X a:u8[b]", "X a:{b:u8", "X a:u8}", "X:y a:u8"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! How a payload is laid out, and what its event is called.
+
+use runtap_nettrace::{Field, FieldType, Metadata};
+
+use super::native;
+
+/// The layout of an event's payload, and the event's name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Schema {
+    pub(super) name: String,
+    pub(super) opcode: Option<u8>,
+    pub(super) fields: Layout,
+    /// Whether anybody says what the fields are.
+    pub(super) described: bool,
+}
+
+/// Fields one after the other.
+pub(super) type Layout = Box<[FieldDef]>;
+
+/// A field of a layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FieldDef {
+    pub(super) name: Box<str>,
+    pub(super) kind: Kind,
+    /// Whether a payload may end before it, because older versions did.
+    pub(super) optional: bool,
+    /// Where its value is kept as the length of an array that follows.
+    pub(super) keep: Option<Slot>,
+}
+
+impl FieldDef {
+    pub(super) fn new(name: impl Into<Box<str>>, kind: Kind) -> Self {
+        Self { name: name.into(), kind, optional: false, keep: None }
+    }
+}
+
+/// A place for the length of an array; more than this many lengths in one object nobody needs.
+pub(super) type Slot = u8;
+pub(super) const SLOTS: usize = 4;
+
+/// How the bytes of a field are to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bool32,
+    Char,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F32,
+    F64,
+    /// An identifier or address of 8 bytes.
+    Hex64,
+    /// An address of the target.
+    Pointer,
+    /// A size of the target.
+    Size,
+    Utf16z,
+    Utf8z,
+    /// A `u16` number of bytes, then UTF-8.
+    Utf8Counted,
+    /// LEB128.
+    VarUInt,
+    Guid,
+    Decimal,
+    FileTime,
+    Object(Layout),
+    Array(Box<Self>, Length),
+    /// Nothing is known of its bytes, so that nothing behind it can be read.
+    Opaque,
+}
+
+/// How many elements an array has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    /// Told by a `u16` in front of them.
+    Counted,
+    /// Told by an earlier field.
+    Kept(Slot),
+}
+
+impl Kind {
+    /// The number of bytes, where it is always the same.
+    pub(super) fn size(&self, pointer_size: usize) -> Option<usize> {
+        Some(match self {
+            Self::I8 | Self::U8 => 1,
+            Self::Char | Self::I16 | Self::U16 => 2,
+            Self::Bool32 | Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 | Self::Hex64 | Self::FileTime => 8,
+            Self::Pointer | Self::Size => pointer_size,
+            Self::Guid | Self::Decimal => 16,
+            Self::Object(fields) => {
+                let mut sum = 0usize;
+                for field in fields {
+                    sum = sum.checked_add(field.kind.size(pointer_size)?)?;
+                }
+                sum
+            }
+            Self::Utf16z
+            | Self::Utf8z
+            | Self::Utf8Counted
+            | Self::VarUInt
+            | Self::Array(..)
+            | Self::Opaque => {
+                return None;
+            }
+        })
+    }
+}
+
+impl Schema {
+    /// The schema of an event that the stream defines: by the definition's own fields, else by what is built in.
+    ///
+    /// An event whose only field is an object without a name (`EventCounters`, and all that are written with
+    /// `EventSource.Write`) is taken for that object.
+    pub fn of(metadata: &Metadata) -> Self {
+        let native = native::find(&metadata.provider, metadata.event_id, &metadata.name);
+        let (native_name, native_opcode, native_fields) = match native {
+            Some(native) => (Some(native.name), native.opcode, Some(native.fields)),
+            None => (None, None, None),
+        };
+        let named = !metadata.name.is_empty();
+        let fields = if metadata.fields.is_empty() || native::wins(&metadata.provider) {
+            native_fields
+        } else {
+            Some(unwrapped(layout(&metadata.fields)))
+        };
+        // A self-describing event without fields says so by its name; the native ones have neither.
+        let described = fields.is_some();
+        Self {
+            name: if named { metadata.name.clone() } else { native_name.unwrap_or_default().to_owned() },
+            opcode: metadata.opcode.or(native_opcode),
+            fields: fields.unwrap_or_default(),
+            described,
+        }
+    }
+
+    /// The name: that of the definition, or `Task/Opcode` (`GC/Start`) for the runtime's native events, which bring none.
+    /// Empty where nobody knows it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `Task/Opcode`, as `PerfView` and dotnet-trace call the event: `RequestStart` is `Request/Start`.
+    pub fn task_and_opcode(&self) -> String {
+        match self.opcode {
+            _ if self.name.contains('/') => self.name.clone(),
+            None | Some(1 | 2) => {
+                for end in ["Start", "Stop"] {
+                    if let Some(task) = strip_end(&self.name, end)
+                        && !task.is_empty()
+                    {
+                        return format!("{task}/{end}");
+                    }
+                }
+                match self.opcode {
+                    Some(1) => format!("{}/Start", self.name),
+                    Some(2) => format!("{}/Stop", self.name),
+                    _ => self.name.clone(),
+                }
+            }
+            // Info and nothing in particular.
+            Some(0) => self.name.clone(),
+            Some(opcode) => match opcode_name(opcode) {
+                Some(opcode) => format!("{}/{opcode}", strip_end(&self.name, opcode).unwrap_or(&self.name)),
+                None => format!("{}/{opcode}", self.name),
+            },
+        }
+    }
+
+    /// The opcode, by the definition or by the table.
+    pub fn opcode(&self) -> Option<u8> {
+        self.opcode
+    }
+
+    /// Whether the fields are known. If not, a payload can only be shown as bytes.
+    pub fn is_described(&self) -> bool {
+        self.described
+    }
+}
+
+/// `text` without `end` in any case.
+fn strip_end<'a>(text: &'a str, end: &str) -> Option<&'a str> {
+    let (task, rest) = text.split_at_checked(text.len().checked_sub(end.len())?)?;
+    rest.eq_ignore_ascii_case(end).then_some(task)
+}
+
+/// The opcodes that have the same name for every provider.
+fn opcode_name(opcode: u8) -> Option<&'static str> {
+    Some(match opcode {
+        1 => "Start",
+        2 => "Stop",
+        3 => "DCStart",
+        4 => "DCStop",
+        5 => "Extension",
+        6 => "Reply",
+        7 => "Resume",
+        8 => "Suspend",
+        9 => "Send",
+        240 => "Receive",
+        _ => return None,
+    })
+}
+
+fn layout(fields: &[Field]) -> Layout {
+    fields.iter().map(|field| FieldDef::new(field.name.as_str(), kind(&field.field_type))).collect()
+}
+
+fn kind(field_type: &FieldType) -> Kind {
+    match field_type {
+        FieldType::Object(fields) => Kind::Object(layout(fields)),
+        FieldType::Bool => Kind::Bool32,
+        FieldType::Char => Kind::Char,
+        FieldType::I8 => Kind::I8,
+        FieldType::U8 => Kind::U8,
+        FieldType::I16 => Kind::I16,
+        FieldType::U16 => Kind::U16,
+        FieldType::I32 => Kind::I32,
+        FieldType::U32 => Kind::U32,
+        FieldType::I64 => Kind::I64,
+        FieldType::U64 => Kind::U64,
+        FieldType::F32 => Kind::F32,
+        FieldType::F64 => Kind::F64,
+        FieldType::Decimal => Kind::Decimal,
+        FieldType::DateTime => Kind::FileTime,
+        FieldType::Guid => Kind::Guid,
+        FieldType::String => Kind::Utf16z,
+        FieldType::Array(element) => Kind::Array(Box::new(kind(element)), Length::Counted),
+        _ => Kind::Opaque,
+    }
+}
+
+/// The fields of an only object that has no name, nor anything beside it; `EventCounters` has two of these around it.
+fn unwrapped(fields: Layout) -> Layout {
+    match <[FieldDef; 1]>::try_from(fields.into_vec()) {
+        Ok([FieldDef { name, kind: Kind::Object(inner), .. }]) if name.is_empty() => {
+            match <[FieldDef; 1]>::try_from(inner.into_vec()) {
+                Ok([FieldDef { name, kind: Kind::Object(inner), .. }]) if &*name == "Payload" => inner,
+                Ok([other]) => Box::new([other]),
+                Err(fields) => fields.into(),
+            }
+        }
+        Ok([other]) => Box::new([other]),
+        Err(fields) => fields.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(name: &str, opcode: Option<u8>) -> Schema {
+        let mut metadata = Metadata::new("P", 1, name);
+        metadata.opcode = opcode;
+        Schema::of(&metadata)
+    }
+
+    #[test]
+    fn tasks_and_opcodes() {
+        for (name, opcode, shown) in [
+            ("RequestStart", Some(1), "Request/Start"),
+            ("RequestStop", None, "Request/Stop"),
+            ("requeststop", Some(2), "request/Stop"),
+            ("Request", Some(1), "Request/Start"),
+            ("Start", None, "Start"),
+            ("Tick", None, "Tick"),
+            ("Tick", Some(0), "Tick"),
+            ("Transfer", Some(9), "Transfer/Send"),
+            ("TestEvent3", Some(24), "TestEvent3/24"),
+        ] {
+            assert_eq!(schema(name, opcode).task_and_opcode(), shown);
+        }
+        let native = Schema::of(&Metadata::new(crate::clr::RUNTIME, 1, ""));
+        assert_eq!(
+            (native.name(), native.task_and_opcode().as_str(), native.opcode()),
+            ("GC/Start", "GC/Start", Some(1))
+        );
+    }
+
+    #[test]
+    fn counters_are_unwrapped() {
+        let n = || vec![Field::new("n", FieldType::I32)];
+        let payload = vec![Field::new("Payload", FieldType::Object(n()))];
+        for fields in [
+            n(),
+            vec![Field::new("", FieldType::Object(n()))],
+            vec![Field::new("", FieldType::Object(payload))],
+        ] {
+            let mut metadata = Metadata::new("P", 1, "EventCounters");
+            metadata.fields = fields;
+            let schema = Schema::of(&metadata);
+            assert_eq!(*schema.fields, [FieldDef::new("n", Kind::I32)]);
+        }
+    }
+}

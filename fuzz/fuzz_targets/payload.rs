@@ -1,0 +1,67 @@
+//! Any bytes as the payload of an event that the runtime knows (first two bytes: its id), or of one that describes itself
+//! (bytes in front of a 0: its types): no panic, no field behind an error, and no more values than bytes allow.
+#![no_main]
+
+use runtap_ingest::payload::{Fields, Payload, Schema, Value};
+use runtap_nettrace::{Field, FieldType, Metadata};
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let Some(([low, high], rest)) = input.split_first_chunk() else { return };
+    let provider =
+        ["Microsoft-Windows-DotNETRuntime", "Microsoft-Windows-DotNETRuntimeRundown"][usize::from(high & 1)];
+    let id = u32::from(*low) + 256 * u32::from(high >> 1 & 1);
+    look(&Schema::of(&Metadata::new(provider, id, "")), rest);
+    let types = rest.split(|byte| *byte == 0).next().unwrap_or_default();
+    let mut metadata = Metadata::new("P", 1, "E");
+    metadata.fields = fields(&mut types[..types.len().min(64)].iter(), 0);
+    look(&Schema::of(&metadata), &rest[types.len()..]);
+});
+
+fn look(schema: &Schema, bytes: &[u8]) {
+    for pointer_size in [4, 8] {
+        let values = count(Payload::new(schema, bytes, pointer_size).fields());
+        assert!(values <= 128 * (bytes.len() + 8), "{values} values of {} bytes", bytes.len());
+    }
+}
+
+fn count(fields: Fields<'_>) -> usize {
+    let mut fields = fields.fuse();
+    let n = fields.by_ref().map_while(Result::ok).map(|(_, value)| one(value)).sum();
+    assert!(fields.next().is_none());
+    n
+}
+
+fn one(value: Value<'_>) -> usize {
+    1 + match value {
+        Value::Object(fields) => count(fields),
+        Value::Array(elements) => elements.map(one).sum(),
+        _ => 0,
+    }
+}
+
+fn fields(codes: &mut std::slice::Iter<'_, u8>, depth: u32) -> Vec<Field> {
+    let mut all = Vec::new();
+    while let Some(code) = codes.next().filter(|code| **code != 255) {
+        all.push(Field::new("f", field_type(*code, codes, depth)));
+    }
+    all
+}
+
+fn field_type(code: u8, codes: &mut std::slice::Iter<'_, u8>, depth: u32) -> FieldType {
+    match code % 20 {
+        1 if depth < 8 => FieldType::Object(fields(codes, depth + 1)),
+        19 if depth < 8 => {
+            let element = *codes.next().unwrap_or(&0);
+            FieldType::Array(Box::new(field_type(element, codes, depth + 1)))
+        }
+        3 => FieldType::Bool,
+        4 => FieldType::Char,
+        6 => FieldType::U8,
+        7 => FieldType::I16,
+        12 => FieldType::U64,
+        15 => FieldType::Decimal,
+        17 => FieldType::Guid,
+        18 => FieldType::String,
+        _ => FieldType::I32,
+    }
+}
