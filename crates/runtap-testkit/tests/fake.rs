@@ -5,6 +5,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
+use runtap_diag::ports::Port;
+use runtap_diag::server::ConnectPort;
 use runtap_diag_proto::{Command, Hresult, InfoForm, Level, Provider, Request, SessionConfig, SessionForm};
 use runtap_testkit::{FakeRuntime, Fault, Likeness, On};
 
@@ -146,4 +148,28 @@ fn a_stream_can_be_cut() {
     while fake.pipe().sessions() > 0 {
         std::thread::yield_now();
     }
+}
+
+#[tokio::test]
+async fn it_dials_in_and_waits_to_be_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("port");
+    // A tool that is not there yet, and a fault on the way.
+    let fake = FakeRuntime::builder()
+        .connect_port(ConnectPort::new(&path))
+        .like(Likeness::Net8)
+        .fault(On::Command(Command::PROCESS_INFO3), Fault::CloseAfter(10))
+        .spawn();
+    let mut port = Port::bind(&path).unwrap();
+    let runtime = port.accept().await;
+    assert!(runtime.client().process_info().await.is_err());
+    fake.set_fault(On::Command(Command::PROCESS_INFO3), None);
+    assert_eq!(runtime.client().process_info().await.unwrap().runtime_cookie, runtime.cookie());
+    let config = SessionConfig::new(vec![Provider::new("P", 1, Level::Verbose)]);
+    let session = runtime.client().start_session(&config).await.unwrap();
+    assert_eq!(session.form(), SessionForm::CollectTracing2);
+    assert!(fake.is_suspended());
+    runtime.resume().await.unwrap();
+    assert!(!fake.is_suspended());
+    session.stop().await.unwrap();
 }

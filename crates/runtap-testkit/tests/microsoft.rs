@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use runtap_diag::server::{
-    Builder, EventData, EventPipe, ProcessDescription, ServerThread, current_thread_id,
+    Builder, ConnectPort, EventData, EventPipe, ProcessDescription, ServerThread, current_thread_id,
 };
 use runtap_diag_proto::Variable;
 use runtap_nettrace::{Field, FieldType, Item, Metadata, Reader};
@@ -36,6 +36,18 @@ struct Target {
 
 impl Target {
     fn new(path: Option<&Path>) -> Self {
+        Self::with(|builder| match path {
+            Some(path) => builder.path(path),
+            None => builder,
+        })
+    }
+
+    /// Suspended, and dialling the port of a tool.
+    fn dialling(folder: &Path, port: &Path) -> Self {
+        Self::with(|builder| builder.path(folder.join("default")).connect_port(ConnectPort::new(port)))
+    }
+
+    fn with(change: impl FnOnce(Builder) -> Builder) -> Self {
         let pipe = EventPipe::new();
         let mut tick = Metadata::new("Test-Events", 1, "Tick");
         (tick.keywords, tick.level) = (1, 4);
@@ -47,11 +59,7 @@ impl Target {
         let description = ProcessDescription::of_this_process()
             .entry_assembly("demo")
             .environment(vec![Variable::new("A", "b=c"), Variable::new("É", "")]);
-        let mut builder = Builder::new(description).pipe(pipe);
-        if let Some(path) = path {
-            builder = builder.path(path);
-        }
-        let server = builder.spawn().unwrap();
+        let server = change(Builder::new(description).pipe(pipe)).spawn().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -209,4 +217,39 @@ fn real_client_library_is_served() {
         assert_eq!(traced["answer"]["stream_complete"], true, "{traced}");
         assert!(is_a_run_of_numbers(&ticks(&file)), "{form:?}");
     }
+}
+
+#[test]
+fn real_dotnet_trace_listens_and_resumes_us() {
+    let peer = require!(Peer::available("dotnet-trace"));
+    let dir = tempfile::tempdir().unwrap();
+    let (port, file) = (dir.path().join("port"), dir.path().join("t.nettrace"));
+    let target = Target::dialling(dir.path(), &port);
+    assert!(target.server.dispatcher().is_suspended());
+    let mut listen = peer.command();
+    listen.arg("collect").arg("--diagnostic-port").arg(format!("{},listen", port.display()));
+    run(listen.args(["--duration", "00:00:00:01", "--providers", "Test-Events:1:5", "-o"]).arg(&file));
+    assert!(is_a_run_of_numbers(&ticks(&file)));
+    assert!(!target.server.dispatcher().is_suspended());
+}
+
+#[test]
+fn real_client_library_takes_us_from_its_port() {
+    let peer = require!(Peer::available("dncli"));
+    let dir = tempfile::tempdir().unwrap();
+    let (port, file) = (dir.path().join("port"), dir.path().join("t.nettrace"));
+    let target = Target::dialling(dir.path(), &port);
+    let mut listen = peer.command();
+    listen.args(["listen", "--resume", "--duration", "1", "--providers", "Test-Events:1:5", "--socket"]);
+    let output = run(listen.arg(&port).arg("-o").arg(&file));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let said: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(said.iter().all(|line| line["ok"] == true), "{said:?}");
+    let advertised = said.iter().find(|line| line["command"] == "advertise").unwrap();
+    let cookie = target.server.dispatcher().description().info.runtime_cookie;
+    assert_eq!(advertised["answer"]["pid"], std::process::id());
+    assert_eq!(advertised["answer"]["cookie"], cookie.to_string());
+    assert!(said.iter().any(|line| line["command"] == "resume"), "{said:?}");
+    assert!(!target.server.dispatcher().is_suspended());
+    assert!(is_a_run_of_numbers(&ticks(&file)));
 }

@@ -50,10 +50,24 @@ impl Stream {
     /// Whether the peer is there and has sent nothing that was not read yet: an idle connection that can be used.
     /// Looks at the socket itself, without waiting and without taking anything.
     pub fn is_idle(&self) -> bool {
+        self.peek().is_err_and(|error| {
+            matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        })
+    }
+
+    /// Waits until the peer says something, without taking any of it. `false`: it has closed instead. Cancel safe.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub async fn heard(&self) -> io::Result<bool> {
+        self.inner.async_io(tokio::io::Interest::READABLE, || self.peek()).await.map(|n| n > 0)
+    }
+
+    fn peek(&self) -> io::Result<usize> {
         use rustix::net::RecvFlags;
         let mut byte = [0u8; 1];
-        let peeked = rustix::net::recv(self.as_fd(), &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
-        peeked.is_err_and(|error| error == rustix::io::Errno::AGAIN || error == rustix::io::Errno::INTR)
+        let (n, _) = rustix::net::recv(self.as_fd(), &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+        Ok(n)
     }
 
     /// The descriptor, for polling and for passing descriptors on.

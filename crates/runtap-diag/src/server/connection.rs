@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
+use super::dial_out::Startup;
 use super::encoder::Encoder;
 use super::session::{Batch, Served};
 use super::{EventPipe, Limits, ProcessDescription};
@@ -29,6 +30,8 @@ const NEWEST_SESSION: SessionForm = SessionForm::CollectTracing5;
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
     inner: Arc<Inner>,
+    /// Where they come from: 0 is the default port, others are the connect ports in their order.
+    port: usize,
 }
 
 #[derive(Debug)]
@@ -36,13 +39,36 @@ struct Inner {
     description: ProcessDescription,
     pipe: EventPipe,
     limits: Limits,
+    startup: Startup,
     /// The server is shutting down: nothing new is begun.
     closing: watch::Sender<bool>,
 }
 
 impl Dispatcher {
-    pub(super) fn new(description: ProcessDescription, pipe: EventPipe, limits: Limits) -> Self {
-        Self { inner: Arc::new(Inner { description, pipe, limits, closing: watch::Sender::new(false) }) }
+    pub(super) fn new(
+        description: ProcessDescription,
+        pipe: EventPipe,
+        limits: Limits,
+        startup: Startup,
+    ) -> Self {
+        let closing = watch::Sender::new(false);
+        Self { inner: Arc::new(Inner { description, pipe, limits, startup, closing }), port: 0 }
+    }
+
+    /// The same server, for connections over its connect port `number` (from 1): a resume counts for that port only.
+    #[must_use]
+    pub fn of_port(&self, number: usize) -> Self {
+        Self { inner: Arc::clone(&self.inner), port: number }
+    }
+
+    /// Whether the program is to wait at its start: some port that suspends was not resumed yet.
+    pub fn is_suspended(&self) -> bool {
+        !self.inner.startup.is_over()
+    }
+
+    /// Ready when every port that suspends was resumed.
+    pub async fn resumed(&self) {
+        self.inner.startup.over().await;
     }
 
     /// What the server says about its process.
@@ -92,7 +118,10 @@ impl Dispatcher {
                 let reply = Reply::Environment(self.inner.description.variables());
                 self.reply(&mut machine, &mut stream, Some(reply)).await
             }
-            Request::ResumeRuntime => self.reply(&mut machine, &mut stream, Some(Reply::Resumed)).await,
+            Request::ResumeRuntime => {
+                self.inner.startup.resume(self.port);
+                self.reply(&mut machine, &mut stream, Some(Reply::Resumed)).await
+            }
             Request::StopTracing(id) => {
                 self.stop(id).await;
                 self.reply(&mut machine, &mut stream, Some(Reply::SessionStopped(id))).await

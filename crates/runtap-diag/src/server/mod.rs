@@ -23,18 +23,22 @@
 //! |---|---|
 //! | ProcessInfo 1–3 | the [`ProcessDescription`] |
 //! | ProcessEnvironment | the variables as they are now |
-//! | ResumeRuntime | OK; nothing here waits at startup |
+//! | ResumeRuntime | OK; the port over which it came is waited for no longer |
 //! | CollectTracing 1–5 | a session in format 1 (nettrace); format 0 is BAD_ENCODING, the 65th session E_FAIL |
 //! | StopTracing | OK once the session's stream is finished, also for an unknown id |
 //! | anything else | UNKNOWN_COMMAND |
 //!
-//! Not here: dumps, profilers, perf maps, startup hooks, SetEnvironmentVariable, user_events, ports that dial out.
+//! With [`Builder::connect_port`] it dials a tool as well, and [`ServerThread::wait_until_resumed`] is for a program that
+//! is to wait at its start until that tool has let it go on.
+//!
+//! Not here: dumps, profilers, perf maps, startup hooks, SetEnvironmentVariable, user_events.
 //! Source: the Diagnostic IPC specification, and what .NET 8, 9 and 10 were measured to answer.
 
 #![allow(clippy::doc_markdown, reason = "the names of the commands are words here, not code")]
 
 mod connection;
 mod description;
+mod dial_out;
 mod encoder;
 mod event;
 mod pipe;
@@ -48,6 +52,7 @@ use thiserror::Error;
 
 pub use connection::Dispatcher;
 pub use description::ProcessDescription;
+pub use dial_out::{ConnectPort, dial_out};
 pub use encoder::Rundown;
 pub use event::{Event, EventData, current_thread_id};
 pub use pipe::{DefineError, EventPipe};

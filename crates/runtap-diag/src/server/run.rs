@@ -1,4 +1,4 @@
-//! The listening socket and its life: in the caller's event loop, or on a thread of its own.
+//! The sockets, listening and dialling, and their life: in the caller's event loop, or on a thread of its own.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,11 @@ use std::time::Duration;
 use runtap_transport::discover::System;
 use runtap_transport::discover::naming::SocketName;
 use runtap_transport::{BindOptions, Listener};
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
+use super::dial_out::{self, ConnectPort, Startup};
 use super::{Dispatcher, EventPipe, Limits, ProcessDescription, StartError};
 
 /// How long the server waits when the system is out of descriptors.
@@ -24,12 +26,21 @@ pub struct Builder {
     pipe: EventPipe,
     limits: Limits,
     path: Option<PathBuf>,
+    suspend: bool,
+    ports: Vec<ConnectPort>,
 }
 
 impl Builder {
     /// A server for a process of this description, on the default socket, without events.
     pub fn new(description: ProcessDescription) -> Self {
-        Self { description, pipe: EventPipe::new(), limits: Limits::default(), path: None }
+        Self {
+            description,
+            pipe: EventPipe::new(),
+            limits: Limits::default(),
+            path: None,
+            suspend: false,
+            ports: Vec::new(),
+        }
     }
 
     /// With the events of `pipe`.
@@ -54,9 +65,27 @@ impl Builder {
         self
     }
 
-    /// A server without a socket: the caller brings the connections.
+    /// Dials a tool's port too. Several are dialled at the same time; the program starts when all that suspend were
+    /// resumed.
+    #[must_use]
+    pub fn connect_port(mut self, port: ConnectPort) -> Self {
+        self.ports.push(port);
+        self
+    }
+
+    /// Suspends the program at its start until it is resumed over its own socket
+    /// (`DOTNET_DefaultDiagnosticPortSuspend=1`).
+    #[must_use]
+    pub fn suspend(mut self, yes: bool) -> Self {
+        self.suspend = yes;
+        self
+    }
+
+    /// A server without a socket: the caller brings the connections, those of connect ports too
+    /// ([`Dispatcher::of_port`]).
     pub fn dispatcher(self) -> Dispatcher {
-        Dispatcher::new(self.description, self.pipe, self.limits)
+        let startup = Startup::new(self.suspend, &self.ports);
+        Dispatcher::new(self.description, self.pipe, self.limits, startup)
     }
 
     /// Makes the socket. A stale one of the same name is replaced. Needs a tokio runtime with I/O and time.
@@ -69,7 +98,8 @@ impl Builder {
             None => default_path().ok_or(StartError::NoStartTime)?,
         };
         let listener = Listener::bind(path, BindOptions::default().replace_stale(true))?;
-        Ok(Server { listener, dispatcher: self.dispatcher() })
+        let ports = self.ports.clone();
+        Ok(Server { listener, dispatcher: self.dispatcher(), ports })
     }
 
     /// Makes the socket and serves it on a thread of its own, until the handle is dropped.
@@ -84,12 +114,13 @@ impl Builder {
         };
         let path = server.path().to_owned();
         let dispatcher = server.dispatcher().clone();
+        let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::Builder::new().name("diagnostics".to_owned()).spawn(move || {
             // An error is a dropped handle: that means stop, too.
             runtime.block_on(server.run(async { stopped.await.unwrap_or_default() }));
         })?;
-        Ok(ServerThread { path, dispatcher, stop: Some(stop), thread: Some(thread) })
+        Ok(ServerThread { path, dispatcher, handle, stop: Some(stop), thread: Some(thread) })
     }
 }
 
@@ -105,6 +136,7 @@ fn default_path() -> Option<PathBuf> {
 pub struct Server {
     listener: Listener,
     dispatcher: Dispatcher,
+    ports: Vec<ConnectPort>,
 }
 
 impl Server {
@@ -121,13 +153,18 @@ impl Server {
     /// Serves until `until` is ready; then the socket is removed, every session gets its rundown and its end, and
     /// readers have [`Limits::shut_down`] to take them.
     pub async fn run(self, until: impl Future<Output = ()>) {
-        let Self { listener, dispatcher } = self;
+        let Self { listener, dispatcher, ports } = self;
+        let mut dialling = JoinSet::new();
+        for (port, number) in ports.into_iter().zip(1..) {
+            dialling.spawn(dial_out::serve(dispatcher.clone(), port, number));
+        }
         let mut connections = JoinSet::new();
         tokio::select! {
             () = until => {}
             () = accept(&listener, &dispatcher, &mut connections) => {}
         }
         drop(listener);
+        drop(dialling);
         let patience = dispatcher.limits().shut_down;
         let _ = tokio::time::timeout(patience, async {
             dispatcher.close().await;
@@ -162,6 +199,7 @@ async fn accept(listener: &Listener, dispatcher: &Dispatcher, connections: &mut 
 pub struct ServerThread {
     path: PathBuf,
     dispatcher: Dispatcher,
+    handle: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -175,6 +213,17 @@ impl ServerThread {
     /// Where its events come from.
     pub fn pipe(&self) -> &EventPipe {
         self.dispatcher.pipe()
+    }
+
+    /// Waits until every port that suspends was resumed; at once where there is none. Not for async code: tokio panics
+    /// there.
+    pub fn wait_until_resumed(&self) {
+        self.handle.block_on(self.dispatcher.resumed());
+    }
+
+    /// What serves the connections.
+    pub fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
     }
 
     /// Removes the socket, ends every session with its rundown, and waits for that, at most

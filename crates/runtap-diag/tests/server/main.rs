@@ -3,5 +3,6 @@
 #![cfg(target_os = "linux")]
 
 mod commands;
+mod ports;
 mod sessions;
 mod target;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use runtap_diag::server::{Builder, EventPipe, ProcessDescription};
+use runtap_diag::server::{Builder, ConnectPort, Dispatcher, EventPipe, ProcessDescription};
 use runtap_diag_proto::{Command, Hresult};
 use runtap_transport::{BindOptions, Endpoint, Listener};
 use tempfile::TempDir;
@@ -62,6 +62,7 @@ pub struct FakeRuntimeBuilder {
     likeness: Likeness,
     faults: HashMap<On, Fault>,
     one_at_a_time: bool,
+    ports: Vec<ConnectPort>,
 }
 
 impl FakeRuntimeBuilder {
@@ -101,6 +102,13 @@ impl FakeRuntimeBuilder {
         self
     }
 
+    /// Dials this port of a tool too.
+    #[must_use]
+    pub fn connect_port(mut self, port: ConnectPort) -> Self {
+        self.ports.push(port);
+        self
+    }
+
     /// Starts it, on a socket in a folder of its own.
     ///
     /// # Panics
@@ -120,11 +128,16 @@ impl FakeRuntimeBuilder {
             requests: Mutex::default(),
             released: Notify::new(),
         });
-        let dispatcher = Builder::new(self.description).pipe(self.pipe.clone()).dispatcher();
-        let proxy = Proxy::new(dispatcher, Arc::clone(&state), self.one_at_a_time);
+        let builder = Builder::new(self.description).pipe(self.pipe.clone());
+        let dispatcher = self.ports.iter().cloned().fold(builder, Builder::connect_port).dispatcher();
+        let proxy = Proxy::new(dispatcher.clone(), Arc::clone(&state), self.one_at_a_time);
+        let ports = self.ports;
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             runtime.block_on(async {
+                for (port, number) in ports.into_iter().zip(1..) {
+                    tokio::spawn(proxy.clone().dial(port, number));
+                }
                 tokio::select! {
                     () = proxy.run(listener) => {}
                     _ = stopped => {}
@@ -132,7 +145,15 @@ impl FakeRuntimeBuilder {
             });
         });
         let endpoint = Endpoint::unix(path);
-        FakeRuntime { endpoint, pipe: self.pipe, state, stop: Some(stop), thread: Some(thread), _dir: dir }
+        FakeRuntime {
+            endpoint,
+            pipe: self.pipe,
+            dispatcher,
+            state,
+            stop: Some(stop),
+            thread: Some(thread),
+            _dir: dir,
+        }
     }
 }
 
@@ -157,6 +178,7 @@ impl State {
 pub struct FakeRuntime {
     endpoint: Endpoint,
     pipe: EventPipe,
+    dispatcher: Dispatcher,
     state: Arc<State>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -172,6 +194,7 @@ impl FakeRuntime {
             likeness: Likeness::Net10,
             faults: HashMap::new(),
             one_at_a_time: false,
+            ports: Vec::new(),
         }
     }
 
@@ -196,6 +219,11 @@ impl FakeRuntime {
     /// Where its events come from.
     pub fn pipe(&self) -> &EventPipe {
         &self.pipe
+    }
+
+    /// Whether it waits at its start for a resume over one of its ports.
+    pub fn is_suspended(&self) -> bool {
+        self.dispatcher.is_suspended()
     }
 
     /// Changes what is done to connections whose request has not arrived yet, as [`requests`](Self::requests) tells.

@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::{Arc, PoisonError};
 
-use runtap_diag::server::Dispatcher;
-use runtap_diag_proto::{Command, ErrorReply, HEADER_LEN, Header, Hresult};
-use runtap_transport::{Listener, Stream};
+use runtap_diag::server::{ConnectPort, Dispatcher, dial_out};
+use runtap_diag_proto::{Advertise, Command, ErrorReply, HEADER_LEN, Header, Hresult};
+use runtap_transport::{Endpoint, Listener, Stream};
 use runtap_wire::Reader;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -41,6 +41,26 @@ impl Proxy {
                 let _: io::Result<()> = proxy.serve(stream, turn).await;
             });
         }
+    }
+
+    /// Dials a tool's port for ever, as a runtime does.
+    pub(super) async fn dial(self, port: ConnectPort, number: usize) {
+        let proxy = Self { dispatcher: self.dispatcher.of_port(number), ..self };
+        let info = &proxy.dispatcher.description().info;
+        let advertise = Advertise { runtime_cookie: info.runtime_cookie, process_id: info.process_id };
+        let turn = proxy.turn.clone().unwrap_or_default();
+        dial_out(&Endpoint::unix(port.path), advertise, |stream| {
+            let (proxy, turn) = (proxy.clone(), Arc::clone(&turn));
+            async move {
+                let held = Arc::clone(&turn).lock_owned().await;
+                tokio::spawn(async move {
+                    let _: io::Result<()> = proxy.serve(stream, Some(held)).await;
+                });
+                // Free again when the command is over, or its session has begun.
+                let _ = turn.lock().await;
+            }
+        })
+        .await;
     }
 
     async fn serve(self, mut client: Stream, turn: Option<OwnedMutexGuard<()>>) -> io::Result<()> {

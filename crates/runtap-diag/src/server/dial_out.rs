@@ -1,0 +1,131 @@
+//! Connect ports: the server dials a tool, says who it is, and waits there for one command after the other.
+//!
+//! Does what a runtime does, with its times. Owns the dialling and who may go on at startup; what a command does is
+//! `connection`'s. Source: the Diagnostic IPC specification, section "Diagnostic Ports", and measurements.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtap_diag_proto::Advertise;
+use runtap_transport::{Endpoint, Stream};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::Dispatcher;
+
+/// Between two tries: at first, and at most. Each is 1.25 times the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// For the Advertise message to be taken by the kernel.
+const ADVERTISE: Duration = Duration::from_millis(100);
+
+/// A tool's port that the server dials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectPort {
+    /// Its socket.
+    pub path: PathBuf,
+    /// Whether the program waits at startup until a tool has resumed it over this port.
+    pub suspend: bool,
+}
+
+impl ConnectPort {
+    /// A port for which the program waits at startup, as it is by default.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), suspend: true }
+    }
+
+    /// Whether the program waits for it.
+    #[must_use]
+    pub fn suspend(mut self, yes: bool) -> Self {
+        self.suspend = yes;
+        self
+    }
+}
+
+/// Dials `endpoint` for ever: says who we are, waits for the first byte of a command, and gives the connection to
+/// `serve`. Dials again when the future of `serve` is ready, which need not be the end of the connection: a session
+/// keeps its own.
+pub async fn dial_out<S: Future<Output = ()>>(
+    endpoint: &Endpoint,
+    advertise: Advertise,
+    mut serve: impl FnMut(Stream) -> S,
+) -> Infallible {
+    let greeting = advertise.to_bytes();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        if let Ok(mut stream) = endpoint.connect(ADVERTISE).await
+            && matches!(timeout(ADVERTISE, stream.write_all(&greeting)).await, Ok(Ok(())))
+        {
+            pause = FIRST_PAUSE;
+            if matches!(stream.heard().await, Ok(true)) {
+                serve(stream).await;
+                continue;
+            }
+        }
+        sleep(pause).await;
+        pause = pause.mul_f64(1.25).min(LONGEST_PAUSE);
+    }
+}
+
+/// Dials one port and serves what comes, for ever.
+pub(super) async fn serve(dispatcher: Dispatcher, port: ConnectPort, number: usize) -> Infallible {
+    let dispatcher = dispatcher.of_port(number);
+    let info = &dispatcher.description().info;
+    let advertise = Advertise { runtime_cookie: info.runtime_cookie, process_id: info.process_id };
+    let endpoint = Endpoint::unix(port.path);
+    let turn = Arc::new(tokio::sync::Semaphore::new(1));
+    dial_out(&endpoint, advertise, |stream| {
+        let (dispatcher, turn) = (dispatcher.clone(), Arc::clone(&turn));
+        async move {
+            // Never closed; free again when the command is over, or its session has begun.
+            let Ok(permit) = Arc::clone(&turn).acquire_owned().await else { return };
+            tokio::spawn(async move {
+                // A client that went away is its own affair.
+                let _: std::io::Result<()> = dispatcher.serve_with(stream, Some(permit)).await;
+            });
+            let _ = turn.acquire().await;
+        }
+    })
+    .await
+}
+
+/// Who has to say "go on" before the program starts.
+#[derive(Debug)]
+pub(super) struct Startup {
+    /// The numbers of the ports that have not; 0 is the default port.
+    waiting: watch::Sender<Vec<usize>>,
+}
+
+impl Startup {
+    /// Waits for the ports that suspend.
+    pub(super) fn new(default_suspends: bool, ports: &[ConnectPort]) -> Self {
+        let suspends = std::iter::once(default_suspends).chain(ports.iter().map(|port| port.suspend));
+        let waiting =
+            suspends.enumerate().filter_map(|(number, suspends)| suspends.then_some(number)).collect();
+        Self { waiting: watch::Sender::new(waiting) }
+    }
+
+    /// A resume came over this port. For one that is not waited for it does nothing.
+    pub(super) fn resume(&self, port: usize) {
+        self.waiting.send_if_modified(|waiting| {
+            let before = waiting.len();
+            waiting.retain(|number| *number != port);
+            waiting.len() != before
+        });
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.waiting.borrow().is_empty()
+    }
+
+    /// Ready when all have said it.
+    pub(super) async fn over(&self) {
+        let mut waiting = self.waiting.subscribe();
+        // Fails only without a sender, which is `self`.
+        let _ = waiting.wait_for(Vec::is_empty).await;
+    }
+}
