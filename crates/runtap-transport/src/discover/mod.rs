@@ -10,6 +10,8 @@ pub mod naming;
 mod jvm;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod mounts;
 mod reason;
 #[cfg(target_os = "linux")]
 mod sockets;
@@ -17,12 +19,16 @@ mod sockets;
 mod system;
 #[cfg(target_os = "linux")]
 mod tree;
+#[cfg(target_os = "linux")]
+mod view;
 
 use std::path::PathBuf;
 
 pub use reason::{NotFound, Reason};
 #[cfg(target_os = "linux")]
 pub use system::System;
+#[cfg(target_os = "linux")]
+pub use view::FileView;
 
 use crate::Endpoint;
 use naming::SocketName;
@@ -98,7 +104,7 @@ pub struct Process {
     pub command_line: Vec<String>,
     /// Its sockets, the best first: those that fit its start time, then newer before older. Empty for a JVM.
     pub sockets: Vec<Socket>,
-    /// Whether its mount namespace is another one than ours: its paths are below `/proc/PID/root`.
+    /// Whether its mount namespace is another one than ours: [`file_view`] translates its paths.
     pub other_mount_namespace: bool,
     /// Whether its pid namespace is another one than ours.
     pub other_pid_namespace: bool,
@@ -115,17 +121,6 @@ impl Process {
     /// Sockets that bear its pid and cannot be its own.
     pub fn stale_sockets(&self) -> impl Iterator<Item = &Socket> {
         self.sockets.iter().filter(|socket| socket.state == SocketState::Stale)
-    }
-
-    /// A path of the process as we have to write it: unchanged, or below `/proc/PID/root` for a process of
-    /// another mount namespace. A relative path is taken from its working directory.
-    pub fn host_path(&self, path: &std::path::Path) -> PathBuf {
-        let base = PathBuf::from(format!("/proc/{}", self.pid));
-        match path.strip_prefix("/") {
-            Ok(_) if !self.other_mount_namespace => path.to_owned(),
-            Ok(below) => base.join("root").join(below),
-            Err(_relative) => base.join("cwd").join(path),
-        }
     }
 }
 
@@ -187,6 +182,15 @@ pub fn process(pid: u32) -> Result<Process, NotFound> {
 #[cfg(target_os = "linux")]
 pub fn threads(pid: u32) -> std::io::Result<Vec<Thread>> {
     System::current().threads(pid)
+}
+
+/// The file system as process `pid` sees it.
+///
+/// # Errors
+/// When the process is gone, or we may not look into it.
+#[cfg(target_os = "linux")]
+pub fn file_view(pid: u32) -> std::io::Result<FileView> {
+    System::current().file_view(pid)
 }
 
 /// No process can be seen from here: this system is not supported yet.

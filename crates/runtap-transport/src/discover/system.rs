@@ -15,7 +15,7 @@ use rustix::fs::StatVfsMountFlags;
 use super::linux::{self, Environment, ProcDir, Status, seen_from_here};
 use super::naming::{SocketKind, SocketName, temp_dir};
 use super::sockets::{self, Listing};
-use super::{Kind, NotFound, Options, Process, Reason, Socket, SocketState, Thread, jvm};
+use super::{FileView, Kind, NotFound, Options, Process, Reason, Socket, SocketState, Thread, jvm};
 
 /// The places to look at. Those of the running system, or a test's.
 #[derive(Debug, Clone)]
@@ -91,6 +91,14 @@ impl System {
         let dir = ProcDir::new(&self.proc_root, pid.to_string());
         let theirs = dir.namespace("pid");
         dir.threads(theirs.is_some() && theirs != ProcDir::new(&self.proc_root, "self").namespace("pid"))
+    }
+
+    /// The file system as a process sees it.
+    ///
+    /// # Errors
+    /// When the process is gone, or we may not look into it.
+    pub fn file_view(&self, pid: u32) -> io::Result<FileView> {
+        FileView::new(&self.proc_root, pid)
     }
 
     /// The start time of a process in clock ticks since boot: the key in the name of its socket.
