@@ -3,6 +3,7 @@
 //! | format | module | default view | opens in |
 //! |---|---|---|---|
 //! | speedscope | [`speedscope`] | thread-time | speedscope.app, or the page of the npm package |
+//! | chrome | [`chrome`] | thread-time | ui.perfetto.dev, `chrome://tracing`, speedscope |
 //! | folded | [`folded`] | cpu | inferno, `flamegraph.pl`, speedscope, and any text tool |
 //! | flamegraph | [`flamegraph`] | cpu | a browser |
 //!
@@ -13,13 +14,16 @@
 
 #![deny(clippy::disallowed_methods)]
 
+pub mod chrome;
 pub mod flamegraph;
 mod fold;
 pub mod folded;
+mod json;
+mod spans;
 pub mod speedscope;
 mod text;
 
-use runtap_model::{Trace, View};
+use runtap_model::{Thread, Trace, View};
 use std::io;
 use thiserror::Error;
 
@@ -33,11 +37,13 @@ pub enum Format {
     Folded,
     /// A flame graph as one SVG file.
     Flamegraph,
+    /// Chrome trace events: spans for each thread on a time axis.
+    Chrome,
 }
 
 impl Format {
     /// Every format there is.
-    pub const ALL: [Self; 3] = [Self::Speedscope, Self::Folded, Self::Flamegraph];
+    pub const ALL: [Self; 4] = [Self::Speedscope, Self::Folded, Self::Flamegraph, Self::Chrome];
 
     /// The name on the command line (`--to`).
     pub fn name(self) -> &'static str {
@@ -45,6 +51,7 @@ impl Format {
             Self::Speedscope => "speedscope",
             Self::Folded => "folded",
             Self::Flamegraph => "flamegraph",
+            Self::Chrome => "chrome",
         }
     }
 
@@ -54,6 +61,7 @@ impl Format {
             Self::Speedscope => ".speedscope.json",
             Self::Folded => ".folded",
             Self::Flamegraph => ".svg",
+            Self::Chrome => ".chromium.json",
         }
     }
 
@@ -61,7 +69,7 @@ impl Format {
     /// ran.
     pub fn default_view(self) -> View {
         match self {
-            Self::Speedscope => View::ThreadTime,
+            Self::Speedscope | Self::Chrome => View::ThreadTime,
             Self::Folded | Self::Flamegraph => View::Cpu,
         }
     }
@@ -72,6 +80,7 @@ impl Format {
             Self::Speedscope => speedscope::write(trace, w, options),
             Self::Folded => folded::write(trace, w, options),
             Self::Flamegraph => flamegraph::write(trace, w, options),
+            Self::Chrome => chrome::write(trace, w, options),
         }
     }
 }
@@ -84,13 +93,21 @@ pub struct Options {
     pub view: View,
     /// The program that writes, where a format has a place for it: `runtap` and its version.
     pub exporter: String,
+    /// Whether speedscope files hold events, frames that open and close, instead of samples.
+    pub evented: bool,
 }
 
 impl Options {
     /// Options for `view`, written by this version of runtap.
     pub fn new(view: View) -> Self {
-        Self { view, exporter: concat!("runtap ", env!("CARGO_PKG_VERSION")).to_owned() }
+        Self { view, exporter: concat!("runtap ", env!("CARGO_PKG_VERSION")).to_owned(), evented: false }
     }
+}
+
+/// The threads that have weight in `view`, in the order of first use.
+fn threads(trace: &Trace, view: View) -> Result<Vec<&Thread>, Error> {
+    let threads: Vec<&Thread> = trace.threads().map(|(_, t)| t).filter(|t| t.weight_ns(view) > 0).collect();
+    if threads.is_empty() { Err(Error::no_samples(trace, view)) } else { Ok(threads) }
 }
 
 /// Why a file could not be written.

@@ -1,24 +1,32 @@
-//! speedscope's own JSON format, with sampled profiles.
+//! speedscope's own JSON format, with sampled or with evented profiles.
 //!
 //! | in the model | in the file |
 //! |---|---|
 //! | process | `name`: `NAME (PID)` |
-//! | thread with weight in the view | one of `profiles`, `"type": "sampled"`, named `Thread (TID) NAME`, in the order of first use |
+//! | thread with weight in the view | one of `profiles`, named `Thread (TID) NAME`, in the order of first use |
 //! | the thread with the most time in managed code | `activeProfileIndex`: the one shown first |
 //! | frame | one of `shared.frames`, `name` only; those that no sample of the view uses are left out |
-//! | samples in a row with the same stack | one of `samples` (frame indices, root first) and of `weights` |
 //! | a sample without a stack | a stack of the one frame `[no stack]` |
 //! | weight | nanoseconds (`unit`) |
-//! | time of the thread's first sample | `startValue`; `endValue` is that plus all weights |
+//! | time of the thread's first sample | `startValue` |
 //! | view | which samples; `thread-time` unless another is asked for |
 //! | kind | not in the file: no pseudo frames |
 //!
-//! In the view `cpu` the gaps between the samples are left out, so its axis is CPU time, not the clock's.
+//! | | `"type": "sampled"`, the default | `"type": "evented"` ([`Options::evented`]) |
+//! |---|---|---|
+//! | samples in a row with the same stack | one of `samples` (frame indices, root first) and of `weights` | nothing |
+//! | a frame that comes onto the stack, or leaves it | in the next of `samples` | one of `events`: `O` or `C`, `frame`, `at` |
+//! | gaps that the view leaves | left out: in the view `cpu` the axis is CPU time | empty: the axis is the clock's |
+//! | `endValue` | `startValue` and all weights | the end of the last sample |
+//! | a sample that lasts no time | a weight of 0 | nothing |
+//!
+//! Sampled files are smaller where stacks are shallow and change as a whole, evented ones where stacks are deep.
 //! The schema is `file-format-schema.json` of the npm package speedscope; tests/viewer checks against it.
 
+use crate::json::{number, string};
+use crate::spans::{self, Change};
 use crate::{Error, Options};
-use runtap_model::{NO_STACK, Sample, StackHandle, Thread, Trace, View};
-use serde::Serializer as _;
+use runtap_model::{FrameHandle, NO_STACK, Sample, StackHandle, Thread, Trace, View};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
@@ -27,10 +35,7 @@ const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 /// Writes `trace` for speedscope.
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
     let view = options.view;
-    let threads: Vec<&Thread> = trace.threads().map(|(_, t)| t).filter(|t| t.weight_ns(view) > 0).collect();
-    if threads.is_empty() {
-        return Err(Error::no_samples(trace, view));
-    }
+    let threads = crate::threads(trace, view)?;
     // The first of those with the most, where `max_by_key` would take the last.
     let busiest = (0..threads.len()).rev().max_by_key(|&i| threads[i].weight_ns(View::Cpu)).unwrap_or(0);
 
@@ -45,7 +50,11 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     let mut stack = Vec::new();
     for (i, thread) in threads.iter().enumerate() {
         w.write_all(if i == 0 { b"\n" } else { b",\n" })?;
-        write_profile(trace, thread, view, &frames, &mut stack, &mut w)?;
+        if options.evented {
+            write_evented(trace, thread, view, &frames, &mut w)?;
+        } else {
+            write_sampled(trace, thread, view, &frames, &mut stack, &mut w)?;
+        }
     }
     w.write_all(b"\n]}\n")?;
     w.flush()?;
@@ -92,6 +101,11 @@ impl Frames {
         }
         Ok(Self { indices, no_stack: count })
     }
+
+    /// The index of a frame that is used; of `None`, that of the missing stack.
+    fn index(&self, frame: Option<FrameHandle>) -> u64 {
+        frame.and_then(|f| self.indices[f.index()]).unwrap_or(self.no_stack)
+    }
 }
 
 fn write_frame(w: &mut impl Write, index: u64, name: &impl fmt::Display) -> io::Result<()> {
@@ -100,7 +114,7 @@ fn write_frame(w: &mut impl Write, index: u64, name: &impl fmt::Display) -> io::
     w.write_all(b"}")
 }
 
-fn write_profile(
+fn write_sampled(
     trace: &Trace,
     thread: &Thread,
     view: View,
@@ -140,6 +154,40 @@ fn write_profile(
     w.write_all(b"]}")
 }
 
+fn write_evented(
+    trace: &Trace,
+    thread: &Thread,
+    view: View,
+    frames: &Frames,
+    w: &mut impl Write,
+) -> io::Result<()> {
+    w.write_all(br#"{"type":"evented","name":"#)?;
+    string(w, &thread.label())?;
+    let (mut start_ns, mut end_ns) = (None, 0);
+    for sample in thread.samples(view).filter(|s| s.weight_ns > 0) {
+        start_ns.get_or_insert(sample.time_ns);
+        end_ns = sample.time_ns.saturating_add(sample.weight_ns);
+    }
+    let start_ns = start_ns.unwrap_or_default();
+    write!(w, r#","unit":"nanoseconds","startValue":{start_ns},"endValue":{end_ns},"events":["#)?;
+    let mut first = true;
+    spans::walk(trace, thread, view, |at_ns, change| {
+        if !std::mem::take(&mut first) {
+            w.write_all(b",")?;
+        }
+        let (kind, frame): (&[u8], _) = match change {
+            Change::Open(frame) => (br#"{"type":"O","frame":"#, frame),
+            Change::Close(frame) => (br#"{"type":"C","frame":"#, frame),
+        };
+        w.write_all(kind)?;
+        number(w, frames.index(frame))?;
+        w.write_all(br#","at":"#)?;
+        number(w, at_ns)?;
+        w.write_all(b"}")
+    })?;
+    w.write_all(b"]}")
+}
+
 /// Samples in a row with the same stack, as one, with the sum of their weights.
 fn merged(samples: impl Iterator<Item = Sample>) -> impl Iterator<Item = (Option<StackHandle>, u64)> {
     let mut samples = samples.peekable();
@@ -150,14 +198,4 @@ fn merged(samples: impl Iterator<Item = Sample>) -> impl Iterator<Item = (Option
         }
         Some((stack, weight_ns))
     })
-}
-
-/// Writes a number. Nearly all of a file is numbers, and serde has a quicker way for them than `write!`.
-fn number(w: &mut impl Write, number: u64) -> io::Result<()> {
-    Ok(serde_json::Serializer::new(w).serialize_u64(number)?)
-}
-
-/// Writes a JSON string, escaped, without making a copy of it.
-fn string(w: &mut impl Write, text: &(impl fmt::Display + ?Sized)) -> io::Result<()> {
-    Ok(serde_json::Serializer::new(w).collect_str(text)?)
 }

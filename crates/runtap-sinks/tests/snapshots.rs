@@ -9,11 +9,19 @@ use runtap_model::View;
 use runtap_sinks::{Format, Options};
 use std::fmt::Write;
 
-fn written(format: Format, view: View) -> String {
+fn options(view: View) -> Options {
     let mut options = Options::new(view);
     "runtap 0.0.0".clone_into(&mut options.exporter);
+    options
+}
+
+fn written(format: Format, view: View) -> String {
+    written_with(format, &options(view))
+}
+
+fn written_with(format: Format, options: &Options) -> String {
     let mut bytes = Vec::new();
-    format.write(&trace::trace(), &mut bytes, &options).expect("a Vec takes all");
+    format.write(&trace::trace(), &mut bytes, options).expect("a Vec takes all");
     String::from_utf8(bytes).expect("every format is UTF-8")
 }
 
@@ -66,4 +74,21 @@ fn flamegraph() {
 #[test]
 fn flamegraph_thread_time() {
     insta::assert_snapshot!(drawn(&written(Format::Flamegraph, View::ThreadTime)));
+}
+
+#[test]
+fn speedscope_evented() {
+    let mut options = options(View::ThreadTime);
+    options.evented = true;
+    insta::assert_snapshot!(written_with(Format::Speedscope, &options).replace("},{\"type", "},\n{\"type"));
+}
+
+#[test]
+fn chrome() {
+    insta::assert_snapshot!(written(Format::Chrome, View::ThreadTime));
+}
+
+#[test]
+fn chrome_cpu() {
+    insta::assert_snapshot!(written(Format::Chrome, View::Cpu));
 }

@@ -153,6 +153,9 @@ pub(crate) enum FileFormat {
     /// An interactive SVG picture
     #[value(alias = "svg")]
     Flamegraph,
+    /// For `chrome://tracing` and <https://ui.perfetto.dev>: trace events as JSON
+    #[value(aliases = ["Chromium", "chromium"])]
+    Chrome,
 }
 
 /// `--format` where there is a file format too: dotnet-trace's use of the word is taken as `--to`.
@@ -181,6 +184,17 @@ pub(crate) enum View {
     Cpu,
 }
 
+/// What a converted file holds.
+#[derive(Debug, Args, Clone, Copy, Default)]
+pub(crate) struct Content {
+    /// Which samples a converted file holds
+    #[arg(long, value_name = "VIEW", help_heading = "Output")]
+    pub(crate) view: Option<View>,
+    /// Write speedscope files as frames that open and close, instead of samples
+    #[arg(long, help_heading = "Output")]
+    pub(crate) evented: bool,
+}
+
 /// How to record, and where to.
 #[derive(Debug, Args, Clone)]
 pub(crate) struct Recording {
@@ -201,9 +215,8 @@ pub(crate) struct Recording {
     /// Output file; '-' is stdout
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
-    /// Which samples a converted file holds
-    #[arg(long, value_name = "VIEW", help_heading = "Output")]
-    pub(crate) view: Option<View>,
+    #[command(flatten)]
+    pub(crate) content: Content,
 }
 
 impl Default for Recording {
@@ -214,7 +227,7 @@ impl Default for Recording {
             rundown: None,
             resume_runtime: true,
             output: None,
-            view: None,
+            content: Content::default(),
         }
     }
 }
@@ -274,9 +287,8 @@ pub(crate) struct Convert {
     /// Output file; '-' is stdout
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Which samples the file holds
-    #[arg(long, value_name = "VIEW")]
-    pub(crate) view: Option<View>,
+    #[command(flatten)]
+    pub(crate) content: Content,
     /// A file format, as dotnet-trace has it: the same as --to
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<AnyFormat>,

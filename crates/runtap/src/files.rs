@@ -17,6 +17,7 @@ impl FileFormat {
             Self::Speedscope => Some(runtap_sinks::Format::Speedscope),
             Self::Folded => Some(runtap_sinks::Format::Folded),
             Self::Flamegraph => Some(runtap_sinks::Format::Flamegraph),
+            Self::Chrome => Some(runtap_sinks::Format::Chrome),
         }
     }
 
@@ -32,7 +33,8 @@ impl FileFormat {
 }
 
 /// The longest first, so that `.speedscope.json` is not taken for `.json`.
-const EXTENSIONS: [&str; 6] = [".speedscope.json", ".nettrace", ".netperf", ".folded", ".svg", ".json"];
+const EXTENSIONS: [&str; 7] =
+    [".speedscope.json", ".chromium.json", ".nettrace", ".netperf", ".folded", ".svg", ".json"];
 
 /// Where a result goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::recording::{Partial, Recording};
 use super::trace::OutputFile;
-use crate::cli::{AnyFormat, Convert, FileFormat, View};
+use crate::cli::{AnyFormat, Content, Convert, FileFormat, View};
 use crate::exit::{self, expected, usage};
 use crate::files::{Destination, Planned, plan, without_extension, write_whole};
 use crate::output::Output;
@@ -33,7 +33,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
         formats.push(format);
     }
     if formats.is_empty() {
-        return Err(usage("no format given: choose one with --to (speedscope, folded, flamegraph)"));
+        return Err(usage("no format given: choose one with --to (speedscope, folded, flamegraph, chrome)"));
     }
     if formats.contains(&FileFormat::Nettrace) {
         return Err(usage("the recording is in the nettrace format already"));
@@ -55,7 +55,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     }
     let mut outputs = Vec::new();
     for Planned { format, to } in &planned {
-        let bytes = write(&trace, *format, options.view, to, output)?;
+        let bytes = write(&trace, *format, options.content, to, output)?;
         if let Destination::File(path) = to {
             output.note(format_args!("{}  {}  {}", path.display(), format.name(), Bytes(bytes)));
             outputs.push(OutputFile::new(path, *format, bytes));
@@ -112,19 +112,21 @@ pub(super) fn profile_of(
 pub(super) fn write(
     trace: &Trace,
     format: FileFormat,
-    view: Option<View>,
+    content: Content,
     to: &Destination,
     output: Output,
 ) -> anyhow::Result<u64> {
     let Some(sink) = format.sink() else {
         return Err(usage("a profile can't be written as nettrace"));
     };
-    let view = match view {
+    let view = match content.view {
         Some(View::ThreadTime) => runtap_model::View::ThreadTime,
         Some(View::Cpu) => runtap_model::View::Cpu,
         None => default_view(trace, sink, output),
     };
-    write_whole(to, |out| sink.write(trace, out, &Options::new(view)).map_err(no_samples))
+    let mut options = Options::new(view);
+    options.evented = content.evented;
+    write_whole(to, |out| sink.write(trace, out, &options).map_err(no_samples))
 }
 
 /// The view that people expect of a format, unless it would show next to nothing: .NET 9, and .NET 10 at first, call

@@ -23,7 +23,7 @@ use self::summary::Summary;
 use super::convert;
 use super::failure::explain;
 use super::target::{Chosen, choose, local_name};
-use crate::cli::{AnyFormat, FileFormat, Recording, Trace, View};
+use crate::cli::{AnyFormat, Content, FileFormat, Recording, Trace};
 use crate::exit::{self, expected, usage};
 use crate::files::{Destination, Planned, check_output, free_base, plan};
 use crate::output::Output;
@@ -115,7 +115,7 @@ pub(super) async fn record(
     let mut summary =
         Summary::new(pid, &ended, planned.iter().any(|planned| planned.to == Destination::Stdout));
     let profile = ProfileOptions { thread_names: ended.thread_names, process_name: Some(name) };
-    let work = Conversion { raw: raw.path(), planned, view: options.view, profile, output };
+    let work = Conversion { raw: raw.path(), planned, content: options.content, profile, output };
     let (outputs, finished) = tokio::select! {
         finished = work.in_a_thread() => finished?,
         _ = signals.next() => {
@@ -190,7 +190,7 @@ struct Conversion {
     /// `None` when the stream went to stdout, and nothing can be made of it.
     raw: Option<PathBuf>,
     planned: Vec<Planned>,
-    view: Option<View>,
+    content: Content,
     profile: ProfileOptions,
     output: Output,
 }
@@ -219,7 +219,7 @@ impl Conversion {
                     Some(trace) => trace,
                     none => none.insert(convert::profile_of(raw, &self.profile, self.output)?.0),
                 };
-                convert::write(trace, *format, self.view, to, self.output)?
+                convert::write(trace, *format, self.content, to, self.output)?
             };
             if let Destination::File(path) = to {
                 outputs.push(OutputFile::new(path, *format, bytes));

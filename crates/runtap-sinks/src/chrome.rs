@@ -1,0 +1,97 @@
+//! Chrome's trace event format: what `chrome://tracing`, `edge://tracing` and Perfetto's page open.
+//!
+//! | in the model | in the file |
+//! |---|---|
+//! | process | `pid`; a metadata event `process_name`: its name |
+//! | thread with weight in the view | `tid`; metadata events `thread_name`: `Thread (TID) NAME`, and `thread_sort_index` in the order of first use |
+//! | frame | `name` of a pair of events: `"ph":"B"` where it comes onto the stack, `"ph":"E"` where it leaves |
+//! | samples in a row with the same frame in the same place | one such pair |
+//! | a sample without a stack | a pair named `[no stack]` |
+//! | time, weight | `ts`: microseconds since the session's start with three decimals, so whole nanoseconds |
+//! | start of the session | `otherData.start_unix_ns`, a text, as JSON's numbers are too short for it |
+//! | view | which samples; `thread-time` unless another is asked for. What it leaves out is a gap |
+//! | kind | not in the file |
+//! | a sample that lasts no time | not in the file: its time is in that of the others |
+//!
+//! The events of a thread stand together and in order, those of different threads one after the other: readers sort
+//! by time, and keep the order of equal times. The name at the end of a span is for speedscope, which pairs by it.
+//! A process without a number gets 1: readers take 0 for the idle one.
+//! The format: "Trace Event Format", the document of the Chromium project.
+
+use crate::spans::{self, Change};
+use crate::{Error, Options, json};
+use runtap_model::Trace;
+use std::io::{self, BufWriter, Write};
+
+/// Writes `trace` as Chrome trace events.
+pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
+    let threads = crate::threads(trace, options.view)?;
+    let names = json::Names::new(trace)?;
+    let pid = trace.process().pid.unwrap_or(1);
+
+    let mut w = BufWriter::with_capacity(1 << 16, w);
+    w.write_all(br#"{"displayTimeUnit":"ns","otherData":{"exporter":"#)?;
+    json::string(&mut w, &options.exporter)?;
+    write!(w, r#","view":"{}""#, options.view)?;
+    if let Some(start) = trace.start_unix_ns() {
+        write!(w, r#","start_unix_ns":"{start}""#)?;
+    }
+    write!(
+        w,
+        "}},\"traceEvents\":[\n{{\"ph\":\"M\",\"pid\":{pid},\"name\":\"process_name\",\"args\":{{\"name\":"
+    )?;
+    json::string(&mut w, trace.process().name.as_deref().unwrap_or("a process"))?;
+    w.write_all(b"}}")?;
+    for (index, thread) in threads.iter().enumerate() {
+        let place = format!(r#","pid":{pid},"tid":{}"#, thread.tid());
+        write!(w, ",\n{{\"ph\":\"M\"{place},\"name\":\"thread_name\",\"args\":{{\"name\":")?;
+        json::string(&mut w, &thread.label())?;
+        w.write_all(b"}}")?;
+        write!(
+            w,
+            ",\n{{\"ph\":\"M\"{place},\"name\":\"thread_sort_index\",\"args\":{{\"sort_index\":{index}}}}}"
+        )?;
+        let rest = format!("{place},\"ts\":");
+        spans::walk(trace, thread, options.view, |time_ns, change| {
+            let (phase, frame) = match change {
+                Change::Open(frame) => (b",\n{\"ph\":\"B\"", frame),
+                Change::Close(frame) => (b",\n{\"ph\":\"E\"", frame),
+            };
+            w.write_all(phase)?;
+            w.write_all(rest.as_bytes())?;
+            microseconds(&mut w, time_ns)?;
+            w.write_all(b",\"name\":")?;
+            w.write_all(names.get(frame))?;
+            w.write_all(b"}")
+        })?;
+    }
+    w.write_all(b"\n]}\n")?;
+    w.flush()?;
+    Ok(())
+}
+
+/// Nanoseconds as microseconds with three decimals.
+fn microseconds(w: &mut impl Write, ns: u64) -> io::Result<()> {
+    json::number(w, ns / 1000)?;
+    let digit = |of: u64| b"0123456789"[usize::try_from(of % 10).unwrap_or_default()];
+    w.write_all(&[b'.', digit(ns / 100), digit(ns / 10), digit(ns)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nanoseconds_stay_whole() {
+        let of = |ns| {
+            let mut text = Vec::new();
+            microseconds(&mut text, ns).expect("a Vec takes all");
+            String::from_utf8(text).expect("digits")
+        };
+        assert_eq!(
+            [of(0), of(7), of(120), of(1_000), of(1_234_567)],
+            ["0.000", "0.007", "0.120", "1.000", "1234.567"]
+        );
+        assert_eq!(of(u64::MAX), "18446744073709551.615");
+    }
+}

@@ -1,0 +1,164 @@
+//! Turns a thread's samples into spans: the frames that open and close on its stack as time goes by.
+//!
+//! A frame that is on the stack of one sample and, in the same place, on that of the next is one span over both.
+//! This is what formats with begin and end events need. It holds the changes of one step in memory, never a
+//! stack, and a step costs what changed, not how deep the stack is.
+//!
+//! Refuses to: show samples that last no time, which no span can.
+
+use runtap_model::{FrameHandle, StackHandle, Thread, Trace, View};
+use std::io;
+
+/// A change on a thread's stack. `None` is the one frame of a sample that has no stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A frame was called.
+    Open(Option<FrameHandle>),
+    /// The innermost frame returned.
+    Close(Option<FrameHandle>),
+}
+
+/// Calls `visit` with the time of each change in nanoseconds, in the order of time, and with the change. Every frame
+/// that is opened is closed, the innermost first. Where the view leaves out samples nothing is open.
+pub(crate) fn walk(
+    trace: &Trace,
+    thread: &Thread,
+    view: View,
+    mut visit: impl FnMut(u64, Change) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut open: Option<Open> = None;
+    let mut end_ns = 0;
+    let mut called = Vec::new();
+    for sample in thread.samples(view).filter(|s| s.weight_ns > 0) {
+        if open.is_some() && sample.time_ns > end_ns {
+            step(trace, open.take(), None, &mut called, |change| visit(end_ns, change))?;
+        }
+        let next = Some(sample.stack.map_or(Open::NoStack, Open::Stack));
+        step(trace, open, next, &mut called, |change| visit(sample.time_ns, change))?;
+        open = next;
+        end_ns = sample.time_ns.saturating_add(sample.weight_ns);
+    }
+    step(trace, open, None, &mut called, |change| visit(end_ns, change))
+}
+
+/// What is on the stack of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    NoStack,
+    Stack(StackHandle),
+}
+
+impl Open {
+    fn stack(self) -> Option<StackHandle> {
+        match self {
+            Self::NoStack => None,
+            Self::Stack(stack) => Some(stack),
+        }
+    }
+}
+
+/// From one stack to another by way of what they have in common.
+fn step(
+    trace: &Trace,
+    from: Option<Open>,
+    to: Option<Open>,
+    called: &mut Vec<FrameHandle>,
+    mut visit: impl FnMut(Change) -> io::Result<()>,
+) -> io::Result<()> {
+    if from == to {
+        return Ok(());
+    }
+    if from == Some(Open::NoStack) {
+        visit(Change::Close(None))?;
+    }
+    let (mut old, mut new) = (from.and_then(Open::stack), to.and_then(Open::stack));
+    called.clear();
+    // A caller is always older than its callee: the younger of two different stacks can't be a caller of the other.
+    while old != new {
+        if old > new {
+            let Some(stack) = old.map(|handle| trace.stacks().get(handle)) else { break };
+            visit(Change::Close(Some(stack.frame)))?;
+            old = stack.parent;
+        } else {
+            let Some(stack) = new.map(|handle| trace.stacks().get(handle)) else { break };
+            called.push(stack.frame);
+            new = stack.parent;
+        }
+    }
+    for frame in called.iter().rev() {
+        visit(Change::Open(Some(*frame)))?;
+    }
+    if to == Some(Open::NoStack) {
+        visit(Change::Open(None))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtap_model::{SampleKind, TraceBuilder};
+
+    /// The changes of one thread, as text: time, `+` or `-`, frame. A tick is its time, its stack from the root, and
+    /// whether it ran.
+    fn changes(ticks: &[(u64, &str, bool)], view: View) -> Vec<String> {
+        let mut builder = TraceBuilder::new();
+        let thread = builder.thread(1);
+        for (time, names, runs) in ticks {
+            let frames: Vec<_> = names.split_whitespace().map(|n| builder.frame(None, n)).collect();
+            let stack = builder.stack_of(frames);
+            let kind = if *runs { SampleKind::Managed } else { SampleKind::External };
+            builder.add_sample(thread, *time, kind, stack);
+        }
+        let trace = builder.finish();
+        let mut got = Vec::new();
+        let name = |frame: Option<FrameHandle>| frame.map_or("-", |f| trace.frame(f).name).to_owned();
+        walk(&trace, trace.thread(thread), view, |time, change| {
+            got.push(match change {
+                Change::Open(frame) => format!("{time}+{}", name(frame)),
+                Change::Close(frame) => format!("{time}-{}", name(frame)),
+            });
+            Ok(())
+        })
+        .expect("nothing fails");
+        got
+    }
+
+    #[test]
+    fn what_two_stacks_share_stays_open() {
+        let ticks =
+            [(0, "a b c", true), (1, "a b d", true), (2, "a b", true), (3, "a", true), (4, "x b", true)];
+        assert_eq!(
+            changes(&ticks, View::ThreadTime),
+            ["0+a", "0+b", "0+c", "1-c", "1+d", "2-d", "3-b", "4-a", "4+x", "4+b", "5-b", "5-x"]
+        );
+    }
+
+    #[test]
+    fn a_call_of_itself_is_a_span_in_a_span() {
+        let ticks = [(0, "a a", true), (1, "a a a", true), (2, "a", true)];
+        assert_eq!(changes(&ticks, View::ThreadTime), ["0+a", "0+a", "1+a", "2-a", "2-a", "3-a"]);
+    }
+
+    #[test]
+    fn nothing_is_open_where_the_view_has_no_sample() {
+        let ticks = [(0, "a", true), (1, "a", false), (2, "a", false), (3, "a", true)];
+        assert_eq!(changes(&ticks, View::Cpu), ["0+a", "1-a", "3+a", "4-a"]);
+        assert_eq!(changes(&ticks, View::ThreadTime), ["0+a", "4-a"]);
+    }
+
+    #[test]
+    fn a_missing_stack_is_one_frame() {
+        let ticks = [(0, "a", true), (1, "", true), (2, "", true), (3, "a b", true)];
+        assert_eq!(
+            changes(&ticks, View::ThreadTime),
+            ["0+a", "1-a", "1+-", "3--", "3+a", "3+b", "4-b", "4-a"]
+        );
+    }
+
+    #[test]
+    fn what_lasts_no_time_is_no_span() {
+        let ticks = [(0, "a", true), (1, "b", true), (1, "c", true), (2, "c", true)];
+        assert_eq!(changes(&ticks, View::ThreadTime), ["0+a", "1-a", "1+c", "3-c"]);
+    }
+}
