@@ -2,8 +2,8 @@
 //!
 //! - [`FakeRuntime`]: a diagnostics server in the test's process that can be made to misbehave in every known way,
 //!   or to be as old as a given .NET.
-//! - [`RealRuntime`], [`Program`]: .NET 8, 9 and 10 with programs whose answers are known; [`Peer`]: Microsoft's own
-//!   tools.
+//! - [`RealRuntime`], [`Program`]: .NET 8, 9 and 10 with programs whose answers are known, and .NET Core 3.1 with a
+//!   small one; [`Peer`]: Microsoft's own tools.
 //! - [`shared_dir`], [`shared_data`]: the folder that these come from; [`recordings`]: what is recorded there, with
 //!   the answers of other readers.
 //! - [`run`], [`Running`], [`Finished`]: commands that run to an end, with a hard limit.
@@ -18,6 +18,7 @@ mod recordings;
 mod runtime;
 mod shared;
 mod skip;
+mod small;
 mod tool;
 
 pub use fake::{FakeRuntime, FakeRuntimeBuilder, Fault, Likeness, On};

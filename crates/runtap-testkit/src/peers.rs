@@ -19,8 +19,8 @@ const TOOLS: [(&str, &str); 4] = [
     ("mspipe", "peers/mspipe/mspipe.tar.xz"),
 ];
 
-/// The SHA-256 of the archive that a folder was unpacked from.
-const STAMP: &str = ".unpacked";
+/// The SHA-256 of what a folder was made from.
+pub(crate) const STAMP: &str = ".unpacked";
 
 /// A tool that runs on .NET: `dotnet-trace`, `tebench`, `dncli`, `mspipe`.
 #[derive(Debug, Clone)]
@@ -84,8 +84,13 @@ fn unpack(archive: &Path, name: &str, into: &Path) {
     run(&mut tar);
     let inner = part.path().join(name);
     fs::write(inner.join(STAMP), sha256(archive) + "\n").expect("the archive holds a folder of its name");
+    move_in(&inner, into, part.path());
+}
+
+/// Gives a folder its final name; one that has it already goes into `part`.
+pub(crate) fn move_in(inner: &Path, into: &Path, part: &Path) {
     if into.exists() {
-        fs::rename(into, part.path().join(".old")).expect("move the old folder away");
+        fs::rename(into, part.join(".old")).expect("move the old folder away");
     }
     fs::rename(inner, into).expect("move the new folder in");
 }

@@ -10,11 +10,10 @@ use runtap_transport::discover::System;
 use runtap_transport::discover::naming::{SocketName, temp_dir};
 use serde_json::Value;
 
-use crate::shared::required;
 use crate::tool::ends_within;
-use crate::{HARD_LIMIT, RealRuntime, Skip};
+use crate::{HARD_LIMIT, RealRuntime};
 
-/// A program of the shared folder that is about to be started.
+/// A program that is about to be started.
 #[derive(Debug)]
 pub struct Launch {
     runtime: RealRuntime,
@@ -27,17 +26,15 @@ pub struct Launch {
 }
 
 impl Launch {
-    pub(crate) fn new(runtime: &RealRuntime, name: &str, arguments: &[&str]) -> Result<Self, Skip> {
-        let assembly = required()?.join(format!("apps/dotnet/{name}/bin/{name}.dll"));
-        assert!(assembly.is_file(), "the shared folder has no program {name}");
-        Ok(Self {
+    pub(crate) fn new(runtime: &RealRuntime, assembly: PathBuf, arguments: &[&str]) -> Self {
+        Self {
             runtime: runtime.clone(),
             assembly,
             arguments: arguments.iter().map(OsString::from).collect(),
             variables: Vec::new(),
             wrapper: Vec::new(),
             current_dir: None,
-        })
+        }
     }
 
     /// With a variable in its environment.

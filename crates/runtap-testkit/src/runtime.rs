@@ -4,13 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Skip;
 use crate::peers::{folder, lock, run};
 use crate::program::Launch;
-use crate::shared::shared_dir;
+use crate::shared::{required, shared_dir};
+use crate::{Skip, small};
 
 /// The versions that the shared folder has.
 const MAJORS: [u8; 3] = [8, 9, 10];
+
+/// .NET Core 3.1, and its folder below `target/peers`.
+const CORE: (u8, &str) = (3, "dotnet-pypi-3.1.23");
 
 /// A .NET runtime on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +23,8 @@ pub struct RealRuntime {
 }
 
 impl RealRuntime {
-    /// .NET `major`: from `target/peers`, else unpacked from the shared folder.
+    /// .NET `major`: from `target/peers`, else unpacked from the shared folder. 3 is .NET Core 3.1, which has to be in
+    /// `target/peers` and runs [`small_program`](Self::small_program) only.
     ///
     /// # Errors
     /// It is not here and can't be had.
@@ -28,6 +32,11 @@ impl RealRuntime {
     /// # Panics
     /// When the shared folder is there and unpacking fails.
     pub fn available(major: u8) -> Result<Self, Skip> {
+        if major == CORE.0 {
+            let root = folder().join(CORE.1);
+            let missing = "there is no .NET Core 3.1 in target/peers (cargo xtask peers --download)";
+            return if is_root(&root) { Ok(Self { major, root }) } else { Err(Skip::because(missing)) };
+        }
         let root = folder().join(format!("dotnet-{major}"));
         if !is_root(&root) {
             let Some(shared) = shared_dir() else {
@@ -44,7 +53,7 @@ impl RealRuntime {
         Ok(Self { major, root })
     }
 
-    /// Every version that can be had, oldest first.
+    /// Every version from 8 on that can be had, oldest first.
     ///
     /// # Errors
     /// None at all.
@@ -80,7 +89,7 @@ impl RealRuntime {
         Err(skip)
     }
 
-    /// 8, 9 or 10.
+    /// 3, 8, 9 or 10.
     pub fn major(&self) -> u8 {
         self.major
     }
@@ -114,8 +123,26 @@ impl RealRuntime {
     /// # Errors
     /// No shared folder.
     pub fn program(&self, name: &str, arguments: &[&str]) -> Result<Launch, Skip> {
-        Launch::new(self, name, arguments)
+        let assembly = required()?.join(format!("apps/dotnet/{name}/bin/{name}.dll"));
+        assert!(assembly.is_file(), "the shared folder has no program {name}");
+        Ok(Launch::new(self, assembly, arguments))
     }
+
+    /// The test kit's own small program (`programs/small.cs`), which runs on every version. Each line of input is a
+    /// round: one event of each kind of the provider [`SMALL_PROVIDER`](Self::SMALL_PROVIDER), then `done`. It ends
+    /// with its input.
+    ///
+    /// # Errors
+    /// No C# compiler (mono-mcs).
+    ///
+    /// # Panics
+    /// When the compiler does not take it.
+    pub fn small_program(&self) -> Result<Launch, Skip> {
+        Ok(Launch::new(self, small::assembly()?, &[]))
+    }
+
+    /// Whose events the small program writes: 1 `One`, 2 `Two`, 3 `Three`.
+    pub const SMALL_PROVIDER: &str = small::PROVIDER;
 }
 
 /// Whether a `dotnet` is there. A folder is renamed to its name only when it is whole.

@@ -27,6 +27,33 @@ fn real_programs_tell_the_truth() {
 }
 
 #[test]
+fn real_small_program_runs_on_every_version() {
+    let mut tried = 0;
+    for major in [3, 8, 9, 10] {
+        let launch = RealRuntime::available(major).and_then(|runtime| runtime.small_program());
+        let mut program = match launch {
+            Ok(launch) => launch.spawn(),
+            Err(skip) => {
+                skip.report();
+                continue;
+            }
+        };
+        assert_eq!(program.own_pid(), program.id());
+        assert!(program.lines()[1].starts_with(&format!("runtime {major}.")), "{:?}", program.lines());
+        for round in 1..=2 {
+            program.begin();
+            assert_eq!(program.truth()["rounds"], round);
+            program.wait_for("done");
+        }
+        assert!(program.wait().success());
+        tried += 1;
+    }
+    if tried == 0 {
+        Skip::because("the small program ran nowhere").report();
+    }
+}
+
+#[test]
 fn real_programs_die_with_their_handle() {
     let runtime = require!(RealRuntime::newest());
     let program = require!(runtime.program("spin", &["600", "--stdin"])).spawn();
