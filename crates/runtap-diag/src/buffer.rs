@@ -155,8 +155,17 @@ impl Buffer {
 
     /// Ends the stream here, if it has not ended: nobody reads it any more. What is in the buffer can still be taken.
     pub(crate) fn close(&self) {
+        self.end(Ok(()));
+    }
+
+    /// The same, because of an error.
+    pub(crate) fn fail(&self, error: io::Error) {
+        self.end(Err(error));
+    }
+
+    fn end(&self, end: io::Result<()>) {
         let mut state = self.lock();
-        state.end.get_or_insert(Ok(()));
+        state.end.get_or_insert(end);
         state.wake_taker();
     }
 

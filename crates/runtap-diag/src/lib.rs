@@ -39,6 +39,7 @@ pub mod blocking;
 mod buffer;
 mod client;
 mod dial;
+mod drain;
 mod error;
 mod exchange;
 pub mod ports;

@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{Chunk, Client, Error, buffer::Buffer};
+use crate::{Chunk, Client, Error, buffer::Buffer, drain::drain};
 
 /// A session of ours in a runtime.
 ///
@@ -44,15 +44,11 @@ impl Session {
         id: SessionId,
         form: SessionForm,
         downgrades: Vec<Downgrade>,
-        mut stream: Stream,
+        stream: Stream,
         head: &[u8],
     ) -> Self {
         let buffer = Buffer::starting_with(head);
-        let filling = buffer.clone();
-        let drain =
-            tokio::spawn(
-                async move { while poll_fn(|cx| filling.poll_fill(&mut stream, cx)).await.is_some() {} },
-            );
+        let drain = tokio::spawn(drain(stream, buffer.clone()));
         let chunks = Chunks { buffer: buffer.clone(), endpoint: client.endpoint().clone() };
         let drain = drain.abort_handle();
         let control = Control { client, id, form, downgrades, buffer, drain, stop_requested: Arc::default() };

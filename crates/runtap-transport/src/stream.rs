@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[cfg(unix)]
@@ -61,6 +62,17 @@ impl Stream {
     /// The connection is broken.
     pub async fn heard(&self) -> io::Result<bool> {
         self.inner.async_io(tokio::io::Interest::READABLE, || self.peek()).await.map(|n| n > 0)
+    }
+
+    /// Hears nothing of the peer for a while: what it sends gathers in the socket, and wakes nobody.
+    ///
+    /// # Errors
+    /// When the system is out of descriptors or memory.
+    pub async fn rest(self, time: Duration) -> io::Result<Self> {
+        // A socket that stays with the poller wakes the thread at each write, whoever waits for it.
+        let unheard = self.inner.into_std()?;
+        tokio::time::sleep(time).await;
+        Ok(Self { inner: UnixStream::from_std(unheard)? })
     }
 
     fn peek(&self) -> io::Result<usize> {
