@@ -3,6 +3,7 @@
 //! * [`EventCounts`]: how many events of which kind a stream holds.
 //! * [`ProfileBuilder`]: samples, method names and modules of a stream → a [`runtap_model::Trace`].
 //! * [`payload`]: the fields of any event, by the stream's own descriptions or by what is built in.
+//! * [`Record`]: an event with everything that is known of it; [`Filter`]: a condition on records.
 //! * [`clr`]: the events that names and profiles are made of, as structs.
 //!
 //! Nothing here opens a file or a socket: events come in by reference, answers go out as values.
@@ -12,9 +13,16 @@
 pub mod clr;
 mod code_map;
 mod counts;
+mod filter;
+mod names;
 pub mod payload;
 mod profile;
+mod record;
+mod stacks;
 
 pub use code_map::{Address, CodeMap, Method, MethodId, ModuleId};
 pub use counts::{EventCount, EventCounts};
+pub use filter::{Filter, FilterError};
+pub use names::{FrameText, Names};
 pub use profile::{ProfileBuilder, ProfileOptions};
+pub use record::{Member, MemberValue, Record, UtcNs};

@@ -1,14 +1,14 @@
 //! From a stream to a profile: samples, stacks, method names, threads.
 
-use std::hash::BuildHasher;
-
 use foldhash::fast::RandomState;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashMap;
 use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBuilder};
-use runtap_nettrace::{Event, Item, Metadata, Stack, TraceHeader};
+use runtap_nettrace::{Event, Item, Metadata, TraceHeader};
 
-use crate::clr::{self, MethodEvent, MethodEventKind, ModuleEvent, ProcessInfoEvent};
-use crate::code_map::{Address, CodeMap, MethodId};
+use crate::clr;
+use crate::code_map::MethodId;
+use crate::names::{Names, tells};
+use crate::stacks::Stacks;
 
 /// What a stream can't tell about its program.
 #[derive(Debug, Clone, Default)]
@@ -27,12 +27,9 @@ pub struct ProfileBuilder {
     header: Option<TraceHeader>,
     /// What to do with an event, by metadata id.
     actions: Vec<Action>,
-    code: CodeMap,
+    names: Names,
     stacks: Stacks,
     samples: Vec<Sample>,
-    command_line: Option<String>,
-    /// Events of a known kind whose payload could not be read.
-    malformed: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,7 +39,7 @@ enum Action {
     Unknown,
     Ignore,
     Sample,
-    Describe,
+    Learn,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +64,7 @@ impl ProfileBuilder {
 
     /// How many events of a known kind had a payload that can't be read.
     pub fn malformed(&self) -> u64 {
-        self.malformed
+        self.names.malformed()
     }
 
     /// Takes the next item of the stream.
@@ -105,11 +102,9 @@ impl ProfileBuilder {
         match action {
             Action::Ignore | Action::Unknown => {}
             Action::Sample => self.sample(event),
-            Action::Describe => {
-                if let Some(metadata) = event.metadata
-                    && self.describe(metadata, event).is_err()
-                {
-                    self.malformed += 1;
+            Action::Learn => {
+                if let Some(metadata) = event.metadata {
+                    self.names.learn(metadata, event);
                 }
             }
         }
@@ -125,46 +120,24 @@ impl ProfileBuilder {
         self.samples.push(Sample { timestamp: event.timestamp, thread: event.thread_id, stack, kind });
     }
 
-    fn describe(&mut self, metadata: &Metadata, event: &Event<'_>) -> Result<(), runtap_wire::DecodeError> {
-        let (provider, id) = (metadata.provider.as_str(), metadata.event_id);
-        if let Some(method) = MethodEvent::decode(provider, id, event.payload)? {
-            let (id, module, start, size) = (method.method_id, method.module_id, method.start, method.size);
-            let name = || method.full_name();
-            match method.kind {
-                MethodEventKind::Load => self.code.load(id, module, start, size, Some(event.timestamp), name),
-                MethodEventKind::Exists => self.code.load(id, module, start, size, None, name),
-                MethodEventKind::Unload => {
-                    self.code.unload(id, module, start, size, event.timestamp, name);
-                }
-            }
-        } else if let Some(module) = ModuleEvent::decode(provider, id, event.payload)? {
-            if let Some(name) = module.short_name() {
-                let live = metadata.provider == clr::RUNTIME;
-                self.code.module(module.module_id, live.then_some(event.timestamp), name);
-            }
-        } else if let Some(process) = ProcessInfoEvent::decode(provider, id, event.payload)? {
-            self.command_line = Some(process.command_line.to_string());
-        }
-        Ok(())
-    }
-
     /// Names everything and returns the profile. A stream without a header gives an empty one.
     pub fn finish(mut self, options: &ProfileOptions) -> Trace {
         let mut builder = TraceBuilder::new();
         let Some(header) = self.header.take() else { return builder.finish() };
-        self.code.seal();
+        self.names.seal();
         let name = options.process_name.clone();
+        let command_line = self.names.command_line();
         builder.set_process(Process {
             pid: Some(header.process_id),
-            name: name.or_else(|| self.command_line.as_deref().and_then(program_name)),
-            command_line: self.command_line.take(),
+            name: name.or_else(|| command_line.and_then(program_name)),
+            command_line: command_line.map(str::to_owned),
         });
         if let Some(start) = header.sync_time {
             builder.set_start_unix_ns(start);
         }
 
         let mut namer = Namer {
-            code: &self.code,
+            names: &self.names,
             builder,
             always: HashMap::default(),
             frames: HashMap::default(),
@@ -208,9 +181,7 @@ fn since_start(header: &TraceHeader, timestamp: u64) -> u64 {
 fn action_of(metadata: &Metadata) -> Action {
     match (metadata.provider.as_str(), metadata.event_id) {
         (clr::SAMPLE_PROFILER, 0) => Action::Sample,
-        (clr::RUNTIME, 143 | 144 | 151 | 152)
-        | (clr::RUNDOWN, 143 | 144 | 151..=154)
-        | (clr::EVENT_PIPE, 1) => Action::Describe,
+        _ if tells(metadata) => Action::Learn,
         _ => Action::Ignore,
     }
 }
@@ -239,10 +210,10 @@ enum Named {
 
 /// Turns addresses into frames, each distinct one once.
 struct Namer<'a> {
-    code: &'a CodeMap,
+    names: &'a Names,
     builder: TraceBuilder,
-    /// Addresses whose meaning does not depend on the time.
-    always: HashMap<u64, FrameHandle, RandomState>,
+    /// Addresses whose meaning does not depend on the time, as leaves and as callers.
+    always: HashMap<(u64, bool), FrameHandle, RandomState>,
     frames: HashMap<MethodId, FrameHandle, RandomState>,
     unknown: HashMap<u64, FrameHandle, RandomState>,
 }
@@ -253,27 +224,20 @@ impl Namer<'_> {
         let mut always = true;
         let mut stack = None;
         for (depth, ip) in leaf_first.iter().enumerate().rev() {
-            // Above the leaf stand return addresses: the call is before them, and at the end of a method the next one
-            // begins right there.
-            let address = if depth == 0 { *ip } else { ip.saturating_sub(1) };
-            let frame = match self.always.get(&address) {
-                Some(frame) => *frame,
-                None => match self.code.lookup(address) {
-                    Address::Always(method) => {
-                        let frame = self.method(method);
-                        self.always.insert(address, frame);
-                        frame
-                    }
-                    Address::Depends => {
-                        always = false;
-                        match self.code.at(address, timestamp) {
-                            Some(method) => self.method(method),
-                            None => self.unknown(*ip),
-                        }
-                    }
-                    Address::Unknown => self.unknown(*ip),
-                },
-            };
+            let key = (*ip, depth == 0);
+            let known = self.always.get(&key).copied();
+            let frame = known.unwrap_or_else(|| {
+                let (method, same) = self.names.method(*ip, depth == 0, timestamp);
+                let frame = match method {
+                    Some(method) => self.method(method),
+                    None => self.unknown(*ip),
+                };
+                always &= same;
+                if same {
+                    self.always.insert(key, frame);
+                }
+                frame
+            });
             stack = Some(self.builder.stack(stack, frame));
         }
         (stack, always)
@@ -283,10 +247,7 @@ impl Namer<'_> {
         if let Some(frame) = self.frames.get(&id) {
             return *frame;
         }
-        let (module, name) = match self.code.method(id) {
-            Some(method) => (self.code.module_name(method.module, method.loaded), method.name.as_str()),
-            None => (None, "?"),
-        };
+        let (module, name) = self.names.texts(id);
         let frame = self.builder.frame(module, name);
         self.frames.insert(id, frame);
         frame
@@ -296,63 +257,6 @@ impl Namer<'_> {
     fn unknown(&mut self, ip: u64) -> FrameHandle {
         let builder = &mut self.builder;
         *self.unknown.entry(ip).or_insert_with(|| builder.frame(None, &format!("{ip:#x}")))
-    }
-}
-
-/// Distinct stacks of addresses, leaf first.
-#[derive(Debug, Default)]
-struct Stacks {
-    list: Vec<Box<[u64]>>,
-    /// Indexes into `list`, by the hash of the addresses.
-    by_addresses: HashTable<u32>,
-    hasher: RandomState,
-    /// Index by the stream's stack id, which means something up to the next sequence point.
-    by_id: Vec<Option<u32>>,
-    scratch: Vec<u64>,
-}
-
-impl Stacks {
-    fn index(&mut self, event: &Event<'_>) -> u32 {
-        let id = usize::try_from(event.stack_id).unwrap_or(usize::MAX);
-        if let Some(Some(index)) = self.by_id.get(id) {
-            return *index;
-        }
-        let index = self.intern(event.stack);
-        if id < 1 << 20 {
-            if self.by_id.len() <= id {
-                self.by_id.resize(id + 1, None);
-            }
-            if let Some(slot) = self.by_id.get_mut(id) {
-                *slot = Some(index);
-            }
-        }
-        index
-    }
-
-    /// At a sequence point ids start anew.
-    fn forget_ids(&mut self) {
-        self.by_id.clear();
-    }
-
-    fn intern(&mut self, stack: Stack<'_>) -> u32 {
-        self.scratch.clear();
-        self.scratch.extend(stack.ips());
-        let Self { list, by_addresses, hasher, scratch, .. } = self;
-        let at = |index: &u32| {
-            usize::try_from(*index).ok().and_then(|i| list.get(i)).map_or(&[][..], |stack| stack)
-        };
-        let hash = hasher.hash_one(scratch.as_slice());
-        if let Some(index) = by_addresses.find(hash, |index| at(index) == scratch.as_slice()) {
-            return *index;
-        }
-        let index = u32::try_from(list.len()).unwrap_or(u32::MAX);
-        by_addresses.insert_unique(hash, index, |index| hasher.hash_one(at(index)));
-        list.push(scratch.as_slice().into());
-        index
-    }
-
-    fn get(&self, index: usize) -> &[u64] {
-        self.list.get(index).map_or(&[], |stack| stack)
     }
 }
 

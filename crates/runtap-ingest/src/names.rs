@@ -1,0 +1,160 @@
+//! Names for addresses: what the events of a stream tell about methods and modules, and the look-up.
+
+use std::fmt;
+
+use runtap_nettrace::{Event, Item, Metadata};
+use runtap_wire::DecodeError;
+
+use crate::clr::{self, MethodEvent, MethodEventKind, ModuleEvent, ProcessInfoEvent};
+use crate::code_map::{Address, CodeMap, MethodId};
+
+/// Learns the names of methods and modules from a stream: show it every item, [`seal`](Self::seal) it, and ask.
+///
+/// Names of precompiled code come last in a stream, so that a recording is read to its end before anything is named.
+#[derive(Debug, Default)]
+pub struct Names {
+    code: CodeMap,
+    command_line: Option<String>,
+    /// Whether an event tells something, by metadata id.
+    tells: Vec<bool>,
+    malformed: u64,
+}
+
+impl Names {
+    /// Nothing learned yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next item of the stream.
+    #[inline]
+    pub fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Metadata(metadata) => self.define(metadata),
+            Item::Event(event) => self.event(event),
+            _ => {}
+        }
+    }
+
+    fn define(&mut self, metadata: &Metadata) {
+        let id = usize::try_from(metadata.id).unwrap_or(usize::MAX);
+        let tells = tells(metadata);
+        if self.tells.len() <= id && id < 1 << 20 && tells {
+            self.tells.resize(id + 1, false);
+        }
+        if let Some(known) = self.tells.get_mut(id) {
+            *known = tells;
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) {
+        let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
+        if self.tells.get(id).copied().unwrap_or_default()
+            && let Some(metadata) = event.metadata
+        {
+            self.learn(metadata, event);
+        }
+    }
+
+    /// Takes an event for which [`tells`] is true.
+    pub(crate) fn learn(&mut self, metadata: &Metadata, event: &Event<'_>) {
+        if self.try_learn(metadata, event).is_err() {
+            self.malformed += 1;
+        }
+    }
+
+    fn try_learn(&mut self, metadata: &Metadata, event: &Event<'_>) -> Result<(), DecodeError> {
+        let (provider, id) = (metadata.provider.as_str(), metadata.event_id);
+        if let Some(method) = MethodEvent::decode(provider, id, event.payload)? {
+            let (id, module, start, size) = (method.method_id, method.module_id, method.start, method.size);
+            let name = || method.full_name();
+            match method.kind {
+                MethodEventKind::Load => self.code.load(id, module, start, size, Some(event.timestamp), name),
+                MethodEventKind::Exists => self.code.load(id, module, start, size, None, name),
+                MethodEventKind::Unload => {
+                    self.code.unload(id, module, start, size, event.timestamp, name);
+                }
+            }
+        } else if let Some(module) = ModuleEvent::decode(provider, id, event.payload)? {
+            if let Some(name) = module.short_name() {
+                let live = metadata.provider == clr::RUNTIME;
+                self.code.module(module.module_id, live.then_some(event.timestamp), name);
+            }
+        } else if let Some(process) = ProcessInfoEvent::decode(provider, id, event.payload)? {
+            self.command_line = Some(process.command_line.to_string());
+        }
+        Ok(())
+    }
+
+    /// Orders what was learned. Call it before any question, and again after more items.
+    pub fn seal(&mut self) {
+        self.code.seal();
+    }
+
+    /// The command line of the program.
+    pub fn command_line(&self) -> Option<&str> {
+        self.command_line.as_deref()
+    }
+
+    /// How many events of a known kind had a payload that can't be read.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// All methods.
+    pub fn code(&self) -> &CodeMap {
+        &self.code
+    }
+
+    /// The method of a frame at a time (in ticks of the target's clock), and whether it is the same at any time.
+    ///
+    /// `is_leaf` tells an address that was executed from a return address, which stands behind its call.
+    pub fn method(&self, ip: u64, is_leaf: bool, time: u64) -> (Option<MethodId>, bool) {
+        // The call is before the return address, and at the end of a method the next one begins right there.
+        let address = if is_leaf { ip } else { ip.saturating_sub(1) };
+        match self.code.lookup(address) {
+            Address::Always(method) => (Some(method), true),
+            Address::Depends => (self.code.at(address, time), false),
+            Address::Unknown => (None, true),
+        }
+    }
+
+    /// Module and name of a method.
+    pub fn texts(&self, method: MethodId) -> (Option<&str>, &str) {
+        match self.code.method(method) {
+            Some(method) => (self.code.module_name(method.module, method.loaded), &method.name),
+            None => (None, "?"),
+        }
+    }
+
+    /// The text of a frame: `Module!Namespace.Type.Method(args)`, or `?!0xADDR` where nothing is known.
+    pub fn frame(&self, ip: u64, is_leaf: bool, time: u64) -> FrameText<'_> {
+        FrameText { ip, texts: self.method(ip, is_leaf, time).0.map(|method| self.texts(method)) }
+    }
+}
+
+/// Whether an event tells a name.
+pub(crate) fn tells(metadata: &Metadata) -> bool {
+    matches!(
+        (metadata.provider.as_str(), metadata.event_id),
+        (clr::RUNTIME, 143 | 144 | 151 | 152) | (clr::RUNDOWN, 143 | 144 | 151..=154) | (clr::EVENT_PIPE, 1)
+    )
+}
+
+/// A frame as people read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameText<'a> {
+    ip: u64,
+    texts: Option<(Option<&'a str>, &'a str)>,
+}
+
+impl fmt::Display for FrameText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.texts {
+            Some((module, name)) => write!(f, "{}!{name}", module.unwrap_or("?")),
+            // An address without a method bears its own number, not that of the call before it.
+            None => write!(f, "?!{:#x}", self.ip),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! An event as a record: what every event has, under the names that people see, and its payload.
+
+use std::fmt;
+
+use runtap_nettrace::{Event, TraceHeader};
+
+use crate::payload::{Payload, Value};
+
+/// An event with all that is known of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// The stream's header.
+    pub header: &'a TraceHeader,
+    /// The event.
+    pub event: &'a Event<'a>,
+    /// Its payload, with its schema.
+    pub payload: Payload<'a>,
+}
+
+/// What every event has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Member {
+    /// Nanoseconds since the session's start.
+    TsNs,
+    /// The time in UTC.
+    Time,
+    /// The provider.
+    Provider,
+    /// The event's name.
+    Name,
+    /// The event's number in its provider.
+    Id,
+    /// The event's version.
+    Version,
+    /// 1 critical to 5 verbose; 0 always.
+    Level,
+    /// Categories, a bit each.
+    Keywords,
+    /// Opcode.
+    Opcode,
+    /// The thread that the event is about.
+    Thread,
+    /// The thread that wrote it.
+    CaptureThread,
+    /// The processor that it was written on.
+    Processor,
+    /// The process.
+    Process,
+    /// The activity that it belongs to.
+    Activity,
+    /// The activity that started that one.
+    RelatedActivity,
+}
+
+impl Member {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 15] = [
+        Self::TsNs,
+        Self::Time,
+        Self::Provider,
+        Self::Name,
+        Self::Id,
+        Self::Version,
+        Self::Level,
+        Self::Keywords,
+        Self::Opcode,
+        Self::Thread,
+        Self::CaptureThread,
+        Self::Processor,
+        Self::Process,
+        Self::Activity,
+        Self::RelatedActivity,
+    ];
+
+    /// The name in filters and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TsNs => "ts_ns",
+            Self::Time => "time",
+            Self::Provider => "provider",
+            Self::Name => "name",
+            Self::Id => "id",
+            Self::Version => "version",
+            Self::Level => "level",
+            Self::Keywords => "keywords",
+            Self::Opcode => "opcode",
+            Self::Thread => "thread",
+            Self::CaptureThread => "capture_thread",
+            Self::Processor => "processor",
+            Self::Process => "process",
+            Self::Activity => "activity",
+            Self::RelatedActivity => "related_activity",
+        }
+    }
+
+    /// The member of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|member| member.name() == name)
+    }
+
+    /// Whether it is a number; the others are texts.
+    pub fn is_number(self) -> bool {
+        !matches!(self, Self::Time | Self::Provider | Self::Name | Self::Activity | Self::RelatedActivity)
+    }
+}
+
+/// The value of a member.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum MemberValue<'a> {
+    /// Text.
+    Text(&'a str),
+    /// A number.
+    Int(i64),
+    /// A number that is not below zero.
+    UInt(u64),
+    /// Bits, which people know in hexadecimal.
+    Hex(u64),
+    /// A point in time.
+    Time(UtcNs),
+    /// A GUID.
+    Guid(runtap_nettrace::Uuid),
+}
+
+impl<'a> Record<'a> {
+    /// A member; `None` where the stream does not say.
+    pub fn member(&self, member: Member) -> Option<MemberValue<'a>> {
+        let Self { header, event, payload } = *self;
+        let metadata = event.metadata;
+        Some(match member {
+            Member::TsNs => MemberValue::Int(header.relative_ns(event.timestamp)),
+            Member::Time => MemberValue::Time(UtcNs(header.utc_ns(event.timestamp)?)),
+            Member::Provider => MemberValue::Text(&metadata?.provider),
+            Member::Name => MemberValue::Text(Some(payload.schema().name()).filter(|name| !name.is_empty())?),
+            Member::Id => MemberValue::UInt(metadata?.event_id.into()),
+            Member::Version => MemberValue::UInt(metadata?.version.into()),
+            Member::Level => MemberValue::UInt(metadata?.level.into()),
+            Member::Keywords => MemberValue::Hex(metadata?.keywords),
+            Member::Opcode => MemberValue::UInt(payload.schema().opcode()?.into()),
+            Member::Thread => MemberValue::UInt(event.thread_id),
+            Member::CaptureThread => MemberValue::UInt(event.capture_thread_id),
+            Member::Processor => MemberValue::UInt(Some(event.processor).filter(|n| *n != u32::MAX)?.into()),
+            Member::Process => MemberValue::UInt(header.process_id.into()),
+            Member::Activity => MemberValue::Guid(event.activity_id?),
+            Member::RelatedActivity => MemberValue::Guid(event.related_activity_id?),
+        })
+    }
+
+    /// A field of the payload by its path: `Name`, or `Outer.Inner` for a field of an object. In an array of
+    /// `{Key, Value}`, which `DiagnosticSource` and loggers send, the inner name is a key.
+    pub fn field(&self, path: &str) -> Option<Value<'a>> {
+        if let Some(value) = self.payload.get(path) {
+            return Some(value);
+        }
+        let (outer, inner) = path.split_once('.')?;
+        inside(self.payload.get(outer)?, inner)
+    }
+}
+
+fn inside<'a>(value: Value<'a>, path: &str) -> Option<Value<'a>> {
+    match value {
+        Value::Object(fields) => fields.clone().get(path).or_else(|| {
+            let (outer, inner) = path.split_once('.')?;
+            inside(fields.get(outer)?, inner)
+        }),
+        Value::Array(pairs) => pairs
+            .objects()
+            .find(|pair| pair.clone().get("Key").and_then(|key| key.as_text()).as_deref() == Some(path))?
+            .get("Value"),
+        _ => None,
+    }
+}
+
+/// Nanoseconds since 1970, UTC. Displays as RFC 3339 with nine digits: `2026-11-21T09:42:37.000000001Z`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UtcNs(pub i64);
+
+impl UtcNs {
+    /// The text, for those who write many of them.
+    pub fn to_bytes(self) -> [u8; 30] {
+        let (seconds, ns) = (self.0.div_euclid(1_000_000_000), self.0.rem_euclid(1_000_000_000));
+        let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        let (year, month, day) = date(days);
+        let mut text = *b"0000-00-00T00:00:00.000000000Z";
+        for (end, digits, number) in [
+            (4, 4, year),
+            (7, 2, month),
+            (10, 2, day),
+            (13, 2, second / 3600),
+            (16, 2, second / 60 % 60),
+            (19, 2, second % 60),
+            (29, 9, ns),
+        ] {
+            let mut number = number;
+            for place in text.iter_mut().take(end).rev().take(digits) {
+                *place = b'0' + u8::try_from(number % 10).unwrap_or_default();
+                number /= 10;
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Display for UtcNs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(std::str::from_utf8(&self.to_bytes()).unwrap_or_default())
+    }
+}
+
+/// Year, month and day of a day since 1970.
+fn date(days: i64) -> (i64, i64, i64) {
+    // Days since 1 March of the year 0, in cycles of 400 years that are all alike; the leap day is the last of a year.
+    let since_march = days + 719_468;
+    let (cycle, day) = (since_march.div_euclid(146_097), since_march.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let year = 400 * cycle + year + i64::from(month >= 10);
+    (year, if month < 10 { month + 3 } else { month - 9 }, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (ns, text) in [
+            (0, "1970-01-01T00:00:00.000000000Z"),
+            (-1, "1969-12-31T23:59:59.999999999Z"),
+            (951_782_400_000_000_007, "2000-02-29T00:00:00.000000007Z"),
+            (1_793_266_957_123_456_789, "2026-10-29T09:42:37.123456789Z"),
+            (i64::MAX, "2262-04-11T23:47:16.854775807Z"),
+            (i64::MIN, "1677-09-21T00:12:43.145224192Z"),
+        ] {
+            assert_eq!(UtcNs(ns).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn members_are_found_by_their_names() {
+        for member in Member::ALL {
+            assert_eq!(Member::named(member.name()), Some(member));
+        }
+        assert_eq!(Member::named("payload"), None);
+    }
+}
