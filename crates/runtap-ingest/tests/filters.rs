@@ -142,7 +142,11 @@ fn what_is_wrong_is_told_with_its_place() {
         ("id = 1 and payload. = 2", "id = 1 and >>>payload.<<< = 2", "there is no field 'payload.'"),
         ("colour = 1", ">>>colour<<< = 1", "there are ts_ns, time, provider"),
         ("id 7", "id >>>7<<<", "expected an operator (= != < <= > >= ~), found '7' (column 4)"),
-        ("id =", "id =>>><<<", "expected a value (in quotes if it has one of ()=<>!~), and the filter ends (column 5)"),
+        (
+            "id =",
+            "id =>>><<<",
+            "expected a value (in quotes if it has one of ()=<>!~), and the filter ends (column 5)",
+        ),
         ("id = = 7", "id = >>>=<<< 7", "of ()=<>!~), found '='"),
         ("(id = 7", "(id = 7>>><<<", "expected 'and', 'or' or ')', and the filter ends"),
         ("id = 7)", "id = 7>>>)<<<", "expected 'and' or 'or', found ')'"),

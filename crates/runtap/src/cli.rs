@@ -65,7 +65,7 @@ pub(crate) enum Verb {
     Trace(Box<Trace>),
     /// Convert a recording to other formats
     Convert(Convert),
-    /// Show the events of a recording
+    /// Show the events of a recording, or count them
     Events(Events),
     /// Do the main job on a built-in program
     Demo(Demo),
@@ -296,7 +296,14 @@ pub(crate) struct Convert {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+A filter compares fields: FIELD OP VALUE, joined by and, or, not and parentheses. OP is = != < <= > >= or ~ (regular
+expression). FIELD is a member of the JSON line (provider, name, id, level, thread, ts_ns, time …), payload.NAME for a
+field of the event, or stack for the names on its stack.
+
 Examples:
+  runtap events trace.nettrace | jq 'select(.name == \"GC/Start\")'
+  runtap events trace.nettrace --filter 'name = Exception/Start and payload.ExceptionType ~ Timeout' --stacks
+  runtap events trace.nettrace --provider Microsoft-Extensions-Logging --format text
   runtap events trace.nettrace --count
   runtap events trace.nettrace --count --format json | jq '.lost'")]
 pub(crate) struct Events {
@@ -304,10 +311,29 @@ pub(crate) struct Events {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     /// Count the events of each kind
-    #[arg(long, required = true)]
+    #[arg(long)]
     pub(crate) count: bool,
-    #[command(flatten)]
-    pub(crate) format: ResultFormat,
+    /// Only events that meet this condition
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) filter: Option<String>,
+    /// Only events of this provider; repeat it for several
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) provider: Vec<String>,
+    /// With the stack of each event, the innermost frame first
+    #[arg(long)]
+    pub(crate) stacks: bool,
+    /// Format of the lines: json (the default), csv or text; of the counts: text (the default) or json
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    pub(crate) format: Option<LineFormat>,
+}
+
+/// The format of a stream of lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LineFormat {
+    Text,
+    #[value(alias = "jsonl")]
+    Json,
+    Csv,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ mod cmd;
 mod demo;
 mod exit;
 mod files;
+mod lines;
 mod output;
 mod units;
 

@@ -160,18 +160,19 @@ static STATUS_SHOWN: AtomicBool = AtomicBool::new(false);
 /// marks that turn the direction of writing.
 pub(crate) struct Clean<'a>(pub(crate) &'a str);
 
+/// Whether a letter would act on a terminal.
+pub(crate) fn acts_on_terminal(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 impl Display for Clean<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let acts = |c: char| {
-            c.is_control()
-                || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        };
-        if !self.0.contains(acts) {
+        if !self.0.contains(acts_on_terminal) {
             return f.pad(self.0);
         }
         let mut text = String::with_capacity(self.0.len() + 8);
         for c in self.0.chars() {
-            if acts(c) {
+            if acts_on_terminal(c) {
                 text.extend(c.escape_default());
             } else {
                 text.push(c);

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::cli::{AnyFormat, Cli, TextOrJson, Verb};
+use crate::cli::{AnyFormat, Cli, LineFormat, TextOrJson, Verb};
 use crate::exit::{self, ExpectedError};
 use crate::output::Output;
 
@@ -66,7 +66,7 @@ fn wants_json(verb: &Verb) -> bool {
     let result = match verb {
         Verb::Ps(options) => options.format.format,
         Verb::Info(options) | Verb::Env(options) => options.format.format,
-        Verb::Events(options) => options.format.format,
+        Verb::Events(options) if options.format == Some(LineFormat::Json) => TextOrJson::Json,
         Verb::Version(options) => options.format,
         Verb::Trace(options) => result_format(options.format),
         Verb::Convert(options) => result_format(options.format),

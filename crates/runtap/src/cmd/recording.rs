@@ -57,11 +57,37 @@ impl Recording {
         Ok(Self { path: path.to_owned(), file, reader: Reader::new() })
     }
 
+    /// Refuses what can be read only once.
+    ///
+    /// # Errors
+    /// Code 2 for a pipe.
+    pub(crate) fn must_be_read_twice(&self) -> anyhow::Result<()> {
+        if self.file.metadata().is_ok_and(|meta| meta.is_file()) {
+            return Ok(());
+        }
+        let message = format!("{} is no file, and the names of stacks stand at its end", self.path.display());
+        Err(expected(exit::USAGE, message, "save it to a file first".to_owned()))
+    }
+
     /// Hands every item that can be read to `visit`; [`Self::partial`] tells what is missing.
     ///
     /// # Errors
     /// A file that can't be read, or that is no recording at all.
     pub(crate) fn read(&mut self, mut visit: impl FnMut(&Item<'_>)) -> anyhow::Result<()> {
+        self.try_read(|item| {
+            visit(item);
+            Ok(())
+        })
+    }
+
+    /// The same for one that can fail, which ends the reading.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`] and of `visit`.
+    pub(crate) fn try_read(
+        &mut self,
+        mut visit: impl FnMut(&Item<'_>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let mut piece = vec![0; PIECE];
         loop {
             let n =
@@ -73,7 +99,7 @@ impl Recording {
             loop {
                 let error = match self.reader.next() {
                     Ok(Some(item)) => {
-                        visit(&item);
+                        visit(&item)?;
                         continue;
                     }
                     Ok(None) => break,

@@ -5,6 +5,7 @@
 #[macro_use]
 mod common;
 
+mod cli_events;
 mod cli_recordings;
 mod cli_usage;
 mod real_ask;

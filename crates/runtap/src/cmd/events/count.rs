@@ -6,8 +6,9 @@ use runtap_ingest::EventCounts;
 use runtap_nettrace::Item;
 use serde::Serialize;
 
-use super::recording::{Partial, Recording};
 use crate::cli::Events;
+use crate::cmd::recording::{Partial, Recording};
+use crate::lines::Chooser;
 use crate::output::{HEADING, Output};
 use crate::units::Count;
 
@@ -34,14 +35,30 @@ struct Row {
     n: u64,
 }
 
-pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
+pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> anyhow::Result<u8> {
     let mut recording = Recording::open(&options.file)?;
     let mut counts = EventCounts::new();
-    recording.read(|item| match item {
-        Item::Event(event) => counts.add(event),
-        Item::Metadata(metadata) => counts.redefined(metadata.id),
-        _ => {}
-    })?;
+    if chooser.takes_all() {
+        recording.read(|item| match item {
+            Item::Event(event) => counts.add(event),
+            Item::Metadata(metadata) => counts.redefined(metadata.id),
+            _ => {}
+        })?;
+    } else {
+        recording.read(|item| match item {
+            Item::Event(event) => {
+                if chooser.choose(event).is_some() {
+                    counts.add(event);
+                }
+            }
+            item => {
+                if let Item::Metadata(metadata) = item {
+                    counts.redefined(metadata.id);
+                }
+                chooser.item(item);
+            }
+        })?;
+    }
     let header = recording.header();
     let document = Document {
         schema: "runtap.counts/1",

@@ -1,0 +1,311 @@
+//! An event as a line of JSON: the shape is a contract (docs/events.md).
+//!
+//! | in the event | in the line |
+//! |---|---|
+//! | what every event has | members of the same names; `null` where the stream does not say |
+//! | `keywords`, addresses, identifiers of 64 bits | hexadecimal texts |
+//! | GUIDs, times | text; RFC 3339 with nanoseconds |
+//! | fields | members of `payload`; arrays of bytes as hexadecimal text; NaN and infinity as text |
+//! | bytes that nobody describes | `payload` is `null`, and `payload_hex` has them |
+//! | a payload that does not follow its description | the fields in front of the fault, and `payload_error` |
+
+use std::io::Write;
+
+use runtap_ingest::payload::{Fields, Value};
+use runtap_ingest::{Member, MemberValue, Record, UtcNs};
+use runtap_wire::Utf16;
+
+/// The parts of lines that are the same for all events of a kind, by metadata id.
+#[derive(Debug, Default)]
+pub(super) struct Heads(Vec<Option<Box<[u8]>>>);
+
+/// Larger ids, which only old formats have, are written anew each time.
+const DENSE: usize = 1 << 16;
+
+/// Members that are the same for all events of a kind, in a row.
+const OF_KIND: [Member; 7] = [
+    Member::Provider,
+    Member::Name,
+    Member::Id,
+    Member::Version,
+    Member::Level,
+    Member::Keywords,
+    Member::Opcode,
+];
+const BEFORE: [Member; 2] = [Member::TsNs, Member::Time];
+const BEHIND: [Member; 6] = [
+    Member::Thread,
+    Member::CaptureThread,
+    Member::Processor,
+    Member::Process,
+    Member::Activity,
+    Member::RelatedActivity,
+];
+
+impl Heads {
+    /// A kind is defined anew.
+    pub(super) fn forget(&mut self, metadata_id: u32) {
+        if let Some(head) = usize::try_from(metadata_id).ok().and_then(|id| self.0.get_mut(id)) {
+            *head = None;
+        }
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
+        let id = usize::try_from(record.event.metadata_id).unwrap_or(usize::MAX);
+        if let Some(Some(head)) = self.0.get(id) {
+            out.extend_from_slice(head);
+            return;
+        }
+        let start = out.len();
+        members(out, record, &OF_KIND);
+        if id < DENSE {
+            if self.0.len() <= id {
+                self.0.resize(id + 1, None);
+            }
+            if let Some(head) = self.0.get_mut(id) {
+                *head = out.get(start..).map(Into::into);
+            }
+        }
+    }
+}
+
+/// Writes a line.
+pub(super) fn write(out: &mut Vec<u8>, heads: &mut Heads, record: &Record<'_>, frames: Option<&[String]>) {
+    out.extend_from_slice(br#"{"type":"event""#);
+    members(out, record, &BEFORE);
+    heads.write(out, record);
+    members(out, record, &BEHIND);
+    out.extend_from_slice(br#","payload":"#);
+    payload(out, record);
+    out.extend_from_slice(br#","stack":"#);
+    match frames {
+        None => out.extend_from_slice(b"null"),
+        Some(frames) => {
+            list(out, b'[', frames.iter(), |out, frame| text(out, frame));
+            out.push(b']');
+        }
+    }
+    out.extend_from_slice(b"}\n");
+}
+
+fn members(out: &mut Vec<u8>, record: &Record<'_>, members: &[Member]) {
+    for member in members {
+        out.extend_from_slice(b",\"");
+        out.extend_from_slice(member.name().as_bytes());
+        out.extend_from_slice(b"\":");
+        match record.member(*member) {
+            None => out.extend_from_slice(b"null"),
+            Some(MemberValue::Text(value)) => text(out, value),
+            Some(MemberValue::Int(value)) => number(out, value),
+            Some(MemberValue::UInt(value)) => number(out, value),
+            Some(MemberValue::Hex(value)) => hex(out, value),
+            Some(MemberValue::Time(value)) => time(out, value),
+            Some(MemberValue::Guid(value)) => guid(out, value),
+            Some(_) => out.extend_from_slice(b"null"),
+        }
+    }
+}
+
+pub(super) fn payload(out: &mut Vec<u8>, record: &Record<'_>) {
+    let payload = record.payload;
+    if !payload.schema().is_described() && !payload.bytes().is_empty() {
+        out.extend_from_slice(br#"null,"payload_hex":"#);
+        bytes(out, payload.bytes());
+        return;
+    }
+    if let Some(error) = object(out, payload.fields()) {
+        out.extend_from_slice(br#","payload_error":"#);
+        text(out, &error);
+    }
+}
+
+/// Writes an object; tells what was wrong with its last field.
+fn object(out: &mut Vec<u8>, fields: Fields<'_>) -> Option<String> {
+    let (mut first, mut wrong) = (true, None);
+    out.push(b'{');
+    for field in fields {
+        match field {
+            Ok((name, one)) => {
+                if !std::mem::take(&mut first) {
+                    out.push(b',');
+                }
+                text(out, name);
+                out.push(b':');
+                value(out, one);
+            }
+            Err(error) => wrong = Some(error.to_string()),
+        }
+    }
+    out.push(b'}');
+    wrong
+}
+
+fn value(out: &mut Vec<u8>, value: Value<'_>) {
+    match value {
+        Value::Bool(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
+        Value::Int(value) => number(out, value),
+        Value::UInt(value) => number(out, value),
+        Value::Hex(value) => hex(out, value),
+        Value::F32(value) => real(out, value, value.is_finite()),
+        Value::F64(value) => real(out, value, value.is_finite()),
+        Value::Decimal(value) => written(out, value),
+        Value::Char(unit) => utf16(out, Utf16::new(&unit.to_le_bytes())),
+        Value::Time(value) => match value.unix_ns() {
+            Some(ns) => time(out, UtcNs(ns)),
+            None => out.extend_from_slice(b"null"),
+        },
+        Value::Guid(value) => guid(out, value),
+        Value::Utf16(value) => utf16(out, value),
+        Value::Utf8(value) => text(out, &String::from_utf8_lossy(value)),
+        Value::Bytes(value) => bytes(out, value),
+        Value::Object(fields) => _ = object(out, fields),
+        Value::Array(elements) => {
+            list(out, b'[', elements, self::value);
+            out.push(b']');
+        }
+        _ => out.extend_from_slice(b"null"),
+    }
+}
+
+fn list<T>(
+    out: &mut Vec<u8>,
+    open: u8,
+    items: impl Iterator<Item = T>,
+    mut write: impl FnMut(&mut Vec<u8>, T),
+) {
+    out.push(open);
+    for (i, item) in items.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write(out, item);
+    }
+}
+
+/// Writing to a Vec can't fail.
+fn written(out: &mut Vec<u8>, value: impl std::fmt::Display) {
+    let _ = write!(out, "{value}");
+}
+
+fn number(out: &mut Vec<u8>, value: impl serde::Serialize) {
+    let _ = serde_json::to_writer(out, &value);
+}
+
+fn real(out: &mut Vec<u8>, value: impl serde::Serialize + std::fmt::Display, finite: bool) {
+    if finite {
+        number(out, value);
+    } else {
+        text(out, &value.to_string());
+    }
+}
+
+fn hex(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(b"\"0x");
+    let digits = (67 - value.leading_zeros().min(63)) / 4;
+    let digit = |i: u32| b"0123456789abcdef"[usize::try_from(value >> (4 * i) & 15).unwrap_or_default()];
+    out.extend((0..digits).rev().map(digit));
+    out.push(b'"');
+}
+
+fn time(out: &mut Vec<u8>, time: UtcNs) {
+    out.push(b'"');
+    out.extend_from_slice(&time.to_bytes());
+    out.push(b'"');
+}
+
+fn guid(out: &mut Vec<u8>, guid: runtap_nettrace::Uuid) {
+    out.push(b'"');
+    written(out, guid);
+    out.push(b'"');
+}
+
+fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.push(b'"');
+    out.extend(
+        bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
+    );
+    out.push(b'"');
+}
+
+/// Letters that stand for themselves.
+fn is_plain(byte: u8) -> bool {
+    (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\'
+}
+
+fn text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    if text.bytes().all(is_plain) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        escaped(out, text.chars());
+    }
+    out.push(b'"');
+}
+
+fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
+    out.push(b'"');
+    let (units, _) = text.as_bytes().as_chunks::<2>();
+    if units.iter().all(|[low, high]| *high == 0 && is_plain(*low)) {
+        out.extend(units.iter().map(|[low, _]| *low));
+    } else {
+        escaped(out, text.chars());
+    }
+    out.push(b'"');
+}
+
+/// Escapes what JSON asks for, and also what would act on a terminal: a line may be looked at there.
+fn escaped(out: &mut Vec<u8>, chars: impl Iterator<Item = char>) {
+    for c in chars {
+        match c {
+            '"' => out.extend_from_slice(br#"\""#),
+            '\\' => out.extend_from_slice(br"\\"),
+            '\n' => out.extend_from_slice(br"\n"),
+            '\r' => out.extend_from_slice(br"\r"),
+            '\t' => out.extend_from_slice(br"\t"),
+            c if crate::output::acts_on_terminal(c) => _ = write!(out, "\\u{:04x}", u32::from(c)),
+            c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn texts_come_back_and_harm_no_terminal() {
+        for original in ["", "plain", "q\" b\\ \n\r\t\u{1}", "é中😀\u{7f}\u{9b}\u{202e}"] {
+            let units: Vec<u8> = original.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            for json in [shown(|out| text(out, original)), shown(|out| utf16(out, Utf16::new(&units)))] {
+                assert_eq!(serde_json::from_str::<String>(&json).unwrap(), original);
+                assert!(!json.chars().any(crate::output::acts_on_terminal), "{json:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        for (value, json) in [
+            (Value::Hex(0), "\"0x0\""),
+            (Value::Hex(0x1f), "\"0x1f\""),
+            (Value::Hex(u64::MAX), "\"0xffffffffffffffff\""),
+            (Value::Int(i64::MIN), "-9223372036854775808"),
+            (Value::UInt(u64::MAX), "18446744073709551615"),
+            (Value::F64(2.0), "2.0"),
+            (Value::F32(0.1), "0.1"),
+            (Value::F64(f64::NAN), "\"NaN\""),
+            (Value::F32(f32::NEG_INFINITY), "\"-inf\""),
+            (Value::Bytes(&[0, 0xab]), "\"00ab\""),
+            (Value::Char(0xd800), "\"\u{fffd}\""),
+        ] {
+            assert_eq!(shown(|out| super::value(out, value)), json);
+        }
+    }
+}

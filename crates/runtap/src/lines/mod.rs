@@ -1,0 +1,152 @@
+//! Events as lines: JSON Lines, CSV, or text for people. Used for recordings and for live sessions.
+//!
+//! A line is written as soon as its event is read, in the order of the stream, and nothing is kept: a recording of any size
+//! needs the same memory.
+
+mod csv;
+mod json;
+mod text;
+
+use std::io::{self, Write};
+
+use runtap_ingest::payload::Decoder;
+use runtap_ingest::{Filter, Names, Record};
+use runtap_nettrace::{Event, Item, TraceHeader};
+
+/// How lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Json,
+    Csv,
+    Text,
+}
+
+/// Which events are taken.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Choice {
+    /// Of these providers; of all where none is named.
+    pub(crate) providers: Vec<String>,
+    pub(crate) filter: Option<Filter>,
+}
+
+/// Looks at the items of a stream and tells which events are taken.
+#[derive(Debug)]
+pub(crate) struct Chooser {
+    choice: Choice,
+    decoder: Decoder,
+    header: Option<TraceHeader>,
+    /// Names of frames, where `stack` is asked for.
+    names: Option<Names>,
+    frames: Vec<String>,
+}
+
+impl Chooser {
+    /// With `names`, stacks are named; without, there are none.
+    pub(crate) fn new(choice: Choice, names: Option<Names>) -> Self {
+        Self { choice, decoder: Decoder::new(), header: None, names, frames: Vec::new() }
+    }
+
+    /// Whether every event is taken.
+    pub(crate) fn takes_all(&self) -> bool {
+        self.choice.providers.is_empty() && self.choice.filter.is_none()
+    }
+
+    /// Takes an item that is no event.
+    pub(crate) fn item(&mut self, item: &Item<'_>) {
+        if let Item::Header(header) = item {
+            self.header = Some((*header).clone());
+        }
+        self.decoder.item(item);
+    }
+
+    /// The event as a record with the names of its frames, leaf first, if it is taken.
+    #[inline]
+    pub(crate) fn choose<'a>(
+        &'a mut self,
+        event: &'a Event<'a>,
+    ) -> Option<(Record<'a>, Option<&'a [String]>)> {
+        let Self { choice, decoder, header, names, frames } = self;
+        if !choice.providers.is_empty() {
+            let provider = event.metadata.map_or("", |metadata| &metadata.provider);
+            if !choice.providers.iter().any(|wanted| wanted == provider) {
+                return None;
+            }
+        }
+        let record = Record { header: header.as_ref()?, event, payload: decoder.payload(event) };
+        if let Some(names) = names {
+            frames.clear();
+            frames.extend(
+                event
+                    .stack
+                    .ips()
+                    .enumerate()
+                    .map(|(depth, ip)| names.frame(ip, depth == 0, event.timestamp).to_string()),
+            );
+        }
+        if choice.filter.as_ref().is_some_and(|filter| !filter.matches(&record, frames)) {
+            return None;
+        }
+        Some((record, names.is_some().then_some(frames.as_slice())))
+    }
+}
+
+/// Writes the events of a stream as lines.
+pub(crate) struct Lines<W> {
+    chooser: Chooser,
+    style: Style,
+    /// Whether the lines show stacks; they may be named for a filter only.
+    stacks: bool,
+    json: json::Heads,
+    line: Vec<u8>,
+    out: W,
+    /// Whether the text goes to a terminal, on which a stranger's letters must not act.
+    terminal: bool,
+    started: bool,
+}
+
+impl<W: Write> Lines<W> {
+    pub(crate) fn new(chooser: Chooser, style: Style, stacks: bool, terminal: bool, out: W) -> Self {
+        let (json, line) = (json::Heads::default(), Vec::new());
+        Self { chooser, style, stacks, json, line, out, terminal, started: false }
+    }
+
+    /// Takes the next item of the stream.
+    pub(crate) fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
+        let event = match item {
+            Item::Event(event) => event,
+            item => {
+                if let Item::Metadata(metadata) = item {
+                    self.json.forget(metadata.id);
+                }
+                self.chooser.item(item);
+                return Ok(());
+            }
+        };
+        let Self { chooser, style, stacks, json, line, out, terminal, started } = self;
+        let Some((record, frames)) = chooser.choose(event) else { return Ok(()) };
+        let frames = frames.filter(|_| *stacks);
+        line.clear();
+        match style {
+            Style::Json => json::write(line, json, &record, frames),
+            Style::Text => text::write(line, &record, frames, *terminal),
+            Style::Csv => {
+                if !std::mem::replace(started, true) {
+                    csv::head(line, *stacks);
+                }
+                csv::write(line, &record, frames);
+            }
+        }
+        out.write_all(line)
+    }
+
+    /// Writes what is buffered.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        // A table without rows still has its head.
+        if self.style == Style::Csv && !std::mem::replace(&mut self.started, true) {
+            self.line.clear();
+            csv::head(&mut self.line, self.stacks);
+            self.out.write_all(&self.line)?;
+        }
+        self.out.flush()
+    }
+}

@@ -1,0 +1,217 @@
+//! `events` on the recordings of the shared folder: a line for each event, and what selects them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use runtap_testkit::{Finished, Running, recordings, require, shared_data};
+use serde_json::{Value, json};
+
+use crate::common::{beside_others, command, counts, folder, runtap};
+
+/// A recording of the shared folder as a file.
+fn unpacked(folder: &Path, name: &str) -> Result<PathBuf, runtap_testkit::Skip> {
+    let file = folder.join("x.nettrace");
+    fs::write(&file, shared_data(format!("nettrace/{name}.nettrace.zst"))?).unwrap();
+    Ok(file)
+}
+
+fn lines(finished: &Finished) -> Vec<Value> {
+    finished
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+        .collect()
+}
+
+#[track_caller]
+fn events(file: &Path, more: &[&str]) -> Vec<Value> {
+    let finished = runtap(["events", file.to_str().unwrap()].iter().chain(more));
+    lines(finished.expect_code(0))
+}
+
+const MEMBERS: [&str; 18] = [
+    "type",
+    "ts_ns",
+    "time",
+    "provider",
+    "name",
+    "id",
+    "version",
+    "level",
+    "keywords",
+    "opcode",
+    "thread",
+    "capture_thread",
+    "processor",
+    "process",
+    "activity",
+    "related_activity",
+    "payload",
+    "stack",
+];
+
+/// Every event is one line with all members, in every recording; cut ones too, with code 5.
+#[test]
+fn every_event_is_a_line() {
+    let _machine = beside_others();
+    let folder = folder();
+    let file = folder.path().join("x.nettrace");
+    for recording in require!(recordings()).iter().filter(|recording| recording.version() == 4) {
+        let (path, expected) = (recording.path.display(), &recording.expected);
+        fs::write(&file, &recording.bytes).unwrap();
+        let finished = runtap(["events", file.to_str().unwrap()]);
+        finished.expect_code(if expected["end_marker"] == true { 0 } else { 5 });
+        let mut found: BTreeMap<(String, u64, u64), u64> = BTreeMap::new();
+        for line in finished.text().lines() {
+            let event: Value =
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{path}: {error}: {line}"));
+            let members = event.as_object().unwrap();
+            assert!(MEMBERS.iter().all(|member| members.contains_key(*member)), "{path}: {line}");
+            assert!(event["type"] == "event" && event["name"].is_string(), "{path}: {line}");
+            assert!(!members.contains_key("payload_error"), "{path}: {line}");
+            let provider = event["provider"].as_str().unwrap().to_owned();
+            let key = (provider, event["id"].as_u64().unwrap(), event["version"].as_u64().unwrap());
+            *found.entry(key).or_default() += 1;
+        }
+        let mut wanted: BTreeMap<(String, u64, u64), u64> = BTreeMap::new();
+        for row in expected["counts"].as_array().unwrap() {
+            let provider = row["provider"].as_str().unwrap().to_owned();
+            let key = (provider, row["id"].as_u64().unwrap(), row["version"].as_u64().unwrap());
+            *wanted.entry(key).or_default() += row["n"].as_u64().unwrap();
+        }
+        assert_eq!(found, wanted, "{path}");
+    }
+}
+
+#[test]
+fn a_line_says_what_the_stream_says() {
+    let folder = folder();
+    let file = require!(unpacked(folder.path(), "net10/allocs"));
+    let exceptions = events(&file, &["--filter", "name = Exception/Start", "--stacks"]);
+    assert_eq!(exceptions.len(), 72);
+    let mut first = exceptions[0].clone();
+    assert_eq!(
+        first["stack"].take(),
+        json!([
+            "System.Private.CoreLib!System.Runtime.EH.DispatchEx(value class System.Runtime.StackFrameIterator&,value \
+             class ExInfo&)",
+            "allocs!Program.Plain(int32)",
+            "allocs!Program.Main(class System.String[])"
+        ])
+    );
+    assert_eq!(
+        first,
+        json!({
+            "type": "event", "ts_ns": 172_130_888, "time": "2026-11-21T10:02:22.165130888Z",
+            "provider": "Microsoft-Windows-DotNETRuntime", "name": "Exception/Start", "id": 80, "version": 1,
+            "level": 2, "keywords": "0x200008000", "opcode": 1, "thread": 28479, "capture_thread": 28479,
+            "processor": null, "process": 28479, "activity": null, "related_activity": null,
+            "payload": {
+                "ExceptionType": "System.InvalidOperationException", "ExceptionMessage": "plain 0",
+                "ExceptionEIP": "0x0", "ExceptionHRESULT": 2_148_734_217u32, "ExceptionFlags": 16, "ClrInstanceID": 0
+            },
+            "stack": null
+        })
+    );
+}
+
+#[test]
+fn filters_and_providers_select() {
+    let folder = folder();
+    let file = require!(unpacked(folder.path(), "net10/logs"));
+    let messages = events(&file, &["--filter", "name = FormattedMessage and payload.Level >= 4"]);
+    assert!(!messages.is_empty());
+    assert!(messages.iter().all(|event| event["payload"]["Level"].as_u64().unwrap() >= 4));
+    let of_two = events(&file, &["--provider", "Demo-Types,Microsoft-DotNETCore-EventPipe"]);
+    let all = counts(&file, 0);
+    let wanted = |row: &&Value| {
+        ["Demo-Types", "Microsoft-DotNETCore-EventPipe"].map(Value::from).contains(&row["provider"])
+    };
+    let n: u64 =
+        all["counts"].as_array().unwrap().iter().filter(wanted).map(|row| row["n"].as_u64().unwrap()).sum();
+    assert_eq!(of_two.len() as u64, n);
+    // The same choice counted.
+    let few = runtap([
+        "events",
+        file.to_str().unwrap(),
+        "--count",
+        "--format",
+        "json",
+        "--provider",
+        "Demo-Types",
+        "--filter",
+        "id < 3",
+    ]);
+    let few = few.expect_code(0).json();
+    let rows: Vec<&str> =
+        few["counts"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!((rows, &few["lost"]), (vec!["Integers", "Others"], &json!(0)));
+    // A stack is looked up for the filter alone.
+    let file = require!(unpacked(folder.path(), "net10/cpu-spin"));
+    let heavy = events(&file, &["--filter", "id = 0 and stack ~ 'A\\.Heavy'"]);
+    assert_eq!(heavy.len(), 1075);
+    assert!(heavy.iter().all(|event| event["stack"].is_null()));
+}
+
+#[test]
+fn mistakes_are_told() {
+    let folder = folder();
+    let file = folder.path().join("x.nettrace");
+    fs::write(&file, "").unwrap();
+    let file = file.to_str().unwrap();
+    let wrong = runtap(["events", file, "--filter", "id = 1 and nme = 2"]);
+    wrong.expect_code(2).says("is it 'name'? (column 12)").says("id = 1 and >>>nme<<< = 2");
+    runtap(["events", file, "--format", "speedscope"]).expect_code(2).says("invalid value 'speedscope'");
+    runtap(["events", file, "--count", "--stacks"]).expect_code(2);
+    runtap(["events", file, "--count", "--format", "csv"]).expect_code(2);
+    runtap(["events", file]).expect_code(2).says("ends before its header");
+}
+
+#[test]
+fn other_formats() {
+    let folder = folder();
+    let file = require!(unpacked(folder.path(), "net10/logs"));
+    let path = file.to_str().unwrap();
+    let text = runtap(["events", path, "--format", "text", "--filter", "name = FormattedMessage"]);
+    assert!(text.expect_code(0).text().contains("  info: Demo.Orders["), "{text}");
+    let csv = runtap(["events", path, "--format", "csv", "--provider", "Demo-Types"]);
+    let csv = csv.expect_code(0).text();
+    let mut rows = csv.split("\r\n");
+    let head = MEMBERS[1..17].join(",");
+    assert_eq!(rows.next(), Some(head.as_str()));
+    assert!(csv.contains(",Demo-Types,HighId,300,") && csv.contains(r#","{""n"":0}""#), "{csv}");
+    let none = runtap(["events", path, "--format", "csv", "--provider", "Nobody"]);
+    assert_eq!(none.expect_code(0).text(), head + "\r\n");
+}
+
+/// Names of stacks stand at the end, so that a pipe will not do; without stacks it does.
+#[test]
+fn a_pipe_is_read_once() {
+    let folder = folder();
+    let file = require!(unpacked(folder.path(), "net10/logs"));
+    let from_pipe = |more: &[&str]| {
+        let mut cat = std::process::Command::new("cat");
+        let mut cat = cat.arg(&file).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = command(["events", "/dev/stdin"].iter().chain(more));
+        command.stdin(cat.stdout.take().unwrap()).stdout(Stdio::piped());
+        let finished = Running::start_as_it_is(command).wait();
+        cat.wait().unwrap();
+        finished
+    };
+    assert_eq!(lines(from_pipe(&[]).expect_code(0)).len(), 139);
+    from_pipe(&["--stacks"]).expect_code(2).says("save it to a file");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let folder = folder();
+    let file = require!(unpacked(folder.path(), "net10/cpu-spin"));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = command(["events", file.to_str().unwrap()]);
+    command.stdin(Stdio::null()).stdout(writer);
+    let finished = Running::start_as_it_is(command).wait();
+    assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
+}
