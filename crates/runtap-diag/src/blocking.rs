@@ -161,7 +161,16 @@ impl Session {
     /// [`next_chunk`](Self::next_chunk) until it gives `None`, then [`Stopping::wait`].
     pub fn stop(&self) -> Stopping {
         let _context = self.driver.handle.enter();
-        Stopping { inner: self.inner.stop(), driver: Arc::clone(&self.driver) }
+        let stopping = self.inner.stop();
+        let (tell, outcome) = mpsc::channel();
+        // The thread lives until the runtime has answered, whatever else was dropped by then.
+        let driver = Arc::clone(&self.driver);
+        tokio::spawn(async move {
+            // Nobody listens any more: that is allowed.
+            let _ = tell.send(stopping.await);
+            drop(driver);
+        });
+        Stopping { outcome, id: self.id() }
     }
 }
 
@@ -169,13 +178,13 @@ impl Session {
 #[derive(Debug)]
 #[must_use = "the stop goes on without it, but then nobody learns whether it failed"]
 pub struct Stopping {
-    inner: crate::Stopping,
-    driver: Arc<Driver>,
+    outcome: mpsc::Receiver<Result<(), Error>>,
+    id: SessionId,
 }
 
 impl Stopping {
     /// Waits for the outcome. Somebody has to take the stream's chunks meanwhile, or have taken them all.
     pub fn wait(self) -> Result<(), Error> {
-        self.driver.handle.block_on(self.inner)
+        self.outcome.recv().unwrap_or(Err(Error::StopRequested { id: self.id }))
     }
 }

@@ -82,6 +82,8 @@ struct State {
     free: Vec<Box<[u8]>>,
     /// No more bytes will come, and why.
     end: Option<Result<(), io::Error>>,
+    /// We gave up reading before that.
+    closed: bool,
     received: u64,
     last_read: Option<Instant>,
     /// Nothing is read because nothing is taken.
@@ -153,19 +155,17 @@ impl Buffer {
         read
     }
 
-    /// Ends the stream here, if it has not ended: nobody reads it any more. What is in the buffer can still be taken.
+    /// Nobody reads the stream any more. What is in the buffer can still be taken.
     pub(crate) fn close(&self) {
-        self.end(Ok(()));
-    }
-
-    /// The same, because of an error.
-    pub(crate) fn fail(&self, error: io::Error) {
-        self.end(Err(error));
-    }
-
-    fn end(&self, end: io::Result<()>) {
         let mut state = self.lock();
-        state.end.get_or_insert(end);
+        state.closed = true;
+        state.wake_taker();
+    }
+
+    /// Ends the stream with an error.
+    pub(crate) fn fail(&self, error: io::Error) {
+        let mut state = self.lock();
+        state.end = Some(Err(error));
         state.wake_taker();
     }
 
@@ -189,11 +189,14 @@ impl Buffer {
         if let Some(end) = &mut state.end {
             return Poll::Ready(std::mem::replace(end, Ok(())).map(|()| None));
         }
+        if state.closed {
+            return Poll::Ready(Ok(None));
+        }
         state.taker = Some(cx.waker().clone());
         Poll::Pending
     }
 
-    /// Whether nothing more will come.
+    /// Whether the peer has ended the stream.
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().end.is_some()
     }
