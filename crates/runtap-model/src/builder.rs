@@ -3,7 +3,7 @@
 //! Whoever decodes a recording calls this with times only; the weights follow from them by the rule in
 //! [`TraceBuilder::finish`] and nowhere else.
 
-use crate::frames::FrameHandle;
+use crate::frames::{FrameHandle, LABEL};
 use crate::period::Period;
 use crate::samples::{SampleKind, Thread, ThreadHandle};
 use crate::stacks::StackHandle;
@@ -106,7 +106,23 @@ impl TraceBuilder {
         thread.push(time_ns, kind, stack);
     }
 
-    /// Weighs the samples and ends the filling.
+    /// Adds an event of a view that is made of events: `weight` in the unit of that view.
+    ///
+    /// The events of a thread come in the order of time.
+    ///
+    /// # Panics
+    /// If the handle is not of this builder.
+    pub fn add_event(&mut self, thread: ThreadHandle, time_ns: u64, weight: u64, stack: Option<StackHandle>) {
+        self.trace.threads[thread.index()].push_event(time_ns, weight, stack);
+        self.trace.duration_ns = self.trace.duration_ns.max(time_ns);
+    }
+
+    /// The handle of a frame that is no code: the type of an object, the reason of a pause. It shows as `text` alone.
+    pub fn label(&mut self, text: &str) -> FrameHandle {
+        self.frame(Some(LABEL), text)
+    }
+
+    /// Weighs the ticks and ends the filling. Events have weights already.
     ///
     /// A sample lasts to the thread's next sample, of whatever kind. The period is the median distance between
     /// two ticks of a thread (1 ms if no thread was seen twice), the end of sampling the last tick of any thread. A thread whose last tick is at

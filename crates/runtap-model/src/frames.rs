@@ -52,11 +52,14 @@ impl FrameTable {
     }
 }
 
+/// The module of frames that are no code.
+pub(crate) const LABEL: &str = "";
+
 /// A frame's parts. It displays as `Module!Namespace.Type.Method(args)`, as `Module!0xADDR` if the address has no
-/// name, with `?` for a module that is not known.
+/// name, with `?` for a module that is not known. A frame that is no code displays as its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame<'a> {
-    /// Simple name of the module, without directory and extension.
+    /// Simple name of the module, without directory and extension; empty for a frame that is no code.
     pub module: Option<&'a str>,
     /// `Namespace.Type.Method(args)`, or the address as `0x…`.
     pub name: &'a str,
@@ -64,8 +67,11 @@ pub struct Frame<'a> {
 
 impl fmt::Display for Frame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.module.unwrap_or("?"))?;
-        f.write_str("!")?;
+        // A frame without any letter would be no frame in many a file.
+        if self.module != Some(LABEL) || self.name.is_empty() {
+            f.write_str(self.module.unwrap_or("?"))?;
+            f.write_str("!")?;
+        }
         f.write_str(self.name)
     }
 }
@@ -87,5 +93,8 @@ mod tests {
         assert_eq!(frames.len(), 3);
         assert_eq!(frames.get(first, &strings).to_string(), "app!A.B()");
         assert_eq!(frames.get(unknown, &strings).to_string(), "?!A.B()");
+        let (nothing, text) = (strings.intern(LABEL), strings.intern("System.String"));
+        let label = frames.intern(Some(nothing), text);
+        assert_eq!(frames.get(label, &strings).to_string(), "System.String");
     }
 }

@@ -11,7 +11,7 @@
 //! A handle is a `u32` that is `Copy`; it belongs to the [`Trace`] (or the [`TraceBuilder`]) that gave it out.
 //! [`TraceBuilder`] is filled by whoever decodes a recording, with times only; [`TraceBuilder::finish`]
 //! gives every sample its weight and returns the [`Trace`] that sinks and reports read.
-//! A [`View`] says which samples are looked at.
+//! A [`View`] says which samples are looked at, and what their weights count.
 //!
 //! This crate knows no file format, neither in nor out, and reads no clock. Nothing that it returns depends on
 //! the order of a hash map, so that equal input gives equal output.
@@ -36,7 +36,7 @@ pub use stacks::{Frames, Stack, StackHandle, StackTable};
 pub use strings::{StringHandle, StringTable};
 pub use totals::{FrameTotals, StackWeights};
 pub use trace::{Process, Trace};
-pub use view::View;
+pub use view::{Unit, View};
 
 /// The text that stands for the stack of a sample that has none, so that its time stays visible.
 pub const NO_STACK: &str = "[no stack]";

@@ -16,14 +16,17 @@ pub enum SampleKind {
     External,
     /// The runtime could not tell.
     Other,
+    /// Not a tick: an event with a weight of its own.
+    Event,
 }
 
-/// One or more ticks in a row that found a thread in the same stack and kind.
+/// One or more ticks in a row that found a thread in the same stack and kind; or an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Time of the first tick, in nanoseconds since the start of the session.
     pub time_ns: u64,
-    /// How long it stands for, in nanoseconds: see [`TraceBuilder::finish`](crate::TraceBuilder::finish).
+    /// How long it stands for, in nanoseconds: see [`TraceBuilder::finish`](crate::TraceBuilder::finish). For an event
+    /// its own weight, in the [unit](crate::View::unit) of its view.
     pub weight_ns: u64,
     /// Number of ticks, at least 1.
     pub ticks: u32,
@@ -52,6 +55,8 @@ pub struct Thread {
     runs: Vec<Run>,
     /// Time of the last tick, which is later than the start of the last run if that has several.
     last_ns: u64,
+    /// Whether there was a tick at all.
+    ticked: bool,
 }
 
 /// A sample as stored. 108 million of them (an hour at 1 kHz, 30 threads, never two equal in a row) are 2.6 GB;
@@ -73,6 +78,7 @@ impl Run {
             SampleKind::Managed => 0,
             SampleKind::External => 1,
             SampleKind::Other => 2,
+            SampleKind::Event => 3,
         };
         Self { time_ns, weight_ns: 0, stack, kind_and_ticks: kind << 30 | 1 }
     }
@@ -81,7 +87,8 @@ impl Run {
         match self.kind_and_ticks >> 30 {
             0 => SampleKind::Managed,
             1 => SampleKind::External,
-            _ => SampleKind::Other,
+            2 => SampleKind::Other,
+            _ => SampleKind::Event,
         }
     }
 
@@ -98,7 +105,7 @@ impl Run {
 
 impl Thread {
     pub(crate) fn new(tid: u64) -> Self {
-        Self { tid, name: None, runs: Vec::new(), last_ns: 0 }
+        Self { tid, name: None, runs: Vec::new(), last_ns: 0, ticked: false }
     }
 
     /// The operating system's number of the thread.
@@ -124,7 +131,7 @@ impl Thread {
         self.runs.iter().map(|run| run.sample()).filter(move |s| view.selects(s.kind))
     }
 
-    /// The sum of the weights of `view`, in nanoseconds.
+    /// The sum of the weights of `view`, in its unit.
     pub fn weight_ns(&self, view: View) -> u64 {
         self.samples(view).fold(0, |sum, s| sum.saturating_add(s.weight_ns))
     }
@@ -140,13 +147,13 @@ impl Thread {
 
     /// Time of the last tick.
     pub(crate) fn last_ns(&self) -> Option<u64> {
-        if self.runs.is_empty() { None } else { Some(self.last_ns) }
+        self.ticked.then_some(self.last_ns)
     }
 
     /// Adds a tick, which is not earlier than the last one.
     pub(crate) fn push(&mut self, time_ns: u64, kind: SampleKind, stack: Option<StackHandle>) {
-        debug_assert!(self.runs.is_empty() || time_ns >= self.last_ns, "ticks come in time order");
-        self.last_ns = time_ns;
+        debug_assert!(time_ns >= self.last_ns, "ticks come in time order");
+        (self.last_ns, self.ticked) = (time_ns, true);
         match self.runs.last_mut() {
             Some(run) if run.stack == stack && run.kind() == kind && run.kind_and_ticks & TICKS != TICKS => {
                 run.kind_and_ticks += 1;
@@ -155,10 +162,15 @@ impl Thread {
         }
     }
 
-    /// Lets each sample last to the next one, and the last one to `end_ns`.
+    /// Adds an event.
+    pub(crate) fn push_event(&mut self, time_ns: u64, weight: u64, stack: Option<StackHandle>) {
+        self.runs.push(Run { weight_ns: weight, ..Run::new(time_ns, SampleKind::Event, stack) });
+    }
+
+    /// Lets each tick last to the next one, and the last one to `end_ns`.
     pub(crate) fn weigh(&mut self, end_ns: u64) {
         let mut end_ns = end_ns;
-        for run in self.runs.iter_mut().rev() {
+        for run in self.runs.iter_mut().rev().filter(|run| run.kind() != SampleKind::Event) {
             run.weight_ns = end_ns.saturating_sub(run.time_ns);
             end_ns = run.time_ns;
         }

@@ -1,9 +1,12 @@
-//! Which samples are looked at.
+//! Which samples are looked at, and what their weights count.
 
 use crate::samples::SampleKind;
 use std::fmt;
 
 /// A choice of samples. The names are those of the command line's `--view`.
+///
+/// The first two are made of the sampler's ticks, which one trace holds for both. The others are made of events;
+/// a trace holds those of one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum View {
@@ -11,25 +14,79 @@ pub enum View {
     ThreadTime,
     /// The samples that found the thread in managed code.
     Cpu,
+    /// Memory that was allocated.
+    Alloc,
+    /// Exceptions that were thrown.
+    Exceptions,
+    /// Waiting for locks.
+    Contention,
+    /// Pauses of the garbage collector.
+    Gc,
+    /// Time in the compiler.
+    Jit,
+    /// Time of asynchronous operations, running or waiting.
+    Async,
+}
+
+/// What the weights of a view count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unit {
+    /// Time.
+    Nanoseconds,
+    /// Memory.
+    Bytes,
+    /// Single things.
+    Count,
 }
 
 impl View {
     /// Every view there is.
-    pub const ALL: [Self; 2] = [Self::ThreadTime, Self::Cpu];
+    pub const ALL: [Self; 8] = [
+        Self::ThreadTime,
+        Self::Cpu,
+        Self::Alloc,
+        Self::Exceptions,
+        Self::Contention,
+        Self::Gc,
+        Self::Jit,
+        Self::Async,
+    ];
 
     /// The name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::ThreadTime => "thread-time",
             Self::Cpu => "cpu",
+            Self::Alloc => "alloc",
+            Self::Exceptions => "exceptions",
+            Self::Contention => "contention",
+            Self::Gc => "gc",
+            Self::Jit => "jit",
+            Self::Async => "async",
         }
     }
 
     /// Whether samples of `kind` are in this view.
     pub fn selects(self, kind: SampleKind) -> bool {
         match self {
-            Self::ThreadTime => true,
+            Self::ThreadTime => kind != SampleKind::Event,
             Self::Cpu => kind == SampleKind::Managed,
+            _ => kind == SampleKind::Event,
+        }
+    }
+
+    /// Whether it is made of the sampler's ticks.
+    pub fn is_sampled(self) -> bool {
+        matches!(self, Self::ThreadTime | Self::Cpu)
+    }
+
+    /// What its weights count.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Alloc => Unit::Bytes,
+            Self::Exceptions => Unit::Count,
+            _ => Unit::Nanoseconds,
         }
     }
 }

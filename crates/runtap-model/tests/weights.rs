@@ -140,3 +140,38 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn events_keep_their_weights() {
+    let mut builder = TraceBuilder::new();
+    let thread = builder.thread(7);
+    let label = builder.label("System.String");
+    let stack = builder.stack_of([label]);
+    builder.add_event(thread, 10, 500, stack);
+    builder.add_event(thread, 20, 300, stack);
+    builder.add_event(thread, 20, 0, None);
+    let trace = builder.finish();
+    let samples: Vec<_> = trace
+        .thread(thread)
+        .samples(View::Alloc)
+        .map(|s| (s.time_ns, s.weight_ns, s.stack, s.kind))
+        .collect();
+    let event = SampleKind::Event;
+    assert_eq!(samples, [(10, 500, stack, event), (20, 300, stack, event), (20, 0, None, event)]);
+    assert_eq!(trace.ticks(View::ThreadTime) + trace.ticks(View::Cpu), 0);
+    assert_eq!((trace.thread(thread).weight_ns(View::Alloc), trace.duration_ns()), (800, 20));
+}
+
+/// A thread that has both: only the ticks are weighed.
+#[test]
+fn events_among_ticks_do_not_count_as_time() {
+    let mut builder = TraceBuilder::new();
+    let thread = builder.thread(7);
+    for ms in 0..3 {
+        builder.add_sample(thread, ms * MS, SampleKind::Managed, None);
+        builder.add_event(thread, ms * MS, 9, None);
+    }
+    let trace = builder.finish();
+    assert_eq!(trace.thread(thread).weight_ns(View::Cpu), 3 * MS);
+    assert_eq!(trace.thread(thread).weight_ns(View::Alloc), 27);
+}

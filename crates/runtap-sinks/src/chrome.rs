@@ -20,11 +20,14 @@
 
 use crate::spans::{self, Change};
 use crate::{Error, Options, json};
-use runtap_model::Trace;
+use runtap_model::{Trace, Unit};
 use std::io::{self, BufWriter, Write};
 
 /// Writes `trace` as Chrome trace events.
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
+    if options.view.unit() != Unit::Nanoseconds {
+        return Err(Error::NoTimeAxis(options.view));
+    }
     let threads = crate::threads(trace, options.view)?;
     let names = json::Names::new(trace)?;
     let pid = trace.process().pid.unwrap_or(1);

@@ -6,7 +6,7 @@
 //! | view, duration, samples, threads | subtitle |
 //! | thread | the boxes on the bottom row `all`, named `Thread (TID) NAME`, grey |
 //! | frame | a box on its caller, sorted by name; the same caller's calls of it are one box |
-//! | weight | width; the tooltip tells it in milliseconds and in percent of all |
+//! | weight | width; the tooltip tells it in milliseconds (or bytes, or as a number) and in percent of all |
 //! | a sample without a stack | a box `[no stack]` on its thread |
 //! | module | hue: blue for the framework (`System.*`, `Microsoft.*`), orange for everything else, grey for an address without a name |
 //! | view | which samples; `cpu` unless another is asked for |
@@ -19,7 +19,7 @@ use crate::fold::Fold;
 use crate::{Error, Options, text};
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{self, TextTruncateDirection};
-use runtap_model::{Frame, NO_STACK, Trace, View};
+use runtap_model::{Frame, NO_STACK, Trace, Unit, View};
 use std::io::{BufWriter, Write};
 
 /// The narrowest box that is drawn, in percent of the picture.
@@ -47,8 +47,13 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     drawing.text_truncate_direction = TextTruncateDirection::Right;
     drawing.min_width = LEAST_PERCENT;
     "Frame:".clone_into(&mut drawing.name_type);
-    "ms".clone_into(&mut drawing.count_name);
-    drawing.factor = 1e-6;
+    let (unit, factor) = match options.view.unit() {
+        Unit::Nanoseconds => ("ms", 1e-6),
+        Unit::Bytes => ("bytes", 1.0),
+        _ => ("times", 1.0),
+    };
+    unit.clone_into(&mut drawing.count_name);
+    drawing.factor = factor;
     // The lines are in the order of the tree. inferno's own order is that of the bytes, which tears a box
     // apart if a sibling's name begins with its name; "flame chart" means to take the lines as they are,
     // from the last to the first.
@@ -66,6 +71,12 @@ fn subtitle(trace: &Trace, view: View) -> String {
     let what = match view {
         View::ThreadTime => "all samples, running or waiting",
         View::Cpu => "CPU time in managed code",
+        View::Alloc => "memory allocated",
+        View::Exceptions => "exceptions thrown",
+        View::Contention => "time waiting for locks",
+        View::Gc => "pauses of the garbage collector",
+        View::Jit => "time in the compiler",
+        View::Async => "time of asynchronous operations, running or waiting",
         other => other.name(),
     };
     let seconds = trace.duration_ns() / 1_000_000_000;

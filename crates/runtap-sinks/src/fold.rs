@@ -31,7 +31,7 @@ impl<'a> Fold<'a> {
             return Err(Error::no_samples(trace, view));
         }
         let names: Vec<String> =
-            trace.all_frames().map(|(_, f)| text::leaf(text::plain(&f.to_string()))).collect();
+            trace.all_frames().map(|(_, f)| text::leaf(text::frame(&f.to_string()))).collect();
         let mut threads: Vec<_> = trace.threads().map(|(h, t)| (text::plain(&t.label()), h)).collect();
         threads.sort();
         Ok(Self { trace, view, ranks: ranks(&names), names, threads, total_ns })

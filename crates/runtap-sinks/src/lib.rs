@@ -115,7 +115,7 @@ fn threads(trace: &Trace, view: View) -> Result<Vec<&Thread>, Error> {
 #[non_exhaustive]
 pub enum Error {
     /// Nothing to show: the view has no sample, or none that lasts. Nothing was written.
-    #[error("there are no samples in the view `{view}`{}", elsewhere(*.recorded))]
+    #[error("there are no samples in the view `{view}`{}", elsewhere(*.view, *.recorded))]
     NoSamples {
         /// The view.
         view: View,
@@ -125,13 +125,17 @@ pub enum Error {
     /// The times of the recording are nonsense: together more than 584 years. Nothing was written.
     #[error("the samples add up to more than 2^64 nanoseconds: the recording's times are damaged")]
     TooLong,
+    /// The format shows time, and the weights of the view are none. Nothing was written.
+    #[error("the view `{0}` has no time axis, which this format needs")]
+    NoTimeAxis(View),
     /// The writer failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-fn elsewhere(recorded: u64) -> String {
+fn elsewhere(view: View, recorded: u64) -> String {
     match recorded {
+        _ if !view.is_sampled() => String::new(),
         0 => ", nor in any other: the recording has none".to_owned(),
         1 => "; the recording has 1, in the view `thread-time`".to_owned(),
         n => format!("; the recording has {n}, in the view `thread-time`"),

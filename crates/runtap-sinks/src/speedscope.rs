@@ -7,7 +7,7 @@
 //! | the thread with the most time in managed code | `activeProfileIndex`: the one shown first |
 //! | frame | one of `shared.frames`, `name` only; those that no sample of the view uses are left out |
 //! | a sample without a stack | a stack of the one frame `[no stack]` |
-//! | weight | nanoseconds (`unit`) |
+//! | weight | nanoseconds (`unit`); bytes in the view `alloc`, a number in `exceptions` |
 //! | time of the thread's first sample | `startValue` |
 //! | view | which samples; `thread-time` unless another is asked for |
 //! | kind | not in the file: no pseudo frames |
@@ -26,7 +26,7 @@
 use crate::json::{number, string};
 use crate::spans::{self, Change};
 use crate::{Error, Options};
-use runtap_model::{FrameHandle, NO_STACK, Sample, StackHandle, Thread, Trace, View};
+use runtap_model::{FrameHandle, NO_STACK, Sample, StackHandle, Thread, Trace, Unit, View};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
@@ -36,8 +36,12 @@ const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
     let view = options.view;
     let threads = crate::threads(trace, view)?;
+    if options.evented && view.unit() != Unit::Nanoseconds {
+        return Err(Error::NoTimeAxis(view));
+    }
+    let most = if view.is_sampled() { View::Cpu } else { view };
     // The first of those with the most, where `max_by_key` would take the last.
-    let busiest = (0..threads.len()).rev().max_by_key(|&i| threads[i].weight_ns(View::Cpu)).unwrap_or(0);
+    let busiest = (0..threads.len()).rev().max_by_key(|&i| threads[i].weight_ns(most)).unwrap_or(0);
 
     let mut w = BufWriter::with_capacity(1 << 16, w);
     write!(w, r#"{{"$schema":"{SCHEMA}","exporter":"#)?;
@@ -124,9 +128,14 @@ fn write_sampled(
 ) -> io::Result<()> {
     w.write_all(br#"{"type":"sampled","name":"#)?;
     string(w, &thread.label())?;
-    let start_ns = thread.samples(view).next().map_or(0, |s| s.time_ns);
-    let end_ns = start_ns.saturating_add(thread.weight_ns(view));
-    write!(w, r#","unit":"nanoseconds","startValue":{start_ns},"endValue":{end_ns},"samples":["#)?;
+    // Other axes than time start at 0.
+    let (unit, start) = match view.unit() {
+        Unit::Nanoseconds => ("nanoseconds", thread.samples(view).next().map_or(0, |s| s.time_ns)),
+        Unit::Bytes => ("bytes", 0),
+        _ => ("none", 0),
+    };
+    let end = start.saturating_add(thread.weight_ns(view));
+    write!(w, r#","unit":"{unit}","startValue":{start},"endValue":{end},"samples":["#)?;
     for (i, (handle, _)) in merged(thread.samples(view)).enumerate() {
         stack.clear();
         match handle {

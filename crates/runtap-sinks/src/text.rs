@@ -20,6 +20,12 @@ pub(crate) fn plain(name: &str) -> String {
     plain
 }
 
+/// The same for a frame, of which something is always left: an empty one would be none.
+pub(crate) fn frame(name: &str) -> String {
+    let plain = plain(name);
+    if plain.is_empty() { "?".to_owned() } else { plain }
+}
+
 /// `name` so that it can end a stack: readers take a number after the last space for a second count (that of a
 /// differential profile), so that space becomes a no-break space.
 pub(crate) fn leaf(name: String) -> String {
