@@ -23,13 +23,7 @@ pub(crate) struct Fold<'a> {
 impl<'a> Fold<'a> {
     /// Prepares `view` of `trace`.
     pub(crate) fn new(trace: &'a Trace, view: View) -> Result<Self, Error> {
-        let mut total_ns = 0u64;
-        for sample in trace.threads().flat_map(|(_, t)| t.samples(view)) {
-            total_ns = total_ns.checked_add(sample.weight_ns).ok_or(Error::TooLong)?;
-        }
-        if total_ns == 0 {
-            return Err(Error::no_samples(trace, view));
-        }
+        let total_ns = crate::total_ns(trace, view)?;
         let names: Vec<String> =
             trace.all_frames().map(|(_, f)| text::leaf(text::frame(&f.to_string()))).collect();
         let mut threads: Vec<_> = trace.threads().map(|(h, t)| (text::plain(&t.label()), h)).collect();

@@ -4,6 +4,8 @@
 //! |---|---|---|---|
 //! | speedscope | [`speedscope`] | thread-time | speedscope.app, or the page of the npm package |
 //! | chrome | [`chrome`] | thread-time | ui.perfetto.dev, `chrome://tracing`, speedscope |
+//! | perfetto | [`perfetto`] | thread-time | ui.perfetto.dev, `trace_processor` |
+//! | pprof | [`pprof`] | cpu | `go tool pprof`, speedscope, services that keep profiles |
 //! | folded | [`folded`] | cpu | inferno, `flamegraph.pl`, speedscope, and any text tool |
 //! | flamegraph | [`flamegraph`] | cpu | a browser |
 //!
@@ -19,6 +21,9 @@ pub mod flamegraph;
 mod fold;
 pub mod folded;
 mod json;
+pub mod perfetto;
+pub mod pprof;
+mod proto;
 mod spans;
 pub mod speedscope;
 mod text;
@@ -39,11 +44,16 @@ pub enum Format {
     Flamegraph,
     /// Chrome trace events: spans for each thread on a time axis.
     Chrome,
+    /// Perfetto's track events: spans for each thread on a time axis.
+    Perfetto,
+    /// A pprof profile: each stack of each thread with its time.
+    Pprof,
 }
 
 impl Format {
     /// Every format there is.
-    pub const ALL: [Self; 4] = [Self::Speedscope, Self::Folded, Self::Flamegraph, Self::Chrome];
+    pub const ALL: [Self; 6] =
+        [Self::Speedscope, Self::Folded, Self::Flamegraph, Self::Chrome, Self::Perfetto, Self::Pprof];
 
     /// The name on the command line (`--to`).
     pub fn name(self) -> &'static str {
@@ -52,6 +62,8 @@ impl Format {
             Self::Folded => "folded",
             Self::Flamegraph => "flamegraph",
             Self::Chrome => "chrome",
+            Self::Perfetto => "perfetto",
+            Self::Pprof => "pprof",
         }
     }
 
@@ -62,6 +74,8 @@ impl Format {
             Self::Folded => ".folded",
             Self::Flamegraph => ".svg",
             Self::Chrome => ".chromium.json",
+            Self::Perfetto => ".perfetto-trace",
+            Self::Pprof => ".pb.gz",
         }
     }
 
@@ -69,8 +83,8 @@ impl Format {
     /// ran.
     pub fn default_view(self) -> View {
         match self {
-            Self::Speedscope | Self::Chrome => View::ThreadTime,
-            Self::Folded | Self::Flamegraph => View::Cpu,
+            Self::Speedscope | Self::Chrome | Self::Perfetto => View::ThreadTime,
+            Self::Folded | Self::Flamegraph | Self::Pprof => View::Cpu,
         }
     }
 
@@ -81,8 +95,19 @@ impl Format {
             Self::Folded => folded::write(trace, w, options),
             Self::Flamegraph => flamegraph::write(trace, w, options),
             Self::Chrome => chrome::write(trace, w, options),
+            Self::Perfetto => perfetto::write(trace, w, options),
+            Self::Pprof => pprof::write(trace, w, options),
         }
     }
+}
+
+/// The sum of all weights in `view`, which is not 0.
+fn total_ns(trace: &Trace, view: View) -> Result<u64, Error> {
+    let mut total_ns = 0u64;
+    for sample in trace.threads().flat_map(|(_, t)| t.samples(view)) {
+        total_ns = total_ns.checked_add(sample.weight_ns).ok_or(Error::TooLong)?;
+    }
+    if total_ns == 0 { Err(Error::no_samples(trace, view)) } else { Ok(total_ns) }
 }
 
 /// What to write of a trace.

@@ -156,6 +156,10 @@ pub(crate) enum FileFormat {
     /// For `chrome://tracing` and <https://ui.perfetto.dev>: trace events as JSON
     #[value(aliases = ["Chromium", "chromium"])]
     Chrome,
+    /// For <https://ui.perfetto.dev>: the same in its own, smaller format
+    Perfetto,
+    /// For `go tool pprof` and services that keep profiles
+    Pprof,
 }
 
 /// `--format` where there is a file format too: dotnet-trace's use of the word is taken as `--to`.

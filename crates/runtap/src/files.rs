@@ -18,6 +18,8 @@ impl FileFormat {
             Self::Folded => Some(runtap_sinks::Format::Folded),
             Self::Flamegraph => Some(runtap_sinks::Format::Flamegraph),
             Self::Chrome => Some(runtap_sinks::Format::Chrome),
+            Self::Perfetto => Some(runtap_sinks::Format::Perfetto),
+            Self::Pprof => Some(runtap_sinks::Format::Pprof),
         }
     }
 
@@ -33,8 +35,17 @@ impl FileFormat {
 }
 
 /// The longest first, so that `.speedscope.json` is not taken for `.json`.
-const EXTENSIONS: [&str; 7] =
-    [".speedscope.json", ".chromium.json", ".nettrace", ".netperf", ".folded", ".svg", ".json"];
+const EXTENSIONS: [&str; 9] = [
+    ".speedscope.json",
+    ".chromium.json",
+    ".perfetto-trace",
+    ".nettrace",
+    ".netperf",
+    ".folded",
+    ".pb.gz",
+    ".svg",
+    ".json",
+];
 
 /// Where a result goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -33,7 +33,9 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
         formats.push(format);
     }
     if formats.is_empty() {
-        return Err(usage("no format given: choose one with --to (speedscope, folded, flamegraph, chrome)"));
+        return Err(usage(
+            "no format given: choose one with --to (speedscope, folded, flamegraph, chrome, perfetto, pprof)",
+        ));
     }
     if formats.contains(&FileFormat::Nettrace) {
         return Err(usage("the recording is in the nettrace format already"));

@@ -1,5 +1,6 @@
 //! The cases at the edge: nothing to write, a writer that fails, names that begin alike, a wide trace.
 
+use crate::read::{perfetto, pprof};
 use runtap_model::{SampleKind, Trace, TraceBuilder, View};
 use runtap_sinks::{Error, Format, Options};
 use std::io;
@@ -19,9 +20,13 @@ fn trace(lines: &[(&str, u64)]) -> Trace {
 }
 
 fn written(format: Format, trace: &Trace) -> String {
+    String::from_utf8(bytes(format, trace)).expect("the format is UTF-8")
+}
+
+fn bytes(format: Format, trace: &Trace) -> Vec<u8> {
     let mut bytes = Vec::new();
     format.write(trace, &mut bytes, &Options::new(View::Cpu)).expect("a Vec takes all");
-    String::from_utf8(bytes).expect("every format is UTF-8")
+    bytes
 }
 
 #[test]
@@ -68,7 +73,7 @@ impl io::Write for Full {
 fn a_writer_that_fails_is_reported_wherever_it_fails() {
     let trace = trace(&[("a;b", 5), ("a;c", 5), ("a", 5)]);
     for format in Format::ALL {
-        let whole = written(format, &trace).len();
+        let whole = bytes(format, &trace).len();
         for room in [0, 1, whole / 2, whole - 1] {
             let e = format.write(&trace, Full(room), &Options::new(View::Cpu)).expect_err("the disk is full");
             assert!(
@@ -118,7 +123,7 @@ fn damaged_times_are_an_error_of_the_aggregates() {
         builder.add_sample(thread, u64::MAX, SampleKind::Managed, None);
     }
     let trace = builder.finish();
-    for format in [Format::Folded, Format::Flamegraph] {
+    for format in [Format::Folded, Format::Flamegraph, Format::Pprof] {
         let e = format.write(&trace, io::sink(), &Options::new(View::Cpu));
         assert!(matches!(e, Err(Error::TooLong)), "{e:?}");
     }
@@ -131,4 +136,8 @@ fn a_deep_recursion_needs_no_deep_call() {
     let trace = trace(&[(&deep, 5), (&deep, 5)]);
     assert_eq!(written(Format::Folded, &trace).matches("m!f").count(), 100_000);
     assert_eq!(written(Format::Speedscope, &trace).matches(",0").count(), 99_999);
+    assert_eq!(written(Format::Chrome, &trace).matches("m!f").count(), 200_000);
+    let spans = perfetto::read(&bytes(Format::Perfetto, &trace)).events;
+    assert_eq!(spans.iter().filter(|event| event.begin.is_some()).count(), 100_000);
+    assert_eq!(pprof::read(&bytes(Format::Pprof, &trace)).samples[0].stack.len(), 100_000);
 }

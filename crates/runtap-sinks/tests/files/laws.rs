@@ -1,9 +1,6 @@
 //! What holds of every sink for any recording: well-formed, nothing lost, the same each time.
 
-#[expect(dead_code, reason = "other tests use more of it")]
-mod common;
-
-use common::{any_name, any_trace, build, bytes, weights, written};
+use crate::recordings::{any_name, any_trace, build, bytes, weights, written};
 use proptest::prelude::*;
 use runtap_model::View;
 use runtap_sinks::{Format, Options};

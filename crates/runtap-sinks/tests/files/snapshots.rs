@@ -2,9 +2,10 @@
 //!
 //! Of the SVG only what comes from the model is kept: the rest is inferno's.
 
-#[path = "../examples/sample_files/trace.rs"]
+#[path = "../../examples/sample_files/trace.rs"]
 mod trace;
 
+use crate::read::{perfetto, pprof};
 use runtap_model::View;
 use runtap_sinks::{Format, Options};
 use std::fmt::Write;
@@ -20,9 +21,13 @@ fn written(format: Format, view: View) -> String {
 }
 
 fn written_with(format: Format, options: &Options) -> String {
+    String::from_utf8(bytes(format, options)).expect("the format is UTF-8")
+}
+
+fn bytes(format: Format, options: &Options) -> Vec<u8> {
     let mut bytes = Vec::new();
     format.write(&trace::trace(), &mut bytes, options).expect("a Vec takes all");
-    String::from_utf8(bytes).expect("every format is UTF-8")
+    bytes
 }
 
 /// The title, the subtitle, and of each box its name, place, width and colour.
@@ -89,6 +94,25 @@ fn chrome() {
 }
 
 #[test]
-fn chrome_cpu() {
-    insta::assert_snapshot!(written(Format::Chrome, View::Cpu));
+fn perfetto() {
+    let read = perfetto::read(&bytes(Format::Perfetto, &options(View::ThreadTime)));
+    let mut text = format!("clocks {:?}\nprocess {:?}\n", read.clocks, read.process);
+    for event in read.events {
+        let what = event.begin.as_deref().unwrap_or(".");
+        writeln!(text, "{:>10} {} {what}", event.time, event.thread).expect("a String takes all");
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn pprof() {
+    let pprof::Profile { types, default_type, period, start_ns, duration_ns, comments, mappings, samples } =
+        pprof::read(&bytes(Format::Pprof, &options(View::ThreadTime)));
+    let mut text = format!("types {types:?}\ndefault {default_type:?}\nperiod {period:?}\n");
+    write!(text, "start {start_ns} duration {duration_ns}\n{comments:?}\n{mappings:?}\n").expect("a String");
+    for sample in samples {
+        writeln!(text, "{:?} {:?}\n    {}", sample.values, sample.labels, sample.stack.join("\n    "))
+            .expect("a String");
+    }
+    insta::assert_snapshot!(text);
 }

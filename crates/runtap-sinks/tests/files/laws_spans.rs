@@ -1,10 +1,8 @@
 //! What holds of every file with begin and end events, for any recording: every frame that opens closes, the innermost
 //! first; time never runs backwards; and each frame has the self time that the model gives it.
 
-#[expect(dead_code, reason = "other tests use more of it")]
-mod common;
-
-use common::{SelfTimes, any_trace, self_times, written};
+use crate::read::perfetto;
+use crate::recordings::{SelfTimes, any_trace, bytes, self_times, written};
 use proptest::prelude::*;
 use runtap_model::View;
 use runtap_sinks::{Format, Options};
@@ -102,7 +100,25 @@ fn played_speedscope(file: &str) -> SelfTimes {
     player.finish()
 }
 
+fn played_perfetto(file: &[u8]) -> SelfTimes {
+    let mut player = Player::default();
+    for event in perfetto::read(file).events {
+        match event.begin {
+            Some(name) => player.open(&event.thread, event.time, &name),
+            None => drop(player.close(&event.thread, event.time)),
+        }
+    }
+    player.finish()
+}
+
 proptest! {
+    #[test]
+    fn perfetto_events_play_back_to_the_same_times(trace in any_trace(), cpu in any::<bool>()) {
+        let view = if cpu { View::Cpu } else { View::ThreadTime };
+        let file = bytes(Format::Perfetto, &trace, &Options::new(view));
+        prop_assert_eq!(file.map(|f| played_perfetto(&f)).unwrap_or_default(), self_times(&trace, view));
+    }
+
     #[test]
     fn chrome_events_play_back_to_the_same_times(trace in any_trace(), cpu in any::<bool>()) {
         let view = if cpu { View::Cpu } else { View::ThreadTime };

@@ -1,0 +1,127 @@
+//! Perfetto's own trace format: track events in Protocol Buffers.
+//!
+//! | in the model | in the file |
+//! |---|---|
+//! | process | a packet with a `TrackDescriptor`: `process`, with `pid`, `process_name` and `cmdline` |
+//! | thread with weight in the view | one with `thread`: `pid`, `tid`, `thread_name` = `Thread (TID) NAME`; in the order of first use |
+//! | frame | an interned event name, sent with the first event that has it |
+//! | samples in a row with the same frame in the same place | `TYPE_SLICE_BEGIN` where it comes onto the stack, `TYPE_SLICE_END` where it leaves |
+//! | a sample without a stack | a slice named `[no stack]` |
+//! | time, weight | `timestamp`: nanoseconds since the session's start |
+//! | start of the session | a `ClockSnapshot`: that moment by `BOOTTIME` (0) and by `REALTIME` |
+//! | view | which samples; `thread-time` unless another is asked for. What it leaves out is a gap |
+//! | kind | not in the file |
+//! | a sample that lasts no time | not in the file: its time is in that of the others |
+//!
+//! The packets of a thread stand together and in order; readers sort all of them by time, and keep the order of
+//! equal times. Everything is one sequence. A process without a number gets 1: readers take 0 for the idle one.
+
+mod message;
+
+use self::message::{
+    BOOTTIME, Clock, ClockSnapshot, EventName, InternedData, NEEDS_STATE, PACKET, ProcessDescriptor,
+    REALTIME, SLICE_BEGIN, SLICE_END, STATE_CLEARED, ThreadDescriptor, TracePacket, TrackDescriptor,
+    TrackEvent,
+};
+use crate::proto::Fields;
+use crate::spans::{self, Change};
+use crate::{Error, Options};
+use runtap_model::{FrameHandle, NO_STACK, Thread, Trace};
+use std::io::{BufWriter, Write};
+
+/// The only sequence of packets.
+const SEQUENCE: u32 = 1;
+/// The track of the process; those of the threads follow.
+const PROCESS_TRACK: u64 = 1;
+
+/// Writes `trace` for Perfetto.
+pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
+    let threads = crate::threads(trace, options.view)?;
+    let pid = trace.process().pid.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(1);
+
+    let mut file = Fields::new(BufWriter::with_capacity(1 << 16, w));
+    file.message(PACKET, &first(trace))?;
+    file.message(PACKET, &process(trace, pid))?;
+    // Whether a name was sent, by the index of the frame; the last is that of the missing stack.
+    let no_stack = trace.frames().len();
+    let mut sent = vec![false; no_stack + 1];
+    for (track, thread) in (PROCESS_TRACK + 1..).zip(threads) {
+        file.message(PACKET, &description(thread, track, pid))?;
+        spans::walk(trace, thread, options.view, |time_ns, change| {
+            let event = TrackEvent { track_uuid: Some(track), ..TrackEvent::default() };
+            let (event, names) = match change {
+                Change::Open(frame) => {
+                    let index = frame.map_or(no_stack, FrameHandle::index);
+                    let iid = Some(index as u64 + 1);
+                    let new = !std::mem::replace(&mut sent[index], true);
+                    let names = new.then(|| InternedData {
+                        event_names: vec![EventName { iid, name: Some(name(trace, frame)) }],
+                    });
+                    (TrackEvent { r#type: Some(SLICE_BEGIN), name_iid: iid, ..event }, names)
+                }
+                Change::Close(_) => (TrackEvent { r#type: Some(SLICE_END), ..event }, None),
+            };
+            let packet = TracePacket {
+                timestamp: Some(time_ns),
+                track_event: Some(event),
+                interned_data: names,
+                ..packet()
+            };
+            file.message(PACKET, &packet)
+        })?;
+    }
+    file.into_inner().flush()?;
+    Ok(())
+}
+
+/// A packet of our sequence.
+fn packet() -> TracePacket {
+    TracePacket {
+        trusted_packet_sequence_id: Some(SEQUENCE),
+        sequence_flags: Some(NEEDS_STATE),
+        ..TracePacket::default()
+    }
+}
+
+/// The packet that starts the sequence and says what time it is.
+fn first(trace: &Trace) -> TracePacket {
+    let clock = |id, timestamp| Clock { clock_id: Some(id), timestamp: Some(timestamp) };
+    let start = trace.start_unix_ns().and_then(|start| u64::try_from(start).ok());
+    let clocks = [clock(BOOTTIME, 0)].into_iter().chain(start.map(|start| clock(REALTIME, start)));
+    TracePacket {
+        timestamp: Some(0),
+        clock_snapshot: Some(ClockSnapshot { clocks: clocks.collect() }),
+        sequence_flags: Some(STATE_CLEARED),
+        ..packet()
+    }
+}
+
+fn process(trace: &Trace, pid: i32) -> TracePacket {
+    let process = ProcessDescriptor {
+        pid: Some(pid),
+        cmdline: trace.process().command_line.iter().cloned().collect(),
+        process_name: trace.process().name.clone(),
+    };
+    let track_descriptor =
+        TrackDescriptor { uuid: Some(PROCESS_TRACK), process: Some(process), ..TrackDescriptor::default() };
+    TracePacket { timestamp: Some(0), track_descriptor: Some(track_descriptor), ..packet() }
+}
+
+fn description(thread: &Thread, track: u64, pid: i32) -> TracePacket {
+    let descriptor = ThreadDescriptor {
+        pid: Some(pid),
+        tid: Some(i64::try_from(thread.tid()).unwrap_or(i64::MAX)),
+        thread_name: Some(thread.label()),
+    };
+    let track_descriptor = TrackDescriptor {
+        uuid: Some(track),
+        parent_uuid: Some(PROCESS_TRACK),
+        thread: Some(descriptor),
+        ..TrackDescriptor::default()
+    };
+    TracePacket { timestamp: Some(0), track_descriptor: Some(track_descriptor), ..packet() }
+}
+
+fn name(trace: &Trace, frame: Option<FrameHandle>) -> String {
+    frame.map_or_else(|| NO_STACK.to_owned(), |f| trace.frame(f).to_string())
+}

@@ -1,0 +1,220 @@
+//! pprof's profile in Protocol Buffers, compressed with gzip: what `go tool pprof` and many services read.
+//!
+//! | in the model | in the file |
+//! |---|---|
+//! | the samples of a thread with the same stack and kind | a `sample` with two values: `samples` in `count`, and the time in `nanoseconds` |
+//! | view | which samples, and the name of the time: `cpu`, or `wall` for `thread-time`; `cpu` unless another is asked for |
+//! | frame | a `location` with one `function`: `name` is `Module!Namespace.Type.Method(args)`, `system_name` the same without the module |
+//! | module | a `mapping` with its name as `filename`; the process is the first of them, as readers take that for the program |
+//! | thread | labels `thread` (`Thread (TID) NAME`) and `tid` (a number) |
+//! | kind | label `kind`: `managed`, `external` or `other` |
+//! | a sample without a stack | a stack of the one function `[no stack]` |
+//! | start of the session, duration, period | `time_nanos`, `duration_nanos`, `period` |
+//! | the program that writes | a `comment` |
+//! | times of the samples | not in the file |
+//!
+//! Names are final: readers are kept from demangling them by a `system_name` that differs, and from looking for
+//! symbols by `has_functions`. Memory: a number for each stack, nothing for a sample.
+
+mod message;
+
+use self::message::{
+    FUNCTION, Function, Head, LOCATION, Label, Line, Location, MAPPING, Mapping, SAMPLE, STRING, Sample,
+    ValueType,
+};
+use crate::proto::Fields;
+use crate::{Error, Options};
+use flate2::{Compression, GzBuilder};
+use runtap_model::{NO_STACK, SampleKind, StackHandle, Thread, Trace, View};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::{self, BufWriter, Write};
+
+/// Writes `trace` for pprof.
+pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
+    let threads = crate::threads(trace, options.view)?;
+    crate::total_ns(trace, options.view)?;
+    // No time and no name in the head of the gzip file: equal traces give equal bytes.
+    let gzip = GzBuilder::new().write(BufWriter::with_capacity(1 << 16, w), Compression::default());
+    // What is compressed comes in pieces of a few bytes.
+    let mut file = File::new(Fields::new(BufWriter::with_capacity(1 << 16, gzip)))?;
+    file.head(trace, options)?;
+    file.frames(trace)?;
+    let mut sums = Sums::new(trace);
+    let keys = file.keys()?;
+    for thread in threads {
+        file.thread(trace, thread, options.view, &mut sums, keys)?;
+    }
+    let gzip = file.fields.into_inner().into_inner().map_err(io::IntoInnerError::into_error)?;
+    gzip.finish()?.flush()?;
+    Ok(())
+}
+
+/// The file, with what must be remembered of it.
+struct File<W> {
+    fields: Fields<W>,
+    /// How many texts were written.
+    texts: i64,
+}
+
+impl<W: Write> File<W> {
+    /// The table of texts begins with the empty one.
+    fn new(fields: Fields<W>) -> io::Result<Self> {
+        let mut file = Self { fields, texts: 0 };
+        file.text("")?;
+        Ok(file)
+    }
+
+    /// Writes a text; its number.
+    fn text(&mut self, text: &str) -> io::Result<i64> {
+        self.fields.text(STRING, text)?;
+        self.texts += 1;
+        Ok(self.texts - 1)
+    }
+
+    fn head(&mut self, trace: &Trace, options: &Options) -> io::Result<()> {
+        let time = if options.view == View::Cpu { "cpu" } else { "wall" };
+        let time = ValueType { r#type: self.text(time)?, unit: self.text("nanoseconds")? };
+        let samples = ValueType { r#type: self.text("samples")?, unit: self.text("count")? };
+        let comment = vec![self.text(&options.exporter)?];
+        self.fields.fields(&Head {
+            sample_type: vec![samples, time],
+            time_nanos: trace.start_unix_ns().unwrap_or(0),
+            duration_nanos: signed(trace.duration_ns()),
+            period_type: Some(time),
+            period: signed(trace.period_ns()),
+            comment,
+            default_sample_type: time.r#type,
+        })
+    }
+
+    /// Writes a location and a function for each frame, numbered from 1 as they are in the model, and one more for the
+    /// missing stack.
+    fn frames(&mut self, trace: &Trace) -> io::Result<()> {
+        let mut mappings: HashMap<&str, u64> = HashMap::new();
+        let program = trace.process().name.as_deref().unwrap_or("a process");
+        self.mapping(1, program)?;
+        mappings.insert(program, 1);
+        let mut next_id = 1;
+        for (_, frame) in trace.all_frames() {
+            let next_mapping = mappings.len() as u64 + 1;
+            let mapping_id = match frame.module.map(|module| mappings.entry(module)) {
+                None => 0,
+                Some(Entry::Occupied(known)) => *known.get(),
+                Some(Entry::Vacant(new)) => {
+                    self.mapping(next_mapping, new.key())?;
+                    *new.insert(next_mapping)
+                }
+            };
+            self.frame(next_id, mapping_id, &frame.to_string(), frame.name)?;
+            next_id += 1;
+        }
+        self.frame(next_id, 0, NO_STACK, "")
+    }
+
+    fn mapping(&mut self, id: u64, name: &str) -> io::Result<()> {
+        let filename = self.text(name)?;
+        self.fields.message(MAPPING, &Mapping { id, filename, has_functions: true })
+    }
+
+    fn frame(&mut self, id: u64, mapping_id: u64, name: &str, system_name: &str) -> io::Result<()> {
+        let function = Function { id, name: self.text(name)?, system_name: self.text(system_name)? };
+        self.fields.message(FUNCTION, &function)?;
+        let line = vec![Line { function_id: id }];
+        self.fields.message(LOCATION, &Location { id, mapping_id, line })
+    }
+
+    fn keys(&mut self) -> io::Result<Keys> {
+        Ok(Keys {
+            thread: self.text("thread")?,
+            tid: self.text("tid")?,
+            kind: self.text("kind")?,
+            kinds: [self.text("managed")?, self.text("external")?, self.text("other")?],
+        })
+    }
+
+    fn thread(
+        &mut self,
+        trace: &Trace,
+        thread: &Thread,
+        view: View,
+        sums: &mut Sums,
+        keys: Keys,
+    ) -> io::Result<()> {
+        let label = Label { key: keys.thread, str: self.text(&thread.label())?, num: 0 };
+        let tid = Label { key: keys.tid, str: 0, num: signed(thread.tid()) };
+        let mut sample = Sample::default();
+        sums.of(thread, view, |stack, kind, ticks, ns| {
+            sample.location_id.clear();
+            match stack {
+                Some(stack) => {
+                    let frames = trace.stacks().frames(stack);
+                    sample.location_id.extend(frames.map(|frame| frame.index() as u64 + 1));
+                }
+                None => sample.location_id.push(trace.frames().len() as u64 + 1),
+            }
+            sample.value = vec![signed(ticks), signed(ns)];
+            sample.label = vec![label, tid, Label { key: keys.kind, str: keys.kinds[kind], num: 0 }];
+            self.fields.message(SAMPLE, &sample)
+        })
+    }
+}
+
+/// The texts of labels, by their numbers.
+#[derive(Clone, Copy)]
+struct Keys {
+    thread: i64,
+    tid: i64,
+    kind: i64,
+    /// In the order of [`Sums`].
+    kinds: [i64; 3],
+}
+
+/// Adds up the samples of one thread after the other.
+struct Sums {
+    /// Ticks and nanoseconds, by stack (those without one come first) and kind.
+    slots: Vec<[u64; 2]>,
+    /// The slots that are in use.
+    used: Vec<(Option<StackHandle>, usize)>,
+}
+
+impl Sums {
+    fn new(trace: &Trace) -> Self {
+        Self { slots: vec![[0; 2]; (trace.stacks().len() + 1) * 3], used: Vec::new() }
+    }
+
+    /// Calls `visit` with each stack and kind of the thread, in the order of the model, and with the sums of its ticks
+    /// and nanoseconds.
+    fn of(
+        &mut self,
+        thread: &Thread,
+        view: View,
+        mut visit: impl FnMut(Option<StackHandle>, usize, u64, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let place = |stack: Option<StackHandle>, kind| stack.map_or(0, |s| s.index() + 1) * 3 + kind;
+        for sample in thread.samples(view) {
+            let kind = match sample.kind {
+                SampleKind::Managed => 0,
+                SampleKind::External => 1,
+                _ => 2,
+            };
+            let [ticks, ns] = &mut self.slots[place(sample.stack, kind)];
+            if *ticks == 0 {
+                self.used.push((sample.stack, kind));
+            }
+            *ticks += u64::from(sample.ticks);
+            *ns = ns.saturating_add(sample.weight_ns);
+        }
+        self.used.sort_unstable();
+        for (stack, kind) in self.used.drain(..) {
+            let [ticks, ns] = std::mem::take(&mut self.slots[place(stack, kind)]);
+            visit(stack, kind, ticks, ns)?;
+        }
+        Ok(())
+    }
+}
+
+/// The format has signed numbers only.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,9 @@
+//! What the sinks write: as snapshots to read, as laws for any recording, and at the edges.
+
+mod edges;
+mod laws;
+mod laws_binary;
+mod laws_spans;
+mod read;
+mod recordings;
+mod snapshots;
