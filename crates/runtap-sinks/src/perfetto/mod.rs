@@ -26,7 +26,7 @@ use self::message::{
 use crate::proto::Fields;
 use crate::spans::{self, Change};
 use crate::{Error, Options};
-use runtap_model::{FrameHandle, NO_STACK, Thread, Trace};
+use runtap_model::{FrameHandle, NO_STACK, Thread, Trace, Unit};
 use std::io::{BufWriter, Write};
 
 /// The only sequence of packets.
@@ -36,6 +36,9 @@ const PROCESS_TRACK: u64 = 1;
 
 /// Writes `trace` for Perfetto.
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
+    if options.view.unit() != Unit::Nanoseconds {
+        return Err(Error::NoTimeAxis(options.view));
+    }
     let threads = crate::threads(trace, options.view)?;
     let pid = trace.process().pid.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(1);
 

@@ -2,16 +2,25 @@
 //!
 //! | in the model | in the file |
 //! |---|---|
-//! | the samples of a thread with the same stack and kind | a `sample` with two values: `samples` in `count`, and the time in `nanoseconds` |
-//! | view | which samples, and the name of the time: `cpu`, or `wall` for `thread-time`; `cpu` unless another is asked for |
-//! | frame | a `location` with one `function`: `name` is `Module!Namespace.Type.Method(args)`, `system_name` the same without the module |
+//! | the samples of a thread with the same stack and kind | a `sample` with two values: how many they are, and the sum of their weights |
+//! | view | which samples, and what the values are called: see the table below; `cpu` unless another is asked for |
+//! | frame | a `location` with one `function`: `name` is `Module!Namespace.Type.Method(args)`, `system_name` the same without the module (and empty for what is no code) |
 //! | module | a `mapping` with its name as `filename`; the process is the first of them, as readers take that for the program |
 //! | thread | labels `thread` (`Thread (TID) NAME`) and `tid` (a number) |
-//! | kind | label `kind`: `managed`, `external` or `other` |
+//! | kind | label `kind`: `managed`, `external` or `other`; events have none |
 //! | a sample without a stack | a stack of the one function `[no stack]` |
 //! | start of the session, duration, period | `time_nanos`, `duration_nanos`, `period` |
 //! | the program that writes | a `comment` |
 //! | times of the samples | not in the file |
+//!
+//! | view | values |
+//! |---|---|
+//! | `cpu` | `samples` in `count`, `cpu` in `nanoseconds` |
+//! | `thread-time` | `samples` in `count`, `wall` in `nanoseconds` |
+//! | `alloc` | `events` in `count`, `alloc_space` in `bytes` |
+//! | `exceptions` | `exceptions` in `count`, and no other |
+//! | `contention` | `contentions` in `count`, `delay` in `nanoseconds` |
+//! | others | `events` in `count`, the view's name in `nanoseconds` |
 //!
 //! Names are final: readers are kept from demangling them by a `system_name` that differs, and from looking for
 //! symbols by `has_functions`. Memory: a number for each stack, nothing for a sample.
@@ -25,7 +34,7 @@ use self::message::{
 use crate::proto::Fields;
 use crate::{Error, Options};
 use flate2::{Compression, GzBuilder};
-use runtap_model::{NO_STACK, SampleKind, StackHandle, Thread, Trace, View};
+use runtap_model::{NO_STACK, SampleKind, StackHandle, Thread, Trace, Unit, View};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, BufWriter, Write};
@@ -73,18 +82,22 @@ impl<W: Write> File<W> {
     }
 
     fn head(&mut self, trace: &Trace, options: &Options) -> io::Result<()> {
-        let time = if options.view == View::Cpu { "cpu" } else { "wall" };
-        let time = ValueType { r#type: self.text(time)?, unit: self.text("nanoseconds")? };
-        let samples = ValueType { r#type: self.text("samples")?, unit: self.text("count")? };
+        let (number, sum) = value_types(options.view);
+        let mut sample_type = Vec::new();
+        for (what, unit) in number.map(|what| (what, "count")).into_iter().chain([sum]) {
+            sample_type.push(ValueType { r#type: self.text(what)?, unit: self.text(unit)? });
+        }
+        let sum = sample_type.last().copied().unwrap_or_default();
+        let sampled = options.view.is_sampled();
         let comment = vec![self.text(&options.exporter)?];
         self.fields.fields(&Head {
-            sample_type: vec![samples, time],
+            sample_type,
             time_nanos: trace.start_unix_ns().unwrap_or(0),
             duration_nanos: signed(trace.duration_ns()),
-            period_type: Some(time),
-            period: signed(trace.period_ns()),
+            period_type: sampled.then_some(sum),
+            period: if sampled { signed(trace.period_ns()) } else { 0 },
             comment,
-            default_sample_type: time.r#type,
+            default_sample_type: sum.r#type,
         })
     }
 
@@ -98,7 +111,8 @@ impl<W: Write> File<W> {
         let mut next_id = 1;
         for (_, frame) in trace.all_frames() {
             let next_mapping = mappings.len() as u64 + 1;
-            let mapping_id = match frame.module.map(|module| mappings.entry(module)) {
+            let module = frame.module.filter(|module| !module.is_empty());
+            let mapping_id = match module.map(|module| mappings.entry(module)) {
                 None => 0,
                 Some(Entry::Occupied(known)) => *known.get(),
                 Some(Entry::Vacant(new)) => {
@@ -106,7 +120,9 @@ impl<W: Write> File<W> {
                     *new.insert(next_mapping)
                 }
             };
-            self.frame(next_id, mapping_id, &frame.to_string(), frame.name)?;
+            let name = frame.to_string();
+            let system_name = if frame.name == name { "" } else { frame.name };
+            self.frame(next_id, mapping_id, &name, system_name)?;
             next_id += 1;
         }
         self.frame(next_id, 0, NO_STACK, "")
@@ -144,7 +160,7 @@ impl<W: Write> File<W> {
         let label = Label { key: keys.thread, str: self.text(&thread.label())?, num: 0 };
         let tid = Label { key: keys.tid, str: 0, num: signed(thread.tid()) };
         let mut sample = Sample::default();
-        sums.of(thread, view, |stack, kind, ticks, ns| {
+        sums.of(thread, view, |stack, kind, ticks, weight| {
             sample.location_id.clear();
             match stack {
                 Some(stack) => {
@@ -153,8 +169,14 @@ impl<W: Write> File<W> {
                 }
                 None => sample.location_id.push(trace.frames().len() as u64 + 1),
             }
-            sample.value = vec![signed(ticks), signed(ns)];
-            sample.label = vec![label, tid, Label { key: keys.kind, str: keys.kinds[kind], num: 0 }];
+            sample.value.clear();
+            sample
+                .value
+                .extend(value_types(view).0.map(|_| signed(ticks)).into_iter().chain([signed(weight)]));
+            sample.label.clear();
+            sample.label.extend([label, tid]);
+            let kind = keys.kinds.get(kind).map(|kind| Label { key: keys.kind, str: *kind, num: 0 });
+            sample.label.extend(kind);
             self.fields.message(SAMPLE, &sample)
         })
     }
@@ -170,9 +192,30 @@ struct Keys {
     kinds: [i64; 3],
 }
 
+/// What the number of samples is called (if it is not the sum already), and what the sum of weights is called, with
+/// its unit.
+fn value_types(view: View) -> (Option<&'static str>, (&'static str, &'static str)) {
+    let unit = match view.unit() {
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Bytes => "bytes",
+        _ => "count",
+    };
+    match view {
+        View::ThreadTime => (Some("samples"), ("wall", unit)),
+        View::Cpu => (Some("samples"), ("cpu", unit)),
+        View::Alloc => (Some("events"), ("alloc_space", unit)),
+        View::Contention => (Some("contentions"), ("delay", unit)),
+        other if other.unit() == Unit::Count => (None, (other.name(), unit)),
+        other => (Some("events"), (other.name(), unit)),
+    }
+}
+
+/// The kinds that are told apart: those of ticks, which have labels, and events.
+const KINDS: usize = 4;
+
 /// Adds up the samples of one thread after the other.
 struct Sums {
-    /// Ticks and nanoseconds, by stack (those without one come first) and kind.
+    /// Ticks and weights, by stack (those without one come first) and kind.
     slots: Vec<[u64; 2]>,
     /// The slots that are in use.
     used: Vec<(Option<StackHandle>, usize)>,
@@ -180,35 +223,36 @@ struct Sums {
 
 impl Sums {
     fn new(trace: &Trace) -> Self {
-        Self { slots: vec![[0; 2]; (trace.stacks().len() + 1) * 3], used: Vec::new() }
+        Self { slots: vec![[0; 2]; (trace.stacks().len() + 1) * KINDS], used: Vec::new() }
     }
 
     /// Calls `visit` with each stack and kind of the thread, in the order of the model, and with the sums of its ticks
-    /// and nanoseconds.
+    /// and weights.
     fn of(
         &mut self,
         thread: &Thread,
         view: View,
         mut visit: impl FnMut(Option<StackHandle>, usize, u64, u64) -> io::Result<()>,
     ) -> io::Result<()> {
-        let place = |stack: Option<StackHandle>, kind| stack.map_or(0, |s| s.index() + 1) * 3 + kind;
+        let place = |stack: Option<StackHandle>, kind| stack.map_or(0, |s| s.index() + 1) * KINDS + kind;
         for sample in thread.samples(view) {
             let kind = match sample.kind {
                 SampleKind::Managed => 0,
                 SampleKind::External => 1,
+                SampleKind::Event => 3,
                 _ => 2,
             };
-            let [ticks, ns] = &mut self.slots[place(sample.stack, kind)];
+            let [ticks, weight] = &mut self.slots[place(sample.stack, kind)];
             if *ticks == 0 {
                 self.used.push((sample.stack, kind));
             }
             *ticks += u64::from(sample.ticks);
-            *ns = ns.saturating_add(sample.weight_ns);
+            *weight = weight.saturating_add(sample.weight_ns);
         }
         self.used.sort_unstable();
         for (stack, kind) in self.used.drain(..) {
-            let [ticks, ns] = std::mem::take(&mut self.slots[place(stack, kind)]);
-            visit(stack, kind, ticks, ns)?;
+            let [ticks, weight] = std::mem::take(&mut self.slots[place(stack, kind)]);
+            visit(stack, kind, ticks, weight)?;
         }
         Ok(())
     }
