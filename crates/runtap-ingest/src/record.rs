@@ -134,14 +134,17 @@ impl<'a> Record<'a> {
             Member::Provider => MemberValue::Text(&metadata?.provider),
             Member::Name => MemberValue::Text(Some(payload.schema().name()).filter(|name| !name.is_empty())?),
             Member::Id => MemberValue::UInt(metadata?.event_id.into()),
-            Member::Version => MemberValue::UInt(metadata?.version.into()),
-            Member::Level => MemberValue::UInt(metadata?.level.into()),
-            Member::Keywords => MemberValue::Hex(metadata?.keywords),
-            Member::Opcode => MemberValue::UInt(payload.schema().opcode()?.into()),
+            Member::Version => MemberValue::UInt(event.version()?.into()),
+            Member::Level => MemberValue::UInt(event.level()?.into()),
+            Member::Keywords => MemberValue::Hex(event.keywords()?),
+            Member::Opcode => MemberValue::UInt(event.opcode().or_else(|| payload.schema().opcode())?.into()),
             Member::Thread => MemberValue::UInt(event.thread_id),
             Member::CaptureThread => MemberValue::UInt(event.capture_thread_id),
             Member::Processor => MemberValue::UInt(Some(event.processor).filter(|n| *n != u32::MAX)?.into()),
-            Member::Process => MemberValue::UInt(header.process_id.into()),
+            Member::Process => {
+                let process = event.process_id.unwrap_or_else(|| header.process_id.into());
+                MemberValue::UInt(Some(process).filter(|id| *id != 0)?)
+            }
             Member::Activity => MemberValue::Guid(event.activity_id?),
             Member::RelatedActivity => MemberValue::Guid(event.related_activity_id?),
         })

@@ -20,7 +20,7 @@ fn read(bytes: &[u8], mut visit: impl FnMut(&Event<'_>, Payload<'_>)) {
 }
 
 fn readable(recording: &Recording) -> bool {
-    recording.version() == 4
+    recording.version() < 6
 }
 
 /// A value as text: numbers as they are, objects as `{name=value,…}`.

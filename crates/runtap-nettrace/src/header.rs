@@ -1,9 +1,11 @@
 //! The Trace object: the process, its pointer size, and the clock that all time stamps count in.
-//! Source: nettrace format, "Trace object". Does not format dates.
+//! Source: nettrace format, "Trace object", and "V6, blocks". Does not format dates.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
+use crate::raw::Format;
 use crate::raw::envelope::TRACE_VERSION;
+use crate::text::{string, write_string};
 
 const NS_PER_S: i128 = 1_000_000_000;
 
@@ -11,7 +13,7 @@ const NS_PER_S: i128 = 1_000_000_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceHeader {
-    /// Version of the format: 4.
+    /// Version of the format: 1 to 3 are `NetPerf`, 4 and 6 are Nettrace. ("Version 5" calls itself 4.)
     pub version: u32,
     /// UTC at the moment [`Self::sync_qpc`], in nanoseconds since 1970. `None` if the recorded date is not one:
     /// such files exist.
@@ -22,19 +24,30 @@ pub struct TraceHeader {
     pub sync_qpc: i64,
     /// Ticks per second, at least 1.
     pub qpc_frequency: i64,
-    /// Bytes in a pointer of the target: 4 or 8.
+    /// Bytes in a pointer of the target: 4 or 8. Versions 1 and 2 do not tell it; only 64-bit targets wrote them.
     pub pointer_size: u32,
-    /// Process id of the target, as it sees itself.
+    /// Process id of the target, as it sees itself; 0 if the stream names none.
     pub process_id: u32,
-    /// Number of processors of the target.
+    /// Number of processors of the target; 0 if the stream does not tell it.
     pub processors: u32,
-    /// Time between two CPU samples that the runtime was told to keep, in nanoseconds.
+    /// Time between two CPU samples that the runtime was told to keep, in nanoseconds; 0 if the stream does not tell it.
     pub sampling_rate_ns: u32,
+    /// All names and values that a stream of version 6 begins with, those of the three fields above among them.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// Names of [`TraceHeader::attributes`] that stand for fields of earlier versions.
+mod attribute {
+    pub(super) const PROCESS_ID: &str = "ProcessId";
+    pub(super) const PROCESSORS: &str = "HardwareThreadCount";
+    pub(super) const SAMPLING_RATE: &str = "ExpectedCPUSamplingRate";
 }
 
 impl TraceHeader {
-    /// Length of the object's data on the wire, in bytes.
+    /// Length of the object's data on the wire, in bytes, in versions 3 and 4.
     pub(crate) const SIZE: u32 = 48;
+    /// The same in versions 1 and 2.
+    pub(crate) const SIZE_V1: u32 = 36;
 
     /// The header of a stream to be written: at the moment `sync_time`, in nanoseconds since 1970 and UTC, the clock
     /// stood at `sync_qpc` ticks and made `qpc_frequency` of them in a second (at least 1). The format keeps whole
@@ -50,18 +63,48 @@ impl TraceHeader {
             process_id: 0,
             processors: 1,
             sampling_rate_ns: 1_000_000,
+            attributes: Vec::new(),
         }
     }
 
-    pub(crate) fn encode(&self, w: &mut Writer) {
+    fn encode_clock(&self, w: &mut Writer) {
         for part in self.sync_systemtime {
             w.u16(part);
         }
         w.i64(self.sync_qpc).i64(self.qpc_frequency);
+    }
+
+    /// Writes the data of version 4.
+    pub(crate) fn encode_v4(&self, w: &mut Writer) {
+        self.encode_clock(w);
         w.u32(self.pointer_size).u32(self.process_id).u32(self.processors).u32(self.sampling_rate_ns);
     }
 
-    pub(crate) fn decode(r: &mut Reader<'_>, version: u32) -> Result<Self, DecodeError> {
+    /// Writes the data of version 6. The fields win over attributes of their names; a field that is 0 is not written.
+    #[expect(dead_code, reason = "for the writer of version 6")]
+    pub(crate) fn encode_v6(&self, w: &mut Writer) {
+        self.encode_clock(w);
+        let fields = [
+            (attribute::PROCESS_ID, self.process_id),
+            (attribute::PROCESSORS, self.processors),
+            (attribute::SAMPLING_RATE, self.sampling_rate_ns),
+        ];
+        let known = fields.iter().filter(|(_, n)| *n != 0).map(|(key, n)| ((*key).to_owned(), n.to_string()));
+        let is_field = |key: &str| fields.iter().any(|(name, _)| *name == key);
+        let others = self.attributes.iter().filter(|(key, _)| !is_field(key)).cloned();
+        let attributes: Vec<_> = known.chain(others).collect();
+        w.u32(self.pointer_size).u32(u32::try_from(attributes.len()).unwrap_or(u32::MAX));
+        for (key, value) in attributes {
+            write_string(&key, w);
+            write_string(&value, w);
+        }
+    }
+
+    /// Reads the data of the Trace object of a stream.
+    pub(crate) fn decode(r: &mut Reader<'_>, format: Format, version: u32) -> Result<Self, DecodeError> {
+        if format == Format::NetPerf1 {
+            r.u32("end label")?;
+        }
         let mut sync_systemtime = [0; 8];
         for part in &mut sync_systemtime {
             *part = r.u16("sync time")?;
@@ -77,22 +120,57 @@ impl TraceHeader {
                 DecodeErrorKind::Unexpected { value, expected: "1 or more" },
             ));
         }
-        let pointer_size = r.u32("pointer size")?;
-        if pointer_size != 4 && pointer_size != 8 {
-            let kind = DecodeErrorKind::Unexpected { value: pointer_size.into(), expected: "4 or 8" };
-            return Err(DecodeError::new(r.offset() - 4, "pointer size", kind));
-        }
-        Ok(Self {
+        let mut header = Self {
             version,
             sync_time: unix_ns(sync_systemtime),
             sync_systemtime,
             sync_qpc,
             qpc_frequency,
-            pointer_size,
-            process_id: r.u32("process id")?,
-            processors: r.u32("number of processors")?,
-            sampling_rate_ns: r.u32("sampling rate")?,
-        })
+            pointer_size: 8,
+            process_id: 0,
+            processors: 0,
+            sampling_rate_ns: 0,
+            attributes: Vec::new(),
+        };
+        if format == Format::NetPerf1 {
+            return Ok(header);
+        }
+        let pointer_size = r.u32("pointer size")?;
+        if pointer_size != 4 && pointer_size != 8 {
+            let kind = DecodeErrorKind::Unexpected { value: pointer_size.into(), expected: "4 or 8" };
+            return Err(DecodeError::new(r.offset() - 4, "pointer size", kind));
+        }
+        header.pointer_size = pointer_size;
+        if format == Format::Nettrace6 {
+            header.read_attributes(r)?;
+        } else {
+            header.process_id = r.u32("process id")?;
+            header.processors = r.u32("number of processors")?;
+            header.sampling_rate_ns = r.u32("sampling rate")?;
+        }
+        Ok(header)
+    }
+
+    fn read_attributes(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+        for _ in 0..r.u32("number of attributes")? {
+            let key = string(r, "name of an attribute")?.into_owned();
+            let value = string(r, "value of an attribute")?.into_owned();
+            // A value that is no number says nothing.
+            let number = value.parse().unwrap_or(0);
+            match key.as_str() {
+                attribute::PROCESS_ID => self.process_id = number,
+                attribute::PROCESSORS => self.processors = number,
+                attribute::SAMPLING_RATE => self.sampling_rate_ns = number,
+                _ => {}
+            }
+            self.attributes.push((key, value));
+        }
+        Ok(())
+    }
+
+    /// `"NetPerf"` or `"Nettrace"`.
+    pub fn format_name(&self) -> &'static str {
+        if self.version < TRACE_VERSION { "NetPerf" } else { "Nettrace" }
     }
 
     /// A difference of ticks in nanoseconds, rounded down.

@@ -17,8 +17,9 @@
 //! ```
 //!
 //! The storeys, from the bytes up: `raw` (tags and objects) → `block` (what lies in one block) → [`Reader`].
-//! Versions: Nettrace 4 is read and written. What people call "version 5" is version 4 with optional tags in its
-//! metadata records. `NetPerf` 1 to 3 and Nettrace 6 are recognised and refused with [`Error::Unsupported`].
+//!
+//! Versions: `NetPerf` 1 to 3 and Nettrace 4 and 6 are read, Nettrace 4 is written. What people call "version 5" is
+//! version 4 with optional tags in its metadata records.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
 #![warn(clippy::cast_possible_truncation)]
@@ -33,14 +34,17 @@ mod raw;
 mod reader;
 mod sequence;
 mod table;
+mod text;
 mod writer;
 
+pub use block::label::{Label, LabelNumber, Labels};
 pub use block::stack::{Ips, Stack};
+pub use block::thread::Thread;
 pub use error::{Error, Partial, PartialReason};
 pub use header::TraceHeader;
 pub use item::{Event, Item, SequencePoint, ThreadSequences};
 pub use limits::Limits;
 pub use metadata::{Field, FieldType, Metadata};
-pub use reader::{Counts, Reader};
+pub use reader::{Counts, Items, Reader};
 pub use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};
 pub use writer::{EventToWrite, MAX_PAYLOAD, MAX_STACK_DEPTH, WriteError, Writer};

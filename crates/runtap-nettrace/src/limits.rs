@@ -13,6 +13,10 @@ pub struct Limits {
     pub max_metadata_bytes: usize,
     /// Most bytes of stack blocks between two sequence points; at most `u32::MAX` has an effect.
     pub max_stack_bytes: usize,
+    /// The same for blocks of labels (Nettrace 6).
+    pub max_label_bytes: usize,
+    /// Most bytes, on the wire, of the descriptions of all live threads (Nettrace 6).
+    pub max_thread_bytes: usize,
     /// Most capture threads whose sequence numbers are remembered. One more, and all are forgotten: losses are
     /// then counted anew from the next event of each thread on.
     pub max_threads: usize,
@@ -25,6 +29,8 @@ impl Default for Limits {
             max_metadata: 1 << 17,
             max_metadata_bytes: 64 << 20,
             max_stack_bytes: 64 << 20,
+            max_label_bytes: 64 << 20,
+            max_thread_bytes: 64 << 20,
             max_threads: 1 << 20,
         }
     }

@@ -8,7 +8,7 @@ const NONE: u64 = u64::MAX;
 
 /// The last sequence number of every capture thread. Numbers start at 1, go up by 1 for every event that the
 /// runtime *tried* to write, and wrap at 2^32.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Sequences {
     /// The thread of the last event: events come in runs of one thread, so that the map is hardly touched.
     thread: u64,
@@ -16,12 +16,45 @@ pub(crate) struct Sequences {
     expected: u64,
     last: HashMap<u64, u32, foldhash::fast::RandomState>,
     max_threads: usize,
+    /// Whether a thread may be named with the id of one that is gone, unsaid: all versions but 6.
+    ids_are_reused: bool,
     lost: u64,
 }
 
 impl Sequences {
     pub(crate) fn new(max_threads: usize) -> Self {
-        Self { thread: 0, expected: NONE, last: HashMap::default(), max_threads: max_threads.max(1), lost: 0 }
+        Self {
+            thread: 0,
+            expected: NONE,
+            last: HashMap::default(),
+            max_threads: max_threads.max(1),
+            ids_are_reused: true,
+            lost: 0,
+        }
+    }
+
+    /// Threads are introduced and removed: Nettrace 6.
+    pub(crate) fn threads_are_introduced(&mut self) {
+        self.ids_are_reused = false;
+    }
+
+    /// A thread that has written no event yet.
+    pub(crate) fn introduce(&mut self, thread: u64) {
+        self.store();
+        self.expected = NONE;
+        self.insert(thread, 0);
+    }
+
+    /// A thread that will write no further event; its last one had the number `sequence`.
+    pub(crate) fn remove(&mut self, thread: u64, sequence: u32) {
+        self.point(thread, sequence);
+        self.last.remove(&thread);
+    }
+
+    /// Forgets all threads.
+    pub(crate) fn clear(&mut self) {
+        self.expected = NONE;
+        self.last.clear();
     }
 
     pub(crate) fn lost(&self) -> u64 {
@@ -34,6 +67,12 @@ impl Sequences {
         if thread != self.thread || u64::from(sequence) != self.expected {
             self.event_slow(thread, sequence);
         }
+        self.run_to(sequence);
+    }
+
+    /// The events of the thread at hand went on, one after the other, up to `sequence`.
+    #[inline]
+    pub(crate) fn run_to(&mut self, sequence: u32) {
         self.expected = u64::from(sequence.wrapping_add(1));
     }
 
@@ -42,10 +81,11 @@ impl Sequences {
         self.store();
         // The first sight of a thread says nothing about what came before. Neither does a last number of 0: that
         // is how a sequence point lists a thread which has not written yet, and its id may be a used one.
-        if let Some(last) = self.last.get(&thread).copied().filter(|last| *last != 0) {
+        if let Some(last) = self.last.get(&thread).copied().filter(|last| *last != 0 || !self.ids_are_reused)
+        {
             let gap = sequence.wrapping_sub(1).wrapping_sub(last);
             // A number that is not ahead belongs to a new thread with the id of an old one.
-            if gap.cast_signed() > 0 && sequence != 1 {
+            if gap.cast_signed() > 0 && (sequence != 1 || !self.ids_are_reused) {
                 self.lost += u64::from(gap);
             }
         }
@@ -60,7 +100,7 @@ impl Sequences {
             Some(last) => {
                 let gap = sequence.wrapping_sub(*last);
                 if gap.cast_signed() > 0 {
-                    if *last != 0 {
+                    if *last != 0 || !self.ids_are_reused {
                         self.lost += u64::from(gap);
                     }
                     *last = sequence;
@@ -135,6 +175,26 @@ mod tests {
         sequences.point(3, 0);
         sequences.event(3, 9);
         assert_eq!(sequences.lost(), 6, "a point of 0 says nothing");
+    }
+
+    #[test]
+    fn introduced_threads_count_from_their_first_event() {
+        let mut sequences = Sequences::new(10);
+        sequences.threads_are_introduced();
+        sequences.introduce(1);
+        sequences.introduce(2);
+        sequences.event(1, 4);
+        assert_eq!(sequences.lost(), 3);
+        sequences.remove(1, 6);
+        assert_eq!(sequences.lost(), 5);
+        sequences.point(2, 7);
+        assert_eq!(sequences.lost(), 12, "a thread all of whose events were dropped");
+        sequences.introduce(1);
+        sequences.event(1, 1);
+        sequences.event(9, 50);
+        sequences.clear();
+        sequences.event(1, 90);
+        assert_eq!(sequences.lost(), 12, "nothing is known of a thread that was not introduced");
     }
 
     #[test]

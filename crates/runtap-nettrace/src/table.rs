@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 /// arrive in blocks that are out of order.
 const MAX_GAP: usize = 4096;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct IdTable<T> {
     dense: Vec<Option<T>>,
     sparse: HashMap<u32, T, foldhash::fast::FixedState>,

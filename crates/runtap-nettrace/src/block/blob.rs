@@ -1,10 +1,15 @@
-//! `EventBlock` and `MetadataBlock`: the block header and the headers of the blobs in it, compressed or not.
-//! Source: nettrace format, "blocks" and "event headers". Does not look into payloads.
+//! `EventBlock` and `MetadataBlock` of Nettrace 4, event blocks of Nettrace 6: the block header and the headers of the
+//! blobs in it, compressed or not. Source: nettrace format, "blocks", "event headers" and "V6, events". Does not look
+//! into payloads.
 //!
-//! This is the hot loop of every reader: fields are taken off a slice with one length check each, and the flag
-//! byte decides by plain branches, which predict well because few different flag bytes occur in a stream.
+//! This is the hot loop of every reader: the flag byte decides by plain branches, which predict well because few
+//! different flag bytes occur in a stream.
+
+use std::ops::Range;
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Uuid};
+
+use super::bytes::{Bytes, Fault};
 
 /// Least size of a block header in bytes; later versions may append fields.
 pub(crate) const HEADER_SIZE: u16 = 20;
@@ -18,21 +23,26 @@ pub(crate) mod flag {
     pub(crate) const THREAD_ID: u8 = 4;
     pub(crate) const STACK_ID: u8 = 8;
     pub(crate) const ACTIVITY_ID: u8 = 16;
+    /// The same bit in Nettrace 6.
+    pub(crate) const LABEL_LIST_ID: u8 = 16;
     pub(crate) const RELATED_ACTIVITY_ID: u8 = 32;
     pub(crate) const SORTED: u8 = 64;
     pub(crate) const PAYLOAD_SIZE: u8 = 128;
 }
 
 /// Bit of the metadata id of an uncompressed header: the event is *not* a point where all earlier ones are older.
-const UNSORTED: u32 = 1 << 31;
-/// Size in bytes of an uncompressed header.
-const UNCOMPRESSED_SIZE: usize = 80;
+pub(crate) const UNSORTED: u32 = 1 << 31;
+/// Size in bytes of an uncompressed header in Nettrace 4.
+pub(crate) const UNCOMPRESSED_SIZE: usize = 80;
+/// The same in Nettrace 6.
+pub(crate) const UNCOMPRESSED_SIZE_V6: usize = 52;
 
 /// The fields of one blob's header.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Head {
     pub(crate) metadata_id: u32,
     pub(crate) sequence: u32,
+    /// In Nettrace 6 the index of the thread, as in `thread_id`.
     pub(crate) capture_thread_id: u64,
     pub(crate) thread_id: u64,
     pub(crate) processor: u32,
@@ -40,12 +50,14 @@ pub(crate) struct Head {
     pub(crate) timestamp: u64,
     pub(crate) activity_id: Option<Uuid>,
     pub(crate) related_activity_id: Option<Uuid>,
+    /// Nettrace 6 only.
+    pub(crate) label_list_id: u32,
     pub(crate) sorted: bool,
     payload_size: u32,
 }
 
 /// A cursor over the blobs of one block. All state of compressed headers begins at zero in every block.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Blobs {
     pub(crate) head: Head,
     compressed: bool,
@@ -75,46 +87,52 @@ impl Blobs {
         self.position
     }
 
-    /// Goes to the next blob; `false` at the end of the block. A blob that does not fit into `block` is a fault
-    /// and ends the block; the position stays in front of it.
-    #[inline]
-    pub(crate) fn advance(&mut self, block: &[u8]) -> Result<bool, Fault> {
-        let mut rest = Bytes { rest: block.get(self.position..).unwrap_or_default() };
-        if rest.rest.is_empty() {
-            return Ok(false);
+    /// Goes to the next blob and gives the flags that say what changed; `None` at the end of the block. A blob that
+    /// does not fit into `block` is a fault and ends the block; the position stays in front of it.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the hot loop keeps what it changes in registers only if it sees all of it"
+    )]
+    pub(crate) fn advance<const V6: bool>(&mut self, block: &[u8]) -> Result<Option<u8>, Fault> {
+        let mut r = Bytes::new(block, self.position);
+        if r.is_at_end() {
+            return Ok(None);
         }
-        let header =
-            if self.compressed { self.head.compressed(&mut rest) } else { self.head.uncompressed(&mut rest) };
-        let next = header.and_then(|padded| {
-            let size = usize::try_from(self.head.payload_size).unwrap_or(usize::MAX);
-            self.payload_start = block.len() - rest.rest.len();
-            rest.skip(size, "event payload")?;
-            self.payload_end = block.len() - rest.rest.len();
-            if let Some(size) = padded {
-                // The runtime pads these to 4 bytes and counts that; other writers do not.
-                rest.skip(size.saturating_sub(UNCOMPRESSED_SIZE + self.payload().len()), "event padding")?;
-            }
-            Ok(block.len() - rest.rest.len())
-        });
-        match next {
-            Ok(next) => {
-                self.position = next;
-                Ok(true)
-            }
-            Err(fault) => Err(fault),
+        let (flags, padded) = if self.compressed {
+            (self.head.compressed::<V6>(&mut r)?, 0)
+        } else {
+            (u8::MAX, self.head.uncompressed::<V6>(&mut r)?)
+        };
+        let size = usize::try_from(self.head.payload_size).unwrap_or(usize::MAX);
+        let start = r.position();
+        r.bytes(size, "event payload")?;
+        self.payload_start = start;
+        self.payload_end = r.position();
+        if padded != 0 {
+            // The runtime pads these to 4 bytes and counts that; other writers do not.
+            let header = if V6 { UNCOMPRESSED_SIZE_V6 } else { UNCOMPRESSED_SIZE };
+            r.bytes(padded.saturating_sub(header + size), "event padding")?;
         }
+        self.position = r.position();
+        Ok(Some(flags))
     }
 
     /// Where the payload of the blob lies, counted from the start of the block.
     #[inline]
-    pub(crate) fn payload(&self) -> std::ops::Range<usize> {
+    pub(crate) fn payload(&self) -> Range<usize> {
         self.payload_start..self.payload_end
     }
 }
 
 impl Head {
-    #[inline]
-    fn compressed(&mut self, r: &mut Bytes<'_>) -> Result<Option<usize>, Fault> {
+    /// Gives the flags.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the hot loop keeps what it changes in registers only if it sees all of it"
+    )]
+    fn compressed<const V6: bool>(&mut self, r: &mut Bytes<'_>) -> Result<u8, Fault> {
         let flags = r.u8("event flags")?;
         if flags & flag::METADATA_ID != 0 {
             self.metadata_id = r.varu32("metadata id")?;
@@ -134,165 +152,64 @@ impl Head {
             self.stack_id = r.varu32("stack id")?;
         }
         self.timestamp = self.timestamp.wrapping_add(r.varu64("time stamp")?);
+        if V6 {
+            if flags & flag::LABEL_LIST_ID != 0 {
+                self.label_list_id = r.varu32("label list id")?;
+            }
+        } else if flags & (flag::ACTIVITY_ID | flag::RELATED_ACTIVITY_ID) != 0 {
+            self.activities(flags, r)?;
+        }
+        self.sorted = flags & flag::SORTED != 0;
+        if flags & flag::PAYLOAD_SIZE != 0 {
+            self.payload_size = r.varu32("payload size")?;
+        }
+        Ok(flags)
+    }
+
+    #[inline(never)]
+    fn activities(&mut self, flags: u8, r: &mut Bytes<'_>) -> Result<(), Fault> {
         if flags & flag::ACTIVITY_ID != 0 {
             self.activity_id = r.guid("activity id")?;
         }
         if flags & flag::RELATED_ACTIVITY_ID != 0 {
             self.related_activity_id = r.guid("related activity id")?;
         }
-        self.sorted = flags & flag::SORTED != 0;
-        if flags & flag::PAYLOAD_SIZE != 0 {
-            self.payload_size = r.varu32("payload size")?;
-        }
-        Ok(None)
+        Ok(())
     }
 
-    /// The size of the blob as it states it itself.
+    /// Gives the size of the blob as it states it itself.
     #[cold]
-    fn uncompressed(&mut self, r: &mut Bytes<'_>) -> Result<Option<usize>, Fault> {
-        let size = u32::from_le_bytes(r.array("event size")?);
-        let id = u32::from_le_bytes(r.array("metadata id")?);
+    fn uncompressed<const V6: bool>(&mut self, r: &mut Bytes<'_>) -> Result<usize, Fault> {
+        let size = r.u32("event size")?;
+        let id = r.u32("metadata id")?;
+        let sequence = r.u32("sequence number")?;
+        let thread_id = r.u64("thread id")?;
+        let capture_thread_id = r.u64("capture thread id")?;
+        let processor = r.u32("processor number")?;
+        let stack_id = r.u32("stack id")?;
+        let timestamp = r.u64("time stamp")?;
+        let (mut activity_id, mut related_activity_id, mut label_list_id) = (None, None, 0);
+        if V6 {
+            label_list_id = r.u32("label list id")?;
+        } else {
+            activity_id = r.guid("activity id")?;
+            related_activity_id = r.guid("related activity id")?;
+        }
         *self = Self {
             metadata_id: id & !UNSORTED,
             sorted: id & UNSORTED == 0,
-            sequence: u32::from_le_bytes(r.array("sequence number")?),
-            thread_id: u64::from_le_bytes(r.array("thread id")?),
-            capture_thread_id: u64::from_le_bytes(r.array("capture thread id")?),
-            processor: u32::from_le_bytes(r.array("processor number")?),
-            stack_id: u32::from_le_bytes(r.array("stack id")?),
-            timestamp: u64::from_le_bytes(r.array("time stamp")?),
-            activity_id: r.guid("activity id")?,
-            related_activity_id: r.guid("related activity id")?,
-            payload_size: u32::from_le_bytes(r.array("payload size")?),
+            sequence,
+            thread_id,
+            capture_thread_id,
+            processor,
+            stack_id,
+            timestamp,
+            activity_id,
+            related_activity_id,
+            label_list_id,
+            payload_size: r.u32("payload size")?,
         };
         // The size does not count itself.
-        Ok(Some(usize::try_from(size).unwrap_or(usize::MAX).saturating_add(4)))
-    }
-}
-
-/// Why a blob could not be read; becomes a [`DecodeError`] outside of the hot loop.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fault {
-    what: &'static str,
-    /// Bytes from the field to the end of the block.
-    left: usize,
-    kind: FaultKind,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum FaultKind {
-    End { needed: usize },
-    Overlong { limit: u8 },
-}
-
-impl Fault {
-    /// Whether the blob could be whole in a longer block.
-    pub(crate) fn is_incomplete(self) -> bool {
-        matches!(self.kind, FaultKind::End { .. })
-    }
-
-    /// The error, for a block that ends at `end` in the stream.
-    pub(crate) fn into_error(self, end: u64) -> DecodeError {
-        let kind = match self.kind {
-            FaultKind::End { needed } => {
-                DecodeErrorKind::UnexpectedEnd { needed: needed as u64, available: self.left as u64 }
-            }
-            FaultKind::Overlong { limit } => DecodeErrorKind::OverlongVarint { limit },
-        };
-        DecodeError::new(end.saturating_sub(self.left as u64), self.what, kind)
-    }
-}
-
-/// A leaner [`Reader`]: it keeps no offset.
-struct Bytes<'a> {
-    rest: &'a [u8],
-}
-
-impl Bytes<'_> {
-    #[inline]
-    fn u8(&mut self, what: &'static str) -> Result<u8, Fault> {
-        let [byte] = self.array(what)?;
-        Ok(byte)
-    }
-
-    #[inline]
-    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Fault> {
-        match self.rest.split_first_chunk() {
-            Some((head, tail)) => {
-                self.rest = tail;
-                Ok(*head)
-            }
-            None => Err(self.end(what, N)),
-        }
-    }
-
-    /// A GUID; .NET's "none" is the one of all zeros.
-    fn guid(&mut self, what: &'static str) -> Result<Option<Uuid>, Fault> {
-        let id = Uuid::from_bytes_le(self.array(what)?);
-        Ok(if id.is_nil() { None } else { Some(id) })
-    }
-
-    #[inline]
-    fn skip(&mut self, n: usize, what: &'static str) -> Result<(), Fault> {
-        match self.rest.get(n..) {
-            Some(rest) => {
-                self.rest = rest;
-                Ok(())
-            }
-            None => Err(self.end(what, n)),
-        }
-    }
-
-    /// At most 5 bytes; as in Microsoft's reader, what does not fit into 32 bits is dropped.
-    #[inline]
-    fn varu32(&mut self, what: &'static str) -> Result<u32, Fault> {
-        if let [byte @ 0..0x80, tail @ ..] = self.rest {
-            self.rest = tail;
-            return Ok(u32::from(*byte));
-        }
-        let value = self.long_varint::<5>(what)?;
-        Ok(u32::try_from(value & u64::from(u32::MAX)).unwrap_or(u32::MAX))
-    }
-
-    /// At most 10 bytes; what does not fit into 64 bits is dropped.
-    #[inline]
-    fn varu64(&mut self, what: &'static str) -> Result<u64, Fault> {
-        match self.rest {
-            [byte @ 0..0x80, tail @ ..] => {
-                self.rest = tail;
-                Ok(u64::from(*byte))
-            }
-            [low, high @ 0..0x80, tail @ ..] => {
-                self.rest = tail;
-                Ok(u64::from(low & 0x7f) | u64::from(*high) << 7)
-            }
-            [low, middle, high @ 0..0x80, tail @ ..] => {
-                self.rest = tail;
-                Ok(u64::from(low & 0x7f) | u64::from(middle & 0x7f) << 7 | u64::from(*high) << 14)
-            }
-            _ => self.long_varint::<10>(what),
-        }
-    }
-
-    fn long_varint<const MAX: u8>(&mut self, what: &'static str) -> Result<u64, Fault> {
-        let mut value = 0u64;
-        let mut rest = self.rest;
-        for i in 0..MAX {
-            let Some((byte, tail)) = rest.split_first() else {
-                return Err(self.end(what, usize::from(i) + 1));
-            };
-            rest = tail;
-            value |= u64::from(byte & 0x7f) << (7 * i);
-            if byte & 0x80 == 0 {
-                self.rest = rest;
-                return Ok(value);
-            }
-        }
-        Err(Fault { what, left: self.rest.len(), kind: FaultKind::Overlong { limit: MAX } })
-    }
-
-    #[cold]
-    fn end(&self, what: &'static str, needed: usize) -> Fault {
-        Fault { what, left: self.rest.len(), kind: FaultKind::End { needed } }
+        Ok(usize::try_from(size).unwrap_or(usize::MAX).saturating_add(4))
     }
 }

@@ -6,7 +6,7 @@ use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 use crate::table::IdTable;
 
 /// The stacks of one epoch, that is, between two sequence points.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct StackTable {
     /// The payloads of all blocks of the epoch, one after the other.
     arena: Vec<u8>,
@@ -65,7 +65,13 @@ impl StackTable {
 
     #[inline]
     pub(crate) fn stack(&self, id: u32) -> Stack<'_> {
-        Stack { table: self, id }
+        Stack { table: self, id, here: None }
+    }
+
+    /// A stack that stands in the event.
+    #[inline]
+    pub(crate) fn stack_here<'a>(&'a self, bytes: &'a [u8]) -> Stack<'a> {
+        Stack { table: self, id: u32::MAX, here: Some(bytes) }
     }
 }
 
@@ -75,16 +81,18 @@ impl StackTable {
 pub struct Stack<'a> {
     table: &'a StackTable,
     id: u32,
+    here: Option<&'a [u8]>,
 }
 
 impl<'a> Stack<'a> {
-    /// The id in the stream; unique only within [`Self::epoch`].
+    /// The id in the stream; unique only within [`Self::epoch`]. `u32::MAX` in `NetPerf`, where stacks have no ids.
     #[inline]
     pub fn id(self) -> u32 {
         self.id
     }
 
-    /// Which set of stacks the id belongs to. Two events with equal epoch and id have the same stack.
+    /// Which set of stacks the id belongs to. Two events with equal epoch and id, other than `u32::MAX`, have the same
+    /// stack.
     #[inline]
     pub fn epoch(self) -> u64 {
         self.table.epoch
@@ -93,6 +101,9 @@ impl<'a> Stack<'a> {
     /// The stack as it lies in the stream, if the stream defined it.
     #[inline]
     pub fn defined_bytes(self) -> Option<&'a [u8]> {
+        if self.here.is_some() {
+            return self.here;
+        }
         let (start, length) = *self.table.places.get(self.id)?;
         let (start, length) = (usize::try_from(start).ok()?, usize::try_from(length).ok()?);
         self.table.arena.get(start..)?.get(..length)

@@ -169,6 +169,17 @@ impl FieldType {
             other => Self::Other(other),
         }
     }
+
+    /// The same, with what Nettrace 6 added.
+    pub(crate) fn plain_v6(code: u32) -> Self {
+        match code {
+            20 => Self::VarInt,
+            21 => Self::VarUInt,
+            23 => Self::Utf8Unit,
+            26 => Self::Bool8,
+            other => Self::plain(other),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -178,6 +189,7 @@ mod tests {
     #[test]
     fn codes_come_back() {
         for code in 0..300 {
+            assert_eq!(FieldType::plain_v6(code).code(), code);
             assert_eq!(FieldType::plain(code).code(), code);
         }
         assert_eq!(FieldType::plain(20), FieldType::Other(20), "not before Nettrace 6");

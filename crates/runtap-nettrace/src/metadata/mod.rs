@@ -1,9 +1,11 @@
 //! Definitions of events: what a metadata id in an event header stands for. Does not decode payloads and knows no
-//! provider; how definitions lie in a stream is the business of `v4`.
+//! provider; how definitions lie in a stream is the business of the other files.
 
 mod field;
+mod netperf;
 mod table;
 mod v4;
+mod v6;
 
 use runtap_wire::Uuid;
 
@@ -55,6 +57,8 @@ pub(crate) enum Unwritable {
     Nul,
     /// The version of the format has no such field type.
     Type(u32),
+    /// A name or a list is longer than its length field can tell, or a number wider than its field.
+    TooLong,
 }
 
 impl Metadata {

@@ -7,7 +7,7 @@ use crate::Limits;
 use crate::table::IdTable;
 
 /// All definitions of a stream by id; the last one of an id counts.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct MetadataTable {
     /// Each with its size on the wire.
     records: IdTable<(Metadata, usize)>,
@@ -39,5 +39,11 @@ impl MetadataTable {
         let old = self.records.insert(metadata.id, (metadata, size));
         self.bytes = self.bytes + size - old.map_or(0, |(_, size)| size);
         Ok(known)
+    }
+
+    /// Forgets all of them.
+    pub(crate) fn clear(&mut self) {
+        self.records.clear();
+        self.bytes = 0;
     }
 }

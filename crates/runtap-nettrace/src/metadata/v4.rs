@@ -82,6 +82,11 @@ impl Metadata {
     }
 }
 
+/// The fields as `NetPerf` has them.
+pub(super) fn fields_v1(r: &mut Reader<'_>) -> Result<Vec<Field>, DecodeError> {
+    fields(r, Layout::V1, 0)
+}
+
 fn fields(r: &mut Reader<'_>, layout: Layout, depth: u32) -> Result<Vec<Field>, DecodeError> {
     let count = r.u32("field count")?;
     // No allocation by the count: a field takes several bytes on the wire, so that this ends with them.

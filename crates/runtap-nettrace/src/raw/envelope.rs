@@ -1,9 +1,9 @@
-//! The `FastSerialization` envelope of Nettrace 4: first bytes, object headers, block sizes.
-//! Source: nettrace format, "first bytes" and "objects". Does not look into objects, and only recognises the
-//! streams of other versions.
+//! The `FastSerialization` envelope of `NetPerf` and Nettrace 4: object headers, block sizes.
+//! Source: nettrace format, "first bytes" and "objects". Does not look into objects.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
+use super::{Format, Frame, Kind, checked_size};
 use crate::{Error, TraceHeader};
 
 /// First bytes of every Nettrace stream.
@@ -39,99 +39,16 @@ pub(crate) mod name {
 /// Longest object name that is read; the longest known one has 38 bytes.
 const MAX_NAME: u32 = 255;
 
-/// What comes next in the stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Frame {
-    /// The payload of an object that begins at `start`: `size` bytes, directly behind what was read.
-    Object { start: u64, kind: Kind, version: u32, size: u32 },
-    /// The end marker.
-    End,
-}
-
-/// Kinds of objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Trace,
-    Event,
-    Metadata,
-    Stack,
-    SequencePoint,
-    /// A name that nobody knows, or a version that asks for a newer reader.
-    Unknown,
-}
-
-/// Splits a stream into frames.
-#[derive(Debug, Default)]
-pub(crate) enum Envelope {
-    /// At the first byte.
-    #[default]
-    Start,
-    /// At an object or the end marker.
-    Between,
-    /// Behind the payload of an object.
-    InObject,
-}
-
-impl Envelope {
-    /// Reads up to the next payload, which the caller then takes off the stream before it asks again.
-    ///
-    /// An error for which [`DecodeError::is_incomplete`] holds means that more bytes are needed; what `r` has passed
-    /// over is done with.
-    pub(crate) fn next(&mut self, r: &mut Reader<'_>, max_block: u32) -> Result<Frame, Error> {
-        let mut probe = r.clone();
-        match self {
-            Self::Start => prelude(&mut probe)?,
-            Self::Between => {}
-            Self::InObject => tag(&mut probe, END_OBJECT, "object tag", "the end of an object")?,
-        }
-        *r = probe.clone();
-        *self = Self::Between;
-        let frame = frame(&mut probe, max_block)?;
-        *r = probe;
-        *self = Self::InObject;
-        Ok(frame)
-    }
-}
-
-/// Reads the first bytes of a Nettrace 4 stream and recognises those of other versions.
-fn prelude(r: &mut Reader<'_>) -> Result<(), Error> {
-    fn starts(r: &Reader<'_>, expected: &[u8]) -> bool {
-        r.rest().iter().zip(expected).all(|(a, b)| a == b)
-    }
-    if starts(r, SERIALIZER) {
-        r.bytes(SERIALIZER.len(), "serializer name")?;
-        return Err(match object(r, BEGIN_OBJECT) {
-            Ok(Some(Object { version, name: name::TRACE | name::NETPERF_FILE, .. })) => {
-                Error::Unsupported { version }
-            }
-            Err(error) if error.is_incomplete() => error.into(),
-            // The serializer has other uses, heap dumps among them.
-            _ => Error::NotNettrace,
-        });
-    }
-    if !starts(r, MAGIC) {
-        return Err(Error::NotNettrace);
-    }
-    r.bytes(MAGIC.len(), "magic bytes")?;
-    let mut blocks = r.clone();
-    if blocks.u32("header version")? == 0 {
-        return Err(Error::Unsupported { version: blocks.u32("major version")? });
-    }
-    if !starts(r, SERIALIZER) {
-        return Err(Error::NotNettrace);
-    }
-    r.bytes(SERIALIZER.len(), "serializer name")?;
-    Ok(())
-}
-
 /// Reads the header of an object and the size of its payload.
-fn frame(r: &mut Reader<'_>, max_block: u32) -> Result<Frame, Error> {
+pub(super) fn frame(r: &mut Reader<'_>, format: Format, max_block: u32) -> Result<Frame, Error> {
     let start = r.offset();
-    let Some(Object { version, min_reader, name }) = object(r, BEGIN_PRIVATE_OBJECT)? else {
+    let nettrace = format == Format::Nettrace4;
+    let begin = if nettrace { BEGIN_PRIVATE_OBJECT } else { BEGIN_OBJECT };
+    let Some(Object { version, min_reader, name }) = object(r, begin)? else {
         return Ok(Frame::End);
     };
     if name == name::TRACE {
-        if version < TRACE_VERSION || min_reader > TRACE_VERSION {
+        if nettrace && (version < TRACE_VERSION || min_reader > TRACE_VERSION) {
             return Err(Error::Unsupported { version });
         }
         return Ok(Frame::Object { start, kind: Kind::Trace, version, size: TraceHeader::SIZE });
@@ -139,17 +56,37 @@ fn frame(r: &mut Reader<'_>, max_block: u32) -> Result<Frame, Error> {
     let kind = match name {
         _ if min_reader > BLOCK_VERSION => Kind::Unknown,
         name::EVENT => Kind::Event,
-        name::METADATA => Kind::Metadata,
-        name::STACK => Kind::Stack,
-        name::SEQUENCE_POINT => Kind::SequencePoint,
+        name::METADATA if nettrace => Kind::Metadata,
+        name::STACK if nettrace => Kind::Stack,
+        name::SEQUENCE_POINT if nettrace => Kind::SequencePoint,
         _ => Kind::Unknown,
     };
-    Ok(Frame::Object {
-        start,
-        kind,
-        version,
-        size: block_size(r, if kind == Kind::Unknown { u32::MAX } else { max_block })?,
-    })
+    let size = block_size(r, if kind == Kind::Unknown { u32::MAX } else { max_block })?;
+    Ok(Frame::Object { start, kind, version, size })
+}
+
+/// Reads the header of the first object of a `NetPerf` stream, which tells the version.
+pub(super) fn first_of_netperf(r: &mut Reader<'_>, format: &mut Format) -> Result<Frame, Error> {
+    let start = r.offset();
+    let (version, size) = match object(r, BEGIN_OBJECT) {
+        Ok(Some(Object { version: 3, name: name::TRACE, .. })) => (3, TraceHeader::SIZE),
+        Ok(Some(Object { version: version @ (1 | 2), name: name::NETPERF_FILE, .. })) => {
+            *format = Format::NetPerf1;
+            (version, TraceHeader::SIZE_V1)
+        }
+        Ok(Some(Object { version, name: name::TRACE | name::NETPERF_FILE, .. })) => {
+            return Err(Error::Unsupported { version });
+        }
+        Err(error) if error.is_incomplete() => return Err(error.into()),
+        // The serializer has other uses, heap dumps among them.
+        _ => return Err(Error::NotNettrace),
+    };
+    Ok(Frame::Object { start, kind: Kind::Trace, version, size })
+}
+
+/// Reads the tag behind the payload of an object.
+pub(super) fn end_of_object(r: &mut Reader<'_>) -> Result<(), DecodeError> {
+    tag(r, END_OBJECT, "object tag", "the end of an object")
 }
 
 /// The header of an object, up to its data.
@@ -187,12 +124,7 @@ fn object<'a>(r: &mut Reader<'a>, begin: u8) -> Result<Option<Object<'a>>, Decod
 fn block_size(r: &mut Reader<'_>, max_block: u32) -> Result<u32, DecodeError> {
     let at = r.clone();
     let size = r.u32("block size")?;
-    let limit = max_block.min(i32::MAX.cast_unsigned());
-    if size > limit {
-        return Err(
-            at.error("block size", DecodeErrorKind::TooLarge { value: size.into(), limit: limit.into() })
-        );
-    }
+    let size = checked_size(&at, size, max_block.min(i32::MAX.cast_unsigned()))?;
     r.bytes(padding(r.offset()), "block padding")?;
     Ok(size)
 }

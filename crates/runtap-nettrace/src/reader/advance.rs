@@ -1,65 +1,67 @@
 //! The slow half of the reader: whatever is not the next event of the block at hand. It takes payloads off the stream,
-//! fills the tables from them, and settles what happens at damage and at the end. Refuses to look at single events.
+//! and settles what happens at damage and at the end. What whole blocks put into the tables is `open`'s business.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader as Bytes};
 
-use super::{Reader, State, Step};
+use super::core::{Core, State, Step};
+use crate::block::Fault;
 use crate::block::blob::Blobs;
-use crate::raw::envelope::{Frame, Kind};
-use crate::{Error, Metadata, Partial, PartialReason, SequencePoint, TraceHeader};
+use crate::block::netperf::{self, NetPerfEvent};
+use crate::raw::{Format, Frame, Kind};
+use crate::{Error, Metadata, Partial, PartialReason};
 
-impl Reader {
+impl Core {
     /// Goes on to the next item that is not simply the next event of the block at hand.
-    pub(super) fn advance(&mut self) -> Result<Step, Error> {
-        self.queue.consume(std::mem::take(&mut self.release));
+    pub(super) fn advance(&mut self, window: &[u8]) -> Result<Step, Error> {
+        self.at += std::mem::take(&mut self.release);
         loop {
             let step = match self.state {
-                State::Between => self.next_frame()?,
-                State::Payload { kind, version, size } => self.open(kind, version, size)?,
-                State::Events { cut } => self.next_event_or_close(cut)?,
-                State::Definitions => self.next_definition()?,
-                State::Skip { left } => self.skip(left),
+                State::Between => self.next_frame(window)?,
+                State::Payload { kind, version, size } => self.open(window, kind, version, size)?,
+                State::Events { cut } => self.next_event_or_close(window, cut)?,
+                State::Definitions => self.next_definition(window)?,
+                State::Rows => self.next_row(window)?,
+                State::NetPerf { cut } => self.next_netperf_event(window, cut)?,
+                State::Bare => self.next_bare_event(window)?,
+                State::Skip { left } => self.skip(window, left),
                 State::Over => return Ok(Step::Starved),
             };
             match step {
                 Step::Again => {}
-                Step::Starved if self.finished => self.at_end(),
+                Step::Starved if self.finished => self.at_end(window),
                 step => return Ok(step),
             }
         }
     }
 
+    /// Passes over the rest of the window.
+    fn consume_all(&mut self, window: &[u8]) {
+        self.at = window.len();
+    }
+
     /// Reads what stands between two payloads.
-    fn next_frame(&mut self) -> Result<Step, Error> {
-        let mut r = Bytes::at(self.queue.pending(), self.queue.offset());
-        let frame = self.envelope.next(&mut r, self.limits.max_block);
-        let used = self.queue.pending().len() - r.remaining();
+    fn next_frame(&mut self, window: &[u8]) -> Result<Step, Error> {
+        let pending = self.pending(window);
+        let mut r = Bytes::at(pending, self.here());
+        let frame = self.framing.next(&mut r, self.limits.max_block);
+        self.at += pending.len() - r.remaining();
         let frame = match frame {
             Ok(Frame::Object { start, kind, .. })
                 if kind != Kind::Unknown && (kind == Kind::Trace) == self.header.is_some() =>
             {
                 let kind = DecodeErrorKind::Invalid("does not come exactly once, as the first object");
-                return Err(self.give_up(start, DecodeError::new(start, "Trace object", kind).into()));
+                return Err(self.give_up(
+                    window,
+                    start,
+                    DecodeError::new(start, "Trace object", kind).into(),
+                ));
             }
-            Err(Error::Decode(error)) if error.is_incomplete() => {
-                self.queue.consume(used);
-                return Ok(Step::Starved);
-            }
-            Err(error) => {
-                self.queue.consume(used);
-                return Err(self.give_up(self.queue.offset(), error));
-            }
+            Err(Error::Decode(error)) if error.is_incomplete() => return Ok(Step::Starved),
+            Err(error) => return Err(self.give_up(window, self.here(), error)),
             Ok(frame) => frame,
         };
-        self.queue.consume(used);
         match frame {
-            Frame::End => {
-                self.complete = true;
-                self.state = State::Over;
-                self.counts.trailing_bytes += self.queue.pending().len() as u64;
-                self.queue.consume(usize::MAX);
-                Ok(Step::End)
-            }
+            Frame::End => Ok(self.end(window)),
             Frame::Object { kind: Kind::Unknown, size, .. } => {
                 self.counts.unknown_objects += 1;
                 self.state = State::Skip { left: size.into() };
@@ -73,125 +75,197 @@ impl Reader {
         }
     }
 
-    /// Reads a payload, or the first bytes of one that holds several items, if it is there as a whole.
-    fn open(&mut self, kind: Kind, version: u32, size: usize) -> Result<Step, Error> {
-        let offset = self.queue.offset();
-        let Some(payload) = self.queue.pending().get(..size) else { return Ok(Step::Starved) };
-        self.block = size;
-        let mut r = Bytes::at(payload, offset);
-        let opened = match kind {
-            Kind::Trace => TraceHeader::decode(&mut r, version).map(|header| {
-                self.stacks.set_pointer_size(header.pointer_size);
-                self.header = Some(header);
-                (State::Between, Step::Header)
-            }),
-            Kind::Stack => self
-                .stacks
-                .add_block(&mut r, self.limits.max_stack_bytes)
-                .map(|()| (State::Between, Step::Again)),
-            Kind::SequencePoint => {
-                // Whatever is wrong with the rest of it, ids start anew.
-                self.stacks.next_epoch();
-                SequencePoint::decode(&mut r).map(|point| {
-                    for (thread, sequence) in point.threads.iter() {
-                        self.sequences.point(thread, sequence);
-                    }
-                    (State::Between, Step::SequencePoint)
-                })
-            }
-            Kind::Event | Kind::Metadata => Blobs::start(payload, offset).map(|blobs| {
-                self.blobs = blobs;
-                (
-                    if kind == Kind::Event { State::Events { cut: false } } else { State::Definitions },
-                    Step::Again,
-                )
-            }),
-            // Never gets here.
-            Kind::Unknown => Ok((State::Between, Step::Again)),
-        };
-        match opened {
-            Ok((state, step)) => {
-                self.state = state;
-                if state == State::Between {
-                    self.release = size;
-                }
-                if matches!(step, Step::Again) {
-                    self.queue.consume(std::mem::take(&mut self.release));
-                }
-                Ok(step)
-            }
-            // Nothing can be read without the pointer size and the clock.
-            Err(error) if kind == Kind::Trace => Err(self.give_up(offset, error.into())),
-            Err(error) => Err(self.leave_block(offset, error, false)),
-        }
+    /// The end marker was read.
+    fn end(&mut self, window: &[u8]) -> Step {
+        self.complete = true;
+        self.state = State::Over;
+        self.counts.trailing_bytes += self.pending(window).len() as u64;
+        self.consume_all(window);
+        Step::End
     }
 
     /// Goes to the next event of the block at hand, or leaves a block that has no further one.
-    fn next_event_or_close(&mut self, cut: bool) -> Result<Step, Error> {
-        if self.next_event() {
+    fn next_event_or_close(&mut self, window: &[u8], cut: bool) -> Result<Step, Error> {
+        if self.next_event(window) {
             return Ok(Step::Event);
         }
-        let block = self.queue.pending().get(..self.block).unwrap_or_default();
-        let offset = self.offset();
+        let block = self.payload(window);
         // Asks a second time, for the reason.
-        match self.blobs.advance(block) {
-            Err(fault) if !(cut && fault.is_incomplete()) => {
-                let error = fault.into_error(self.queue.offset() + self.block as u64);
-                Err(self.leave_block(offset, error, cut))
-            }
-            _ if cut => {
-                let unused = self.queue.offset() + self.block as u64 - offset;
-                self.end_early(Partial { offset, reason: PartialReason::Cut { unused } });
-                Ok(Step::Starved)
-            }
-            _ => {
-                self.queue.consume(self.block);
-                self.state = State::Between;
-                Ok(Step::Again)
+        let again = match self.framing.format() {
+            Format::Nettrace6 => self.blobs.advance::<true>(block),
+            _ => self.blobs.advance::<false>(block),
+        };
+        match again {
+            Err(fault) => self.fault(window, fault, cut),
+            Ok(_) => Ok(self.close(cut)),
+        }
+    }
+
+    /// The end of the block at hand.
+    fn close(&mut self, cut: bool) -> Step {
+        if cut {
+            let unused = self.here() + self.block as u64 - self.offset();
+            self.end_early(Partial { offset: self.offset(), reason: PartialReason::Cut { unused } });
+            return Step::Starved;
+        }
+        self.at += self.block;
+        self.state = State::Between;
+        Step::Again
+    }
+
+    /// Something in the block at hand cannot be read, from the place on where the reader is.
+    fn fault(&mut self, window: &[u8], fault: Fault, cut: bool) -> Result<Step, Error> {
+        if cut && fault.is_incomplete() {
+            return Ok(self.close(true));
+        }
+        let error = fault.into_error(self.here() + self.block as u64);
+        Err(self.leave_block(window, self.offset(), error, cut))
+    }
+
+    /// Goes to the next readable definition of the block at hand.
+    fn next_definition(&mut self, window: &[u8]) -> Result<Step, Error> {
+        let (offset, block) = (self.offset(), self.payload(window));
+        match self.blobs.advance::<false>(block) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(self.close(false)),
+            Err(fault) => return self.fault(window, fault, false),
+        }
+        let range = self.blobs.payload();
+        let at = self.here() + range.start as u64;
+        let record = block.get(range).unwrap_or_default();
+        let metadata = Metadata::decode_v4(&mut Bytes::at(record, at));
+        match self.define(metadata, record.len()) {
+            Ok(step) => Ok(step),
+            Err(kind) => {
+                let error = DecodeError::new(at, "event definitions", kind);
+                Err(self.leave_block(window, offset, error, false))
             }
         }
     }
 
-    /// Goes to the next readable definition of the block at hand.
-    fn next_definition(&mut self) -> Result<Step, Error> {
-        let start = self.queue.offset();
-        let offset = self.offset();
-        let block = self.queue.pending().get(..self.block).unwrap_or_default();
-        match self.blobs.advance(block) {
-            Ok(true) => {}
-            Ok(false) => {
-                self.queue.consume(self.block);
-                self.state = State::Between;
-                return Ok(Step::Again);
-            }
-            Err(fault) => {
-                let error = fault.into_error(start + self.block as u64);
-                return Err(self.leave_block(offset, error, false));
-            }
+    /// The same in a block of Nettrace 6.
+    fn next_row(&mut self, window: &[u8]) -> Result<Step, Error> {
+        let (offset, block) = (self.offset(), self.payload(window));
+        let rest = block.get(self.row..).unwrap_or_default();
+        if rest.is_empty() {
+            return Ok(self.close(false));
         }
-        let range = self.blobs.payload();
-        let at = start + range.start as u64;
-        let record = block.get(range).unwrap_or_default();
-        let Ok(metadata) = Metadata::decode_v4(&mut Bytes::at(record, at)) else {
+        let mut r = Bytes::at(rest, offset);
+        let row = r.u16("size of a definition").and_then(|size| r.sub(size.into(), "definition"));
+        let step = row.and_then(|mut row| {
+            self.row += rest.len() - r.remaining();
+            let size = row.remaining();
+            self.define(Metadata::decode_v6(&mut row), size)
+                .map_err(|kind| DecodeError::new(offset, "event definitions", kind))
+        });
+        step.map_err(|error| self.leave_block(window, offset, error, false))
+    }
+
+    /// Takes in a definition that took `size` bytes.
+    fn define(
+        &mut self,
+        metadata: Result<Metadata, DecodeError>,
+        size: usize,
+    ) -> Result<Step, DecodeErrorKind> {
+        let Ok(metadata) = metadata else {
             self.counts.damaged_metadata += 1;
             return Ok(Step::Again);
         };
         let id = metadata.id;
-        match self.metadata.insert(metadata, record.len(), &self.limits) {
-            Ok(redefined) => {
-                self.counts.redefined_metadata += u64::from(redefined);
-                Ok(Step::Metadata(id))
-            }
-            Err(kind) => {
-                Err(self.leave_block(offset, DecodeError::new(at, "event definitions", kind), false))
-            }
+        let redefined = self.tables.metadata.insert(metadata, size, &self.limits)?;
+        self.counts.redefined_metadata += u64::from(redefined);
+        Ok(Step::Metadata(id))
+    }
+
+    /// Goes to the next event or definition of a block of `NetPerf` 3.
+    fn next_netperf_event(&mut self, window: &[u8], cut: bool) -> Result<Step, Error> {
+        let block = self.payload(window);
+        if self.row >= block.len() {
+            return Ok(self.close(cut));
         }
+        let place = match netperf::frame(block, self.row) {
+            Ok(place) => place,
+            Err(fault) => return self.fault(window, fault, cut),
+        };
+        let start = self.offset();
+        self.row = place.end;
+        self.netperf_event_at(block, &place, start)
+    }
+
+    /// Goes to the next event or definition of `NetPerf` 1 or 2.
+    fn next_bare_event(&mut self, window: &[u8]) -> Result<Step, Error> {
+        let pending = self.pending(window);
+        match self.is_tail(window) {
+            None => return Ok(Step::Starved),
+            Some(true) => {
+                self.at += netperf::TAIL;
+                return Ok(self.end(window));
+            }
+            Some(false) => {}
+        }
+        let at = self.here();
+        let size = Bytes::new(pending).u32("event size").unwrap_or(0);
+        let limit = self.limits.max_block;
+        let place = match netperf::frame(pending, 0) {
+            _ if size > limit => {
+                let kind = DecodeErrorKind::TooLarge { value: size.into(), limit: limit.into() };
+                return Err(self.give_up(window, at, DecodeError::new(at, "event size", kind).into()));
+            }
+            Ok(place) => place,
+            Err(fault) if fault.is_incomplete() => return Ok(Step::Starved),
+            Err(fault) => {
+                let error = fault.into_error(at + pending.len() as u64);
+                return Err(self.give_up(window, at, error.into()));
+            }
+        };
+        self.block = place.end;
+        self.release = place.end;
+        let start = self.here();
+        let step = self.netperf_event_at(pending, &place, start);
+        if !matches!(step, Ok(Step::Event)) {
+            self.at += std::mem::take(&mut self.release);
+        }
+        step
+    }
+
+    /// An event or a definition of `NetPerf` at a place in the payload at hand, and at an offset of the stream.
+    fn netperf_event_at(
+        &mut self,
+        payload: &[u8],
+        place: &std::ops::Range<usize>,
+        offset: u64,
+    ) -> Result<Step, Error> {
+        let end = self.here() + place.end as u64;
+        self.netperf = match NetPerfEvent::decode(payload, place) {
+            Ok(event) => event,
+            // Its own size says where the next one begins.
+            Err(fault) => return Err(self.note(offset, fault.into_error(end))),
+        };
+        if self.netperf.metadata_id != 0 {
+            if self.tables.metadata.get(self.netperf.metadata_id).is_none() {
+                self.counts.events_without_metadata += 1;
+            }
+            return Ok(Step::Event);
+        }
+        let range = self.netperf.payload.clone();
+        let size = range.len();
+        let mut r = Bytes::at(payload.get(range).unwrap_or_default(), offset);
+        let version = self.header.as_ref().map_or(0, |header| header.version);
+        let metadata = if self.framing.format() == Format::NetPerf1 {
+            // Offsets are written with 32 bits.
+            let id = u32::try_from(offset & u64::from(u32::MAX)).unwrap_or(0);
+            Metadata::decode_netperf1(&mut r, id, version)
+        } else {
+            Metadata::decode_v4(&mut r)
+        };
+        self.define(metadata, size)
+            .map_err(|kind| self.note(offset, DecodeError::new(offset, "event definitions", kind)))
     }
 
     /// Drops what is there of an object that is not read.
-    fn skip(&mut self, left: u64) -> Step {
-        let here = left.min(self.queue.pending().len() as u64);
-        self.queue.consume(usize::try_from(here).unwrap_or(usize::MAX));
+    fn skip(&mut self, window: &[u8], left: u64) -> Step {
+        let here = left.min(self.pending(window).len() as u64);
+        self.at += usize::try_from(here).unwrap_or(usize::MAX);
         self.counts.unknown_bytes += here;
         if here == left {
             self.state = State::Between;
@@ -202,45 +276,56 @@ impl Reader {
     }
 
     /// No more bytes will come, and the reader needs some.
-    fn at_end(&mut self) {
-        let offset = self.queue.offset();
-        let pending = self.queue.pending();
-        if let State::Payload { kind: Kind::Event, .. } = self.state
-            && let Ok(blobs) = Blobs::start(pending, offset)
-        {
-            self.blobs = blobs;
+    fn at_end(&mut self, window: &[u8]) {
+        let (offset, pending) = (self.here(), self.pending(window));
+        if let State::Payload { kind: Kind::Event, .. } = self.state {
             self.block = pending.len();
-            self.state = State::Events { cut: true };
-            return;
+            self.row = 0;
+            if self.framing.format() == Format::NetPerf3 {
+                self.state = State::NetPerf { cut: true };
+                return;
+            }
+            if let Ok(blobs) = Blobs::start(pending, offset) {
+                self.blobs = blobs;
+                self.state = State::Events { cut: true };
+                return;
+            }
         }
         let reason = match self.state {
-            State::Between if pending.is_empty() => PartialReason::NoEndMarker,
+            State::Between | State::Bare if pending.is_empty() => PartialReason::NoEndMarker,
             _ => PartialReason::Cut { unused: pending.len() as u64 },
         };
         self.end_early(Partial { offset, reason });
+        self.consume_all(window);
     }
 
     /// Nothing more can be read.
     fn end_early(&mut self, partial: Partial) {
         self.partial.get_or_insert(partial);
         self.state = State::Over;
-        self.queue.consume(usize::MAX);
+    }
+
+    /// Remembers an error at `offset` that does not end the reading.
+    #[cold]
+    fn note(&mut self, offset: u64, error: DecodeError) -> Error {
+        let error = Error::Decode(error);
+        self.partial.get_or_insert_with(|| Partial { offset, reason: PartialReason::Damaged(error.clone()) });
+        error
     }
 
     /// An error that cannot be mended, from `offset` on.
     #[cold]
-    fn give_up(&mut self, offset: u64, error: Error) -> Error {
+    pub(super) fn give_up(&mut self, window: &[u8], offset: u64, error: Error) -> Error {
         self.end_early(Partial { offset, reason: PartialReason::Damaged(error.clone()) });
+        self.consume_all(window);
         error
     }
 
     /// An error inside the block at hand, from `offset` on: goes on behind the block.
     #[cold]
-    fn leave_block(&mut self, offset: u64, error: DecodeError, cut: bool) -> Error {
-        let error = Error::Decode(error);
-        self.partial.get_or_insert_with(|| Partial { offset, reason: PartialReason::Damaged(error.clone()) });
-        self.queue.consume(self.block);
+    pub(super) fn leave_block(&mut self, window: &[u8], offset: u64, error: DecodeError, cut: bool) -> Error {
+        self.at = (self.at + self.block).min(window.len());
         self.state = if cut { State::Over } else { State::Between };
-        error
+        self.note(offset, error)
     }
 }

@@ -1,20 +1,21 @@
-//! The incremental reader: bytes in, items out. It owns the state between blocks: where in the stream it is, and
-//! the tables that blocks fill. What lies inside a block is the business of `block`; this file has the interface and
-//! the hot path, `advance` all the rest.
+//! The incremental reader: bytes in, items out. This file has the interface; the state between blocks is `core`'s, the
+//! way from one item to the next `advance`'s, and the hot loop over events `events`'.
 //!
 //! Memory: the bytes that were fed and not yet used (at most one block, if the caller asks for items after every
 //! feed), the definitions, the stacks since the last sequence point; all of it within [`Limits`].
 
 mod advance;
+mod core;
+mod events;
+mod items;
+mod open;
 
-use runtap_wire::{Deframer, Reader as Bytes};
+use runtap_wire::Deframer;
 
-use crate::block::blob::Blobs;
-use crate::block::stack::StackTable;
-use crate::metadata::MetadataTable;
-use crate::raw::envelope::{Envelope, Kind};
-use crate::sequence::Sequences;
-use crate::{Error, Event, Item, Limits, Metadata, Partial, SequencePoint, TraceHeader};
+use self::core::Core;
+pub use self::core::Counts;
+pub use self::items::Items;
+use crate::{Error, Item, Limits, Metadata, Partial, TraceHeader};
 
 /// Reads a stream, piece by piece.
 ///
@@ -37,122 +38,61 @@ use crate::{Error, Event, Item, Limits, Metadata, Partial, SequencePoint, TraceH
 /// assert!(reader.is_complete() && reader.partial().is_none());
 /// # Ok::<(), runtap_nettrace::Error>(())
 /// ```
-#[derive(Debug)]
+///
+/// [`Self::items`] does the same without copying what it is given, and is the fastest way through a whole file.
+#[derive(Debug, Default)]
 pub struct Reader {
+    core: Core,
     queue: Deframer,
-    envelope: Envelope,
-    state: State,
-    /// Bytes at the front of the queue that the item handed out last borrows; they go with the next call.
-    release: usize,
-    /// Length of the block at the front of the queue, in the states that are inside one.
-    block: usize,
-    blobs: Blobs,
-    header: Option<TraceHeader>,
-    metadata: MetadataTable,
-    stacks: StackTable,
-    sequences: Sequences,
-    limits: Limits,
-    counts: Counts,
-    finished: bool,
-    complete: bool,
-    partial: Option<Partial>,
-}
-
-/// Oddities that do not end the reading, and what else is worth counting.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counts {
-    /// Objects that were skipped because nobody knows their name, or they ask for a newer reader.
-    pub unknown_objects: u64,
-    /// Bytes of those.
-    pub unknown_bytes: u64,
-    /// Definitions that replaced one with the same id.
-    pub redefined_metadata: u64,
-    /// Definitions that could not be read.
-    pub damaged_metadata: u64,
-    /// Events whose metadata id is not defined.
-    pub events_without_metadata: u64,
-    /// Call stacks that were defined.
-    pub stacks: u64,
-    /// Bytes after the end marker.
-    pub trailing_bytes: u64,
-}
-
-/// Where in the stream the next byte is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Between the payloads of two objects.
-    Between,
-    /// At the first byte of a payload, which may not be there as a whole.
-    Payload { kind: Kind, version: u32, size: usize },
-    /// Inside an `EventBlock`; `cut` means that the stream ends inside it.
-    Events { cut: bool },
-    /// Inside a `MetadataBlock`.
-    Definitions,
-    /// Inside the payload of an object that is not read.
-    Skip { left: u64 },
-    /// After the end marker, an error that cannot be mended, or the last byte.
-    Over,
-}
-
-/// What one step of the reader led to.
-enum Step {
-    Again,
-    Starved,
-    Header,
-    Metadata(u32),
-    Event,
-    SequencePoint,
-    End,
-}
-
-impl Default for Reader {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl Reader {
     /// A reader with default limits.
     pub fn new() -> Self {
-        Self::with_limits(Limits::default())
+        Self::default()
     }
 
     /// A reader with limits of its own.
     pub fn with_limits(limits: Limits) -> Self {
-        Self {
-            queue: Deframer::new(),
-            envelope: Envelope::default(),
-            state: State::Between,
-            release: 0,
-            block: 0,
-            blobs: Blobs::default(),
-            header: None,
-            metadata: MetadataTable::default(),
-            stacks: StackTable::default(),
-            sequences: Sequences::new(limits.max_threads),
-            limits,
-            counts: Counts::default(),
-            finished: false,
-            complete: false,
-            partial: None,
-        }
+        Self { core: Core::new(limits), queue: Deframer::new() }
     }
 
     /// Takes in the next bytes of the stream. Call [`Self::next`] until it gives `None` before the next feed, else
     /// the bytes pile up. Does nothing after [`Self::finish`] or an error that cannot be mended.
     pub fn feed(&mut self, bytes: &[u8]) {
-        if self.complete {
-            self.counts.trailing_bytes += bytes.len() as u64;
-        } else if !self.finished && self.state != State::Over {
-            self.queue.consume(std::mem::take(&mut self.release));
+        if self.core.accepts(bytes.len()) {
+            self.queue.consume(self.core.shift());
             self.queue.feed(bytes);
         }
     }
 
+    /// Takes in the next bytes of the stream and gives its items one by one, from where they lie: only what belongs to
+    /// an item that is not whole yet is copied, and kept for the next call. What the caller leaves in [`Items`] is
+    /// copied too.
+    ///
+    /// ```
+    /// use runtap_nettrace::{Item, Reader};
+    ///
+    /// # let file = b"Nettrace\x14\0\0\0!FastSerialization.1\x01";
+    /// let mut reader = Reader::new();
+    /// let mut events = 0;
+    /// reader.items(file).for_each(|item| {
+    ///     if let Item::Event(_) = item {
+    ///         events += 1;
+    ///     }
+    /// })?;
+    /// reader.finish();
+    /// reader.items(&[]).for_each(|_rest_of_a_cut_stream| {})?;
+    /// # assert!(reader.is_complete());
+    /// # Ok::<(), runtap_nettrace::Error>(())
+    /// ```
+    pub fn items<'a>(&'a mut self, bytes: &'a [u8]) -> Items<'a> {
+        Items::new(self, bytes)
+    }
+
     /// Says that no more bytes will come. [`Self::next`] then gives what can be read of a block that is cut.
     pub fn finish(&mut self) {
-        self.finished = true;
+        self.core.finish();
     }
 
     /// The next item. `None` means that more bytes are needed; after [`Self::finish`] and after an error that
@@ -164,106 +104,45 @@ impl Reader {
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend, and this one fails")]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
-        let step = if matches!(self.state, State::Events { .. }) && self.next_event() {
-            Step::Event
-        } else {
-            self.advance()?
-        };
-        Ok(match step {
-            Step::Event => Some(Item::Event(self.event())),
-            Step::Header => self.header.as_ref().map(Item::Header),
-            Step::Metadata(id) => self.metadata.get(id).map(Item::Metadata),
-            // Decoded once before, when its threads were counted.
-            Step::SequencePoint => {
-                SequencePoint::decode(&mut Bytes::new(self.block())).ok().map(Item::SequencePoint)
-            }
-            Step::End => Some(Item::End),
-            Step::Again | Step::Starved => None,
-        })
+        let window = self.queue.pending();
+        let step = self.core.step(window)?;
+        Ok(self.core.item(step, window))
     }
 
     /// What the stream says about itself, once that was read.
     pub fn header(&self) -> Option<&TraceHeader> {
-        self.header.as_ref()
+        self.core.header.as_ref()
     }
 
     /// Stream offset in bytes of what is read next.
     pub fn offset(&self) -> u64 {
-        let inside = match self.state {
-            State::Events { .. } | State::Definitions => self.blobs.position(),
-            _ => self.release,
-        };
-        self.queue.offset() + inside as u64
+        self.core.offset()
     }
 
     /// Whether the end marker was seen.
     pub fn is_complete(&self) -> bool {
-        self.complete
+        self.core.complete
     }
 
     /// Why the stream is not whole. Known after an error, or when [`Self::next`] gave `None` after
     /// [`Self::finish`].
     pub fn partial(&self) -> Option<&Partial> {
-        self.partial.as_ref()
+        self.core.partial.as_ref()
     }
 
     /// Events that the runtime dropped, as gaps in the sequence numbers show. Losses after a thread's last event or
-    /// sequence point, and before its first one, leave no gap.
+    /// sequence point, and (but in Nettrace 6) before its first one, leave no gap. `NetPerf` has no sequence numbers.
     pub fn lost(&self) -> u64 {
-        self.sequences.lost()
+        self.core.sequences.lost()
     }
 
     /// The definition of `id`, if the stream has brought one so far.
     pub fn metadata(&self, id: u32) -> Option<&Metadata> {
-        self.metadata.get(id)
+        self.core.tables.metadata.get(id)
     }
 
     /// Oddities so far.
     pub fn counts(&self) -> Counts {
-        Counts { stacks: self.stacks.defined(), ..self.counts.clone() }
-    }
-
-    /// Goes to the next event of the block at hand; `false` if there is none, or it cannot be read.
-    #[inline]
-    fn next_event(&mut self) -> bool {
-        let block = self.queue.pending().get(..self.block).unwrap_or_default();
-        // A fault comes up again in `next_event_or_close`, which has the time for it.
-        if !matches!(self.blobs.advance(block), Ok(true)) {
-            return false;
-        }
-        let head = &self.blobs.head;
-        if head.metadata_id != 0 {
-            self.sequences.event(head.capture_thread_id, head.sequence);
-        }
-        if self.metadata.get(head.metadata_id).is_none() {
-            self.counts.events_without_metadata += 1;
-        }
-        true
-    }
-
-    /// The payload at hand.
-    #[inline]
-    fn block(&self) -> &[u8] {
-        self.queue.pending().get(..self.block).unwrap_or_default()
-    }
-
-    #[inline]
-    fn event(&self) -> Event<'_> {
-        let head = &self.blobs.head;
-        Event {
-            metadata_id: head.metadata_id,
-            metadata: self.metadata.get(head.metadata_id),
-            thread_id: head.thread_id,
-            capture_thread_id: head.capture_thread_id,
-            processor: head.processor,
-            sequence: head.sequence,
-            stack_id: head.stack_id,
-            stack: self.stacks.stack(head.stack_id),
-            timestamp: head.timestamp,
-            activity_id: head.activity_id,
-            related_activity_id: head.related_activity_id,
-            sorted: head.sorted,
-            payload: self.queue.pending().get(self.blobs.payload()).unwrap_or_default(),
-        }
+        Counts { stacks: self.core.tables.stacks.defined(), ..self.core.counts.clone() }
     }
 }

@@ -138,10 +138,11 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    fn definition(why: &Unwritable) -> Self {
+    fn definition(why: &Unwritable, size: usize, limit: usize) -> Self {
         match why {
             Unwritable::Nul => Self::NulInName,
             Unwritable::Type(code) => Self::FieldType { code: *code },
+            Unwritable::TooLong => Self::TooLarge { what: "a definition", size, limit },
         }
     }
 }
@@ -168,7 +169,7 @@ impl Writer {
         writer.output.bytes(envelope::MAGIC).bytes(envelope::SERIALIZER);
         writer.begin_object(name::TRACE, envelope::TRACE_VERSION);
         let qpc_frequency = header.qpc_frequency.max(1);
-        TraceHeader { qpc_frequency, pointer_size, ..header.clone() }.encode(&mut writer.output);
+        TraceHeader { qpc_frequency, pointer_size, ..header.clone() }.encode_v4(&mut writer.output);
         writer.output.u8(envelope::END_OBJECT);
         writer
     }
@@ -177,7 +178,9 @@ impl Writer {
     pub fn define_event(&mut self, definition: &Metadata) -> Result<u32, WriteError> {
         let id = self.next_metadata_id;
         let mut record = Bytes::new();
-        definition.encode_v4(id, &mut record).map_err(|why| WriteError::definition(&why))?;
+        definition
+            .encode_v4(id, &mut record)
+            .map_err(|why| WriteError::definition(&why, record.len(), MAX_PAYLOAD))?;
         check_size("a definition", record.len(), MAX_PAYLOAD)?;
         if self.definitions.len() + record.len() > BLOCK_TARGET {
             self.write_blocks();

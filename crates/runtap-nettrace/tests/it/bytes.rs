@@ -29,7 +29,12 @@ pub(crate) fn object(stream: &mut Vec<u8>, name: &str, payload: &[u8]) {
 
 /// The same for a reader of at least the given version.
 pub(crate) fn object_for(stream: &mut Vec<u8>, name: &str, min_reader: u8, payload: &[u8]) {
-    stream.extend([5, 5, 1, 2, 0, 0, 0, min_reader, 0, 0, 0]);
+    object_in(stream, 5, name, min_reader, payload);
+}
+
+/// The same with the tag of `NetPerf` (4) or Nettrace (5).
+pub(crate) fn object_in(stream: &mut Vec<u8>, tag: u8, name: &str, min_reader: u8, payload: &[u8]) {
+    stream.extend([tag, tag, 1, 2, 0, 0, 0, min_reader, 0, 0, 0]);
     stream.extend(u32::try_from(name.len()).unwrap().to_le_bytes());
     stream.extend(name.as_bytes());
     stream.push(6);

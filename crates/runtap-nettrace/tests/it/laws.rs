@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use runtap_nettrace::{EventToWrite, Limits, Metadata, PartialReason, Reader, TraceHeader, Writer};
 
 use crate::bytes::{blobs, definition, object, point, record, stacks, start};
-use crate::common;
 use crate::seen::{Reading, Seen};
+use crate::{common, golden, netperf, v6};
 
 /// A stream without damage: everything a runtime writes, small.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
@@ -65,10 +65,42 @@ fn chaos() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+/// The same in version 6.
+fn chaos_v6() -> impl Strategy<Value = Vec<u8>> {
+    let any_bytes = prop::collection::vec(prop_oneof![any::<u8>(), 0..4u8, Just(0xff)], 0..60);
+    let payload = prop_oneof![
+        3 => any_bytes.clone(),
+        2 => (any::<bool>(), any_bytes.clone()).prop_map(|(compressed, bytes)| v6::events(compressed, &bytes)),
+        1 => (0..5u32).prop_map(|id| [vec![0, 0], v6::definition(id, "N")].concat()),
+        1 => (0..5u64, any::<u64>()).prop_map(|(index, id)| v6::thread(index, 1, id)),
+        1 => (0..4u32, 0..5u64, any::<u32>()).prop_map(|(flags, thread, sequence)| v6::point(1, flags, &[(thread, sequence)])),
+    ];
+    let blocks = prop::collection::vec((0..10u8, payload), 0..8);
+    (blocks, any_bytes).prop_map(|(blocks, rest)| {
+        let mut stream = v6::start();
+        for (kind, payload) in blocks {
+            v6::block(&mut stream, kind, &payload);
+        }
+        stream.extend(rest);
+        stream
+    })
+}
+
+/// A stream of any version without damage.
+fn any_version() -> impl Strategy<Value = Vec<u8>> {
+    let hand_made =
+        vec![golden::whole(), netperf::bare(1), netperf::bare(2), netperf::version_3(), v6::whole()];
+    prop_oneof![stream(), prop::sample::select(hand_made)]
+}
+
 /// What holds for a reading of any bytes.
 fn check_any(bytes: &[u8], chunk: usize) {
     let whole = Reading::of(bytes, bytes.len());
     assert_eq!(Reading::of(bytes, chunk), whole, "chunks of {chunk} bytes");
+    for size in [chunk, bytes.len()] {
+        assert_eq!(Reading::in_place(bytes, size), whole, "in place, chunks of {size} bytes");
+        assert_eq!(Reading::in_place_one_by_one(bytes, size), whole, "one by one, chunks of {size} bytes");
+    }
     // Every item takes at least a byte, and every error costs at least one.
     assert!(whole.items.len() <= bytes.len() + 1, "{} items", whole.items.len());
     let damaged =
@@ -99,7 +131,7 @@ fn check_prefix(bytes: &[u8], whole: &Reading, n: usize, chunk: usize) {
 
 proptest! {
     #[test]
-    fn chunks_do_not_matter(stream in prop_oneof![stream(), chaos()], chunk in 1..80usize) {
+    fn chunks_do_not_matter(stream in prop_oneof![any_version(), chaos(), chaos_v6()], chunk in 1..80usize) {
         check_any(&stream, chunk);
     }
 
@@ -114,7 +146,7 @@ proptest! {
 
     #[test]
     fn flipped_bits_do_no_harm(
-        stream in stream(),
+        stream in any_version(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8u8), 1..4),
         chunk in 1..80usize,
     ) {
@@ -128,7 +160,7 @@ proptest! {
 
     #[test]
     fn overwritten_fields_do_no_harm(
-        stream in stream(),
+        stream in any_version(),
         at: prop::sample::Index,
         field in prop::sample::select(vec![u32::MAX, 0x7fff_ffff, 0x8000_0000, 0x00ff_ffff, 1 << 20]),
         chunk in 1..80usize,
@@ -145,12 +177,15 @@ proptest! {
         let mut behind_magic = start(8)[..32].to_vec();
         behind_magic.extend(&bytes);
         check_any(&behind_magic, chunk);
+        check_any(&[&v6::start()[..20], &bytes].concat(), chunk);
+        check_any(&[&netperf::bare(2)[..114], &bytes].concat(), chunk);
+        check_any(&[&netperf::version_3()[..97], &bytes].concat(), chunk);
     }
 }
 
 #[test]
 fn recordings_obey_the_laws_too() {
-    for recording in common::recordings_of_version_4() {
+    for recording in common::recordings() {
         let (bytes, name) = (&recording.bytes, recording.path.display());
         if bytes.len() > 130_000 {
             continue;
@@ -160,6 +195,7 @@ fn recordings_obey_the_laws_too() {
         for chunk in [1, 1000] {
             assert_eq!(Reading::of(bytes, chunk), whole, "{name} in chunks of {chunk}");
         }
+        check_any(bytes, 777);
         let step = bytes.len() / 40 + 1;
         for n in (0..bytes.len()).step_by(step) {
             check_prefix(bytes, &whole, n, 4096);
@@ -179,7 +215,9 @@ fn recordings_stay_within_a_sixteenth_of_the_limits() {
     limits.max_metadata_bytes /= 16;
     limits.max_stack_bytes /= 16;
     limits.max_threads /= 16;
-    for recording in common::recordings_of_version_4() {
+    limits.max_label_bytes /= 16;
+    limits.max_thread_bytes /= 16;
+    for recording in common::recordings() {
         let mut reader = Reader::with_limits(limits);
         common::read(&mut reader, &recording.bytes, 1 << 16, |item| {
             item.unwrap();

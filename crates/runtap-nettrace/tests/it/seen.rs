@@ -1,6 +1,6 @@
 //! Owned copies of what a reader hands out, to compare whole readings. Does not judge.
 
-use runtap_nettrace::{Error, Item, Metadata, Partial, Reader, TraceHeader, Uuid};
+use runtap_nettrace::{Error, Event, Item, Metadata, Partial, Reader, Thread, TraceHeader, Uuid};
 
 /// An item or an error.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,14 @@ pub(crate) struct SeenEvent {
     pub(crate) related_activity_id: Option<Uuid>,
     pub(crate) sorted: bool,
     pub(crate) payload: Vec<u8>,
+    pub(crate) more: Option<Box<More>>,
+}
+
+/// What only Nettrace 6 says of an event.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct More {
+    pub(crate) thread: Option<Thread>,
+    pub(crate) labels: Vec<String>,
 }
 
 /// A whole reading.
@@ -49,6 +57,48 @@ impl Reading {
     pub(crate) fn with(reader: &mut Reader, bytes: &[u8], chunk: usize) -> Self {
         let mut items = Vec::new();
         crate::common::read(reader, bytes, chunk, |item| items.push(item.map_or_else(Seen::Error, seen)));
+        Self::end(reader, items)
+    }
+
+    /// The same from where the bytes lie, all items at once.
+    pub(crate) fn in_place(bytes: &[u8], chunk: usize) -> Self {
+        let (mut reader, mut items) = (Reader::new(), Vec::new());
+        for part in bytes.chunks(chunk.max(1)).chain([&[][..]]) {
+            if part.is_empty() {
+                reader.finish();
+            }
+            let mut these = reader.items(part);
+            while let Err(error) = these.for_each(|item| items.push(seen(item))) {
+                items.push(Seen::Error(error));
+            }
+        }
+        Self::end(&reader, items)
+    }
+
+    /// The same one by one, and of every third piece none at first.
+    pub(crate) fn in_place_one_by_one(bytes: &[u8], chunk: usize) -> Self {
+        let (mut reader, mut items) = (Reader::new(), Vec::new());
+        for (n, part) in bytes.chunks(chunk.max(1)).chain([&[][..]]).enumerate() {
+            if part.is_empty() {
+                reader.finish();
+            }
+            let mut these = reader.items(part);
+            let most = if n % 3 == 2 { n % 2 } else { usize::MAX };
+            for _ in 0..most {
+                match these.next() {
+                    Ok(Some(item)) => items.push(seen(item)),
+                    Ok(None) => break,
+                    Err(error) => items.push(Seen::Error(error)),
+                }
+            }
+        }
+        while let item @ (Ok(Some(_)) | Err(_)) = reader.next() {
+            items.push(item.map_or_else(Seen::Error, |item| seen(item.unwrap())));
+        }
+        Self::end(&reader, items)
+    }
+
+    fn end(reader: &Reader, items: Vec<Seen>) -> Self {
         Self {
             items,
             lost: reader.lost(),
@@ -80,6 +130,13 @@ impl Reading {
     }
 }
 
+fn more(event: &Event<'_>) -> Option<Box<More>> {
+    assert_eq!(event.process_id, event.thread.and_then(|thread| thread.process_id));
+    let labels = event.labels.iter().map(|label| format!("{label:?}")).collect();
+    let more = More { thread: event.thread.cloned(), labels };
+    (more != More::default()).then(|| Box::new(more))
+}
+
 fn seen(item: Item<'_>) -> Seen {
     match item {
         Item::Header(header) => Seen::Header(header.clone()),
@@ -97,6 +154,7 @@ fn seen(item: Item<'_>) -> Seen {
             related_activity_id: event.related_activity_id,
             sorted: event.sorted,
             payload: event.payload.to_vec(),
+            more: more(&event),
         }),
         Item::SequencePoint(point) => Seen::Point(point.timestamp, point.threads.iter().collect()),
         Item::End => Seen::End,

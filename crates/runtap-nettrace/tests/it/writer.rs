@@ -255,6 +255,7 @@ fn expected(event: &EventToWrite<'_>, sequence: u32, sorted: bool) -> SeenEvent 
         related_activity_id: event.related_activity_id,
         sorted,
         payload: event.payload.to_vec(),
+        more: None,
     }
 }
 
@@ -345,6 +346,7 @@ prop_compose! {
             related_activity_id: activities.1.map(Uuid::from_u128),
             sorted: false,
             payload,
+            more: None,
         }
     }
 }

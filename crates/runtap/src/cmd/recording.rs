@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use runtap_nettrace::{Item, PartialReason, Reader, TraceHeader};
+use runtap_nettrace::{Error, Item, Items, PartialReason, Reader, TraceHeader};
 use serde::Serialize;
 
 use crate::exit::{self, expected};
@@ -74,10 +74,7 @@ impl Recording {
     /// # Errors
     /// A file that can't be read, or that is no recording at all.
     pub(crate) fn read(&mut self, mut visit: impl FnMut(&Item<'_>)) -> anyhow::Result<()> {
-        self.try_read(|item| {
-            visit(item);
-            Ok(())
-        })
+        self.pieces(|items| items.for_each(|item| visit(&item)).map_err(Stop::Damage))
     }
 
     /// The same for one that can fail, which ends the reading.
@@ -88,28 +85,37 @@ impl Recording {
         &mut self,
         mut visit: impl FnMut(&Item<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
+        self.pieces(|items| {
+            while let Some(item) = items.next().map_err(Stop::Damage)? {
+                visit(&item).map_err(Stop::Visitor)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads the file piece by piece, and lets `take` go through the items of each.
+    fn pieces(&mut self, mut take: impl FnMut(&mut Items<'_>) -> Result<(), Stop>) -> anyhow::Result<()> {
         let mut piece = vec![0; PIECE];
         loop {
             let n =
                 self.file.read(&mut piece).with_context(|| format!("can't read {}", self.path.display()))?;
-            match n {
-                0 => self.reader.finish(),
-                n => self.reader.feed(piece.get(..n).unwrap_or_default()),
+            if n == 0 {
+                self.reader.finish();
             }
-            loop {
-                let error = match self.reader.next() {
-                    Ok(Some(item)) => {
-                        visit(&item)?;
-                        continue;
-                    }
-                    Ok(None) => break,
-                    Err(error) => error,
-                };
-                // The reader goes on behind a damaged block, and remembers the damage.
-                if self.reader.header().is_none() {
-                    let message = format!("{} can't be read: {error}", self.path.display());
-                    return Err(expected(exit::USAGE, message, hint(&error)));
+            let mut items = self.reader.items(piece.get(..n).unwrap_or_default());
+            // The reader goes on behind a damaged block, and remembers the damage.
+            let stopped = loop {
+                match take(&mut items) {
+                    Ok(()) => break None,
+                    Err(Stop::Visitor(error)) => return Err(error),
+                    Err(Stop::Damage(error)) if items.header().is_none() => break Some(error),
+                    Err(Stop::Damage(_)) => {}
                 }
+            };
+            drop(items);
+            if let Some(error) = stopped {
+                let message = format!("{} can't be read: {error}", self.path.display());
+                return Err(expected(exit::USAGE, message, hint(&error)));
             }
             if n == 0 {
                 break;
@@ -146,7 +152,13 @@ impl Recording {
     }
 }
 
-fn hint(error: &runtap_nettrace::Error) -> Option<String> {
-    matches!(error, runtap_nettrace::Error::Unsupported { .. })
-        .then(|| "this version of the format can't be read yet; Nettrace 4 can".to_owned())
+/// Why items are not handed out any further.
+enum Stop {
+    Damage(Error),
+    Visitor(anyhow::Error),
+}
+
+fn hint(error: &Error) -> Option<String> {
+    matches!(error, Error::Unsupported { .. })
+        .then(|| "NetPerf 1 to 3 and Nettrace 4 to 6 can be read".to_owned())
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use runtap_ingest::EventCounts;
-use runtap_nettrace::Item;
+use runtap_nettrace::{Item, TraceHeader};
 use serde::Serialize;
 
 use crate::cli::Events;
@@ -16,7 +16,7 @@ use crate::units::Count;
 struct Document<'a> {
     schema: &'static str,
     file: &'a str,
-    format: &'static str,
+    format: Option<&'static str>,
     version: Option<u32>,
     pointer_size: Option<u32>,
     process_id: Option<u32>,
@@ -63,10 +63,10 @@ pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> any
     let document = Document {
         schema: "runtap.counts/1",
         file: &options.file.display().to_string(),
-        format: "Nettrace",
+        format: header.map(TraceHeader::format_name),
         version: header.map(|header| header.version),
         pointer_size: header.map(|header| header.pointer_size),
-        process_id: header.map(|header| header.process_id),
+        process_id: header.map(|header| header.process_id).filter(|id| *id != 0),
         events: counts.total(),
         lost: recording.lost(),
         partial: recording.partial(),

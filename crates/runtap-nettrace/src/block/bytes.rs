@@ -1,0 +1,188 @@
+//! A leaner [`Reader`](runtap_wire::Reader) for the hot loops: it knows no offset in the stream, and its errors become
+//! whole ones only outside of the loop. Knows no format.
+
+use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};
+
+/// Why something could not be read; becomes a [`DecodeError`] outside of the hot loop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fault {
+    what: &'static str,
+    /// Bytes from the field to the end of the block.
+    left: usize,
+    kind: FaultKind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum FaultKind {
+    End { needed: usize },
+    Overlong { limit: u8 },
+    Invalid(&'static str),
+}
+
+impl Fault {
+    /// Whether the field could be whole in a longer block.
+    pub(crate) fn is_incomplete(self) -> bool {
+        matches!(self.kind, FaultKind::End { .. })
+    }
+
+    /// The error, for a block that ends at `end` in the stream.
+    pub(crate) fn into_error(self, end: u64) -> DecodeError {
+        let kind = match self.kind {
+            FaultKind::End { needed } => {
+                DecodeErrorKind::UnexpectedEnd { needed: needed as u64, available: self.left as u64 }
+            }
+            FaultKind::Overlong { limit } => DecodeErrorKind::OverlongVarint { limit },
+            FaultKind::Invalid(why) => DecodeErrorKind::Invalid(why),
+        };
+        DecodeError::new(end.saturating_sub(self.left as u64), self.what, kind)
+    }
+}
+
+/// A cursor over a block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bytes<'a> {
+    all: &'a [u8],
+    /// The next byte.
+    at: usize,
+}
+
+impl<'a> Bytes<'a> {
+    #[inline]
+    pub(crate) fn new(all: &'a [u8], at: usize) -> Self {
+        Self { all, at }
+    }
+
+    #[inline]
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    #[inline]
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.at >= self.all.len()
+    }
+
+    #[inline]
+    pub(crate) fn u8(&mut self, what: &'static str) -> Result<u8, Fault> {
+        match self.all.get(self.at) {
+            Some(byte) => {
+                self.at += 1;
+                Ok(*byte)
+            }
+            None => Err(self.end(what, 1)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Fault> {
+        match self.rest().first_chunk() {
+            Some(head) => {
+                self.at += N;
+                Ok(*head)
+            }
+            None => Err(self.end(what, N)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn u32(&mut self, what: &'static str) -> Result<u32, Fault> {
+        Ok(u32::from_le_bytes(self.array(what)?))
+    }
+
+    #[inline]
+    pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, Fault> {
+        Ok(u64::from_le_bytes(self.array(what)?))
+    }
+
+    /// A GUID; .NET's "none" is the one of all zeros.
+    pub(crate) fn guid(&mut self, what: &'static str) -> Result<Option<Uuid>, Fault> {
+        let id = Uuid::from_bytes_le(self.array(what)?);
+        Ok(if id.is_nil() { None } else { Some(id) })
+    }
+
+    /// Passes over `n` bytes and gives them.
+    #[inline]
+    pub(crate) fn bytes(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], Fault> {
+        match self.rest().get(..n) {
+            Some(bytes) => {
+                self.at += n;
+                Ok(bytes)
+            }
+            None => Err(self.end(what, n)),
+        }
+    }
+
+    /// At most 5 bytes; as in Microsoft's reader, what does not fit into 32 bits is dropped.
+    #[inline]
+    pub(crate) fn varu32(&mut self, what: &'static str) -> Result<u32, Fault> {
+        match self.rest() {
+            [byte @ 0..0x80, ..] => {
+                self.at += 1;
+                Ok(u32::from(*byte))
+            }
+            [low, high @ 0..0x80, ..] => {
+                self.at += 2;
+                Ok(u32::from(low & 0x7f) | u32::from(*high) << 7)
+            }
+            _ => {
+                let value = self.long_varint::<5>(what)?;
+                Ok(u32::try_from(value & u64::from(u32::MAX)).unwrap_or(u32::MAX))
+            }
+        }
+    }
+
+    /// At most 10 bytes; what does not fit into 64 bits is dropped.
+    #[inline]
+    pub(crate) fn varu64(&mut self, what: &'static str) -> Result<u64, Fault> {
+        match self.rest() {
+            [byte @ 0..0x80, ..] => {
+                self.at += 1;
+                Ok(u64::from(*byte))
+            }
+            [low, high @ 0..0x80, ..] => {
+                self.at += 2;
+                Ok(u64::from(low & 0x7f) | u64::from(*high) << 7)
+            }
+            [low, middle, high @ 0..0x80, ..] => {
+                self.at += 3;
+                Ok(u64::from(low & 0x7f) | u64::from(middle & 0x7f) << 7 | u64::from(*high) << 14)
+            }
+            _ => self.long_varint::<10>(what),
+        }
+    }
+
+    #[inline(never)]
+    fn long_varint<const MAX: u8>(&mut self, what: &'static str) -> Result<u64, Fault> {
+        let mut value = 0u64;
+        for (i, byte) in (0..MAX).zip(self.rest()) {
+            value |= u64::from(byte & 0x7f) << (7 * i);
+            if byte & 0x80 == 0 {
+                self.at += usize::from(i) + 1;
+                return Ok(value);
+            }
+        }
+        let left = self.rest().len();
+        Err(if left < usize::from(MAX) {
+            self.end(what, left + 1)
+        } else {
+            Fault { what, left, kind: FaultKind::Overlong { limit: MAX } }
+        })
+    }
+
+    /// What was not read yet.
+    #[inline]
+    fn rest(&self) -> &'a [u8] {
+        self.all.get(self.at..).unwrap_or_default()
+    }
+
+    #[cold]
+    fn end(&self, what: &'static str, needed: usize) -> Fault {
+        Fault { what, left: self.rest().len(), kind: FaultKind::End { needed } }
+    }
+
+    /// A fault of a field that `back` bytes before the next byte begins.
+    #[cold]
+    pub(crate) fn invalid(&self, what: &'static str, back: usize, why: &'static str) -> Fault {
+        Fault { what, left: self.rest().len() + back, kind: FaultKind::Invalid(why) }
+    }
+}

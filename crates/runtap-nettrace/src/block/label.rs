@@ -1,0 +1,286 @@
+//! Lists of labels of Nettrace 6, valid up to the next sequence point. Source: nettrace format, "V6, labels". Gives them
+//! as they stand; what they override is decided by [`Event`](crate::Event).
+
+use std::borrow::Cow;
+
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Uuid, Writer};
+
+use crate::table::IdTable;
+use crate::text::{string, write_string};
+
+/// One label of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Label<'a> {
+    /// 1: the activity that the event belongs to.
+    ActivityId(Uuid),
+    /// 2: the activity that started that one.
+    RelatedActivityId(Uuid),
+    /// 3: trace id of W3C Trace Context, as it is sent.
+    TraceId([u8; 16]),
+    /// 4: span id of W3C Trace Context.
+    SpanId(u64),
+    /// 5: a name and a text.
+    Text(Cow<'a, str>, Cow<'a, str>),
+    /// 6: a name and a number.
+    Number(Cow<'a, str>, LabelNumber),
+    /// 7: replaces the opcode of the definition.
+    Opcode(u8),
+    /// 8: replaces the keywords of the definition.
+    Keywords(u64),
+    /// 9: replaces the level of the definition.
+    Level(u8),
+    /// 10: replaces the version of the definition.
+    Version(u8),
+}
+
+/// A number of which two writings exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LabelNumber {
+    /// The unsigned number on the wire. One-collect's `record-trace` writes what it means like that.
+    pub raw: u64,
+}
+
+impl LabelNumber {
+    /// The number in the writing that the format's document asks for.
+    pub fn new(value: i64) -> Self {
+        Self { raw: (value.cast_unsigned() << 1) ^ (value >> 63).cast_unsigned() }
+    }
+
+    /// What the document says that the number on the wire means: zig-zag, as in Protocol Buffers.
+    pub fn value(self) -> i64 {
+        (self.raw >> 1).cast_signed() ^ -(self.raw & 1).cast_signed()
+    }
+}
+
+/// Bit of a label's kind: the last one of its list.
+const LAST: u8 = 0x80;
+
+impl<'a> Label<'a> {
+    /// Reads a label and whether it is the last one of its list; `None` is a kind that nobody knows.
+    fn decode(r: &mut Reader<'a>) -> Result<Option<(Self, bool)>, DecodeError> {
+        let kind = r.u8("kind of a label")?;
+        let label = match kind & !LAST {
+            1 => Self::ActivityId(r.guid("activity id")?),
+            2 => Self::RelatedActivityId(r.guid("related activity id")?),
+            3 => Self::TraceId(r.array("trace id")?),
+            4 => Self::SpanId(r.u64("span id")?),
+            5 => Self::Text(string(r, "name of a label")?, string(r, "text of a label")?),
+            6 => {
+                let key = string(r, "name of a label")?;
+                Self::Number(key, LabelNumber { raw: r.varu64("number of a label")? })
+            }
+            7 => Self::Opcode(r.u8("opcode")?),
+            8 => Self::Keywords(r.u64("keywords")?),
+            9 => Self::Level(r.u8("event level")?),
+            10 => Self::Version(r.u8("event version")?),
+            _ => return Ok(None),
+        };
+        Ok(Some((label, kind & LAST != 0)))
+    }
+
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the writer of version 6"))]
+    pub(crate) fn encode(&self, last: bool, w: &mut Writer) {
+        let kind = |kind: u8| if last { kind | LAST } else { kind };
+        match self {
+            Self::ActivityId(id) => w.u8(kind(1)).guid(*id),
+            Self::RelatedActivityId(id) => w.u8(kind(2)).guid(*id),
+            Self::TraceId(id) => w.u8(kind(3)).bytes(id),
+            Self::SpanId(id) => w.u8(kind(4)).u64(*id),
+            Self::Text(key, text) => {
+                write_string(key, w.u8(kind(5)));
+                write_string(text, w);
+                w
+            }
+            Self::Number(key, number) => {
+                write_string(key, w.u8(kind(6)));
+                w.varu64(number.raw)
+            }
+            Self::Opcode(opcode) => w.u8(kind(7)).u8(*opcode),
+            Self::Keywords(keywords) => w.u8(kind(8)).u64(*keywords),
+            Self::Level(level) => w.u8(kind(9)).u8(*level),
+            Self::Version(version) => w.u8(kind(10)).u8(*version),
+        };
+    }
+}
+
+/// The lists of one epoch, that is, between two sequence points.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LabelTable {
+    /// The payloads of all blocks of the epoch, one after the other.
+    arena: Vec<u8>,
+    /// Place of each list in the arena: (start, end).
+    places: IdTable<(u32, u32)>,
+}
+
+impl LabelTable {
+    /// A sequence point: ids are given out anew from here on.
+    pub(crate) fn next_epoch(&mut self) {
+        self.arena.clear();
+        self.places.clear();
+    }
+
+    /// Takes in one block; the result says whether all of its lists were read. A label of an unknown kind ends the
+    /// reading of the block, for its length is not known; an error too. The lists before it stay.
+    pub(crate) fn add_block(&mut self, r: &mut Reader<'_>, max_bytes: usize) -> Result<bool, DecodeError> {
+        let mut id = r.u32("first id of a label list")?;
+        let count = r.u32("number of label lists")?;
+        let base = self.arena.len();
+        let max_bytes = max_bytes.min(usize::try_from(u32::MAX).unwrap_or(usize::MAX));
+        if base + r.remaining() > max_bytes {
+            let (value, limit) = ((base + r.remaining()) as u64, max_bytes as u64);
+            let kind = DecodeErrorKind::TooLarge { value, limit };
+            return Err(r.error("labels since the last sequence point", kind));
+        }
+        let all = r.remaining();
+        self.arena.extend_from_slice(r.rest());
+        // Below the limit just checked.
+        let place = |r: &Reader<'_>| u32::try_from(base + all - r.remaining()).unwrap_or(u32::MAX);
+        for _ in 0..count {
+            let start = place(r);
+            while let (_, false) = match Label::decode(r)? {
+                Some(label) => label,
+                None => return Ok(false),
+            } {}
+            self.places.insert(id, (start, place(r)));
+            id = id.wrapping_add(1);
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    pub(crate) fn list(&self, id: u32) -> Labels<'_> {
+        // Most events have no labels.
+        if id == 0 { Labels::default() } else { self.defined(id) }
+    }
+
+    fn defined(&self, id: u32) -> Labels<'_> {
+        let place = self.places.get(id).and_then(|(start, end)| {
+            let (start, end) = (usize::try_from(*start).ok()?, usize::try_from(*end).ok()?);
+            self.arena.get(start..end)
+        });
+        Labels { bytes: place.unwrap_or_default() }
+    }
+}
+
+/// The labels of an event, in the order of the stream. Empty for all events of earlier versions than 6.
+#[derive(Clone, Copy, Default)]
+pub struct Labels<'a> {
+    /// Was read once before.
+    bytes: &'a [u8],
+}
+
+impl<'a> Labels<'a> {
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// One after the other.
+    pub fn iter(self) -> impl Iterator<Item = Label<'a>> {
+        let mut r = Reader::new(self.bytes);
+        std::iter::from_fn(move || Label::decode(&mut r).ok().flatten().map(|(label, _last)| label))
+    }
+
+    /// The first label that `of` takes.
+    pub(crate) fn find<T>(self, of: impl FnMut(Label<'a>) -> Option<T>) -> Option<T> {
+        if self.is_empty() { None } else { self.iter().find_map(of) }
+    }
+
+    /// Trace id of W3C Trace Context.
+    pub fn trace_id(self) -> Option<[u8; 16]> {
+        self.find(|label| if let Label::TraceId(id) = label { Some(id) } else { None })
+    }
+
+    /// Span id of W3C Trace Context.
+    pub fn span_id(self) -> Option<u64> {
+        self.find(|label| if let Label::SpanId(id) = label { Some(id) } else { None })
+    }
+
+    pub(crate) fn activity_id(self) -> Option<Uuid> {
+        self.find(|label| if let Label::ActivityId(id) = label { Some(id) } else { None })
+    }
+
+    pub(crate) fn related_activity_id(self) -> Option<Uuid> {
+        self.find(|label| if let Label::RelatedActivityId(id) = label { Some(id) } else { None })
+    }
+}
+
+impl std::fmt::Debug for Labels<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Label<'static>> {
+        vec![
+            Label::ActivityId(Uuid::from_u128(1)),
+            Label::RelatedActivityId(Uuid::from_u128(2)),
+            Label::TraceId(*b"0123456789abcdef"),
+            Label::SpanId(u64::MAX),
+            Label::Text("k".into(), "wört".into()),
+            Label::Number("n".into(), LabelNumber::new(-3)),
+            Label::Opcode(11),
+            Label::Keywords(1 << 40),
+            Label::Level(3),
+            Label::Version(4),
+        ]
+    }
+
+    fn block(lists: &[&[Label<'_>]]) -> Vec<u8> {
+        let mut w = Writer::new();
+        w.u32(5).u32(u32::try_from(lists.len()).unwrap());
+        for list in lists {
+            for (i, label) in list.iter().enumerate() {
+                label.encode(i + 1 == list.len(), &mut w);
+            }
+        }
+        w.into_bytes()
+    }
+
+    #[test]
+    fn lists_come_back() {
+        let mut table = LabelTable::default();
+        let bytes = block(&[&all(), &all()[6..7]]);
+        assert_eq!(table.add_block(&mut Reader::new(&bytes), 1000), Ok(true));
+        assert_eq!(table.list(5).iter().collect::<Vec<_>>(), all());
+        assert_eq!(table.list(6).iter().collect::<Vec<_>>(), [Label::Opcode(11)]);
+        assert_eq!(table.list(5).trace_id(), Some(*b"0123456789abcdef"));
+        assert_eq!(table.list(5).span_id(), Some(u64::MAX));
+        assert_eq!(table.list(5).activity_id(), Some(Uuid::from_u128(1)));
+        assert_eq!(table.list(5).related_activity_id(), Some(Uuid::from_u128(2)));
+        assert!(table.list(7).is_empty() && table.list(0).is_empty());
+        table.next_epoch();
+        assert!(table.list(5).is_empty());
+    }
+
+    #[test]
+    fn numbers_of_both_writings() {
+        for (raw, value) in [(0, 0), (1, -1), (2, 1), (u64::MAX, i64::MIN), (u64::MAX - 1, i64::MAX)] {
+            assert_eq!(LabelNumber { raw }.value(), value);
+            assert_eq!(LabelNumber::new(value).raw, raw);
+        }
+    }
+
+    #[test]
+    fn damage_and_limits() {
+        let whole = block(&[&all()[6..7], &all()]);
+        for n in 0..whole.len() {
+            let mut table = LabelTable::default();
+            assert!(table.add_block(&mut Reader::new(&whole[..n]), 1000).unwrap_err().is_incomplete());
+            assert_eq!(table.list(5).is_empty(), n < 10);
+        }
+        let mut table = LabelTable::default();
+        let unknown = [1, 0, 0, 0, 2, 0, 0, 0, 0x87, 9, 0x8b, 1, 2, 3];
+        assert_eq!(table.add_block(&mut Reader::new(&unknown), 1000), Ok(false));
+        assert_eq!(table.list(1).iter().collect::<Vec<_>>(), [Label::Opcode(9)]);
+        assert!(table.list(2).is_empty());
+        let error = table.add_block(&mut Reader::new(&whole), 20).unwrap_err();
+        assert!(matches!(error.kind, DecodeErrorKind::TooLarge { .. }), "{error}");
+    }
+}

@@ -1,0 +1,163 @@
+//! Threads of Nettrace 6, by the index that events name them with. Source: nettrace format, "V6, blocks". Does not count
+//! their events.
+
+use hashbrown::HashMap;
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
+
+use crate::text::{string, write_string};
+
+/// A thread that a stream of Nettrace 6 describes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Thread {
+    /// What events name it with, until the stream removes it.
+    pub index: u64,
+    /// Its name.
+    pub name: Option<String>,
+    /// Operating system's id of its process.
+    pub process_id: Option<u64>,
+    /// Operating system's id of the thread.
+    pub thread_id: Option<u64>,
+    /// More that the stream says, as names and values.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// Kinds of what may be said of a thread.
+mod item {
+    pub(super) const NAME: u8 = 1;
+    pub(super) const PROCESS_ID: u8 = 2;
+    pub(super) const THREAD_ID: u8 = 3;
+    pub(super) const KEY_VALUE: u8 = 4;
+}
+
+impl Thread {
+    /// A thread of which nothing is known yet.
+    pub fn new(index: u64) -> Self {
+        Self { index, ..Self::default() }
+    }
+
+    /// Reads a row, without the size in front of it. What comes behind an item of an unknown kind is left out.
+    pub(crate) fn decode(mut r: Reader<'_>) -> Result<Self, DecodeError> {
+        let mut thread = Self::new(r.varu64("thread index")?);
+        while !r.is_empty() {
+            match r.u8("kind of a thread's item")? {
+                item::NAME => thread.name = Some(string(&mut r, "thread name")?.into_owned()),
+                item::PROCESS_ID => thread.process_id = Some(r.varu64("process id")?),
+                item::THREAD_ID => thread.thread_id = Some(r.varu64("thread id")?),
+                item::KEY_VALUE => {
+                    let key = string(&mut r, "name of an attribute")?.into_owned();
+                    thread.attributes.push((key, string(&mut r, "value of an attribute")?.into_owned()));
+                }
+                _ => break,
+            }
+        }
+        Ok(thread)
+    }
+
+    /// Writes a row with its size; `None` if it is longer than a row can be.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the writer of version 6"))]
+    pub(crate) fn encode(&self, w: &mut Writer) -> Option<()> {
+        let mut row = Writer::new();
+        row.varu64(self.index);
+        if let Some(name) = &self.name {
+            write_string(name, row.u8(item::NAME));
+        }
+        for (kind, id) in [(item::PROCESS_ID, self.process_id), (item::THREAD_ID, self.thread_id)] {
+            if let Some(id) = id {
+                row.u8(kind).varu64(id);
+            }
+        }
+        for (key, value) in &self.attributes {
+            write_string(key, row.u8(item::KEY_VALUE));
+            write_string(value, &mut row);
+        }
+        w.u16(u16::try_from(row.len()).ok()?).bytes(row.as_bytes());
+        Some(())
+    }
+}
+
+/// The threads that events may name at this place of the stream.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ThreadTable {
+    threads: HashMap<u64, (Thread, usize), foldhash::fast::RandomState>,
+    /// Bytes of their rows.
+    bytes: usize,
+}
+
+impl ThreadTable {
+    #[inline]
+    pub(crate) fn get(&self, index: u64) -> Option<&Thread> {
+        self.threads.get(&index).map(|(thread, _)| thread)
+    }
+
+    /// Adds a thread whose row took `size` bytes; the result says whether its index was taken.
+    pub(crate) fn insert(
+        &mut self,
+        thread: Thread,
+        size: usize,
+        max_bytes: usize,
+    ) -> Result<bool, DecodeErrorKind> {
+        let bytes = self.bytes + size;
+        if bytes > max_bytes {
+            return Err(DecodeErrorKind::TooLarge { value: bytes as u64, limit: max_bytes as u64 });
+        }
+        let old = self.threads.insert(thread.index, (thread, size));
+        self.bytes = bytes - old.as_ref().map_or(0, |(_, size)| *size);
+        Ok(old.is_some())
+    }
+
+    pub(crate) fn remove(&mut self, index: u64) {
+        if let Some((_, size)) = self.threads.remove(&index) {
+            self.bytes -= size;
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.threads.clear();
+        self.bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back() {
+        let mut thread = Thread::new(300);
+        for step in 0..5 {
+            match step {
+                1 => thread.name = Some("wörker".into()),
+                2 => thread.process_id = Some(1 << 40),
+                3 => thread.thread_id = Some(0),
+                4 => thread.attributes = vec![("k".into(), "v".into()), (String::new(), String::new())],
+                _ => {}
+            }
+            let mut w = Writer::new();
+            assert_eq!(thread.encode(&mut w), Some(()));
+            assert_eq!(usize::from(w.as_bytes()[0]), w.len() - 2);
+            let row = &w.as_bytes()[2..];
+            assert_eq!(Thread::decode(Reader::new(row)).unwrap(), thread);
+            for n in 0..row.len() {
+                let cut = Thread::decode(Reader::new(&row[..n]));
+                assert!(cut.map_or_else(|error| error.is_incomplete(), |cut| cut != thread));
+            }
+        }
+        thread.name = Some("x".repeat(70_000));
+        assert_eq!(thread.encode(&mut Writer::new()), None);
+        let unknown = [7, 3, 9, 99, 1];
+        assert_eq!(Thread::decode(Reader::new(&unknown)).unwrap().thread_id, Some(9));
+    }
+
+    #[test]
+    fn the_table_counts_its_bytes() {
+        let mut table = ThreadTable::default();
+        assert_eq!(table.insert(Thread::new(1), 10, 25), Ok(false));
+        assert_eq!(table.insert(Thread::new(2), 10, 25), Ok(false));
+        assert!(table.insert(Thread::new(3), 10, 25).is_err());
+        table.remove(1);
+        assert_eq!(table.insert(Thread::new(2), 15, 25), Ok(true));
+        assert_eq!(table.insert(Thread::new(3), 10, 25), Ok(false));
+        assert!(table.get(1).is_none() && table.get(3).is_some());
+    }
+}

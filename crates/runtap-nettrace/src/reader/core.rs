@@ -1,0 +1,336 @@
+//! The state of a reading between two blocks and inside one. Owns no bytes: every call gets the window of the stream
+//! that is at hand, which begins where the last [`Core::shift`] left it and may only have grown since.
+
+use crate::block::blob::Blobs;
+use crate::block::label::LabelTable;
+use crate::block::netperf::{self, NetPerfEvent};
+use crate::block::stack::StackTable;
+use crate::block::thread::ThreadTable;
+use crate::metadata::MetadataTable;
+use crate::raw::{Format, Framing, Kind};
+use crate::sequence::Sequences;
+use crate::{Error, Event, Item, Labels, Limits, Partial, SequencePoint, Thread, TraceHeader};
+
+/// A reading.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) framing: Framing,
+    pub(super) state: State,
+    /// Stream offset of the first byte of the window.
+    pub(super) base: u64,
+    /// How many bytes of the window are done with.
+    pub(super) at: usize,
+    /// Bytes behind those that the item handed out last borrows; they go with the next call.
+    pub(super) release: usize,
+    /// Length of the block at hand, in the states that are inside one.
+    pub(super) block: usize,
+    /// Place in a block of events, or of Nettrace 4's definitions.
+    pub(super) blobs: Blobs,
+    /// Place in a block of Nettrace 6's definitions or of `NetPerf`'s events.
+    pub(super) row: usize,
+    /// The event at hand of `NetPerf`.
+    pub(super) netperf: NetPerfEvent,
+    pub(super) header: Option<TraceHeader>,
+    pub(super) tables: Tables,
+    pub(super) sequences: Sequences,
+    pub(super) limits: Limits,
+    pub(super) counts: Counts,
+    pub(super) finished: bool,
+    pub(super) complete: bool,
+    pub(super) partial: Option<Partial>,
+}
+
+/// What blocks define and events name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tables {
+    pub(super) metadata: MetadataTable,
+    pub(super) stacks: StackTable,
+    pub(super) threads: ThreadTable,
+    pub(super) labels: LabelTable,
+}
+
+/// Oddities that do not end the reading, and what else is worth counting.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Objects and blocks that were skipped because nobody knows their name, or they ask for a newer reader.
+    pub unknown_objects: u64,
+    /// Bytes of those.
+    pub unknown_bytes: u64,
+    /// Definitions that replaced one with the same id.
+    pub redefined_metadata: u64,
+    /// Definitions that could not be read.
+    pub damaged_metadata: u64,
+    /// Events whose metadata id is not defined.
+    pub events_without_metadata: u64,
+    /// Call stacks that were defined.
+    pub stacks: u64,
+    /// Threads that replaced one with the same index (Nettrace 6).
+    pub redefined_threads: u64,
+    /// Threads that could not be read (Nettrace 6).
+    pub damaged_threads: u64,
+    /// Blocks of labels that end with a label of an unknown kind (Nettrace 6).
+    pub unknown_labels: u64,
+    /// Bytes after the end marker.
+    pub trailing_bytes: u64,
+}
+
+/// Where in the stream the next byte is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Between the payloads of two objects.
+    Between,
+    /// At the first byte of a payload, which may not be there as a whole.
+    Payload { kind: Kind, version: u32, size: usize },
+    /// Inside a block of events; `cut` means that the stream ends inside it.
+    Events { cut: bool },
+    /// Inside a block of Nettrace 4's definitions.
+    Definitions,
+    /// Inside a block of Nettrace 6's definitions.
+    Rows,
+    /// Inside a block of `NetPerf` 3.
+    NetPerf { cut: bool },
+    /// Among the events of `NetPerf` 1 or 2.
+    Bare,
+    /// Inside the payload of an object that is not read.
+    Skip { left: u64 },
+    /// After the end marker, an error that cannot be mended, or the last byte.
+    Over,
+}
+
+/// What one step led to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    Again,
+    Starved,
+    Header,
+    Metadata(u32),
+    Event,
+    SequencePoint,
+    End,
+}
+
+impl Default for Core {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Core {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            framing: Framing::default(),
+            state: State::Between,
+            base: 0,
+            at: 0,
+            release: 0,
+            block: 0,
+            blobs: Blobs::default(),
+            row: 0,
+            netperf: NetPerfEvent::default(),
+            header: None,
+            tables: Tables::default(),
+            sequences: Sequences::new(limits.max_threads),
+            limits,
+            counts: Counts::default(),
+            finished: false,
+            complete: false,
+            partial: None,
+        }
+    }
+
+    /// No more bytes will come.
+    pub(super) fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// Whether further bytes have a place in the reading; counts those behind the end.
+    pub(super) fn accepts(&mut self, bytes: usize) -> bool {
+        if self.complete {
+            self.counts.trailing_bytes += bytes as u64;
+        }
+        !self.finished && self.state != State::Over
+    }
+
+    /// Says how many bytes of the window are done with; the next window begins behind them.
+    pub(super) fn shift(&mut self) -> usize {
+        let done = self.at + std::mem::take(&mut self.release);
+        self.at = 0;
+        self.base += done as u64;
+        done
+    }
+
+    /// How many bytes to add to a window of `pending` bytes that was not enough. At least 1; more than that may be
+    /// needed then.
+    pub(super) fn wanted(&self, pending: usize) -> usize {
+        match self.state {
+            State::Payload { size, .. } => size.saturating_sub(pending).max(1),
+            // About a frame.
+            _ => 64,
+        }
+    }
+
+    /// Stream offset of what is read next.
+    pub(super) fn offset(&self) -> u64 {
+        let inside = match self.state {
+            State::Events { .. } | State::Definitions => self.blobs.position(),
+            State::Rows | State::NetPerf { .. } => self.row,
+            _ => self.release,
+        };
+        self.base + (self.at + inside) as u64
+    }
+
+    /// Stream offset of the first byte that is not done with.
+    pub(super) fn here(&self) -> u64 {
+        self.base + self.at as u64
+    }
+
+    /// What is not done with.
+    #[inline]
+    pub(super) fn pending<'w>(&self, window: &'w [u8]) -> &'w [u8] {
+        window.get(self.at..).unwrap_or_default()
+    }
+
+    /// The payload at hand.
+    #[inline]
+    pub(super) fn payload<'w>(&self, window: &'w [u8]) -> &'w [u8] {
+        self.pending(window).get(..self.block).unwrap_or_default()
+    }
+
+    /// Goes to the next item.
+    #[inline]
+    pub(super) fn step(&mut self, window: &[u8]) -> Result<Step, Error> {
+        if matches!(self.state, State::Events { .. }) && self.next_event(window) {
+            return Ok(Step::Event);
+        }
+        self.advance(window)
+    }
+
+    /// The item that a step led to.
+    #[inline]
+    pub(super) fn item<'a>(&'a self, step: Step, window: &'a [u8]) -> Option<Item<'a>> {
+        match step {
+            Step::Event => Some(Item::Event(self.event(window))),
+            Step::Header => self.header.as_ref().map(Item::Header),
+            Step::Metadata(id) => self.tables.metadata.get(id).map(Item::Metadata),
+            // Decoded once before, when its threads were counted.
+            Step::SequencePoint => {
+                let mut r = runtap_wire::Reader::new(self.payload(window));
+                SequencePoint::decode(&mut r, self.framing.format()).ok().map(Item::SequencePoint)
+            }
+            Step::End => Some(Item::End),
+            Step::Again | Step::Starved => None,
+        }
+    }
+
+    /// The event at hand.
+    #[inline]
+    fn event<'a>(&'a self, window: &'a [u8]) -> Event<'a> {
+        let metadata = self.tables.metadata.get(self.blobs.head.metadata_id);
+        match self.framing.format() {
+            Format::Nettrace4 => self.tables.event_v4(&self.blobs, metadata, self.payload(window)),
+            Format::Nettrace6 => {
+                let threads = [self.blobs.head.thread_id, self.blobs.head.capture_thread_id];
+                let threads = threads.map(|index| self.tables.threads.get(index));
+                let labels = self.tables.labels.list(self.blobs.head.label_list_id);
+                self.tables.event_v6(&self.blobs, metadata, threads, labels, self.payload(window))
+            }
+            Format::NetPerf1 | Format::NetPerf3 => self.netperf_event(self.payload(window)),
+        }
+    }
+
+    fn netperf_event<'a>(&'a self, block: &'a [u8]) -> Event<'a> {
+        let event = &self.netperf;
+        let stack = block.get(event.stack.clone()).unwrap_or_default();
+        Event {
+            metadata_id: event.metadata_id,
+            metadata: self.tables.metadata.get(event.metadata_id),
+            thread_id: event.thread_id.into(),
+            capture_thread_id: event.thread_id.into(),
+            process_id: None,
+            thread: None,
+            processor: u32::MAX,
+            sequence: 0,
+            stack_id: u32::MAX,
+            stack: self.tables.stacks.stack_here(stack),
+            timestamp: event.timestamp,
+            activity_id: event.activity_id,
+            related_activity_id: event.related_activity_id,
+            labels: Labels::default(),
+            // The runtime wrote them in the order of time.
+            sorted: true,
+            payload: block.get(event.payload.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Whether the tail of `NetPerf` 1 and 2 is next; `None` if there are too few bytes to tell.
+    pub(super) fn is_tail(&self, window: &[u8]) -> Option<bool> {
+        let tail = self.pending(window).get(..netperf::TAIL)?;
+        Some(netperf::is_tail(tail, self.here()))
+    }
+}
+
+impl Tables {
+    /// An event of Nettrace 4 from the place of a cursor.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the hot loop keeps what it changes in registers only if it sees all of it"
+    )]
+    pub(super) fn event_v4<'a>(
+        &'a self,
+        blobs: &Blobs,
+        metadata: Option<&'a crate::Metadata>,
+        block: &'a [u8],
+    ) -> Event<'a> {
+        let head = &blobs.head;
+        Event {
+            metadata_id: head.metadata_id,
+            metadata,
+            thread_id: head.thread_id,
+            capture_thread_id: head.capture_thread_id,
+            process_id: None,
+            thread: None,
+            processor: head.processor,
+            sequence: head.sequence,
+            stack_id: head.stack_id,
+            stack: self.stacks.stack(head.stack_id),
+            timestamp: head.timestamp,
+            activity_id: head.activity_id,
+            related_activity_id: head.related_activity_id,
+            labels: Labels::default(),
+            sorted: head.sorted,
+            payload: block.get(blobs.payload()).unwrap_or_default(),
+        }
+    }
+
+    /// An event of Nettrace 6 from the place of a cursor. `threads` are the one that the event is about, and the one
+    /// that wrote it.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the hot loop keeps what it changes in registers only if it sees all of it"
+    )]
+    pub(super) fn event_v6<'a>(
+        &'a self,
+        blobs: &Blobs,
+        metadata: Option<&'a crate::Metadata>,
+        [thread, capture_thread]: [Option<&'a Thread>; 2],
+        labels: Labels<'a>,
+        block: &'a [u8],
+    ) -> Event<'a> {
+        let head = &blobs.head;
+        Event {
+            thread_id: thread.and_then(|thread| thread.thread_id).unwrap_or(head.thread_id),
+            capture_thread_id: capture_thread
+                .and_then(|thread| thread.thread_id)
+                .unwrap_or(head.capture_thread_id),
+            process_id: thread.and_then(|thread| thread.process_id),
+            thread,
+            activity_id: labels.activity_id(),
+            related_activity_id: labels.related_activity_id(),
+            labels,
+            ..self.event_v4(blobs, metadata, block)
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The hot half of the reader: from one event of a block to the next. Refuses to look at anything else.
+
+use super::core::{Core, State, Step};
+use crate::block::blob::flag;
+use crate::raw::Format;
+use crate::{Error, Item};
+
+impl Core {
+    /// Goes to the next event of the block at hand; `false` if there is none, or it cannot be read.
+    #[inline]
+    pub(super) fn next_event(&mut self, window: &[u8]) -> bool {
+        let block = self.payload(window);
+        // A fault comes up again in `next_event_or_close`, which has the time for it.
+        let advanced = match self.framing.format() {
+            Format::Nettrace6 => self.blobs.advance::<true>(block),
+            _ => self.blobs.advance::<false>(block),
+        };
+        if !matches!(advanced, Ok(Some(_))) {
+            return false;
+        }
+        let head = &self.blobs.head;
+        if head.metadata_id != 0 {
+            self.sequences.event(head.capture_thread_id, head.sequence);
+        }
+        if self.tables.metadata.get(head.metadata_id).is_none() {
+            self.counts.events_without_metadata += 1;
+        }
+        true
+    }
+
+    /// Hands all items of the window to `visit`.
+    #[inline]
+    pub(super) fn for_each(&mut self, window: &[u8], visit: &mut impl FnMut(Item<'_>)) -> Result<(), Error> {
+        loop {
+            if matches!(self.state, State::Events { .. }) {
+                match self.framing.format() {
+                    Format::Nettrace6 => self.all_events::<true>(window, visit),
+                    _ => self.all_events::<false>(window, visit),
+                }
+            }
+            match self.advance(window)? {
+                Step::Starved => return Ok(()),
+                step => {
+                    if let Some(item) = self.item(step, window) {
+                        visit(item);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands all events of the block at hand to `visit`, up to the end of the block or the first that cannot be read.
+    ///
+    /// Does what [`Self::next_event`] and [`Self::item`] do, with everything that changes in local variables, and what
+    /// an event names looked up only when it names something else than the event before it.
+    #[inline]
+    fn all_events<const V6: bool>(&mut self, window: &[u8], visit: &mut impl FnMut(Item<'_>)) {
+        let block = window.get(self.at..).and_then(|pending| pending.get(..self.block)).unwrap_or_default();
+        let Self { blobs, tables, sequences, counts, .. } = self;
+        let tables = &*tables;
+        let mut cursor = blobs.clone();
+        let mut metadata = tables.metadata.get(cursor.head.metadata_id);
+        let mut threads = [cursor.head.thread_id, cursor.head.capture_thread_id]
+            .map(|index| if V6 { tables.threads.get(index) } else { None });
+        let mut labels = tables.labels.list(cursor.head.label_list_id);
+        // Whether the event before was counted, so that one without a number of its own follows it; and its number.
+        let mut counted = false;
+        let mut sequence = 0;
+        let mut undefined = 0;
+        while let Ok(Some(flags)) = cursor.advance::<V6>(block) {
+            let head = &cursor.head;
+            if flags & flag::METADATA_ID != 0 {
+                metadata = tables.metadata.get(head.metadata_id);
+            }
+            if metadata.is_none() {
+                undefined += 1;
+            }
+            if !counted || flags & flag::CAPTURE_THREAD != 0 || head.metadata_id == 0 {
+                if counted {
+                    sequences.run_to(sequence);
+                }
+                counted = head.metadata_id != 0;
+                if counted {
+                    sequences.event(head.capture_thread_id, head.sequence);
+                }
+            }
+            sequence = head.sequence;
+            let event = if V6 {
+                if flags & flag::THREAD_ID != 0 {
+                    threads[0] = tables.threads.get(head.thread_id);
+                }
+                if flags & flag::CAPTURE_THREAD != 0 {
+                    threads[1] = tables.threads.get(head.capture_thread_id);
+                }
+                if flags & flag::LABEL_LIST_ID != 0 {
+                    labels = tables.labels.list(head.label_list_id);
+                }
+                tables.event_v6(&cursor, metadata, threads, labels, block)
+            } else {
+                tables.event_v4(&cursor, metadata, block)
+            };
+            visit(Item::Event(event));
+        }
+        if counted {
+            sequences.run_to(sequence);
+        }
+        counts.events_without_metadata += undefined;
+        *blobs = cursor;
+    }
+}
