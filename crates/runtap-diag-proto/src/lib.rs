@@ -46,7 +46,7 @@
 //! | ApplyStartupHook 0x0407 | [`Request::ApplyStartupHook`] | [`Reply::Done`] |
 //!
 //! A runtime may also dial a tool's *port* itself. Then it says who it is ([`Advertise`]), and the connection waits for
-//! one command as any other; after that command the runtime dials in again.
+//! one command as any other; after that command the runtime dials in again. [`diagnostic_ports`] is how it is told to.
 //!
 //! # What cannot be sent
 //!
@@ -79,6 +79,7 @@
 #![allow(clippy::doc_markdown, reason = "the names of the commands are words here, not code")]
 
 pub mod client;
+pub mod diagnostic_ports;
 mod error;
 mod message;
 pub mod server;
