@@ -4,10 +4,12 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::Thread;
+use super::environment::Environment;
+use super::security::{Capabilities, parse_capabilities};
 
 /// One process's folder in `/proc`.
 #[derive(Debug, Clone)]
@@ -20,18 +22,19 @@ pub(super) struct ProcDir {
 pub(super) struct Status {
     /// The process that this thread belongs to.
     pub tgid: u32,
+    /// `R`, `S`, `T` (stopped), `t` (stopped by its tracer), `Z` (has ended) …
+    pub state: char,
+    /// Who traces it; 0 for nobody.
+    pub tracer: u32,
     /// Real user id.
     pub uid: u32,
+    /// The user, the group and the further groups by which it may open files.
+    pub effective_uid: u32,
+    pub effective_gid: u32,
+    pub groups: Vec<u32>,
     /// The id in the innermost pid namespace.
     pub ns_pid: u32,
-}
-
-/// The variables that decide where a runtime's socket is, and whether there is one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Environment {
-    pub tmpdir: Option<OsString>,
-    /// The first variable that switches diagnostics off, with its value.
-    pub disabled: Option<(String, String)>,
+    pub capabilities: Capabilities,
 }
 
 /// A file of `/proc` in two or three system calls; its size is not known beforehand.
@@ -83,7 +86,7 @@ impl ProcDir {
 
     /// As the process was started with; later changes are not there.
     pub(super) fn environment(&self) -> io::Result<Environment> {
-        Ok(parse_environ(&self.read("environ")?))
+        Ok(Environment::parse(&self.read("environ")?))
     }
 
     /// The arguments, program first.
@@ -98,17 +101,6 @@ impl ProcDir {
 
     pub(super) fn exe(&self) -> Option<PathBuf> {
         fs::read_link(self.path.join("exe")).ok()
-    }
-
-    /// Whether code of a .NET runtime is mapped. A single-file program has its runtime in its own executable;
-    /// there the runtime's double mapping of its code gives it away.
-    pub(super) fn maps_runtime(&self) -> io::Result<bool> {
-        const MARKS: [&[u8]; 4] =
-            [b"/libcoreclr.so", b"/libclrjit.so", b"/libmonosgen", b"memfd:doublemapper"];
-        let maps = self.read("maps")?;
-        Ok(maps
-            .split(|b| *b == b'\n')
-            .any(|line| MARKS.iter().any(|mark| line.windows(mark.len()).any(|part| part == *mark))))
     }
 
     /// The container's id in the path of the control group: 64 hexadecimal digits.
@@ -162,52 +154,30 @@ fn parse_stat(stat: &[u8]) -> Option<(String, u64)> {
 }
 
 fn parse_status(status: &[u8]) -> Option<Status> {
-    let (mut tgid, mut uid, mut ns_pid) = (None, None, None);
+    let (mut tgid, mut users, mut ns_pid) = (None, None, None);
+    let mut found = Status::default();
     for line in status.split(|b| *b == b'\n') {
         let line = str::from_utf8(line).unwrap_or_default();
-        let Some((key, values)) = line.split_once(':') else { continue };
-        let mut values = values.split_ascii_whitespace();
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let mut values = value.split_ascii_whitespace();
         match key {
             "Tgid" => tgid = values.next()?.parse().ok(),
-            "Uid" => uid = values.next()?.parse().ok(),
+            "State" => found.state = values.next()?.chars().next()?,
+            "TracerPid" => found.tracer = values.next()?.parse().ok()?,
+            // Real, effective, saved, for files.
+            "Uid" => users = Some((values.next()?.parse().ok()?, values.next()?.parse().ok()?)),
+            "Gid" => found.effective_gid = values.nth(1)?.parse().ok()?,
+            "Groups" => found.groups = values.filter_map(|group| group.parse().ok()).collect(),
             "NSpid" => ns_pid = values.next_back()?.parse().ok(),
+            "CapEff" => found.capabilities = parse_capabilities(value)?,
             _ => {}
         }
     }
+    found.tgid = tgid?;
+    (found.uid, found.effective_uid) = users?;
     // Kernels without pid namespaces have no NSpid.
-    let tgid = tgid?;
-    Some(Status { tgid, uid: uid?, ns_pid: ns_pid.unwrap_or(tgid) })
-}
-
-fn parse_environ(environ: &[u8]) -> Environment {
-    const SWITCHES: [&str; 4] = [
-        "DOTNET_EnableDiagnostics",
-        "DOTNET_EnableDiagnostics_IPC",
-        "COMPlus_EnableDiagnostics",
-        "COMPlus_EnableDiagnostics_IPC",
-    ];
-    let mut found = Environment::default();
-    for entry in environ.split(|b| *b == 0) {
-        let Some(equals) = entry.iter().position(|b| *b == b'=') else { continue };
-        let (key, value) = (&entry[..equals], &entry[equals + 1..]);
-        // `getenv` takes the first of several.
-        if key == b"TMPDIR" && found.tmpdir.is_none() {
-            found.tmpdir = Some(OsString::from_vec(value.to_vec()));
-        }
-        if found.disabled.is_none() && is_zero(value) {
-            found.disabled = SWITCHES
-                .iter()
-                .find(|switch| switch.as_bytes() == key)
-                .map(|switch| ((*switch).to_owned(), String::from_utf8_lossy(value).into_owned()));
-        }
-    }
-    found
-}
-
-/// The runtime reads its switches as hexadecimal numbers.
-fn is_zero(value: &[u8]) -> bool {
-    let digits = value.strip_prefix(b"0x").unwrap_or(value);
-    !digits.is_empty() && digits.iter().all(|b| *b == b'0')
+    found.ns_pid = ns_pid.unwrap_or(found.tgid);
+    Some(found)
 }
 
 /// A path of the process `dir` as we have to write it.
@@ -252,21 +222,22 @@ mod tests {
 
     #[test]
     fn the_last_ns_pid_counts() {
-        let status = b"Name:\tx: y\nTgid:\t77\nUid:\t1000\t0\t0\t0\nNSpid:\t77\t12\t1\n";
-        assert_eq!(parse_status(status), Some(Status { tgid: 77, uid: 1000, ns_pid: 1 }));
+        let status = b"Name:\tx: y\nState:\tT (stopped)\nTgid:\t77\nTracerPid:\t5\nUid:\t1000\t0\t0\t0\n\
+            Gid:\t1\t2\t3\t4\nGroups:\t7 8 \nNSpid:\t77\t12\t1\nCapEff:\t0000000000080002\n";
+        let expected = Status {
+            tgid: 77,
+            state: 'T',
+            tracer: 5,
+            uid: 1000,
+            effective_uid: 0,
+            effective_gid: 2,
+            groups: vec![7, 8],
+            ns_pid: 1,
+            capabilities: Capabilities(0x80002),
+        };
+        assert_eq!(parse_status(status), Some(expected));
         assert_eq!(parse_status(b"Tgid:\t5\nUid:\t0\t0\t0\t0\n").map(|s| s.ns_pid), Some(5));
         assert_eq!(parse_status(b"Tgid:\t5\n"), None);
-    }
-
-    #[test]
-    fn switches_in_the_environment() {
-        let parse = |text: &[u8]| parse_environ(text);
-        let found = parse(b"A=1\0TMPDIR=/x\0TMPDIR=/y\0DOTNET_EnableDiagnostics_IPC=0\0");
-        assert_eq!(found.tmpdir, Some("/x".into()));
-        assert_eq!(found.disabled, Some(("DOTNET_EnableDiagnostics_IPC".to_owned(), "0".to_owned())));
-        assert_eq!(parse(b"COMPlus_EnableDiagnostics=0x00").disabled.map(|d| d.1), Some("0x00".to_owned()));
-        assert_eq!(parse(b"DOTNET_EnableDiagnostics=1\0DOTNET_EnableDiagnostics_Debugger=0").disabled, None);
-        assert_eq!(parse(b"DOTNET_EnableDiagnostics=").disabled, None);
     }
 
     #[test]

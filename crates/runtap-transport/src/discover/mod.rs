@@ -7,6 +7,16 @@
 
 pub mod naming;
 
+#[cfg(target_os = "linux")]
+mod clients;
+#[cfg(target_os = "linux")]
+mod elf;
+#[cfg(target_os = "linux")]
+mod environment;
+#[cfg(target_os = "linux")]
+mod facts;
+#[cfg(target_os = "linux")]
+mod gather;
 mod jvm;
 #[cfg(target_os = "linux")]
 mod linux;
@@ -14,17 +24,33 @@ mod linux;
 mod mounts;
 mod reason;
 #[cfg(target_os = "linux")]
+mod runtime;
+#[cfg(target_os = "linux")]
+mod security;
+#[cfg(target_os = "linux")]
 mod sockets;
 #[cfg(target_os = "linux")]
 mod system;
 #[cfg(target_os = "linux")]
 mod tree;
 #[cfg(target_os = "linux")]
+mod unix_diag;
+#[cfg(target_os = "linux")]
 mod view;
 
 use std::path::PathBuf;
 
+#[cfg(target_os = "linux")]
+pub use clients::{Clients, Connection, Holder, Wait};
+#[cfg(target_os = "linux")]
+pub use environment::Environment;
+#[cfg(target_os = "linux")]
+pub use facts::{Createdump, Facts, Life, TempDir, TempState, Viewer};
 pub use reason::{NotFound, Reason};
+#[cfg(target_os = "linux")]
+pub use runtime::{Runtime, Startup};
+#[cfg(target_os = "linux")]
+pub use security::{CAP_SYS_PTRACE, Capabilities, Policy};
 #[cfg(target_os = "linux")]
 pub use system::System;
 #[cfg(target_os = "linux")]
@@ -173,6 +199,12 @@ pub fn processes(options: Options) -> Vec<Process> {
 #[cfg(target_os = "linux")]
 pub fn process(pid: u32) -> Result<Process, NotFound> {
     System::current().process(pid)
+}
+
+/// Everything about process `pid` that bears on whether it can be reached.
+#[cfg(target_os = "linux")]
+pub fn facts(pid: u32) -> Facts {
+    System::current().facts(pid)
 }
 
 /// The threads of process `pid`, by id.

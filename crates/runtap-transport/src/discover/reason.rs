@@ -1,8 +1,16 @@
-//! Why a process can't be reached, in the words that `doctor` and `ps` use.
+//! Why a process can't be reached, and what mends it, in the words that every verb uses. Pure: it judges the facts that
+//! were gathered.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
+
+#[cfg(target_os = "linux")]
+use super::facts::{Facts, Life, TempState};
+#[cfg(target_os = "linux")]
+use super::runtime::{Runtime, Startup};
+#[cfg(target_os = "linux")]
+use super::security::CAP_SYS_PTRACE;
 
 /// A process that can't be reached, and what was looked at to say so.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -30,9 +38,18 @@ pub enum Reason {
         /// The process it belongs to.
         tgid: u32,
     },
+    /// It has ended, and its parent has not noticed.
+    #[error("has ended; its parent has not asked for its exit code yet")]
+    Ended,
     /// No runtime is loaded and there is no socket.
     #[error("has no .NET runtime loaded")]
     NotDotnet,
+    /// Its runtime has no diagnostics server.
+    #[error("runs on {runtime}, which is older than the first runtime with a diagnostics server")]
+    TooOld {
+        /// Which one.
+        runtime: String,
+    },
     /// Its diagnostics are switched off.
     #[error("runs with {variable}={value}, which switches its diagnostics server off")]
     DiagnosticsDisabled {
@@ -40,6 +57,16 @@ pub enum Reason {
         variable: String,
         /// Its value.
         value: String,
+    },
+    /// It has a runtime without a diagnostics server, and nothing says why.
+    #[error("has a .NET runtime without a diagnostics server{}", if *aot {
+        ": it was compiled ahead of time without one"
+    } else {
+        ": it was switched off by its host, or was not built in"
+    })]
+    NoServer {
+        /// It is `NativeAOT`.
+        aot: bool,
     },
     /// It belongs to another user, and we are not root.
     #[error("belongs to user {user} (uid {uid}); only that user and root can reach it")]
@@ -55,40 +82,47 @@ pub enum Reason {
         /// `mount`, `pid`.
         namespaces: Vec<&'static str>,
     },
-    /// The kernel keeps us from looking into it though it is our user's, or though we are root: a security module
-    /// or a missing capability.
-    #[error("can't be looked into: a security module or a missing capability (CAP_SYS_PTRACE) forbids it")]
-    Denied,
-    /// Its temporary directory is another one than ours, and no socket is there.
-    #[error("uses {} as its temporary directory, where it has no socket", directory.display())]
-    OtherTmpdir {
-        /// Its TMPDIR.
-        directory: PathBuf,
+    /// The kernel keeps us from looking into it though it is our user's, or though we are root.
+    #[error("can't be looked into, though its user is ours or we are root: {}", denial(label.as_deref(), *capable))]
+    Denied {
+        /// The label that a security module has put on it.
+        label: Option<String>,
+        /// Whether we have the capability to look into processes (`CAP_SYS_PTRACE`).
+        capable: bool,
     },
     /// Its temporary directory does not exist, so its runtime made no socket.
     #[error("has the temporary directory {}, which does not exist", directory.display())]
     NoTmpdir {
-        /// Its TMPDIR.
+        /// Its TMPDIR, as it sees it.
         directory: PathBuf,
     },
     /// Its temporary directory can't be written to, so its runtime made no socket.
-    #[error("has the temporary directory {}, which is read-only", directory.display())]
+    #[error("has the temporary directory {}, {}", directory.display(), if *mounted {
+        "which is mounted read-only"
+    } else {
+        "where it may not write"
+    })]
     TmpReadOnly {
-        /// Its TMPDIR.
+        /// Its TMPDIR, as it sees it.
         directory: PathBuf,
+        /// The whole file system is read-only; otherwise the directory's mode forbids it.
+        mounted: bool,
     },
     /// There are sockets with its pid, all left behind by earlier processes.
-    #[error("has only stale sockets: {}", display(sockets))]
+    #[error("has only stale sockets, left behind by earlier processes with its number: {}", display(sockets))]
     StaleSocket {
         /// Those sockets.
         sockets: Vec<PathBuf>,
     },
-    /// A runtime is loaded and its socket is gone, or not there yet.
-    #[error("has a .NET runtime, but no socket in {}", directory.display())]
-    NoSocket {
-        /// Where it should be.
-        directory: PathBuf,
+    /// Its server listens, but the file of its socket is gone.
+    #[error("listens, but its socket was deleted: {}", display(sockets))]
+    SocketDeleted {
+        /// Where it was.
+        sockets: Vec<PathBuf>,
     },
+    /// Its runtime is not ready yet.
+    #[error("is only starting: its diagnostics server is not there yet")]
+    Starting,
     /// This operating system is not supported yet.
     #[error("can't be looked at on this operating system")]
     Unsupported,
@@ -98,18 +132,171 @@ impl Reason {
     /// The stable code, as in `runtap.doctor/1`.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NoSuchProcess | Self::Thread { .. } => "no-such-process",
+            Self::NoSuchProcess | Self::Thread { .. } | Self::Ended => "no-such-process",
             Self::NotDotnet => "not-dotnet",
-            Self::DiagnosticsDisabled { .. } => "diagnostics-disabled",
+            Self::TooOld { .. } => "too-old",
+            Self::DiagnosticsDisabled { .. } | Self::NoServer { .. } => "diagnostics-disabled",
             Self::OtherUser { .. } => "other-user",
             Self::OtherNamespace { .. } => "other-namespace",
-            Self::Denied => "lsm",
-            Self::OtherTmpdir { .. } | Self::NoTmpdir { .. } => "other-tmpdir",
+            Self::Denied { .. } => "lsm",
+            Self::NoTmpdir { .. } => "other-tmpdir",
             Self::TmpReadOnly { .. } => "tmp-read-only",
-            Self::StaleSocket { .. } => "stale-socket",
-            Self::NoSocket { .. } => "no-socket",
+            Self::StaleSocket { .. } | Self::SocketDeleted { .. } => "stale-socket",
+            Self::Starting => "busy",
             Self::Unsupported => "unsupported",
         }
+    }
+
+    /// What mends it: a command where there is one.
+    pub fn fix(&self) -> String {
+        match self {
+            Self::NoSuchProcess | Self::Ended => {
+                "'runtap ps' lists the processes that can be tapped".to_owned()
+            }
+            Self::Thread { tgid } => format!("take -p {tgid}"),
+            Self::NotDotnet => {
+                "only .NET Core 3.0 and later have a diagnostics server; a program that was just \
+                started may not have loaded it yet"
+                    .to_owned()
+            }
+            Self::TooOld { .. } => "run the program on .NET Core 3.0 or later".to_owned(),
+            Self::DiagnosticsDisabled { variable, .. } => {
+                format!("start it again without that variable: env -u {variable} COMMAND")
+            }
+            Self::NoServer { aot: true } => {
+                "build it again with <EventSourceSupport>true</EventSourceSupport>".to_owned()
+            }
+            Self::NoServer { aot: false } => {
+                "look for EnableDiagnostics in what starts it, and start it again".to_owned()
+            }
+            Self::OtherUser { user, .. } => {
+                format!("run runtap as that user or as root: sudo -u {user} runtap ps")
+            }
+            Self::OtherNamespace { .. } => {
+                "run runtap as root (sudo runtap ps), or inside that container".to_owned()
+            }
+            Self::Denied { capable: false, .. } => {
+                "run runtap as root of the host, or give its container the capability: --cap-add SYS_PTRACE"
+                    .to_owned()
+            }
+            Self::Denied { label, .. } => format!(
+                "look for denials in the kernel's log (journalctl -k | grep -i denied) and let runtap look into \
+                 {}; to try: aa-complain, or setenforce 0",
+                label.as_deref().unwrap_or("the process")
+            ),
+            Self::NoTmpdir { directory } => format!(
+                "its runtime makes the socket at its start only: mkdir -p {} and start it again",
+                directory.display()
+            ),
+            Self::TmpReadOnly { .. } => {
+                "start it again with a directory that it can write to: env TMPDIR=DIRECTORY \
+                COMMAND"
+                    .to_owned()
+            }
+            Self::StaleSocket { sockets } => format!("they can be deleted: rm {}", shell(sockets)),
+            Self::SocketDeleted { .. } => {
+                "start it again; a cleaner of temporary files leaves it alone with the line \
+                'x /tmp/dotnet-diagnostic-*' in /etc/tmpfiles.d/dotnet.conf"
+                    .to_owned()
+            }
+            Self::Starting => "try again in a moment".to_owned(),
+            Self::Unsupported => "run runtap on Linux".to_owned(),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Reason {
+    /// Everything that stands in the way of reaching a process: what is certain first. Empty if it has a socket that
+    /// can be dialled.
+    pub fn all(facts: &Facts) -> Vec<Self> {
+        match facts.life {
+            Life::Gone => return vec![Self::NoSuchProcess],
+            Life::Thread { tgid } => return vec![Self::Thread { tgid }],
+            Life::Ended => return vec![Self::Ended],
+            _ => {}
+        }
+        if facts.usable_sockets().next().is_some() {
+            return Vec::new();
+        }
+        let mut reasons = Vec::new();
+        if facts.runtime.is_too_old() {
+            let runtime =
+                facts.runtime.version().map_or_else(|| "Mono".to_owned(), |it| format!(".NET Core {it}"));
+            return vec![Self::TooOld { runtime }];
+        }
+        if facts.runtime == Runtime::None && facts.deleted.is_empty() {
+            return vec![Self::NotDotnet];
+        }
+        if facts.hidden {
+            reasons.push(Self::hidden(facts));
+        }
+        if let Some((variable, value)) = facts.environment.as_ref().and_then(|it| it.disabled.clone()) {
+            reasons.push(Self::DiagnosticsDisabled { variable, value });
+        }
+        if !facts.deleted.is_empty() {
+            reasons.push(Self::SocketDeleted { sockets: facts.deleted.clone() });
+        }
+        if let Some(temp) = facts.temp.as_ref() {
+            let directory = temp.path.clone();
+            match temp.state {
+                TempState::Missing => reasons.push(Self::NoTmpdir { directory }),
+                TempState::ReadOnly => reasons.push(Self::TmpReadOnly { directory, mounted: true }),
+                TempState::NotWritable => reasons.push(Self::TmpReadOnly { directory, mounted: false }),
+                TempState::Fine | TempState::Unknown => {}
+            }
+        }
+        if reasons.is_empty() {
+            reasons.push(Self::unexplained(facts));
+        }
+        reasons
+    }
+
+    /// We may not look into it.
+    fn hidden(facts: &Facts) -> Self {
+        let Facts { viewer, uid, .. } = facts;
+        let mut namespaces = Vec::new();
+        namespaces.extend(facts.other_mount_namespace.then_some("mount"));
+        namespaces.extend(facts.other_pid_namespace.then_some("pid"));
+        if viewer.uid != 0 && *uid != viewer.uid {
+            Self::OtherUser { uid: *uid, user: facts.user.clone() }
+        } else if namespaces.is_empty() || viewer.capabilities.has(CAP_SYS_PTRACE) {
+            Self::Denied { label: facts.label.clone(), capable: viewer.capabilities.has(CAP_SYS_PTRACE) }
+        } else {
+            Self::OtherNamespace { namespaces }
+        }
+    }
+
+    /// It has a runtime that could be looked at, and nothing speaks against a socket.
+    fn unexplained(facts: &Facts) -> Self {
+        /// Three seconds: a runtime needs hundredths of one.
+        const YOUNG: u64 = 300;
+        let young = facts.age.is_some_and(|age| age < YOUNG);
+        let stale: Vec<PathBuf> = facts.sockets.iter().map(|socket| socket.path.clone()).collect();
+        if facts.serves == Some(true) {
+            // The kernel's table of its network namespace could not be read: where it listens is not known.
+            let directory = facts.temp.as_ref().map(|temp| temp.host.join("dotnet-diagnostic-*"));
+            Self::SocketDeleted { sockets: directory.into_iter().collect() }
+        } else if young && facts.startup != Startup::Done {
+            Self::Starting
+        } else if !stale.is_empty() {
+            Self::StaleSocket { sockets: stale }
+        } else {
+            Self::NoServer { aot: facts.runtime == Runtime::NativeAot }
+        }
+    }
+}
+
+fn denial(label: Option<&str>, capable: bool) -> String {
+    match (label, capable) {
+        (Some(label), true) => format!("a security module forbids it (the process is labelled {label})"),
+        (None, true) => "a security module forbids it".to_owned(),
+        (Some(label), false) => {
+            format!(
+                "we lack CAP_SYS_PTRACE, or a security module forbids it (the process is labelled {label})"
+            )
+        }
+        (None, false) => "we lack CAP_SYS_PTRACE, or a security module forbids it".to_owned(),
     }
 }
 
@@ -117,4 +304,14 @@ fn display(paths: &[PathBuf]) -> String {
     let names: Vec<_> = paths.iter().take(3).map(|path| path.display().to_string()).collect();
     let more = paths.len().saturating_sub(names.len());
     if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
+}
+
+/// The paths as a shell takes them.
+fn shell(paths: &[PathBuf]) -> String {
+    let quoted = |path: &PathBuf| {
+        let text = path.display().to_string();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,".contains(c);
+        if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    };
+    paths.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }

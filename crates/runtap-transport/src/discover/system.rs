@@ -10,9 +10,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::StatVfsMountFlags;
-
-use super::linux::{self, Environment, ProcDir, Status, seen_from_here};
+use super::environment::Environment;
+use super::facts::{Facts, Life};
+use super::gather::{self, Found};
+use super::linux::{self, ProcDir, Status, seen_from_here};
 use super::naming::{SocketKind, SocketName, temp_dir};
 use super::sockets::{self, Listing};
 use super::{FileView, Kind, NotFound, Options, Process, Reason, Socket, SocketState, Thread, jvm};
@@ -21,6 +22,8 @@ use super::{FileView, Kind, NotFound, Options, Process, Reason, Socket, SocketSt
 #[derive(Debug, Clone)]
 pub struct System {
     proc_root: PathBuf,
+    /// `/sys`
+    sys_root: PathBuf,
     /// Our own temporary directory.
     temp: PathBuf,
     /// `/tmp`: that of processes without TMPDIR, and of every Java virtual machine.
@@ -35,6 +38,7 @@ impl System {
     pub fn current() -> Self {
         Self {
             proc_root: "/proc".into(),
+            sys_root: "/sys".into(),
             temp: temp_dir(std::env::var_os("TMPDIR").as_deref()),
             default_temp: "/tmp".into(),
             passwd: "/etc/passwd".into(),
@@ -42,10 +46,11 @@ impl System {
         }
     }
 
-    /// A system laid out below `root` (`proc`, `tmp`, `etc/passwd`), looked at by user `uid`.
+    /// A system laid out below `root` (`proc`, `sys`, `tmp`, `etc/passwd`), looked at by user `uid`.
     pub fn at(root: &Path, uid: u32) -> Self {
         Self {
             proc_root: root.join("proc"),
+            sys_root: root.join("sys"),
             temp: root.join("tmp"),
             default_temp: root.join("tmp"),
             passwd: root.join("etc/passwd"),
@@ -58,6 +63,14 @@ impl System {
     pub fn with_temp_dir(mut self, temp: impl Into<PathBuf>) -> Self {
         self.temp = temp.into();
         self
+    }
+
+    pub(super) fn sys_root(&self) -> &Path {
+        &self.sys_root
+    }
+
+    pub(super) fn uid(&self) -> u32 {
+        self.uid
     }
 
     pub(super) fn proc_root(&self) -> &Path {
@@ -79,8 +92,12 @@ impl System {
     /// # Errors
     /// See [`Reason`].
     pub fn process(&self, pid: u32) -> Result<Process, NotFound> {
-        let mut looked_at = Vec::new();
-        Search::new(self).one(pid, &mut looked_at).map_err(|reason| NotFound { pid, reason, looked_at })
+        Search::new(self).one(pid)
+    }
+
+    /// Everything about the process `pid` that bears on whether it can be reached.
+    pub fn facts(&self, pid: u32) -> Facts {
+        Search::new(self).facts(pid)
     }
 
     /// The threads of a process, by id.
@@ -331,93 +348,51 @@ impl<'a> Search<'a> {
         linux::user_name(passwd, uid)
     }
 
-    fn one(&mut self, pid: u32, looked_at: &mut Vec<String>) -> Result<Process, Reason> {
-        let candidate = self.candidate(pid, Look::Everywhere);
-        let dir = &candidate.dir;
-        let (Some(status), Some((_, start))) = (dir.status(), dir.stat()) else {
-            looked_at.push(format!("{}: not there", dir.join("status").display()));
-            return Err(Reason::NoSuchProcess);
-        };
-        if status.tgid != pid {
-            return Err(Reason::Thread { tgid: status.tgid });
+    fn one(&mut self, pid: u32) -> Result<Process, NotFound> {
+        if let Some((candidate, found)) = self.find(pid)
+            && found.is_reachable(pid)
+            && let Some(process) =
+                self.describe(&candidate, Kind::Dotnet, found.sockets.clone(), found.start_time)
+        {
+            return Ok(process);
         }
-        looked_at.push(format!(
-            "{}: uid {}, pid {} in its own namespace, started at tick {start}",
-            dir.join("status").display(),
-            status.uid,
-            status.ns_pid
-        ));
-
-        let environment = dir.environment();
-        let mut found = self.near(&candidate, start);
-        looked_at.push(format!("{}: {} sockets with its pid", self.system.temp.display(), found.len()));
-        let mut directory = None;
-        match &environment {
-            Ok(environment) => {
-                let there = self.directory(&candidate, environment);
-                let far = self.far(&candidate, &status, environment);
-                looked_at.push(format!("{}: {} sockets with its pid", there.display(), far.len()));
-                found.extend(far);
-                directory = Some(there);
-            }
-            Err(error) => looked_at.push(format!("{}: {error}", dir.join("environ").display())),
-        }
-        let sockets = sockets::rank(found, start, self.comparable(&candidate));
-        if sockets.iter().any(|socket| socket.state != SocketState::Stale) {
-            return self.describe(&candidate, Kind::Dotnet, sockets, start).ok_or(Reason::NoSuchProcess);
-        }
-        let stale: Vec<_> = sockets.into_iter().map(|socket| socket.path).collect();
-        Err(self.obstacle(&candidate, &status, environment.ok(), directory, stale, looked_at))
+        let facts = self.facts(pid);
+        let looked_at = facts.steps();
+        // What came in between: the socket was made while we looked.
+        let reason = Reason::all(&facts).into_iter().next().unwrap_or(Reason::Starting);
+        Err(NotFound { pid, reason, looked_at })
     }
 
-    /// Why there is no socket: what is certain first, then what is likely.
-    fn obstacle(
-        &mut self,
-        candidate: &Candidate,
-        status: &Status,
-        environment: Option<Environment>,
-        directory: Option<PathBuf>,
-        stale: Vec<PathBuf>,
-        looked_at: &mut Vec<String>,
-    ) -> Reason {
-        let maps = candidate.dir.maps_runtime();
-        looked_at.push(match &maps {
-            Ok(true) => format!("{}: a .NET runtime", candidate.dir.join("maps").display()),
-            Ok(false) => format!("{}: no .NET runtime", candidate.dir.join("maps").display()),
-            Err(error) => format!("{}: {error}", candidate.dir.join("maps").display()),
-        });
-        if matches!(maps, Ok(false)) {
-            return Reason::NotDotnet;
+    fn facts(&mut self, pid: u32) -> Facts {
+        match self.find(pid) {
+            Some((_, Found { status, .. })) if status.tgid != pid => {
+                self.system.nobody(pid, Life::Thread { tgid: status.tgid })
+            }
+            Some((candidate, found)) => self.system.gather(&candidate.dir, pid, found),
+            None => self.system.nobody(pid, Life::Gone),
         }
-        let (Ok(_), Some(environment), Some(directory)) = (maps, environment, directory) else {
-            let mut namespaces = Vec::new();
-            namespaces.extend(candidate.other_mount.then_some("mount"));
-            namespaces.extend(candidate.other_pid.then_some("pid"));
-            return if self.system.uid != 0 && status.uid != self.system.uid {
-                Reason::OtherUser { uid: status.uid, user: self.user(status.uid) }
-            } else if namespaces.is_empty() {
-                Reason::Denied
-            } else {
-                Reason::OtherNamespace { namespaces }
-            };
+    }
+
+    /// A process and all sockets that may be its own.
+    fn find(&mut self, pid: u32) -> Option<(Candidate, Found)> {
+        let candidate = self.candidate(pid, Look::Everywhere);
+        let (status, (_, start_time)) = (candidate.dir.status()?, candidate.dir.stat()?);
+        let environment = candidate.dir.environment();
+        let mut sockets = self.near(&candidate, start_time);
+        if let Ok(environment) = &environment {
+            sockets.extend(self.far(&candidate, &status, environment));
+        }
+        let sockets = sockets::rank(sockets, start_time, self.comparable(&candidate));
+        let found = Found {
+            user: self.user(status.uid),
+            other_mount: candidate.other_mount,
+            other_pid: candidate.other_pid,
+            deleted: gather::deleted(&sockets),
+            sockets,
+            status,
+            start_time,
+            environment,
         };
-        if let Some((variable, value)) = environment.disabled {
-            return Reason::DiagnosticsDisabled { variable, value };
-        }
-        if !stale.is_empty() {
-            return Reason::StaleSocket { sockets: stale };
-        }
-        if !directory.is_dir() {
-            return Reason::NoTmpdir { directory };
-        }
-        let read_only =
-            rustix::fs::statvfs(&directory).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
-        if read_only {
-            return Reason::TmpReadOnly { directory };
-        }
-        if directory != self.system.temp {
-            return Reason::OtherTmpdir { directory };
-        }
-        Reason::NoSocket { directory }
+        Some((candidate, found))
     }
 }

@@ -1,127 +1,15 @@
 //! The search for processes: on a system laid out for the test, and on the real one.
 
-#![cfg(target_os = "linux")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use runtap_transport::discover::naming::{SocketKind, SocketName};
-use runtap_transport::discover::{self, Kind, Options, Process, Reason, SocketState, System};
-use tempfile::TempDir;
+use runtap_transport::discover::{self, Kind, Options, Process, SocketState, System};
 
-const RUNTIME: &str = "7f0000000000-7f0000001000 r-xp 0 08:01 1 /opt/dotnet/libcoreclr.so\n";
-
-/// A fake system below a temporary folder.
-struct Fake {
-    dir: TempDir,
-}
-
-struct FakeProcess {
-    pid: u32,
-    ns_pid: u32,
-    start: u64,
-    uid: u32,
-    mount: &'static str,
-    pid_ns: &'static str,
-    environ: Vec<u8>,
-    maps: &'static str,
-}
-
-impl FakeProcess {
-    fn new(pid: u32, start: u64) -> Self {
-        Self {
-            pid,
-            ns_pid: pid,
-            start,
-            uid: 1000,
-            mount: "mnt:[1]",
-            pid_ns: "pid:[1]",
-            environ: Vec::new(),
-            maps: RUNTIME,
-        }
-    }
-
-    fn tmpdir(mut self, dir: &Path) -> Self {
-        self.environ = format!("A=b\0TMPDIR={}\0", dir.display()).into_bytes();
-        self
-    }
-}
-
-impl Fake {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let fake = Self { dir };
-        for folder in ["proc/self", "proc/net", "tmp", "etc"] {
-            fs::create_dir_all(fake.path(folder)).unwrap();
-        }
-        fs::write(fake.path("etc/passwd"), "root:x:0:0::/:\nann:x:1000:1000::/:\n").unwrap();
-        fs::write(fake.path("proc/net/unix"), "Num RefCount Protocol Flags Type St Inode Path\n").unwrap();
-        fake.namespaces("self", "mnt:[1]", "pid:[1]");
-        fake
-    }
-
-    fn path(&self, below: impl AsRef<Path>) -> PathBuf {
-        self.dir.path().join(below)
-    }
-
-    fn namespaces(&self, pid: &str, mount: &str, pid_ns: &str) {
-        let folder = self.path(format!("proc/{pid}/ns"));
-        fs::create_dir_all(&folder).unwrap();
-        for (name, target) in [("mnt", mount), ("pid", pid_ns), ("time", "time:[1]")] {
-            symlink(target, folder.join(name)).unwrap();
-        }
-    }
-
-    fn add(&self, process: &FakeProcess) -> PathBuf {
-        let FakeProcess { pid, ns_pid, start, uid, .. } = process;
-        let folder = self.path(format!("proc/{pid}"));
-        fs::create_dir_all(&folder).unwrap();
-        let stat = format!("{pid} (.NET (x) y) S 1{} {start} 0 0\n", " 0".repeat(17));
-        fs::write(folder.join("stat"), stat).unwrap();
-        let status =
-            format!("Name:\tx\nTgid:\t{pid}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nNSpid:\t{pid}\t{ns_pid}\n");
-        fs::write(folder.join("status"), status).unwrap();
-        fs::write(folder.join("cmdline"), "dotnet\0app dll\0\0").unwrap();
-        fs::write(folder.join("environ"), &process.environ).unwrap();
-        fs::write(folder.join("maps"), process.maps).unwrap();
-        fs::write(folder.join("cgroup"), format!("0::/docker/{}\n", "ab".repeat(32))).unwrap();
-        symlink("/opt/dotnet/dotnet", folder.join("exe")).unwrap();
-        self.namespaces(&pid.to_string(), process.mount, process.pid_ns);
-        folder
-    }
-
-    /// An empty file stands for a socket: the search never connects.
-    fn socket(&self, folder: impl AsRef<Path>, pid: u32, key: u64) -> PathBuf {
-        let folder = self.path(folder);
-        fs::create_dir_all(&folder).unwrap();
-        let path = folder.join(SocketName::runtime(pid, key).to_string());
-        fs::write(&path, "").unwrap();
-        path
-    }
-
-    fn bound(&self, path: &Path) {
-        let table = self.path("proc/net/unix");
-        let line = format!("00: 00000002 00000000 00010000 0001 01 26613 {}\n", path.display());
-        fs::write(&table, fs::read_to_string(&table).unwrap() + &line).unwrap();
-    }
-
-    fn system(&self) -> System {
-        System::at(self.dir.path(), 1000)
-    }
-
-    fn all(&self) -> Vec<Process> {
-        self.system().processes(Options::default())
-    }
-
-    fn reason(&self, pid: u32) -> Reason {
-        let error = self.system().process(pid).unwrap_err();
-        assert_eq!(error.pid, pid);
-        error.reason
-    }
-}
+use crate::fake::{Fake, FakeProcess};
 
 fn only(mut processes: Vec<Process>) -> Process {
     assert_eq!(processes.len(), 1, "{processes:?}");
@@ -161,15 +49,6 @@ fn stale_sockets_and_dead_pids_are_no_processes() {
     let process = only(fake.all());
     assert_eq!(process.endpoint().unwrap().path(), Some(right.as_path()));
     assert_eq!(process.stale_sockets().count(), 2);
-}
-
-#[test]
-fn a_thread_is_not_a_process() {
-    let fake = Fake::new();
-    let folder = fake.add(&FakeProcess::new(77, 900));
-    fs::write(folder.join("status"), "Tgid:\t42\nUid:\t0\t0\t0\t0\nNSpid:\t77\n").unwrap();
-    fake.socket("tmp", 77, 900);
-    assert_eq!(fake.reason(77), Reason::Thread { tgid: 42 });
 }
 
 #[test]
@@ -315,60 +194,6 @@ fn java_machines_are_found_by_their_counters() {
     .unwrap();
     let all = System::at(fake.dir.path(), uid).processes(Options::default().all_users(true));
     assert_eq!(all.iter().map(|p| p.pid).collect::<Vec<_>>(), [43]);
-}
-
-#[test]
-fn reasons() {
-    let fake = Fake::new();
-    assert_eq!(fake.reason(9), Reason::NoSuchProcess);
-
-    let mut process = FakeProcess::new(10, 900);
-    process.maps = "7f00-7f01 r-xp 0 08:01 1 /usr/lib/libc.so.6\n";
-    fake.add(&process);
-    assert_eq!(fake.reason(10), Reason::NotDotnet);
-
-    let mut process = FakeProcess::new(11, 900);
-    process.environ = b"COMPlus_EnableDiagnostics=0\0".to_vec();
-    fake.add(&process);
-    let reason = fake.reason(11);
-    assert_eq!(reason.code(), "diagnostics-disabled");
-    assert!(reason.to_string().contains("COMPlus_EnableDiagnostics=0"), "{reason}");
-
-    fake.add(&FakeProcess::new(12, 900));
-    let stale = fake.socket("tmp", 12, 800);
-    assert_eq!(fake.reason(12), Reason::StaleSocket { sockets: vec![stale] });
-
-    fake.add(&FakeProcess::new(13, 900));
-    assert_eq!(fake.reason(13), Reason::NoSocket { directory: fake.path("tmp") });
-
-    fake.add(&FakeProcess::new(14, 900).tmpdir(&fake.path("etc")));
-    assert_eq!(fake.reason(14), Reason::OtherTmpdir { directory: fake.path("etc") });
-
-    fake.add(&FakeProcess::new(15, 900).tmpdir(&fake.path("gone")));
-    assert_eq!(fake.reason(15), Reason::NoTmpdir { directory: fake.path("gone") });
-
-    // What may not be read is laid out as not being there.
-    let mut process = FakeProcess::new(16, 900);
-    process.uid = 33;
-    let folder = fake.add(&process);
-    fs::remove_file(folder.join("environ")).unwrap();
-    fs::remove_file(folder.join("maps")).unwrap();
-    assert_eq!(fake.reason(16), Reason::OtherUser { uid: 33, user: "33".to_owned() });
-
-    let mut process = FakeProcess::new(17, 900);
-    process.pid_ns = "pid:[2]";
-    let folder = fake.add(&process);
-    fs::remove_file(folder.join("environ")).unwrap();
-    assert_eq!(fake.reason(17), Reason::OtherNamespace { namespaces: vec!["pid"] });
-
-    let mut process = FakeProcess::new(18, 900);
-    process.pid_ns = "pid:[1]";
-    let folder = fake.add(&process);
-    fs::remove_file(folder.join("maps")).unwrap();
-    assert_eq!(fake.reason(18), Reason::Denied);
-
-    let error = fake.system().process(13).unwrap_err();
-    assert!(error.looked_at.iter().any(|line| line.contains("tmp: 0 sockets")), "{error:?}");
 }
 
 #[test]

@@ -69,29 +69,10 @@ fn port_path(port: &str) -> anyhow::Result<&Path> {
 }
 
 fn unreachable(error: &discover::NotFound, output: Output) -> anyhow::Error {
-    use discover::Reason;
-    let hint = match &error.reason {
-        Reason::NoSuchProcess => "'runtap ps' lists the processes that can be tapped".to_owned(),
-        Reason::Thread { tgid } => format!("take -p {tgid}"),
-        Reason::NotDotnet => "only .NET Core 3.0 and later have a diagnostics server; a program that was just started may not have loaded it yet"
-                .to_owned(),
-        Reason::DiagnosticsDisabled { variable, .. } => format!("start it without {variable}"),
-        Reason::OtherUser { user, .. } => format!("run runtap as {user} or as root"),
-        Reason::OtherNamespace { .. } => "run runtap as root, or inside that container".to_owned(),
-        Reason::OtherTmpdir { directory } | Reason::NoTmpdir { directory } => {
-            format!("the runtime makes its socket at its start: see that {} is there and stays", directory.display())
-        }
-        Reason::TmpReadOnly { .. } => "give it a TMPDIR that it can write to".to_owned(),
-        Reason::StaleSocket { .. } => "they were left behind by killed processes and can be deleted".to_owned(),
-        Reason::NoSocket { .. } => {
-            "it may be starting, or its socket was deleted (a failed dump does that); it must be started again".to_owned()
-        }
-        _ => String::new(),
-    };
     for step in &error.looked_at {
         output.detail(format_args!("looked at {step}"));
     }
-    expected(exit::NO_TARGET, error.to_string(), (!hint.is_empty()).then_some(hint))
+    expected(exit::NO_TARGET, error.to_string(), error.reason.fix())
 }
 
 /// The name that people know a process by, before it was asked: its entry assembly, else the process's own.

@@ -1,0 +1,246 @@
+//! Gathers the [`Facts`] of one process from `/proc`. Whatever can't be read is left out; nothing is judged.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::StatVfsMountFlags;
+
+use super::environment::Environment;
+use super::facts::{Createdump, Facts, Life, TempDir, TempState, Viewer};
+use super::linux::{self, ProcDir, Status};
+use super::naming::temp_dir;
+use super::runtime::{self, Runtime};
+use super::security::{self, Policy};
+use super::{FileView, Socket, SocketState, System, elf};
+
+/// What a search knows of a process before it looks closer.
+pub(super) struct Found {
+    pub status: Status,
+    pub start_time: u64,
+    pub other_mount: bool,
+    pub other_pid: bool,
+    pub environment: io::Result<Environment>,
+    pub sockets: Vec<Socket>,
+    pub deleted: Vec<PathBuf>,
+    pub user: String,
+}
+
+impl Found {
+    /// Whether it is a living process with a socket that can be dialled.
+    pub(super) fn is_reachable(&self, pid: u32) -> bool {
+        let usable =
+            |socket: &Socket| socket.state != SocketState::Stale && !self.deleted.contains(&socket.path);
+        !matches!(life(&self.status, pid), Life::Thread { .. } | Life::Ended)
+            && self.sockets.iter().any(usable)
+    }
+}
+
+impl System {
+    /// Looks closer at a process that was found; what is missing can't be seen.
+    pub(super) fn gather(&self, dir: &ProcDir, pid: u32, found: Found) -> Facts {
+        let Found { status, environment, sockets, .. } = found;
+        let exe = dir.exe();
+        let names = dir.threads(false).unwrap_or_default();
+        let names: Vec<&str> = names.iter().map(|thread| thread.name.as_str()).collect();
+        let runtime = runtime_of(dir, exe.as_deref(), &names);
+        let environment = environment.ok();
+        let view = self.file_view(pid).ok();
+        let temp = match (&environment, &view) {
+            (Some(environment), Some(view)) => Some(temp_of(view, environment, &status)),
+            _ => None,
+        };
+        Facts {
+            pid,
+            ns_pid: status.ns_pid,
+            life: life(&status, pid),
+            comm: dir.stat().map(|(comm, _)| comm).unwrap_or_default(),
+            command_line: dir.command_line(),
+            start_time: found.start_time,
+            age: self.uptime().and_then(|now| now.checked_sub(found.start_time)),
+            uid: status.uid,
+            user: found.user,
+            capabilities: status.capabilities,
+            other_mount_namespace: found.other_mount,
+            other_pid_namespace: found.other_pid,
+            container: dir.container().filter(|_| found.other_mount || found.other_pid),
+            hidden: environment.is_none() || matches!(runtime, Runtime::Hidden { .. }),
+            startup: runtime::startup(&runtime, &names),
+            serves: runtime::serves(&runtime, &names),
+            deleted: found.deleted,
+            sockets,
+            temp,
+            createdump: createdump(view.as_ref(), &runtime, exe.as_deref(), &status),
+            exe,
+            environment,
+            runtime,
+            label: security::label(dir),
+            policy: self.policy(),
+            viewer: self.viewer(),
+        }
+    }
+
+    /// The facts of what is not there, or is no process.
+    pub(super) fn nobody(&self, pid: u32, life: Life) -> Facts {
+        Facts { pid, life, policy: self.policy(), viewer: self.viewer(), ..Facts::default() }
+    }
+
+    /// Clock ticks since boot: hundredths of a second on every Linux, for programs.
+    fn uptime(&self) -> Option<u64> {
+        let text = linux::read(&self.proc_root().join("uptime")).ok()?;
+        let (seconds, rest) = str::from_utf8(&text).ok()?.split_once('.')?;
+        Some(seconds.parse::<u64>().ok()? * 100 + rest.get(..2)?.parse::<u64>().ok()?)
+    }
+
+    /// The machine's security settings.
+    pub fn policy(&self) -> Policy {
+        Policy::read(self.proc_root(), self.sys_root())
+    }
+
+    /// Who looks.
+    pub fn viewer(&self) -> Viewer {
+        let me = ProcDir::new(self.proc_root(), "self").status();
+        Viewer {
+            uid: self.uid(),
+            capabilities: me.map(|status| status.capabilities).unwrap_or_default(),
+            temp: self.temp_dir().to_owned(),
+        }
+    }
+}
+
+/// Which runtime a process has.
+pub(super) fn runtime_of(dir: &ProcDir, exe: Option<&Path>, threads: &[&str]) -> Runtime {
+    let named = runtime::named_like_dotnet(threads);
+    let Ok(maps) = dir.read("maps") else { return Runtime::Hidden { likely: named } };
+    let found = runtime::by_maps(&maps, exe);
+    if !matches!(found, Runtime::None | Runtime::SingleFile) {
+        return found;
+    }
+    let exports = fs::File::open(dir.join("exe"))
+        .and_then(|exe| elf::exports(&exe, ["DotNetRuntimeInfo", "DotNetRuntimeDebugHeader"]));
+    match exports {
+        Ok([true, _]) => Runtime::SingleFile,
+        Ok([_, true]) => Runtime::NativeAot,
+        _ => found,
+    }
+}
+
+fn life(status: &Status, pid: u32) -> Life {
+    match status.state {
+        _ if status.tgid != pid => Life::Thread { tgid: status.tgid },
+        'Z' | 'X' | 'x' => Life::Ended,
+        'T' => Life::Stopped,
+        't' => Life::Traced { by: status.tracer },
+        _ => Life::Running,
+    }
+}
+
+/// Sockets of the kernel's table whose file is not there any more.
+pub(super) fn deleted(sockets: &[Socket]) -> Vec<PathBuf> {
+    let gone = |socket: &&Socket| {
+        fs::symlink_metadata(&socket.path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    sockets.iter().filter(gone).map(|socket| socket.path.clone()).collect()
+}
+
+fn temp_of(view: &FileView, environment: &Environment, status: &Status) -> TempDir {
+    let path = view.temp_dir().unwrap_or_else(|_| temp_dir(environment.tmpdir.as_deref()));
+    let host = view.to_host(&path).unwrap_or_else(|_| path.clone());
+    let state = match fs::metadata(&host) {
+        Ok(meta) if !meta.is_dir() => TempState::Missing,
+        Ok(_) if is_mounted(&host, StatVfsMountFlags::RDONLY) => TempState::ReadOnly,
+        Ok(meta) if !permits(&meta, status, 0o3) => TempState::NotWritable,
+        Ok(_) => TempState::Fine,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => TempState::Missing,
+        Err(_) => TempState::Unknown,
+    };
+    TempDir { path, host, state }
+}
+
+fn is_mounted(host: &Path, flag: StatVfsMountFlags) -> bool {
+    rustix::fs::statvfs(host).is_ok_and(|stat| stat.f_flag.contains(flag))
+}
+
+/// Whether the mode of a file gives a process all of these rights (`rwx` as in one octal digit). Access lists are not
+/// looked at.
+fn permits(meta: &fs::Metadata, status: &Status, rights: u32) -> bool {
+    let mode = meta.mode();
+    if status.capabilities.overrides_modes() {
+        // Even then somebody has to be allowed to execute a file.
+        return meta.is_dir() || rights & 1 == 0 || mode & 0o111 != 0;
+    }
+    let digit = if status.effective_uid == meta.uid() {
+        mode >> 6
+    } else if status.effective_gid == meta.gid() || status.groups.contains(&meta.gid()) {
+        mode >> 3
+    } else {
+        mode
+    };
+    digit & rights == rights
+}
+
+/// Beside the runtime's library, or beside a single-file program, where it need not be.
+fn createdump(view: Option<&FileView>, runtime: &Runtime, exe: Option<&Path>, status: &Status) -> Createdump {
+    let (beside, needed) = match runtime {
+        Runtime::NativeAot => return Createdump::Unsupported,
+        Runtime::CoreClr { library } => (Some(library.as_path()), true),
+        Runtime::SingleFile => (exe, false),
+        _ => (None, false),
+    };
+    let (Some(view), Some(folder)) = (view, beside.and_then(Path::parent)) else {
+        return Createdump::Unknown;
+    };
+    let path = folder.join("createdump");
+    match view.metadata(&path) {
+        Ok(meta) if meta.is_file() && permits(&meta, status, 0o1) => {
+            let host = view.to_host(&path).unwrap_or_else(|_| path.clone());
+            if is_mounted(&host, StatVfsMountFlags::NOEXEC) {
+                Createdump::NotExecutable(path)
+            } else {
+                Createdump::Ready(path)
+            }
+        }
+        Ok(_) => Createdump::NotExecutable(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && needed => Createdump::Missing(path),
+        Err(_) => Createdump::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discover::Capabilities;
+
+    #[test]
+    fn modes_for_owner_group_and_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        fs::write(&path, "").unwrap();
+        let me = fs::metadata(&path).unwrap();
+        let process = |uid, gid, groups: &[u32], capabilities| Status {
+            effective_uid: uid,
+            effective_gid: gid,
+            groups: groups.to_vec(),
+            capabilities: Capabilities(capabilities),
+            ..Status::default()
+        };
+        let (uid, gid) = (me.uid(), me.gid());
+        let set = |mode| {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            fs::metadata(&path).unwrap()
+        };
+        for (mode, expected) in
+            [(0o100, [true, false, false]), (0o010, [false, true, false]), (0o001, [false, false, true])]
+        {
+            let meta = set(mode);
+            let owner = process(uid, gid, &[], 0);
+            let member = process(uid + 1, gid + 1, &[5, gid], 0);
+            let other = process(uid + 1, gid + 1, &[], 0);
+            assert_eq!([&owner, &member, &other].map(|who| permits(&meta, who, 1)), expected, "{mode:o}");
+            assert!(permits(&meta, &process(uid + 1, gid + 1, &[], 1 << 1), 1), "one that overrides modes");
+        }
+        assert!(!permits(&set(0o666), &process(uid + 1, 0, &[], 1 << 1), 1), "nobody may execute it");
+    }
+}

@@ -1,0 +1,7 @@
+//! Finding processes, and saying what stands in the way.
+
+#![cfg(target_os = "linux")]
+
+mod fake;
+mod reasons;
+mod search;
