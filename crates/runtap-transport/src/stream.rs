@@ -1,10 +1,18 @@
 //! A connection to a peer, whatever it runs over.
 
 use std::io;
+#[cfg(target_os = "linux")]
+use std::mem::MaybeUninit;
+#[cfg(unix)]
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+#[cfg(unix)]
+use tokio::io::Interest;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[cfg(unix)]
 use tokio::net::UnixStream;
@@ -61,7 +69,7 @@ impl Stream {
     /// # Errors
     /// The connection is broken.
     pub async fn heard(&self) -> io::Result<bool> {
-        self.inner.async_io(tokio::io::Interest::READABLE, || self.peek()).await.map(|n| n > 0)
+        self.inner.async_io(Interest::READABLE, || self.peek()).await.map(|n| n > 0)
     }
 
     /// Hears nothing of the peer for a while: what it sends gathers in the socket, and wakes nobody.
@@ -82,9 +90,32 @@ impl Stream {
         Ok(n)
     }
 
+    /// Sends one byte and with it a copy of `descriptor`, as a message of its own.
+    ///
+    /// # Errors
+    /// Those of writing.
+    #[cfg(target_os = "linux")]
+    pub async fn send_descriptor(&self, byte: [u8; 1], descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let send = || {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut ancillary = SendAncillaryBuffer::new(&mut space);
+            let descriptors = [descriptor];
+            // The buffer has room for exactly this.
+            ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+            let sent = rustix::net::sendmsg(
+                &self.inner,
+                &[io::IoSlice::new(&byte)],
+                &mut ancillary,
+                SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+            )?;
+            if sent == byte.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+        };
+        self.inner.async_io(Interest::WRITABLE, send).await
+    }
+
     /// The descriptor, for polling and for passing descriptors on.
-    pub fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        std::os::fd::AsFd::as_fd(&self.inner)
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
     }
 }
 
@@ -128,5 +159,59 @@ impl AsyncWrite for Stream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::{IoSliceMut, Read, Write};
+
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_descriptor_comes_with_its_own_byte() {
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let mut stream = Stream::from(UnixStream::from_std(near).unwrap());
+        let (mut reader, mut writer) = io::pipe().unwrap();
+        stream.write_all(b"request").await.unwrap();
+        stream.send_descriptor([7], writer.as_fd()).await.unwrap();
+
+        let mut request = [0; 7];
+        (&far).read_exact(&mut request).unwrap();
+        assert_eq!(&request, b"request");
+        let mut byte = [0];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = rustix::net::recvmsg(
+            &far,
+            &mut [IoSliceMut::new(&mut byte)],
+            &mut ancillary,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+        .unwrap();
+        assert_eq!((received.bytes, byte), (1, [7]));
+        let descriptors: Vec<_> = ancillary
+            .drain()
+            .flat_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
+                _ => Vec::new(),
+            })
+            .collect();
+        // The copy writes into the same pipe as the original.
+        let [copy] = <[_; 1]>::try_from(descriptors).unwrap();
+        std::fs::File::from(copy).write_all(b"through the copy").unwrap();
+        writer.write_all(b", and the original").unwrap();
+        drop(writer);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "through the copy, and the original");
+        // A peer that is gone is told, not signalled.
+        drop(far);
+        let error = stream.send_descriptor([7], reader.as_fd()).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }
