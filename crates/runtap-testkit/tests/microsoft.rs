@@ -5,15 +5,17 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use runtap_diag::server::{
-    Builder, ConnectPort, EventData, EventPipe, ProcessDescription, ServerThread, current_thread_id,
+    Builder, Commands, ConnectPort, EventData, EventPipe, ProcessDescription, ServerThread, current_thread_id,
 };
-use runtap_diag_proto::Variable;
+use runtap_diag_proto::{
+    AttachProfiler, CoreDump, ErrorReply, Hresult, PerfMapType, StartupProfiler, Variable,
+};
 use runtap_nettrace::{Field, FieldType, Item, Metadata, Reader};
 use runtap_testkit::{Peer, require};
 use runtap_wire::Writer;
@@ -202,8 +204,10 @@ fn real_client_library_is_served() {
     let env = dncli(&peer, &target, &["env"]);
     assert_eq!(env["answer"]["env"], serde_json::json!({"A": "b=c", "É": ""}), "{env}");
     assert_eq!(dncli(&peer, &target, &["resume"])["ok"], true);
+    // As of a NativeAOT runtime.
     let refused = dncli(&peer, &target, &["set-env", "--name", "N", "--value", "V"]);
-    assert_eq!(refused["error"]["type"], "UnsupportedCommandException", "{refused}");
+    assert_eq!(refused["error"]["type"], "ServerErrorException", "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("Not supported by this runtime"));
 
     // Each form of CollectTracing that the library has: 2, 3 and 4.
     for form in [&[][..], &["--no-stackwalk"], &["--rundown-keyword", "0x10"], &["--no-rundown"]] {
@@ -252,4 +256,97 @@ fn real_client_library_takes_us_from_its_port() {
     assert!(said.iter().any(|line| line["command"] == "resume"), "{said:?}");
     assert!(!target.server.dispatcher().is_suspended());
     assert!(is_a_run_of_numbers(&ticks(&file)));
+}
+
+/// A program that carries out everything, notes it, and can't write to `/full`.
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Notes {
+    fn note(&self, line: String) {
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+impl Commands for Notes {
+    fn dump(&self, dump: &CoreDump) -> Result<(), ErrorReply> {
+        self.note(format!("dump {} {:?} {:?}", dump.path, dump.kind, dump.flags));
+        if dump.path == "/full" {
+            return Err(ErrorReply { hresult: Hresult::E_FAIL, message: Some("no room é".into()) });
+        }
+        Ok(())
+    }
+
+    fn attach_profiler(&self, profiler: &AttachProfiler) -> Result<(), Hresult> {
+        self.note(format!("attach {} {} {:?}", profiler.class_id, profiler.path, profiler.client_data));
+        Err(Hresult::PROFILER_ALREADY_ACTIVE)
+    }
+
+    fn startup_profiler(&self, profiler: &StartupProfiler) -> Result<(), Hresult> {
+        self.note(format!("startup {} {}", profiler.class_id, profiler.path));
+        Ok(())
+    }
+
+    fn set_environment_variable(&self, name: &str, value: Option<&str>) -> Result<(), Hresult> {
+        self.note(format!("set {name} {value:?}"));
+        Ok(())
+    }
+
+    fn enable_perf_map(&self, kind: PerfMapType) -> Result<(), Hresult> {
+        self.note(format!("perf map {kind:?}"));
+        Ok(())
+    }
+
+    fn disable_perf_map(&self) -> Result<(), Hresult> {
+        self.note("no perf map".into());
+        Ok(())
+    }
+
+    fn apply_startup_hook(&self, path: &str) -> Result<(), Hresult> {
+        self.note(format!("hook {path}"));
+        Ok(())
+    }
+}
+
+#[test]
+fn real_client_library_has_its_commands_carried_out() {
+    let peer = require!(Peer::available("dncli"));
+    let dir = tempfile::tempdir().unwrap();
+    let notes = Arc::new(Notes::default());
+    let commands = Arc::clone(&notes);
+    let target = Target::with(|builder| builder.path(dir.path().join("s")).commands(commands));
+    let ask = |arguments: &[&str]| dncli(&peer, &target, arguments);
+
+    let guid = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
+    for arguments in [
+        &["dump", "--path", "/x.dmp", "--type", "Full", "--flags", "5"][..],
+        &["startup-profiler", "--guid", guid, "--path", "/p.so"],
+        &["startup-hook", "--path", "/hook.dll"],
+        &["set-env", "--name", "N", "--value", "é"],
+        &["perfmap-on", "--type", "JitDump"],
+        &["perfmap-off"],
+    ] {
+        let answer = ask(arguments);
+        assert_eq!(answer["ok"], true, "{answer}");
+    }
+    let full = ask(&["dump", "--path", "/full"]);
+    assert!(full["error"]["message"].as_str().unwrap().contains("no room é"), "{full}");
+    let active = ask(&["attach-profiler", "--guid", guid, "--path", "/p.so", "--data", "01ff"]);
+    assert_eq!(active["error"]["type"], "ProfilerAlreadyActiveException", "{active}");
+    let mut said = notes.0.lock().unwrap().clone();
+    // Which type dncli takes by itself is its own affair.
+    let full = said.iter().position(|line| line.starts_with("dump /full")).unwrap();
+    said.remove(full);
+    assert_eq!(
+        said,
+        [
+            "dump /x.dmp 4 (full) DumpFlags(5)",
+            "startup d0d0cafe-0001-4002-8003-a0b0c0d0e0f0 /p.so",
+            "hook /hook.dll",
+            "set N Some(\"é\")",
+            "perf map JitDump",
+            "no perf map",
+            "attach d0d0cafe-0001-4002-8003-a0b0c0d0e0f0 /p.so [1, 255]",
+        ]
+    );
 }

@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
+use super::commands::{Commands, carry_out, is_command};
 use super::dial_out::Startup;
 use super::encoder::Encoder;
 use super::session::{Batch, Served};
@@ -38,6 +39,7 @@ pub struct Dispatcher {
 struct Inner {
     description: ProcessDescription,
     pipe: EventPipe,
+    commands: Arc<dyn Commands>,
     limits: Limits,
     startup: Startup,
     /// The server is shutting down: nothing new is begun.
@@ -48,11 +50,12 @@ impl Dispatcher {
     pub(super) fn new(
         description: ProcessDescription,
         pipe: EventPipe,
+        commands: Arc<dyn Commands>,
         limits: Limits,
         startup: Startup,
     ) -> Self {
         let closing = watch::Sender::new(false);
-        Self { inner: Arc::new(Inner { description, pipe, limits, startup, closing }), port: 0 }
+        Self { inner: Arc::new(Inner { description, pipe, commands, limits, startup, closing }), port: 0 }
     }
 
     /// The same server, for connections over its connect port `number` (from 1): a resume counts for that port only.
@@ -134,12 +137,22 @@ impl Dispatcher {
                     self.stream(session, stream).await
                 }
                 Err(hresult) => {
-                    refuse(&mut machine, hresult);
+                    refuse(&mut machine, &hresult.into());
                     self.answer(&mut machine, &mut stream).await
                 }
             },
+            command if is_command(&command) => {
+                let commands = Arc::clone(&self.inner.commands);
+                match carry_out(commands, command).await {
+                    Ok(()) => self.reply(&mut machine, &mut stream, Some(Reply::Done)).await,
+                    Err(error) => {
+                        refuse(&mut machine, &error);
+                        self.answer(&mut machine, &mut stream).await
+                    }
+                }
+            }
             _ => {
-                refuse(&mut machine, Hresult::UNKNOWN_COMMAND);
+                refuse(&mut machine, &Hresult::UNKNOWN_COMMAND.into());
                 self.answer(&mut machine, &mut stream).await
             }
         }
@@ -153,7 +166,7 @@ impl Dispatcher {
         reply: Option<Reply>,
     ) -> io::Result<()> {
         if reply.is_none_or(|reply| machine.reply(&reply).is_err()) {
-            refuse(machine, Hresult::E_FAIL);
+            refuse(machine, &Hresult::E_FAIL.into());
         }
         self.answer(machine, stream).await
     }
@@ -249,9 +262,11 @@ impl Dispatcher {
     }
 }
 
-fn refuse(machine: &mut Machine, hresult: Hresult) {
-    // Only a long text could fail to fit.
-    let _ = machine.refuse(&ErrorReply::from(hresult));
+fn refuse(machine: &mut Machine, error: &ErrorReply) {
+    // Only a long text can fail to fit.
+    if machine.refuse(error).is_err() {
+        let _ = machine.refuse(&error.hresult.into());
+    }
 }
 
 /// The request; `None` if the machine has refused it.

@@ -26,16 +26,18 @@
 //! | ResumeRuntime | OK; the port over which it came is waited for no longer |
 //! | CollectTracing 1–5 | a session in format 1 (nettrace); format 0 is BAD_ENCODING, the 65th session E_FAIL |
 //! | StopTracing | OK once the session's stream is finished, also for an unknown id |
+//! | dumps, profilers, perf maps, startup hooks, SetEnvironmentVariable | what the program's [`Commands`] say; without them E_FAIL for a dump and NOTSUPPORTED for the others, as from a NativeAOT runtime |
+//! | sessions into user_events | NOTSUPPORTED |
 //! | anything else | UNKNOWN_COMMAND |
 //!
 //! With [`Builder::connect_port`] it dials a tool as well, and [`ServerThread::wait_until_resumed`] is for a program that
 //! is to wait at its start until that tool has let it go on.
 //!
-//! Not here: dumps, profilers, perf maps, startup hooks, SetEnvironmentVariable, user_events.
 //! Source: the Diagnostic IPC specification, and what .NET 8, 9 and 10 were measured to answer.
 
 #![allow(clippy::doc_markdown, reason = "the names of the commands are words here, not code")]
 
+mod commands;
 mod connection;
 mod description;
 mod dial_out;
@@ -50,6 +52,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+pub use commands::Commands;
 pub use connection::Dispatcher;
 pub use description::ProcessDescription;
 pub use dial_out::{ConnectPort, dial_out};
@@ -70,7 +73,8 @@ pub struct Limits {
     pub connections: usize,
     /// Most bytes of events that one session keeps for its reader, whatever buffer the client asks for.
     pub session_buffer: usize,
-    /// How long [`ServerThread::shut_down`] waits for the readers of sessions.
+    /// How long [`ServerThread::shut_down`] waits for the readers of sessions and for commands that are being carried
+    /// out.
     pub shut_down: Duration,
 }
 

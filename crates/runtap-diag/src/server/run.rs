@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
+use super::commands::{Commands, Refuse};
 use super::dial_out::{self, ConnectPort, Startup};
 use super::{Dispatcher, EventPipe, Limits, ProcessDescription, StartError};
 
@@ -24,6 +25,7 @@ const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 pub struct Builder {
     description: ProcessDescription,
     pipe: EventPipe,
+    commands: Arc<dyn Commands>,
     limits: Limits,
     path: Option<PathBuf>,
     suspend: bool,
@@ -36,6 +38,7 @@ impl Builder {
         Self {
             description,
             pipe: EventPipe::new(),
+            commands: Arc::new(Refuse),
             limits: Limits::default(),
             path: None,
             suspend: false,
@@ -47,6 +50,13 @@ impl Builder {
     #[must_use]
     pub fn pipe(mut self, pipe: EventPipe) -> Self {
         self.pipe = pipe;
+        self
+    }
+
+    /// Which carries out these commands. Without, it refuses them.
+    #[must_use]
+    pub fn commands(mut self, commands: Arc<dyn Commands>) -> Self {
+        self.commands = commands;
         self
     }
 
@@ -85,7 +95,7 @@ impl Builder {
     /// ([`Dispatcher::of_port`]).
     pub fn dispatcher(self) -> Dispatcher {
         let startup = Startup::new(self.suspend, &self.ports);
-        Dispatcher::new(self.description, self.pipe, self.limits, startup)
+        Dispatcher::new(self.description, self.pipe, self.commands, self.limits, startup)
     }
 
     /// Makes the socket. A stale one of the same name is replaced. Needs a tokio runtime with I/O and time.
@@ -119,6 +129,8 @@ impl Builder {
         let thread = std::thread::Builder::new().name("diagnostics".to_owned()).spawn(move || {
             // An error is a dropped handle: that means stop, too.
             runtime.block_on(server.run(async { stopped.await.unwrap_or_default() }));
+            // A command that still goes on is left alone: it is the program's own code.
+            runtime.shutdown_background();
         })?;
         Ok(ServerThread { path, dispatcher, handle, stop: Some(stop), thread: Some(thread) })
     }

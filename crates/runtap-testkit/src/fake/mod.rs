@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use runtap_diag::server::{Builder, ConnectPort, Dispatcher, EventPipe, ProcessDescription};
+use runtap_diag::server::{Builder, Commands, ConnectPort, Dispatcher, EventPipe, ProcessDescription};
 use runtap_diag_proto::{Command, Hresult};
 use runtap_transport::{BindOptions, Endpoint, Listener};
 use tempfile::TempDir;
@@ -59,6 +59,7 @@ pub enum Fault {
 pub struct FakeRuntimeBuilder {
     description: ProcessDescription,
     pipe: EventPipe,
+    commands: Option<Arc<dyn Commands>>,
     likeness: Likeness,
     faults: HashMap<On, Fault>,
     one_at_a_time: bool,
@@ -77,6 +78,13 @@ impl FakeRuntimeBuilder {
     #[must_use]
     pub fn pipe(mut self, pipe: EventPipe) -> Self {
         self.pipe = pipe;
+        self
+    }
+
+    /// Carries out these commands: dumps, profilers and so on. Without, it refuses them as a `NativeAOT` runtime does.
+    #[must_use]
+    pub fn commands(mut self, commands: Arc<dyn Commands>) -> Self {
+        self.commands = Some(commands);
         self
     }
 
@@ -128,7 +136,10 @@ impl FakeRuntimeBuilder {
             requests: Mutex::default(),
             released: Notify::new(),
         });
-        let builder = Builder::new(self.description).pipe(self.pipe.clone());
+        let mut builder = Builder::new(self.description).pipe(self.pipe.clone());
+        if let Some(commands) = self.commands {
+            builder = builder.commands(commands);
+        }
         let dispatcher = self.ports.iter().cloned().fold(builder, Builder::connect_port).dispatcher();
         let proxy = Proxy::new(dispatcher.clone(), Arc::clone(&state), self.one_at_a_time);
         let ports = self.ports;
@@ -191,6 +202,7 @@ impl FakeRuntime {
         FakeRuntimeBuilder {
             description: ProcessDescription::of_this_process(),
             pipe: EventPipe::new(),
+            commands: None,
             likeness: Likeness::Net10,
             faults: HashMap::new(),
             one_at_a_time: false,
