@@ -10,7 +10,8 @@ use std::{
 };
 
 use runtap_diag_proto::{
-    Command, Downgrade, ProcessInfo, Reply, Request, SessionConfig, SessionForm, SessionId, Variable,
+    AttachProfiler, Command, CoreDump, Downgrade, PerfMapType, ProcessInfo, Reply, Request, SessionConfig,
+    SessionForm, SessionId, StartupProfiler, UserEventsConfig, Variable,
 };
 use runtap_transport::Endpoint;
 use tokio::{
@@ -18,7 +19,7 @@ use tokio::{
     sync::oneshot,
 };
 
-use crate::{Chunk, Error, Timeouts};
+use crate::{Chunk, Error, Timeouts, WrittenDump};
 
 /// The thread that moves the bytes. Ends when the last client, session and stop that use it are gone.
 #[derive(Debug)]
@@ -108,9 +109,81 @@ impl Client {
         Ok(Session { inner, driver: Arc::clone(&self.driver) })
     }
 
+    /// See [`crate::Client::dump`].
+    pub fn dump(&self, dump: &CoreDump) -> Result<WrittenDump, Error> {
+        self.driver.handle.block_on(self.inner.dump(dump))
+    }
+
+    /// See [`crate::Client::attach_profiler`].
+    pub fn attach_profiler(&self, profiler: &AttachProfiler) -> Result<(), Error> {
+        self.driver.handle.block_on(self.inner.attach_profiler(profiler))
+    }
+
+    /// See [`crate::Client::startup_profiler`].
+    pub fn startup_profiler(&self, profiler: &StartupProfiler) -> Result<(), Error> {
+        self.driver.handle.block_on(self.inner.startup_profiler(profiler))
+    }
+
+    /// See [`crate::Client::set_environment_variable`].
+    pub fn set_environment_variable(&self, name: &str, value: Option<&str>) -> Result<(), Error> {
+        self.driver.handle.block_on(self.inner.set_environment_variable(name, value))
+    }
+
+    /// See [`crate::Client::enable_perf_map`].
+    pub fn enable_perf_map(&self, kind: PerfMapType) -> Result<(), Error> {
+        self.driver.handle.block_on(self.inner.enable_perf_map(kind))
+    }
+
+    /// See [`crate::Client::disable_perf_map`].
+    pub fn disable_perf_map(&self) -> Result<(), Error> {
+        self.driver.handle.block_on(self.inner.disable_perf_map())
+    }
+
+    /// See [`crate::Client::apply_startup_hook`].
+    pub fn apply_startup_hook(&self, path: &str) -> Result<(), Error> {
+        self.driver.handle.block_on(self.inner.apply_startup_hook(path))
+    }
+
+    /// See [`crate::Client::start_user_events`].
+    #[cfg(target_os = "linux")]
+    pub fn start_user_events(
+        &self,
+        config: &UserEventsConfig,
+        descriptor: std::os::fd::OwnedFd,
+    ) -> Result<UserEventsSession, Error> {
+        let inner = self.driver.handle.block_on(self.inner.start_user_events(config, descriptor))?;
+        Ok(UserEventsSession { inner, driver: Arc::clone(&self.driver) })
+    }
+
     /// See [`crate::Client::request`].
     pub fn request(&self, request: Request) -> Result<Reply, Error> {
         self.driver.handle.block_on(self.inner.request(request))
+    }
+}
+
+/// A session of ours into `user_events`: see [`crate::user_events::UserEventsSession`].
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub struct UserEventsSession {
+    inner: crate::user_events::UserEventsSession,
+    driver: Arc<Driver>,
+}
+
+#[cfg(target_os = "linux")]
+impl UserEventsSession {
+    /// Its number in the runtime.
+    pub fn id(&self) -> SessionId {
+        self.inner.id()
+    }
+
+    /// Waits until the runtime has ended the session, or itself.
+    pub fn wait(&mut self) {
+        self.driver.handle.block_on(self.inner.ended());
+    }
+
+    /// See [`crate::user_events::UserEventsSession::stop`].
+    pub fn stop(self) -> Result<(), Error> {
+        self.driver.handle.block_on(self.inner.stop())
     }
 }
 

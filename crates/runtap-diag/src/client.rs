@@ -28,18 +28,38 @@ pub struct Timeouts {
     /// For progress while a session is being stopped: the longest time without a byte of the stream or of the
     /// answer. The runtime writes all its method names then, which may take minutes altogether. Default 60 s.
     pub stop: Duration,
+    /// For a core dump. The runtime answers when it is written; the largest ones take minutes. Default 1 h.
+    pub dump: Duration,
+    /// For a profiler or a startup hook. The runtime answers when its code has run. Default 60 s.
+    pub load: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(5), reply: Duration::from_secs(10), stop: Duration::from_mins(1) }
+        Self {
+            connect: Duration::from_secs(5),
+            reply: Duration::from_secs(10),
+            stop: Duration::from_mins(1),
+            dump: Duration::from_hours(1),
+            load: Duration::from_mins(1),
+        }
     }
 }
 
 impl Timeouts {
     /// The same limit for everything.
     pub fn all(limit: Duration) -> Self {
-        Self { connect: limit, reply: limit, stop: limit }
+        Self { connect: limit, reply: limit, stop: limit, dump: limit, load: limit }
+    }
+
+    /// The limit for the answer to a request.
+    fn answer(&self, request: &Request) -> Duration {
+        match request {
+            Request::GenerateCoreDump { .. } => self.dump,
+            Request::AttachProfiler(_) | Request::ApplyStartupHook { .. } => self.load,
+            Request::StopTracing(_) => self.stop,
+            _ => self.reply,
+        }
     }
 }
 
@@ -85,7 +105,7 @@ impl Client {
     /// Who the process is. Asks with the newest command that the runtime knows.
     pub async fn process_info(&self) -> Result<ProcessInfo, Error> {
         for form in InfoForm::NEWEST_FIRST {
-            match self.request(Request::ProcessInfo(form)).await {
+            match self.ask(Request::ProcessInfo(form)).await {
                 Ok(Reply::ProcessInfo(info)) => return Ok(info),
                 Err(error) if error.is_unknown_command() && form != InfoForm::ProcessInfo => {}
                 other => return Err(unexpected(other, &Request::ProcessInfo(form))),
@@ -140,7 +160,16 @@ impl Client {
     }
 
     /// Any request, once, as it is: no negotiation. The stream of a session that it starts is thrown away.
+    ///
+    /// # Errors
+    /// [`Error::Objection`], before anything is sent, if the target would be harmed: see [`crate::preflight`].
     pub async fn request(&self, request: Request) -> Result<Reply, Error> {
+        let limit = self.timeouts.answer(&request);
+        self.connect_checked(request).await?.complete(limit).await.map(|answer| answer.reply)
+    }
+
+    /// A request that can harm nobody.
+    async fn ask(&self, request: Request) -> Result<Reply, Error> {
         self.exchange(request).await.map(|answer| answer.reply)
     }
 
@@ -151,9 +180,19 @@ impl Client {
     pub(crate) async fn connect(&self, request: Request) -> Result<Exchange, Error> {
         Exchange::connect(&self.dial, request, self.timeouts.connect).await
     }
+
+    /// A connection for a request that a descriptor follows.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn connect_with(
+        &self,
+        request: Request,
+        descriptor: std::os::fd::OwnedFd,
+    ) -> Result<Exchange, Error> {
+        Exchange::connect_with(&self.dial, request, descriptor, self.timeouts.connect).await
+    }
 }
 
 /// The error of a request that did not have the reply that belongs to it.
-fn unexpected(outcome: Result<Reply, Error>, request: &Request) -> Error {
+pub(crate) fn unexpected(outcome: Result<Reply, Error>, request: &Request) -> Error {
     outcome.map_or_else(|error| error, |_reply| wrong_reply(request))
 }

@@ -6,6 +6,8 @@ use runtap_diag_proto::{Command, DecodeError, EncodeError, ErrorReply, Hresult, 
 use runtap_transport::{ConnectError, ConnectFailure, Endpoint};
 use thiserror::Error;
 
+use crate::preflight::Objection;
+
 /// A command without a result.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -58,6 +60,12 @@ pub enum Error {
         /// How long.
         waited: Duration,
     },
+    /// The runtime says that it has written a dump, and there is none.
+    #[error("the runtime says that the dump is written, but the target's file system has none at {path}")]
+    NoDump {
+        /// Where it should be.
+        path: String,
+    },
     /// There is no such socket, or nobody listens on it any more.
     #[error("{endpoint}: {}", if *stale { "nobody listens on this socket" } else { "there is no such socket" })]
     NotThere {
@@ -85,6 +93,14 @@ pub enum Error {
     /// The request must not be sent. Nothing was.
     #[error("the request was not sent: {0}")]
     Invalid(#[from] EncodeError),
+    /// The target would be harmed by the request, or could not do it. Nothing was sent.
+    #[error("{command} was not sent: {objection}")]
+    Objection {
+        /// What was asked for.
+        command: Command,
+        /// Why not.
+        objection: Objection,
+    },
     /// The session was told to stop before. It is not told twice: its id may belong to a stranger's session by now.
     #[error("session {id} was told to stop before")]
     StopRequested {
@@ -142,10 +158,15 @@ impl Error {
                 "a runtime serves one diagnostic client at a time: another tool holds a connection to it, or it is \
                  writing a dump; end that tool or try again"
             }
+            Self::Closed { received: 0, command: Command::APPLY_STARTUP_HOOK } => {
+                "the startup hook may have failed, which ends .NET 9 and later: look at the target's output"
+            }
             Self::Closed { received: 0, .. } => {
                 "the process may have ended at this moment: check whether it is still there"
             }
             Self::Closed { .. } => "the process ended while it answered",
+            Self::NoDump { .. } => "look at the target's output for what createdump says",
+            Self::Objection { objection, .. } => return objection.hint(),
             Self::HungUp { .. } => "the process has ended",
             Self::NotDialledIn { .. } => {
                 "the process may have ended, be stopped, or be busy with another diagnostic client"
@@ -166,6 +187,8 @@ impl Error {
                 Hresult::E_FAIL if SessionForm::from_command(*command).is_some() => {
                     "a runtime has at most 64 sessions at a time: end other recordings and try again"
                 }
+                Hresult::PROFILER_ALREADY_ACTIVE => "a process has one profiler for all its life",
+                Hresult::NOTSUPPORTED => "this build of the runtime can't do that at all",
                 Hresult::NOT_YET_AVAILABLE => "the target waits at startup: resume it first",
                 _ => return None,
             },

@@ -2,6 +2,8 @@
 //!
 //! Owns the mapping of what happens on the wire to [`Error`]. Refuses to retry anything.
 
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsFd, OwnedFd};
 use std::{io, time::Duration};
 
 use runtap_diag_proto::{
@@ -24,6 +26,9 @@ pub(crate) struct Exchange {
     endpoint: Endpoint,
     machine: Machine,
     stream: Stream,
+    /// Follows the request, in a message of its own.
+    #[cfg(target_os = "linux")]
+    descriptor: Option<OwnedFd>,
 }
 
 /// A request that was carried out.
@@ -38,9 +43,39 @@ pub(crate) struct Answer {
 impl Exchange {
     /// Checks the request, then dials.
     pub(crate) async fn connect(dial: &Dial, request: Request, within: Duration) -> Result<Self, Error> {
-        let machine = Machine::new(request)?;
+        Self::dial(dial, Machine::new(request)?, within).await
+    }
+
+    /// As [`connect`](Self::connect), for a request that a descriptor follows.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn connect_with(
+        dial: &Dial,
+        request: Request,
+        descriptor: OwnedFd,
+        within: Duration,
+    ) -> Result<Self, Error> {
+        let mut exchange = Self::dial(dial, Machine::with_descriptor(request)?, within).await?;
+        exchange.descriptor = Some(descriptor);
+        Ok(exchange)
+    }
+
+    async fn dial(dial: &Dial, machine: Machine, within: Duration) -> Result<Self, Error> {
         let stream = dial.connect(within).await?;
-        Ok(Self { endpoint: dial.endpoint().clone(), machine, stream })
+        Ok(Self {
+            endpoint: dial.endpoint().clone(),
+            machine,
+            stream,
+            #[cfg(target_os = "linux")]
+            descriptor: None,
+        })
+    }
+
+    /// The process at the other end, by its id in our pid namespace.
+    pub(crate) fn process(&self) -> io::Result<u32> {
+        let peer = self.stream.peer()?;
+        peer.pid.ok_or_else(|| {
+            io::Error::other("the process behind the connection lies in another pid namespace")
+        })
     }
 
     /// Sends the request and waits for the whole answer, `within` from now.
@@ -57,12 +92,10 @@ impl Exchange {
 
     /// Sends the request and waits for the whole answer, without limit.
     pub(crate) async fn converse(&mut self) -> Result<(Reply, Vec<u8>), Error> {
-        while let Some(bytes) = self.machine.poll_transmit() {
-            match self.stream.write_all(&bytes).await {
-                // The peer may have answered before it closed: what it said counts more.
-                Err(error) if is_closed(&error) => break,
-                other => other.map_err(|source| self.io(source))?,
-            }
+        match self.send().await {
+            // The peer may have answered before it closed: what it said counts more.
+            Err(error) if is_closed(&error) => {}
+            other => other.map_err(|source| self.io(source))?,
         }
         let mut buffer = vec![0; READ];
         loop {
@@ -80,6 +113,17 @@ impl Exchange {
                 return Ok((reply, bytes.get(taken..).unwrap_or_default().to_vec()));
             }
         }
+    }
+
+    async fn send(&mut self) -> io::Result<()> {
+        while let Some(bytes) = self.machine.poll_transmit() {
+            self.stream.write_all(&bytes).await?;
+        }
+        #[cfg(target_os = "linux")]
+        if let (Some(byte), Some(descriptor)) = (self.machine.poll_descriptor(), &self.descriptor) {
+            self.stream.send_descriptor(byte, descriptor.as_fd()).await?;
+        }
+        Ok(())
     }
 
     /// The error for an answer that is not complete after `waited`.
@@ -101,7 +145,7 @@ impl Exchange {
         })
     }
 
-    fn io(&self, source: io::Error) -> Error {
+    pub(crate) fn io(&self, source: io::Error) -> Error {
         Error::Io { endpoint: self.endpoint.clone(), source }
     }
 }
@@ -119,7 +163,7 @@ pub(crate) fn wrong_reply(request: &Request) -> Error {
     Error::Invalid(EncodeError::WrongReply { command: request.command() })
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use runtap_diag_proto::{ErrorReply, Hresult};
 
@@ -133,7 +177,7 @@ mod tests {
         peer.write_all(&answer).await.unwrap();
         drop(peer);
         let machine = Machine::new(Request::ResumeRuntime).unwrap();
-        let mut exchange = Exchange { endpoint: Endpoint::unix("/x"), machine, stream };
+        let mut exchange = Exchange { endpoint: Endpoint::unix("/x"), machine, stream, descriptor: None };
         let error = exchange.converse().await.unwrap_err();
         assert_eq!(error.hresult(), Some(Hresult::E_FAIL), "{error}");
     }

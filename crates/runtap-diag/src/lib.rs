@@ -30,29 +30,37 @@
 //!   the runtime does not know it. [`Session::downgrades`] says what was lost on the way.
 //! - **Draining**: a task of its own reads a session's stream into a bounded buffer, also while the stop is under
 //!   way: a runtime answers the stop only after it has written everything.
+//! - **A look at the target** before something is asked of it that would harm it ([`preflight`]).
 //! - **Errors that tell what to do** ([`Error`], [`Error::hint`]).
 //!
-//! [`ports`] is for runtimes that dial in; a [`Client`] of such a one is as any other. [`providers`] turns what people type into a session's providers; [`server`] is the other side, for targets of
-//! our own. Nothing here interprets the stream.
+//! [`ports`] is for runtimes that dial in; a [`Client`] of such a one is as any other. [`providers`] turns what people
+//! type into a session's providers; [`server`] is the other side, for targets of our own. Nothing here interprets the stream.
 
 pub mod blocking;
 mod buffer;
 mod client;
+mod commands;
 mod dial;
 mod drain;
 mod error;
 mod exchange;
 pub mod ports;
+pub mod preflight;
 pub mod providers;
 pub mod server;
 mod session;
+#[cfg(target_os = "linux")]
+pub mod user_events;
 
 pub use buffer::Chunk;
 pub use client::{Client, Timeouts};
+pub use commands::WrittenDump;
 pub use error::Error;
 pub use runtap_diag_proto::{
-    Advertise, Buffering, Command, DEFAULT_RUNDOWN_KEYWORD, Downgrade, EncodeError, ErrorReply, EventFilter,
-    Format, Hresult, InfoForm, Level, ProcessInfo, Provider, Reply, Request, RundownFallback, SessionConfig,
-    SessionForm, SessionId, Variable, merge_providers,
+    Advertise, AttachProfiler, Buffering, Command, CoreDump, DEFAULT_RUNDOWN_KEYWORD, Downgrade, DumpFlags,
+    DumpForm, DumpType, EncodeError, ErrorReply, EventFilter, Format, Hresult, InfoForm, Level, PerfMapType,
+    ProcessInfo, Provider, Reply, Request, RundownFallback, SessionConfig, SessionForm, SessionId,
+    StartupProfiler, TracepointError, TracepointSet, Tracepoints, UserEventsConfig, UserEventsProvider,
+    Variable, merge_providers,
 };
 pub use session::{Chunks, Control, Session, Stopping};

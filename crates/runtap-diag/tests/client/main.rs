@@ -2,6 +2,8 @@
 
 mod blocking;
 mod commands;
+mod effects;
 mod ports;
 mod sessions;
 mod support;
+mod user_events;

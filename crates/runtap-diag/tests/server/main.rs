@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod commands;
+mod handlers;
 mod ports;
 mod sessions;
 mod target;

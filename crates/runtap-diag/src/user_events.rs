@@ -1,0 +1,102 @@
+//! Sessions into user_events: the target writes its events into tracepoints of the Linux kernel, and perf, ftrace or
+//! eBPF programs read them there. Nothing comes back to the client.
+//!
+//! Owns the passing of the descriptor that the target needs; refuses to read tracepoints.
+
+#![allow(clippy::doc_markdown, reason = "user_events is a word here, not code")]
+
+use std::{fmt, fs::File, io, os::fd::OwnedFd};
+
+use runtap_diag_proto::{Reply, Request, SessionForm, SessionId, UserEventsConfig};
+use runtap_transport::{Endpoint, Stream};
+use tokio::io::AsyncReadExt;
+
+use crate::client::unexpected;
+use crate::exchange::Answer;
+use crate::{Client, Error};
+
+/// Where the kernel has the file through which tracepoints are registered and written.
+const FILES: [&str; 2] =
+    ["/sys/kernel/tracing/user_events_data", "/sys/kernel/debug/tracing/user_events_data"];
+
+/// Opens the file that [`Client::start_user_events`] hands to the target. Root only, as a rule.
+///
+/// # Errors
+/// `NotFound`: this kernel has no user_events (Linux 6.4 with `CONFIG_USER_EVENTS`), or tracefs is not mounted.
+pub fn open_data_file() -> io::Result<OwnedFd> {
+    let mut refused = io::Error::from(io::ErrorKind::NotFound);
+    for path in FILES {
+        match File::options().read(true).write(true).open(path) {
+            Ok(file) => return Ok(file.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+/// A session of ours into user_events. It lives as long as its connection: dropping it ends it without a rundown.
+pub struct UserEventsSession {
+    client: Client,
+    id: SessionId,
+    stream: Stream,
+}
+
+impl fmt::Debug for UserEventsSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UserEventsSession").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl UserEventsSession {
+    /// Its number in the runtime.
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Whom it records.
+    pub fn endpoint(&self) -> &Endpoint {
+        self.client.endpoint()
+    }
+
+    /// Comes back when the runtime has ended the session, or itself. Dropping this future changes nothing.
+    pub async fn ended(&mut self) {
+        let mut buffer = [0; 256];
+        // Bytes would mean nothing; an error is an end.
+        while matches!(self.stream.read(&mut buffer).await, Ok(n) if n > 0) {}
+    }
+
+    /// Ends the session with its rundown.
+    ///
+    /// # Errors
+    /// Those of the stop; the connection is closed in any case, which ends the session too.
+    pub async fn stop(self) -> Result<(), Error> {
+        self.client.stop_session(self.id).await
+    }
+}
+
+impl Client {
+    /// Starts a session into user_events. `descriptor` is an open `user_events_data`: [`open_data_file`].
+    ///
+    /// The request and the descriptor go out one behind the other: a runtime that has the first waits for the second,
+    /// and answers nobody else meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], before anything is sent, if the configuration must not be sent to any runtime.
+    /// [`Error::Refused`] with UNKNOWN_COMMAND from runtimes before .NET 10, with E_FAIL for another kind of file.
+    pub async fn start_user_events(
+        &self,
+        config: &UserEventsConfig,
+        descriptor: OwnedFd,
+    ) -> Result<UserEventsSession, Error> {
+        let request =
+            Request::CollectUserEvents { form: SessionForm::CollectTracing5, config: config.clone() };
+        let exchange = self.connect_with(request.clone(), descriptor).await?;
+        match exchange.complete(self.timeouts().reply).await {
+            Ok(Answer { reply: Reply::SessionStarted(id), stream, .. }) => {
+                Ok(UserEventsSession { client: self.clone(), id, stream })
+            }
+            other => Err(unexpected(other.map(|answer| answer.reply), &request)),
+        }
+    }
+}
