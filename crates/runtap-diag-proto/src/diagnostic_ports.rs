@@ -9,7 +9,9 @@
 //! Without a tag the runtime waits at its start (`suspend`) and dials (`connect`). Owns no sockets.
 //! Source: the section "Diagnostic Ports" of the specification, and .NET 8, 9 and 10 as measured.
 
-use std::fmt;
+mod lint;
+
+pub use lint::{Warning, lint};
 
 /// What fits into a socket address with the NUL at its end. A runtime never reaches a longer path, and does not say so.
 pub const LONGEST_ADDRESS: usize = 107;
@@ -78,106 +80,6 @@ impl Tag {
     }
 }
 
-/// Something in the value that does not do what it looks like. For people; the text may gain words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Warning {
-    /// A blank at the start or the end of an address or tag: it is part of it.
-    Blank(String),
-    /// `~` at the start of an address: it is not expanded.
-    Tilde(String),
-    /// Quotation marks around an address: they are part of it.
-    Quotes(String),
-    /// The address is a word that was meant as a tag: there was nothing before the comma.
-    TagAsAddress(String),
-    /// A tag that runtimes do not know, and pass over.
-    UnknownTag(String),
-    /// A tag that is not looked at because an earlier one says the opposite.
-    Contradiction(String),
-    /// A `listen` port: it is ignored.
-    Listen(String),
-    /// An address that does not fit into a socket address: the runtime never connects.
-    TooLong(String),
-    /// The same address twice.
-    Twice(String),
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Blank(part) => write!(f, "'{part}': the blank is part of it, nothing is trimmed"),
-            Self::Tilde(address) => write!(f, "'{address}': '~' is not expanded"),
-            Self::Quotes(address) => write!(f, "'{address}': the quotation marks are part of it"),
-            Self::TagAsAddress(word) => write!(f, "'{word}' stands where the address belongs"),
-            Self::UnknownTag(tag) => {
-                write!(f, "'{tag}' is no tag (suspend, nosuspend, connect, listen) and is passed over")
-            }
-            Self::Contradiction(tag) => write!(f, "'{tag}' contradicts an earlier tag, which counts"),
-            Self::Listen(address) => write!(f, "'{address}': runtimes ignore a port with 'listen'"),
-            Self::TooLong(address) => {
-                write!(f, "'{address}' is longer than {LONGEST_ADDRESS} bytes: the runtime never reaches it")
-            }
-            Self::Twice(address) => write!(f, "'{address}' stands there twice"),
-        }
-    }
-}
-
-/// What the value does not do though it looks so, in its order.
-pub fn lint(value: &[u8]) -> Vec<Warning> {
-    let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-    let mut warnings = Vec::new();
-    let mut addresses: Vec<&[u8]> = Vec::new();
-    for port in parts(value, b';') {
-        let mut tags: Vec<Tag> = Vec::new();
-        for (n, part) in parts(port, b',').enumerate() {
-            let blank = part.trim_ascii().len() != part.len();
-            if blank {
-                warnings.push(Warning::Blank(shown(part)));
-            }
-            match (n, Tag::parse(part)) {
-                (0, Some(_)) => warnings.push(Warning::TagAsAddress(shown(part))),
-                (0, None) => {
-                    if part.starts_with(b"~") {
-                        warnings.push(Warning::Tilde(shown(part)));
-                    }
-                    if matches!(part, [b'"' | b'\'', .., b'"' | b'\'']) {
-                        warnings.push(Warning::Quotes(shown(part)));
-                    }
-                    if part.len() > LONGEST_ADDRESS {
-                        warnings.push(Warning::TooLong(shown(part)));
-                    }
-                    if addresses.contains(&part) {
-                        warnings.push(Warning::Twice(shown(part)));
-                    }
-                    addresses.push(part);
-                }
-                (_, Some(tag)) => {
-                    let against = |earlier: &Tag| {
-                        matches!(
-                            (*earlier, tag),
-                            (Tag::Suspend, Tag::NoSuspend)
-                                | (Tag::NoSuspend, Tag::Suspend)
-                                | (Tag::Connect, Tag::Listen)
-                                | (Tag::Listen, Tag::Connect)
-                        )
-                    };
-                    if tags.iter().any(against) {
-                        warnings.push(Warning::Contradiction(shown(part)));
-                    }
-                    tags.push(tag);
-                }
-                (_, None) if blank => {}
-                (_, None) => warnings.push(Warning::UnknownTag(shown(part))),
-            }
-        }
-        let address = parts(port, b',').next();
-        if let (Some(address), Some(DiagnosticPort { listen: true, .. })) = (address, parse(port).next()) {
-            warnings.push(Warning::Listen(shown(address)));
-        }
-    }
-    warnings
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -236,13 +138,31 @@ mod tests {
             ("/p,LISTEN", vec![Warning::Listen("/p".into())]),
             ("/p;/q;/p,nosuspend", vec![Warning::Twice("/p".into())]),
             (&long, vec![Warning::TooLong(long.clone())]),
-            (long.get(1..).unwrap(), vec![]),
+            (&format!("/{}", "x".repeat(LONGEST_ADDRESS - 1)), vec![]),
             ("/p", vec![]),
-            ("/p,suspend,connect;q,nosuspend;", vec![]),
+            ("/p,suspend,connect;/q,nosuspend;", vec![]),
+            ("p,nosuspend", vec![Warning::Relative("p".into())]),
+            (";;,,;", vec![Warning::Nothing(";;,,;".into())]),
             ("", vec![]),
         ] {
             assert_eq!(lint(value.as_bytes()), expected, "{value}");
         }
+    }
+
+    /// Whoever reads a warning learns what happens and what to do, in words that fit behind one another.
+    #[test]
+    fn every_warning_has_an_effect_and_a_mend() {
+        let value = " /p,foo,suspend,nosuspend;~/p;\"/p\",listen;suspend;q;/r;/r";
+        let codes: Vec<_> = lint(value.as_bytes()).iter().map(Warning::code).collect();
+        let expected = "blank unknown-tag contradiction tilde quotes listen tag-as-address relative twice";
+        assert_eq!(codes.join(" "), expected);
+        for warning in lint(value.as_bytes()) {
+            assert!(!warning.effect().is_empty() && !warning.mend().ends_with('.'), "{warning}");
+        }
+        let mend = |value: &str| lint(value.as_bytes())[0].mend();
+        assert_eq!(mend(" /p"), "write '/p'");
+        assert_eq!(mend("'/p'"), "write '/p'");
+        assert_eq!(mend(",nosuspend"), "write the path of a socket before ',nosuspend'");
     }
 
     proptest! {

@@ -46,7 +46,8 @@
 //! | ApplyStartupHook 0x0407 | [`Request::ApplyStartupHook`] | [`Reply::Done`] |
 //!
 //! A runtime may also dial a tool's *port* itself. Then it says who it is ([`Advertise`]), and the connection waits for
-//! one command as any other; after that command the runtime dials in again. [`diagnostic_ports`] is how it is told to.
+//! one command as any other; after that command the runtime dials in again. [`diagnostic_ports`] is how it is told to, and
+//! [`tool_port`] how the tool is.
 //!
 //! # What cannot be sent
 //!
@@ -83,6 +84,7 @@ pub mod diagnostic_ports;
 mod error;
 mod message;
 pub mod server;
+pub mod tool_port;
 
 pub use error::{EncodeError, RequestError};
 pub use message::{
