@@ -16,6 +16,7 @@
 //! the box that they would stand on. Names are as in folded stacks, escaped for XML.
 
 use crate::fold::Fold;
+use crate::origin::Origin;
 use crate::{Error, Options, text};
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{self, TextTruncateDirection};
@@ -120,17 +121,10 @@ fn colour(frame: Frame<'_>, name: &str) -> Color {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     let [low, high, ..] = (hash ^ hash >> 16).to_le_bytes();
     let (low, high) = (low % 48, high % 64);
-    let framework = |module: &str| {
-        ["System", "Microsoft"].iter().any(|vendor| {
-            module.strip_prefix(vendor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
-    };
-    if frame.name.starts_with("0x") {
-        GREY
-    } else if frame.module.is_some_and(framework) {
-        Color { r: 110 + low, g: 180 + low, b: 190 + high }
-    } else {
-        Color { r: 230 + low / 2, g: 145 + high, b: 60 + low }
+    match Origin::of(frame) {
+        Origin::Unknown => GREY,
+        Origin::Framework => Color { r: 110 + low, g: 180 + low, b: 190 + high },
+        Origin::Program => Color { r: 230 + low / 2, g: 145 + high, b: 60 + low },
     }
 }
 
@@ -160,11 +154,7 @@ mod tests {
             }
         };
         assert_eq!(of(Some("System.Private.CoreLib"), "A()"), "blue");
-        assert_eq!(of(Some("Microsoft.Extensions.Hosting"), "A()"), "blue");
-        assert_eq!(of(Some("System"), "A()"), "blue");
-        assert_eq!(of(Some("SystemOfOurs"), "A()"), "orange");
         assert_eq!(of(Some("app"), "A()"), "orange");
-        assert_eq!(of(None, "A()"), "orange");
         assert_eq!(of(Some("System.Private.CoreLib"), "0x7f00"), "grey");
     }
 }

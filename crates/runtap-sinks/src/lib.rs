@@ -5,6 +5,7 @@
 //! | speedscope | [`speedscope`] | thread-time | speedscope.app, or the page of the npm package |
 //! | chrome | [`chrome`] | thread-time | ui.perfetto.dev, `chrome://tracing`, speedscope |
 //! | perfetto | [`perfetto`] | thread-time | ui.perfetto.dev, `trace_processor` |
+//! | firefox | [`firefox`] | thread-time | profiler.firefox.com |
 //! | pprof | [`pprof`] | cpu | `go tool pprof`, speedscope, services that keep profiles |
 //! | folded | [`folded`] | cpu | inferno, `flamegraph.pl`, speedscope, and any text tool |
 //! | flamegraph | [`flamegraph`] | cpu | a browser |
@@ -17,10 +18,12 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod chrome;
+pub mod firefox;
 pub mod flamegraph;
 mod fold;
 pub mod folded;
 mod json;
+mod origin;
 pub mod perfetto;
 pub mod pprof;
 mod proto;
@@ -46,14 +49,23 @@ pub enum Format {
     Chrome,
     /// Perfetto's track events: spans for each thread on a time axis.
     Perfetto,
+    /// Firefox Profiler's processed profile: samples of each thread on a time axis.
+    Firefox,
     /// A pprof profile: each stack of each thread with its time.
     Pprof,
 }
 
 impl Format {
     /// Every format there is.
-    pub const ALL: [Self; 6] =
-        [Self::Speedscope, Self::Folded, Self::Flamegraph, Self::Chrome, Self::Perfetto, Self::Pprof];
+    pub const ALL: [Self; 7] = [
+        Self::Speedscope,
+        Self::Folded,
+        Self::Flamegraph,
+        Self::Chrome,
+        Self::Perfetto,
+        Self::Firefox,
+        Self::Pprof,
+    ];
 
     /// The name on the command line (`--to`).
     pub fn name(self) -> &'static str {
@@ -63,6 +75,7 @@ impl Format {
             Self::Flamegraph => "flamegraph",
             Self::Chrome => "chrome",
             Self::Perfetto => "perfetto",
+            Self::Firefox => "firefox",
             Self::Pprof => "pprof",
         }
     }
@@ -75,6 +88,7 @@ impl Format {
             Self::Flamegraph => ".svg",
             Self::Chrome => ".chromium.json",
             Self::Perfetto => ".perfetto-trace",
+            Self::Firefox => ".firefox.json.gz",
             Self::Pprof => ".pb.gz",
         }
     }
@@ -83,7 +97,7 @@ impl Format {
     /// ran.
     pub fn default_view(self) -> View {
         match self {
-            Self::Speedscope | Self::Chrome | Self::Perfetto => View::ThreadTime,
+            Self::Speedscope | Self::Chrome | Self::Perfetto | Self::Firefox => View::ThreadTime,
             Self::Folded | Self::Flamegraph | Self::Pprof => View::Cpu,
         }
     }
@@ -96,9 +110,18 @@ impl Format {
             Self::Flamegraph => flamegraph::write(trace, w, options),
             Self::Chrome => chrome::write(trace, w, options),
             Self::Perfetto => perfetto::write(trace, w, options),
+            Self::Firefox => firefox::write(trace, w, options),
             Self::Pprof => pprof::write(trace, w, options),
         }
     }
+}
+
+/// The position of the thread to show first: the first of those with the most in `view`, or, if that is a view of all
+/// samples, with the most time in managed code.
+fn busiest(threads: &[&Thread], view: View) -> usize {
+    let view = if view.is_sampled() { View::Cpu } else { view };
+    // `max_by_key` takes the last.
+    (0..threads.len()).rev().max_by_key(|&i| threads[i].weight_ns(view)).unwrap_or(0)
 }
 
 /// The sum of all weights in `view`, which is not 0.

@@ -39,9 +39,7 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     if options.evented && view.unit() != Unit::Nanoseconds {
         return Err(Error::NoTimeAxis(view));
     }
-    let most = if view.is_sampled() { View::Cpu } else { view };
-    // The first of those with the most, where `max_by_key` would take the last.
-    let busiest = (0..threads.len()).rev().max_by_key(|&i| threads[i].weight_ns(most)).unwrap_or(0);
+    let busiest = crate::busiest(&threads, view);
 
     let mut w = BufWriter::with_capacity(1 << 16, w);
     write!(w, r#"{{"$schema":"{SCHEMA}","exporter":"#)?;

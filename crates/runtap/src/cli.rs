@@ -158,6 +158,8 @@ pub(crate) enum FileFormat {
     Chrome,
     /// For <https://ui.perfetto.dev>: the same in its own, smaller format
     Perfetto,
+    /// For <https://profiler.firefox.com>: samples on a time axis
+    Firefox,
     /// For `go tool pprof` and services that keep profiles
     Pprof,
 }

@@ -19,6 +19,7 @@ impl FileFormat {
             Self::Flamegraph => Some(runtap_sinks::Format::Flamegraph),
             Self::Chrome => Some(runtap_sinks::Format::Chrome),
             Self::Perfetto => Some(runtap_sinks::Format::Perfetto),
+            Self::Firefox => Some(runtap_sinks::Format::Firefox),
             Self::Pprof => Some(runtap_sinks::Format::Pprof),
         }
     }
@@ -35,7 +36,8 @@ impl FileFormat {
 }
 
 /// The longest first, so that `.speedscope.json` is not taken for `.json`.
-const EXTENSIONS: [&str; 9] = [
+const EXTENSIONS: [&str; 10] = [
+    ".firefox.json.gz",
     ".speedscope.json",
     ".chromium.json",
     ".perfetto-trace",

@@ -1,6 +1,6 @@
 //! The cases at the edge: nothing to write, a writer that fails, names that begin alike, a wide trace.
 
-use crate::read::{perfetto, pprof};
+use crate::read::{firefox, perfetto, pprof};
 use runtap_model::{SampleKind, Trace, TraceBuilder, View};
 use runtap_sinks::{Error, Format, Options};
 use std::io;
@@ -140,4 +140,6 @@ fn a_deep_recursion_needs_no_deep_call() {
     let spans = perfetto::read(&bytes(Format::Perfetto, &trace)).events;
     assert_eq!(spans.iter().filter(|event| event.begin.is_some()).count(), 100_000);
     assert_eq!(pprof::read(&bytes(Format::Pprof, &trace)).samples[0].stack.len(), 100_000);
+    let rows = firefox::read(&bytes(Format::Firefox, &trace)).remove(0).rows;
+    assert_eq!(rows[0].stack.as_ref().map(Vec::len), Some(100_000));
 }

@@ -1,6 +1,6 @@
-//! What holds of pprof profiles for any recording: no tick and no nanosecond is lost.
+//! What holds of pprof and Firefox profiles for any recording: no tick and no nanosecond is lost.
 
-use crate::read::pprof;
+use crate::read::{firefox, pprof};
 use crate::recordings::{SelfTimes, any_trace, bytes, self_times};
 use proptest::prelude::*;
 use runtap_model::View;
@@ -27,5 +27,34 @@ proptest! {
         prop_assert_eq!(times, self_times(&trace, view));
         let unseen: u64 = trace.threads().map(|(_, t)| t).filter(|t| t.weight_ns(view) == 0).map(|t| t.ticks(view)).sum();
         prop_assert_eq!(ticks + unseen, trace.ticks(view));
+    }
+
+    #[test]
+    fn firefox_keeps_every_nanosecond_and_every_gap(trace in any_trace(), cpu in any::<bool>()) {
+        let view = if cpu { View::Cpu } else { View::ThreadTime };
+        let file = bytes(Format::Firefox, &trace, &Options::new(view));
+        let threads = file.map(|file| firefox::read(&file)).unwrap_or_default();
+        let (mut weights, mut shown, mut ran) = (SelfTimes::new(), SelfTimes::new(), SelfTimes::new());
+        for thread in threads {
+            for (row, next) in thread.rows.iter().zip(thread.rows.iter().skip(1).map(Some).chain([None])) {
+                let Some(stack) = &row.stack else {
+                    prop_assert_eq!(row.weight, 0);
+                    continue;
+                };
+                let next = next.expect("the last sample ends with a row");
+                // What the time line shows is what the table of calls adds up.
+                let key = (thread.name.clone(), stack.last().expect("a frame").clone());
+                let shown_ns = next.time - row.time;
+                for (sum, ns) in [(&mut weights, row.weight), (&mut shown, shown_ns), (&mut ran, next.cpu.expect("a number"))] {
+                    if ns > 0 {
+                        *sum.entry(key.clone()).or_default() += ns;
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(&shown, &weights);
+        prop_assert_eq!(weights, self_times(&trace, view));
+        let active = trace.threads().map(|(_, t)| t).filter(|t| t.weight_ns(view) > 0);
+        prop_assert_eq!(ran.values().sum::<u64>(), active.map(|t| t.weight_ns(View::Cpu)).sum::<u64>());
     }
 }

@@ -1,6 +1,7 @@
 //! What the sinks write: as snapshots to read, as laws for any recording, and at the edges.
 
 mod edges;
+mod firefox_shape;
 mod laws;
 mod laws_binary;
 mod laws_spans;

@@ -5,7 +5,7 @@
 #[path = "../../examples/sample_files/trace.rs"]
 mod trace;
 
-use crate::read::{perfetto, pprof};
+use crate::read::{firefox, perfetto, pprof};
 use runtap_model::View;
 use runtap_sinks::{Format, Options};
 use std::fmt::Write;
@@ -113,6 +113,21 @@ fn pprof() {
     for sample in samples {
         writeln!(text, "{:?} {:?}\n    {}", sample.values, sample.labels, sample.stack.join("\n    "))
             .expect("a String");
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn firefox() {
+    let json = firefox::json(&bytes(Format::Firefox, &options(View::ThreadTime)));
+    let mut text = format!("{:#}\n", json["meta"]);
+    for thread in firefox::read(&bytes(Format::Firefox, &options(View::ThreadTime))) {
+        writeln!(text, "{} ({})", thread.name, thread.weight_type).expect("a String takes all");
+        for row in thread.rows {
+            let stack = row.stack.map_or_else(|| ".".to_owned(), |stack| stack.join("\n        "));
+            writeln!(text, "    {} weight {} cpu {:?}\n        {stack}", row.time, row.weight, row.cpu)
+                .expect("a String takes all");
+        }
     }
     insta::assert_snapshot!(text);
 }

@@ -34,7 +34,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     }
     if formats.is_empty() {
         return Err(usage(
-            "no format given: choose one with --to (speedscope, folded, flamegraph, chrome, perfetto, pprof)",
+            "no format given: choose one with --to (speedscope, folded, flamegraph, chrome, perfetto, firefox, pprof)",
         ));
     }
     if formats.contains(&FileFormat::Nettrace) {

@@ -106,15 +106,23 @@ fn convert_writes_beside_the_recording() {
     let folder = folder();
     let file = folder.path().join("my.app.nettrace");
     fs::write(&file, &bytes).unwrap();
-    let all = ["--to", "speedscope", "--to", "folded", "--to", "flamegraph,chrome,perfetto,pprof"];
+    let all = ["--to", "speedscope", "--to", "folded", "--to", "flamegraph,chrome,perfetto,firefox,pprof"];
     runtap(["convert", file.to_str().unwrap()].iter().chain(&all)).expect_code(0);
     let mut names: Vec<String> = fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    let of_one_name =
-        ["chromium.json", "folded", "nettrace", "pb.gz", "perfetto-trace", "speedscope.json", "svg"];
+    let of_one_name = [
+        "chromium.json",
+        "firefox.json.gz",
+        "folded",
+        "nettrace",
+        "pb.gz",
+        "perfetto-trace",
+        "speedscope.json",
+        "svg",
+    ];
     assert_eq!(names, of_one_name.map(|extension| format!("my.app.{extension}")));
     assert_eq!(fs::read(&file).unwrap(), bytes, "the recording is as it was");
 

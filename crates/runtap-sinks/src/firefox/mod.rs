@@ -1,0 +1,232 @@
+//! Firefox Profiler's processed format, compressed with gzip: what <https://profiler.firefox.com> opens.
+//!
+//! | in the model | in the file |
+//! |---|---|
+//! | process | `meta.product`, `processName`, `pid`; `meta.arguments` is the command line |
+//! | start of the session | `meta.startTime`, in milliseconds since 1970 |
+//! | sampling period | `meta.interval`, in milliseconds |
+//! | thread with weight in the view | one of `threads`, named `Thread (TID) NAME`, in the order of first use |
+//! | the thread with the most time in managed code | `meta.initialSelectedThreads` |
+//! | frame | an entry of the thread's `frameTable`, `funcTable` and `stringArray` |
+//! | module | the category of the frame: `Framework` (blue), `Program` (orange), `Other` (grey) for an address without a name |
+//! | stack | an entry of the thread's `stackTable` |
+//! | a sample without a stack | a stack of the one frame `[no stack]` |
+//! | a sample | one of `samples`: `time`, `stack`, `weight` |
+//! | weight | milliseconds with six decimals (`tracing-ms`); bytes in the view `alloc`, a number in `exceptions` |
+//! | kind | `threadCPUDelta`, nanoseconds: a thread uses the processor as long as its samples are managed |
+//! | where the view leaves out samples, and behind the last | a row without a stack that weighs nothing, so that the sample before it ends there |
+//! | view | which samples; `thread-time` unless another is asked for |
+//!
+//! The format is a table for each column, so the samples are walked once for each. It is not documented as a whole;
+//! this is version 55 of it, as the crate `fxprof-processed-profile` writes it, and a test compares the two. Newer
+//! pages upgrade older versions. That crate itself has whole weights only, and holds the file in memory.
+
+mod tables;
+
+use self::tables::{Tables, column};
+use crate::json::{number, string};
+use crate::{Error, Options};
+use flate2::{Compression, GzBuilder};
+use runtap_model::{Sample, SampleKind, StackHandle, Thread, Trace, Unit, View};
+use std::io::{self, BufWriter, Write};
+
+/// The version of the format.
+const VERSION: u32 = 55;
+
+/// Writes `trace` for Firefox Profiler.
+pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
+    let threads = crate::threads(trace, options.view)?;
+    let gzip = GzBuilder::new().write(BufWriter::with_capacity(1 << 16, w), Compression::default());
+    let mut w = BufWriter::with_capacity(1 << 16, gzip);
+    w.write_all(b"{\"meta\":{")?;
+    write_meta(trace, &threads, options, &mut w)?;
+    w.write_all(b"},\n\"libs\":[],\"pages\":[],\"counters\":[],\"profilerOverhead\":[],\"threads\":[")?;
+    let mut tables = Tables::new(trace);
+    let has_main = threads.iter().any(|thread| is_main(trace, thread));
+    for (i, thread) in threads.iter().enumerate() {
+        w.write_all(if i == 0 { b"\n" } else { b",\n" })?;
+        // A process is shown by its main thread.
+        let is_main = is_main(trace, thread) || (i == 0 && !has_main);
+        write_thread(trace, thread, is_main, options.view, &mut tables, &mut w)?;
+    }
+    w.write_all(b"\n]}\n")?;
+    w.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?.flush()?;
+    Ok(())
+}
+
+fn is_main(trace: &Trace, thread: &Thread) -> bool {
+    trace.process().pid.is_some_and(|pid| u64::from(pid) == thread.tid())
+}
+
+fn write_meta(trace: &Trace, threads: &[&Thread], options: &Options, w: &mut impl Write) -> io::Result<()> {
+    write!(w, r#""version":24,"preprocessedProfileVersion":{VERSION},"processType":0,"product":"#)?;
+    string(w, trace.process().name.as_deref().unwrap_or("a process"))?;
+    w.write_all(br#","importedFrom":"#)?;
+    string(w, &options.exporter)?;
+    if let Some(arguments) = &trace.process().command_line {
+        w.write_all(br#","arguments":"#)?;
+        string(w, arguments)?;
+    }
+    w.write_all(br#","interval":"#)?;
+    milliseconds(w, trace.period_ns())?;
+    w.write_all(br#","startTime":"#)?;
+    milliseconds(w, trace.start_unix_ns().and_then(|start| u64::try_from(start).ok()).unwrap_or(0))?;
+    w.write_all(br#","sampleUnits":{"time":"ms","eventDelay":"ms","threadCPUDelta":"ns"}"#)?;
+    w.write_all(br#","categories":["#)?;
+    for (i, (name, color)) in tables::CATEGORIES.iter().enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        write!(w, r#"{comma}{{"name":"{name}","color":"{color}","subcategories":["Other"]}}"#)?;
+    }
+    let busiest = crate::busiest(threads, options.view);
+    write!(w, r#"],"initialSelectedThreads":[{busiest}],"keepProfileThreadOrder":true,"#)?;
+    w.write_all(br#""symbolicated":true,"usesOnlyOneStackType":true,"sourceCodeIsNotOnSearchfox":true,"#)?;
+    w.write_all(br#""debug":false,"extensions":{"length":0,"id":[],"name":[],"baseURL":[]},"#)?;
+    w.write_all(br#""pausedRanges":[],"markerSchema":[]"#)
+}
+
+fn write_thread(
+    trace: &Trace,
+    thread: &Thread,
+    is_main: bool,
+    view: View,
+    tables: &mut Tables,
+    w: &mut impl Write,
+) -> io::Result<()> {
+    let pid = trace.process().pid.unwrap_or(1);
+    w.write_all(br#"{"name":"#)?;
+    string(w, &thread.label())?;
+    write!(w, r#","isMainThread":{is_main},"tid":"{}","pid":"{pid}","processName":"#, thread.tid())?;
+    string(w, trace.process().name.as_deref().unwrap_or("a process"))?;
+    w.write_all(
+        br#","processType":"default","processStartupTime":0,"processShutdownTime":null,"registerTime":"#,
+    )?;
+    milliseconds(w, thread.samples(view).next().map_or(0, |sample| sample.time_ns))?;
+    w.write_all(br#","unregisterTime":null,"pausedRanges":[],"showMarkersInTimeline":false,"#)?;
+    w.write_all(br#""markers":{"length":0,"category":[],"data":[],"endTime":[],"name":[],"phase":[],"startTime":[]},"#)?;
+    w.write_all(br#""nativeSymbols":{"length":0,"address":[],"functionSize":[],"libIndex":[],"name":[]},"#)?;
+    w.write_all(br#""resourceTable":{"length":0,"lib":[],"name":[],"host":[],"type":[]},"#)?;
+    tables.choose(trace, thread, view);
+    tables.write(trace, w)?;
+
+    let weight_type = match view.unit() {
+        Unit::Nanoseconds => "tracing-ms",
+        Unit::Bytes => "bytes",
+        _ => "samples",
+    };
+    let length = rows(thread, view).count();
+    write!(w, r#","samples":{{"length":{length},"weightType":"{weight_type}""#)?;
+    column(w, "stack", rows(thread, view), |w, row| {
+        if row.is_sample { number(w, tables.index(row.stack)) } else { w.write_all(b"null") }
+    })?;
+    column(w, "time", rows(thread, view), |w, row| milliseconds(w, row.time_ns))?;
+    column(w, "weight", rows(thread, view), |w, row| match view.unit() {
+        Unit::Nanoseconds => milliseconds(w, row.weight),
+        _ => number(w, row.weight),
+    })?;
+    if view.is_sampled() {
+        column(w, "threadCPUDelta", rows(thread, view), |w, row| number(w, row.cpu_ns))?;
+    }
+    w.write_all(b"}}")
+}
+
+/// A row of the table of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Row {
+    time_ns: u64,
+    /// Not the end of one.
+    is_sample: bool,
+    stack: Option<StackHandle>,
+    weight: u64,
+    /// For how long the thread ran since the row before.
+    cpu_ns: u64,
+}
+
+/// The samples, and the rows at which samples end that no other follows.
+fn rows(thread: &Thread, view: View) -> impl Iterator<Item = Row> + '_ {
+    let mut samples = thread.samples(view).peekable();
+    let mut before: Option<Sample> = None;
+    std::iter::from_fn(move || {
+        let end_ns = before.map(|b| b.time_ns.saturating_add(b.weight_ns)).filter(|_| view.is_sampled());
+        let ran_until = |before: Option<Sample>, time_ns: u64| {
+            before.filter(|b| b.kind == SampleKind::Managed).map_or(0, |b| time_ns.saturating_sub(b.time_ns))
+        };
+        match (end_ns, samples.peek().copied()) {
+            (None, None) => None,
+            (Some(end_ns), next) if next.is_none_or(|next| next.time_ns > end_ns) => {
+                let cpu_ns = ran_until(before.take(), end_ns);
+                Some(Row { time_ns: end_ns, is_sample: false, stack: None, weight: 0, cpu_ns })
+            }
+            (_, next) => {
+                let sample = next?;
+                samples.next();
+                let cpu_ns = ran_until(before.replace(sample), sample.time_ns);
+                Some(Row {
+                    time_ns: sample.time_ns,
+                    is_sample: true,
+                    stack: sample.stack,
+                    weight: sample.weight_ns,
+                    cpu_ns,
+                })
+            }
+        }
+    })
+}
+
+/// Nanoseconds as milliseconds with as many decimals as are needed.
+fn milliseconds(w: &mut impl Write, ns: u64) -> io::Result<()> {
+    number(w, ns / 1_000_000)?;
+    let mut rest = ns % 1_000_000;
+    if rest == 0 {
+        return Ok(());
+    }
+    let mut digits = *b".000000";
+    for digit in digits[1..].iter_mut().rev() {
+        *digit = b"0123456789"[usize::try_from(rest % 10).unwrap_or_default()];
+        rest /= 10;
+    }
+    let end = digits.iter().rposition(|digit| *digit != b'0').unwrap_or_default();
+    w.write_all(&digits[..=end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtap_model::TraceBuilder;
+
+    #[test]
+    fn milliseconds_keep_every_nanosecond() {
+        let of = |ns| {
+            let mut text = Vec::new();
+            milliseconds(&mut text, ns).expect("a Vec takes all");
+            String::from_utf8(text).expect("digits")
+        };
+        assert_eq!([of(0), of(1), of(1_000_000), of(1_500_000)], ["0", "0.000001", "1", "1.5"]);
+        assert_eq!([of(123_456_789), of(20_100)], ["123.456789", "0.0201"]);
+        assert_eq!(of(u64::MAX), "18446744073709.551615");
+    }
+
+    #[test]
+    fn a_sample_without_a_successor_ends_with_a_row_of_its_own() {
+        let mut builder = TraceBuilder::new();
+        let thread = builder.thread(1);
+        let stack = builder.frame(None, "a");
+        let stack = builder.stack(None, stack);
+        let [runs, waits] = [SampleKind::Managed, SampleKind::External];
+        for (time, kind) in [(10, runs), (20, waits), (30, waits), (40, runs)] {
+            builder.add_sample(thread, time, kind, Some(stack));
+        }
+        let trace = builder.finish();
+        let of = |view| -> Vec<_> {
+            let row = |r: Row| (r.time_ns, r.is_sample, r.weight, r.cpu_ns);
+            rows(trace.thread(thread), view).map(row).collect()
+        };
+        assert_eq!(
+            of(View::ThreadTime),
+            [(10, true, 10, 0), (20, true, 20, 10), (40, true, 10, 0), (50, false, 0, 10)]
+        );
+        assert_eq!(
+            of(View::Cpu),
+            [(10, true, 10, 0), (20, false, 0, 10), (40, true, 10, 0), (50, false, 0, 10)]
+        );
+    }
+}
