@@ -170,7 +170,7 @@ impl File {
         match self.target.metadata(&self.path) {
             Ok(_) => false,
             // Without the process there is no way into its namespace.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.target.thread_names().is_err(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.target.is_gone(),
             Err(_) => true,
         }
     }

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -279,37 +279,4 @@ fn another_root_of_a_real_process() {
     assert_eq!(text(view.open(Path::new("/data/users")).unwrap()), "theirs");
     let host = view.to_host(Path::new("/data/users")).unwrap();
     assert_eq!(fs::read_to_string(host).unwrap(), "theirs");
-}
-
-#[test]
-fn execute_bits_are_those_of_the_targets_user() {
-    let fake = Fake::new();
-    let tool = fake.inside("tmp/tool");
-    fs::write(&tool, "").unwrap();
-    for (mode, expected) in [(0o644, false), (0o755, true), (0o700, true)] {
-        fs::set_permissions(&tool, fs::Permissions::from_mode(mode)).unwrap();
-        assert_eq!(fake.view().is_executable(Path::new("/tmp/tool")).unwrap(), expected, "{mode:o}");
-    }
-    assert!(!fake.view().is_executable(Path::new("/tmp")).unwrap(), "a folder");
-    let missing = fake.view().is_executable(Path::new("/tmp/none")).unwrap_err();
-    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
-}
-
-#[test]
-fn mapped_files_are_told_once_and_whole() {
-    let fake = Fake::new();
-    let maps = "7f00-7f01 r--p 00000000 08:01 42                 /opt/my app/libcoreclr.so\n\
-        7f01-7f02 r-xp 00001000 08:01 42                 /opt/my app/libcoreclr.so\n\
-        7f02-7f03 rw-p 00000000 00:00 0                  [heap]\n\
-        7f03-7f04 rw-s 00000000 00:01 7                  /memfd:doublemapper (deleted)\n";
-    fs::write(fake.path("proc/42/maps"), maps).unwrap();
-    assert_eq!(
-        fake.view().mapped_files().unwrap(),
-        [Path::new("/opt/my app/libcoreclr.so"), Path::new("/memfd:doublemapper (deleted)")]
-    );
-    let me = discover::file_view(std::process::id()).unwrap();
-    let executable = std::env::current_exe().unwrap();
-    assert_eq!(me.executable().unwrap(), executable);
-    assert!(me.mapped_files().unwrap().contains(&executable));
-    assert!(me.is_executable(&executable).unwrap());
 }

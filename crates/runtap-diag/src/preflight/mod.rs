@@ -13,7 +13,7 @@ mod tables;
 mod target;
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use runtap_diag_proto::{CoreDump, DumpType, ProcessInfo, Request};
 
@@ -23,69 +23,6 @@ pub use target::Target;
 
 /// The longest assembly that is read to see whether it is a startup hook.
 const MAX_ASSEMBLY: u64 = 64 << 20;
-
-/// Thread that every `CoreCLR` with a diagnostics server has from its first moment on.
-const SERVER_THREAD: &str = ".NET EventPipe";
-
-/// Thread that it has only once it runs. (.NET 8, 9 and 10 were looked at.)
-const FINALIZER_THREAD: &str = ".NET Finalizer";
-
-/// How far a runtime is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Startup {
-    /// It waits to be resumed, or is about to start.
-    Waiting,
-    /// It runs.
-    Running,
-}
-
-/// How far the runtime is. `None`: this is no `CoreCLR`, or one older than .NET 6, whose threads have no names.
-///
-/// # Errors
-/// The process is gone.
-pub fn startup(target: &Target) -> std::io::Result<Option<Startup>> {
-    let names = target.thread_names()?;
-    let has = |name: &str| names.iter().any(|other| other == name);
-    Ok(match (has(FINALIZER_THREAD), has(SERVER_THREAD)) {
-        (true, _) => Some(Startup::Running),
-        (false, true) => Some(Startup::Waiting),
-        (false, false) => None,
-    })
-}
-
-/// The `createdump` that the runtime would start, by the path that the target uses. `None`: this is no `CoreCLR`, and
-/// what it does for a dump is not known.
-///
-/// # Errors
-/// The process is gone, or is not ours to look into.
-pub fn createdump(target: &Target) -> std::io::Result<Option<PathBuf>> {
-    let mapped = target.mapped_files()?;
-    let library = mapped.iter().find(|file| file.file_name().is_some_and(|name| name == "libcoreclr.so"));
-    // A single-file program has the runtime in its own executable; the runtime's memory for code gives it away.
-    let single = || mapped.iter().any(|file| file.to_string_lossy().contains("memfd:doublemapper"));
-    let beside = match library {
-        Some(library) => Some(library.clone()),
-        None if single() => Some(target.executable()?),
-        None => None,
-    };
-    Ok(beside.map(|file| file.with_file_name("createdump")))
-}
-
-/// Looks whether the target can start `createdump`.
-///
-/// # Errors
-/// [`Objection::Createdump`]. What can't be looked at is no reason.
-pub fn check_createdump(target: &Target) -> Result<(), Objection> {
-    let Ok(Some(path)) = createdump(target) else { return Ok(()) };
-    match target.is_executable(&path) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Objection::Createdump { path, missing: false }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Objection::Createdump { path, missing: true })
-        }
-        Err(_unseen) => Ok(()),
-    }
-}
 
 /// Whether [`check`] wants to know the runtime's version.
 pub(crate) fn depends_on_version(request: &Request) -> bool {
@@ -128,7 +65,7 @@ pub fn check(
 fn check_dump(target: Option<&Target>, dump: &CoreDump) -> Result<(), Objection> {
     let path = absolute(&dump.path)?;
     let Some(target) = target else { return Ok(()) };
-    if dump.kind != DumpType::FULL && matches!(startup(target), Ok(Some(Startup::Waiting))) {
+    if dump.kind != DumpType::FULL && target.is_starting() {
         return Err(Objection::DumpAtStartup { kind: dump.kind });
     }
     if let Some(folder) = path.parent()
@@ -143,16 +80,13 @@ fn check_dump(target: Option<&Target>, dump: &CoreDump) -> Result<(), Objection>
             }
         }
     }
-    check_createdump(target)
+    target.check_createdump()
 }
 
 fn check_perf_map(target: std::io::Result<&Target>, info: Option<&ProcessInfo>) -> Result<(), Objection> {
     let Some(version @ (8 | 9)) = info.and_then(major) else { return Ok(()) };
     let target = target.map_err(|source| Objection::Unseen { source })?;
-    match startup(target).map_err(|source| Objection::Unseen { source })? {
-        Some(Startup::Waiting) => Err(Objection::PerfMapAtStartup { version }),
-        Some(Startup::Running) | None => Ok(()),
-    }
+    if target.is_starting() { Err(Objection::PerfMapAtStartup { version }) } else { Ok(()) }
 }
 
 /// Looks whether the target can use `path` as a startup hook; `version` is the .NET that it runs, if known.

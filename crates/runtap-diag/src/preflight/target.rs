@@ -1,23 +1,21 @@
-//! The process behind a connection, looked at from outside: its files, its threads, what it has mapped. Linux only;
-//! elsewhere nothing can be seen.
+//! The process behind a connection, looked at from outside. Linux only; elsewhere nothing can be seen.
 
 use std::fs::{File, Metadata};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+#[cfg(target_os = "linux")]
+use runtap_transport::discover::{self, Createdump, Facts, FileView, Life, Startup};
+
+use super::Objection;
 
 /// A process that something is going to be asked of. Paths are its own.
 #[derive(Debug)]
 pub struct Target {
-    pid: u32,
     #[cfg(target_os = "linux")]
-    files: runtap_transport::discover::FileView,
-}
-
-impl Target {
-    /// The process's id in our pid namespace.
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
+    facts: Box<Facts>,
+    #[cfg(target_os = "linux")]
+    files: FileView,
 }
 
 #[cfg(target_os = "linux")]
@@ -27,7 +25,35 @@ impl Target {
     /// # Errors
     /// It is gone, or is not ours to look into.
     pub fn of(pid: u32) -> io::Result<Self> {
-        Ok(Self { pid, files: runtap_transport::discover::file_view(pid)? })
+        let facts = Box::new(discover::facts(pid));
+        match facts.life {
+            Life::Gone | Life::Thread { .. } | Life::Ended => Err(io::ErrorKind::NotFound.into()),
+            _ => Ok(Self { facts, files: discover::file_view(pid)? }),
+        }
+    }
+
+    /// Whether its runtime waits to be resumed, or is just starting. `false` where that can't be told.
+    pub fn is_starting(&self) -> bool {
+        self.facts.startup == Startup::Waiting
+    }
+
+    /// Whether it could start `createdump`; also if that can't be told.
+    ///
+    /// # Errors
+    /// [`Objection::Createdump`].
+    pub fn check_createdump(&self) -> Result<(), Objection> {
+        match &self.facts.createdump {
+            Createdump::Missing(path) => Err(Objection::Createdump { path: path.clone(), missing: true }),
+            Createdump::NotExecutable(path) => {
+                Err(Objection::Createdump { path: path.clone(), missing: false })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it has ended since.
+    pub(crate) fn is_gone(&self) -> bool {
+        discover::threads(self.facts.pid).is_err()
     }
 
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
@@ -37,27 +63,10 @@ impl Target {
     pub(crate) fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         self.files.metadata(path)
     }
-
-    pub(super) fn is_executable(&self, path: &Path) -> io::Result<bool> {
-        self.files.is_executable(path)
-    }
-
-    pub(super) fn mapped_files(&self) -> io::Result<Vec<PathBuf>> {
-        self.files.mapped_files()
-    }
-
-    pub(super) fn executable(&self) -> io::Result<PathBuf> {
-        self.files.executable()
-    }
-
-    pub(crate) fn thread_names(&self) -> io::Result<Vec<String>> {
-        let threads = runtap_transport::discover::threads(self.pid)?;
-        Ok(threads.into_iter().map(|thread| thread.name).collect())
-    }
 }
 
 #[cfg(not(target_os = "linux"))]
-#[allow(clippy::unused_self, reason = "the same questions as on Linux")]
+#[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same questions as on Linux")]
 impl Target {
     /// Fails: nothing can be seen here.
     ///
@@ -67,27 +76,28 @@ impl Target {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Can't be told here.
+    pub fn is_starting(&self) -> bool {
+        false
+    }
+
+    /// Can't be told here.
+    ///
+    /// # Errors
+    /// None.
+    pub fn check_createdump(&self) -> Result<(), Objection> {
+        Ok(())
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        false
+    }
+
     pub(super) fn open(&self, _path: &Path) -> io::Result<File> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
     pub(crate) fn metadata(&self, _path: &Path) -> io::Result<Metadata> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(super) fn is_executable(&self, _path: &Path) -> io::Result<bool> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(super) fn mapped_files(&self) -> io::Result<Vec<PathBuf>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(super) fn executable(&self) -> io::Result<PathBuf> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(crate) fn thread_names(&self) -> io::Result<Vec<String>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -71,10 +71,12 @@ pub enum Startup {
 }
 
 /// By the names of the threads: the finalizer's is made when the runtime is ready to run code, the server's before.
+/// .NET Core 3 names none.
 pub(super) fn startup(runtime: &Runtime, threads: &[&str]) -> Startup {
     let has = |name: &str| threads.contains(&name);
     match runtime {
         _ if has(".NET Finalizer") => Startup::Done,
+        Runtime::CoreClr { .. } | Runtime::SingleFile if names_none(threads) => Startup::Unknown,
         Runtime::CoreClr { .. } | Runtime::SingleFile => Startup::Waiting,
         Runtime::Hidden { .. } if has(".NET EventPipe") || has(".NET SynchManag") => Startup::Waiting,
         _ => Startup::Unknown,
@@ -84,11 +86,17 @@ pub(super) fn startup(runtime: &Runtime, threads: &[&str]) -> Startup {
 /// Whether the diagnostics server's thread is there. `NativeAOT` does not name its threads.
 pub(super) fn serves(runtime: &Runtime, threads: &[&str]) -> Option<bool> {
     match runtime {
+        Runtime::CoreClr { .. } | Runtime::SingleFile if names_none(threads) => None,
         Runtime::CoreClr { .. } | Runtime::SingleFile | Runtime::Hidden { likely: true } => {
             Some(threads.contains(&".NET EventPipe"))
         }
         _ => None,
     }
+}
+
+/// Whether there is more than the first thread, and none is called as later runtimes call theirs.
+fn names_none(threads: &[&str]) -> bool {
+    threads.len() > 1 && !named_like_dotnet(threads)
 }
 
 /// Whether threads are called as only a .NET runtime calls them. Others may have a name with this beginning, but not
@@ -180,6 +188,9 @@ mod tests {
         let runtime = coreclr("/n/libcoreclr.so");
         assert_eq!(startup(&runtime, &waiting), Startup::Waiting);
         assert_eq!(startup(&runtime, &["dotnet"]), Startup::Waiting);
+        // .NET Core 3.1 while it runs.
+        assert_eq!(startup(&runtime, &["dotnet", "dotnet"]), Startup::Unknown);
+        assert_eq!(serves(&runtime, &["dotnet", "dotnet"]), None);
         assert_eq!(startup(&runtime, &done), Startup::Done);
         assert_eq!(startup(&Runtime::Hidden { likely: true }, &waiting), Startup::Waiting);
         assert_eq!(startup(&Runtime::Hidden { likely: false }, &["x"]), Startup::Unknown);

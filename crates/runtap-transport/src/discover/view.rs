@@ -14,10 +14,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::linux::{ProcDir, path_of};
+use super::linux::ProcDir;
 use super::mounts;
 use super::naming::temp_dir;
 
@@ -121,54 +121,6 @@ impl FileView {
     /// As opening has.
     pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         File::from(self.open_with(path, OFlags::PATH)?).metadata()
-    }
-
-    /// Whether the target could execute a file: by its mode, its owner and how its file system is mounted. Which groups
-    /// the target is in is not looked up.
-    ///
-    /// # Errors
-    /// As opening has.
-    pub fn is_executable(&self, path: &Path) -> io::Result<bool> {
-        let file = File::from(self.open_with(path, OFlags::PATH)?);
-        let meta = file.metadata()?;
-        // The folder belongs to the effective user.
-        let user = fs::metadata(self.dir.join(""))?.uid();
-        let bits = match user {
-            0 => 0o111,
-            user if user == meta.uid() => 0o100,
-            _ => 0o011,
-        };
-        let no_exec =
-            rustix::fs::fstatvfs(&file).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::NOEXEC));
-        Ok(meta.is_file() && meta.mode() & bits != 0 && !no_exec)
-    }
-
-    /// The files that the target has mapped, each once, by the paths that it uses itself: its executable, its libraries,
-    /// and memory that has a name (`/memfd:NAME`).
-    ///
-    /// # Errors
-    /// When the process is gone, or is not ours to look into.
-    pub fn mapped_files(&self) -> io::Result<Vec<PathBuf>> {
-        let maps = self.dir.read("maps")?;
-        let mut files: Vec<PathBuf> = Vec::new();
-        for line in maps.split(|b| *b == b'\n') {
-            // The path is what follows the other fields, which have no slash.
-            let Some(slash) = line.iter().position(|b| *b == b'/') else { continue };
-            let path = path_of(line.get(slash..).unwrap_or_default());
-            // The mappings of a file stand together.
-            if files.last() != Some(&path) && !files.contains(&path) {
-                files.push(path);
-            }
-        }
-        Ok(files)
-    }
-
-    /// The executable, by the path that the target uses itself.
-    ///
-    /// # Errors
-    /// When the process is gone, or is not ours to look into.
-    pub fn executable(&self) -> io::Result<PathBuf> {
-        fs::read_link(self.dir.join("exe"))
     }
 
     /// Removes a file of the target, or a link itself: what it made for us and we have copied.
