@@ -6,6 +6,7 @@
 //! | thread with weight in the view | `tid`; metadata events `thread_name`: `Thread (TID) NAME`, and `thread_sort_index` in the order of first use |
 //! | frame | `name` of a pair of events: `"ph":"B"` where it comes onto the stack, `"ph":"E"` where it leaves |
 //! | samples in a row with the same frame in the same place | one such pair |
+//! | events of a thread that overlap | those that find the track taken are pairs of `"ph":"b"` and `"ph":"e"` (async events), with an `id` for each further track |
 //! | a sample without a stack | a pair named `[no stack]` |
 //! | time, weight | `ts`: microseconds since the session's start with three decimals, so whole nanoseconds |
 //! | start of the session | `otherData.start_unix_ns`, a text, as JSON's numbers are too short for it |
@@ -54,19 +55,28 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
             w,
             ",\n{{\"ph\":\"M\"{place},\"name\":\"thread_sort_index\",\"args\":{{\"sort_index\":{index}}}}}"
         )?;
-        let rest = format!("{place},\"ts\":");
-        spans::walk(trace, thread, options.view, |time_ns, change| {
-            let (phase, frame) = match change {
-                Change::Open(frame) => (b",\n{\"ph\":\"B\"", frame),
-                Change::Close(frame) => (b",\n{\"ph\":\"E\"", frame),
+        for (number, lane) in spans::lanes(thread, options.view).iter().enumerate() {
+            let (begin, end, rest) = match number {
+                0 => (b'B', b'E', format!("\"{place},\"ts\":")),
+                n => {
+                    let id = format!(r#"","cat":"overlap","id":"{}.{n}""#, thread.tid());
+                    (b'b', b'e', format!("{id}{place},\"ts\":"))
+                }
             };
-            w.write_all(phase)?;
-            w.write_all(rest.as_bytes())?;
-            microseconds(&mut w, time_ns)?;
-            w.write_all(b",\"name\":")?;
-            w.write_all(names.get(frame))?;
-            w.write_all(b"}")
-        })?;
+            spans::walk(trace, lane, |time_ns, change| {
+                let (phase, frame) = match change {
+                    Change::Open(frame) => (begin, frame),
+                    Change::Close(frame) => (end, frame),
+                };
+                w.write_all(b",\n{\"ph\":\"")?;
+                w.write_all(&[phase])?;
+                w.write_all(rest.as_bytes())?;
+                microseconds(&mut w, time_ns)?;
+                w.write_all(b",\"name\":")?;
+                w.write_all(names.get(frame))?;
+                w.write_all(b"}")
+            })?;
+        }
     }
     w.write_all(b"\n]}\n")?;
     w.flush()?;

@@ -4,10 +4,59 @@
 //! This is what formats with begin and end events need. It holds the changes of one step in memory, never a
 //! stack, and a step costs what changed, not how deep the stack is.
 //!
+//! Samples of a thread follow each other. Events may overlap, which spans on one track can't: those that do are put
+//! on further [lanes](lanes).
+//!
 //! Refuses to: show samples that last no time, which no span can.
 
-use runtap_model::{FrameHandle, StackHandle, Thread, Trace, View};
+use runtap_model::{FrameHandle, Sample, StackHandle, Thread, Trace, View};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
+
+/// Samples of a thread of which no two overlap.
+pub(crate) struct Lane<'a> {
+    thread: &'a Thread,
+    view: View,
+    /// The events of this lane; all samples of the thread if there are none.
+    events: Option<Vec<Sample>>,
+}
+
+/// As few lanes as hold the events of `view` that last. The samples that the runtime took are always one lane.
+pub(crate) fn lanes(thread: &Thread, view: View) -> Vec<Lane<'_>> {
+    let lane = |events| Lane { thread, view, events };
+    if view.is_sampled() {
+        return vec![lane(None)];
+    }
+    let mut events: Vec<Sample> = thread.samples(view).filter(|event| event.weight_ns > 0).collect();
+    events.sort_by_key(|event| event.time_ns);
+    let mut lanes: Vec<Vec<Sample>> = Vec::new();
+    let mut free = BinaryHeap::new();
+    let mut busy = BinaryHeap::new();
+    for event in events {
+        while let Some(Reverse((_, number))) =
+            busy.peek().copied().filter(|Reverse((end, _))| *end <= event.time_ns)
+        {
+            busy.pop();
+            free.push(Reverse(number));
+        }
+        let number = free.pop().map_or(lanes.len(), |Reverse(number)| number);
+        if number == lanes.len() {
+            lanes.push(Vec::new());
+        }
+        lanes[number].push(event);
+        busy.push(Reverse((event.time_ns.saturating_add(event.weight_ns), number)));
+    }
+    lanes.into_iter().map(|events| lane(Some(events))).collect()
+}
+
+impl Lane<'_> {
+    /// In the order of time.
+    pub(crate) fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
+        let sampled = self.events.is_none().then(|| self.thread.samples(self.view));
+        self.events.iter().flatten().copied().chain(sampled.into_iter().flatten())
+    }
+}
 
 /// A change on a thread's stack. `None` is the one frame of a sample that has no stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,14 +71,13 @@ pub(crate) enum Change {
 /// that is opened is closed, the innermost first. Where the view leaves out samples nothing is open.
 pub(crate) fn walk(
     trace: &Trace,
-    thread: &Thread,
-    view: View,
+    lane: &Lane<'_>,
     mut visit: impl FnMut(u64, Change) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut open: Option<Open> = None;
     let mut end_ns = 0;
     let mut called = Vec::new();
-    for sample in thread.samples(view).filter(|s| s.weight_ns > 0) {
+    for sample in lane.samples().filter(|s| s.weight_ns > 0) {
         if open.is_some() && sample.time_ns > end_ns {
             step(trace, open.take(), None, &mut called, |change| visit(end_ns, change))?;
         }
@@ -113,14 +161,16 @@ mod tests {
         let trace = builder.finish();
         let mut got = Vec::new();
         let name = |frame: Option<FrameHandle>| frame.map_or("-", |f| trace.frame(f).name).to_owned();
-        walk(&trace, trace.thread(thread), view, |time, change| {
-            got.push(match change {
-                Change::Open(frame) => format!("{time}+{}", name(frame)),
-                Change::Close(frame) => format!("{time}-{}", name(frame)),
-            });
-            Ok(())
-        })
-        .expect("nothing fails");
+        for lane in lanes(trace.thread(thread), view) {
+            walk(&trace, &lane, |time, change| {
+                got.push(match change {
+                    Change::Open(frame) => format!("{time}+{}", name(frame)),
+                    Change::Close(frame) => format!("{time}-{}", name(frame)),
+                });
+                Ok(())
+            })
+            .expect("nothing fails");
+        }
         got
     }
 
@@ -160,5 +210,18 @@ mod tests {
     fn what_lasts_no_time_is_no_span() {
         let ticks = [(0, "a", true), (1, "b", true), (1, "c", true), (2, "c", true)];
         assert_eq!(changes(&ticks, View::ThreadTime), ["0+a", "1-a", "1+c", "3-c"]);
+    }
+
+    #[test]
+    fn events_that_overlap_are_on_different_lanes() {
+        let mut builder = TraceBuilder::new();
+        let thread = builder.thread(1);
+        for (time, weight) in [(0, 10), (2, 3), (4, 4), (5, 1), (10, 5), (11, 0), (20, 1)] {
+            builder.add_event(thread, time, weight, None);
+        }
+        let trace = builder.finish();
+        let lanes = lanes(trace.thread(thread), View::Contention);
+        let times = |lane: &Lane<'_>| lane.samples().map(|s| s.time_ns).collect::<Vec<_>>();
+        assert_eq!(lanes.iter().map(times).collect::<Vec<_>>(), [vec![0, 10, 20], vec![2, 5], vec![4]]);
     }
 }

@@ -17,6 +17,7 @@
 //! | samples in a row with the same stack | one of `samples` (frame indices, root first) and of `weights` | nothing |
 //! | a frame that comes onto the stack, or leaves it | in the next of `samples` | one of `events`: `O` or `C`, `frame`, `at` |
 //! | gaps that the view leaves | left out: in the view `cpu` the axis is CPU time | empty: the axis is the clock's |
+//! | events of a thread that overlap | samples in the order of time | those that find the time taken are in further profiles, `Thread (TID) NAME [2]` |
 //! | `endValue` | `startValue` and all weights | the end of the last sample |
 //! | a sample that lasts no time | a weight of 0 | nothing |
 //!
@@ -24,7 +25,7 @@
 //! The schema is `file-format-schema.json` of the npm package speedscope; tests/viewer checks against it.
 
 use crate::json::{number, string};
-use crate::spans::{self, Change};
+use crate::spans::{self, Change, Lane};
 use crate::{Error, Options};
 use runtap_model::{FrameHandle, NO_STACK, Sample, StackHandle, Thread, Trace, Unit, View};
 use std::fmt;
@@ -39,21 +40,31 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     if options.evented && view.unit() != Unit::Nanoseconds {
         return Err(Error::NoTimeAxis(view));
     }
-    let busiest = crate::busiest(&threads, view);
+    let mut active = crate::busiest(&threads, view);
+    if options.evented {
+        active = threads[..active].iter().map(|thread| spans::lanes(thread, view).len()).sum();
+    }
 
     let mut w = BufWriter::with_capacity(1 << 16, w);
     write!(w, r#"{{"$schema":"{SCHEMA}","exporter":"#)?;
     string(&mut w, &options.exporter)?;
     w.write_all(br#","name":"#)?;
     string(&mut w, &trace.process().label())?;
-    write!(w, r#","activeProfileIndex":{busiest},"shared":{{"frames":["#)?;
+    write!(w, r#","activeProfileIndex":{active},"shared":{{"frames":["#)?;
     let frames = Frames::write(trace, &threads, view, &mut w)?;
     w.write_all(b"\n]},\"profiles\":[")?;
     let mut stack = Vec::new();
     for (i, thread) in threads.iter().enumerate() {
         w.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         if options.evented {
-            write_evented(trace, thread, view, &frames, &mut w)?;
+            for (number, lane) in spans::lanes(thread, view).iter().enumerate() {
+                w.write_all(if number == 0 { b"" } else { b",\n" })?;
+                let label = match number {
+                    0 => thread.label(),
+                    n => format!("{} [{}]", thread.label(), n + 1),
+                };
+                write_evented(trace, &label, lane, &frames, &mut w)?;
+            }
         } else {
             write_sampled(trace, thread, view, &frames, &mut stack, &mut w)?;
         }
@@ -163,22 +174,22 @@ fn write_sampled(
 
 fn write_evented(
     trace: &Trace,
-    thread: &Thread,
-    view: View,
+    label: &str,
+    lane: &Lane<'_>,
     frames: &Frames,
     w: &mut impl Write,
 ) -> io::Result<()> {
     w.write_all(br#"{"type":"evented","name":"#)?;
-    string(w, &thread.label())?;
+    string(w, label)?;
     let (mut start_ns, mut end_ns) = (None, 0);
-    for sample in thread.samples(view).filter(|s| s.weight_ns > 0) {
+    for sample in lane.samples().filter(|s| s.weight_ns > 0) {
         start_ns.get_or_insert(sample.time_ns);
         end_ns = sample.time_ns.saturating_add(sample.weight_ns);
     }
     let start_ns = start_ns.unwrap_or_default();
     write!(w, r#","unit":"nanoseconds","startValue":{start_ns},"endValue":{end_ns},"events":["#)?;
     let mut first = true;
-    spans::walk(trace, thread, view, |at_ns, change| {
+    spans::walk(trace, lane, |at_ns, change| {
         if !std::mem::take(&mut first) {
             w.write_all(b",")?;
         }

@@ -57,6 +57,8 @@ pub(super) const BOOTTIME: u32 = 6;
 pub(super) struct TrackDescriptor {
     #[prost(uint64, optional, tag = "1")]
     pub(super) uuid: Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    pub(super) name: Option<String>,
     #[prost(message, optional, tag = "3")]
     pub(super) process: Option<ProcessDescriptor>,
     #[prost(message, optional, tag = "4")]

@@ -6,6 +6,7 @@
 //! | thread with weight in the view | one with `thread`: `pid`, `tid`, `thread_name` = `Thread (TID) NAME`; in the order of first use |
 //! | frame | an interned event name, sent with the first event that has it |
 //! | samples in a row with the same frame in the same place | `TYPE_SLICE_BEGIN` where it comes onto the stack, `TYPE_SLICE_END` where it leaves |
+//! | events of a thread that overlap | those that find the track taken are on further tracks below it |
 //! | a sample without a stack | a slice named `[no stack]` |
 //! | time, weight | `timestamp`: nanoseconds since the session's start |
 //! | start of the session | a `ClockSnapshot`: that moment by `BOOTTIME` (0) and by `REALTIME` |
@@ -48,30 +49,39 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     // Whether a name was sent, by the index of the frame; the last is that of the missing stack.
     let no_stack = trace.frames().len();
     let mut sent = vec![false; no_stack + 1];
-    for (track, thread) in (PROCESS_TRACK + 1..).zip(threads) {
-        file.message(PACKET, &description(thread, track, pid))?;
-        spans::walk(trace, thread, options.view, |time_ns, change| {
-            let event = TrackEvent { track_uuid: Some(track), ..TrackEvent::default() };
-            let (event, names) = match change {
-                Change::Open(frame) => {
-                    let index = frame.map_or(no_stack, FrameHandle::index);
-                    let iid = Some(index as u64 + 1);
-                    let new = !std::mem::replace(&mut sent[index], true);
-                    let names = new.then(|| InternedData {
-                        event_names: vec![EventName { iid, name: Some(name(trace, frame)) }],
-                    });
-                    (TrackEvent { r#type: Some(SLICE_BEGIN), name_iid: iid, ..event }, names)
-                }
-                Change::Close(_) => (TrackEvent { r#type: Some(SLICE_END), ..event }, None),
-            };
-            let packet = TracePacket {
-                timestamp: Some(time_ns),
-                track_event: Some(event),
-                interned_data: names,
-                ..packet()
-            };
-            file.message(PACKET, &packet)
-        })?;
+    let mut track = PROCESS_TRACK;
+    for thread in threads {
+        track += 1;
+        let of_thread = track;
+        file.message(PACKET, &description(thread, of_thread, pid))?;
+        for (number, lane) in spans::lanes(thread, options.view).iter().enumerate() {
+            if number > 0 {
+                track += 1;
+                file.message(PACKET, &further_track(thread, track, of_thread))?;
+            }
+            spans::walk(trace, lane, |time_ns, change| {
+                let event = TrackEvent { track_uuid: Some(track), ..TrackEvent::default() };
+                let (event, names) = match change {
+                    Change::Open(frame) => {
+                        let index = frame.map_or(no_stack, FrameHandle::index);
+                        let iid = Some(index as u64 + 1);
+                        let new = !std::mem::replace(&mut sent[index], true);
+                        let names = new.then(|| InternedData {
+                            event_names: vec![EventName { iid, name: Some(name(trace, frame)) }],
+                        });
+                        (TrackEvent { r#type: Some(SLICE_BEGIN), name_iid: iid, ..event }, names)
+                    }
+                    Change::Close(_) => (TrackEvent { r#type: Some(SLICE_END), ..event }, None),
+                };
+                let packet = TracePacket {
+                    timestamp: Some(time_ns),
+                    track_event: Some(event),
+                    interned_data: names,
+                    ..packet()
+                };
+                file.message(PACKET, &packet)
+            })?;
+        }
     }
     file.into_inner().flush()?;
     Ok(())
@@ -120,6 +130,17 @@ fn description(thread: &Thread, track: u64, pid: i32) -> TracePacket {
         uuid: Some(track),
         parent_uuid: Some(PROCESS_TRACK),
         thread: Some(descriptor),
+        ..TrackDescriptor::default()
+    };
+    TracePacket { timestamp: Some(0), track_descriptor: Some(track_descriptor), ..packet() }
+}
+
+/// A track for what overlaps on the thread's own.
+fn further_track(thread: &Thread, track: u64, of_thread: u64) -> TracePacket {
+    let track_descriptor = TrackDescriptor {
+        uuid: Some(track),
+        name: Some(thread.label()),
+        parent_uuid: Some(of_thread),
         ..TrackDescriptor::default()
     };
     TracePacket { timestamp: Some(0), track_descriptor: Some(track_descriptor), ..packet() }

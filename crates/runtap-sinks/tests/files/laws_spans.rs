@@ -1,8 +1,8 @@
 //! What holds of every file with begin and end events, for any recording: every frame that opens closes, the innermost
 //! first; time never runs backwards; and each frame has the self time that the model gives it.
 
-use crate::read::perfetto;
-use crate::recordings::{SelfTimes, any_trace, bytes, self_times, written};
+use crate::read::perfetto::{self, FURTHER};
+use crate::recordings::{SelfTimes, any_events, any_trace, bytes, self_times, written};
 use proptest::prelude::*;
 use runtap_model::View;
 use runtap_sinks::{Format, Options};
@@ -22,6 +22,7 @@ impl Player {
         let passed = now.checked_sub(*last).expect("time does not run backwards");
         *last = now;
         if let Some(top) = stack.last().filter(|_| passed > 0) {
+            let thread = thread.split(FURTHER).next().unwrap_or_default();
             *self.self_times.entry((thread.to_owned(), top.clone())).or_default() += passed;
         }
         stack
@@ -65,10 +66,13 @@ fn played_chrome(file: &str) -> SelfTimes {
                     reason = "small and positive"
                 )]
                 let now = (micros * 1000.0).round() as u64;
-                let thread = &names[&tid];
+                let mut thread = names[&tid].clone();
+                if let Some(id) = event["id"].as_str() {
+                    thread = format!("{thread}{FURTHER}{id}");
+                }
                 match phase {
-                    "B" => player.open(thread, now, text(&event["name"])),
-                    "E" => assert_eq!(player.close(thread, now), text(&event["name"])),
+                    "B" | "b" => player.open(&thread, now, text(&event["name"])),
+                    "E" | "e" => assert_eq!(player.close(&thread, now), text(&event["name"])),
                     other => panic!("no such event: {other}"),
                 }
             }
@@ -77,12 +81,14 @@ fn played_chrome(file: &str) -> SelfTimes {
     player.finish()
 }
 
-fn played_speedscope(file: &str) -> SelfTimes {
+fn played_speedscope(file: &str, events_only: bool) -> SelfTimes {
     let json: Value = serde_json::from_str(file).expect("the file is JSON");
     let mut player = Player::default();
     for profile in json["profiles"].as_array().expect("profiles") {
         assert_eq!(profile["type"], "evented");
         let thread = text(&profile["name"]);
+        // Threads of these recordings have no name of their own.
+        let thread = &if events_only { thread.replace(" [", FURTHER) } else { thread.to_owned() };
         let events = profile["events"].as_array().expect("events");
         let at = |event: &Value| event["at"].as_u64().expect("a whole number");
         assert_eq!(events.first().map(at), profile["startValue"].as_u64());
@@ -132,6 +138,19 @@ proptest! {
         let mut options = Options::new(view);
         options.evented = true;
         let file = written(Format::Speedscope, &trace, &options);
-        prop_assert_eq!(file.map(|f| played_speedscope(&f)).unwrap_or_default(), self_times(&trace, view));
+        prop_assert_eq!(file.map(|f| played_speedscope(&f, false)).unwrap_or_default(), self_times(&trace, view));
+    }
+
+    #[test]
+    fn events_that_overlap_keep_their_times(trace in any_events()) {
+        let expected = self_times(&trace, View::Async);
+        let mut options = Options::new(View::Async);
+        options.evented = true;
+        let chrome = written(Format::Chrome, &trace, &options).map(|f| played_chrome(&f)).unwrap_or_default();
+        prop_assert_eq!(&chrome, &expected);
+        let perfetto = bytes(Format::Perfetto, &trace, &options).map(|f| played_perfetto(&f)).unwrap_or_default();
+        prop_assert_eq!(&perfetto, &expected);
+        let file = written(Format::Speedscope, &trace, &options);
+        prop_assert_eq!(file.map(|f| played_speedscope(&f, true)).unwrap_or_default(), expected);
     }
 }

@@ -50,6 +50,24 @@ pub(crate) fn build(
     builder.finish()
 }
 
+/// A recording of events that may overlap: thread, time since the event before, duration, frames.
+pub(crate) fn any_events() -> impl Strategy<Value = Trace> {
+    let event = (0..3u64, 0..50u64, 0..200u64, proptest::collection::vec(0..4u8, 0..4));
+    proptest::collection::vec(event, 0..60).prop_map(|events| {
+        let mut builder = TraceBuilder::new();
+        builder.set_process(Process { pid: Some(1), name: None, command_line: None });
+        let mut now = 0;
+        for (tid, after, weight, stack) in events {
+            now += after;
+            let thread = builder.thread(tid);
+            let frames: Vec<_> = stack.iter().map(|i| builder.frame(Some("m"), &i.to_string())).collect();
+            let stack = builder.stack_of(frames);
+            builder.add_event(thread, now, weight, stack);
+        }
+        builder.finish()
+    })
+}
+
 /// The file, or `None` if there is nothing to show.
 pub(crate) fn bytes(format: Format, trace: &Trace, options: &Options) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -13,9 +13,13 @@ pub(crate) struct Trace {
     pub(crate) events: Vec<Event>,
 }
 
+/// Stands between the name of a thread and the number of a further track of it.
+pub(crate) const FURTHER: &str = "\u{10ffff}further";
+
 /// A begin with its name, or an end.
 #[derive(Debug)]
 pub(crate) struct Event {
+    /// The name of the thread, and [`FURTHER`] if the event is not on its own track.
     pub(crate) thread: String,
     pub(crate) time: u64,
     pub(crate) begin: Option<String>,
@@ -58,23 +62,27 @@ pub(crate) fn read(file: &[u8]) -> Trace {
                 let pid = all.iter().find(|(n, _)| *n == 1).expect("a pid").1.number();
                 trace.process = (pid, text(6).next().unwrap_or_default(), text(2).collect());
                 assert_eq!(tracks.insert(uuid, None), None);
+            } else if !descriptor.contains_key(&4) {
+                let parent = tracks[&descriptor[&5].number()].clone().expect("a thread is the parent");
+                assert_eq!(parent, descriptor[&2].text());
+                assert_eq!(tracks.insert(uuid, Some(format!("{parent}{FURTHER}{uuid}"))), None);
             } else {
                 assert_eq!(tracks[&descriptor[&5].number()], None, "the process is the parent");
                 let thread = one_each(descriptor[&4]);
                 assert_eq!(thread[&1].number(), trace.process.0);
                 let name = thread[&5].text();
                 assert!(name.starts_with(&format!("Thread ({})", thread[&2].number())), "{name}");
-                assert_eq!(tracks.insert(uuid, Some(name)), None);
+                assert_eq!(tracks.insert(uuid, Some(name.to_owned())), None);
             }
         } else {
             let event = one_each(packet[&11]);
-            let thread = tracks[&event[&11].number()].expect("the track of a thread");
+            let thread = tracks[&event[&11].number()].clone().expect("the track of a thread");
             let begin = match event[&9].number() {
                 1 => Some(names[&event[&10].number()].to_owned()),
                 2 => None,
                 other => panic!("no such type of event: {other}"),
             };
-            trace.events.push(Event { thread: thread.to_owned(), time, begin });
+            trace.events.push(Event { thread, time, begin });
         }
     }
     trace
