@@ -14,6 +14,7 @@ pub mod clr;
 mod code_map;
 mod counts;
 mod filter;
+pub mod gc;
 mod names;
 pub mod payload;
 mod profile;

@@ -9,7 +9,7 @@ use runtap_nettrace::{Event, Stack};
 /// Distinct stacks of addresses, leaf first.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
-    pub(crate) list: Vec<Box<[u64]>>,
+    list: Vec<Box<[u64]>>,
     /// Indexes into `list`, by the hash of the addresses.
     by_addresses: HashTable<u32>,
     hasher: RandomState,
@@ -57,6 +57,11 @@ impl Stacks {
         by_addresses.insert_unique(hash, index, |index| hasher.hash_one(at(index)));
         list.push(scratch.as_slice().into());
         index
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
     }
 
     /// The addresses of a stack, leaf first.

@@ -80,6 +80,13 @@ impl TraceBuilder {
         self.trace.threads[thread.index()].set_name(name);
     }
 
+    /// Names the thread with the number `tid`, if there is one.
+    pub fn set_known_thread_name(&mut self, tid: u64, name: &str) {
+        if let Some(thread) = self.threads_by_tid.get(&tid).copied() {
+            self.set_thread_name(thread, name);
+        }
+    }
+
     /// Adds a tick of the sampler: `thread` was found in `stack` at `time_ns` since the start of the session.
     ///
     /// The ticks of a thread come in time order; one that is earlier than its predecessor is kept, at the time

@@ -188,12 +188,39 @@ pub(crate) enum View {
     ThreadTime,
     /// Samples of threads that ran managed code
     Cpu,
+    /// Bytes allocated, by type
+    Alloc,
+    /// Exceptions thrown, by type
+    Exceptions,
+    /// Time waiting for locks
+    Contention,
+    /// Pauses of the garbage collector
+    Gc,
+    /// Time in the compiler, by method
+    Jit,
+    /// Time of asynchronous operations, by who awaits whom
+    Async,
+}
+
+impl From<View> for runtap_model::View {
+    fn from(view: View) -> Self {
+        match view {
+            View::ThreadTime => Self::ThreadTime,
+            View::Cpu => Self::Cpu,
+            View::Alloc => Self::Alloc,
+            View::Exceptions => Self::Exceptions,
+            View::Contention => Self::Contention,
+            View::Gc => Self::Gc,
+            View::Jit => Self::Jit,
+            View::Async => Self::Async,
+        }
+    }
 }
 
 /// What a converted file holds.
 #[derive(Debug, Args, Clone, Copy, Default)]
 pub(crate) struct Content {
-    /// Which samples a converted file holds
+    /// What a converted file shows
     #[arg(long, value_name = "VIEW", help_heading = "Output")]
     pub(crate) view: Option<View>,
     /// Write speedscope files as frames that open and close, instead of samples

@@ -22,5 +22,7 @@ pub const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 pub const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 /// A stack per managed thread and millisecond.
 pub const SAMPLE_PROFILER: &str = "Microsoft-DotNETCore-SampleProfiler";
+/// The task library.
+pub const TPL: &str = "System.Threading.Tasks.TplEventSource";
 /// The stream's own provider.
 pub const EVENT_PIPE: &str = "Microsoft-DotNETCore-EventPipe";

@@ -5,13 +5,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use runtap_ingest::{ProfileBuilder, ProfileOptions};
-use runtap_model::Trace;
+use runtap_model::{Trace, View};
 use runtap_sinks::Options;
 use serde::Serialize;
 
 use super::recording::{Partial, Recording};
 use super::trace::OutputFile;
-use crate::cli::{AnyFormat, Content, Convert, FileFormat, View};
+use crate::cli::{AnyFormat, Content, Convert, FileFormat};
 use crate::exit::{self, expected, usage};
 use crate::files::{Destination, Planned, plan, without_extension, write_whole};
 use crate::output::Output;
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     }
     let planned = plan(&formats, options.output.as_deref(), &without_extension(&options.file))?;
     refuse_overwriting(&options.file, &planned)?;
-    let (trace, recording) = profile_of(&options.file, &ProfileOptions::default(), output)?;
+    let (trace, recording) = profile_of(&options.file, options.content, &ProfileOptions::default(), output)?;
     if recording.lost() > 0 {
         output.warning(format_args!(
             "the target dropped {} events while it was recorded, because its buffer was full",
@@ -92,14 +92,15 @@ fn refuse_overwriting(recording: &Path, planned: &[Planned]) -> anyhow::Result<(
     Ok(())
 }
 
-/// Reads a recording into a profile.
+/// Reads what `content` needs of a recording into a profile.
 pub(super) fn profile_of(
     file: &Path,
+    content: Content,
     options: &ProfileOptions,
     output: Output,
 ) -> anyhow::Result<(Trace, Recording)> {
     let mut recording = Recording::open(file)?;
-    let mut builder = ProfileBuilder::new();
+    let mut builder = content.view.map_or_else(ProfileBuilder::new, |view| ProfileBuilder::of(view.into()));
     recording.read(|item| builder.item(item))?;
     if builder.malformed() > 0 {
         output.warning(format_args!(
@@ -121,11 +122,7 @@ pub(super) fn write(
     let Some(sink) = format.sink() else {
         return Err(usage("a profile can't be written as nettrace"));
     };
-    let view = match content.view {
-        Some(View::ThreadTime) => runtap_model::View::ThreadTime,
-        Some(View::Cpu) => runtap_model::View::Cpu,
-        None => default_view(trace, sink, output),
-    };
+    let view = content.view.map_or_else(|| default_view(trace, sink, output), Into::into);
     let mut options = Options::new(view);
     options.evented = content.evented;
     write_whole(to, |out| sink.write(trace, out, &options).map_err(no_samples))
@@ -133,9 +130,9 @@ pub(super) fn write(
 
 /// The view that people expect of a format, unless it would show next to nothing: .NET 9, and .NET 10 at first, call
 /// nearly every sample of a running thread External (dotnet/runtime#123996).
-fn default_view(trace: &Trace, sink: runtap_sinks::Format, output: Output) -> runtap_model::View {
+fn default_view(trace: &Trace, sink: runtap_sinks::Format, output: Output) -> View {
     let view = sink.default_view();
-    let (shown, all) = (trace.ticks(view), trace.ticks(runtap_model::View::ThreadTime));
+    let (shown, all) = (trace.ticks(view), trace.ticks(View::ThreadTime));
     if all == 0 || shown.saturating_mul(100) >= all {
         return view;
     }
@@ -146,16 +143,27 @@ fn default_view(trace: &Trace, sink: runtap_sinks::Format, output: Output) -> ru
         Count(all),
         sink.name()
     ));
-    runtap_model::View::ThreadTime
+    View::ThreadTime
 }
 
 /// Says what to do about a recording without samples.
 fn no_samples(error: runtap_sinks::Error) -> anyhow::Error {
     let hint = match &error {
-        runtap_sinks::Error::NoSamples { recorded: 0, .. } => {
-            "CPU samples come with the default profiles of 'runtap trace', or with --profile dotnet-sampled-thread-time"
-        }
-        runtap_sinks::Error::NoSamples { .. } => "--view thread-time shows waiting threads too",
+        runtap_sinks::Error::NoSamples { view, recorded } if view.is_sampled() => match recorded {
+            0 => {
+                "CPU samples come with the default profiles of 'runtap trace', or with --profile dotnet-sampled-thread-time"
+            }
+            _ => "--view thread-time shows waiting threads too",
+        },
+        runtap_sinks::Error::NoSamples { view, .. } => match view {
+            View::Alloc => "allocations come with 'runtap trace --profile gc-verbose'",
+            View::Exceptions => "exceptions come with 'runtap trace --clrevents exception'",
+            View::Contention => "locks come with 'runtap trace --clrevents contention'",
+            View::Gc => "collections come with 'runtap trace --clrevents gc'",
+            View::Jit => "compilations come with 'runtap trace --clrevents jit --clreventlevel verbose'",
+            _ => "tasks come with 'runtap trace --providers System.Threading.Tasks.TplEventSource:0x2b:4'",
+        },
+        runtap_sinks::Error::NoTimeAxis(_) => "choose speedscope, folded or flamegraph",
         _ => return error.into(),
     };
     expected(exit::FAILED, error.to_string(), hint.to_owned())

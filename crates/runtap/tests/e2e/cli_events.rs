@@ -52,13 +52,27 @@ const MEMBERS: [&str; 18] = [
     "stack",
 ];
 
-/// Every event is one line with all members, in every recording; cut ones too, with code 5.
 #[test]
-fn every_event_is_a_line() {
+fn every_event_of_the_first_third_is_a_line() {
+    every_event_is_a_line(0, 3);
+}
+
+#[test]
+fn every_event_of_the_second_third_is_a_line() {
+    every_event_is_a_line(1, 3);
+}
+
+#[test]
+fn every_event_of_the_last_third_is_a_line() {
+    every_event_is_a_line(2, 3);
+}
+
+/// Every event is one line with all members, in every recording; cut ones too, with code 5.
+fn every_event_is_a_line(nth: usize, of: usize) {
     let _machine = beside_others();
     let folder = folder();
     let file = folder.path().join("x.nettrace");
-    for recording in require!(recordings()) {
+    for recording in require!(recordings()).iter().skip(nth).step_by(of) {
         let (path, expected) = (recording.path.display(), &recording.expected);
         fs::write(&file, &recording.bytes).unwrap();
         let finished = runtap(["events", file.to_str().unwrap()]);

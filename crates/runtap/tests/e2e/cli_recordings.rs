@@ -180,3 +180,30 @@ fn a_view_with_next_to_nothing_gives_way_unless_it_was_asked_for() {
     assert_eq!(asked.expect_code(0).text(), "Thread (7);?!0x1000 9000000\n");
     assert!(!asked.stderr.contains("only"), "{asked}");
 }
+
+/// Views that are made of events, in the formats that can show them.
+#[test]
+fn views_of_events_are_converted() {
+    let bytes = require!(shared_data("nettrace/net8/gcverbose-allocs.nettrace.zst"));
+    let folder = folder();
+    let file = folder.path().join("x.nettrace");
+    fs::write(&file, &bytes).unwrap();
+    let path = file.to_str().unwrap();
+    let convert = |view: &str, to: &str| runtap(["convert", path, "--view", view, "--to", to, "-o", "-"]);
+
+    let exceptions = convert("exceptions", "folded");
+    let thrown = "allocs!Program.Main(class System.String[]);allocs!Program.Plain(int32);System.InvalidOperationException 10";
+    assert!(exceptions.expect_code(0).text().lines().any(|line| line.ends_with(thrown)), "{exceptions}");
+    let speedscope = convert("alloc", "speedscope").expect_code(0).json();
+    assert_eq!(speedscope["profiles"][0]["unit"], "bytes");
+    assert_eq!(speedscope["profiles"][0]["startValue"], 0);
+    assert!(convert("alloc", "flamegraph").expect_code(0).text().contains("memory allocated"));
+    assert!(convert("gc", "chrome").expect_code(0).text().contains("GC gen 2 (Induced)"));
+    convert("alloc", "chrome").expect_code(1).says("no time axis").says("choose speedscope");
+    for (view, hint) in
+        [("contention", "--clrevents contention"), ("jit", "--clrevents jit"), ("async", "TplEventSource")]
+    {
+        convert(view, "folded").expect_code(1).says(&format!("no samples in the view `{view}`")).says(hint);
+    }
+    runtap(["convert", path, "--view", "heap", "--to", "folded"]).expect_code(2).says("invalid value 'heap'");
+}

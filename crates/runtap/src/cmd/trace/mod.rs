@@ -217,7 +217,9 @@ impl Conversion {
             } else {
                 let trace = match &mut trace {
                     Some(trace) => trace,
-                    none => none.insert(convert::profile_of(raw, &self.profile, self.output)?.0),
+                    none => {
+                        none.insert(convert::profile_of(raw, self.content, &self.profile, self.output)?.0)
+                    }
                 };
                 convert::write(trace, *format, self.content, to, self.output)?
             };

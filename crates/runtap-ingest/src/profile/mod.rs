@@ -1,12 +1,16 @@
-//! From a stream to a profile: samples, stacks, method names, threads.
+//! From a stream to a profile: samples or the events of a view, stacks, method names, threads.
 
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
-use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBuilder};
+mod collect;
+mod namer;
+mod tasks;
+mod views;
+
+use runtap_model::{Process, SampleKind, Trace, TraceBuilder, View};
 use runtap_nettrace::{Event, Item, Metadata, TraceHeader};
 
+use self::collect::Collector;
+use self::namer::Namer;
 use crate::clr;
-use crate::code_map::MethodId;
 use crate::names::{Names, tells};
 use crate::stacks::Stacks;
 
@@ -21,8 +25,8 @@ pub struct ProfileOptions {
 
 /// Collects what a profile needs while a stream is read, and puts it together at the end, when all names are known.
 ///
-/// Memory: 24 bytes a sample, and each distinct stack and each method once.
-#[derive(Debug, Default)]
+/// Memory: 24 bytes a sample, 56 an event of the view, and each distinct stack and each method once.
+#[derive(Debug)]
 pub struct ProfileBuilder {
     header: Option<TraceHeader>,
     /// What to do with an event, by metadata id.
@@ -30,16 +34,30 @@ pub struct ProfileBuilder {
     names: Names,
     stacks: Stacks,
     samples: Vec<Sample>,
+    /// For a view that is made of events.
+    events: Option<(View, Collector)>,
+    /// The time of the last event of any kind.
+    end: u64,
 }
 
+impl Default for ProfileBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What to do with an event; bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Action {
+struct Action(u8);
+
+impl Action {
     /// Not seen yet.
-    #[default]
-    Unknown,
-    Ignore,
-    Sample,
-    Learn,
+    const UNKNOWN: Self = Self(0);
+    /// Nothing; beside the others.
+    const SEEN: u8 = 1;
+    const SAMPLE: u8 = 2;
+    const LEARN: u8 = 4;
+    const COLLECT: u8 = 8;
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -52,9 +70,23 @@ struct Sample {
 }
 
 impl ProfileBuilder {
-    /// An empty builder.
+    /// A builder for the views that are made of the sampler's ticks.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            header: None,
+            actions: Vec::new(),
+            names: Names::new(),
+            stacks: Stacks::default(),
+            samples: Vec::new(),
+            events: None,
+            end: 0,
+        }
+    }
+
+    /// A builder for a view.
+    pub fn of(view: View) -> Self {
+        let events = (!view.is_sampled()).then(|| (view, Collector::new(view)));
+        Self { events, ..Self::new() }
     }
 
     /// How many samples were seen.
@@ -64,17 +96,23 @@ impl ProfileBuilder {
 
     /// How many events of a known kind had a payload that can't be read.
     pub fn malformed(&self) -> u64 {
-        self.names.malformed()
+        self.names.malformed() + self.events.as_ref().map_or(0, |(_, events)| events.malformed)
     }
 
     /// Takes the next item of the stream.
     pub fn item(&mut self, item: &Item<'_>) {
         match item {
+            Item::Event(event) => {
+                self.event(event);
+                return;
+            }
             Item::Header(header) => self.header = Some((*header).clone()),
             Item::Metadata(metadata) => self.define(metadata),
-            Item::Event(event) => self.event(event),
             Item::SequencePoint(_) => self.stacks.forget_ids(),
             _ => {}
+        }
+        if let Some((_, events)) = &mut self.events {
+            events.item(item);
         }
     }
 
@@ -84,28 +122,53 @@ impl ProfileBuilder {
             return;
         }
         if self.actions.len() <= id {
-            self.actions.resize(id + 1, Action::Unknown);
+            self.actions.resize(id + 1, Action::UNKNOWN);
         }
+        let new = self.action_of(metadata);
         if let Some(action) = self.actions.get_mut(id) {
-            *action = action_of(metadata);
+            *action = new;
         }
+    }
+
+    fn action_of(&self, metadata: &Metadata) -> Action {
+        let mut action = Action::SEEN;
+        match &self.events {
+            Some((_, events)) if events.wants(metadata) => action |= Action::COLLECT,
+            Some(_) => {}
+            None if (metadata.provider.as_str(), metadata.event_id) == (clr::SAMPLE_PROFILER, 0) => {
+                action |= Action::SAMPLE;
+            }
+            None => {}
+        }
+        if tells(metadata) {
+            action |= Action::LEARN;
+        }
+        Action(action)
     }
 
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
         let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
         let mut action = self.actions.get(id).copied().unwrap_or_default();
-        if action == Action::Unknown {
+        if action == Action::UNKNOWN {
             // A definition that came before we listened, or an id too large for the table.
-            action = event.metadata.map_or(Action::Ignore, action_of);
+            action = event.metadata.map_or(Action(Action::SEEN), |metadata| self.action_of(metadata));
         }
-        match action {
-            Action::Ignore | Action::Unknown => {}
-            Action::Sample => self.sample(event),
-            Action::Learn => {
-                if let Some(metadata) = event.metadata {
-                    self.names.learn(metadata, event);
-                }
+        self.end = self.end.max(event.timestamp);
+        if action.0 == Action::SEEN {
+            return;
+        }
+        if action.0 & Action::SAMPLE != 0 {
+            self.sample(event);
+        }
+        if let Some(metadata) = event.metadata {
+            if action.0 & Action::LEARN != 0 {
+                self.names.learn(metadata, event);
+            }
+            if action.0 & Action::COLLECT != 0
+                && let Some((_, events)) = &mut self.events
+            {
+                events.event(metadata, event, self.stacks.index(event));
             }
         }
     }
@@ -136,39 +199,20 @@ impl ProfileBuilder {
             builder.set_start_unix_ns(start);
         }
 
-        let mut namer = Namer {
-            names: &self.names,
-            builder,
-            always: HashMap::default(),
-            frames: HashMap::default(),
-            unknown: HashMap::default(),
-        };
-        let mut named: Vec<Option<Named>> = vec![None; self.stacks.list.len()];
+        let mut namer = Namer::new(&self.names, &self.stacks, builder);
         for sample in &self.samples {
-            let index = usize::try_from(sample.stack).unwrap_or(usize::MAX);
-            let stack = match named.get(index).copied().flatten() {
-                Some(Named::Always(stack)) => stack,
-                Some(Named::Depends) => namer.stack(self.stacks.get(index), sample.timestamp).0,
-                None => {
-                    let (stack, always) = namer.stack(self.stacks.get(index), sample.timestamp);
-                    if let Some(slot) = named.get_mut(index) {
-                        *slot = Some(if always { Named::Always(stack) } else { Named::Depends });
-                    }
-                    stack
-                }
-            };
+            let stack = namer.stack(sample.stack, sample.timestamp);
             let thread = namer.builder.thread(sample.thread);
             let time = since_start(&header, sample.timestamp);
             namer.builder.add_sample(thread, time, sample.kind, stack);
         }
+        if let Some((view, events)) = self.events.take() {
+            namer.builder.set_duration_ns(since_start(&header, self.end));
+            views::add(view, events, &header, self.end, &self.names, &mut namer);
+        }
         let mut builder = namer.builder;
-        let mut seen: Vec<u64> = self.samples.iter().map(|sample| sample.thread).collect();
-        seen.sort_unstable();
         for (tid, name) in &options.thread_names {
-            if seen.binary_search(tid).is_ok() {
-                let thread = builder.thread(*tid);
-                builder.set_thread_name(thread, name);
-            }
+            builder.set_known_thread_name(*tid, name);
         }
         builder.finish()
     }
@@ -176,14 +220,6 @@ impl ProfileBuilder {
 
 fn since_start(header: &TraceHeader, timestamp: u64) -> u64 {
     u64::try_from(header.relative_ns(timestamp)).unwrap_or(0)
-}
-
-fn action_of(metadata: &Metadata) -> Action {
-    match (metadata.provider.as_str(), metadata.event_id) {
-        (clr::SAMPLE_PROFILER, 0) => Action::Sample,
-        _ if tells(metadata) => Action::Learn,
-        _ => Action::Ignore,
-    }
 }
 
 /// The entry assembly's name (`/usr/bin/dotnet /srv/app.dll x` is `app`), else the executable's.
@@ -198,66 +234,6 @@ fn program_name(command_line: &str) -> Option<String> {
         return stem(assembly).map(str::to_owned);
     }
     stem(first).map(str::to_owned)
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Named {
-    /// Every address on it has one meaning.
-    Always(Option<StackHandle>),
-    /// Its memory was used for several methods: to be named for each sample.
-    Depends,
-}
-
-/// Turns addresses into frames, each distinct one once.
-struct Namer<'a> {
-    names: &'a Names,
-    builder: TraceBuilder,
-    /// Addresses whose meaning does not depend on the time, as leaves and as callers.
-    always: HashMap<(u64, bool), FrameHandle, RandomState>,
-    frames: HashMap<MethodId, FrameHandle, RandomState>,
-    unknown: HashMap<u64, FrameHandle, RandomState>,
-}
-
-impl Namer<'_> {
-    /// The named stack, and whether it is the same at any time.
-    fn stack(&mut self, leaf_first: &[u64], timestamp: u64) -> (Option<StackHandle>, bool) {
-        let mut always = true;
-        let mut stack = None;
-        for (depth, ip) in leaf_first.iter().enumerate().rev() {
-            let key = (*ip, depth == 0);
-            let known = self.always.get(&key).copied();
-            let frame = known.unwrap_or_else(|| {
-                let (method, same) = self.names.method(*ip, depth == 0, timestamp);
-                let frame = match method {
-                    Some(method) => self.method(method),
-                    None => self.unknown(*ip),
-                };
-                always &= same;
-                if same {
-                    self.always.insert(key, frame);
-                }
-                frame
-            });
-            stack = Some(self.builder.stack(stack, frame));
-        }
-        (stack, always)
-    }
-
-    fn method(&mut self, id: MethodId) -> FrameHandle {
-        if let Some(frame) = self.frames.get(&id) {
-            return *frame;
-        }
-        let (module, name) = self.names.texts(id);
-        let frame = self.builder.frame(module, name);
-        self.frames.insert(id, frame);
-        frame
-    }
-
-    /// An address without a method bears its own number, not that of the call before it.
-    fn unknown(&mut self, ip: u64) -> FrameHandle {
-        let builder = &mut self.builder;
-        *self.unknown.entry(ip).or_insert_with(|| builder.frame(None, &format!("{ip:#x}")))
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,32 @@
+//! The words for the numbers that the collector's events have.
+
+/// Why a collection was started.
+pub fn reason_name(reason: u32) -> &'static str {
+    match reason {
+        0 => "AllocSmall",
+        1 => "Induced",
+        2 => "LowMemory",
+        3 => "Empty",
+        4 => "AllocLarge",
+        5 => "OutOfSpaceSOH",
+        6 => "OutOfSpaceLOH",
+        7 => "InducedNotForced",
+        8 => "Internal",
+        9 => "InducedLowMemory",
+        10 => "InducedCompacting",
+        11 => "LowMemoryHost",
+        12 => "PMFullGC",
+        13 => "LowMemoryHostBlocking",
+        _ => "unknown reason",
+    }
+}
+
+/// How a collection works: while the program runs, or not.
+pub fn type_name(kind: u32) -> &'static str {
+    match kind {
+        0 => "blocking",
+        1 => "background",
+        2 => "foreground",
+        _ => "unknown type",
+    }
+}
