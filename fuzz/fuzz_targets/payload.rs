@@ -48,12 +48,25 @@ fn fields(codes: &mut std::slice::Iter<'_, u8>, depth: u32) -> Vec<Field> {
 }
 
 fn field_type(code: u8, codes: &mut std::slice::Iter<'_, u8>, depth: u32) -> FieldType {
-    match code % 20 {
+    match code % 27 {
         1 if depth < 8 => FieldType::Object(fields(codes, depth + 1)),
         19 if depth < 8 => {
             let element = *codes.next().unwrap_or(&0);
             FieldType::Array(Box::new(field_type(element, codes, depth + 1)))
         }
+        22 if depth < 8 => {
+            let (n, element) = (*codes.next().unwrap_or(&0), *codes.next().unwrap_or(&0));
+            FieldType::FixedArray(Box::new(field_type(element, codes, depth + 1)), u16::from(n))
+        }
+        24 | 25 if depth < 8 => {
+            let element = *codes.next().unwrap_or(&0);
+            let element = Box::new(field_type(element, codes, depth + 1));
+            if code % 27 == 24 { FieldType::RelLoc(element) } else { FieldType::DataLoc(element) }
+        }
+        20 => FieldType::VarInt,
+        21 => FieldType::VarUInt,
+        23 => FieldType::Utf8Unit,
+        26 => FieldType::Bool8,
         3 => FieldType::Bool,
         4 => FieldType::Char,
         6 => FieldType::U8,

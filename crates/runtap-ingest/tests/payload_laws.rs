@@ -162,11 +162,17 @@ fn any_type() -> impl Strategy<Value = FieldType> {
         Just(FieldType::Decimal),
         Just(FieldType::String),
         Just(FieldType::Object(Vec::new())),
+        Just(FieldType::VarInt),
+        Just(FieldType::Utf8Unit),
         any::<u32>().prop_map(FieldType::Other),
     ];
     plain.prop_recursive(6, 24, 3, |inner| {
         prop_oneof![
             inner.clone().prop_map(|element| FieldType::Array(Box::new(element))),
+            inner.clone().prop_map(|element| FieldType::DataLoc(Box::new(element))),
+            inner.clone().prop_map(|element| FieldType::RelLoc(Box::new(element))),
+            (inner.clone(), any::<u16>())
+                .prop_map(|(element, n)| FieldType::FixedArray(Box::new(element), n % 5)),
             prop::collection::vec(inner, 0..3)
                 .prop_map(|types| FieldType::Object(types.into_iter().map(|t| Field::new("f", t)).collect())),
         ]
@@ -268,6 +274,52 @@ fn lengths_without_bytes_are_refused() {
     let mut fields = Payload::new(&schema, &[0xff; 40], 8).fields();
     let error = fields.find_map(Result::err).unwrap();
     assert_eq!(error.to_string(), "Values[0].Name at offset 31 of the payload: needs 11 bytes, 9 are left");
+}
+
+/// What only Nettrace 6 can describe.
+#[test]
+fn newer_types() {
+    let text = FieldType::Array(Box::new(FieldType::Utf8Unit));
+    let numbers = FieldType::DataLoc(Box::new(FieldType::U16));
+    let schema = schema_of(vec![
+        Field::new("minus", FieldType::VarInt),
+        Field::new("plus", FieldType::VarUInt),
+        Field::new("yes", FieldType::Bool8),
+        Field::new("two", FieldType::FixedArray(Box::new(FieldType::I16), 2)),
+        Field::new("text", text),
+        Field::new("whole", FieldType::Utf8Unit),
+        Field::new("there", numbers),
+        Field::new("behind", FieldType::RelLoc(Box::new(FieldType::Utf8Unit))),
+    ]);
+    let mut w = Writer::new();
+    w.u8(3).varu64(300).u8(1).i16(-1).i16(7).u16(2).bytes(b"ab").u16(3).bytes("é!".as_bytes());
+    let loc = w.len() + 8;
+    w.u32(4 << 16 | u32::try_from(loc).unwrap()).u32(2 << 16 | 4).u16(10).u16(20).bytes(b"xy");
+    let bytes = w.into_bytes();
+    let payload = Payload::new(&schema, &bytes, 8);
+    assert_eq!(payload.get("minus").unwrap().as_i64(), Some(-2));
+    assert_eq!(payload.u64("plus"), Some(300));
+    assert!(matches!(payload.get("yes"), Some(Value::Bool(true))));
+    let Some(Value::Array(two)) = payload.get("two") else { panic!("no array") };
+    assert_eq!(two.map(|n| n.as_i64().unwrap()).collect::<Vec<_>>(), [-1, 7]);
+    assert_eq!(payload.text("text").as_deref(), Some("ab"));
+    assert_eq!(payload.text("whole").as_deref(), Some("é!"));
+    let Some(Value::Array(there)) = payload.get("there") else { panic!("no array") };
+    assert_eq!(there.map(|n| n.as_u64().unwrap()).collect::<Vec<_>>(), [10, 20]);
+    assert_eq!(payload.text("behind").as_deref(), Some("xy"));
+    let mut far = bytes.clone();
+    far[loc - 8] = 0xff;
+    let error = Payload::new(&schema, &far, 8).fields().find_map(Result::err).unwrap();
+    assert!(error.to_string().starts_with("there at offset"), "{error}");
+}
+
+#[test]
+fn the_same_bytes_are_not_shown_again_and_again() {
+    let all = || FieldType::DataLoc(Box::new(FieldType::U8));
+    let schema = schema_of((0..1000).map(|i| Field::new(format!("f{i}"), all())).collect());
+    let bytes = [0, 0, 0xa0, 0x0f].repeat(1000);
+    let (values, error) = walk(Payload::new(&schema, &bytes, 8).fields());
+    assert!(values == 1 && error.is_some(), "{values}");
 }
 
 #[test]

@@ -14,12 +14,6 @@ pub(super) struct Native {
     pub(super) fields: Layout,
 }
 
-/// Whether the table is right where the stream says something else: the writer of these providers declares its texts as
-/// single letters.
-pub(super) fn wins(provider: &str) -> bool {
-    provider.starts_with("Universal.")
-}
-
 /// The row of an event: by its id, or by its name where the table has that.
 pub(super) fn find(provider: &str, id: u32, name: &str) -> Option<Native> {
     let mut lines = TABLE.lines().skip_while(|line| !is_section(line, provider));
@@ -111,8 +105,6 @@ fn parse_kind(text: &mut &'static str) -> Option<Kind> {
         "size" => Kind::Size,
         "z" => Kind::Utf16z,
         "a" => Kind::Utf8z,
-        "s" => Kind::Utf8Counted,
-        "var" => Kind::VarUInt,
         "guid" => Kind::Guid,
         _ => return None,
     })

@@ -8,7 +8,7 @@ use std::slice;
 use runtap_wire::{DecodeErrorKind, Reader, Utf16};
 
 use super::PayloadError;
-use super::schema::{FieldDef, Kind, Length, SLOTS};
+use super::schema::{FieldDef, From, Kind, Length, SLOTS};
 use super::value::{Decimal, FileTime, Value};
 
 /// The fields of a payload, or of an object in it: name and value.
@@ -20,11 +20,41 @@ pub struct Fields<'a> {
     reader: Reader<'a>,
     kept: [u64; SLOTS],
     pointer_size: usize,
+    /// All bytes, for values that lie elsewhere, and how many of them such values have taken: honest ones share none.
+    whole: &'a [u8],
+    located: usize,
 }
 
 impl<'a> Fields<'a> {
     pub(super) fn new(defs: &'a [FieldDef], reader: Reader<'a>, pointer_size: usize) -> Self {
-        Self { defs: defs.iter(), reader, kept: [0; SLOTS], pointer_size }
+        let whole = reader.rest();
+        Self { defs: defs.iter(), reader, kept: [0; SLOTS], pointer_size, whole, located: 0 }
+    }
+
+    /// The value of a field that says where its elements are.
+    fn located(&mut self, element: &'a Kind, from: From) -> Result<Value<'a>, PayloadError> {
+        let field = self.reader.clone();
+        let value = self.reader.u32("")?;
+        let place = usize::try_from(value & 0xffff).unwrap_or(usize::MAX);
+        let size = usize::try_from(value >> 16).unwrap_or(usize::MAX);
+        let base = match from {
+            From::Payload => 0,
+            From::Field => self.whole.len() - self.reader.remaining(),
+        };
+        self.located += size;
+        let bytes = self.whole.get(base + place..).and_then(|bytes| bytes.get(..size));
+        let Some(bytes) = bytes.filter(|_| self.located <= self.whole.len()) else {
+            let expected = "place and size of bytes in the payload";
+            return Err(field
+                .error("", DecodeErrorKind::Unexpected { value: value.into(), expected })
+                .into());
+        };
+        let element_size = element.size(self.pointer_size).filter(|size| *size > 0);
+        let Some(n) = element_size.map(|each| size / each) else {
+            return Err(field.error("", DecodeErrorKind::Invalid("has elements of no fixed size")).into());
+        };
+        let offset = u64::try_from(base + place).unwrap_or(u64::MAX);
+        elements(element, n, &mut Reader::at(bytes, offset), self.pointer_size)
     }
 
     /// The value of the first field of this name; `None` where there is none, or it can't be read.
@@ -53,7 +83,11 @@ impl<'a> Iterator for Fields<'a> {
             self.defs = [].iter();
             return None;
         }
-        let value = match value(&def.kind, &mut self.reader, &self.kept, self.pointer_size) {
+        let value = match &def.kind {
+            Kind::Located(element, from) => self.located(element, *from),
+            kind => value(kind, &mut self.reader, &self.kept, self.pointer_size),
+        };
+        let value = match value {
             Ok(value) => value,
             Err(error) => return Some(Err(self.fail(def, error))),
         };
@@ -116,6 +150,7 @@ fn value<'a>(
 ) -> Result<Value<'a>, PayloadError> {
     Ok(match kind {
         Kind::Bool32 => Value::Bool(r.u32("")? != 0),
+        Kind::Bool8 => Value::Bool(r.u8("")? != 0),
         Kind::Char => Value::Char(r.u16("")?),
         Kind::I8 => Value::Int(r.i8("")?.into()),
         Kind::I16 => Value::Int(r.i16("")?.into()),
@@ -136,6 +171,10 @@ fn value<'a>(
             let length = r.u16("")?;
             Value::Utf8(r.bytes(length.into(), "")?)
         }
+        Kind::VarInt => {
+            let zigzag = r.varu64("")?;
+            Value::Int((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
+        }
         Kind::VarUInt => Value::UInt(r.varu64("")?),
         Kind::Guid => Value::Guid(r.guid("")?),
         Kind::Decimal => Value::Decimal(Decimal::from_bytes(r.array("")?)),
@@ -147,17 +186,31 @@ fn value<'a>(
         }
         Kind::Array(element, length) => {
             let n = count(*length, r, kept)?;
-            match **element {
-                Kind::U8 => return Ok(Value::Bytes(r.bytes(n, "")?)),
-                Kind::Char => return Ok(Value::Utf16(Utf16::new(r.bytes(n.saturating_mul(2), "")?))),
-                _ => {}
-            }
+            elements(element, n, r, pointer_size)?
+        }
+        Kind::Utf8Unit => Value::Utf8(r.bytes(1, "")?),
+        // Only a field of the payload itself can look elsewhere in it.
+        Kind::Located(..) | Kind::Opaque => {
+            return Err(r.error("", DecodeErrorKind::Invalid("is of a type that is not known")).into());
+        }
+    })
+}
+
+/// Reads so many elements and goes behind them.
+fn elements<'a>(
+    element: &'a Kind,
+    n: usize,
+    r: &mut Reader<'a>,
+    pointer_size: usize,
+) -> Result<Value<'a>, PayloadError> {
+    Ok(match element {
+        Kind::U8 => Value::Bytes(r.bytes(n, "")?),
+        Kind::Utf8Unit => Value::Utf8(r.bytes(n, "")?),
+        Kind::Char => Value::Utf16(Utf16::new(r.bytes(n.saturating_mul(2), "")?)),
+        _ => {
             let elements = Elements { kind: element, reader: r.clone(), left: n, pointer_size };
             skip_elements(element, n, r, pointer_size)?;
             Value::Array(elements)
-        }
-        Kind::Opaque => {
-            return Err(r.error("", DecodeErrorKind::Invalid("is of a type that is not known")).into());
         }
     })
 }
@@ -178,6 +231,7 @@ fn utf8z<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], PayloadError> {
 fn count(length: Length, r: &mut Reader<'_>, kept: &[u64; SLOTS]) -> Result<usize, PayloadError> {
     let count = match length {
         Length::Counted => u64::from(r.u16("")?),
+        Length::Fixed(n) => u64::from(n),
         Length::Kept(slot) => kept.get(usize::from(slot)).copied().unwrap_or_default(),
     };
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
@@ -225,9 +279,7 @@ fn skip_elements<'a>(
     pointer_size: usize,
 ) -> Result<(), PayloadError> {
     match element.size(pointer_size) {
-        Some(0) if n > 0 => {
-            Err(r.error("", DecodeErrorKind::Invalid("is an array of elements without bytes")).into())
-        }
+        Some(0) if n > 0 => Err(without_bytes(r)),
         Some(size) => {
             r.bytes(size.saturating_mul(n), "")?;
             Ok(())
@@ -235,9 +287,18 @@ fn skip_elements<'a>(
         None => {
             let n = u32::try_from(n).unwrap_or(u32::MAX);
             for index in 0..n {
+                let before = r.remaining();
                 skip(element, r, &[0; SLOTS], pointer_size).map_err(|error| error.in_element(index))?;
+                if r.remaining() == before {
+                    return Err(without_bytes(r));
+                }
             }
             Ok(())
         }
     }
+}
+
+#[cold]
+fn without_bytes(r: &Reader<'_>) -> PayloadError {
+    r.error("", DecodeErrorKind::Invalid("is an array of elements without bytes")).into()
 }

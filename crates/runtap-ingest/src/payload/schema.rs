@@ -42,6 +42,7 @@ pub(super) const SLOTS: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Bool32,
+    Bool8,
     Char,
     I8,
     I16,
@@ -63,6 +64,10 @@ pub(super) enum Kind {
     Utf8z,
     /// A `u16` number of bytes, then UTF-8.
     Utf8Counted,
+    /// A byte of UTF-8, as the element of an array.
+    Utf8Unit,
+    /// LEB128, in zig-zag form.
+    VarInt,
     /// LEB128.
     VarUInt,
     Guid,
@@ -70,6 +75,9 @@ pub(super) enum Kind {
     FileTime,
     Object(Layout),
     Array(Box<Self>, Length),
+    /// Elements elsewhere in the payload: place and size, the place counted from behind the field or from the payload's
+    /// start.
+    Located(Box<Self>, From),
     /// Nothing is known of its bytes, so that nothing behind it can be read.
     Opaque,
 }
@@ -81,15 +89,24 @@ pub(super) enum Length {
     Counted,
     /// Told by an earlier field.
     Kept(Slot),
+    /// Always the same.
+    Fixed(u16),
+}
+
+/// Where a place is counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    Field,
+    Payload,
 }
 
 impl Kind {
     /// The number of bytes, where it is always the same.
     pub(super) fn size(&self, pointer_size: usize) -> Option<usize> {
         Some(match self {
-            Self::I8 | Self::U8 => 1,
+            Self::I8 | Self::U8 | Self::Bool8 | Self::Utf8Unit => 1,
             Self::Char | Self::I16 | Self::U16 => 2,
-            Self::Bool32 | Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::Bool32 | Self::I32 | Self::U32 | Self::F32 | Self::Located(..) => 4,
             Self::I64 | Self::U64 | Self::F64 | Self::Hex64 | Self::FileTime => 8,
             Self::Pointer | Self::Size => pointer_size,
             Self::Guid | Self::Decimal => 16,
@@ -100,14 +117,17 @@ impl Kind {
                 }
                 sum
             }
+            // Elements without bytes are refused where they are read.
+            Self::Array(element, Length::Fixed(n)) => {
+                element.size(pointer_size).filter(|each| *each > 0)?.checked_mul(usize::from(*n))?
+            }
             Self::Utf16z
             | Self::Utf8z
             | Self::Utf8Counted
+            | Self::VarInt
             | Self::VarUInt
             | Self::Array(..)
-            | Self::Opaque => {
-                return None;
-            }
+            | Self::Opaque => return None,
         })
     }
 }
@@ -124,10 +144,10 @@ impl Schema {
             None => (None, None, None),
         };
         let named = !metadata.name.is_empty();
-        let fields = if metadata.fields.is_empty() || native::wins(&metadata.provider) {
+        let fields = if metadata.fields.is_empty() {
             native_fields
         } else {
-            Some(unwrapped(layout(&metadata.fields)))
+            Some(unwrapped(layout(&metadata.fields, 0)))
         };
         // A self-describing event without fields says so by its name; the native ones have neither.
         let described = fields.is_some();
@@ -206,13 +226,18 @@ fn opcode_name(opcode: u8) -> Option<&'static str> {
     })
 }
 
-fn layout(fields: &[Field]) -> Layout {
-    fields.iter().map(|field| FieldDef::new(field.name.as_str(), kind(&field.field_type))).collect()
+fn layout(fields: &[Field], depth: u32) -> Layout {
+    fields.iter().map(|field| FieldDef::new(field.name.as_str(), kind(&field.field_type, depth))).collect()
 }
 
-fn kind(field_type: &FieldType) -> Kind {
+/// `depth` 0 is a field of the payload itself.
+fn kind(field_type: &FieldType, depth: u32) -> Kind {
+    let element = |inner: &FieldType| match inner {
+        FieldType::Utf8Unit => Box::new(Kind::Utf8Unit),
+        inner => Box::new(kind(inner, depth + 1)),
+    };
     match field_type {
-        FieldType::Object(fields) => Kind::Object(layout(fields)),
+        FieldType::Object(fields) => Kind::Object(layout(fields, depth + 1)),
         FieldType::Bool => Kind::Bool32,
         FieldType::Char => Kind::Char,
         FieldType::I8 => Kind::I8,
@@ -229,7 +254,16 @@ fn kind(field_type: &FieldType) -> Kind {
         FieldType::DateTime => Kind::FileTime,
         FieldType::Guid => Kind::Guid,
         FieldType::String => Kind::Utf16z,
-        FieldType::Array(element) => Kind::Array(Box::new(kind(element)), Length::Counted),
+        FieldType::Array(inner) => Kind::Array(element(inner), Length::Counted),
+        FieldType::FixedArray(inner, n) => Kind::Array(element(inner), Length::Fixed(*n)),
+        FieldType::VarInt => Kind::VarInt,
+        FieldType::VarUInt => Kind::VarUInt,
+        FieldType::Bool8 => Kind::Bool8,
+        // A single byte of text is no field that anybody has; the one known writer means a whole text.
+        FieldType::Utf8Unit => Kind::Utf8Counted,
+        // Deeper inside, many of them could point to the same bytes.
+        FieldType::RelLoc(inner) if depth == 0 => Kind::Located(element(inner), From::Field),
+        FieldType::DataLoc(inner) if depth == 0 => Kind::Located(element(inner), From::Payload),
         _ => Kind::Opaque,
     }
 }

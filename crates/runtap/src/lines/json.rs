@@ -51,6 +51,11 @@ impl Heads {
     }
 
     fn write(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
+        // An event's own labels may replace what is said of its kind.
+        if !record.event.labels.is_empty() {
+            members(out, record, &OF_KIND);
+            return;
+        }
         let id = usize::try_from(record.event.metadata_id).unwrap_or(usize::MAX);
         if let Some(Some(head)) = self.0.get(id) {
             out.extend_from_slice(head);
