@@ -72,6 +72,8 @@
 //! * `poll_*`: what is to be done comes out. After each of the calls above, call `poll_transmit` until it gives
 //!   nothing and write what it gave, then `poll_event` until it gives nothing.
 //!
+//! The protocols that came before are in [`legacy`].
+//!
 //! Time-outs are the caller's: the protocol has none, and a server that is busy with another client simply does
 //! not answer.
 
@@ -82,6 +84,7 @@
 pub mod client;
 pub mod diagnostic_ports;
 mod error;
+pub mod legacy;
 mod message;
 pub mod server;
 pub mod tool_port;

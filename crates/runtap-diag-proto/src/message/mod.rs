@@ -12,7 +12,7 @@ mod hresult;
 mod perf_map;
 mod process_environment;
 mod process_info;
-mod providers;
+pub(crate) mod providers;
 mod reply;
 mod request;
 mod result;
@@ -57,7 +57,7 @@ pub(crate) use self::{
 
 /// A string of the protocol. `None` is the null string (count 0). Units from the first NUL on are cut off, as the
 /// runtime does, and unpaired surrogates become U+FFFD.
-fn string(r: &mut Reader<'_>, what: &'static str) -> Result<Option<String>, DecodeError> {
+pub(crate) fn string(r: &mut Reader<'_>, what: &'static str) -> Result<Option<String>, DecodeError> {
     let start = r.clone();
     let units = r.u32(what)?;
     // A count that does not fit is reported where the string begins, and the cursor stays there.
@@ -82,7 +82,7 @@ fn no_nul<'a>(field: &'static str, text: &'a str) -> Result<&'a str, EncodeError
 }
 
 /// As [`no_nul`], and not empty.
-fn required<'a>(field: &'static str, text: &'a str) -> Result<&'a str, EncodeError> {
+pub(crate) fn required<'a>(field: &'static str, text: &'a str) -> Result<&'a str, EncodeError> {
     if text.is_empty() { Err(EncodeError::Empty { field }) } else { no_nul(field, text) }
 }
 

@@ -173,7 +173,7 @@ pub fn merge_providers(providers: Vec<Provider>) -> Result<Vec<Provider>, Encode
 }
 
 /// Refuses what must not be sent.
-pub(super) fn validate<'a>(
+pub(crate) fn validate<'a>(
     providers: impl ExactSizeIterator<Item = &'a Provider>,
 ) -> Result<(), EncodeError> {
     if providers.len() == 0 {
@@ -209,7 +209,7 @@ pub(super) fn validate<'a>(
 }
 
 /// Appends the provider array; `filters` from CollectTracing5 on. The providers are valid.
-pub(super) fn encode(w: &mut Writer, providers: &[Provider], filters: bool) {
+pub(crate) fn encode(w: &mut Writer, providers: &[Provider], filters: bool) {
     w.u32(wire_count(providers.len()));
     for provider in providers {
         encode_one(w, provider, filters);
@@ -237,7 +237,7 @@ pub(super) fn encode_ids(w: &mut Writer, ids: &[u32]) {
 
 /// Reads the provider array as a runtime does, with checked arithmetic. Doubled entries are kept: a runtime takes
 /// the first of them.
-pub(super) fn decode(r: &mut Reader<'_>, filters: bool) -> Result<Vec<Provider>, DecodeError> {
+pub(crate) fn decode(r: &mut Reader<'_>, filters: bool) -> Result<Vec<Provider>, DecodeError> {
     decode_list(r, |r| decode_one(r, filters))
 }
 
