@@ -19,16 +19,26 @@ export function which(name) {
   return folders.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? null;
 }
 
+/** The kinds of files, each with its extension and with the variable of the environment that names one. */
+const KINDS = {
+  speedscope: ['.speedscope.json', 'RUNTAP_VIEW_SPEEDSCOPE'],
+  evented: ['.evented.speedscope.json', 'RUNTAP_VIEW_EVENTED'],
+  svg: ['.svg', 'RUNTAP_VIEW_SVG'],
+  chrome: ['.chromium.json', 'RUNTAP_VIEW_CHROME'],
+  perfetto: ['.perfetto-trace', 'RUNTAP_VIEW_PERFETTO'],
+  pprof: ['.pb.gz', 'RUNTAP_VIEW_PPROF'],
+};
+
+/** What `path` gives for each kind. */
+const each = (path) => Object.fromEntries(Object.entries(KINDS).map(([kind, details]) => [kind, path(...details)]));
+
 /**
- * Each source has a `name`, and either `make`, which returns the files `{speedscope, svg}`, or `skip`, the reason
+ * Each source has a `name`, and either `make`, which returns the path of a file of each kind, or `skip`, the reason
  * why there are none. A file that is not named in the environment is null.
  */
 export function sources() {
-  const { RUNTAP_VIEW_SPEEDSCOPE: speedscope = null, RUNTAP_VIEW_SVG: svg = null } = process.env;
-  if (speedscope || svg) {
-    const given = (path) => path && resolve(path);
-    return [{ name: 'given', make: async () => ({ speedscope: given(speedscope), svg: given(svg) }) }];
-  }
+  const given = each((_, variable) => process.env[variable] && resolve(process.env[variable]));
+  if (Object.values(given).some(Boolean)) return [{ name: 'given', make: async () => given }];
   const binary = process.env.RUNTAP_BIN ?? join(root, 'target/release/runtap');
   return [
     which('cargo') ? { name: 'sample', make: sample } : { name: 'sample', skip: 'no cargo on PATH' },
@@ -42,8 +52,10 @@ export function sources() {
 async function sample() {
   const folder = join(workspace, 'sample');
   run('cargo', ['run', '-q', '-p', 'runtap-sinks', '--example', 'sample_files', '--', folder]);
-  return { speedscope: join(folder, 'sample.speedscope.json'), svg: join(folder, 'sample.svg') };
+  return each((extension) => join(folder, `sample${extension}`));
 }
+
+const DEMO = 'speedscope,flamegraph,chrome,perfetto,pprof';
 
 /** A recording of `runtap demo serve` by `runtap trace`. */
 async function demo(binary) {
@@ -51,8 +63,10 @@ async function demo(binary) {
   try {
     const pid = await readyPid(target);
     const output = join(workspace, 'demo.nettrace');
-    run(binary, ['trace', '-p', pid, '--duration', '2s', '--to', 'speedscope', '--to', 'flamegraph', '-o', output]);
-    return { speedscope: join(workspace, 'demo.speedscope.json'), svg: join(workspace, 'demo.svg') };
+    run(binary, ['trace', '-p', pid, '--duration', '2s', '--to', `nettrace,${DEMO}`, '-o', output]);
+    const evented = join(workspace, 'demo.evented.speedscope.json');
+    run(binary, ['convert', output, '--to', 'speedscope', '--evented', '-o', evented]);
+    return each((extension) => join(workspace, `demo${extension}`));
   } finally {
     target.kill();
     if (target.exitCode === null && target.signalCode === null) await once(target, 'exit');
@@ -70,9 +84,12 @@ async function readyPid(target) {
   throw new Error('the demo target ended before it was ready');
 }
 
-function run(program, args) {
-  const { status, signal, error, stderr } = spawnSync(program, args, { cwd: root, encoding: 'utf8' });
+/** Runs a program to its end and returns what it printed; throws if it failed. */
+export function run(program, args, options = {}) {
+  const settings = { cwd: root, encoding: 'utf8', maxBuffer: 1 << 30, ...options };
+  const { status, signal, error, stdout, stderr } = spawnSync(program, args, settings);
   if (status !== 0) {
     throw new Error(`${program} ${args.join(' ')}: ${error ?? signal ?? `exit ${status}`}\n${stderr ?? ''}`);
   }
+  return stdout;
 }

@@ -16,5 +16,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let file = File::create(dir.join(format!("sample{}", format.extension())))?;
         format.write(&trace, file, &Options::new(format.default_view()))?;
     }
+    let mut options = Options::new(Format::Speedscope.default_view());
+    options.evented = true;
+    let file = File::create(dir.join(format!("sample.evented{}", Format::Speedscope.extension())))?;
+    Format::Speedscope.write(&trace, file, &options)?;
     Ok(())
 }

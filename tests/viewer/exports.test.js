@@ -1,0 +1,164 @@
+// Reads the exports for other viewers with readers that are not ours. README.md says how to run this.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import Ajv from 'ajv';
+import { executable, launch, open } from './lib/browser.js';
+import { run, sources, which, workspace } from './lib/files.js';
+import { serve, speedscopeFolder } from './lib/server.js';
+
+const readJson = (path) => JSON.parse(readFileSync(path, 'utf8'));
+const schema = new Ajv({ allErrors: true }).compile(readJson(join(speedscopeFolder, 'file-format-schema.json')));
+const noBrowser = executable === null && 'no Chromium (set CHROMIUM, or put chromium on PATH)';
+const noGo = which('go') === null && 'no go on PATH (Debian: golang-go)';
+const noProtoc = which('protoc') === null && 'no protoc on PATH (Debian: protobuf-compiler)';
+const PACKAGE = 'perfetto.protos.perfetto.trace.perfetto_trace_pb2';
+const hasPackage = spawnSync('python3', ['-c', `import ${PACKAGE}`]).status === 0;
+const noPackage = !hasPackage && 'no Python package perfetto (PyPI)';
+
+/** Counts the slices of a trace by the schema of Perfetto's own package, and the fields that it does not know. */
+const COUNT_SLICES = `
+import json, sys
+from google.protobuf.unknown_fields import UnknownFieldSet
+from ${PACKAGE} import Trace, TrackEvent
+
+def unknown(message):
+    count = len(UnknownFieldSet(message))
+    for field, value in message.ListFields():
+        if field.message_type:
+            count += sum(unknown(m) for m in (value if hasattr(value, "append") else [value]))
+    return count
+
+trace = Trace()
+trace.ParseFromString(open(sys.argv[1], "rb").read())
+threads = [p.track_descriptor.thread.thread_name for p in trace.packet if p.track_descriptor.HasField("thread")]
+types = [p.track_event.type for p in trace.packet if p.HasField("track_event")]
+print(json.dumps({
+    "threads": threads,
+    "begins": types.count(TrackEvent.TYPE_SLICE_BEGIN),
+    "ends": types.count(TrackEvent.TYPE_SLICE_END),
+    "unknown": unknown(trace),
+}))
+`;
+
+for (const source of sources()) {
+  describe(`${source.name} exports`, { skip: source.skip }, () => {
+    let files, server, browser;
+
+    before(async () => {
+      files = await source.make();
+      const served = { evented: '/evented.speedscope.json', chrome: '/chrome.json', pprof: '/profile.pb.gz' };
+      server = await serve(Object.fromEntries(Object.entries(served).map(([kind, path]) => [path, files[kind]])));
+      if (!noBrowser) browser = await launch();
+    });
+    after(async () => {
+      await browser?.close();
+      await server?.close();
+    });
+
+    const missing = (t, file) => !file && (t.skip('not given'), true);
+
+    /** Opens a file in speedscope's page, waits for the names of its profiles, and looks at it. */
+    const openInSpeedscope = async (t, path, names, name) => {
+      const { page, complaints } = await open(browser, server.origin, `/#profileURL=${path}`);
+      for (const expected of names) await page.getByText(expected, { exact: false }).first().waitFor();
+      await page.getByText('Sandwich').click();
+      await page.getByText('!', { exact: false }).first().waitFor();
+      const picture = join(workspace, `${source.name}-${name}.png`);
+      await page.screenshot({ path: picture });
+      t.diagnostic(`screenshot: ${picture}`);
+      assert.deepEqual(complaints, []);
+      await page.close();
+    };
+
+    test('speedscope, evented: the file follows the schema, and what opens closes', (t) => {
+      if (missing(t, files.evented)) return;
+      const file = readJson(files.evented);
+      assert.ok(schema(file), JSON.stringify(schema.errors, null, 2));
+      for (const { type, name, startValue, endValue, events } of file.profiles) {
+        assert.equal(type, 'evented');
+        const stack = [];
+        let last = startValue;
+        for (const { type: change, frame, at } of events) {
+          assert.ok(at >= last && at <= endValue, `${name}: ${at}`);
+          last = at;
+          if (change === 'O') stack.push(frame);
+          else assert.equal(stack.pop(), frame, name);
+        }
+        assert.deepEqual(stack, [], name);
+      }
+    });
+
+    test('speedscope, evented: the page opens it', { skip: noBrowser }, async (t) => {
+      if (missing(t, files.evented)) return;
+      const { profiles, activeProfileIndex } = readJson(files.evented);
+      await openInSpeedscope(t, '/evented.speedscope.json', [profiles[activeProfileIndex].name], 'evented');
+    });
+
+    test('chrome: the events follow the rules of the format', (t) => {
+      if (missing(t, files.chrome)) return;
+      const { traceEvents } = readJson(files.chrome);
+      const threads = new Map();
+      for (const event of traceEvents) {
+        assert.ok(Number.isInteger(event.pid), JSON.stringify(event));
+        if (event.ph === 'M') {
+          assert.ok(['process_name', 'thread_name', 'thread_sort_index'].includes(event.name));
+          continue;
+        }
+        assert.ok(Number.isInteger(event.tid) && typeof event.ts === 'number' && event.ts >= 0);
+        const thread = threads.get(event.tid) ?? { last: 0, stack: [] };
+        threads.set(event.tid, thread);
+        assert.ok(event.ts >= thread.last, 'the events of a thread are in order');
+        thread.last = event.ts;
+        assert.ok(['B', 'E'].includes(event.ph), event.ph);
+        if (event.ph === 'B') thread.stack.push(event.name);
+        else assert.equal(thread.stack.pop(), event.name);
+      }
+      assert.ok(threads.size > 0);
+      for (const { stack } of threads.values()) assert.deepEqual(stack, []);
+    });
+
+    test('chrome: speedscope opens it', { skip: noBrowser }, async (t) => {
+      if (missing(t, files.chrome)) return;
+      const { traceEvents } = readJson(files.chrome);
+      const [{ args }] = traceEvents.filter((event) => event.name === 'process_name');
+      await openInSpeedscope(t, '/chrome.json', [args.name], 'chrome');
+    });
+
+    test('perfetto: its own schema reads it', { skip: noPackage }, (t) => {
+      if (missing(t, files.perfetto)) return;
+      const { threads, begins, ends, unknown } = JSON.parse(run('python3', ['-c', COUNT_SLICES, files.perfetto]));
+      assert.equal(unknown, 0, 'every field is one of the schema');
+      assert.ok(threads.length > 0 && threads.every((name) => /^Thread \(\d+\)/.test(name)), threads.join());
+      assert.equal(begins, ends);
+      const inChrome = files.chrome && readJson(files.chrome).traceEvents.filter((event) => event.ph === 'B').length;
+      assert.equal(begins, inChrome ?? begins, 'as many slices as there are in the other format');
+    });
+
+    test('perfetto: protoc reads it', { skip: noProtoc }, (t) => {
+      if (missing(t, files.perfetto)) return;
+      const text = run('protoc', ['--decode_raw'], { input: readFileSync(files.perfetto) });
+      const count = (pattern) => text.match(pattern)?.length ?? 0;
+      assert.ok(count(/^1 \{$/gm) > 2, 'packets');
+      assert.equal(count(/^ {4}9: 1$/gm), count(/^ {4}9: 2$/gm), 'as many slices begin as end');
+    });
+
+    test('pprof: go tool pprof reads it', { skip: noGo }, (t) => {
+      if (missing(t, files.pprof)) return;
+      const raw = run('go', ['tool', 'pprof', '-raw', files.pprof], { env: { ...process.env, HOME: workspace } });
+      assert.match(raw, /^Samples:\nsamples\/count cpu\/nanoseconds\[dflt\]$/m);
+      assert.match(raw, /thread:\[Thread \(\d+\)/);
+      const top = run('go', ['tool', 'pprof', '-top', files.pprof], { env: { ...process.env, HOME: workspace } });
+      assert.match(top, /^Type: cpu$/m);
+      assert.match(top, /\d+%.*!/);
+    });
+
+    test('pprof: speedscope opens it', { skip: noBrowser }, async (t) => {
+      if (missing(t, files.pprof)) return;
+      await openInSpeedscope(t, '/profile.pb.gz', [], 'pprof');
+    });
+  });
+}
