@@ -46,9 +46,26 @@ impl System {
         tree
     }
 
+    /// The processes that were started with `text` somewhere in their environment, as far as we may look. What a
+    /// process has changed since then is not seen. Ourselves left out.
+    pub fn started_with(&self, text: &[u8]) -> Vec<u32> {
+        let mut found = linux::pids(self.proc_root());
+        found.retain(|pid| {
+            *pid != std::process::id()
+                && ProcDir::new(self.proc_root(), pid.to_string())
+                    .read("environ")
+                    .is_ok_and(|environment| contains(&environment, text))
+        });
+        found
+    }
+
     fn life(&self, pid: u32) -> Option<Life> {
         parse(&ProcDir::new(self.proc_root(), pid.to_string()).read("stat").ok()?)
     }
+}
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    !text.is_empty() && bytes.windows(text.len()).any(|window| window == text)
 }
 
 /// Fields 3, 4 and 22; field 2 stands in parentheses and may hold anything.
@@ -91,5 +108,16 @@ mod tests {
         assert_eq!(system.tree(child.id()), [child.id()]);
         child.wait().unwrap();
         assert!(!system.is_running(child.id(), start));
+    }
+
+    #[test]
+    fn processes_are_found_by_what_they_were_started_with() {
+        let system = System::current();
+        let mark = format!("mark-of-{}", std::process::id());
+        assert_eq!(system.started_with(mark.as_bytes()), []);
+        let mut child = Command::new("cat").env("RUNTAP_TEST", &mark).stdin(Stdio::piped()).spawn().unwrap();
+        assert_eq!(system.started_with(mark.as_bytes()), [child.id()]);
+        child.wait().unwrap();
+        assert_eq!(system.started_with(mark.as_bytes()), []);
     }
 }
