@@ -61,6 +61,6 @@ pub use runtap_diag_proto::{
     DumpForm, DumpType, EncodeError, ErrorReply, EventFilter, Format, Hresult, InfoForm, Level, PerfMapType,
     ProcessInfo, Provider, Reply, Request, RundownFallback, SessionConfig, SessionForm, SessionId,
     StartupProfiler, TracepointError, TracepointSet, Tracepoints, UserEventsConfig, UserEventsProvider,
-    Variable, merge_providers,
+    Variable, diagnostic_ports, merge_providers,
 };
 pub use session::{Chunks, Control, Session, Stopping};

@@ -1,11 +1,14 @@
 //! The sockets, listening and dialling, and their life: in the caller's event loop, or on a thread of its own.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use runtap_diag_proto::diagnostic_ports;
 use runtap_transport::discover::System;
 use runtap_transport::discover::naming::SocketName;
 use runtap_transport::{BindOptions, Listener};
@@ -80,6 +83,17 @@ impl Builder {
     #[must_use]
     pub fn connect_port(mut self, port: ConnectPort) -> Self {
         self.ports.push(port);
+        self
+    }
+
+    /// Dials the ports of a value of `DOTNET_DiagnosticPorts`, read as runtimes read it: ports to listen on are ignored.
+    #[must_use]
+    pub fn diagnostic_ports(mut self, value: &OsStr) -> Self {
+        let ports = diagnostic_ports::parse(value.as_encoded_bytes()).filter(|port| !port.listen);
+        self.ports.extend(ports.map(|port| {
+            let path = OsStr::from_bytes(port.address);
+            ConnectPort::new(path).suspend(port.is_waited_for())
+        }));
         self
     }
 

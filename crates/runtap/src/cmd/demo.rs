@@ -70,6 +70,8 @@ impl Program {
         let seconds = (recorded + Duration::from_mins(1)).as_secs().to_string();
         let mut child = Command::new(ourselves)
             .args(["demo", "serve", "--seconds", &seconds])
+            // It would wait for a tool that is not ours.
+            .env_remove("DOTNET_DiagnosticPorts")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

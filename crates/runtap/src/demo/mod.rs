@@ -46,7 +46,13 @@ pub(crate) fn serve(seconds: Duration, out: &mut dyn Write) -> anyhow::Result<()
     code::explain_addresses(&pipe).context("the rundown can't be defined")?;
     let sampler = Sampler::start(&pipe)?;
     let description = ProcessDescription::of_this_process().entry_assembly(NAME);
-    let server = Builder::new(description).pipe(pipe).spawn().context("can't be made diagnosable")?;
+    let mut builder = Builder::new(description).pipe(pipe);
+    if let Some(ports) = std::env::var_os("DOTNET_DiagnosticPorts") {
+        builder = builder.diagnostic_ports(&ports);
+    }
+    let server = builder.spawn().context("can't be made diagnosable")?;
+    // As any .NET program: for a tool that was told to look at the start.
+    server.wait_until_resumed();
 
     let stop = Arc::new(AtomicBool::new(false));
     let worker = work::start(sampler.register(), Arc::clone(&stop))?;
