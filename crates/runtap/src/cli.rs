@@ -18,7 +18,7 @@ Examples:
   runtap convert trace.nettrace --to flamegraph
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 no such target, 4 refused by the target, 5 partial result,
-6 command unknown to the target's runtime, 130 interrupted.";
+6 command unknown to the target's runtime, 125 or the command's own with '-- COMMAND', 130 interrupted.";
 
 /// Taps into running .NET programs: profiles and events, without an SDK.
 #[derive(Debug, Parser)]
@@ -73,6 +73,9 @@ pub(crate) enum Verb {
     Completions(Completions),
     /// Print the manual page, or write one for each verb into a folder
     Man(Man),
+    /// Let everybody go on who dials in on a port, until nobody is left who could
+    #[command(hide = true)]
+    GuardPort(GuardPort),
     /// Show version, commit and target
     #[command(after_help = "\
 Examples:
@@ -108,8 +111,8 @@ pub(crate) struct Target {
     /// Exact name of the process or of its entry assembly
     #[arg(short, long, value_name = "NAME", conflicts_with = "word", add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: Option<String>,
-    /// A diagnostic port to dial: the path of its socket, `,connect` may follow
-    #[arg(long, visible_alias = "dport", value_name = "ADDR[,connect]", conflicts_with_all = ["word", "process_id", "name"])]
+    /// A diagnostic port: the path of a socket on which a runtime listens (`,connect`), or on which we do (`,listen`)
+    #[arg(long, visible_alias = "dport", value_name = "ADDR[,MODE]", conflicts_with_all = ["word", "process_id", "name"])]
     pub(crate) diagnostic_port: Option<String>,
 }
 
@@ -244,6 +247,9 @@ pub(crate) struct Recording {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "true", default_missing_value = "true",
         action = clap::ArgAction::Set, help_heading = "Recording")]
     pub(crate) resume_runtime: bool,
+    /// With a command: end it when the recording is over (SIGTERM, 5 s later SIGKILL)
+    #[arg(long, help_heading = "Recording")]
+    pub(crate) kill_command: bool,
 
     /// Output file; '-' is stdout
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
@@ -259,6 +265,7 @@ impl Default for Recording {
             buffersize: 256,
             rundown: None,
             resume_runtime: true,
+            kill_command: false,
             output: None,
             content: Content::default(),
         }
@@ -276,10 +283,24 @@ Examples:
   runtap trace -p 1234 --duration 5s --to speedscope
   runtap trace -n MyService --providers 'My-Source:0xff:5,Other-Source'
   runtap trace -p 1234 --clrevents gc+exception --clreventlevel informational
-  runtap trace -p 1234 --duration 10s --to nettrace --to flamegraph -o slow.nettrace")]
+  runtap trace -p 1234 --duration 10s --to nettrace --to flamegraph -o slow.nettrace
+  runtap trace -- dotnet app.dll                       from the first event on; ends with the code of the command
+  runtap trace --children -o all.nettrace -- ./run.sh  every .NET process of the tree, a file each
+  runtap trace --diagnostic-port /tmp/p,listen         a program started with DOTNET_DiagnosticPorts=/tmp/p")]
 pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) target: Target,
+    /// Record all processes of the tree: of a command or a port from their first event on, else as they are found
+    #[arg(long, help_heading = "Target")]
+    pub(crate) children: bool,
+    /// With a command: show what it writes
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false", default_missing_value = "true",
+        action = clap::ArgAction::Set, help_heading = "Target")]
+    pub(crate) show_child_io: bool,
+    /// Start this command and record it from its first event on
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments,
+        conflicts_with_all = ["word", "process_id", "name", "diagnostic_port"], help_heading = "Target")]
+    pub(crate) command: Vec<std::ffi::OsString>,
 
     /// Providers: `Name[:Keywords[:Level[:Arguments]]]`, joined by commas
     #[arg(long, value_name = "LIST", help_heading = "Events")]
@@ -407,6 +428,12 @@ pub(crate) struct DemoServe {
     /// How long to live
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
     pub(crate) seconds: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GuardPort {
+    /// The socket
+    pub(crate) path: std::ffi::OsString,
 }
 
 #[derive(Debug, Args)]

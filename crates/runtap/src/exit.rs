@@ -17,6 +17,12 @@ pub(crate) const REFUSED: u8 = 4;
 pub(crate) const PARTIAL: u8 = 5;
 /// The target's runtime does not know this command.
 pub(crate) const UNKNOWN_COMMAND: u8 = 6;
+/// With `-- COMMAND`: we failed; any other code is the command's.
+pub(crate) const OURS: u8 = 125;
+
+/// Ended by Ctrl-C before there was a result.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// A failure with an exit code of its own and, where there is one, the next step for the user.
 #[derive(Debug)]
 pub(crate) struct ExpectedError {

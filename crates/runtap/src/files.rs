@@ -128,6 +128,24 @@ pub(crate) fn with_extension(path: &Path, extension: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// `path` with `text` before its extension: a known one of ours, else what follows the last dot.
+pub(crate) fn insert_before_extension(path: &Path, text: &str) -> PathBuf {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return with_extension(path, text);
+    };
+    let known = EXTENSIONS.iter().find_map(|known| name.strip_suffix(known).map(|stem| (stem, *known)));
+    let any = || name.rfind('.').and_then(|dot| name.split_at_checked(dot));
+    match known.or_else(any).filter(|(stem, _)| !stem.is_empty()) {
+        Some((stem, extension)) => path.with_file_name(format!("{stem}{text}{extension}")),
+        None => with_extension(path, text),
+    }
+}
+
+/// Whether a file can be made under this name, or is there: no device, no pipe.
+pub(crate) fn is_regular(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |meta| meta.is_file())
+}
+
 /// Writes a file so that it is there only when it is whole: beside its place first, then renamed. Returns its size.
 pub(crate) fn write_whole(
     to: &Destination,
@@ -210,6 +228,16 @@ mod tests {
         assert_eq!(names(&both, Some("d.1/t")), ["d.1/t.nettrace", "d.1/t.speedscope.json"]);
         assert_eq!(names(&both, Some("my.app")), ["my.app.nettrace", "my.app.speedscope.json"]);
         assert!(plan(&both, Some(Path::new("-")), Path::new("x")).is_err());
+    }
+
+    #[test]
+    fn text_goes_before_the_extension() {
+        let with = |path: &str| insert_before_extension(Path::new(path), ".7").to_str().unwrap().to_owned();
+        assert_eq!(with("d.1/t.nettrace"), "d.1/t.7.nettrace");
+        assert_eq!(with("t.speedscope.json"), "t.7.speedscope.json");
+        assert_eq!(with("my.app.out"), "my.app.7.out");
+        assert_eq!(with("d.1/t"), "d.1/t.7");
+        assert_eq!(with(".hidden"), ".hidden.7");
     }
 
     #[test]

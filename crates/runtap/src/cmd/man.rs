@@ -33,7 +33,8 @@ fn write_pages(mut command: Command, prefix: &str, dir: &Path) -> anyhow::Result
     let command = command.display_name(name.clone());
     let path = dir.join(format!("{name}.1"));
     fs::write(&path, page(&command)?).with_context(|| format!("can't write {}", path.display()))?;
-    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+    let shown = |verb: &&Command| verb.get_name() != "help" && !verb.is_hide_set();
+    for verb in command.get_subcommands().filter(shown) {
         write_pages(verb.clone(), &format!("{name}-"), dir)?;
     }
     Ok(())

@@ -56,6 +56,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Events(options) => events::run(&options, output),
         Verb::Demo(options) => demo::run(options, output),
+        Verb::GuardPort(options) => block_on(trace::guard_port(options.path)),
         Verb::Completions(options) => complete::run(&options, output),
         Verb::Man(options) => man::run(&options, output),
         Verb::Version(_) => version::run(output),

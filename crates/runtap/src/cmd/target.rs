@@ -1,9 +1,10 @@
 //! From `-p`, `-n`, a bare word or a port to one process that can be asked.
 
 use std::io::{self, BufRead, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use runtap_diag::ports::Port;
 use runtap_diag::{Client, Error, ProcessInfo, Timeouts};
 use runtap_transport::Endpoint;
 use runtap_transport::discover::{self, Kind, Options, Process};
@@ -20,6 +21,15 @@ pub(super) struct Chosen {
     /// What discovery knows of it; nothing for a bare port.
     pub(super) process: Option<Process>,
     pub(super) client: Client,
+    /// Where it has dialled in: closed when this is dropped.
+    _port: Option<Port>,
+}
+
+impl Chosen {
+    /// Whoever listens there.
+    pub(super) fn port(path: PathBuf) -> Self {
+        Self { process: None, client: Client::new(Endpoint::unix(path)), _port: None }
+    }
 }
 
 /// Finds the process that the options name.
@@ -28,8 +38,10 @@ pub(super) struct Chosen {
 /// Code 2 without a target, 3 when there is no such process or it has no socket we can use.
 pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Chosen> {
     if let Some(port) = &target.diagnostic_port {
-        let client = Client::new(Endpoint::unix(port_path(port)?));
-        return Ok(Chosen { process: None, client });
+        return match place(port)? {
+            Place::Connect(path) | Place::Either(path) => Ok(Chosen::port(path)),
+            Place::Listen(path) => wait_for_one(path, output).await,
+        };
     }
     let (pid, name) = match (target.process_id, &target.name, &target.word) {
         (Some(pid), _, _) => (Some(pid), None),
@@ -46,7 +58,7 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
     match process.endpoint() {
         Some(endpoint) => {
             output.detail(format_args!("process {} answers on {endpoint}", process.pid));
-            Ok(Chosen { client: Client::new(endpoint), process: Some(process) })
+            Ok(Chosen { client: Client::new(endpoint), process: Some(process), _port: None })
         }
         None => {
             Err(expected(exit::NO_TARGET, format!("process {} has no diagnostic socket", process.pid), None))
@@ -54,18 +66,51 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
     }
 }
 
-/// `ADDR[,connect]`.
-fn port_path(port: &str) -> anyhow::Result<&Path> {
-    let (address, tags) = port.split_once(',').unwrap_or((port, "connect"));
+/// What to do at a diagnostic port.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A runtime listens there.
+    Connect(PathBuf),
+    /// Runtimes dial in there.
+    Listen(PathBuf),
+    /// Nothing was said.
+    Either(PathBuf),
+}
+
+/// `ADDR[,listen|connect]`.
+pub(super) fn place(port: &str) -> anyhow::Result<Place> {
+    let (address, mode) = match port.split_once(',') {
+        Some((address, mode)) => (address, Some(mode)),
+        None => (port, None),
+    };
     if address.is_empty() {
         return Err(usage("the address of the diagnostic port is empty"));
     }
-    if !tags.eq_ignore_ascii_case("connect") {
-        return Err(usage(format!(
-            "'{port}': a port can be dialled only (ADDR,connect); listening on one can't be done yet"
-        )));
+    let path = PathBuf::from(address);
+    match mode {
+        None => Ok(Place::Either(path)),
+        Some(mode) if mode.eq_ignore_ascii_case("connect") => Ok(Place::Connect(path)),
+        Some(mode) if mode.eq_ignore_ascii_case("listen") => Ok(Place::Listen(path)),
+        Some(mode) => {
+            Err(usage(format!("'{mode}' is no mode of a diagnostic port: write listen or connect")))
+        }
     }
-    Ok(Path::new(address))
+}
+
+/// The first runtime that dials in.
+async fn wait_for_one(path: PathBuf, output: Output) -> anyhow::Result<Chosen> {
+    let mut port = Port::bind(path)?;
+    output.note(format_args!(
+        "waiting for a program that is started with DOTNET_DiagnosticPorts={}",
+        port.path().display()
+    ));
+    let runtime = tokio::select! {
+        runtime = port.accept() => runtime,
+        // The socket must not stay behind.
+        _ = tokio::signal::ctrl_c() => return Err(expected(exit::INTERRUPTED, "interrupted", None)),
+    };
+    let process = runtime.peer().pid.and_then(|pid| discover::process(pid).ok());
+    Ok(Chosen { process, client: runtime.client(), _port: Some(port) })
 }
 
 fn unreachable(error: &discover::NotFound, output: Output) -> anyhow::Error {

@@ -26,7 +26,7 @@ fn a_wrong_option_is_told_with_the_nearest_right_one() {
     runtap(["trace", "-p", "1", "--to", "folded", "--to", "speedscope", "-o", "-"]).expect_code(2);
     runtap(["trace", "-p", "1", "-n", "x"]).expect_code(2);
     runtap(["info", "-p", "x"]).expect_code(2);
-    runtap(["info", "--diagnostic-port", "/nowhere/x,listen"]).expect_code(2);
+    runtap(["info", "--diagnostic-port", "/nowhere/x,lissen"]).expect_code(2);
     runtap(Vec::<&str>::new()).expect_code(2);
 }
 

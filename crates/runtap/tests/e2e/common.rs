@@ -2,12 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use runtap_testkit::{Finished, Launch, Program, RealRuntime, Running, Skip, eventually, run};
+use runtap_transport::discover::System;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -143,6 +145,38 @@ impl Recording {
             fs::metadata(&self.file).is_ok_and(|meta| meta.len() >= bytes).then_some(())
         });
     }
+}
+
+/// `runtap trace` with these options on a command that it starts.
+pub(crate) fn trace_of<'a>(options: impl IntoIterator<Item = &'a str>, launched: &Command) -> Command {
+    let mut command = command(["trace"]);
+    command.env_remove("DOTNET_DiagnosticPorts");
+    command.args(options).arg("--").arg(launched.get_program()).args(launched.get_args());
+    for (name, value) in launched.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    // Of its own: on a terminal these tests may be in the foreground, and signals then count as typed.
+    command.process_group(0);
+    command
+}
+
+/// The command `sh -c SCRIPT`, where `"$@"` are these words.
+pub(crate) fn shell<'a>(script: &str, words: impl IntoIterator<Item = &'a OsStr>) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).args(words);
+    command
+}
+
+/// Waits until no process is left that was started with `text` in its environment: one that is suspended stays.
+#[track_caller]
+pub(crate) fn all_have_ended(text: &Path) {
+    let text = text.to_str().expect("a path of ours");
+    eventually("the end of every process", || {
+        System::current().started_with(text.as_bytes()).is_empty().then_some(())
+    });
 }
 
 /// A new folder.

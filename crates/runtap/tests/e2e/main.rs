@@ -6,6 +6,7 @@
 mod common;
 
 mod cli_events;
+mod cli_launch;
 mod cli_recordings;
 mod cli_usage;
 mod real_ask;
@@ -13,6 +14,7 @@ mod real_ends;
 mod real_events;
 mod real_find;
 mod real_full;
+mod real_launch;
 mod real_namespace;
 mod real_spin;
 mod speedscope;

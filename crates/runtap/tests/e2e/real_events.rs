@@ -159,7 +159,7 @@ fn the_default_is_samples_and_lightweight_events(runtime: &RealRuntime) -> Resul
     let summary = finished.expect_code(0).says("dotnet-common").json();
     let bytes = fs::metadata(&file).unwrap().len();
     let members: Vec<&str> = summary.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(members.len(), 10, "{members:?}");
+    assert_eq!(members.len(), 11, "{members:?}");
     assert_eq!(summary["schema"], "runtap.trace/1");
     assert_eq!(summary["pid"], target.pid());
     assert_eq!(

@@ -1,42 +1,71 @@
-//! `runtap trace`: find the process, start a session, record the stream, stop, convert.
+//! `runtap trace`: find the process, or start it; start a session, record the stream, stop, convert.
+//!
+//! ```text
+//!  target: -p, -n      ──┐
+//!  relatives: --children ├─► start: a session, then the runtime goes on ─► conductor: all of them at once ─► finish: files
+//!  keeper: port, command ┘        (guard: for those who outlive us)           └ one ─ session ─ recorder
+//! ```
 
+mod conductor;
+mod finish;
+mod guard;
+mod job;
+mod keeper;
+mod launch;
+mod one;
 mod raw;
 mod recorder;
+mod relatives;
 mod session;
 mod signals;
+mod start;
 mod summary;
 mod threads;
 
-use std::path::PathBuf;
-use std::thread;
+use std::process::ExitStatus;
+use std::sync::Arc;
 
-use jiff::Zoned;
+use runtap_diag::ports::Port;
 use runtap_diag::providers::{Request, RequestError, Requested, Selection};
-use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, ProcessInfo, RundownFallback, SessionConfig};
-use runtap_ingest::ProfileOptions;
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 
-use self::raw::Raw;
-use self::signals::Signals;
+use self::conductor::Arrival;
+pub(super) use self::guard::run as guard_port;
+use self::job::{Job, Phase};
+use self::keeper::Keeper;
+use self::launch::{Io, Launched};
+use self::start::Subject;
 pub(super) use self::summary::OutputFile;
-use self::summary::Summary;
-use super::convert;
-use super::failure::explain;
-use super::target::{Chosen, choose, local_name};
-use crate::cli::{AnyFormat, Content, FileFormat, Recording, Trace};
-use crate::exit::{self, expected, usage};
-use crate::files::{Destination, Planned, check_output, free_base, plan};
+use super::target::{self, Chosen, Place, choose};
+use crate::cli::{AnyFormat, FileFormat, Recording, Trace};
+use crate::exit::{self, ExpectedError, expected, usage};
+use crate::files::check_output;
 use crate::output::Output;
-
-/// Longest name of a program in a file name, in bytes.
-const LONGEST_NAME: usize = 100;
 
 pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     let formats = formats(&options);
     check_output(&formats, options.recording.output.as_deref())?;
+    check(&options)?;
     let request = resolve(&options)?;
-    let chosen = choose(&options.target, output).await?;
-    record(&chosen, &options.recording, &formats, &request, output).await
+    let mut job = Job::new(&options.recording, &formats, &request, output)?;
+    job.children = options.children;
+    tell(&request, output);
+    if !options.command.is_empty() {
+        return launch(job, &options).await;
+    }
+    match options.target.diagnostic_port.as_deref().map(target::place).transpose()? {
+        Some(Place::Listen(path)) => Box::pin(listen(job, Port::bind(path)?)).await,
+        // As dotnet-trace has it, unless somebody listens there.
+        Some(Place::Either(path)) => match Port::bind(&path) {
+            Ok(port) => Box::pin(listen(job, port)).await,
+            Err(_in_use) => record_chosen(job, &Chosen::port(path)).await,
+        },
+        Some(Place::Connect(path)) => record_chosen(job, &Chosen::port(path)).await,
+        None => {
+            let chosen = choose(&options.target, output).await?;
+            record_chosen(job, &chosen).await
+        }
+    }
 }
 
 fn formats(options: &Trace) -> Vec<FileFormat> {
@@ -50,6 +79,27 @@ fn formats(options: &Trace) -> Vec<FileFormat> {
     formats
 }
 
+/// Options that do not go together, and that clap can't tell.
+fn check(options: &Trace) -> anyhow::Result<()> {
+    let to_stdout = options.recording.output.as_deref().is_some_and(|path| path == "-");
+    if options.children && to_stdout {
+        return Err(usage("several recordings can't go to stdout: give -o FILE with --children"));
+    }
+    for (given, option) in
+        [(options.show_child_io, "--show-child-io"), (options.recording.kill_command, "--kill-command")]
+    {
+        if given && options.command.is_empty() {
+            return Err(usage(format!("{option} is for a command that is started: put it behind '--'")));
+        }
+    }
+    if !options.command.is_empty() && !options.recording.resume_runtime {
+        return Err(usage(
+            "a launched command waits for us alone: with --resume-runtime false it would wait for ever",
+        ));
+    }
+    Ok(())
+}
+
 fn resolve(options: &Trace) -> anyhow::Result<Request> {
     Request::resolve(&Selection {
         providers: &options.providers,
@@ -60,15 +110,7 @@ fn resolve(options: &Trace) -> anyhow::Result<Request> {
     .map_err(|error: RequestError| usage(error.to_string()))
 }
 
-/// Records a chosen process; `demo` calls it too.
-pub(super) async fn record(
-    chosen: &Chosen,
-    options: &Recording,
-    formats: &[FileFormat],
-    request: &Request,
-    output: Output,
-) -> anyhow::Result<u8> {
-    let mut signals = Signals::listen()?;
+fn tell(request: &Request, output: Output) {
     for note in &request.notes {
         output.note(note);
     }
@@ -80,153 +122,110 @@ pub(super) async fn record(
             level.number()
         ));
     }
-    let config = session_config(options, request);
-
-    // Until there is a session, a signal ends us with nothing to keep.
-    let start = async {
-        let info = who(chosen).await?;
-        let session = chosen.client.start_session(&config).await.map_err(explain)?;
-        Ok::<_, anyhow::Error>((info, session))
-    };
-    let started = tokio::select! {
-        started = start => Some(started?),
-        _ = signals.next() => None,
-    };
-    let Some((info, session)) = started else { return Ok(signals.exit_code()) };
-
-    let pid = chosen
-        .process
-        .as_ref()
-        .map_or_else(|| info.as_ref().map_or(0, |info| info.process_id), |process| u64::from(process.pid));
-    let name = info
-        .and_then(|info| info.entry_assembly.filter(|name| !name.is_empty()))
-        .or_else(|| chosen.process.as_ref().map(local_name))
-        .unwrap_or_else(|| "process".to_owned());
-    let base =
-        PathBuf::from(format!("{}_{pid}_{}", file_name(&name), Zoned::now().strftime("%Y%m%d_%H%M%S")));
-    let base = free_base(formats, &base);
-    let planned = plan(formats, options.output.as_deref(), &base)?;
-    let (raw, sink, planned) = Raw::create(planned, options.output.is_none(), &base)?;
-    let ended = session::run(session, chosen, options, sink, &mut signals, output).await?;
-    if ended.recorded.write_error.as_ref().is_some_and(|e| raw.is_stdout() && exit::is_closed_pipe(e)) {
-        return Ok(exit::OK);
-    }
-
-    let mut summary =
-        Summary::new(pid, &ended, planned.iter().any(|planned| planned.to == Destination::Stdout));
-    let profile = ProfileOptions { thread_names: ended.thread_names, process_name: Some(name) };
-    let work = Conversion { raw: raw.path(), planned, content: options.content, profile, output };
-    let (outputs, finished) = tokio::select! {
-        finished = work.in_a_thread() => finished?,
-        _ = signals.next() => {
-            let interrupted = expected(exit::PARTIAL, "interrupted while the recording was converted", None);
-            (raw.asked_for()?.into_iter().collect(), Err(interrupted))
-        }
-    };
-    summary.outputs = outputs;
-    match finished {
-        Ok(()) => {
-            raw.remove_temporary()?;
-            summary.print(output)?;
-            Ok(if summary.is_partial() { exit::PARTIAL } else { exit::OK })
-        }
-        Err(error) if exit::is_broken_pipe(&error) => {
-            raw.remove_temporary()?;
-            Ok(exit::OK)
-        }
-        Err(error) => {
-            if let (true, Some(path)) = (raw.is_temporary(), raw.path()) {
-                output.warning(format_args!("what was recorded is in {}", path.display()));
-            }
-            summary.print(output)?;
-            // The rest is what is missing.
-            if summary.is_partial() || exit::is_full_disk(&error) {
-                output.error(&error, None);
-                return Ok(exit::PARTIAL);
-            }
-            Err(error)
-        }
-    }
 }
 
-/// .NET Core 3 can be traced without being able to say who it is.
-async fn who(chosen: &Chosen) -> anyhow::Result<Option<ProcessInfo>> {
-    match chosen.client.process_info().await {
-        Ok(info) => Ok(Some(info)),
-        Err(error) if error.is_unknown_command() => Ok(None),
-        Err(error) => Err(explain(error)),
-    }
-}
-
-fn session_config(options: &Recording, request: &Request) -> SessionConfig {
-    let mut config =
-        SessionConfig::new(request.providers.iter().map(|asked| asked.provider.clone()).collect());
-    config.buffer_mb = options.buffersize;
-    config.rundown_keyword = match options.rundown {
-        Some(false) => 0,
-        Some(true) => DEFAULT_RUNDOWN_KEYWORD,
-        None => request.rundown_keyword.unwrap_or(DEFAULT_RUNDOWN_KEYWORD),
-    };
-    // A profile that asks for a small rundown is for targets in which the standard one would hurt.
-    config.rundown_fallback = RundownFallback::None;
-    config
-}
-
-/// A name that is safe in a file name.
-fn file_name(name: &str) -> String {
-    let safe = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c });
-    let mut text = String::new();
-    for c in safe {
-        if text.len() + c.len_utf8() > LONGEST_NAME {
-            break;
-        }
-        text.push(c);
-    }
-    text
-}
-
-/// Making the files that were asked for from the recorded stream.
-struct Conversion {
-    /// `None` when the stream went to stdout, and nothing can be made of it.
-    raw: Option<PathBuf>,
-    planned: Vec<Planned>,
-    content: Content,
-    profile: ProfileOptions,
+/// Records a chosen process; for `demo`.
+pub(super) async fn record(
+    chosen: &Chosen,
+    options: &Recording,
+    formats: &[FileFormat],
+    request: &Request,
     output: Output,
+) -> anyhow::Result<u8> {
+    record_chosen(Job::new(options, formats, request, output)?, chosen).await
 }
 
-impl Conversion {
-    /// Converts on a thread of its own, so that signals are heard meanwhile. What could be made, and why not all was.
-    async fn in_a_thread(self) -> anyhow::Result<(Vec<OutputFile>, anyhow::Result<()>)> {
-        let (tell, done) = oneshot::channel();
-        thread::Builder::new().name("converter".into()).spawn(move || {
-            // Nobody listens any more when it was interrupted.
-            let mut outputs = Vec::new();
-            let finished = self.run(&mut outputs);
-            let _ = tell.send((outputs, finished));
-        })?;
-        Ok(done.await?)
-    }
-
-    fn run(&self, outputs: &mut Vec<OutputFile>) -> anyhow::Result<()> {
-        let Some(raw) = &self.raw else { return Ok(()) };
-        let mut trace = None;
-        for Planned { format, to } in &self.planned {
-            let bytes = if *format == FileFormat::Nettrace {
-                std::fs::metadata(raw)?.len()
-            } else {
-                let trace = match &mut trace {
-                    Some(trace) => trace,
-                    none => {
-                        none.insert(convert::profile_of(raw, self.content, &self.profile, self.output)?.0)
-                    }
-                };
-                convert::write(trace, *format, self.content, to, self.output)?
-            };
-            if let Destination::File(path) = to {
-                outputs.push(OutputFile::new(path, *format, bytes));
-            }
+/// Records a process that runs, and with `--children` all below it.
+async fn record_chosen(job: Job, chosen: &Chosen) -> anyhow::Result<u8> {
+    let job = Arc::new(job);
+    let (tell, arrivals) = mpsc::unbounded_channel();
+    match (&chosen.process, job.children) {
+        (Some(process), true) => {
+            tokio::spawn(relatives::follow(Arc::clone(&job), process.clone(), tell));
         }
-        Ok(())
+        (None, true) => {
+            return Err(usage("whose children? Give a process, a command, or a port that is listened on"));
+        }
+        (_, false) => {
+            job.begin_one();
+            let subject = Subject::chosen(chosen);
+            let label = subject.label();
+            let started = start::begin(&job, subject).await;
+            // The receiver is right here.
+            let _ = tell.send(Arrival { label, started });
+            drop(tell);
+        }
     }
+    finish::finish(&job, conductor::record_all(&job, arrivals).await).await
+}
+
+/// Waits for runtimes that dial in on a port of the user's.
+async fn listen(job: Job, port: Port) -> anyhow::Result<u8> {
+    job.output
+        .note(format_args!("waiting for a program that is started with {}", keeper::variable(port.path())));
+    keeper::allow_many_files();
+    let (code, _no_command) = keep(Arc::new(job), port, None).await;
+    code
+}
+
+/// Starts a command and records it from its first event on.
+async fn launch(mut job: Job, options: &Trace) -> anyhow::Result<u8> {
+    let output = job.output;
+    job.restore = launch::restore();
+    let io = match (options.show_child_io, job.to_stdout() || output.json()) {
+        (false, _) => Io::Hidden,
+        (true, false) => Io::Shown,
+        (true, true) => Io::ShownOnStderr,
+    };
+    let launched = keeper::bind(launch::port_paths())
+        .and_then(|port| Ok((Launched::start(&options.command, port.path(), io)?, port)));
+    let (command, port) = match launched {
+        Ok(launched) => launched,
+        Err(error) => return Err(ours(error)),
+    };
+    keeper::allow_many_files();
+    let interrupted = job.stops.clone();
+    let (code, status) = keep(Arc::new(job), port, Some(command)).await;
+    let status = status.ok_or_else(|| anyhow::anyhow!("the command was not waited for")).map_err(ours)?;
+    let theirs = launch::exit_code(status);
+    match code {
+        Err(error) => Err(ours(error)),
+        Ok(code) if theirs == 0 && (code == exit::PARTIAL || Some(code) == interrupted.exit_code()) => {
+            Ok(code)
+        }
+        Ok(_) => {
+            if theirs != 0 && io == Io::Hidden && !options.recording.kill_command {
+                output.note(format_args!(
+                    "the command ended with {theirs}; --show-child-io shows what it says"
+                ));
+            }
+            Ok(theirs)
+        }
+    }
+}
+
+/// A failure of ours where the exit code is otherwise the command's. What it says stays.
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
+fn ours(error: anyhow::Error) -> anyhow::Error {
+    let hint = error.downcast_ref::<ExpectedError>().and_then(|expected| expected.hint.clone());
+    expected(exit::OURS, format!("{error:#}"), hint)
+}
+
+/// Records who dials in, makes the files, and keeps port and command until all is over: our exit code and the end of
+/// the command.
+async fn keep(
+    job: Arc<Job>,
+    port: Port,
+    command: Option<Launched>,
+) -> (anyhow::Result<u8>, Option<ExitStatus>) {
+    let (tell, arrivals) = mpsc::unbounded_channel();
+    let keeper = Keeper::new(&job, port, command, tell);
+    let work = async {
+        let gathered = conductor::record_all(&job, arrivals).await;
+        let code = finish::finish(&job, gathered).await;
+        job.enter(Phase::Finished);
+        code
+    };
+    let (status, code) = tokio::join!(keeper.run(), work);
+    (code, status.and_then(Result::ok))
 }

@@ -16,6 +16,7 @@ use crate::files::{Destination, Planned, with_extension};
 const TRIES: u32 = 100;
 
 /// Where the stream goes.
+#[derive(Debug)]
 pub(super) struct Raw {
     to: Destination,
     /// Nobody asked for it: it goes when the files made from it are there.

@@ -48,25 +48,17 @@ pub(super) struct Recorded {
 /// A recording in progress.
 pub(super) struct Recorder {
     outcome: oneshot::Receiver<Recorded>,
-    progress: Arc<Progress>,
 }
 
 impl Recorder {
-    /// Starts writing a stream to `sink`, up to the stream's end.
-    pub(super) fn start(chunks: Chunks, sink: Sink) -> io::Result<Self> {
+    /// Starts writing a stream to `sink`, up to the stream's end, and tells `progress` how far it is.
+    pub(super) fn start(chunks: Chunks, sink: Sink, progress: Arc<Progress>) -> io::Result<Self> {
         let (tell, outcome) = oneshot::channel();
-        let progress = Arc::new(Progress::default());
-        let shared = Arc::clone(&progress);
         thread::Builder::new().name("recorder".into()).spawn(move || {
             // Nobody listens any more when a stuck recorder was given up.
-            let _ = tell.send(record(sink, chunks, &shared));
+            let _ = tell.send(record(sink, chunks, &progress));
         })?;
-        Ok(Self { outcome, progress })
-    }
-
-    /// How far it is.
-    pub(super) fn progress(&self) -> &Progress {
-        &self.progress
+        Ok(Self { outcome })
     }
 
     /// What was recorded, when the stream has ended or can't be written any further. Dropping the future loses nothing.

@@ -1,22 +1,18 @@
-//! The time between the start of a session and its last byte: draining, progress, and every way to end.
+//! The time between the start of a session and its last byte: draining, and every way to end.
 
 use std::future;
 use std::io::ErrorKind;
-use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use runtap_diag::{Control, Error, Session, Stopping};
-use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use super::job::Job;
 use super::recorder::{Progress, Recorded, Recorder, Sink};
-use super::signals::{Signals, Wish};
+use super::signals::{Ear, Wish};
 use super::threads::ThreadNames;
-use crate::cli::Recording;
-use crate::cmd::target::Chosen;
-use crate::output::Output;
-use crate::units::{Bytes, Clock, Count};
 
 /// How often a stop is tried again while the runtime can't be connected to.
 const STOP_AGAIN: Duration = Duration::from_secs(1);
@@ -39,60 +35,49 @@ pub(super) struct Ended {
     pub(super) why_partial: Option<String>,
 }
 
-/// Drains a session to its end.
+/// Drains a session that runs since `started`, to its end. `pid` is that of its process for us, where that is known.
 pub(super) async fn run(
     session: Session,
-    chosen: &Chosen,
-    options: &Recording,
+    job: &Job,
+    started: Instant,
+    pid: Option<u32>,
     sink: Sink,
-    signals: &mut Signals,
-    output: Output,
+    progress: Arc<Progress>,
 ) -> anyhow::Result<Ended> {
+    let output = job.output;
     let command = session.command();
     let command = command.name().map_or_else(|| command.to_string(), str::to_owned);
     let downgrades: Vec<String> = session.downgrades().iter().map(ToString::to_string).collect();
     output.detail(format_args!("session {} by {command}", session.id()));
-    for downgrade in &downgrades {
-        output.note(format_args!("note: {downgrade}"));
-    }
     let (session, chunks) = session.split();
-    let mut recorder = Recorder::start(chunks, sink)?;
-    let mut resuming = options.resume_runtime.then(|| resume(chosen));
+    let mut recorder = Recorder::start(chunks, sink, Arc::clone(&progress))?;
+    let mut ear = job.stops.ear();
     let mut names = ThreadNames::default();
+    // The stream as it is has no place for names.
+    let pid = pid.filter(|_| job.formats.iter().any(|format| format.sink().is_some()));
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut deadline = pin!(wait(options.duration));
-    let mut state =
-        State { started: Instant::now(), stopped: None, stop: Stop::Not, given_up: false, why_partial: None };
-    if output.progress() && options.duration.is_none() {
-        output.note("recording; Ctrl-C stops");
-    }
+    let mut state = State::new(started);
+    // Held until the stream has ended.
+    let mut turn = None;
+    let mut wanted = job.stops.is_stopping();
     let ended = loop {
         tokio::select! {
             recorded = recorder.ended() => break Some(recorded),
-            () = &mut deadline, if state.stopped.is_none() => state.request_stop(&session),
-            wish = signals.next() => match (wish, state.stopped) {
-                (Wish::GiveUp, _) => {
+            permit = job.stop_turns.acquire(), if wanted && turn.is_none() => {
+                turn = permit.ok();
+                state.request_stop(&session);
+            }
+            wish = ear.next() => match wish {
+                Wish::GiveUp => {
                     state.given_up = true;
                     state.why_partial = Some("it was interrupted before the runtime had told its last names".to_owned());
                     break None;
                 }
-                (Wish::Stop, None) => state.request_stop(&session),
-                (Wish::Stop, Some(_)) => output.note("stopping already; the same signal again gives up the names that are still to come"),
+                Wish::Stop => wanted = true,
             },
             answer = state.stop.outcome() => if !state.stop_answered(answer, &session) { break None },
-            resumed = finished(&mut resuming) => {
-                resuming = None;
-                if let Err(error) = resumed {
-                    output.warning(format_args!("the runtime could not be told to go on, in case it is suspended: {error}"));
-                }
-            },
-            _ = tick.tick() => {
-                if let Some(process) = &chosen.process {
-                    names.refresh(process);
-                }
-                show(recorder.progress(), &state, output);
-            },
+            _ = tick.tick(), if pid.is_some() => names.refresh(pid.unwrap_or(0)),
         }
     };
     let duration = state.stopped.unwrap_or_else(Instant::now) - state.started;
@@ -100,11 +85,9 @@ pub(super) async fn run(
     drop(session);
     let recorded = match ended {
         Some(recorded) => recorded,
-        None => write_rest(recorder, signals, patience).await,
+        None => write_rest(recorder, &progress, &mut ear, patience).await,
     };
-    if output.progress() {
-        output.end_status();
-    }
+    drop(turn);
     let why_partial = state.why_partial.or_else(|| missing(&recorded));
     Ok(Ended { recorded, duration, command, downgrades, thread_names: names.into_list(), why_partial })
 }
@@ -146,6 +129,10 @@ impl Stop {
 }
 
 impl State {
+    fn new(started: Instant) -> Self {
+        Self { started, stopped: None, stop: Stop::Not, given_up: false, why_partial: None }
+    }
+
     fn request_stop(&mut self, session: &Control) {
         self.stopped = Some(Instant::now());
         self.stop = Stop::Asked(session.stop(), 1);
@@ -170,25 +157,6 @@ impl State {
     }
 }
 
-fn resume(chosen: &Chosen) -> JoinHandle<Result<(), Error>> {
-    let client = chosen.client.clone();
-    tokio::spawn(async move {
-        match client.resume().await {
-            // .NET Core 3 can't be suspended.
-            Err(error) if error.is_unknown_command() => Ok(()),
-            other => other,
-        }
-    })
-}
-
-async fn finished(task: &mut Option<JoinHandle<Result<(), Error>>>) -> Result<(), Error> {
-    match task {
-        // A task that was cancelled or panicked has nothing to say about the runtime.
-        Some(task) => task.await.unwrap_or(Ok(())),
-        None => future::pending().await,
-    }
-}
-
 async fn wait(duration: Option<Duration>) {
     match duration {
         Some(duration) => sleep(duration).await,
@@ -198,13 +166,17 @@ async fn wait(duration: Option<Duration>) {
 
 /// Waits for what was received and not written yet. A disk that hangs is left alone when patience is over, or at the
 /// next signal.
-async fn write_rest(mut recorder: Recorder, signals: &mut Signals, patience: Option<Duration>) -> Recorded {
+async fn write_rest(
+    mut recorder: Recorder,
+    progress: &Progress,
+    ear: &mut Ear,
+    patience: Option<Duration>,
+) -> Recorded {
     tokio::select! {
         recorded = recorder.ended() => return recorded,
-        _ = signals.next() => {}
+        _ = ear.next() => {}
         () = wait(patience) => {}
     }
-    let progress = recorder.progress();
     Recorded {
         bytes: progress.bytes.load(Ordering::Relaxed),
         events: progress.events.load(Ordering::Relaxed),
@@ -232,23 +204,4 @@ fn missing(recorded: &Recorded) -> Option<String> {
     } else {
         format!("what came is no event stream ({})", partial.reason)
     })
-}
-
-fn show(progress: &Progress, state: &State, output: Output) {
-    if !output.progress() {
-        return;
-    }
-    let bytes = progress.bytes.load(Ordering::Relaxed);
-    let elapsed = state.started.elapsed();
-    let rate = u64::try_from(u128::from(bytes) * 1_000_000 / elapsed.as_micros().max(1)).unwrap_or(u64::MAX);
-    let (events, lost) = (progress.events.load(Ordering::Relaxed), progress.lost.load(Ordering::Relaxed));
-    let stopping = if state.stopped.is_some() { "  stopping: the runtime tells its names" } else { "" };
-    output.status(format_args!(
-        "[{}]  {}  {}/s  {} events  {} lost{stopping}",
-        Clock(elapsed),
-        Bytes(bytes),
-        Bytes(rate),
-        Count(events),
-        Count(lost)
-    ));
 }

@@ -1,10 +1,13 @@
-//! The signals that mean "enough", from the first moment of a recording to the last.
+//! What means "enough", from the first moment of a recording to the last: signals, the end of `--duration`, and a
+//! stopping event. Everything that has to end listens with an [`Ear`] of its own.
 
 use std::future;
+use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
-/// What a signal asks for.
+/// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
     /// Finish the recording.
@@ -13,68 +16,133 @@ pub(super) enum Wish {
     GiveUp,
 }
 
+/// What was heard so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Heard {
+    stops: u32,
+    give_ups: u32,
+    /// The last signal.
+    signal: Option<u8>,
+}
+
 /// Listens for SIGINT, SIGTERM and SIGHUP. A hang-up that was ignored when we were started (`nohup`) stays ignored;
 /// the others are heard all the same, because shells start jobs in the background with SIGINT ignored, and scripts
 /// end just those with it.
-pub(super) struct Signals {
-    interrupt: Listener,
-    terminate: Listener,
-    hang_up: Listener,
-    last: u8,
+#[derive(Debug, Clone)]
+pub(super) struct Stops {
+    heard: watch::Sender<Heard>,
 }
 
-struct Listener {
-    signal: Option<Signal>,
-    seen: u32,
-}
-
-impl Signals {
-    pub(super) fn listen() -> std::io::Result<Self> {
-        let listener = |signal| Listener { signal, seen: 0 };
-        let hang_up =
-            if is_ignored(SignalKind::hangup()) { None } else { Some(signal(SignalKind::hangup())?) };
-        Ok(Self {
-            interrupt: listener(Some(signal(SignalKind::interrupt())?)),
-            terminate: listener(Some(signal(SignalKind::terminate())?)),
-            hang_up: listener(hang_up),
-            last: 0,
-        })
+impl Stops {
+    /// Listens from now on. Needs a tokio runtime.
+    pub(super) fn listen() -> io::Result<Self> {
+        let stops = Self { heard: watch::Sender::new(Heard::default()) };
+        for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+            if kind == SignalKind::hangup() && is_ignored(kind) {
+                continue;
+            }
+            tokio::spawn(count(signal(kind)?, kind, stops.heard.clone()));
+        }
+        Ok(stops)
     }
 
-    /// The next signal's wish. Dropping the future loses no signal.
-    pub(super) async fn next(&mut self) -> Wish {
-        let (number, seen) = tokio::select! {
-            n = self.interrupt.next() => (2, n),
-            n = self.terminate.next() => (15, n),
-            n = self.hang_up.next() => (1, n),
-        };
-        self.last = number;
-        if seen > 1 { Wish::GiveUp } else { Wish::Stop }
+    /// Asks for the end without a signal.
+    pub(super) fn stop(&self) {
+        self.heard.send_modify(|heard| heard.stops += 1);
+    }
+
+    /// Hears what comes from now on, and knows what came before.
+    pub(super) fn ear(&self) -> Ear {
+        let heard = self.heard.subscribe();
+        let seen = *heard.borrow();
+        Ear { heard, seen }
+    }
+
+    /// Whether the end was asked for.
+    pub(super) fn is_stopping(&self) -> bool {
+        let heard = self.heard.borrow();
+        heard.stops + heard.give_ups > 0
+    }
+
+    /// Ready when the end was asked for, or has been.
+    pub(super) async fn stopping(&self) {
+        let mut heard = self.heard.subscribe();
+        // Fails only without a sender, which is `self`.
+        let _ = heard.wait_for(|heard| heard.stops + heard.give_ups > 0).await;
     }
 
     /// The exit code of a program that the last signal ended.
-    pub(super) fn exit_code(&self) -> u8 {
-        128 + self.last
+    pub(super) fn exit_code(&self) -> Option<u8> {
+        self.heard.borrow().signal.map(|signal| 128 + signal)
     }
 }
 
-impl Listener {
-    async fn next(&mut self) -> u32 {
-        if let Some(signal) = &mut self.signal
-            && signal.recv().await.is_some()
-        {
-            self.seen += 1;
-            return self.seen;
-        }
-        // Ignored, or no more signals can come.
-        future::pending().await
+/// Somebody who listens.
+#[derive(Debug)]
+pub(super) struct Ear {
+    heard: watch::Receiver<Heard>,
+    seen: Heard,
+}
+
+impl Ear {
+    /// The next wish; the stronger one of several. Dropping the future loses none.
+    pub(super) async fn next(&mut self) -> Wish {
+        let seen = self.seen;
+        let news = |heard: &Heard| heard.stops > seen.stops || heard.give_ups > seen.give_ups;
+        let Ok(heard) = self.heard.wait_for(news).await.map(|heard| *heard) else {
+            // Nobody is left to ask for anything.
+            return future::pending().await;
+        };
+        let wish = if heard.give_ups > seen.give_ups { Wish::GiveUp } else { Wish::Stop };
+        self.seen = heard;
+        wish
+    }
+}
+
+/// Counts one signal for ever.
+async fn count(mut signal: Signal, kind: SignalKind, heard: watch::Sender<Heard>) {
+    let number = u8::try_from(kind.as_raw_value()).ok();
+    let mut seen = 0u32;
+    while signal.recv().await.is_some() {
+        seen += 1;
+        heard.send_modify(|heard| {
+            heard.signal = number;
+            if seen > 1 {
+                heard.give_ups += 1;
+            } else {
+                heard.stops += 1;
+            }
+        });
     }
 }
 
 /// Whether we were started with a signal ignored, which only the kernel knows; no where it can't be read.
-fn is_ignored(kind: SignalKind) -> bool {
+pub(super) fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     mask & (1 << (kind.as_raw_value() - 1)) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_ear_hears_what_comes_and_the_stronger_of_two() {
+        let stops = Stops { heard: watch::Sender::new(Heard::default()) };
+        let mut early = stops.ear();
+        assert!(!stops.is_stopping());
+        stops.stop();
+        assert_eq!(early.next().await, Wish::Stop);
+        stops.stopping().await;
+        let mut late = stops.ear();
+        stops.heard.send_modify(|heard| {
+            heard.stops += 1;
+            heard.give_ups += 1;
+        });
+        assert_eq!((early.next().await, late.next().await), (Wish::GiveUp, Wish::GiveUp));
+        assert!(stops.is_stopping());
+        assert_eq!(stops.exit_code(), None);
+    }
 }

@@ -6,17 +6,36 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::session::Ended;
+use super::one::Taken;
 use crate::cli::FileFormat;
 use crate::cmd::recording::Partial;
 use crate::output::Output;
 use crate::units::{Bytes, Clock, Count};
 
-/// `runtap.trace/1`
+/// `runtap.trace/1`. With several processes the figures are sums, and what belongs to one process is that of the first.
 #[derive(Debug, Serialize)]
 pub(super) struct Summary {
     schema: &'static str,
     pid: u64,
+    outputs: Vec<OutputFile>,
+    events: u64,
+    lost: u64,
+    bytes: u64,
+    duration_ns: u64,
+    partial: Option<Partial>,
+    command: String,
+    downgrades: Vec<String>,
+    /// In the order in which they came.
+    processes: Vec<Part>,
+    #[serde(skip)]
+    stdout_is_taken: bool,
+}
+
+/// The recording of one process.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Part {
+    pid: u64,
+    name: String,
     pub(super) outputs: Vec<OutputFile>,
     events: u64,
     lost: u64,
@@ -27,12 +46,10 @@ pub(super) struct Summary {
     downgrades: Vec<String>,
     #[serde(skip)]
     readable: bool,
-    #[serde(skip)]
-    stdout_is_taken: bool,
 }
 
 /// A file that was written.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct OutputFile {
     path: String,
     format: &'static str,
@@ -45,14 +62,15 @@ impl OutputFile {
     }
 }
 
-impl Summary {
-    /// With `stdout_is_taken` by a result, the summary goes to stderr.
-    pub(super) fn new(pid: u64, ended: &Ended, stdout_is_taken: bool) -> Self {
+impl Part {
+    /// Without files yet.
+    pub(super) fn new(taken: &Taken) -> Self {
+        let Taken { pid, name, ended, .. } = taken;
         let recorded = &ended.recorded;
         let offset = recorded.partial.as_ref().map_or(recorded.bytes, |partial| partial.offset);
         Self {
-            schema: "runtap.trace/1",
-            pid,
+            pid: *pid,
+            name: name.clone(),
             outputs: Vec::new(),
             events: recorded.events,
             lost: recorded.lost,
@@ -62,8 +80,49 @@ impl Summary {
             command: ended.command.clone(),
             downgrades: ended.downgrades.clone(),
             readable: recorded.readable,
+        }
+    }
+}
+
+impl Summary {
+    /// Of no process yet. With `stdout_is_taken` by a result, the summary goes to stderr.
+    pub(super) fn new(stdout_is_taken: bool) -> Self {
+        Self {
+            schema: "runtap.trace/1",
+            pid: 0,
+            outputs: Vec::new(),
+            events: 0,
+            lost: 0,
+            bytes: 0,
+            duration_ns: 0,
+            partial: None,
+            command: String::new(),
+            downgrades: Vec::new(),
+            processes: Vec::new(),
             stdout_is_taken,
         }
+    }
+
+    /// One more process.
+    pub(super) fn add(&mut self, part: Part) {
+        if self.processes.is_empty() {
+            self.pid = part.pid;
+            self.command.clone_from(&part.command);
+            self.downgrades.clone_from(&part.downgrades);
+        }
+        self.outputs.extend(part.outputs.iter().cloned());
+        self.events += part.events;
+        self.lost += part.lost;
+        self.bytes += part.bytes;
+        self.duration_ns = self.duration_ns.max(part.duration_ns);
+        if self.partial.is_none() {
+            self.partial.clone_from(&part.partial);
+        }
+        self.processes.push(part);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.processes.is_empty()
     }
 
     pub(super) fn is_partial(&self) -> bool {
@@ -72,9 +131,12 @@ impl Summary {
 
     /// Prints it: as JSON on stdout; as text the files on stdout, the figures on stderr.
     pub(super) fn print(&self, output: Output) -> anyhow::Result<()> {
-        if let Some(partial) = &self.partial {
-            let rest = if self.readable { "; what was received is readable" } else { "" };
-            output.warning(format_args!("the recording is partial: {}{rest}", partial.reason));
+        let several = self.processes.len() > 1;
+        for part in &self.processes {
+            let Some(partial) = &part.partial else { continue };
+            let whose = if several { format!(" of process {}", part.pid) } else { String::new() };
+            let rest = if part.readable { "; what was received is readable" } else { "" };
+            output.warning(format_args!("the recording{whose} is partial: {}{rest}", partial.reason));
         }
         if self.lost > 0 {
             output.warning(format_args!(
@@ -86,8 +148,9 @@ impl Summary {
             return output.document(self);
         }
         let duration = Clock(Duration::from_nanos(self.duration_ns));
+        let processes = if several { format!("{} processes, ", self.processes.len()) } else { String::new() };
         output.note(format_args!(
-            "{} events, {} lost, {} in {duration}",
+            "{processes}{} events, {} lost, {} in {duration}",
             Count(self.events),
             Count(self.lost),
             Bytes(self.bytes)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use runtap_transport::discover::{self, Process};
+use runtap_transport::discover;
 
 /// Names seen so far, by the number that the runtime reports.
 #[derive(Debug, Default)]
@@ -12,9 +12,9 @@ pub(super) struct ThreadNames {
 
 impl ThreadNames {
     /// Looks again. A thread that has ended keeps the last name it had.
-    pub(super) fn refresh(&mut self, process: &Process) {
+    pub(super) fn refresh(&mut self, pid: u32) {
         // A process that is gone has no threads to name.
-        for thread in discover::threads(process.pid).unwrap_or_default() {
+        for thread in discover::threads(pid).unwrap_or_default() {
             self.names.insert(u64::from(thread.ns_tid), thread.name);
         }
     }

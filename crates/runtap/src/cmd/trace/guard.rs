@@ -1,0 +1,75 @@
+//! Processes that outlive `trace -- COMMAND` and still have its port in their environment. What they start would wait
+//! for ever, so a small process stays behind that lets it go on, until the last of them has ended.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use runtap_diag::ports::Port;
+use runtap_transport::discover::System;
+use tokio::time::sleep;
+
+use crate::exit;
+use crate::output::Output;
+
+/// How often it looks who is left.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long the one before us may take to leave the port.
+const HANDOVER: u32 = 10;
+
+/// The processes that have the port in their environment.
+pub(super) fn holders(port: &Path) -> Vec<u32> {
+    System::current().started_with(port.as_os_str().as_bytes())
+}
+
+/// Starts a guard for the port if anybody is left who could need it. The port must be free.
+pub(super) fn leave_behind(port: &Path, output: Output) {
+    let holders = holders(port);
+    if holders.is_empty() {
+        return;
+    }
+    // Also when the file of the program was replaced meanwhile.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("guard-port").arg(port);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Not with the others of this terminal when Ctrl-C is typed.
+    let started = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn();
+    let list: Vec<String> = holders.iter().map(ToString::to_string).collect();
+    let (list, path) = (list.join(", "), port.display());
+    match started {
+        Ok(guard) => output.note(format_args!(
+            "still running: {list}; process {} stays in the background and lets go on what they start",
+            guard.id()
+        )),
+        Err(error) => output.warning(format_args!(
+            "still running: {list}; .NET programs that they start will wait for {path}, because nobody could be left \
+             there: {error}"
+        )),
+    }
+}
+
+/// `runtap guard-port`: lets everybody go on who dials in, until nobody is left who could.
+pub(in crate::cmd) async fn run(path: OsString) -> anyhow::Result<u8> {
+    let path = Path::new(&path);
+    let mut tries = 0;
+    let port = loop {
+        match Port::bind(path) {
+            Ok(port) => break port,
+            Err(_) if tries < HANDOVER => tries += 1,
+            Err(error) => return Err(error.into()),
+        }
+        sleep(LOOK).await;
+    };
+    let until = async {
+        // Twice, because a process is not seen for a moment while it turns into another one.
+        let mut missed = 0;
+        while missed < 2 {
+            missed = if holders(path).is_empty() { missed + 1 } else { 0 };
+            sleep(LOOK).await;
+        }
+    };
+    port.resume_all(until, |_, _| {}).await;
+    Ok(exit::OK)
+}

@@ -1,0 +1,229 @@
+//! Keeps a port as long as anybody may dial in there, and the command that was launched for it.
+//!
+//! Every runtime that dials in goes on, whether it is recorded or not, also after the recording is over and while we
+//! wait for the command. Who is recorded is handed over with its session; the rest is not this file's business.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{future, io};
+
+use runtap_diag::ports::{Port, Runtime};
+use rustix::process::{Resource, Signal, getrlimit, setrlimit};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, sleep_until, timeout};
+
+use super::conductor::Arrival;
+use super::guard;
+use super::job::{Job, Phase};
+use super::launch::Launched;
+use super::start::{self, Subject};
+
+/// How long a command may take until a runtime of it dials in.
+const DIAL_IN: Duration = Duration::from_secs(10);
+/// How often it looks whether the tree lives, once its first process has ended.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long those that are being let go may take when all else is over.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long it waits for the command without a word.
+const TELL: Duration = Duration::from_secs(1);
+/// Between SIGTERM and SIGKILL.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A port and what belongs to it.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    job: Arc<Job>,
+    port: Port,
+    command: Option<Launched>,
+    /// How the command ended.
+    status: Option<io::Result<ExitStatus>>,
+    /// Where processes to record go; gone when there are to be no more.
+    arrivals: Option<UnboundedSender<Arrival>>,
+    /// Runtimes that are being started, or let go.
+    attending: JoinSet<()>,
+    dialled_in: usize,
+    told_untraced: bool,
+    /// When the command is to be killed.
+    kill_at: Option<Instant>,
+    /// When it is to be told that we wait for it.
+    tell_at: Option<Instant>,
+}
+
+impl Keeper {
+    pub(super) fn new(
+        job: &Arc<Job>,
+        port: Port,
+        command: Option<Launched>,
+        arrivals: UnboundedSender<Arrival>,
+    ) -> Self {
+        Self {
+            job: Arc::clone(job),
+            port,
+            command,
+            status: None,
+            arrivals: Some(arrivals),
+            attending: JoinSet::new(),
+            dialled_in: 0,
+            told_untraced: false,
+            kill_at: None,
+            tell_at: None,
+        }
+    }
+
+    /// Runs until everything is finished and the command has ended; how it did.
+    pub(super) async fn run(mut self) -> Option<io::Result<ExitStatus>> {
+        let job = Arc::clone(&self.job);
+        let patience = Instant::now() + DIAL_IN;
+        let mut look = interval(LOOK);
+        let (mut recorded, mut finished) = (false, false);
+        while !finished || self.is_command_running() {
+            let nobody_came = self.command.is_some() && self.dialled_in == 0 && !self.told_untraced;
+            tokio::select! {
+                runtime = self.port.accept() => self.attend(runtime),
+                Some(_) = self.attending.join_next() => {}
+                status = ended(&mut self.command), if self.status.is_none() => self.status = Some(status),
+                () = sleep_until(patience), if nobody_came && self.arrivals.is_some() => self.untraced(),
+                () = job.stops.stopping(), if self.arrivals.is_some() => self.arrivals = None,
+                _ = look.tick(), if self.arrivals.is_some() => if self.tree_is_over() { self.arrivals = None },
+                () = job.reached(Phase::Recorded), if !recorded => {
+                    recorded = true;
+                    self.recording_ended();
+                }
+                () = until(self.kill_at), if self.is_command_running() => self.kill(),
+                () = until(self.tell_at), if self.is_command_running() => {
+                    self.tell_at = None;
+                    job.output.note("the recording is over; waiting for the command (--kill-command ends it)");
+                }
+                () = job.reached(Phase::Finished), if !finished => finished = true,
+            }
+        }
+        // One that is stopped does not answer; the guard goes on trying.
+        let _ = timeout(GRACE, async { while self.attending.join_next().await.is_some() {} }).await;
+        if self.command.is_some() && self.dialled_in == 0 && !self.told_untraced && !job.stops.is_stopping() {
+            job.output
+                .warning("the command has ended before a .NET runtime had dialled in: nothing was recorded");
+        }
+        let Self { port, command, status, .. } = self;
+        let path = port.path().to_owned();
+        drop(port);
+        if command.is_some() {
+            guard::leave_behind(&path, job.output);
+        }
+        status
+    }
+
+    fn is_command_running(&self) -> bool {
+        self.command.is_some() && self.status.is_none()
+    }
+
+    /// Starts the recording of a runtime, if it is one to record, and in any case lets it go on.
+    fn attend(&mut self, runtime: Runtime) {
+        self.dialled_in += 1;
+        // Without --children the first one is the one.
+        let arrivals = if self.job.children { self.arrivals.clone() } else { self.arrivals.take() };
+        let (job, subject) = (Arc::clone(&self.job), Subject::dialled_in(runtime));
+        job.output.detail(format_args!("{} has dialled in", subject.label()));
+        let Some(arrivals) = arrivals else {
+            self.attending.spawn(async move { start::let_go(&job, &subject).await });
+            return;
+        };
+        job.begin_one();
+        self.attending.spawn(async move {
+            let label = subject.label();
+            let started = start::begin(&job, subject).await;
+            // Nobody wants it any more: then it is not recorded.
+            if arrivals.send(Arrival { label, started }).is_err() {
+                job.end_one();
+            }
+        });
+    }
+
+    fn untraced(&mut self) {
+        let pid = self.command.as_ref().and_then(Launched::pid).unwrap_or(0);
+        self.job.output.warning(format_args!(
+            "no .NET runtime has dialled in after {} s; the command (process {pid}) runs on without being recorded. \
+             Only .NET 5 and later dial in, and none with DOTNET_EnableDiagnostics=0",
+            DIAL_IN.as_secs()
+        ));
+        self.told_untraced = true;
+        if !self.job.children {
+            self.arrivals = None;
+        }
+    }
+
+    /// Whether nobody is left who could dial in and be recorded.
+    fn tree_is_over(&self) -> bool {
+        let idle = self.job.active() == 0 && self.attending.is_empty();
+        match &self.command {
+            Some(_) => idle && self.status.is_some() && guard::holders(self.port.path()).is_empty(),
+            None => idle && self.dialled_in > 0,
+        }
+    }
+
+    /// Every stream has ended; the command may go on.
+    fn recording_ended(&mut self) {
+        if !self.is_command_running() {
+            return;
+        }
+        if self.job.options.kill_command {
+            if let Some(command) = &self.command {
+                command.send(Signal::TERM);
+            }
+            self.kill_at = Some(Instant::now() + PATIENCE);
+        } else if self.dialled_in > 0 && self.job.stops.exit_code().is_none() {
+            // Usually it ends by itself at this moment.
+            self.tell_at = Some(Instant::now() + TELL);
+        }
+    }
+
+    /// It did not end politely.
+    fn kill(&mut self) {
+        if let Some(command) = &self.command {
+            command.send(Signal::KILL);
+        }
+        self.kill_at = None;
+    }
+}
+
+async fn ended(command: &mut Option<Launched>) -> io::Result<ExitStatus> {
+    match command {
+        Some(command) => command.ended().await,
+        None => future::pending().await,
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => future::pending().await,
+    }
+}
+
+/// Listens on the first of the paths that is free.
+pub(super) fn bind(paths: impl Iterator<Item = PathBuf>) -> anyhow::Result<Port> {
+    let mut error = anyhow::anyhow!("there is no folder for a socket: set TMPDIR");
+    for path in paths {
+        match Port::bind(&path) {
+            Ok(port) => return Ok(port),
+            Err(reason) => error = reason.into(),
+        }
+    }
+    Err(error)
+}
+
+/// Takes as many descriptors as the system allows: each process that is recorded needs a few. Programs that are started
+/// later would inherit that, so the command is started before.
+pub(super) fn allow_many_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Then there are as many as there were.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// What to set for a program that is to dial in.
+pub(super) fn variable(port: &Path) -> String {
+    format!("{}={}", start::PORTS, port.display())
+}

@@ -1,0 +1,126 @@
+//! The start of one recording: a session, and then the runtime goes on. Whatever becomes of the session, nobody is left
+//! waiting.
+
+use std::time::Instant;
+
+use runtap_diag::ports::Runtime;
+use runtap_diag::{Client, Error, Request, Session};
+use runtap_transport::discover::Process;
+
+use super::job::Job;
+use crate::cmd::failure::explain;
+use crate::cmd::target::Chosen;
+
+/// The variable by which processes learn of ports.
+pub(super) const PORTS: &str = "DOTNET_DiagnosticPorts";
+
+/// A process that is to be recorded, or at least to go on.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) client: Client,
+    /// What discovery knows of it.
+    pub(super) process: Option<Process>,
+    /// It has dialled in, and may be suspended until it is told to go on over the same port.
+    runtime: Option<Runtime>,
+}
+
+impl Subject {
+    pub(super) fn chosen(chosen: &Chosen) -> Self {
+        Self { client: chosen.client.clone(), process: chosen.process.clone(), runtime: None }
+    }
+
+    pub(super) fn found(process: Process, client: Client) -> Self {
+        Self { client, process: Some(process), runtime: None }
+    }
+
+    pub(super) fn dialled_in(runtime: Runtime) -> Self {
+        Self { client: runtime.client(), process: None, runtime: Some(runtime) }
+    }
+
+    /// Its process id for us.
+    pub(super) fn pid(&self) -> Option<u32> {
+        let dialled = || self.runtime.as_ref().and_then(|runtime| runtime.peer().pid);
+        self.process.as_ref().map(|process| process.pid).or_else(dialled)
+    }
+
+    /// How messages call it.
+    pub(super) fn label(&self) -> String {
+        let own = || self.runtime.as_ref().map(Runtime::process_id);
+        match self.pid().map(u64::from).or_else(own) {
+            Some(pid) => format!("process {pid}"),
+            None => format!("the process behind {}", self.client.endpoint()),
+        }
+    }
+}
+
+/// A session that has begun.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) subject: Subject,
+    pub(super) session: Session,
+    pub(super) since: Instant,
+}
+
+/// Starts a session and lets the runtime go on; `None` if the end was asked for before there was a session.
+///
+/// # Errors
+/// There is no session. The runtime goes on all the same.
+pub(super) async fn begin(job: &Job, subject: Subject) -> anyhow::Result<Option<Started>> {
+    let session = tokio::select! {
+        biased;
+        () = job.stops.stopping() => None,
+        session = subject.client.start_session(&job.config) => Some(session),
+    };
+    let since = Instant::now();
+    let_go(job, &subject).await;
+    match session {
+        Some(Ok(session)) => Ok(Some(Started { subject, session, since })),
+        Some(Err(error)) => Err(explain(error)),
+        None => Ok(None),
+    }
+}
+
+/// Lets a process go on, if it waits.
+pub(super) async fn let_go(job: &Job, subject: &Subject) {
+    if !job.options.resume_runtime {
+        return;
+    }
+    let (output, label) = (job.output, subject.label());
+    let warn = move |error: &Error| {
+        output.warning(format_args!("{label} could not be told to go on, in case it is suspended: {error}"));
+    };
+    if let Some(runtime) = &subject.runtime {
+        shield(job, &subject.client).await;
+        match runtime.resume().await {
+            // It was killed: whoever did that knows.
+            Ok(()) | Err(Error::HungUp { .. }) => {}
+            Err(_) if runtime.has_ended() => {}
+            Err(error) => warn(&error),
+        }
+        return;
+    }
+    // It listens itself and may be busy: the recording does not wait for that.
+    let client = subject.client.clone();
+    tokio::spawn(async move {
+        match client.resume().await {
+            Ok(()) => {}
+            // .NET Core 3 can't be suspended.
+            Err(error) if error.is_unknown_command() => {}
+            Err(error) => warn(&error),
+        }
+    });
+}
+
+/// Puts the variable back as it was before we launched the command, so that what this process starts does not wait for
+/// us. Not while its children are to be recorded.
+async fn shield(job: &Job, client: &Client) {
+    let Some(restore) = &job.restore else { return };
+    if job.children && !job.stops.is_stopping() {
+        return;
+    }
+    let request = Request::SetEnvironmentVariable { name: PORTS.to_owned(), value: restore.value.clone() };
+    if let Err(error) = client.request(request).await {
+        // .NET 5 does not know the command. Its children dial in, and are let go then.
+        job.output.detail(format_args!("{PORTS} could not be put back: {error}"));
+    }
+}

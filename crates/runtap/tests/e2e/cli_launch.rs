@@ -1,0 +1,302 @@
+//! `trace -- COMMAND` and ports, on the built-in program, which dials in as a runtime does.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use runtap_testkit::{Finished, Program, Running, Signal, eventually, run};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::{
+    all_have_ended, command, count_of, counts, folder, json, runtap, shell, socket_in, trace_of,
+};
+
+const DEMO: &str = "Runtap-Demo";
+
+/// The built-in program for so many seconds.
+fn demo(folder: &TempDir, seconds: &str) -> Command {
+    let mut command = command(["demo", "serve", "--seconds", seconds]);
+    command.env("TMPDIR", folder.path());
+    command
+}
+
+/// The built-in program as the words of a script.
+fn words(demo: &Command) -> Vec<&OsStr> {
+    std::iter::once(demo.get_program()).chain(demo.get_args()).collect()
+}
+
+fn path(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().unwrap().to_owned()
+}
+
+fn ticks_in(file: &Path) -> u64 {
+    count_of(&counts(file, 0), "Runtap-Demo", 1)
+}
+
+/// The ticks that programs say they have made, in order of size.
+fn told_ticks(said: &str) -> Vec<u64> {
+    let truth = said.lines().filter_map(|line| line.strip_prefix("truth "));
+    let mut ticks: Vec<u64> =
+        truth.map(|truth| serde_json::from_str::<Value>(truth).unwrap()["ticks"].as_u64().unwrap()).collect();
+    ticks.sort_unstable();
+    ticks
+}
+
+#[test]
+fn the_code_of_the_command_is_passed_on() {
+    let folder = folder();
+    let file = path(&folder, "x.nettrace");
+    let script = |script: &str| {
+        let mut launched = shell(script, []);
+        launched.env("TMPDIR", folder.path());
+        run(trace_of(["-o", &file], &launched))
+    };
+    for (what, code) in [("exit 7", 7), ("true", 0), ("kill -9 $$", 137)] {
+        script(what).expect_code(code).says("nothing was recorded");
+    }
+    let missing = run(trace_of(["-o", &file], &Command::new("/no/such/command")));
+    missing.expect_code(125).says("/no/such/command");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "no file, no socket");
+}
+
+#[test]
+fn mistakes_are_told_before_anything_is_started() {
+    let touched = folder();
+    let mut launched = Command::new("touch");
+    launched.arg(touched.path().join("started"));
+    for options in [
+        &["-p", "1"][..],
+        &["--diagnostic-port", "/x"],
+        &["--resume-runtime", "false"],
+        &["--children", "-o", "-"],
+        &["--providers", "A:b:c:d:e"],
+    ] {
+        run(trace_of(options.iter().copied(), &launched)).expect_code(2);
+    }
+    assert_eq!(fs::read_dir(touched.path()).unwrap().count(), 0);
+    runtap(["trace", "--kill-command", "-p", "1"]).expect_code(2);
+    runtap(["trace", "--show-child-io", "-p", "1"]).expect_code(2);
+}
+
+#[test]
+fn a_command_is_recorded_from_its_first_event_to_its_last() {
+    let folder = folder();
+    let file = path(&folder, "x.nettrace");
+    let demo = demo(&folder, "1");
+    let mut launched = shell("\"$@\"; exit 9", words(&demo));
+    launched.env("TMPDIR", folder.path());
+    let options = ["--providers", DEMO, "--show-child-io", "--format", "json", "-o", &file];
+    let finished = run(trace_of(options, &launched));
+    // Stdout has the summary alone.
+    let summary = finished.expect_code(9).says("ready").json();
+    assert_eq!(summary["partial"], Value::Null);
+    assert_eq!(summary["processes"].as_array().unwrap().len(), 1);
+    assert_eq!(told_ticks(&finished.stderr), [ticks_in(file.as_ref())]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the file alone is left");
+}
+
+#[test]
+fn what_the_command_says_is_hidden_shown_or_moved() {
+    let folder = folder();
+    let said = |options: &[&str]| {
+        let mut launched = shell("echo to-stdout; echo to-stderr >&2", []);
+        launched.env("TMPDIR", folder.path());
+        let finished = run(trace_of(options.iter().copied(), &launched));
+        finished.expect_code(0);
+        let stdout = finished.text().lines().filter(|line| line.starts_with("to-")).collect::<String>();
+        let stderr = finished.stderr.lines().filter(|line| line.starts_with("to-")).collect::<String>();
+        (stdout, stderr)
+    };
+    let texts = |stdout: &str, stderr: &str| (stdout.to_owned(), stderr.to_owned());
+    assert_eq!(said(&[]), texts("", ""));
+    assert_eq!(said(&["--show-child-io"]), texts("to-stdout", "to-stderr"));
+    let (stdout, stderr) = said(&["--show-child-io", "-o", "-"]);
+    assert_eq!(stdout, "");
+    assert!(stderr.contains("to-stdout") && stderr.contains("to-stderr"), "{stderr}");
+}
+
+#[test]
+fn ports_that_were_there_are_kept() {
+    let folder = folder();
+    let mut launched = shell("echo \"=$DOTNET_DiagnosticPorts\"", []);
+    launched.env("TMPDIR", folder.path()).env("DOTNET_DiagnosticPorts", "/my/port,nosuspend");
+    let finished = run(trace_of(["--show-child-io"], &launched));
+    let folder = folder.path().display();
+    let start = format!("=/my/port,nosuspend;{folder}/runtap-");
+    assert!(finished.expect_code(0).text().starts_with(&start), "{finished}");
+    assert!(finished.text().trim_end().ends_with(".socket,suspend,connect"), "{finished}");
+}
+
+#[test]
+fn the_command_goes_on_when_the_recording_is_over_or_is_ended() {
+    let folder = folder();
+    let file = path(&folder, "x.nettrace");
+    let launched = demo(&folder, "3");
+    let options = ["--providers", DEMO, "--duration", "0.3s", "--show-child-io", "-o", &file];
+    let finished = run(trace_of(options, &launched));
+    // It ended by itself, later.
+    let told = told_ticks(finished.expect_code(0).text());
+    assert!(told[0] > ticks_in(file.as_ref()) && finished.text().contains("done"), "{finished}");
+
+    let launched = demo(&folder, "600");
+    let finished = run(trace_of(options.into_iter().chain(["--kill-command"]), &launched));
+    // It makes a good end of SIGTERM.
+    assert!(finished.expect_code(0).text().contains("done"), "{finished}");
+    // This one does not hear it; what it has started outlives it.
+    let mut launched = shell("trap '' TERM; \"$@\"", words(&demo(&folder, "8")));
+    launched.env("TMPDIR", folder.path());
+    let options = ["--duration", "0.3s", "-o", &file, "--kill-command"];
+    run(trace_of(options, &launched)).expect_code(137).says("still running");
+    all_have_ended(folder.path());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the file alone is left");
+}
+
+#[test]
+fn signals_are_passed_on() {
+    let folder = folder();
+    for signal in [Signal::TERM, Signal::INT] {
+        let file = folder.path().join("x.nettrace");
+        let launched = demo(&folder, "600");
+        let mut tracing =
+            trace_of(["--providers", DEMO, "--format", "json", "-o", file.to_str().unwrap()], &launched);
+        tracing.stdin(Stdio::null()).stdout(Stdio::piped());
+        let tracing = Running::start_as_it_is(tracing);
+        // Some ticks.
+        eventually("a recording", || fs::metadata(&file).is_ok_and(|meta| meta.len() > 1500).then_some(()));
+        tracing.signal(signal);
+        let summary = tracing.wait().expect_code(0).json();
+        assert_eq!(summary["partial"], Value::Null, "{summary:#}");
+        assert!(ticks_in(&file) > 0);
+        fs::remove_file(&file).unwrap();
+    }
+    all_have_ended(folder.path());
+}
+
+#[test]
+fn an_interrupted_start_leaves_the_code_of_the_command() {
+    let folder = folder();
+    // Not a runtime: it never dials in.
+    let marker = folder.path().join("started");
+    let script = "trap 'exit 3' TERM; touch \"$1\"; while :; do sleep 0.05; done";
+    let mut launched = shell(script, [marker.as_os_str()]);
+    launched.env("TMPDIR", folder.path());
+    let tracing = Running::start(trace_of([], &launched));
+    eventually("the start of the command", || marker.exists().then_some(()));
+    tracing.signal(Signal::TERM);
+    tracing.wait().expect_code(3);
+
+    let mut launched =
+        shell("trap 'exit 0' TERM; touch \"$1.2\"; while :; do sleep 0.05; done", [marker.as_os_str()]);
+    launched.env("TMPDIR", folder.path());
+    let tracing = Running::start(trace_of([], &launched));
+    eventually("the start of the command", || marker.with_extension("2").exists().then_some(()));
+    tracing.signal(Signal::TERM);
+    // There is no result, and the command has no code that says so.
+    tracing.wait().expect_code(143);
+}
+
+/// The program is killed, its parent is content: the recording is not.
+#[test]
+fn a_partial_recording_of_a_successful_command_is_told() {
+    let folder = folder();
+    let file = path(&folder, "x.nettrace");
+    let demo = demo(&folder, "600");
+    let script = "\"$@\" | while read a b; do case $a in pid) p=$b;; ready) kill -9 $p;; esac; done";
+    let mut launched = shell(script, words(&demo));
+    launched.env("TMPDIR", folder.path());
+    let finished = run(trace_of(["--format", "json", "-o", &file], &launched));
+    let summary = finished.expect_code(5).says("partial").json();
+    assert!(summary["partial"]["reason"].is_string(), "{summary:#}");
+}
+
+fn two(folder: &TempDir, options: &[&str]) -> Finished {
+    let demo = demo(folder, "1");
+    let mut launched = shell("\"$@\" & \"$@\"; wait", words(&demo));
+    launched.env("TMPDIR", folder.path());
+    run(trace_of(options.iter().copied(), &launched))
+}
+
+#[test]
+fn every_process_that_dials_in_goes_on_and_with_children_is_recorded() {
+    let folder = folder();
+    let file = folder.path().join("x.speedscope.json");
+    let options = ["--show-child-io", "--format", "json", "-o", file.to_str().unwrap()];
+    let formats =
+        ["--to", "speedscope,nettrace", "--providers", DEMO, "--profile", "dotnet-sampled-thread-time"];
+
+    let one = two(&folder, &[&options[..], &formats].concat());
+    assert_eq!(told_ticks(&one.expect_code(0).stderr).len(), 2, "both have run");
+    assert_eq!(one.json()["processes"].as_array().unwrap().len(), 1);
+
+    let all = two(&folder, &[&options[..], &formats, &["--children"]].concat());
+    let summary = all.expect_code(0).json();
+    let processes = summary["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 2);
+    let second = &processes[1]["pid"];
+    let names: Vec<&str> =
+        summary["outputs"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
+    let named = |name: String| folder.path().join(name).to_str().unwrap().to_owned();
+    let expected = [
+        named("x.speedscope.json".into()),
+        named("x.nettrace".into()),
+        named(format!("x.{second}.speedscope.json")),
+        named(format!("x.{second}.nettrace")),
+    ];
+    assert_eq!(names, expected);
+    let mut recorded = [ticks_in(names[1].as_ref()), ticks_in(names[3].as_ref())];
+    recorded.sort_unstable();
+    assert_eq!(told_ticks(&all.stderr), recorded);
+    for (name, process) in [(names[1], &processes[0]), (names[3], &processes[1])] {
+        assert_eq!(counts(name.as_ref(), 0)["process_id"], process["pid"]);
+    }
+}
+
+#[test]
+fn a_port_is_listened_on_or_dialled() {
+    let folder = folder();
+    let port = path(&folder, "port");
+    let file = path(&folder, "x.nettrace");
+    // Suspended until somebody listens.
+    let mut launched = demo(&folder, "2");
+    launched.env("DOTNET_DiagnosticPorts", &port).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = Program::start(launched);
+    let listen = format!("{port},listen");
+    let info = json(["info", "--diagnostic-port", &listen, "--format", "json"]);
+    assert_eq!(info["pid"], program.id());
+    // That did not let it go on. Without a mode: nobody listens there, so that we do.
+    runtap(["trace", "--diagnostic-port", &port, "--providers", DEMO, "-o", &file])
+        .expect_code(0)
+        .says(&port);
+    let truth = program.truth();
+    assert_eq!(truth["ticks"], ticks_in(file.as_ref()));
+    program.wait();
+    assert!(!Path::new(&port).exists());
+
+    let mut launched = demo(&folder, "600");
+    launched.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = Program::start(launched);
+    program.wait_for("ready");
+    let socket = socket_in(folder.path(), program.id());
+    for mode in ["", ",connect"] {
+        let port = format!("{}{mode}", socket.display());
+        runtap(["trace", "--dport", &port, "--providers", DEMO, "--duration", "0.6s", "-o", &file])
+            .expect_code(0);
+        assert!(ticks_in(file.as_ref()) > 0);
+    }
+}
+
+/// Nobody dials in; the socket does not stay behind.
+#[test]
+fn waiting_on_a_port_can_be_interrupted() {
+    let folder = folder();
+    let port = path(&folder, "port");
+    for verb in ["info", "trace"] {
+        let waiting = Running::start(command([verb, "--diagnostic-port", &format!("{port},listen")]));
+        eventually("the socket", || Path::new(&port).exists().then_some(()));
+        waiting.signal(Signal::INT);
+        waiting.wait().expect_code(130);
+        assert!(!Path::new(&port).exists(), "{verb}");
+    }
+}
