@@ -23,8 +23,9 @@ pub struct WrittenDump {
 
 impl Client {
     /// Has the runtime write a core dump, and looks whether it is there: runtimes say OK to some that they do not write.
-    /// Asks with the newest command that the runtime knows. The process stands still meanwhile; `createdump` tells its
-    /// progress on the target's standard output. At most [`Timeouts::dump`](crate::Timeouts::dump).
+    /// Asks with the newest command that the runtime knows. The process stands still meanwhile. `createdump` tells its
+    /// progress on the target's standard output: **where that is a pipe that nobody reads, it waits for ever.** At most
+    /// [`Timeouts::dump`](crate::Timeouts::dump).
     ///
     /// # Errors
     /// [`Error::Objection`], before anything is sent: the target could not start `createdump` and would lose its socket;

@@ -319,3 +319,44 @@ fn real_runtimes_take_the_descriptor_of_user_events() {
         target.assert_alive();
     }
 }
+
+/// In a container: what counts is what the target finds there.
+#[test]
+fn real_targets_elsewhere_are_looked_at_where_they_are() {
+    if !rustix::process::geteuid().is_root() {
+        Skip::because("only root can make namespaces and look into them").report();
+        return;
+    }
+    for runtime in require!(RealRuntime::all()) {
+        let outside = tempfile::tempdir_in(workspace_root().join("target")).unwrap();
+        let folder = outside.path().canonicalize().unwrap();
+        fs::copy(hook(), folder.join("ours.dll")).unwrap();
+        let shown = folder.display();
+        let script =
+            format!("mount -t tmpfs none '{shown}' && cp '{}' '{shown}/theirs.dll' && exec \"$@\"", hook());
+        let wrapper = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"];
+        let wrapper = [&wrapper[..], &["sh", "-c", &script, "sh"]].concat();
+        let launch = require!(runtime.program("spin", &["600", "--stdin"])).wrapped_by(&wrapper);
+        let program = launch.env("TMPDIR", &folder).env("DEMO_HOOK_OUT", folder.join("hook.txt")).spawn();
+        let is_below = |process: &discover::Process| {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid)).unwrap_or_default();
+            stat.rsplit(") ").next().and_then(|fields| fields.split(' ').nth(1))
+                == Some(&program.id().to_string())
+        };
+        let process = discover::processes(discover::Options::default()).into_iter().find(is_below).unwrap();
+        let client = Client::new(process.endpoint().unwrap()).unwrap();
+
+        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        // There for us, and not for the target: it would have died of it.
+        assert!(matches!(objection(client.apply_startup_hook(&path("ours.dll"))), Objection::Missing { .. }));
+        client.apply_startup_hook(&path("theirs.dll")).unwrap();
+        let written = client.dump(&CoreDump::new(path("x.dmp"), DumpType::MINI)).unwrap();
+        assert!(written.bytes.unwrap() > 1_000_000);
+        assert!(!folder.join("x.dmp").exists(), "it is not written here");
+        let inside = Path::new("/proc").join(process.pid.to_string()).join("root");
+        let said =
+            fs::read_to_string(inside.join(folder.strip_prefix("/").unwrap()).join("hook.txt")).unwrap();
+        assert!(said.contains("pid=1 "), "{said}");
+        assert_eq!(client.process_info().unwrap().process_id, 1);
+    }
+}
