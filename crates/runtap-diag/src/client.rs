@@ -144,19 +144,31 @@ impl Client {
     /// [`Error::Invalid`], before anything is sent, if the configuration must not be sent to any runtime.
     pub async fn start_session(&self, config: &SessionConfig) -> Result<Session, Error> {
         for form in SessionForm::NEWEST_FIRST {
-            let request = Request::CollectTracing { form, config: config.clone() };
-            match self.exchange(request.clone()).await {
-                Ok(Answer { reply: Reply::SessionStarted(id), stream, head }) => {
-                    return Ok(Session::new(self.clone(), id, form, config.downgrades(form), stream, &head));
-                }
+            match self.start_session_as(form, config).await {
                 Err(error) if error.is_unknown_command() && form != SessionForm::CollectTracing => {}
-                other => return Err(unexpected(other.map(|answer| answer.reply), &request)),
+                other => return other,
             }
         }
-        Err(wrong_reply(&Request::CollectTracing {
-            form: SessionForm::CollectTracing,
-            config: config.clone(),
-        }))
+        // The loop returns at the oldest form.
+        self.start_session_as(SessionForm::CollectTracing, config).await
+    }
+
+    /// Starts a session with this command and no other.
+    ///
+    /// # Errors
+    /// As [`start_session`](Self::start_session), and [`Error::Refused`] by a runtime that does not know the command.
+    pub async fn start_session_as(
+        &self,
+        form: SessionForm,
+        config: &SessionConfig,
+    ) -> Result<Session, Error> {
+        let request = Request::CollectTracing { form, config: config.clone() };
+        match self.exchange(request.clone()).await {
+            Ok(Answer { reply: Reply::SessionStarted(id), stream, head }) => {
+                Ok(Session::new(self.clone(), id, form, config.downgrades(form), stream, &head))
+            }
+            other => Err(unexpected(other.map(|answer| answer.reply), &request)),
+        }
     }
 
     /// Any request, once, as it is: no negotiation. The stream of a session that it starts is thrown away.
