@@ -1,14 +1,20 @@
 //! The commands that change something in the target or have it write something: dumps, profilers, variables, perf maps
 //! and startup hooks. Each looks at the target first: [`crate::preflight`].
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use runtap_diag_proto::{AttachProfiler, CoreDump, DumpForm, PerfMapType, Reply, Request, StartupProfiler};
+use runtap_diag_proto::{
+    AttachProfiler, CoreDump, DumpForm, Hresult, PerfMapType, Reply, Request, StartupProfiler,
+};
+use tokio::time::{Instant, sleep};
 
 use crate::Error;
 use crate::client::{Client, unexpected};
 use crate::exchange::{Exchange, wrong_reply};
 use crate::preflight::{self, Target};
+
+/// Before a runtime is asked again that has not come to its wait.
+const NOT_WAITING_YET: Duration = Duration::from_millis(10);
 
 /// A core dump that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,10 +73,24 @@ impl Client {
 
     /// Has a suspended runtime load a profiler when it is resumed. A process that runs says OK and does nothing.
     ///
+    /// In its first milliseconds a runtime answers already and has not come to the point where it waits. .NET 9 and 10
+    /// were seen to refuse this command then; it is sent again, for at most
+    /// [`Timeouts::reply`](crate::Timeouts::reply).
+    ///
     /// # Errors
     /// [`Error::Objection`] if the library is not there for the target: the program would start without it.
     pub async fn startup_profiler(&self, profiler: &StartupProfiler) -> Result<(), Error> {
-        self.done(Request::StartupProfiler(profiler.clone())).await
+        let until = Instant::now() + self.timeouts().reply;
+        loop {
+            match self.done(Request::StartupProfiler(profiler.clone())).await {
+                Err(Error::Refused { reply, .. })
+                    if reply.hresult == Hresult::E_INVALIDARG && Instant::now() < until =>
+                {
+                    sleep(NOT_WAITING_YET).await;
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Sets a variable in the runtime's copy of the environment, or removes it (`None`). Programs started by the target

@@ -8,7 +8,7 @@ use std::time::Duration;
 use runtap_diag::preflight::Objection;
 use runtap_diag::{
     AttachProfiler, Command, CoreDump, DumpFlags, DumpForm, DumpType, Error, ErrorReply, Hresult,
-    PerfMapType, Reply, Request, StartupProfiler,
+    PerfMapType, Reply, Request, StartupProfiler, Timeouts,
 };
 use runtap_diag_proto::{Uuid, server};
 use tokio::io::AsyncWriteExt;
@@ -134,6 +134,31 @@ async fn every_command_is_sent_as_it_was_meant() {
             Request::DisablePerfMap,
         ]
     );
+}
+
+/// A runtime that refuses to take a profiler in its first moments, that many times.
+fn not_waiting_yet(times: usize) -> Peer {
+    Peer::new(move |n, mut stream| async move {
+        let request = read_request(&mut stream).await.unwrap();
+        let refused = ErrorReply::from(Hresult::E_INVALIDARG).to_bytes().unwrap();
+        let answer = if n < times { refused } else { ok(&request, &Reply::Done) };
+        stream.write_all(&answer).await.unwrap();
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_startup_profiler_is_offered_again_until_the_runtime_waits() {
+    let library = tempfile::NamedTempFile::new().unwrap();
+    let path = library.path().to_str().unwrap().to_owned();
+    let startup = StartupProfiler { class_id: Uuid::from_u128(7), path };
+    let peer = not_waiting_yet(3);
+    peer.client().startup_profiler(&startup).await.unwrap();
+    assert_eq!(peer.connections(), 4);
+    // One that never takes it means it.
+    let peer = not_waiting_yet(usize::MAX);
+    let client = peer.client().with_timeouts(Timeouts::all(Duration::from_millis(100)));
+    let error = client.startup_profiler(&startup).await.unwrap_err();
+    assert_eq!(error.hresult(), Some(Hresult::E_INVALIDARG), "{error}");
 }
 
 /// The error of a request that must not arrive, also not as a raw request.
