@@ -2,6 +2,7 @@
 
 mod bench;
 mod ci;
+mod conformance;
 mod dist;
 mod doc;
 mod extras;
@@ -52,6 +53,12 @@ pub(crate) const COMMANDS: &[Command] = &[
         usage: "[--download]",
         about: "bring real .NET runtimes and tools into target/peers",
         run: peers::command,
+    },
+    Command {
+        name: "conformance",
+        usage: "[--check]",
+        about: "every command against live runtimes: writes docs/conformance.md, or compares it",
+        run: conformance::command,
     },
     Command {
         name: "size",

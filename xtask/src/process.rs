@@ -89,6 +89,14 @@ impl Tool {
         Ok(())
     }
 
+    /// Runs it with our output and gives its exit code; `None` after a signal.
+    pub(crate) fn code(mut self) -> Result<Option<i32>> {
+        self.show();
+        let line = self.line();
+        let status = self.command.status().with_context(|| format!("cannot start `{line}`"))?;
+        Ok(status.code())
+    }
+
     /// Runs it and gives what it printed on stdout; its stderr is part of the error.
     pub(crate) fn capture(mut self) -> Result<String> {
         self.show();

@@ -130,7 +130,7 @@ impl RealRuntime {
 
     /// The test kit's own small program (`programs/small.cs`), which runs on every version. Each line of input is a
     /// round: one event of each kind of the provider [`SMALL_PROVIDER`](Self::SMALL_PROVIDER), then `done`. It ends
-    /// with its input.
+    /// with its input, and says `enabled` when a session has switched its events on.
     ///
     /// # Errors
     /// No C# compiler (mono-mcs).

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::args::Args;
-use crate::cmd::{bench, doc, extras, fmt, fuzz, layers, lint, peers, size, test};
+use crate::cmd::{bench, conformance, doc, extras, fmt, fuzz, layers, lint, peers, size, test};
 use crate::output;
 use crate::step::{self, Missing, Outcome};
 use crate::workspace::Workspace;
@@ -29,6 +29,7 @@ const STEPS: &[(&str, Check)] = &[
     ("peers", peers::from_here),
     ("doc", doc::check),
     ("doctest", test::doctests),
+    ("conformance", conformance::check),
     ("viewer", extras::viewer),
     // Of all that run tests the last: whoever reads the end of the log finds its count.
     ("test", test::run),

@@ -33,7 +33,7 @@ const LAYERS: &[(&str, u8)] = &[
 ];
 
 /// Beside the stack: they use anything and are used in tests only.
-const BESIDE: &[&str] = &["runtap-testkit", "runtap-tests", "runtap-benches", "xtask"];
+const BESIDE: &[&str] = &["runtap-testkit", "runtap-tests", "runtap-benches", "runtap-conformance", "xtask"];
 
 /// Edges inside a layer.
 const SIDEWAYS: &[(&str, &str)] = &[

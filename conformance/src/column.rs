@@ -1,0 +1,112 @@
+//! Who is asked: real runtimes, each with a program that it runs, and our own server.
+
+use runtap_diag::server::ProcessDescription;
+use runtap_testkit::{Launch, RealRuntime, Skip, shared_dir};
+
+use crate::ours;
+
+/// A column of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    Core31,
+    Net8,
+    Net9,
+    Net10,
+    /// `runtap_diag::server` in a program that carries out every command.
+    Ours,
+}
+
+impl Key {
+    pub(crate) const ALL: [Self; 5] = [Self::Core31, Self::Net8, Self::Net9, Self::Net10, Self::Ours];
+
+    /// What its heading begins with.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Core31 => ".NET Core",
+            Self::Net8 | Self::Net9 | Self::Net10 => ".NET",
+            Self::Ours => "runtap's server",
+        }
+    }
+
+    /// The version of .NET whose commands it has; 3 is .NET Core 3.0 and 3.1.
+    pub(crate) fn release(self) -> u8 {
+        match self {
+            Self::Core31 => 3,
+            Self::Net8 => 8,
+            Self::Net9 => 9,
+            Self::Net10 | Self::Ours => 10,
+        }
+    }
+}
+
+/// A column that can be measured here.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) key: Key,
+    /// Exactly, for the heading.
+    pub(crate) version: String,
+    pub(crate) subject: Subject,
+}
+
+#[derive(Debug)]
+pub(crate) enum Subject {
+    Runtime(RealRuntime),
+    Ours,
+}
+
+impl Column {
+    /// Looks who is here.
+    pub(crate) fn find(key: Key) -> Result<Self, Skip> {
+        if key == Key::Ours {
+            let version = ProcessDescription::of_this_process().info.runtime_version.unwrap_or_default();
+            return Ok(Self { key, version, subject: Subject::Ours });
+        }
+        let runtime = RealRuntime::available(key.release())?;
+        let program = Program::on(&runtime)?.launch.spawn();
+        let version = program.lines().iter().find_map(|line| line.strip_prefix("runtime "));
+        let version = version.unwrap_or_default().to_owned();
+        Ok(Self { key, version, subject: Subject::Runtime(runtime) })
+    }
+
+    /// The version that it says in ProcessInfo2.
+    pub(crate) fn claimed(&self) -> &str {
+        match self.subject {
+            Subject::Runtime(_) => &self.version,
+            Subject::Ours => ours::CLAIMED,
+        }
+    }
+
+    pub(crate) fn title(&self) -> String {
+        format!("{} {}", self.key.name(), self.version)
+    }
+}
+
+/// A program that writes a round of events when it is told to.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) launch: Launch,
+    pub(crate) about: About,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct About {
+    /// The name of its entry assembly.
+    pub(crate) name: &'static str,
+    /// The provider of its events. Among those of a round are 1, 2 and 3.
+    pub(crate) provider: &'static str,
+    /// Whether it says when a session has switched its events on. .NET Core 3.1 does that after its reply.
+    pub(crate) says_enabled: bool,
+}
+
+impl Program {
+    /// The shared folder's where there is one that the runtime can run, else the one that mono-mcs compiles.
+    pub(crate) fn on(runtime: &RealRuntime) -> Result<Self, Skip> {
+        if runtime.major() < 8 || shared_dir().is_none() {
+            let about = About { name: "small", provider: RealRuntime::SMALL_PROVIDER, says_enabled: true };
+            return Ok(Self { launch: runtime.small_program()?, about });
+        }
+        // It has to be there still when its session is stopped.
+        let launch = runtime.program("logs", &["1", "--stdin", "--linger", "600"])?;
+        Ok(Self { launch, about: About { name: "logs", provider: "Demo-Types", says_enabled: false } })
+    }
+}

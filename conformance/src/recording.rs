@@ -1,0 +1,53 @@
+//! What a session's stream holds.
+
+use anyhow::Context as _;
+use runtap_nettrace::{Item, Reader};
+
+/// The provider of what a runtime tells at the end of a session.
+pub(crate) const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
+/// Its event with the name and address of a method.
+pub(crate) const METHODS: u32 = 144;
+
+/// An event of a stream.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) provider: String,
+    pub(crate) id: u32,
+    pub(crate) frames: usize,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// The stream of a session that was stopped.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Recording {
+    /// Reads it; `None` if it breaks off before its end mark.
+    pub(crate) fn events(&self) -> anyhow::Result<Option<Vec<Seen>>> {
+        let mut reader = Reader::new();
+        reader.feed(&self.bytes);
+        reader.finish();
+        let mut seen = Vec::new();
+        while let Some(item) = reader.next().context("read the stream")? {
+            if let Item::Event(event) = item
+                && let Some(metadata) = event.metadata
+            {
+                seen.push(Seen {
+                    provider: metadata.provider.clone(),
+                    id: metadata.event_id,
+                    frames: event.stack.ips().count(),
+                    payload: event.payload.to_vec(),
+                });
+            }
+        }
+        Ok(reader.is_complete().then_some(seen))
+    }
+}
+
+/// Whether `text` is in the payload, in the UTF-16 of the runtime's events.
+pub(crate) fn mentions(payload: &[u8], text: &str) -> bool {
+    let wanted: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    payload.windows(wanted.len()).any(|window| window == wanted)
+}

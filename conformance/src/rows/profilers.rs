@@ -1,0 +1,193 @@
+//! Profilers, section "Profiler Commands" of the specification. The one that is loaded is the shared folder's: it notes
+//! what it is called for, and refuses to be loaded when its data begins with "fail".
+
+use std::fs;
+
+use runtap_diag_proto::{AttachProfiler, Request, StartupProfiler, Uuid};
+use runtap_testkit::{Skip, shared_dir};
+
+use super::{ALL, CORE31, NO_PORT_31, Note, RUNTIMES, Row};
+use crate::cell::{Found, NO_EFFECT, Stop};
+use crate::ours::CLASS;
+use crate::room::Room;
+use crate::target::Target;
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        request: "0x0301 AttachProfiler",
+        checked: "the profiler notes its data, and that it is attached",
+        section: "AttachProfiler",
+        since: 3,
+        run: attached,
+        notes: &[],
+    },
+    Row {
+        request: "0x0301 AttachProfiler: one that refuses",
+        checked: "its own code; a second one attaches",
+        section: "AttachProfiler",
+        since: 3,
+        run: refusing,
+        notes: &[Note {
+            of: ALL,
+            cell: "PROFILER_CANCEL_ACTIVATION",
+            why: "Right: the code that the profiler gave for its refusal is passed on.",
+        }],
+    },
+    Row {
+        request: "0x0301 AttachProfiler: a second one",
+        checked: "the error",
+        section: "AttachProfiler",
+        since: 3,
+        run: second,
+        notes: &[Note {
+            of: ALL,
+            cell: "PROFILER_ALREADY_ACTIVE",
+            why: "Right: a process has one profiler.",
+        }],
+    },
+    Row {
+        request: "0x0301 AttachProfiler: a library that is not there",
+        checked: "the error",
+        section: "AttachProfiler",
+        since: 3,
+        run: |room| failing(room, CLASS, &room.path("missing.so")),
+        notes: &[Note {
+            of: ALL,
+            cell: "MOD_NOT_FOUND",
+            why: "Right: the library is looked for in the target's file system, and is not there.",
+        }],
+    },
+    Row {
+        request: "0x0301 AttachProfiler: a class that the library does not have",
+        checked: "the error",
+        section: "AttachProfiler",
+        since: 3,
+        run: |room| failing(room, Uuid::from_u128(1), &library()?),
+        notes: &[Note {
+            of: ALL,
+            cell: "CLASS_NOT_AVAILABLE",
+            why: "Right: the library was loaded and does not know the class id; its code is passed on.",
+        }],
+    },
+    Row {
+        request: "0x0301 AttachProfiler: while suspended at startup",
+        checked: "the error",
+        section: "AttachProfiler",
+        since: 3,
+        run: attached_while_suspended,
+        notes: &[
+            NO_PORT_31,
+            Note {
+                of: RUNTIMES,
+                cell: "NOT_YET_AVAILABLE",
+                why: "Right: nothing can be attached before the runtime has begun. 0x0302 is for that.",
+            },
+        ],
+    },
+    Row {
+        request: "0x0302 StartupProfiler: while suspended at startup",
+        checked: "the profiler notes its start after the resume",
+        section: "Commands",
+        since: 6,
+        run: at_startup,
+        notes: &[NO_PORT_31],
+    },
+    Row {
+        request: "0x0302 StartupProfiler: of a running program",
+        checked: "the profiler notes its start",
+        section: "Commands",
+        since: 6,
+        run: too_late,
+        notes: &[
+            Note {
+                of: RUNTIMES,
+                cell: NO_EFFECT,
+                why: "The runtime says OK and remembers the profiler for a start that is over.",
+            },
+            Note {
+                of: CORE31,
+                cell: "BAD_ENCODING",
+                why: "Takes every id of the profiler set for 0x0301, and the payload is no such one; section “Errors” has \
+                      UNKNOWN_COMMAND for an id that is not known.",
+            },
+        ],
+    },
+];
+
+fn library() -> Result<String, Stop> {
+    let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder"))?;
+    Ok(shared.join("apps/dotnet/profiler/bin/libdemoprofiler.so").to_string_lossy().into_owned())
+}
+
+fn attach(data: &[u8]) -> Result<Request, Stop> {
+    let data = data.to_vec();
+    Ok(Request::AttachProfiler(AttachProfiler {
+        class_id: CLASS,
+        path: library()?,
+        timeout_ms: 10_000,
+        client_data: data,
+    }))
+}
+
+/// Again and again, in the first moments of a runtime: so does our client.
+fn startup(room: &Room<'_>, target: &Target<'_>) -> Result<(), Stop> {
+    let profiler = StartupProfiler { class_id: CLASS, path: library()? };
+    Ok(room.run(target.client().startup_profiler(&profiler))?)
+}
+
+/// What the profiler noted.
+fn notes(room: &Room<'_>) -> Vec<String> {
+    let text = fs::read_to_string(room.file("profiler")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The same of our own program, which loads nothing.
+fn was_asked(target: &Target<'_>, line: &str) -> Option<bool> {
+    target.asked().map(|asked| asked.iter().any(|each| each == line))
+}
+
+fn attached(room: &Room<'_>) -> Found {
+    let target = room.target()?;
+    target.ask(attach(&[1, 2, 0xff])?)?;
+    Ok(was_asked(&target, "attach [1, 2, 255]")
+        .unwrap_or_else(|| notes(room) == ["attach 3 0102ff", "attached"]))
+}
+
+fn refusing(room: &Room<'_>) -> Found {
+    let target = room.target()?;
+    let refused = target.ask(attach(b"fail")?);
+    target.ask(attach(b"")?)?;
+    refused.map(|_| false)
+}
+
+fn second(room: &Room<'_>) -> Found {
+    let target = room.target()?;
+    target.ask(attach(b"")?)?;
+    target.ask(attach(b"")?).map(|_| false)
+}
+
+fn failing(room: &Room<'_>, class_id: Uuid, path: &str) -> Found {
+    let target = room.target()?;
+    let profiler =
+        AttachProfiler { class_id, path: path.to_owned(), timeout_ms: 10_000, client_data: Vec::new() };
+    target.ask(Request::AttachProfiler(profiler)).map(|_| false)
+}
+
+fn attached_while_suspended(room: &Room<'_>) -> Found {
+    let target = room.suspended()?;
+    target.ask(attach(b"")?).map(|_| true)
+}
+
+fn at_startup(room: &Room<'_>) -> Found {
+    let mut target = room.suspended()?;
+    startup(room, &target)?;
+    target.resume()?;
+    Ok(was_asked(&target, &format!("startup {CLASS}")).unwrap_or_else(|| notes(room) == ["init"]))
+}
+
+fn too_late(room: &Room<'_>) -> Found {
+    let mut target = room.target()?;
+    startup(room, &target)?;
+    target.round();
+    Ok(was_asked(&target, &format!("startup {CLASS}")).unwrap_or_else(|| notes(room) == ["init"]))
+}
