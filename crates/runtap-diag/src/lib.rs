@@ -34,13 +34,16 @@
 //! - **Errors that tell what to do** ([`Error`], [`Error::hint`]).
 //!
 //! [`ports`] is for runtimes that dial in; a [`Client`] of such a one is as any other. [`providers`] turns what people
-//! type into a session's providers; [`server`] is the other side, for targets of our own. Nothing here interprets the stream.
+//! type into a session's providers; [`doctor`] says why a process can't be reached; [`server`] is the other side, for
+//! targets of our own. Nothing here interprets the stream.
 
 pub mod blocking;
 mod buffer;
 mod client;
 mod commands;
 mod dial;
+#[cfg(target_os = "linux")]
+pub mod doctor;
 mod drain;
 mod error;
 mod exchange;

@@ -87,6 +87,13 @@ impl System {
         Clients { connections: self.connections(&dir), createdump }
     }
 
+    /// A process by its id, as one that holds something.
+    pub fn holder(&self, pid: u32) -> Holder {
+        let dir = ProcDir::new(self.proc_root(), pid.to_string());
+        let comm = dir.stat().map(|(comm, _)| comm).unwrap_or_default();
+        Holder { pid, comm, command_line: dir.command_line() }
+    }
+
     /// Who listens on the socket at `path`, a path of ours. Empty where nobody does, or where we may not look.
     pub fn listeners(&self, path: &Path) -> Vec<Holder> {
         let Ok(sockets) = unix_diag::sockets() else { return Vec::new() };
@@ -128,9 +135,7 @@ impl System {
             has.sort_unstable();
             has.dedup();
             for inode in has.into_iter().filter(|inode| inodes.contains(inode)) {
-                let comm = dir.stat().map(|(comm, _)| comm).unwrap_or_default();
-                let holder = Holder { pid, comm, command_line: dir.command_line() };
-                found.entry(inode).or_default().push(holder);
+                found.entry(inode).or_default().push(self.holder(pid));
             }
         }
         found

@@ -116,6 +116,13 @@ pub struct TempDir {
     pub state: TempState,
 }
 
+impl TempDir {
+    /// A directory by both its paths.
+    pub fn new(path: impl Into<PathBuf>, host: impl Into<PathBuf>, state: TempState) -> Self {
+        Self { path: path.into(), host: host.into(), state }
+    }
+}
+
 /// Whether a socket can be made in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::StatVfsMountFlags;
 
 use super::environment::Environment;
-use super::facts::{Createdump, Facts, Life, TempDir, TempState, Viewer};
+use super::facts::{Createdump, Facts, Life, TempDir, TempState};
 use super::linux::{self, ProcDir, Status};
 use super::naming::temp_dir;
 use super::runtime::{self, Runtime};
-use super::security::{self, Policy};
+use super::security;
 use super::{FileView, Socket, SocketState, System, elf};
 
 /// What a search knows of a process before it looks closer.
@@ -44,7 +44,7 @@ impl System {
         let exe = dir.exe();
         let names = dir.threads(false).unwrap_or_default();
         let names: Vec<&str> = names.iter().map(|thread| thread.name.as_str()).collect();
-        let runtime = runtime_of(dir, exe.as_deref(), &names);
+        let runtime = runtime(dir, exe.as_deref(), &names);
         let environment = environment.ok();
         let view = self.file_view(pid).ok();
         let temp = match (&environment, &view) {
@@ -71,7 +71,7 @@ impl System {
             deleted: found.deleted,
             sockets,
             temp,
-            createdump: createdump(view.as_ref(), &runtime, exe.as_deref(), &status),
+            createdump: createdump(view.as_ref(), &runtime, exe.as_deref()),
             exe,
             environment,
             runtime,
@@ -92,27 +92,21 @@ impl System {
         let (seconds, rest) = str::from_utf8(&text).ok()?.split_once('.')?;
         Some(seconds.parse::<u64>().ok()? * 100 + rest.get(..2)?.parse::<u64>().ok()?)
     }
+}
 
-    /// The machine's security settings.
-    pub fn policy(&self) -> Policy {
-        Policy::read(self.proc_root(), self.sys_root())
-    }
-
-    /// Who looks.
-    pub fn viewer(&self) -> Viewer {
-        let me = ProcDir::new(self.proc_root(), "self").status();
-        Viewer {
-            uid: self.uid(),
-            capabilities: me.map(|status| status.capabilities).unwrap_or_default(),
-            temp: self.temp_dir().to_owned(),
-        }
+impl ProcDir {
+    /// Which runtime a process has.
+    pub(super) fn runtime(&self) -> Runtime {
+        let names = self.threads(false).unwrap_or_default();
+        let names: Vec<&str> = names.iter().map(|thread| thread.name.as_str()).collect();
+        runtime(self, self.exe().as_deref(), &names)
     }
 }
 
-/// Which runtime a process has.
-pub(super) fn runtime_of(dir: &ProcDir, exe: Option<&Path>, threads: &[&str]) -> Runtime {
-    let named = runtime::named_like_dotnet(threads);
-    let Ok(maps) = dir.read("maps") else { return Runtime::Hidden { likely: named } };
+fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[&str]) -> Runtime {
+    let Ok(maps) = dir.read("maps") else {
+        return Runtime::Hidden { likely: runtime::named_like_dotnet(threads) };
+    };
     let found = runtime::by_maps(&maps, exe);
     if !matches!(found, Runtime::None | Runtime::SingleFile) {
         return found;
@@ -126,7 +120,7 @@ pub(super) fn runtime_of(dir: &ProcDir, exe: Option<&Path>, threads: &[&str]) ->
     }
 }
 
-fn life(status: &Status, pid: u32) -> Life {
+pub(super) fn life(status: &Status, pid: u32) -> Life {
     match status.state {
         _ if status.tgid != pid => Life::Thread { tgid: status.tgid },
         'Z' | 'X' | 'x' => Life::Ended,
@@ -147,24 +141,28 @@ pub(super) fn deleted(sockets: &[Socket]) -> Vec<PathBuf> {
 fn temp_of(view: &FileView, environment: &Environment, status: &Status) -> TempDir {
     let path = view.temp_dir().unwrap_or_else(|_| temp_dir(environment.tmpdir.as_deref()));
     let host = view.to_host(&path).unwrap_or_else(|_| path.clone());
-    let state = match fs::metadata(&host) {
+    TempDir { state: temp_state(&host, status), path, host }
+}
+
+/// Whether a process can make a socket in a directory, by a path of ours.
+pub(super) fn temp_state(host: &Path, status: &Status) -> TempState {
+    match fs::metadata(host) {
         Ok(meta) if !meta.is_dir() => TempState::Missing,
-        Ok(_) if is_mounted(&host, StatVfsMountFlags::RDONLY) => TempState::ReadOnly,
+        Ok(_) if is_read_only(host) => TempState::ReadOnly,
         Ok(meta) if !permits(&meta, status, 0o3) => TempState::NotWritable,
         Ok(_) => TempState::Fine,
         Err(error) if error.kind() == io::ErrorKind::NotFound => TempState::Missing,
         Err(_) => TempState::Unknown,
-    };
-    TempDir { path, host, state }
+    }
 }
 
-fn is_mounted(host: &Path, flag: StatVfsMountFlags) -> bool {
-    rustix::fs::statvfs(host).is_ok_and(|stat| stat.f_flag.contains(flag))
+fn is_read_only(host: &Path) -> bool {
+    rustix::fs::statvfs(host).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// Whether the mode of a file gives a process all of these rights (`rwx` as in one octal digit). Access lists are not
 /// looked at.
-fn permits(meta: &fs::Metadata, status: &Status, rights: u32) -> bool {
+pub(super) fn permits(meta: &fs::Metadata, status: &Status, rights: u32) -> bool {
     let mode = meta.mode();
     if status.capabilities.overrides_modes() {
         // Even then somebody has to be allowed to execute a file.
@@ -192,16 +190,9 @@ fn createdump(view: Option<&FileView>, runtime: &Runtime, exe: Option<&Path>, st
         return Createdump::Unknown;
     };
     let path = folder.join("createdump");
-    match view.metadata(&path) {
-        Ok(meta) if meta.is_file() && permits(&meta, status, 0o1) => {
-            let host = view.to_host(&path).unwrap_or_else(|_| path.clone());
-            if is_mounted(&host, StatVfsMountFlags::NOEXEC) {
-                Createdump::NotExecutable(path)
-            } else {
-                Createdump::Ready(path)
-            }
-        }
-        Ok(_) => Createdump::NotExecutable(path),
+    match view.is_executable(&path) {
+        Ok(true) => Createdump::Ready(path),
+        Ok(false) => Createdump::NotExecutable(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound && needed => Createdump::Missing(path),
         Err(_) => Createdump::Unknown,
     }

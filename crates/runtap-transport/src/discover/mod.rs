@@ -21,6 +21,8 @@ mod jvm;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
+mod machine;
+#[cfg(target_os = "linux")]
 mod mounts;
 mod reason;
 #[cfg(target_os = "linux")]
@@ -46,7 +48,9 @@ pub use clients::{Clients, Connection, Holder, Wait};
 pub use environment::Environment;
 #[cfg(target_os = "linux")]
 pub use facts::{Createdump, Facts, Life, TempDir, TempState, Viewer};
-pub use reason::{NotFound, Reason};
+#[cfg(target_os = "linux")]
+pub use machine::Machine;
+pub use reason::{Code, NotFound, Reason};
 #[cfg(target_os = "linux")]
 pub use runtime::{Runtime, Startup};
 #[cfg(target_os = "linux")]
@@ -160,6 +164,13 @@ pub struct Socket {
     pub name: SocketName,
     /// Whether it can belong to the process.
     pub state: SocketState,
+}
+
+impl Socket {
+    /// A socket at a path.
+    pub fn new(path: impl Into<PathBuf>, name: SocketName, state: SocketState) -> Self {
+        Self { path: path.into(), name, state }
+    }
 }
 
 /// Whether a socket can belong to the process whose id is in its name.

@@ -1,6 +1,7 @@
 //! Why a process can't be reached, and what mends it, in the words that every verb uses. Pure: it judges the facts that
 //! were gathered.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -11,6 +12,72 @@ use super::facts::{Facts, Life, TempState};
 use super::runtime::{Runtime, Startup};
 #[cfg(target_os = "linux")]
 use super::security::CAP_SYS_PTRACE;
+
+/// What is wrong with a process or with the machine, in one word. The names are a contract: `runtap.doctor/1`, and the
+/// `reason` of `runtap.ps/1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Code {
+    /// There is no such process, or it has ended.
+    NoSuchProcess,
+    /// It has no .NET runtime.
+    NotDotnet,
+    /// Its runtime is older than diagnostics.
+    TooOld,
+    /// Its runtime has no diagnostics server, or was told not to start it.
+    DiagnosticsDisabled,
+    /// It belongs to somebody else.
+    OtherUser,
+    /// It lives in other namespaces.
+    OtherNamespace,
+    /// It has another temporary directory than we, or none.
+    OtherTmpdir,
+    /// A socket without anybody behind it, or a server without its socket.
+    StaleSocket,
+    /// It waits at its start.
+    Suspended,
+    /// It does not answer: it is held up by another client, or otherwise.
+    Busy,
+    /// It can't write dumps: the helper is not there, or can't be executed.
+    NoCreatedump,
+    /// It can't write dumps: the kernel forbids the helper to trace it.
+    PtraceScope,
+    /// Its temporary directory, or ours, can't be written to.
+    TmpReadOnly,
+    /// A security module, or a missing capability.
+    Lsm,
+    /// This operating system is not supported.
+    Unsupported,
+}
+
+impl Code {
+    /// The name in JSON and text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoSuchProcess => "no-such-process",
+            Self::NotDotnet => "not-dotnet",
+            Self::TooOld => "too-old",
+            Self::DiagnosticsDisabled => "diagnostics-disabled",
+            Self::OtherUser => "other-user",
+            Self::OtherNamespace => "other-namespace",
+            Self::OtherTmpdir => "other-tmpdir",
+            Self::StaleSocket => "stale-socket",
+            Self::Suspended => "suspended",
+            Self::Busy => "busy",
+            Self::NoCreatedump => "no-createdump",
+            Self::PtraceScope => "ptrace-scope",
+            Self::TmpReadOnly => "tmp-read-only",
+            Self::Lsm => "lsm",
+            Self::Unsupported => "unsupported",
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
 
 /// A process that can't be reached, and what was looked at to say so.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -25,7 +92,7 @@ pub struct NotFound {
     pub looked_at: Vec<String>,
 }
 
-/// What stands in the way. [`code`](Self::code) is stable.
+/// What stands in the way. Shown, it is the end of a sentence that begins with the process.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Reason {
@@ -129,21 +196,21 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The stable code, as in `runtap.doctor/1`.
-    pub fn code(&self) -> &'static str {
+    /// It in one word.
+    pub fn code(&self) -> Code {
         match self {
-            Self::NoSuchProcess | Self::Thread { .. } | Self::Ended => "no-such-process",
-            Self::NotDotnet => "not-dotnet",
-            Self::TooOld { .. } => "too-old",
-            Self::DiagnosticsDisabled { .. } | Self::NoServer { .. } => "diagnostics-disabled",
-            Self::OtherUser { .. } => "other-user",
-            Self::OtherNamespace { .. } => "other-namespace",
-            Self::Denied { .. } => "lsm",
-            Self::NoTmpdir { .. } => "other-tmpdir",
-            Self::TmpReadOnly { .. } => "tmp-read-only",
-            Self::StaleSocket { .. } | Self::SocketDeleted { .. } => "stale-socket",
-            Self::Starting => "busy",
-            Self::Unsupported => "unsupported",
+            Self::NoSuchProcess | Self::Thread { .. } | Self::Ended => Code::NoSuchProcess,
+            Self::NotDotnet => Code::NotDotnet,
+            Self::TooOld { .. } => Code::TooOld,
+            Self::DiagnosticsDisabled { .. } | Self::NoServer { .. } => Code::DiagnosticsDisabled,
+            Self::OtherUser { .. } => Code::OtherUser,
+            Self::OtherNamespace { .. } => Code::OtherNamespace,
+            Self::Denied { .. } => Code::Lsm,
+            Self::NoTmpdir { .. } => Code::OtherTmpdir,
+            Self::TmpReadOnly { .. } => Code::TmpReadOnly,
+            Self::StaleSocket { .. } | Self::SocketDeleted { .. } => Code::StaleSocket,
+            Self::Starting => Code::Busy,
+            Self::Unsupported => Code::Unsupported,
         }
     }
 

@@ -15,6 +15,7 @@ use super::facts::{Facts, Life};
 use super::gather::{self, Found};
 use super::linux::{self, ProcDir, Status, seen_from_here};
 use super::naming::{SocketKind, SocketName, temp_dir};
+use super::runtime::Runtime;
 use super::sockets::{self, Listing};
 use super::{FileView, Kind, NotFound, Options, Process, Reason, Socket, SocketState, Thread, jvm};
 
@@ -100,6 +101,11 @@ impl System {
         Search::new(self).facts(pid)
     }
 
+    /// All processes that look like .NET, reachable or not, by pid. Looks at every process of the machine.
+    pub fn dotnet_facts(&self) -> Vec<Facts> {
+        Search::new(self).dotnet_facts()
+    }
+
     /// The threads of a process, by id.
     ///
     /// # Errors
@@ -125,12 +131,12 @@ impl System {
 }
 
 /// One search, with what it read so far.
-struct Search<'a> {
+pub(super) struct Search<'a> {
     system: &'a System,
     own_mount: Option<OsString>,
     own_pid: Option<OsString>,
     own_time: Option<OsString>,
-    bound: Option<HashMap<u32, Vec<(PathBuf, SocketName)>>>,
+    pub(super) bound: Option<HashMap<u32, Vec<(PathBuf, SocketName)>>>,
     /// Listings by mount namespace (empty for ours) and directory as the process sees it.
     listings: HashMap<(OsString, PathBuf), Listing>,
     passwd: Option<Vec<u8>>,
@@ -154,7 +160,7 @@ struct Candidate {
 }
 
 impl<'a> Search<'a> {
-    fn new(system: &'a System) -> Self {
+    pub(super) fn new(system: &'a System) -> Self {
         let me = ProcDir::new(&system.proc_root, "self");
         Self {
             system,
@@ -371,6 +377,20 @@ impl<'a> Search<'a> {
             Some((candidate, found)) => self.system.gather(&candidate.dir, pid, found),
             None => self.system.nobody(pid, Life::Gone),
         }
+    }
+
+    fn dotnet_facts(&mut self) -> Vec<Facts> {
+        let pids = linux::pids(&self.system.proc_root);
+        pids.into_iter().filter_map(|pid| self.dotnet_facts_of(pid)).collect()
+    }
+
+    fn dotnet_facts_of(&mut self, pid: u32) -> Option<Facts> {
+        let (candidate, found) = self.find(pid)?;
+        // Most processes are told by their memory map alone.
+        let alive = !matches!(gather::life(&found.status, pid), Life::Thread { .. } | Life::Ended);
+        let interesting = found.is_reachable(pid) || candidate.dir.runtime() != Runtime::None;
+        let facts = (alive && interesting).then(|| self.system.gather(&candidate.dir, pid, found))?;
+        (facts.is_dotnet() || facts.runtime.is_too_old()).then_some(facts)
     }
 
     /// A process and all sockets that may be its own.

@@ -14,9 +14,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 
+use super::gather::permits;
 use super::linux::ProcDir;
 use super::mounts;
 use super::naming::temp_dir;
@@ -121,6 +122,23 @@ impl FileView {
     /// As opening has.
     pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         File::from(self.open_with(path, OFlags::PATH)?).metadata()
+    }
+
+    /// Whether the target could execute a file: by its mode, its owner and how its file system is mounted. Access lists
+    /// are not looked at.
+    ///
+    /// # Errors
+    /// As opening has.
+    pub(super) fn is_executable(&self, path: &Path) -> io::Result<bool> {
+        let file = File::from(self.open_with(path, OFlags::PATH)?);
+        let meta = file.metadata()?;
+        let allowed = match self.dir.status() {
+            Some(status) => permits(&meta, &status, 0o1),
+            None => meta.mode() & 0o111 != 0,
+        };
+        let no_exec =
+            rustix::fs::fstatvfs(&file).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::NOEXEC));
+        Ok(meta.is_file() && allowed && !no_exec)
     }
 
     /// Removes a file of the target, or a link itself: what it made for us and we have copied.

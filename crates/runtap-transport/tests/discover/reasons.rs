@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use runtap_transport::discover::{Facts, Life, Reason, Runtime, Startup, System};
+use runtap_transport::discover::{Code, Facts, Life, Reason, Runtime, Startup, System};
 
 use crate::fake::{Fake, FakeProcess};
 
@@ -17,7 +17,7 @@ impl Fake {
     }
 
     fn codes(&self, pid: u32) -> Vec<&'static str> {
-        Reason::all(&self.facts(pid)).iter().map(Reason::code).collect()
+        Reason::all(&self.facts(pid)).iter().map(|reason| reason.code().name()).collect()
     }
 }
 
@@ -160,7 +160,7 @@ fn processes_that_may_not_be_looked_into() {
         .unwrap();
     let reason = Reason::all(&System::at(fake.dir.path(), 0).facts(36)).remove(0);
     assert_eq!(reason, Reason::Denied { label: Some("docker-default (enforce)".to_owned()), capable: true });
-    assert_eq!(reason.code(), "lsm");
+    assert_eq!(reason.code(), Code::Lsm);
     assert!(reason.to_string().contains("docker-default (enforce)"), "{reason}");
 }
 

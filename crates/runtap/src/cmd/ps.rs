@@ -89,7 +89,7 @@ fn reason(error: &Error, pid: u32) -> &'static str {
         Error::NotPermitted { .. } => "other-user",
         Error::Busy { .. } | Error::TimedOut { .. } => "busy",
         Error::NotThere { .. } => match discover::process(pid) {
-            Err(error) => error.reason.code(),
+            Err(error) => error.reason.code().name(),
             Ok(_) => "stale-socket",
         },
         // Somebody answers there, but not as a runtime does.

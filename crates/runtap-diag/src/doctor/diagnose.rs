@@ -1,0 +1,279 @@
+//! From an examination to findings. Pure.
+
+use std::path::Path;
+
+use runtap_transport::discover::{
+    CAP_SYS_PTRACE, Code, Createdump, Facts, Holder, Life, Reason, SocketState, Startup, TempDir, Wait,
+};
+
+use super::{Answer, Diagnosis, Examination, Finding, Severity};
+
+impl Examination {
+    /// What is wrong, and what mends it.
+    pub fn diagnose(&self) -> Diagnosis {
+        let mut findings: Vec<Finding> = Reason::all(&self.facts).iter().map(obstacle).collect();
+        if findings.is_empty() {
+            findings.extend(self.unanswered());
+        }
+        let reachable = findings.is_empty() && matches!(self.answer, Answer::Answered(_));
+        let lives = !matches!(self.facts.life, Life::Gone | Life::Thread { .. } | Life::Ended);
+        if lives && !findings.iter().any(|finding| matches!(finding.code, Code::NotDotnet | Code::TooOld)) {
+            findings.extend(self.suspended());
+            findings.extend(self.dumps());
+            if reachable {
+                findings.extend(self.oddities());
+            }
+        }
+        findings.sort_by_key(|finding| finding.severity);
+        Diagnosis { reachable, findings }
+    }
+
+    /// There is a socket that can be dialled, and this is what came of it.
+    fn unanswered(&self) -> Option<Finding> {
+        let Facts { uid, viewer, label, .. } = &self.facts;
+        let sockets = || self.facts.usable_sockets().map(|socket| socket.path.clone()).collect();
+        let reason = match &self.answer {
+            Answer::Answered(_) => return None,
+            Answer::Silent => return Some(self.busy()),
+            Answer::NotPermitted if viewer.uid != 0 && *uid != viewer.uid => {
+                Reason::OtherUser { uid: *uid, user: self.facts.user.clone() }
+            }
+            Answer::NotPermitted => {
+                Reason::Denied { label: label.clone(), capable: viewer.capabilities.has(CAP_SYS_PTRACE) }
+            }
+            Answer::NobodyListens => Reason::StaleSocket { sockets: sockets() },
+            Answer::NotThere | Answer::NotAsked => Reason::SocketDeleted { sockets: sockets() },
+            Answer::Failed(error) => {
+                let detail = format!("does not answer as a .NET runtime does: {error}");
+                return Some(Finding::new(
+                    Code::NotDotnet,
+                    Severity::Error,
+                    detail,
+                    "look what listens there: ss -xlp",
+                ));
+            }
+        };
+        Some(obstacle(&reason))
+    }
+
+    /// It did not answer in time: who keeps it from that.
+    fn busy(&self) -> Finding {
+        let pid = self.facts.pid;
+        let (why, fix) = match (self.facts.life, &self.tracer, self.clients.createdump) {
+            (Life::Stopped, ..) => ("it was stopped by a signal".to_owned(), format!("kill -CONT {pid}")),
+            (Life::Traced { by }, tracer, _) => (
+                format!(
+                    "a debugger holds it: {}",
+                    tracer.as_ref().map_or_else(|| format!("process {by}"), name)
+                ),
+                "let the debugger go on, or detach it".to_owned(),
+            ),
+            (_, _, Some(createdump)) => (
+                format!("it writes a dump of itself (createdump, process {createdump})"),
+                "wait until the dump is written".to_owned(),
+            ),
+            _ => self.held_up(),
+        };
+        Finding::new(Code::Busy, Severity::Error, format!("does not answer: {why}"), fix)
+    }
+
+    fn held_up(&self) -> (String, String) {
+        let again = || "end that process, or wait for it and try again".to_owned();
+        let Some(connections) = &self.clients.connections else {
+            return (
+                "its server serves one client at a time, and another one holds it; which one can't be told from here"
+                    .to_owned(),
+                format!("as root it can be told: sudo runtap doctor {}", self.facts.pid),
+            );
+        };
+        if let Some(blocking) = self.clients.blocking() {
+            let what = match blocking.wait {
+                Wait::Reading => "which holds a connection and says nothing",
+                Wait::Writing => "which does not take what it asked for",
+                _ => "which holds a connection",
+            };
+            let Some(first) = blocking.holders.first() else {
+                return (
+                    "another client holds a connection to it; which process that is can't be told from here"
+                        .to_owned(),
+                    format!("as root it can be told: sudo runtap doctor {}", self.facts.pid),
+                );
+            };
+            let who: Vec<String> = blocking.holders.iter().map(name).collect();
+            let why = format!("its server waits for {}, {what}", who.join(" and "));
+            return (why, format!("end that process (kill {}), or wait for it", first.pid));
+        }
+        let holders: Vec<String> =
+            connections.iter().flat_map(|connection| &connection.holders).map(name).collect();
+        if holders.is_empty() {
+            (
+                "nobody is connected to it, so it carries out a command that takes long (a startup hook, a profiler), or \
+                 gets no CPU"
+                    .to_owned(),
+                "wait and try again".to_owned(),
+            )
+        } else {
+            (format!("one of these holds it up: {}", holders.join(", ")), again())
+        }
+    }
+
+    /// It waits at its start, and for whom.
+    fn suspended(&self) -> Option<Finding> {
+        let facts = &self.facts;
+        let environment = facts.environment.as_ref()?;
+        if facts.startup != Startup::Waiting {
+            return None;
+        }
+        let pid = facts.pid;
+        let mut waits = Vec::new();
+        let mut fixes = Vec::new();
+        for port in &self.awaited {
+            let (address, host) = (&port.address, port.host.display());
+            if port.too_long {
+                waits.push(format!("the port {address}, whose path is too long: it can never be reached"));
+                fixes.push("start it again with a shorter path in DOTNET_DiagnosticPorts".to_owned());
+            } else if port.listeners.is_empty() {
+                waits.push(format!(
+                    "the port {address}, on which nobody listens: the tool that started it has ended, or has not begun"
+                ));
+                fixes.push(format!(
+                    "runtap resume --diagnostic-port '{host},listen' (or record it from its first event: runtap trace \
+                     --diagnostic-port '{host},listen')"
+                ));
+            } else {
+                let who: Vec<String> = port.listeners.iter().map(name).collect();
+                waits.push(format!("the port {address}, on which {} listens", who.join(" and ")));
+                fixes.push("have that tool resume it, or end the tool and ask the doctor again".to_owned());
+            }
+        }
+        if environment.default_port_suspend {
+            waits.push("a command on its own port (DOTNET_DefaultDiagnosticPortSuspend)".to_owned());
+            fixes.push(format!("runtap resume {pid}"));
+        }
+        if waits.is_empty() {
+            return None;
+        }
+        let mut detail = format!("waits at its start for {}", waits.join(", and for "));
+        for warning in &self.warnings {
+            detail.push_str("; in DOTNET_DiagnosticPorts ");
+            detail.push_str(&warning.to_string());
+        }
+        Some(Finding::new(Code::Suspended, Severity::Warning, detail, fixes.join("; then ")))
+    }
+
+    /// Whether it can write dumps of itself.
+    fn dumps(&self) -> Vec<Finding> {
+        let facts = &self.facts;
+        let warning = |code, detail: String, fix: &str| Finding::new(code, Severity::Warning, detail, fix);
+        let mut findings = Vec::new();
+        match &facts.createdump {
+            Createdump::Missing(path) => findings.push(warning(
+                Code::NoCreatedump,
+                format!(
+                    "can't write dumps: {} is missing, and an attempt would delete its diagnostics socket",
+                    path.display()
+                ),
+                "put the createdump of the same runtime version there, or use gcore",
+            )),
+            Createdump::NotExecutable(path) => findings.push(warning(
+                Code::NoCreatedump,
+                format!(
+                    "can't write dumps: {} can't be executed by it, and an attempt would delete its diagnostics socket",
+                    path.display()
+                ),
+                &format!("chmod a+x {} (and no noexec on its file system)", path.display()),
+            )),
+            Createdump::Unsupported => findings.push(warning(
+                Code::NoCreatedump,
+                "can't write dumps: it was compiled ahead of time (NativeAOT), without createdump".to_owned(),
+                &format!("gcore {}", facts.pid),
+            )),
+            Createdump::Ready(_) | Createdump::Unknown | _ => {}
+        }
+        let capable = facts.capabilities.has(CAP_SYS_PTRACE);
+        match facts.policy.ptrace_scope {
+            Some(3..) => findings.push(warning(
+                Code::PtraceScope,
+                "can't write dumps: kernel.yama.ptrace_scope is 3, nobody may trace a process".to_owned(),
+                "boot with kernel.yama.ptrace_scope=1 (it can't be lowered on a running kernel)",
+            )),
+            Some(2) if !capable => findings.push(warning(
+                Code::PtraceScope,
+                "can't write dumps: kernel.yama.ptrace_scope is 2, and it lacks CAP_SYS_PTRACE".to_owned(),
+                "sudo sysctl kernel.yama.ptrace_scope=1, or start it with the capability (--cap-add SYS_PTRACE)",
+            )),
+            _ => {}
+        }
+        findings
+    }
+
+    /// It answers; but others may not find it, or may be led astray.
+    fn oddities(&self) -> Vec<Finding> {
+        let facts = &self.facts;
+        let info = |code, detail: String, fix: String| Finding::new(code, Severity::Info, detail, fix);
+        let mut findings = Vec::new();
+        if facts.other_mount_namespace || facts.other_pid_namespace {
+            let container =
+                facts.container.as_ref().map(|id| format!(" (container {})", id.get(..12).unwrap_or(id)));
+            findings.push(info(
+                Code::OtherNamespace,
+                format!(
+                    "lives in other namespaces{}, where its number is {}: it opens the files of commands (dumps, hooks) \
+                     there",
+                    container.unwrap_or_default(),
+                    facts.ns_pid
+                ),
+                format!("paths of it are below /proc/{}/root for us", facts.pid),
+            ));
+        }
+        match &facts.temp {
+            Some(TempDir { path, .. })
+                if !facts.other_mount_namespace && !same_dir(path, &facts.viewer.temp) =>
+            {
+                findings.push(info(
+                    Code::OtherTmpdir,
+                    format!(
+                        "has the temporary directory {}; ours is {}",
+                        path.display(),
+                        facts.viewer.temp.display()
+                    ),
+                    format!("other tools find it with TMPDIR={}", path.display()),
+                ));
+            }
+            _ => {}
+        }
+        let stale: Vec<_> = facts
+            .sockets
+            .iter()
+            .filter(|socket| socket.state == SocketState::Stale)
+            .map(|socket| socket.path.clone())
+            .collect();
+        if !stale.is_empty() {
+            let reason = Reason::StaleSocket { sockets: stale.clone() };
+            let detail =
+                format!("has {} stale sockets beside its own, which may mislead other tools", stale.len());
+            findings.push(info(Code::StaleSocket, detail, reason.fix()));
+        }
+        findings
+    }
+}
+
+fn obstacle(reason: &Reason) -> Finding {
+    Finding::new(reason.code(), Severity::Error, reason.to_string(), reason.fix())
+}
+
+/// `process 42 (python3 x.py)`
+fn name(holder: &Holder) -> String {
+    let command =
+        if holder.command_line.is_empty() { holder.comm.clone() } else { holder.command_line.join(" ") };
+    let mut short: String = command.chars().take(80).collect();
+    if short.len() < command.len() {
+        short.push('…');
+    }
+    format!("process {} ({short})", holder.pid)
+}
+
+/// `/tmp` and `/tmp/` are one directory.
+fn same_dir(a: &Path, b: &Path) -> bool {
+    a.components().eq(b.components())
+}

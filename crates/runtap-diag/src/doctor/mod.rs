@@ -1,0 +1,211 @@
+//! Why a process can't be reached or does not do what it is asked, and what mends it. Linux only.
+//!
+//! First everything is gathered ([`examine`]: what the system shows of the process, whether its runtime answers, and
+//! who keeps it from that), then judged by a pure function ([`Examination::diagnose`]): the same facts give the same
+//! findings, whatever machine they come from. The texts are for people and may change; the codes are a contract.
+//!
+//! Refuses to change anything, and to connect to a tool's port: it would be taken for a runtime.
+
+mod diagnose;
+mod machine;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use runtap_diag_proto::ProcessInfo;
+use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort, Warning};
+use runtap_transport::Endpoint;
+use runtap_transport::discover::{Clients, Code, Facts, Holder, Life, Startup, System};
+
+pub use self::machine::machine;
+use crate::{Client, Error, Timeouts};
+
+/// How long a runtime may take to answer. One that is not held up needs a few milliseconds.
+const DEADLINE: Duration = Duration::from_secs(1);
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// The process can't be reached because of this.
+    Error,
+    /// Something will not work, or waits for somebody.
+    Warning,
+    /// Good to know: other tools may stumble over it.
+    Info,
+}
+
+impl Severity {
+    /// `error`, `warning` or `info`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// One thing that is wrong, and its mend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What, in one word.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What exactly: the end of a sentence that begins with the process, or with the machine.
+    pub detail: String,
+    /// What mends it: a command where there is one.
+    pub fix: String,
+}
+
+impl Finding {
+    fn new(code: Code, severity: Severity, detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { code, severity, detail: detail.into(), fix: fix.into() }
+    }
+}
+
+/// What is wrong with a process: the worst first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diagnosis {
+    /// Whether its runtime answers.
+    pub reachable: bool,
+    /// What was found. Empty if all is well.
+    pub findings: Vec<Finding>,
+}
+
+impl Diagnosis {
+    /// Why it can't be reached, in one word.
+    pub fn reason(&self) -> Option<Code> {
+        let error = self.findings.iter().find(|finding| finding.severity == Severity::Error);
+        error.map(|finding| finding.code)
+    }
+}
+
+/// What a runtime said when it was asked who it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// There was nobody to ask.
+    #[default]
+    NotAsked,
+    /// It answered. .NET Core 3 can't say who it is.
+    Answered(Option<Box<ProcessInfo>>),
+    /// It did not answer in time.
+    Silent,
+    /// We may not connect.
+    NotPermitted,
+    /// Nobody listens on the socket.
+    NobodyListens,
+    /// The socket is gone.
+    NotThere,
+    /// Somebody answered who is no runtime, or something else failed.
+    Failed(String),
+}
+
+/// A port that a runtime was told to dial, and to wait for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AwaitedPort {
+    /// As it stands in the variable.
+    pub address: String,
+    /// The path by which we can open it.
+    pub host: PathBuf,
+    /// Whether it is too long for the runtime ever to reach it.
+    pub too_long: bool,
+    /// Who listens there, as far as we may see.
+    pub listeners: Vec<Holder>,
+}
+
+/// Everything that is known of a process.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Examination {
+    /// What the system shows.
+    pub facts: Facts,
+    /// Whether its runtime answers.
+    pub answer: Answer,
+    /// Who is connected to it. Looked at only if it does not answer.
+    pub clients: Clients,
+    /// The ports that it waits for.
+    pub awaited: Vec<AwaitedPort>,
+    /// What is wrong with the value that these come from.
+    pub warnings: Vec<Warning>,
+    /// The debugger that holds it.
+    pub tracer: Option<Holder>,
+}
+
+/// Examines one process.
+pub async fn examine(system: &System, pid: u32) -> Examination {
+    examine_facts(system, system.facts(pid)).await
+}
+
+/// Examines a process of which the facts are known.
+pub async fn examine_facts(system: &System, facts: Facts) -> Examination {
+    let answer = ask(facts.endpoint()).await;
+    complete(system, facts, answer)
+}
+
+/// The examination of a process that was asked already.
+pub fn examine_answered(system: &System, pid: u32, error: &Error) -> Examination {
+    complete(system, system.facts(pid), Answer::of_error(error))
+}
+
+fn complete(system: &System, facts: Facts, answer: Answer) -> Examination {
+    let clients = if answer == Answer::Silent { system.clients(facts.pid) } else { Clients::default() };
+    let value = facts.environment.as_ref().and_then(|environment| environment.ports.clone());
+    let value = value.map(OsString::into_encoded_bytes).unwrap_or_default();
+    let awaited =
+        if facts.startup == Startup::Done { Vec::new() } else { awaited(system, facts.pid, &value) };
+    let tracer = match facts.life {
+        Life::Traced { by } => Some(system.holder(by)),
+        _ => None,
+    };
+    Examination { facts, answer, clients, awaited, warnings: diagnostic_ports::lint(&value), tracer }
+}
+
+fn awaited(system: &System, pid: u32, value: &[u8]) -> Vec<AwaitedPort> {
+    let view = system.file_view(pid).ok();
+    let ports = diagnostic_ports::parse(value).filter(DiagnosticPort::is_waited_for);
+    let port = |port: DiagnosticPort<'_>| {
+        let address = String::from_utf8_lossy(port.address).into_owned();
+        let path = PathBuf::from(&address);
+        let host = view.as_ref().and_then(|view| view.to_host(&path).ok()).unwrap_or(path);
+        AwaitedPort {
+            too_long: port.address.len() > diagnostic_ports::LONGEST_ADDRESS,
+            listeners: system.listeners(&host),
+            address,
+            host,
+        }
+    };
+    ports.map(port).collect()
+}
+
+/// Asks a runtime who it is.
+async fn ask(endpoint: Option<Endpoint>) -> Answer {
+    let Some(endpoint) = endpoint else { return Answer::NotAsked };
+    let client = Client::new(endpoint).with_timeouts(Timeouts::all(DEADLINE));
+    match tokio::time::timeout(DEADLINE, client.process_info()).await {
+        Ok(Ok(info)) => Answer::Answered(Some(Box::new(info))),
+        Ok(Err(error)) => Answer::of_error(&error),
+        Err(_elapsed) => Answer::Silent,
+    }
+}
+
+impl Answer {
+    /// What a failure to ask says.
+    pub fn of_error(error: &Error) -> Self {
+        match error {
+            error if error.is_unknown_command() => Self::Answered(None),
+            Error::Busy { .. } | Error::TimedOut { .. } => Self::Silent,
+            Error::NotPermitted { .. } => Self::NotPermitted,
+            Error::NotThere { stale: true, .. } => Self::NobodyListens,
+            Error::NotThere { stale: false, .. } => Self::NotThere,
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
