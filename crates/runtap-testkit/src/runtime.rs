@@ -1,6 +1,7 @@
 //! Real .NET runtimes, each version in a root of its own.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -99,6 +100,18 @@ impl RealRuntime {
         &self.root
     }
 
+    /// The same runtime below another folder, to be changed there: its files are linked, but for `createdump`, which is
+    /// a copy. The folder should be in the workspace's `target`, where linking works.
+    ///
+    /// # Panics
+    /// When files can neither be linked nor copied.
+    #[must_use]
+    pub fn linked_into(&self, folder: &Path) -> Self {
+        let root = folder.join(format!("dotnet-{}", self.major));
+        link_all(&self.root, &root).unwrap_or_else(|error| panic!("cannot fill {}: {error}", root.display()));
+        Self { major: self.major, root }
+    }
+
     /// `dotnet`, with the variables that it needs; add a program and its arguments.
     pub fn command(&self) -> Command {
         let mut command = Command::new(self.root.join("dotnet"));
@@ -143,6 +156,20 @@ impl RealRuntime {
 
     /// Whose events the small program writes: 1 `One`, 2 `Two`, 3 `Three`.
     pub const SMALL_PROVIDER: &str = small::PROVIDER;
+}
+
+fn link_all(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            link_all(&from, &to)?;
+        } else if entry.file_name() == "createdump" || fs::hard_link(&from, &to).is_err() {
+            fs::copy(&from, &to)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a `dotnet` is there. A folder is renamed to its name only when it is whole.

@@ -60,6 +60,8 @@ pub(crate) enum Verb {
     Info(Info),
     /// Show the environment of a process, as it is now
     Env(Info),
+    /// Say why a process can't be reached, and what mends it
+    Doctor(Doctor),
     /// Record events and CPU samples of a process to a file
     #[command(visible_alias = "collect")]
     Trace(Box<Trace>),
@@ -137,6 +139,29 @@ Examples:
 pub(crate) struct Info {
     #[command(flatten)]
     pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without a process it looks at every process that looks like .NET, and at the machine.
+It changes nothing. Exit code 3: the process can't be reached.
+
+Examples:
+  runtap doctor
+  runtap doctor 1234
+  sudo runtap doctor MyService --format json | jq -r '.findings[] | .code + \": \" + .fix'")]
+pub(crate) struct Doctor {
+    /// Process id, or the exact name of a process or its entry assembly
+    #[arg(value_name = "TARGET", add = ArgValueCompleter::new(complete::targets))]
+    pub(crate) word: Option<String>,
+    /// Process id
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["word", "name"], add = ArgValueCompleter::new(complete::pids))]
+    pub(crate) process_id: Option<u32>,
+    /// Exact name of the process or of its entry assembly
+    #[arg(short, long, value_name = "NAME", conflicts_with = "word", add = ArgValueCompleter::new(complete::names))]
+    pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use runtap_transport::discover::{
-    CAP_SYS_PTRACE, Code, Createdump, Facts, Holder, Life, Reason, SocketState, Startup, TempDir, Wait,
+    CAP_SYS_PTRACE, Code, Createdump, Facts, Holder, Life, Reason, Runtime, SocketState, Startup, TempDir,
+    Wait,
 };
 
 use super::{Answer, Diagnosis, Examination, Finding, Severity};
@@ -12,6 +13,11 @@ impl Examination {
     /// What is wrong, and what mends it.
     pub fn diagnose(&self) -> Diagnosis {
         let mut findings: Vec<Finding> = Reason::all(&self.facts).iter().map(obstacle).collect();
+        if self.facts.runtime == (Runtime::Hidden { likely: false })
+            && let Some(first) = findings.first_mut()
+        {
+            first.detail.push_str("; whether it is a .NET program can't be seen");
+        }
         if findings.is_empty() {
             findings.extend(self.unanswered());
         }
@@ -59,7 +65,14 @@ impl Examination {
     /// It did not answer in time: who keeps it from that.
     fn busy(&self) -> Finding {
         let pid = self.facts.pid;
-        let (why, fix) = match (self.facts.life, &self.tracer, self.clients.createdump) {
+        // The helper stops the process that it writes.
+        let tracer =
+            self.tracer.as_ref().filter(|tracer| tracer.comm == "createdump").map(|tracer| tracer.pid);
+        let (why, fix) = match (self.facts.life, &self.tracer, tracer.or(self.clients.createdump)) {
+            (Life::Traced { .. } | Life::Running, _, Some(createdump)) => (
+                format!("it writes a dump of itself (createdump, process {createdump})"),
+                "wait until the dump is written".to_owned(),
+            ),
             (Life::Stopped, ..) => ("it was stopped by a signal".to_owned(), format!("kill -CONT {pid}")),
             (Life::Traced { by }, tracer, _) => (
                 format!(
@@ -67,10 +80,6 @@ impl Examination {
                     tracer.as_ref().map_or_else(|| format!("process {by}"), name)
                 ),
                 "let the debugger go on, or detach it".to_owned(),
-            ),
-            (_, _, Some(createdump)) => (
-                format!("it writes a dump of itself (createdump, process {createdump})"),
-                "wait until the dump is written".to_owned(),
             ),
             _ => self.held_up(),
         };

@@ -18,13 +18,17 @@ use std::time::Duration;
 use runtap_diag_proto::ProcessInfo;
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort, Warning};
 use runtap_transport::Endpoint;
-use runtap_transport::discover::{Clients, Code, Facts, Holder, Life, Startup, System};
+use runtap_transport::discover::{Clients, Code, Facts, Holder, Life, Reason, Startup, System};
 
 pub use self::machine::machine;
 use crate::{Client, Error, Timeouts};
 
 /// How long a runtime may take to answer. One that is not held up needs a few milliseconds.
 const DEADLINE: Duration = Duration::from_secs(1);
+
+/// How long, and how often, a process is looked at that has a runtime and no server yet. It takes hundredths of a second.
+const STARTUP_PAUSE: Duration = Duration::from_millis(50);
+const STARTUP_LOOKS: usize = 10;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -139,9 +143,17 @@ pub struct Examination {
     pub tracer: Option<Holder>,
 }
 
-/// Examines one process.
+/// Examines one process. One that is only starting is given a moment.
 pub async fn examine(system: &System, pid: u32) -> Examination {
-    examine_facts(system, system.facts(pid)).await
+    let mut facts = system.facts(pid);
+    for _ in 0..STARTUP_LOOKS {
+        if Reason::all(&facts) != [Reason::Starting] {
+            break;
+        }
+        tokio::time::sleep(STARTUP_PAUSE).await;
+        facts = system.facts(pid);
+    }
+    examine_facts(system, facts).await
 }
 
 /// Examines a process of which the facts are known.
@@ -150,9 +162,10 @@ pub async fn examine_facts(system: &System, facts: Facts) -> Examination {
     complete(system, facts, answer)
 }
 
-/// The examination of a process that was asked already.
-pub fn examine_answered(system: &System, pid: u32, error: &Error) -> Examination {
-    complete(system, system.facts(pid), Answer::of_error(error))
+/// Why a process that was asked already can't be reached, in one word and without looking closer.
+pub fn reason(system: &System, pid: u32, answer: Answer) -> Option<Code> {
+    let examination = Examination { facts: system.facts(pid), answer, ..Examination::default() };
+    examination.diagnose().reason()
 }
 
 fn complete(system: &System, facts: Facts, answer: Answer) -> Examination {

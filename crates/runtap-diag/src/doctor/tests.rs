@@ -180,6 +180,13 @@ fn who_keeps_it_busy() {
     assert!(traced.detail.contains("process 5 (gdb -p 42)"), "{traced:?}");
     let dumping = busy(|it| it.clients.createdump = Some(77));
     assert!(dumping.detail.contains("createdump, process 77"), "{dumping:?}");
+    let held = busy(|it| {
+        it.facts.life = Life::Traced { by: 78 };
+        let mut tracer = holder(78, "/n/createdump -n x");
+        tracer.comm = "createdump".to_owned();
+        it.tracer = Some(tracer);
+    });
+    assert!(held.detail.contains("createdump, process 78"), "{held:?}");
 }
 
 fn suspended(value: &str, listeners: &[Holder]) -> Finding {

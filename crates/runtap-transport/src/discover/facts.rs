@@ -41,7 +41,8 @@ pub struct Facts {
     pub other_pid_namespace: bool,
     /// The container's id by its control group.
     pub container: Option<String>,
-    /// Whether the kernel keeps us from looking into it (its environment, its memory map, its files).
+    /// Whether the kernel keeps us from looking into it: its environment, its memory map, or its files. It may permit
+    /// some of them only.
     pub hidden: bool,
     /// The variables that it was started with; `None` where we may not look.
     pub environment: Option<Environment>,

@@ -11,7 +11,7 @@ use super::environment::Environment;
 use super::facts::{Createdump, Facts, Life, TempDir, TempState};
 use super::linux::{self, ProcDir, Status};
 use super::naming::temp_dir;
-use super::runtime::{self, Runtime};
+use super::runtime::{self, Runtime, Startup};
 use super::security;
 use super::{FileView, Socket, SocketState, System, elf};
 
@@ -65,7 +65,7 @@ impl System {
             other_mount_namespace: found.other_mount,
             other_pid_namespace: found.other_pid,
             container: dir.container().filter(|_| found.other_mount || found.other_pid),
-            hidden: environment.is_none() || matches!(runtime, Runtime::Hidden { .. }),
+            hidden: environment.is_none() || view.is_none() || matches!(runtime, Runtime::Hidden { .. }),
             startup: runtime::startup(&runtime, &names),
             serves: runtime::serves(&runtime, &names),
             deleted: found.deleted,
@@ -97,9 +97,20 @@ impl System {
 impl ProcDir {
     /// Which runtime a process has.
     pub(super) fn runtime(&self) -> Runtime {
+        self.runtime_and_startup().0
+    }
+
+    /// How far it has come.
+    pub(super) fn startup(&self) -> Startup {
+        self.runtime_and_startup().1
+    }
+
+    fn runtime_and_startup(&self) -> (Runtime, Startup) {
         let names = self.threads(false).unwrap_or_default();
         let names: Vec<&str> = names.iter().map(|thread| thread.name.as_str()).collect();
-        runtime(self, self.exe().as_deref(), &names)
+        let runtime = runtime(self, self.exe().as_deref(), &names);
+        let startup = runtime::startup(&runtime, &names);
+        (runtime, startup)
     }
 }
 
@@ -179,7 +190,7 @@ pub(super) fn permits(meta: &fs::Metadata, status: &Status, rights: u32) -> bool
 }
 
 /// Beside the runtime's library, or beside a single-file program, where it need not be.
-fn createdump(view: Option<&FileView>, runtime: &Runtime, exe: Option<&Path>, status: &Status) -> Createdump {
+fn createdump(view: Option<&FileView>, runtime: &Runtime, exe: Option<&Path>) -> Createdump {
     let (beside, needed) = match runtime {
         Runtime::NativeAot => return Createdump::Unsupported,
         Runtime::CoreClr { library } => (Some(library.as_path()), true),

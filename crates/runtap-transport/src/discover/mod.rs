@@ -218,6 +218,12 @@ pub fn facts(pid: u32) -> Facts {
     System::current().facts(pid)
 }
 
+/// How far the runtime of process `pid` has come.
+#[cfg(target_os = "linux")]
+pub fn startup(pid: u32) -> Startup {
+    System::current().startup(pid)
+}
+
 /// The threads of process `pid`, by id.
 ///
 /// # Errors

@@ -247,8 +247,8 @@ impl Reason {
                     .to_owned()
             }
             Self::Denied { label, .. } => format!(
-                "look for denials in the kernel's log (journalctl -k | grep -i denied) and let runtap look into \
-                 {}; to try: aa-complain, or setenforce 0",
+                "look for denials in the kernel's log (journalctl -k | grep -i denied) and let runtap read and connect \
+                 to {}",
                 label.as_deref().unwrap_or("the process")
             ),
             Self::NoTmpdir { directory } => format!(

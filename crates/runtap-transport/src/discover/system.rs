@@ -15,7 +15,7 @@ use super::facts::{Facts, Life};
 use super::gather::{self, Found};
 use super::linux::{self, ProcDir, Status, seen_from_here};
 use super::naming::{SocketKind, SocketName, temp_dir};
-use super::runtime::Runtime;
+use super::runtime::{Runtime, Startup};
 use super::sockets::{self, Listing};
 use super::{FileView, Kind, NotFound, Options, Process, Reason, Socket, SocketState, Thread, jvm};
 
@@ -104,6 +104,11 @@ impl System {
     /// All processes that look like .NET, reachable or not, by pid. Looks at every process of the machine.
     pub fn dotnet_facts(&self) -> Vec<Facts> {
         Search::new(self).dotnet_facts()
+    }
+
+    /// How far the runtime of a process has come.
+    pub fn startup(&self, pid: u32) -> Startup {
+        ProcDir::new(&self.proc_root, pid.to_string()).startup()
     }
 
     /// The threads of a process, by id.
@@ -406,7 +411,8 @@ impl<'a> Search<'a> {
         let found = Found {
             user: self.user(status.uid),
             other_mount: candidate.other_mount,
-            other_pid: candidate.other_pid,
+            // Told by the number where the namespace itself may not be seen.
+            other_pid: candidate.other_pid || status.ns_pid != pid,
             deleted: gather::deleted(&sockets),
             sockets,
             status,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use runtap_diag::ProcessInfo;
-use runtap_transport::discover::Process;
+use runtap_transport::discover::{self, Process, Startup};
 use serde::Serialize;
 
 use super::failure::explain;
@@ -49,13 +49,18 @@ pub(super) async fn run(target: &Target, output: Output) -> anyhow::Result<u8> {
 }
 
 /// Whether the runtime waits at its start. No command asks this; but such a runtime reports the host alone as its
-/// command line, without the arguments that the process has. `None` where that can't be seen.
+/// command line, without the arguments that the process has, and it has not made all its threads. `None` where that
+/// can't be seen.
 pub(super) fn suspended(process: &Process, info: &ProcessInfo) -> Option<bool> {
     let host = process.exe.as_deref().is_some_and(|exe| exe.as_os_str() == info.command_line.as_str());
     let host_alone = host || process.command_line.first() == Some(&info.command_line);
-    match (host_alone, process.command_line.len()) {
-        (true, 0 | 1) => None,
-        (host_alone, _) => Some(host_alone),
+    if !host_alone && process.command_line.len() > 1 {
+        return Some(false);
+    }
+    match discover::startup(process.pid) {
+        Startup::Done => Some(false),
+        Startup::Waiting => Some(true),
+        _ => None,
     }
 }
 

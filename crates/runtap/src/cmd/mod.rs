@@ -3,6 +3,7 @@
 pub(crate) mod complete;
 mod convert;
 mod demo;
+mod doctor;
 
 mod env;
 mod events;
@@ -51,6 +52,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
     match verb {
         Verb::Ps(options) => block_on(ps::run(&options, output)),
         Verb::Info(options) => block_on(info::run(&options.target, output)),
+        Verb::Doctor(options) => block_on(doctor::run(&options, output)),
         Verb::Env(options) => block_on(env::run(&options.target, output)),
         Verb::Trace(options) => block_on(trace::run(*options, output)),
         Verb::Convert(options) => convert::run(&options, output),
@@ -67,6 +69,7 @@ fn wants_json(verb: &Verb) -> bool {
     let result = match verb {
         Verb::Ps(options) => options.format.format,
         Verb::Info(options) | Verb::Env(options) => options.format.format,
+        Verb::Doctor(options) => options.format.format,
         Verb::Events(options) if options.format == Some(LineFormat::Json) => TextOrJson::Json,
         Verb::Version(options) => options.format,
         Verb::Trace(options) => result_format(options.format),

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use runtap_diag::{Error, ProcessInfo};
-use runtap_transport::discover::{self, Kind, Options, Process};
+use runtap_diag::ProcessInfo;
+use runtap_diag::doctor::{self, Answer};
+use runtap_transport::discover::{self, Code, Kind, Options, Process, System};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -77,24 +78,15 @@ async fn row(process: Process) -> Row {
         }
         // .NET Core 3 answers, but can't say who it is.
         Err(Some(error)) if error.is_unknown_command() => row.reachable = true,
-        Err(Some(error)) => row.reason = Some(reason(&error, process.pid)),
-        Err(None) => row.reason = Some("busy"),
+        Err(Some(error)) => row.reason = reason(Answer::of_error(&error), process.pid),
+        Err(None) => row.reason = reason(Answer::Silent, process.pid),
     }
     row
 }
 
 /// In the words of `doctor`.
-fn reason(error: &Error, pid: u32) -> &'static str {
-    match error {
-        Error::NotPermitted { .. } => "other-user",
-        Error::Busy { .. } | Error::TimedOut { .. } => "busy",
-        Error::NotThere { .. } => match discover::process(pid) {
-            Err(error) => error.reason.code().name(),
-            Ok(_) => "stale-socket",
-        },
-        // Somebody answers there, but not as a runtime does.
-        _ => "not-dotnet",
-    }
+fn reason(answer: Answer, pid: u32) -> Option<&'static str> {
+    doctor::reason(&System::current(), pid, answer).map(Code::name)
 }
 
 fn describe(row: &mut Row, info: ProcessInfo) {

@@ -122,22 +122,27 @@ fn unreachable(error: &discover::NotFound, output: Output) -> anyhow::Error {
 
 /// The name that people know a process by, before it was asked: its entry assembly, else the process's own.
 pub(super) fn local_name(process: &Process) -> String {
+    match process.kind {
+        Kind::Dotnet => name_of(&process.command_line, &process.comm),
+        _ => process.comm.clone(),
+    }
+}
+
+/// The name of a .NET program by its command line, else the kernel's.
+pub(super) fn name_of(command_line: &[String], comm: &str) -> String {
     let file_stem = |path: &str| {
         let file = path.rsplit('/').next().unwrap_or(path);
         file.strip_suffix(".dll").unwrap_or(file).to_owned()
     };
-    let host = process.command_line.first().map(|program| file_stem(program));
-    match (host.as_deref(), process.kind) {
-        (Some("dotnet"), Kind::Dotnet) => {
-            let assembly = process
-                .command_line
-                .iter()
-                .skip(1)
-                .find(|arg| Path::new(arg).extension().is_some_and(|e| e.eq_ignore_ascii_case("dll")));
+    match command_line.first().map(|program| file_stem(program)).as_deref() {
+        Some("dotnet") => {
+            let is_assembly =
+                |arg: &&String| Path::new(arg).extension().is_some_and(|e| e.eq_ignore_ascii_case("dll"));
+            let assembly = command_line.iter().skip(1).find(is_assembly);
             assembly.map_or_else(|| "dotnet".to_owned(), |path| file_stem(path))
         }
-        (Some(host), Kind::Dotnet) if !host.is_empty() => host.to_owned(),
-        _ => process.comm.clone(),
+        Some(host) if !host.is_empty() => host.to_owned(),
+        _ => comm.to_owned(),
     }
 }
 

@@ -45,6 +45,35 @@ fn a_process_that_is_not_there_or_not_dotnet_is_told() {
     runtap(["info", "99999999999"]).expect_code(3);
 }
 
+/// What programs read of `doctor`; nothing in it depends on the machine.
+#[test]
+fn the_doctor_of_a_process_that_is_not_there() {
+    let told = runtap(["doctor", "4294967295", "--format", "json"]);
+    insta::assert_snapshot!(told.expect_code(3).text(), @r#"
+    {
+      "schema": "runtap.doctor/1",
+      "pid": 4294967295,
+      "name": null,
+      "reachable": false,
+      "findings": [
+        {
+          "code": "no-such-process",
+          "severity": "error",
+          "detail": "there is no such process",
+          "fix": "'runtap ps' lists the processes that can be tapped"
+        }
+      ]
+    }
+    "#);
+    let told = runtap(["doctor", "4294967295"]);
+    insta::assert_snapshot!(told.expect_code(3).text(), @r"
+    process 4294967295 can't be reached
+      no-such-process  there is no such process
+        mend: 'runtap ps' lists the processes that can be tapped
+    ");
+    runtap(["doctor", "no-such-name"]).expect_code(3).says("no-such-name").says("hint:");
+}
+
 #[test]
 fn a_file_that_cannot_be_read_is_told() {
     let folder = folder();

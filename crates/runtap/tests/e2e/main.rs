@@ -10,6 +10,8 @@ mod cli_launch;
 mod cli_recordings;
 mod cli_usage;
 mod real_ask;
+mod real_doctor;
+mod real_doctor_rights;
 mod real_ends;
 mod real_events;
 mod real_find;

@@ -1,0 +1,252 @@
+//! `runtap doctor`
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use runtap_diag::doctor::{self, Answer, Diagnosis, Examination, Finding, Severity};
+use runtap_transport::discover::{Facts, System};
+use runtap_transport::{ConnectFailure, Endpoint};
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use super::target::name_of;
+use crate::cli::Doctor;
+use crate::exit::{self, expected};
+use crate::output::{Clean, DIM, HEADING, Output};
+
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const DOUBTFUL: Style = AnsiColor::Yellow.on_default().bold();
+const GOOD: Style = AnsiColor::Green.on_default();
+const FIX: Style = AnsiColor::Cyan.on_default();
+
+/// `runtap.doctor/1`. Without a process `pid` and `reachable` are null, `findings` are the machine's.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    subject: Subject<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processes: Option<Vec<Subject<'a>>>,
+}
+
+#[derive(Serialize)]
+struct Subject<'a> {
+    pid: Option<u32>,
+    name: Option<&'a str>,
+    reachable: Option<bool>,
+    findings: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    code: &'static str,
+    severity: &'static str,
+    detail: &'a str,
+    fix: &'a str,
+}
+
+/// A process that was looked at.
+struct Patient {
+    pid: u32,
+    name: String,
+    diagnosis: Diagnosis,
+}
+
+impl Patient {
+    fn new(examination: &Examination) -> Self {
+        Self { pid: examination.facts.pid, name: name(examination), diagnosis: examination.diagnose() }
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            pid: Some(self.pid),
+            name: (!self.name.is_empty()).then_some(&*self.name),
+            reachable: Some(self.diagnosis.reachable),
+            findings: rows(&self.diagnosis.findings),
+        }
+    }
+}
+
+pub(super) async fn run(options: &Doctor, output: Output) -> anyhow::Result<u8> {
+    let system = System::current();
+    match (options.process_id, &options.name, &options.word) {
+        (Some(pid), ..) => one(&doctor::examine(&system, pid).await, output),
+        (_, Some(name), _) => one(&by_name(&system, name).await?, output),
+        // A number is a pid, anything else a name.
+        (_, _, Some(word)) => match word.parse() {
+            Ok(pid) => one(&doctor::examine(&system, pid).await, output),
+            Err(_no_number) => one(&by_name(&system, word).await?, output),
+        },
+        _ => all(&system, output).await,
+    }
+}
+
+fn one(examination: &Examination, output: Output) -> anyhow::Result<u8> {
+    for step in examination.facts.steps() {
+        output.detail(format_args!("looked at {step}"));
+    }
+    let patient = Patient::new(examination);
+    if output.json() {
+        let subject = patient.subject();
+        output.document(&Document { schema: "runtap.doctor/1", subject, processes: None })?;
+    } else {
+        output.text(text(&patient))?;
+    }
+    Ok(if patient.diagnosis.reachable { exit::OK } else { exit::NO_TARGET })
+}
+
+/// Every process that looks like .NET, and the machine.
+async fn all(system: &System, output: Output) -> anyhow::Result<u8> {
+    let patients: Vec<Patient> = examine_all(system).await.iter().map(Patient::new).collect();
+    let machine = system.machine();
+    let leftovers: Vec<PathBuf> = machine.leftovers.iter().filter(|path| is_dead(path)).cloned().collect();
+    let findings = doctor::machine(&machine, &leftovers);
+    if output.json() {
+        let subject = Subject { pid: None, name: None, reachable: None, findings: rows(&findings) };
+        let processes = Some(patients.iter().map(Patient::subject).collect());
+        output.document(&Document { schema: "runtap.doctor/1", subject, processes })?;
+    } else {
+        output.text(overview(&patients, &findings))?;
+    }
+    Ok(exit::OK)
+}
+
+/// All at the same time: a busy one costs the others nothing. By name, then by pid.
+async fn examine_all(system: &System) -> Vec<Examination> {
+    let mut examining = JoinSet::new();
+    for facts in system.dotnet_facts() {
+        let system = system.clone();
+        examining.spawn(async move { doctor::examine_facts(&system, facts).await });
+    }
+    let mut examinations = examining.join_all().await;
+    examinations.sort_by_cached_key(|examination| (name(examination), examination.facts.pid));
+    examinations
+}
+
+/// The process that is called so: by the kernel, by its files, or by the entry assembly that its runtime tells.
+async fn by_name(system: &System, wanted: &str) -> anyhow::Result<Examination> {
+    let mut found = examine_all(system).await;
+    found.retain(|it| it.facts.comm == wanted || file_name(&it.facts) == wanted || name(it) == wanted);
+    match found.len() {
+        0 => Err(expected(
+            exit::NO_TARGET,
+            format!("no process that looks like .NET is called '{wanted}'"),
+            "'runtap doctor' lists those that do; upper and lower case matter".to_owned(),
+        )),
+        1 => Ok(found.remove(0)),
+        _ => {
+            let list: Vec<String> = found
+                .iter()
+                .map(|it| format!("{} ({})", it.facts.pid, it.facts.command_line.join(" ")))
+                .collect();
+            Err(expected(
+                exit::NO_TARGET,
+                format!("several processes are called '{wanted}': {}", list.join(", ")),
+                "choose one with -p".to_owned(),
+            ))
+        }
+    }
+}
+
+/// Whether truly nobody listens on a socket: only then its file may be deleted.
+fn is_dead(path: &PathBuf) -> bool {
+    let answer = Endpoint::unix(path).connect_blocking(Duration::ZERO);
+    matches!(answer, Err(error) if matches!(error.reason, ConnectFailure::Refused))
+}
+
+/// What people call the process: its entry assembly, else the name of its file.
+fn name(examination: &Examination) -> String {
+    let told = match &examination.answer {
+        Answer::Answered(Some(info)) => info.entry_assembly.clone().filter(|name| !name.is_empty()),
+        _ => None,
+    };
+    told.unwrap_or_else(|| file_name(&examination.facts))
+}
+
+fn file_name(facts: &Facts) -> String {
+    name_of(&facts.command_line, &facts.comm)
+}
+
+fn rows(findings: &[Finding]) -> Vec<Row<'_>> {
+    findings
+        .iter()
+        .map(|finding| Row {
+            code: finding.code.name(),
+            severity: finding.severity.name(),
+            detail: &finding.detail,
+            fix: &finding.fix,
+        })
+        .collect()
+}
+
+fn text(patient: &Patient) -> String {
+    let mut text = format!("{HEADING}process {}", patient.pid);
+    // Writing to a String can't fail.
+    if !patient.name.is_empty() {
+        let _ = write!(text, " ({})", Clean(&patient.name));
+    }
+    let state = if patient.diagnosis.reachable { "answers" } else { "can't be reached" };
+    let _ = writeln!(text, " {state}{HEADING:#}");
+    write_findings(&mut text, &patient.diagnosis.findings);
+    if patient.diagnosis.findings.is_empty() {
+        let _ = writeln!(text, "  {GOOD}nothing is wrong with it{GOOD:#}");
+    }
+    text
+}
+
+fn overview(patients: &[Patient], findings: &[Finding]) -> String {
+    let mut text = String::new();
+    if patients.is_empty() {
+        text.push_str("no process looks like .NET; 'runtap demo' has a program built in\n");
+    } else {
+        let width = patients.iter().map(|it| Clean(&it.name).to_string().chars().count()).max().unwrap_or(0);
+        let width = width.max(4);
+        let _ = writeln!(text, "{HEADING}{:>8}  {:<width$}  STATE{HEADING:#}", "PID", "NAME");
+        for patient in patients {
+            let name = Clean(&patient.name).to_string();
+            let _ = write!(text, "{:>8}  {name:<width$}  ", patient.pid);
+            let told = patient.diagnosis.findings.iter().filter(|it| it.severity != Severity::Info);
+            let told: Vec<&Finding> = told.collect();
+            match (told.first(), patient.diagnosis.reachable) {
+                (None, true) => {
+                    let _ = writeln!(text, "{GOOD}answers{GOOD:#}");
+                }
+                (None, false) => {
+                    let _ = writeln!(text, "{BAD}does not answer{BAD:#}");
+                }
+                (Some(first), _) => {
+                    let style = style(first.severity);
+                    let codes: Vec<&str> = told.iter().map(|finding| finding.code.name()).collect();
+                    let detail = Clean(&first.detail);
+                    let _ = writeln!(text, "{style}{}{style:#}: {detail}", codes.join(", "));
+                }
+            }
+        }
+        let _ = writeln!(text, "{DIM}'runtap doctor PID' tells all about one, and what mends it{DIM:#}");
+    }
+    let _ = writeln!(text, "\n{HEADING}this machine{HEADING:#}");
+    write_findings(&mut text, findings);
+    if findings.is_empty() {
+        let _ = writeln!(text, "  {GOOD}nothing is wrong with it{GOOD:#}");
+    }
+    text
+}
+
+fn write_findings(text: &mut String, findings: &[Finding]) {
+    for finding in findings {
+        let style = style(finding.severity);
+        let (code, detail, fix) = (finding.code, Clean(&finding.detail), Clean(&finding.fix));
+        let _ = writeln!(text, "  {style}{code}{style:#}  {detail}");
+        let _ = writeln!(text, "    {FIX}mend:{FIX:#} {fix}");
+    }
+}
+
+fn style(severity: Severity) -> Style {
+    match severity {
+        Severity::Error => BAD,
+        Severity::Warning => DOUBTFUL,
+        Severity::Info => DIM,
+    }
+}

@@ -1,0 +1,493 @@
+//! `doctor`: each reason is produced by a real situation. Those that need other users or namespaces are in
+//! `real_doctor_rights`.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use runtap_diag::blocking::Client;
+use runtap_testkit::{Launch, Program, RealRuntime, Signal, Skip, eventually, require, run, shared_dir};
+use runtap_transport::Endpoint;
+use rustix::process::{Pid, kill_process};
+use serde_json::Value;
+
+use crate::common::{Target, command, folder, json, ps_row, runtap, unique};
+
+on_each_runtime!(
+    a_healthy_process_has_no_errors,
+    switched_off_diagnostics,
+    a_missing_temporary_directory,
+    a_deleted_socket,
+    a_process_that_waits_at_its_start,
+    a_silent_client_is_named,
+    a_stopped_process_is_busy,
+);
+on_the_newest_runtime!(
+    all_processes_and_the_machine,
+    a_name_is_enough,
+    a_createdump_that_cannot_be_started,
+    a_dump_that_is_written_makes_it_busy,
+);
+
+/// What the doctor says of a process.
+#[track_caller]
+pub(crate) fn doctor(pid: u32, code: i32) -> Value {
+    judged(command(["doctor"]), pid, code)
+}
+
+/// The same by a given `runtap doctor`.
+#[track_caller]
+pub(crate) fn judged(mut command: Command, pid: u32, code: i32) -> Value {
+    command.args([&pid.to_string(), "--format", "json"]);
+    let document = run(command).expect_code(code).json();
+    assert_eq!((&document["schema"], &document["pid"]), (&"runtap.doctor/1".into(), &pid.into()));
+    assert_eq!(document["reachable"], code == 0, "{document:#}");
+    for finding in document["findings"].as_array().unwrap() {
+        assert!(
+            ["error", "warning", "info"].iter().any(|known| finding["severity"] == *known),
+            "{finding:#}"
+        );
+        for member in ["code", "detail", "fix"] {
+            assert_ne!(finding[member].as_str().unwrap(), "", "{finding:#}");
+        }
+    }
+    document
+}
+
+/// The finding with this code.
+#[track_caller]
+pub(crate) fn finding(document: &Value, code: &str) -> Value {
+    let found = document["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == code);
+    found.unwrap_or_else(|| panic!("no {code} in {document:#}")).clone()
+}
+
+/// The codes of findings that are not for information only.
+#[track_caller]
+pub(crate) fn codes(document: &Value) -> Vec<&str> {
+    let findings = document["findings"].as_array().unwrap().iter();
+    findings.filter(|it| it["severity"] != "info").map(|it| it["code"].as_str().unwrap()).collect()
+}
+
+/// The text of a member.
+#[track_caller]
+pub(crate) fn says(finding: &Value, member: &str, text: &str) {
+    assert!(finding[member].as_str().unwrap().contains(text), "no {text:?} in the {member} of {finding:#}");
+}
+
+pub(crate) fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
+    runtime.program("spin", &["0.05", "1000", "--stdin"])
+}
+
+/// A program without a runtime, that lives until its input ends.
+struct Cat(Child);
+
+impl Cat {
+    fn start(mut command: Command) -> Self {
+        Self(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat can be started"))
+    }
+}
+
+impl Drop for Cat {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn a_healthy_process_has_no_errors(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::start(idle(runtime)?);
+    let document = doctor(target.pid(), 0);
+    assert_eq!(codes(&document), [] as [&str; 0], "{document:#}");
+    assert_eq!(document["name"], "spin");
+    // It is in a temporary directory of its own, where others would not look.
+    let finding = finding(&document, "other-tmpdir");
+    says(&finding, "fix", &format!("TMPDIR={}", target.temp.path().display()));
+    let mut there = command(["doctor", &target.p()]);
+    there.env("TMPDIR", target.temp.path());
+    let text = run(there);
+    assert!(text.expect_code(0).text().contains("nothing is wrong"), "{text}");
+    target.still_answers();
+    Ok(())
+}
+
+#[test]
+fn real_processes_that_are_none() {
+    let mut child = Command::new("true").spawn().unwrap();
+    // It has ended, and we have not asked for its exit code yet.
+    eventually("a zombie", || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        stat.contains(") Z ").then_some(())
+    });
+    let document = doctor(child.id(), 3);
+    says(&finding(&document, "no-such-process"), "detail", "has ended");
+    child.wait().unwrap();
+    assert_eq!(codes(&doctor(child.id(), 3)), ["no-such-process"]);
+
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::Builder::new().name("only-a-thread".to_owned());
+    let thread = thread.spawn(move || told.recv()).unwrap();
+    let tasks = || fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+    let tid = eventually("the thread", || {
+        let mut found = tasks()
+            .filter(|task| fs::read_to_string(task.join("comm")).unwrap_or_default() == "only-a-thread\n");
+        found.next()?.file_name()?.to_str()?.parse().ok()
+    });
+    let document = doctor(tid, 3);
+    says(&finding(&document, "no-such-process"), "detail", "is a thread of");
+    says(&finding(&document, "no-such-process"), "fix", &std::process::id().to_string());
+    drop(tell);
+    thread.join().unwrap().unwrap_err();
+}
+
+#[test]
+fn real_programs_without_dotnet() {
+    let cat = Cat::start(Command::new("cat"));
+    eventually("cat itself", || {
+        let exe = fs::read_link(format!("/proc/{}/exe", cat.0.id())).ok()?;
+        exe.to_str()?.ends_with("cat").then_some(())
+    });
+    let document = doctor(cat.0.id(), 3);
+    assert_eq!(codes(&document), ["not-dotnet"]);
+    let text = runtap(["doctor", &cat.0.id().to_string()]);
+    assert!(text.expect_code(3).text().contains("can't be reached"), "{text}");
+}
+
+/// As old runtimes look: their library lies in a folder with their version. The kernel's map of the process is real.
+#[test]
+fn real_maps_of_an_old_runtime() {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let mut files = maps.lines().filter_map(|line| Some(PathBuf::from(line.get(line.find('/')?..)?)));
+    let Some(library) = files.find(|file| file.to_string_lossy().contains("libgcc_s")) else {
+        return Skip::because("this test has no library that could stand for a runtime").report();
+    };
+    let dir = folder();
+    let runtime = dir.path().join("Microsoft.NETCore.App/2.1.30");
+    fs::create_dir_all(&runtime).unwrap();
+    fs::copy(library, runtime.join("libcoreclr.so")).unwrap();
+    let mut cat = Command::new("cat");
+    cat.env("LD_PRELOAD", runtime.join("libcoreclr.so"));
+    let cat = Cat::start(cat);
+    let maps = format!("/proc/{}/maps", cat.0.id());
+    eventually("the library", || fs::read_to_string(&maps).ok()?.contains("libcoreclr.so").then_some(()));
+    let document = doctor(cat.0.id(), 3);
+    assert_eq!(codes(&document), ["too-old"]);
+    says(&finding(&document, "too-old"), "detail", ".NET Core 2.1.30");
+}
+
+/// A program of the .NET Framework on Mono.
+#[test]
+fn real_mono_is_too_old() {
+    let dir = folder();
+    let source = dir.path().join("wait.cs");
+    fs::write(
+        &source,
+        "class P { static void Main() { System.Console.WriteLine(\"ready\"); System.Console.ReadLine(); } }",
+    )
+    .unwrap();
+    let compiled = Command::new("mcs").arg(&source).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        return Skip::because("there is no mcs on this machine (Debian: mono-mcs)").report();
+    }
+    let mut mono = Command::new("mono");
+    mono.arg(dir.path().join("wait.exe")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut child) = mono.spawn() else {
+        return Skip::because("there is no mono on this machine").report();
+    };
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let mono = Cat(child);
+    let document = doctor(mono.0.id(), 3);
+    assert_eq!(codes(&document), ["too-old"]);
+    says(&finding(&document, "too-old"), "detail", "Mono");
+}
+
+/// Every switch as the runtime takes it, not as it looks.
+fn switched_off_diagnostics(runtime: &RealRuntime) -> Result<(), Skip> {
+    let older = "COMPlus_EnableDiagnostics";
+    let newer = "DOTNET_EnableDiagnostics";
+    let only_ipc = "DOTNET_EnableDiagnostics_IPC";
+    for (variables, off) in [
+        (vec![(newer, "0")], Some(newer)),
+        (vec![(only_ipc, "0")], Some(only_ipc)),
+        (vec![(older, "0x0")], Some(older)),
+        (vec![(older, "0"), (newer, "1")], None),
+        (vec![(newer, "")], None),
+        (vec![(newer, "10")], None),
+    ] {
+        let mut launch = idle(runtime)?;
+        for (name, value) in &variables {
+            launch = launch.env(name, value);
+        }
+        let target = Target::start(launch);
+        match off {
+            Some(name) => {
+                let document = doctor(target.pid(), 3);
+                assert_eq!(codes(&document), ["diagnostics-disabled"], "{variables:?}");
+                says(&finding(&document, "diagnostics-disabled"), "fix", &format!("env -u {name} "));
+            }
+            None => assert_eq!(codes(&doctor(target.pid(), 0)), [] as [&str; 0], "{variables:?}"),
+        }
+    }
+    Ok(())
+}
+
+fn a_missing_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
+    let dir = folder();
+    let missing = dir.path().join("none");
+    let program = idle(runtime)?.env("TMPDIR", &missing).spawn();
+    let document = doctor(program.id(), 3);
+    assert_eq!(codes(&document), ["other-tmpdir"]);
+    says(&finding(&document, "other-tmpdir"), "fix", &format!("mkdir -p {}", missing.display()));
+    // The same words where another verb can't reach it.
+    runtap(["info", &program.id().to_string()]).expect_code(3).says("does not exist").says("mkdir -p");
+    Ok(())
+}
+
+fn a_deleted_socket(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::start(idle(runtime)?);
+    let socket = target.socket();
+    // Others that bear its number are told, and are no obstacle.
+    let stale = target.temp.path().join(format!("dotnet-diagnostic-{}-7-socket", target.pid()));
+    drop(UnixListener::bind(&stale).unwrap());
+    let document = doctor(target.pid(), 0);
+    says(&finding(&document, "stale-socket"), "fix", &format!("rm {}", stale.display()));
+
+    fs::remove_file(&socket).unwrap();
+    let document = doctor(target.pid(), 3);
+    assert_eq!(codes(&document), ["stale-socket"]);
+    let finding = finding(&document, "stale-socket");
+    says(&finding, "detail", "was deleted");
+    says(&finding, "detail", socket.to_str().unwrap());
+    assert_eq!(ps_row(target.pid())["reason"], "stale-socket");
+    Ok(())
+}
+
+/// A program that is suspended, seen by its finding.
+fn wait_for_suspension(program: &Program) -> Value {
+    eventually("a suspended process", || {
+        let mut command = command(["doctor", "--format", "json"]);
+        command.arg(program.id().to_string());
+        let document = run(command).json();
+        // Until its server is up it is only starting.
+        let up = document["reachable"] == true;
+        let found = document["findings"].as_array().unwrap().iter().find(|it| it["code"] == "suspended")?;
+        assert_eq!(found["severity"], "warning");
+        up.then(|| found.clone())
+    })
+}
+
+fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> {
+    let dir = folder();
+    let launch =
+        |ports: &str| Ok(idle(runtime)?.env("TMPDIR", dir.path()).env("DOTNET_DiagnosticPorts", ports));
+
+    // A tool of which only the socket is left, as after kill -9.
+    let port = dir.path().join("tool.port");
+    let listener = UnixListener::bind(&port).unwrap();
+    let abandoned = launch(port.to_str().unwrap())?.spawn_unready();
+    let waiting = wait_for_suspension(&abandoned);
+    let me = std::process::id();
+    says(&waiting, "detail", &format!("{}, on which process {me} ", port.display()));
+    drop(listener);
+    let waiting = wait_for_suspension(&abandoned);
+    says(&waiting, "detail", "on which nobody listens");
+    for verb in ["resume", "trace"] {
+        says(&waiting, "fix", &format!("runtap {verb} --diagnostic-port '{},listen'", port.display()));
+    }
+    assert_eq!(ps_row(abandoned.id())["suspended"], true);
+
+    // A slip in the variable.
+    let slip = launch(",nosuspend")?.in_folder(dir.path()).spawn_unready();
+    let waiting = wait_for_suspension(&slip);
+    says(&waiting, "detail", "the port nosuspend");
+    says(&waiting, "detail", "DOTNET_DiagnosticPorts 'nosuspend'");
+
+    let own = idle(runtime)?.env("TMPDIR", dir.path()).env("DOTNET_DefaultDiagnosticPortSuspend", "1");
+    let mut own = own.spawn_unready();
+    let waiting = wait_for_suspension(&own);
+    says(&waiting, "detail", "DOTNET_DefaultDiagnosticPortSuspend");
+    assert_eq!(waiting["fix"], format!("runtap resume {}", own.id()));
+    // That is what mends it.
+    let socket = crate::common::socket_in(dir.path(), own.id());
+    Client::new(Endpoint::unix(socket)).unwrap().resume().unwrap();
+    own.wait_for("ready");
+    assert_eq!(codes(&doctor(own.id(), 0)), [] as [&str; 0]);
+
+    // One that does not wait is not suspended, whether its port is there or not.
+    let free = launch(&format!("{},nosuspend", port.display()))?.spawn();
+    assert_eq!(codes(&doctor(free.id(), 0)), [] as [&str; 0]);
+    Ok(())
+}
+
+/// The client that connects and says nothing is this test, by a connection that another one is not taken for.
+fn a_silent_client_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::start(runtime.program("spin", &["60", "1000"])?);
+    let socket = target.socket();
+    let recorder = command(["trace", "-p", &target.p(), "-o", "/dev/null", "-q"]);
+    let recorder = runtap_testkit::Running::start(recorder);
+    let clients = |document: &Value| finding(document, "busy")["detail"].as_str().unwrap().to_owned();
+    // The recording is under way when its connection is there.
+    eventually("a session", || {
+        let table = fs::read_to_string("/proc/net/unix").unwrap();
+        let taken = |line: &str| line.contains(" 0001 03 ") && line.ends_with(socket.to_str().unwrap());
+        table.lines().any(taken).then_some(())
+    });
+    target.still_answers();
+    let silent = UnixStream::connect(&socket).unwrap();
+    let document = doctor(target.pid(), 3);
+    assert_eq!(codes(&document), ["busy"]);
+    let detail = clients(&document);
+    let me = std::process::id();
+    assert!(detail.contains(&format!("waits for process {me} (")), "{detail}");
+    assert!(!detail.contains(&format!("process {} (", recorder.id())), "{detail}");
+    says(&finding(&document, "busy"), "fix", &format!("kill {me}"));
+    assert_eq!(ps_row(target.pid())["reason"], "busy");
+    drop(silent);
+    target.still_answers();
+    drop(recorder);
+    Ok(())
+}
+
+fn a_stopped_process_is_busy(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::start(idle(runtime)?);
+    let pid = Pid::from_raw(target.pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    eventually("a stopped process", || {
+        fs::read_to_string(format!("/proc/{}/stat", target.pid())).unwrap().contains(") T ").then_some(())
+    });
+    let document = doctor(target.pid(), 3);
+    assert_eq!(codes(&document), ["busy"]);
+    assert_eq!(finding(&document, "busy")["fix"], format!("kill -CONT {}", target.pid()));
+    kill_process(pid, Signal::CONT).unwrap();
+    target.still_answers();
+    Ok(())
+}
+
+fn all_processes_and_the_machine(runtime: &RealRuntime) -> Result<(), Skip> {
+    let dir = folder();
+    let well = Target::start(idle(runtime)?);
+    let off = Target::start(idle(runtime)?.env("DOTNET_EnableDiagnostics", "0"));
+    let left = dir.path().join("dotnet-diagnostic-4194304-7-socket");
+    drop(UnixListener::bind(&left).unwrap());
+    // One that somebody listens on is left alone, whatever its name says.
+    let live = dir.path().join("dotnet-diagnostic-4194303-8-socket");
+    let listener = UnixListener::bind(&live).unwrap();
+
+    let mut command = command(["doctor", "--format", "json"]);
+    command.env("TMPDIR", dir.path());
+    let document = run(command).expect_code(0).json();
+    assert_eq!((&document["pid"], &document["reachable"]), (&Value::Null, &Value::Null));
+    let processes = document["processes"].as_array().unwrap();
+    let of = |pid: u32| processes.iter().find(|process| process["pid"] == pid).unwrap();
+    assert_eq!((&of(well.pid())["reachable"], &of(well.pid())["name"]), (&true.into(), &"spin".into()));
+    assert_eq!(codes(of(off.pid())), ["diagnostics-disabled"]);
+    assert!(processes.iter().all(|process| process["pid"] != std::process::id()), "this test is no .NET");
+    let stale = finding(&document, "stale-socket");
+    says(&stale, "fix", left.to_str().unwrap());
+    assert!(!stale["fix"].as_str().unwrap().contains(live.to_str().unwrap()), "{stale:#}");
+    drop(listener);
+
+    let text = runtap(["doctor"]);
+    let text = text.expect_code(0).text();
+    let line = text.lines().find(|line| line.contains(&off.p())).unwrap();
+    assert!(line.contains("diagnostics-disabled"), "{line}");
+    Ok(())
+}
+
+fn a_name_is_enough(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (name, copy) = (unique("ill"), folder());
+    let target =
+        Target::start(idle(runtime)?.called(&name, copy.path()).env("DOTNET_EnableDiagnostics", "0"));
+    let found = runtap(["doctor", "-n", &name, "--format", "json"]);
+    assert_eq!(found.expect_code(3).json()["pid"], target.pid());
+    let second = Target::start(idle(runtime)?.called(&name, copy.path()));
+    runtap(["doctor", &name]).expect_code(3).says(&target.p()).says(&second.p()).says("-p");
+    runtap(["doctor", &format!("{name}x")]).expect_code(3).says("looks like .NET");
+    Ok(())
+}
+
+/// A runtime of its own, whose createdump can be changed.
+fn copied(runtime: &RealRuntime) -> (tempfile::TempDir, RealRuntime, PathBuf) {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let copy = runtime.linked_into(dir.path());
+    let shared = copy.root().join("shared/Microsoft.NETCore.App");
+    let version = fs::read_dir(shared).unwrap().next().unwrap().unwrap().path();
+    (dir, copy, version.join("createdump"))
+}
+
+fn a_createdump_that_cannot_be_started(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (_dir, copy, createdump) = copied(runtime);
+    let target = Target::start(idle(&copy)?);
+    assert_eq!(codes(&doctor(target.pid(), 0)), [] as [&str; 0]);
+    fs::set_permissions(&createdump, fs::Permissions::from_mode(0o644)).unwrap();
+    let document = doctor(target.pid(), 0);
+    assert_eq!(codes(&document), ["no-createdump"]);
+    says(&finding(&document, "no-createdump"), "fix", &format!("chmod a+x {}", createdump.display()));
+    fs::remove_file(&createdump).unwrap();
+    let document = doctor(target.pid(), 0);
+    says(&finding(&document, "no-createdump"), "detail", "is missing");
+    target.still_answers();
+    Ok(())
+}
+
+/// A createdump of ours that takes until we let it go.
+fn a_dump_that_is_written_makes_it_busy(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (dir, copy, createdump) = copied(runtime);
+    let gate = dir.path().join("gate");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &gate, 0o600.into()).unwrap();
+    fs::write(&createdump, format!("#!/bin/sh\nread line < '{}'\nexit 1\n", gate.display())).unwrap();
+    let target = Target::start(idle(&copy)?);
+    let client = Client::new(Endpoint::unix(target.socket())).unwrap();
+    let path = dir.path().join("x.dmp");
+    let asking = std::thread::spawn(move || client.request(dump(&path)));
+    let detail = eventually("a dump", || {
+        let mut command = command(["doctor", "--format", "json"]);
+        command.arg(target.p());
+        let document = run(command).json();
+        let busy = document["findings"].as_array().unwrap().iter().find(|it| it["code"] == "busy")?.clone();
+        let detail = busy["detail"].as_str().unwrap().to_owned();
+        detail.contains("createdump").then_some(detail)
+    });
+    assert!(detail.contains("it writes a dump of itself"), "{detail}");
+    fs::write(&gate, "\n").unwrap();
+    asking.join().unwrap().unwrap_err();
+    Ok(())
+}
+
+fn dump(path: &Path) -> runtap_diag::Request {
+    use runtap_diag::{CoreDump, DumpFlags, DumpForm, DumpType};
+    let dump = CoreDump {
+        path: path.to_str().unwrap().to_owned(),
+        kind: DumpType::FULL,
+        flags: DumpFlags::default(),
+    };
+    runtap_diag::Request::GenerateCoreDump { form: DumpForm::GenerateCoreDump3, dump }
+}
+
+/// A program without JIT, whose runtime has no createdump.
+#[test]
+fn real_native_aot_cannot_write_dumps() {
+    let shared =
+        require!(shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)")));
+    let dir = folder();
+    let mut tar = Command::new("tar");
+    tar.arg("-xf").arg(shared.join("apps/dotnet/aot/aottarget-linux-x64.tar.xz")).arg("--no-same-owner");
+    run({
+        tar.arg("-C").arg(dir.path());
+        tar
+    })
+    .expect_code(0);
+    for version in ["8", "9"] {
+        let mut program = Command::new(dir.path().join(format!("aot/aottarget-net{version}")));
+        program.env("TMPDIR", dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = program.spawn().unwrap();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        let program = Cat(child);
+        let document = doctor(program.0.id(), 0);
+        assert_eq!(codes(&document), ["no-createdump"]);
+        says(&finding(&document, "no-createdump"), "detail", "NativeAOT");
+        assert_eq!(json(["info", &program.0.id().to_string(), "--format", "json"])["suspended"], Value::Null);
+    }
+}

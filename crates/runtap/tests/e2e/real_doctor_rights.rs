@@ -1,0 +1,244 @@
+//! `doctor` where users, capabilities, mounts and namespaces stand in the way. Only root can lay that out; who looks is
+//! then somebody with fewer rights.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use runtap_testkit::{Launch, Program, RealRuntime, Skip, eventually, run};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::folder;
+use crate::real_doctor::{codes, doctor, finding, idle, judged, says};
+
+on_the_newest_runtime!(
+    another_users_process,
+    a_process_of_an_unprivileged_user,
+    a_namespace_that_may_not_be_looked_into,
+    a_container_of_our_own_user,
+    a_process_that_may_not_be_looked_into,
+    a_read_only_temporary_directory,
+    a_temporary_directory_of_somebody_else,
+);
+
+/// Nobody in particular.
+const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+/// Root without any capability.
+const POWERLESS: [&str; 4] = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"];
+
+/// A folder that everybody may look into, with a copy of the program under test.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    fn new() -> Result<Self, Skip> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(Skip::because("only root can become somebody else"));
+        }
+        let dir = folder();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_runtap"), dir.path().join("runtap")).unwrap();
+        let place = Self { dir };
+        let mut version = place.command(&NOBODY, ["version"]);
+        version.stdout(std::process::Stdio::null());
+        if !version.status().is_ok_and(|status| status.success()) {
+            return Err(Skip::because(
+                "setpriv can't make another user of us, or that user can't see our files",
+            ));
+        }
+        Ok(place)
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A folder in it that only root may look into.
+    fn private(&self) -> PathBuf {
+        let private = self.path().join("private");
+        fs::create_dir(&private).unwrap();
+        fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
+        private
+    }
+
+    /// `runtap` by somebody.
+    fn command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, who: &[&str], arguments: I) -> Command {
+        let mut command = Command::new(who[0]);
+        command.args(&who[1..]).arg(self.path().join("runtap")).args(arguments);
+        command.env_remove("TMPDIR").current_dir("/");
+        command
+    }
+
+    /// `runtap doctor` by somebody.
+    fn doctor(&self, who: &[&str], pid: u32, code: i32) -> Value {
+        judged(self.command(who, ["doctor"]), pid, code)
+    }
+}
+
+/// Whether somebody can run a .NET program of ours at all.
+fn can_run(who: &[&str], runtime: &RealRuntime) -> Result<(), Skip> {
+    let mut command = Command::new(who[0]);
+    command.args(&who[1..]).arg("test").arg("-r").arg(runtime.root().join("dotnet"));
+    let readable = command.status().is_ok_and(|status| status.success());
+    readable.then_some(()).ok_or_else(|| Skip::because("another user can't read the runtime"))
+}
+
+/// The only child of a wrapper, when its runtime is up.
+fn child_of(wrapper: &Program) -> u32 {
+    let id = wrapper.id();
+    let children = format!("/proc/{id}/task/{id}/children");
+    eventually("the wrapper's child", || fs::read_to_string(&children).unwrap().trim().parse().ok())
+}
+
+fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    // Its socket can be seen in /tmp, and not be used.
+    let open = idle(runtime)?.without_env("TMPDIR").spawn();
+    let document = place.doctor(&NOBODY, open.id(), 3);
+    assert_eq!(codes(&document), ["other-user"]);
+    says(&finding(&document, "other-user"), "detail", "belongs to user root");
+    says(&finding(&document, "other-user"), "fix", "sudo -u root");
+    let mut ps = place.command(&NOBODY, ["ps", "--all-users", "--format", "json"]);
+    let rows = run({
+        ps.env_remove("TMPDIR");
+        ps
+    });
+    let rows = rows.expect_code(0).json();
+    let row =
+        rows["processes"].as_array().unwrap().iter().find(|row| row["pid"] == open.id()).unwrap().clone();
+    assert_eq!((&row["reachable"], &row["reason"]), (&false.into(), &"other-user".into()));
+
+    // Nothing of it can be seen but the names of its threads.
+    let hidden =
+        idle(runtime)?.env("TMPDIR", place.private()).wrapped_by(&["unshare", "--net", "--"]).spawn();
+    let document = place.doctor(&NOBODY, hidden.id(), 3);
+    assert_eq!(codes(&document), ["other-user"]);
+    let all = run(place.command(&NOBODY, ["doctor", "--format", "json"])).expect_code(0).json();
+    let listed = all["processes"].as_array().unwrap().iter().any(|process| process["pid"] == hidden.id());
+    assert!(listed, "{all:#}");
+    assert_eq!(codes(&doctor(hidden.id(), 0)), [] as [&str; 0], "root sees everything");
+    Ok(())
+}
+
+/// Its own user and root reach it.
+fn a_process_of_an_unprivileged_user(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    can_run(&NOBODY, runtime)?;
+    let program = idle(runtime)?.env("TMPDIR", place.path()).wrapped_by(&NOBODY).spawn();
+    assert_eq!(codes(&place.doctor(&NOBODY, program.id(), 0)), [] as [&str; 0]);
+    assert_eq!(codes(&doctor(program.id(), 0)), [] as [&str; 0]);
+    Ok(())
+}
+
+/// A launch in another pid and mount namespace, with a temporary directory of its own.
+fn contained(launch: Launch, unshare: &[&str], temp: &Path) -> Launch {
+    let script = format!("mount -t tmpfs none '{}' && exec \"$@\"", temp.display());
+    let mut wrapper = unshare.to_vec();
+    wrapper.extend(["--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", &script, "sh"]);
+    launch.wrapped_by(&wrapper).env("TMPDIR", temp)
+}
+
+fn a_namespace_that_may_not_be_looked_into(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    let temp = place.private();
+    let program = contained(idle(runtime)?, &["unshare"], &temp).spawn();
+    let pid = child_of(&program);
+    let document = place.doctor(&POWERLESS, pid, 3);
+    assert_eq!(codes(&document), ["other-namespace"]);
+    says(&finding(&document, "other-namespace"), "detail", "pid");
+    // With all rights it is reached; where its files are is told.
+    let document = doctor(pid, 0);
+    says(&finding(&document, "other-namespace"), "fix", &format!("/proc/{pid}/root"));
+    Ok(())
+}
+
+/// A container that an unprivileged user has made (rootless): reached by that user as by root, with every verb that asks.
+fn a_container_of_our_own_user(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    can_run(&NOBODY, runtime)?;
+    let mut probe = Command::new(NOBODY[0]);
+    probe.args(&NOBODY[1..]).args(["unshare", "--user", "--map-root-user", "--mount", "true"]);
+    if !probe.status().is_ok_and(|status| status.success()) {
+        return Err(Skip::because("users can't make namespaces on this machine"));
+    }
+    let temp = place.path().join("inside");
+    fs::create_dir(&temp).unwrap();
+    let mut unshare = NOBODY.to_vec();
+    unshare.extend(["unshare", "--user", "--map-root-user"]);
+    let program = contained(idle(runtime)?, &unshare, &temp).spawn();
+    assert_eq!(program.own_pid(), 1, "first in its namespace");
+    let pid = child_of(&program);
+    let document = place.doctor(&NOBODY, pid, 0);
+    assert_eq!(codes(&document), [] as [&str; 0]);
+    says(&finding(&document, "other-namespace"), "detail", "its number is 1");
+    assert_eq!(codes(&doctor(pid, 0)), [] as [&str; 0]);
+
+    let p = pid.to_string();
+    let by_user = |arguments: &[&str]| run(place.command(&NOBODY, arguments)).expect_code(0).json();
+    assert_eq!(by_user(&["info", &p, "--format", "json"])["pid"], pid);
+    let env = by_user(&["env", &p, "--format", "json"]);
+    let mut variables = env["variables"].as_array().unwrap().iter();
+    assert!(variables.any(|it| it["name"] == "TMPDIR" && it["value"] == temp.to_str().unwrap()));
+    let file = place.path().join("contained.nettrace");
+    let trace = ["trace", &p, "--duration", "0.2s", "-o", file.to_str().unwrap(), "--format", "json"];
+    assert_eq!(by_user(&trace)["partial"], Value::Null);
+    let rows = by_user(&["ps", "--format", "json"]);
+    assert!(
+        rows["processes"].as_array().unwrap().iter().any(|row| row["pid"] == pid && row["reachable"] == true)
+    );
+    Ok(())
+}
+
+/// Same user, same namespaces; the kernel refuses because we have fewer rights than it.
+fn a_process_that_may_not_be_looked_into(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    let launch = idle(runtime)?.env("TMPDIR", place.private()).wrapped_by(&["unshare", "--net", "--"]);
+    let program = launch.spawn();
+    let document = place.doctor(&POWERLESS, program.id(), 3);
+    assert_eq!(codes(&document), ["lsm"]);
+    says(&finding(&document, "lsm"), "detail", "CAP_SYS_PTRACE");
+    assert_eq!(codes(&doctor(program.id(), 0)), [] as [&str; 0]);
+    Ok(())
+}
+
+fn a_read_only_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    let temp = place.private();
+    let script = format!("mount -t tmpfs -o ro none '{}' && exec \"$@\"", temp.display());
+    let launch = idle(runtime)?.env("TMPDIR", &temp);
+    let program = launch.wrapped_by(&["unshare", "--mount", "sh", "-c", &script, "sh"]).spawn();
+    let document = doctor(program.id(), 3);
+    assert_eq!(codes(&document), ["tmp-read-only"]);
+    says(&finding(&document, "tmp-read-only"), "detail", "mounted read-only");
+    says(&finding(&document, "tmp-read-only"), "fix", "TMPDIR=");
+
+    // Our own one.
+    let script = format!(
+        "mount -t tmpfs -o ro none '{}' && TMPDIR='{}' exec '{}' doctor --format json",
+        temp.display(),
+        temp.display(),
+        env!("CARGO_BIN_EXE_runtap")
+    );
+    let mut ours = Command::new("unshare");
+    ours.args(["--mount", "sh", "-c", &script]);
+    let document = run(ours).expect_code(0).json();
+    says(&finding(&document, "tmp-read-only"), "detail", temp.to_str().unwrap());
+    Ok(())
+}
+
+fn a_temporary_directory_of_somebody_else(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    can_run(&NOBODY, runtime)?;
+    let temp = place.path().join("roots");
+    fs::create_dir(&temp).unwrap();
+    fs::set_permissions(&temp, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = idle(runtime)?.env("TMPDIR", &temp).wrapped_by(&NOBODY).spawn();
+    let document = doctor(program.id(), 3);
+    assert_eq!(codes(&document), ["tmp-read-only"]);
+    says(&finding(&document, "tmp-read-only"), "detail", "may not write");
+    Ok(())
+}
