@@ -2,6 +2,8 @@
 
 #![cfg(target_os = "linux")]
 
+mod commands;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -182,8 +184,8 @@ fn real_dotnet_trace_lists_records_and_converts() {
 }
 
 /// What dncli answers: one JSON object.
-fn dncli(peer: &Peer, target: &Target, arguments: &[&str]) -> Value {
-    let port = format!("{},connect", target.server.path().display());
+fn dncli(peer: &Peer, socket: &Path, arguments: &[&str]) -> Value {
+    let port = format!("{},connect", socket.display());
     let output = peer.command().args(&arguments[..1]).args(["--port", &port]).args(&arguments[1..]).output();
     let output = output.unwrap();
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
@@ -196,16 +198,16 @@ fn real_client_library_is_served() {
     let target = Target::new(Some(&dir.path().join("s")));
 
     for version in ["1", "2", "3"] {
-        let info = dncli(&peer, &target, &["info", "--version", version]);
+        let info = dncli(&peer, target.server.path(), &["info", "--version", version]);
         assert_eq!(info["ok"], true, "{info}");
         assert_eq!(info["answer"]["ProcessId"], std::process::id().to_string());
         assert_eq!(info["answer"]["ManagedEntrypointAssemblyName"], "demo");
     }
-    let env = dncli(&peer, &target, &["env"]);
+    let env = dncli(&peer, target.server.path(), &["env"]);
     assert_eq!(env["answer"]["env"], serde_json::json!({"A": "b=c", "É": ""}), "{env}");
-    assert_eq!(dncli(&peer, &target, &["resume"])["ok"], true);
+    assert_eq!(dncli(&peer, target.server.path(), &["resume"])["ok"], true);
     // As of a NativeAOT runtime.
-    let refused = dncli(&peer, &target, &["set-env", "--name", "N", "--value", "V"]);
+    let refused = dncli(&peer, target.server.path(), &["set-env", "--name", "N", "--value", "V"]);
     assert_eq!(refused["error"]["type"], "ServerErrorException", "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("Not supported by this runtime"));
 
@@ -215,7 +217,7 @@ fn real_client_library_is_served() {
         let mut arguments = vec!["trace", "-o", file.to_str().unwrap(), "--duration", "1"];
         arguments.extend(["--providers", "Test-Events:1:5"]);
         arguments.extend(form);
-        let traced = dncli(&peer, &target, &arguments);
+        let traced = dncli(&peer, target.server.path(), &arguments);
         assert_eq!(traced["ok"], true, "{traced}");
         assert_eq!(traced["answer"]["stop"], "acknowledged", "{traced}");
         assert_eq!(traced["answer"]["stream_complete"], true, "{traced}");
@@ -315,7 +317,7 @@ fn real_client_library_has_its_commands_carried_out() {
     let notes = Arc::new(Notes::default());
     let commands = Arc::clone(&notes);
     let target = Target::with(|builder| builder.path(dir.path().join("s")).commands(commands));
-    let ask = |arguments: &[&str]| dncli(&peer, &target, arguments);
+    let ask = |arguments: &[&str]| dncli(&peer, target.server.path(), arguments);
 
     let guid = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
     for arguments in [
