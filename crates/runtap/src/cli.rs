@@ -297,10 +297,25 @@ impl Default for Recording {
     }
 }
 
+/// An event that ends the recording.
+#[derive(Debug, Args, Clone, Default)]
+#[command(next_help_heading = "Recording")]
+pub(crate) struct StoppingEvent {
+    /// Stop at the first event of this provider
+    #[arg(id = "stopping_event_provider", long = "stopping-event-provider-name", value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// … that has this name: as in the recording, or Task/Opcode
+    #[arg(id = "stopping_event_name", long = "stopping-event-event-name", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// … and these values: FIELD:VALUE, joined by commas
+    #[arg(id = "stopping_event_payload", long = "stopping-event-payload-filter", value_name = "PAIRS")]
+    pub(crate) payload: Option<String>,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --providers, --profile and --clrevents it records CPU samples and lightweight runtime events.
-A recording ends with --duration, Ctrl-C, SIGTERM, or the end of the program; Ctrl-C twice gives up the
+A recording ends with --duration, a stopping event, Ctrl-C, SIGTERM, or the end of the program; Ctrl-C twice gives up the
 names that the runtime tells at the end.
 
 Examples:
@@ -341,6 +356,8 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "LEVEL", help_heading = "Events")]
     pub(crate) clreventlevel: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) stopping: StoppingEvent,
     #[command(flatten)]
     pub(crate) recording: Recording,
     /// Format of the file; repeat it for several

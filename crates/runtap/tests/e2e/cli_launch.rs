@@ -211,6 +211,32 @@ fn a_partial_recording_of_a_successful_command_is_told() {
     assert!(summary["partial"]["reason"].is_string(), "{summary:#}");
 }
 
+/// Without the event none of these would ever end.
+#[test]
+fn an_event_ends_the_recording() {
+    let folder = folder();
+    let file = path(&folder, "x.nettrace");
+    for (name, payload) in [
+        (None, None),
+        (Some("Tick"), None),
+        (Some("Tick"), Some("n:3")),
+        (Some("Tick"), Some("text:tock,n:4")),
+    ] {
+        let mut options = vec!["--providers", DEMO, "--kill-command", "-o", &file];
+        options.extend(["--stopping-event-provider-name", DEMO]);
+        for (option, value) in
+            [("--stopping-event-event-name", name), ("--stopping-event-payload-filter", payload)]
+        {
+            options.extend(value.into_iter().flat_map(|value| [option, value]));
+        }
+        run(trace_of(options, &demo(&folder, "600"))).expect_code(0);
+        let least = payload.map_or(1, |payload| u64::from(payload.ends_with('4')) + 3);
+        assert!(ticks_in(file.as_ref()) >= least, "{payload:?}");
+    }
+    let wrong = ["trace", "-p", "1", "--stopping-event-event-name", "Tick"];
+    runtap(wrong).expect_code(2).says("--stopping-event-provider-name");
+}
+
 fn two(folder: &TempDir, options: &[&str]) -> Finished {
     let demo = demo(folder, "1");
     let mut launched = shell("\"$@\" & \"$@\"; wait", words(&demo));

@@ -14,6 +14,7 @@ on_each_runtime!(
     kinds_of_runtime_events,
     profiles_that_old_runtimes_lack_are_mended,
     the_default_is_samples_and_lightweight_events,
+    an_event_of_the_runtime_ends_the_recording,
 );
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
@@ -121,6 +122,26 @@ fn kinds_of_runtime_events(runtime: &RealRuntime) -> Result<(), Skip> {
     assert!(collections >= 10);
     assert_eq!(count_of(&counts, RUNTIME, 1), collections, "{counts:#}");
     assert_eq!(count_of(&counts, "Microsoft-DotNETCore-SampleProfiler", 0), 0);
+    target.still_answers();
+    Ok(())
+}
+
+/// Its native events have no names and no fields in the stream.
+fn an_event_of_the_runtime_ends_the_recording(runtime: &RealRuntime) -> Result<(), Skip> {
+    let mut target = Target::start(runtime.program("allocs", &["600", "0", "--stdin"])?);
+    let more = [
+        "--clrevents=gc",
+        "--clreventlevel=informational",
+        "--stopping-event-provider-name",
+        RUNTIME,
+        "--stopping-event-event-name=GC/Start",
+        "--stopping-event-payload-filter=Depth:1",
+    ];
+    let recording = Recording::start(&target, target.temp.path().join("x.nettrace"), &more);
+    recording.wait_for_bytes(1);
+    target.program.begin();
+    let (_, file) = recording.finish(0);
+    assert!(count_of(&counts(&file, 0), RUNTIME, 1) > 0);
     target.still_answers();
     Ok(())
 }

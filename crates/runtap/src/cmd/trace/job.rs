@@ -10,6 +10,7 @@ use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, RundownFallback, SessionConfig};
 use tokio::sync::{Semaphore, watch};
 
 use super::signals::Stops;
+use super::stopping::Condition;
 use crate::cli::{FileFormat, Recording};
 use crate::files::{Destination, Planned, insert_before_extension, is_regular, plan};
 use crate::output::Output;
@@ -25,6 +26,8 @@ pub(super) struct Job {
     pub(super) config: SessionConfig,
     /// Every process of the tree, not only the first.
     pub(super) children: bool,
+    /// The event that ends all recordings.
+    pub(super) stopping: Option<Condition>,
     /// What the variable for ports was before we changed it for a command.
     pub(super) restore: Option<Restore>,
     pub(super) stops: Stops,
@@ -66,6 +69,7 @@ impl Job {
             formats: formats.to_vec(),
             config: session_config(options, request),
             children: false,
+            stopping: None,
             restore: None,
             stops: Stops::listen()?,
             output,

@@ -19,6 +19,7 @@ mod relatives;
 mod session;
 mod signals;
 mod start;
+mod stopping;
 mod summary;
 mod threads;
 
@@ -35,6 +36,7 @@ use self::job::{Job, Phase};
 use self::keeper::Keeper;
 use self::launch::{Io, Launched};
 use self::start::Subject;
+use self::stopping::Condition;
 pub(super) use self::summary::OutputFile;
 use super::target::{self, Chosen, Place, choose};
 use crate::cli::{AnyFormat, FileFormat, Recording, Trace};
@@ -47,8 +49,10 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     check_output(&formats, options.recording.output.as_deref())?;
     check(&options)?;
     let request = resolve(&options)?;
+    let stopping = Condition::new(&options.stopping)?;
     let mut job = Job::new(&options.recording, &formats, &request, output)?;
     job.children = options.children;
+    job.stopping = stopping;
     tell(&request, output);
     if !options.command.is_empty() {
         return launch(job, &options).await;

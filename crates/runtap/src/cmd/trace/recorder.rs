@@ -14,6 +14,7 @@ use runtap_diag::{Chunks, Error};
 use runtap_nettrace::{Item, Reader};
 use tokio::sync::oneshot;
 
+use super::stopping::Lookout;
 use crate::cmd::recording::Partial;
 
 /// Bytes that the reader gets at a time. It copies them; what is copied in small pieces stays in the processor's cache,
@@ -51,12 +52,18 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts writing a stream to `sink`, up to the stream's end, and tells `progress` how far it is.
-    pub(super) fn start(chunks: Chunks, sink: Sink, progress: Arc<Progress>) -> io::Result<Self> {
+    /// Starts writing a stream to `sink`, up to the stream's end, and tells `progress` how far it is. `lookout` sees
+    /// every item.
+    pub(super) fn start(
+        chunks: Chunks,
+        sink: Sink,
+        progress: Arc<Progress>,
+        lookout: Option<Lookout>,
+    ) -> io::Result<Self> {
         let (tell, outcome) = oneshot::channel();
         thread::Builder::new().name("recorder".into()).spawn(move || {
             // Nobody listens any more when a stuck recorder was given up.
-            let _ = tell.send(record(sink, chunks, &progress));
+            let _ = tell.send(record(sink, chunks, &progress, lookout));
         })?;
         Ok(Self { outcome })
     }
@@ -100,7 +107,7 @@ impl Sink {
     }
 }
 
-fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress) -> Recorded {
+fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress, mut lookout: Option<Lookout>) -> Recorded {
     let mut reader = Reader::new();
     let mut recorded = Recorded::default();
     loop {
@@ -122,13 +129,13 @@ fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress) -> Recorded {
         }
         for piece in bytes.chunks(PIECE) {
             reader.feed(piece);
-            count(&mut reader, &mut recorded.events);
+            count(&mut reader, &mut recorded.events, lookout.as_mut());
         }
         progress.events.store(recorded.events, Ordering::Relaxed);
         progress.lost.store(reader.lost(), Ordering::Relaxed);
     }
     reader.finish();
-    count(&mut reader, &mut recorded.events);
+    count(&mut reader, &mut recorded.events, None);
     recorded.readable = reader.header().is_some();
     recorded.lost = reader.lost();
     recorded.partial = reader.partial().map(Into::into);
@@ -136,11 +143,16 @@ fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress) -> Recorded {
 }
 
 /// Counts what can be decoded by now. The reader goes on behind a damaged block, and remembers the damage.
-fn count(reader: &mut Reader, events: &mut u64) {
+fn count(reader: &mut Reader, events: &mut u64, mut lookout: Option<&mut Lookout>) {
     loop {
         match reader.next() {
-            Ok(Some(Item::Event(_))) => *events += 1,
-            Ok(Some(_)) | Err(_) => {}
+            Ok(Some(item)) => {
+                if let Some(lookout) = &mut lookout {
+                    lookout.item(&item);
+                }
+                *events += u64::from(matches!(item, Item::Event(_)));
+            }
+            Err(_) => {}
             Ok(None) => return,
         }
     }

@@ -12,6 +12,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::job::Job;
 use super::recorder::{Progress, Recorded, Recorder, Sink};
 use super::signals::{Ear, Wish};
+use super::stopping::Lookout;
 use super::threads::ThreadNames;
 
 /// How often a stop is tried again while the runtime can't be connected to.
@@ -50,7 +51,8 @@ pub(super) async fn run(
     let downgrades: Vec<String> = session.downgrades().iter().map(ToString::to_string).collect();
     output.detail(format_args!("session {} by {command}", session.id()));
     let (session, chunks) = session.split();
-    let mut recorder = Recorder::start(chunks, sink, Arc::clone(&progress))?;
+    let lookout = job.stopping.clone().map(|condition| Lookout::new(condition, job.stops.clone()));
+    let mut recorder = Recorder::start(chunks, sink, Arc::clone(&progress), lookout)?;
     let mut ear = job.stops.ear();
     let mut names = ThreadNames::default();
     // The stream as it is has no place for names.
