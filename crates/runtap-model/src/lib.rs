@@ -21,6 +21,7 @@
 
 mod builder;
 mod frames;
+mod merge;
 mod period;
 mod samples;
 mod stacks;

@@ -3,6 +3,8 @@
 //! Most threads of a real program wait most of the time, and show the sampler the same stack for thousands of
 //! ticks. Such ticks are one stored sample with a count; its weight is the sum of theirs, so no time is lost.
 
+use std::sync::Arc;
+
 use crate::stacks::StackHandle;
 use crate::view::View;
 
@@ -52,6 +54,8 @@ impl ThreadHandle {
 pub struct Thread {
     tid: u64,
     name: Option<String>,
+    /// In a trace of several processes: which one.
+    process: Option<Arc<str>>,
     runs: Vec<Run>,
     /// Time of the last tick, which is later than the start of the last run if that has several.
     last_ns: u64,
@@ -105,7 +109,7 @@ impl Run {
 
 impl Thread {
     pub(crate) fn new(tid: u64) -> Self {
-        Self { tid, name: None, runs: Vec::new(), last_ns: 0, ticked: false }
+        Self { tid, name: None, process: None, runs: Vec::new(), last_ns: 0, ticked: false }
     }
 
     /// The operating system's number of the thread.
@@ -118,12 +122,23 @@ impl Thread {
         self.name.as_deref()
     }
 
-    /// `Thread (TID) NAME`, or `Thread (TID)` without a name: what files call it.
+    /// `Thread (TID) NAME`, or `Thread (TID)` without a name: what files call it. In a [merged](crate::Trace::merge)
+    /// trace the process comes first: `app (4711) Thread (TID) NAME`.
     pub fn label(&self) -> String {
-        match &self.name {
-            Some(name) => format!("Thread ({}) {name}", self.tid),
-            None => format!("Thread ({})", self.tid),
+        let process = self.process.as_ref().map_or_else(String::new, |process| format!("{process} "));
+        let name = self.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+        format!("{process}Thread ({}){name}", self.tid)
+    }
+
+    /// The same thread of `process` in another trace, where all times are `later` and its stacks have other handles.
+    pub(crate) fn moved(mut self, process: &Arc<str>, later: u64, stacks: &[StackHandle]) -> Self {
+        self.process = Some(Arc::clone(process));
+        self.last_ns = self.last_ns.saturating_add(later);
+        for run in &mut self.runs {
+            run.time_ns = run.time_ns.saturating_add(later);
+            run.stack = run.stack.map(|stack| stacks[stack.index()]);
         }
+        self
     }
 
     /// The samples of `view` in time order.

@@ -333,6 +333,9 @@ pub(crate) struct Trace {
     /// Record all processes of the tree: of a command or a port from their first event on, else as they are found
     #[arg(long, help_heading = "Target")]
     pub(crate) children: bool,
+    /// With --children: one file for all processes (speedscope, folded, flamegraph, pprof)
+    #[arg(long, requires = "children", help_heading = "Target")]
+    pub(crate) merge: bool,
     /// With a command: show what it writes
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false", default_missing_value = "true",
         action = clap::ArgAction::Set, help_heading = "Target")]

@@ -22,6 +22,8 @@ pub(crate) const OURS: u8 = 125;
 
 /// Ended by Ctrl-C before there was a result.
 pub(crate) const INTERRUPTED: u8 = 130;
+/// Ended by SIGTERM before there was a result.
+pub(crate) const TERMINATED: u8 = 143;
 
 /// A failure with an exit code of its own and, where there is one, the next step for the user.
 #[derive(Debug)]
@@ -71,6 +73,12 @@ pub(crate) fn is_closed_pipe(error: &io::Error) -> bool {
 /// Whether a disk is full: what was recorded so far is still there.
 pub(crate) fn is_full_disk(error: &anyhow::Error) -> bool {
     io_errors(error).any(|error| error.kind() == io::ErrorKind::StorageFull)
+}
+
+/// Whether there was nothing in a recording that could be shown.
+pub(crate) fn is_nothing_to_show(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref());
+    causes.any(|error| matches!(error, runtap_sinks::Error::NoSamples { .. }))
 }
 
 /// The I/O errors among an error's causes. The sinks' error shows its own as itself, not as a cause.

@@ -24,6 +24,11 @@ impl FileFormat {
         }
     }
 
+    /// Whether one file can hold the threads of several processes.
+    pub(crate) fn holds_several_processes(self) -> bool {
+        matches!(self, Self::Speedscope | Self::Folded | Self::Flamegraph | Self::Pprof)
+    }
+
     /// As `--to` and the summary have it.
     pub(crate) fn name(self) -> &'static str {
         self.sink().map_or("nettrace", runtap_sinks::Format::name)

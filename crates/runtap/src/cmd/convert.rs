@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::recording::{Partial, Recording};
 use super::trace::OutputFile;
 use crate::cli::{AnyFormat, Content, Convert, FileFormat};
-use crate::exit::{self, expected, usage};
+use crate::exit::{self, ExpectedError, usage};
 use crate::files::{Destination, Planned, plan, without_extension, write_whole};
 use crate::output::Output;
 use crate::units::{Bytes, Count};
@@ -166,5 +166,10 @@ fn no_samples(error: runtap_sinks::Error) -> anyhow::Error {
         runtap_sinks::Error::NoTimeAxis(_) => "choose speedscope, folded or flamegraph",
         _ => return error.into(),
     };
-    expected(exit::FAILED, error.to_string(), hint.to_owned())
+    let message = error.to_string();
+    anyhow::Error::new(error).context(ExpectedError {
+        code: exit::FAILED,
+        message,
+        hint: Some(hint.to_owned()),
+    })
 }

@@ -8,6 +8,7 @@ use runtap_diag::ports::Port;
 use runtap_diag::{Client, Error, ProcessInfo, Timeouts};
 use runtap_transport::Endpoint;
 use runtap_transport::discover::{self, Kind, Options, Process};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Target;
 use crate::exit::{self, expected, usage};
@@ -99,6 +100,9 @@ pub(super) fn place(port: &str) -> anyhow::Result<Place> {
 
 /// The first runtime that dials in.
 async fn wait_for_one(path: PathBuf, output: Output) -> anyhow::Result<Chosen> {
+    // Before there is a socket: it must not stay behind.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
     let mut port = Port::bind(path)?;
     output.note(format_args!(
         "waiting for a program that is started with DOTNET_DiagnosticPorts={}",
@@ -106,8 +110,8 @@ async fn wait_for_one(path: PathBuf, output: Output) -> anyhow::Result<Chosen> {
     ));
     let runtime = tokio::select! {
         runtime = port.accept() => runtime,
-        // The socket must not stay behind.
-        _ = tokio::signal::ctrl_c() => return Err(expected(exit::INTERRUPTED, "interrupted", None)),
+        _ = interrupt.recv() => return Err(expected(exit::INTERRUPTED, "interrupted", None)),
+        _ = terminate.recv() => return Err(expected(exit::TERMINATED, "told to end", None)),
     };
     let process = runtime.peer().pid.and_then(|pid| discover::process(pid).ok());
     Ok(Chosen { process, client: runtime.client(), _port: Some(port) })

@@ -280,6 +280,36 @@ fn every_process_that_dials_in_goes_on_and_with_children_is_recorded() {
 }
 
 #[test]
+fn all_processes_can_be_in_one_profile() {
+    let folder = folder();
+    let file = folder.path().join("x.speedscope.json");
+    let options = ["--children", "--merge", "--format", "json", "--to", "speedscope,folded", "-o"];
+    let finished = two(&folder, &[&options[..], &[file.to_str().unwrap()]].concat());
+    let summary = finished.expect_code(0).json();
+    let pids: Vec<&Value> =
+        summary["processes"].as_array().unwrap().iter().map(|process| &process["pid"]).collect();
+    assert_eq!(pids.len(), 2);
+    assert_eq!(summary["outputs"].as_array().unwrap().len(), 2, "{summary:#}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "two files are left");
+    let profile: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let names: Vec<&str> = profile["profiles"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|profile| profile["name"].as_str().unwrap())
+        .collect();
+    let folded = fs::read_to_string(folder.path().join("x.folded")).unwrap();
+    for pid in pids {
+        let start = format!("demo ({pid}) Thread (");
+        assert!(names.iter().any(|name| name.starts_with(&start)), "{start}: {names:?}");
+        assert!(folded.lines().any(|line| line.starts_with(&start) && line.contains("hot_work")), "{folded}");
+    }
+    // The stream has no place for a second process.
+    let mistake = run(trace_of(["--children", "--merge"], &Command::new("true")));
+    mistake.expect_code(2).says("--to speedscope");
+}
+
+#[test]
 fn a_port_is_listened_on_or_dialled() {
     let folder = folder();
     let port = path(&folder, "port");

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use runtap_ingest::ProfileOptions;
+use runtap_model::Trace;
 use tokio::sync::oneshot;
 
 use super::conductor::Gathered;
@@ -17,90 +18,140 @@ use crate::exit::{self, expected};
 use crate::files::{Destination, Planned};
 use crate::output::Output;
 
-/// Makes the files, one process after the other, and says what there is.
+/// Makes the files, one process after the other, or one for all, and says what there is.
 ///
 /// # Errors
 /// Something that was asked for is not there. What could be made was told.
 pub(super) async fn finish(job: &Job, gathered: Gathered) -> anyhow::Result<u8> {
     let Gathered { taken, failed } = gathered;
+    if taken.iter().any(Taken::is_unread) {
+        return Ok(exit::OK);
+    }
+    let several = taken.len() > 1;
+    let groups: Vec<Vec<Taken>> = match job.merge {
+        true if taken.is_empty() => Vec::new(),
+        true => vec![taken],
+        false => taken.into_iter().map(|taken| vec![taken]).collect(),
+    };
     let mut ear = job.stops.ear();
     let mut summary = Summary::new(job.to_stdout());
-    let mut first_error = None;
-    let mut missing = false;
-    for taken in taken {
-        if taken.is_unread() {
-            return Ok(exit::OK);
-        }
-        let (part, outcome) = convert_one(job, taken, &mut ear).await?;
-        summary.add(part);
-        match outcome {
-            Ok(()) => {}
-            Err(error) if exit::is_broken_pipe(&error) => return Ok(exit::OK),
-            Err(error) => {
+    let mut verdict = Verdict::default();
+    for group in groups {
+        let label = format!("process {}", group.first().map_or(0, |taken| taken.pid));
+        let failed = convert_group(job, group, several, &mut summary, &mut ear).await?.err();
+        match failed {
+            None => {}
+            Some(error) if exit::is_broken_pipe(&error) => return Ok(exit::OK),
+            // What has run no managed code has nothing to show; the others have.
+            Some(error) if several && exit::is_nothing_to_show(&error) => {
+                job.output.warning(format_args!("{label}: {error}"));
+                verdict.empty.get_or_insert(error);
+            }
+            Some(error) => {
                 // A disk that is full keeps what it has.
-                missing |= exit::is_full_disk(&error);
-                first_error.get_or_insert(error);
+                verdict.missing |= exit::is_full_disk(&error);
+                verdict.error.get_or_insert(error);
             }
         }
     }
     for (label, error) in failed {
-        if summary.is_empty() && first_error.is_none() {
-            first_error = Some(error);
+        if summary.is_empty() && verdict.error.is_none() {
+            verdict.error = Some(error);
         } else {
-            missing = true;
+            verdict.missing = true;
             job.output.warning(format_args!("{label} was not recorded: {error:#}"));
         }
     }
     if summary.is_empty() {
         // Without an error somebody asked for the end before there was anything.
-        return first_error.map_or_else(|| Ok(job.stops.exit_code().unwrap_or(exit::OK)), Err);
+        return verdict.error.map_or_else(|| Ok(job.stops.exit_code().unwrap_or(exit::OK)), Err);
     }
     summary.print(job.output)?;
-    let partial = missing || summary.is_partial();
-    match first_error {
+    verdict.missing |= summary.is_partial();
+    if !summary.has_files() {
+        verdict.error = verdict.error.or(verdict.empty);
+    }
+    match verdict.error {
         // The rest is what is missing.
-        Some(error) if partial => {
+        Some(error) if verdict.missing => {
             job.output.error(&error, None);
             Ok(exit::PARTIAL)
         }
         Some(error) => Err(error),
-        None => Ok(if partial { exit::PARTIAL } else { exit::OK }),
+        None => Ok(if verdict.missing { exit::PARTIAL } else { exit::OK }),
     }
 }
 
-/// Converts the recording of one process. What could be made, and why not all was.
-async fn convert_one(job: &Job, taken: Taken, ear: &mut Ear) -> anyhow::Result<(Part, anyhow::Result<()>)> {
-    let mut part = Part::new(&taken);
-    let Taken { name, raw, planned, ended, .. } = taken;
-    let profile = ProfileOptions { thread_names: ended.thread_names, process_name: Some(name) };
-    let work =
-        Conversion { raw: raw.path(), planned, content: job.options.content, profile, output: job.output };
-    let (outputs, finished) = tokio::select! {
+/// What did not go well.
+#[derive(Debug, Default)]
+struct Verdict {
+    /// The first failure.
+    error: Option<anyhow::Error>,
+    /// The first of several recordings that there was nothing to make of.
+    empty: Option<anyhow::Error>,
+    /// Something was recorded, and something is missing.
+    missing: bool,
+}
+
+/// Makes the files of one process, or those of all. What could be made goes into the summary; why not all was comes
+/// back.
+async fn convert_group(
+    job: &Job,
+    group: Vec<Taken>,
+    several: bool,
+    summary: &mut Summary,
+    ear: &mut Ear,
+) -> anyhow::Result<anyhow::Result<()>> {
+    let mut parts: Vec<Part> = group.iter().map(Part::new).collect();
+    let mut planned = Vec::new();
+    let (mut raws, mut sources) = (Vec::new(), Vec::new());
+    for Taken { name, raw, planned: files, ended, .. } in group {
+        if planned.is_empty() {
+            planned = files;
+        }
+        let profile = ProfileOptions { thread_names: ended.thread_names, process_name: Some(name) };
+        sources.push((raw.path(), profile));
+        raws.push(raw);
+    }
+    let work = Conversion { sources, planned, content: job.options.content, output: job.output };
+    let (mut outputs, finished) = tokio::select! {
         finished = work.in_a_thread() => finished?,
         _ = ear.next() => {
             let interrupted = expected(exit::PARTIAL, "interrupted while the recording was converted", None);
-            (raw.asked_for()?.into_iter().collect(), Err(interrupted))
+            let mut outputs = Vec::new();
+            for raw in &raws {
+                outputs.extend(raw.asked_for()?);
+            }
+            (outputs, Err(interrupted))
         }
     };
-    part.outputs = outputs;
-    match &finished {
-        Err(error) if !exit::is_broken_pipe(error) => {
-            if let (true, Some(path)) = (raw.is_temporary(), raw.path()) {
-                job.output.warning(format_args!("what was recorded is in {}", path.display()));
-            }
-        }
-        _ => raw.remove_temporary()?,
+    if let [part] = &mut parts[..] {
+        part.outputs = std::mem::take(&mut outputs);
     }
-    Ok((part, finished))
+    for part in parts {
+        summary.add(part);
+    }
+    summary.add_files(outputs);
+    for raw in raws {
+        match &finished {
+            // An empty one of several is of no use.
+            Err(error) if !(exit::is_broken_pipe(error) || several && exit::is_nothing_to_show(error)) => {
+                if let (true, Some(path)) = (raw.is_temporary(), raw.path()) {
+                    job.output.warning(format_args!("what was recorded is in {}", path.display()));
+                }
+            }
+            _ => raw.remove_temporary()?,
+        }
+    }
+    Ok(finished)
 }
 
-/// Making the files that were asked for from the recorded stream.
+/// Making the files that were asked for from recorded streams.
 struct Conversion {
-    /// `None` when the stream went to stdout, and nothing can be made of it.
-    raw: Option<PathBuf>,
+    /// The streams, each with what it can't tell. `None` when one went to stdout, and nothing can be made of it.
+    sources: Vec<(Option<PathBuf>, ProfileOptions)>,
     planned: Vec<Planned>,
     content: Content,
-    profile: ProfileOptions,
     output: Output,
 }
 
@@ -118,17 +169,15 @@ impl Conversion {
     }
 
     fn run(&self, outputs: &mut Vec<OutputFile>) -> anyhow::Result<()> {
-        let Some(raw) = &self.raw else { return Ok(()) };
+        let [(Some(first), _), ..] = &self.sources[..] else { return Ok(()) };
         let mut trace = None;
         for Planned { format, to } in &self.planned {
             let bytes = if *format == FileFormat::Nettrace {
-                std::fs::metadata(raw)?.len()
+                std::fs::metadata(first)?.len()
             } else {
                 let trace = match &mut trace {
                     Some(trace) => trace,
-                    none => {
-                        none.insert(convert::profile_of(raw, self.content, &self.profile, self.output)?.0)
-                    }
+                    none => none.insert(self.trace()?),
                 };
                 convert::write(trace, *format, self.content, to, self.output)?
             };
@@ -137,5 +186,17 @@ impl Conversion {
             }
         }
         Ok(())
+    }
+
+    fn trace(&self) -> anyhow::Result<Trace> {
+        let mut traces = Vec::new();
+        for (raw, profile) in &self.sources {
+            let Some(raw) = raw else { continue };
+            traces.push(convert::profile_of(raw, self.content, profile, self.output)?.0);
+        }
+        match traces.len() {
+            1 => Ok(traces.remove(0)),
+            _ => Ok(Trace::merge(traces)),
+        }
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Job {
     pub(super) config: SessionConfig,
     /// Every process of the tree, not only the first.
     pub(super) children: bool,
+    /// One file for all processes.
+    pub(super) merge: bool,
     /// The event that ends all recordings.
     pub(super) stopping: Option<Condition>,
     /// What the variable for ports was before we changed it for a command.
@@ -69,6 +71,7 @@ impl Job {
             formats: formats.to_vec(),
             config: session_config(options, request),
             children: false,
+            merge: false,
             stopping: None,
             restore: None,
             stops: Stops::listen()?,

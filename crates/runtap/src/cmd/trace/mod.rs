@@ -47,11 +47,11 @@ use crate::output::Output;
 pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     let formats = formats(&options);
     check_output(&formats, options.recording.output.as_deref())?;
-    check(&options)?;
+    check(&options, &formats)?;
     let request = resolve(&options)?;
     let stopping = Condition::new(&options.stopping)?;
     let mut job = Job::new(&options.recording, &formats, &request, output)?;
-    job.children = options.children;
+    (job.children, job.merge) = (options.children, options.merge);
     job.stopping = stopping;
     tell(&request, output);
     if !options.command.is_empty() {
@@ -84,10 +84,16 @@ fn formats(options: &Trace) -> Vec<FileFormat> {
 }
 
 /// Options that do not go together, and that clap can't tell.
-fn check(options: &Trace) -> anyhow::Result<()> {
+fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<()> {
     let to_stdout = options.recording.output.as_deref().is_some_and(|path| path == "-");
-    if options.children && to_stdout {
-        return Err(usage("several recordings can't go to stdout: give -o FILE with --children"));
+    if options.children && to_stdout && !options.merge {
+        return Err(usage("several recordings can't go to stdout: give -o FILE with --children, or --merge"));
+    }
+    if let Some(format) = formats.iter().find(|format| options.merge && !format.holds_several_processes()) {
+        return Err(usage(format!(
+            "one {} file can't hold several processes: --merge takes --to speedscope, folded, flamegraph or pprof",
+            format.name()
+        )));
     }
     for (given, option) in
         [(options.show_child_io, "--show-child-io"), (options.recording.kill_command, "--kill-command")]

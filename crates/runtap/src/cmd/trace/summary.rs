@@ -121,6 +121,16 @@ impl Summary {
         self.processes.push(part);
     }
 
+    /// Files that hold several processes.
+    pub(super) fn add_files(&mut self, files: Vec<OutputFile>) {
+        self.outputs.extend(files);
+    }
+
+    /// Whether a file was written, or something went to stdout.
+    pub(super) fn has_files(&self) -> bool {
+        self.stdout_is_taken || !self.outputs.is_empty()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.processes.is_empty()
     }

@@ -1,0 +1,122 @@
+//! Several processes in one trace.
+//!
+//! Each was recorded by itself, with a clock that began when its session did; merged, all times count from the start of
+//! the first one. Weights stay as they are.
+
+use std::sync::Arc;
+
+use crate::builder::TraceBuilder;
+use crate::frames::FrameHandle;
+use crate::stacks::StackHandle;
+use crate::trace::{Process, Trace};
+
+impl Trace {
+    /// One trace with the threads of all, in the order of the list; each thread is [labelled](crate::Thread::label)
+    /// with its process. What belongs to one process is that of the first.
+    pub fn merge(traces: impl IntoIterator<Item = Self>) -> Self {
+        let traces: Vec<Self> = traces.into_iter().collect();
+        let start = traces.iter().filter_map(|trace| trace.start_unix_ns).min();
+        let Some(first) = traces.first() else { return Self::default() };
+        let others = traces.len() - 1;
+        let process = Process {
+            pid: None,
+            name: Some(match others {
+                0 => first.process.label(),
+                1 => format!("{} and another process", first.process.label()),
+                n => format!("{} and {n} other processes", first.process.label()),
+            }),
+            command_line: first.process.command_line.clone(),
+        };
+        let period_ns = first.period_ns;
+        // Interns, and does not weigh again.
+        let mut builder = TraceBuilder::new();
+        let mut threads = Vec::new();
+        let (mut duration_ns, mut out_of_order) = (0, 0);
+        for trace in traces {
+            let frames: Vec<FrameHandle> =
+                trace.all_frames().map(|(_, frame)| builder.frame(frame.module, frame.name)).collect();
+            // Callers come before their callees.
+            let mut stacks: Vec<StackHandle> = Vec::with_capacity(trace.stacks.len());
+            for (_, stack) in trace.stacks.iter() {
+                let parent = stack.parent.map(|parent| stacks[parent.index()]);
+                stacks.push(builder.stack(parent, frames[stack.frame.index()]));
+            }
+            let later = trace.start_unix_ns.zip(start).map_or(0, |(own, first)| own.saturating_sub(first));
+            let later = u64::try_from(later).unwrap_or(0);
+            let label: Arc<str> = trace.process.label().into();
+            duration_ns = duration_ns.max(later.saturating_add(trace.duration_ns));
+            out_of_order += trace.out_of_order;
+            threads.extend(trace.threads.into_iter().map(|thread| thread.moved(&label, later, &stacks)));
+        }
+        Self {
+            threads,
+            process,
+            start_unix_ns: start,
+            duration_ns,
+            period_ns,
+            out_of_order,
+            ..builder.finish()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SampleKind, View};
+
+    /// A process with one thread that is found in `frames` each millisecond.
+    fn one(name: &str, start: i64, frames: &[&str]) -> Trace {
+        let mut builder = TraceBuilder::new();
+        builder.set_process(Process { pid: Some(7), name: Some(name.to_owned()), command_line: None });
+        builder.set_start_unix_ns(start);
+        let thread = builder.thread(70);
+        for (n, name) in (0..).zip(frames) {
+            let main = builder.frame(Some("app"), "Main()");
+            let leaf = builder.frame(Some("app"), name);
+            let stack = builder.stack_of([main, leaf]);
+            builder.add_sample(thread, n * 1_000_000, SampleKind::Managed, stack);
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn threads_keep_their_stacks_and_tell_their_process() {
+        let merged =
+            Trace::merge([one("a", 5_000, &["A()", "B()"]), one("b", 2_000, &["B()", "C()", "C()"])]);
+        let labels: Vec<String> = merged.threads().map(|(_, thread)| thread.label()).collect();
+        assert_eq!(labels, ["a (7) Thread (70)", "b (7) Thread (70)"]);
+        assert_eq!(merged.process().label(), "a (7) and another process");
+        let seen: Vec<(u64, u64, String)> = merged
+            .threads()
+            .flat_map(|(_, thread)| thread.samples(View::Cpu))
+            .map(|sample| {
+                let frames: Vec<String> = merged
+                    .stacks()
+                    .frames(sample.stack.unwrap())
+                    .map(|f| merged.frame(f).to_string())
+                    .collect();
+                (sample.time_ns, sample.weight_ns, frames.join(" "))
+            })
+            .collect();
+        let expected = [
+            // The first began 3 µs later.
+            (3_000, 1_000_000, "app!A() app!Main()"),
+            (1_003_000, 1_000_000, "app!B() app!Main()"),
+            (0, 1_000_000, "app!B() app!Main()"),
+            (1_000_000, 2_000_000, "app!C() app!Main()"),
+        ];
+        assert_eq!(seen, expected.map(|(time, weight, frames)| (time, weight, frames.to_owned())));
+        // Main, A, B and C, once each.
+        assert_eq!((merged.frames().len(), merged.stacks().len()), (4, 4));
+        assert_eq!((merged.start_unix_ns(), merged.duration_ns()), (Some(2_000), 3_000_000));
+    }
+
+    #[test]
+    fn nothing_and_one() {
+        assert_eq!(Trace::merge([]).threads().len(), 0);
+        let alone = Trace::merge([one("a", 1, &["A()"])]);
+        assert_eq!(alone.process().label(), "a (7)");
+        assert_eq!(alone.ticks(View::ThreadTime), 1);
+    }
+}
