@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::cmd::complete;
@@ -122,11 +122,15 @@ pub(crate) struct Target {
 #[command(after_help = "\
 Examples:
   runtap ps
+  runtap ps --watch
   runtap ps --format json | jq '.processes[] | select(.reachable)'")]
 pub(crate) struct Ps {
     /// Processes of all users, also those that can't be reached
     #[arg(long)]
     pub(crate) all_users: bool,
+    /// Go on until Ctrl-C, and tell what starts, ends and changes; JSON is then one process a line
+    #[arg(short, long)]
+    pub(crate) watch: bool,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }
@@ -139,6 +143,9 @@ Examples:
 pub(crate) struct Info {
     #[command(flatten)]
     pub(crate) target: Target,
+    /// All processes of that name; JSON is then one document a line
+    #[arg(long, help_heading = "Target")]
+    pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }
@@ -312,6 +319,21 @@ pub(crate) struct StoppingEvent {
     pub(crate) payload: Option<String>,
 }
 
+/// Several processes in one recording.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Target", group(ArgGroup::new("several").multiple(true)))]
+pub(crate) struct Several {
+    /// All processes of that name: a file each
+    #[arg(long, group = "several")]
+    pub(crate) all: bool,
+    /// Record all processes of the tree: of a command or a port from their first event on, else as they are found
+    #[arg(long, group = "several")]
+    pub(crate) children: bool,
+    /// With --children or --all: one file for all processes (speedscope, folded, flamegraph, pprof)
+    #[arg(long, requires = "several")]
+    pub(crate) merge: bool,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --providers, --profile and --clrevents it records CPU samples and lightweight runtime events.
@@ -330,12 +352,8 @@ Examples:
 pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Record all processes of the tree: of a command or a port from their first event on, else as they are found
-    #[arg(long, help_heading = "Target")]
-    pub(crate) children: bool,
-    /// With --children: one file for all processes (speedscope, folded, flamegraph, pprof)
-    #[arg(long, requires = "children", help_heading = "Target")]
-    pub(crate) merge: bool,
+    #[command(flatten)]
+    pub(crate) several: Several,
     /// With a command: show what it writes
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false", default_missing_value = "true",
         action = clap::ArgAction::Set, help_heading = "Target")]

@@ -59,7 +59,27 @@ impl Output {
         Ok(out.flush()?)
     }
 
-    /// The same on stderr, where stdout carries another result.
+    /// Writes a result as one line of JSON: one of several.
+    pub(crate) fn document_line(self, value: &impl Serialize) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer(&mut out, value).map_err(io::Error::from)?;
+        out.write_all(b"\n")?;
+        Ok(out.flush()?)
+    }
+
+    /// Shows a text in place of what the terminal shows. Where stdout is no terminal, [`text`](Self::text) is meant.
+    pub(crate) fn screen(self, text: impl Display) -> anyhow::Result<()> {
+        /// To the upper left corner, and everything from there away.
+        const CLEAR: &str = "\x1b[H\x1b[J";
+        self.text(format_args!("{CLEAR}{text}"))
+    }
+
+    /// Whether a person sees the result as it comes.
+    pub(crate) fn is_seen(self) -> bool {
+        !self.json && io::stdout().is_terminal()
+    }
+
+    /// A document on stderr, where stdout carries another result.
     pub(crate) fn document_to_stderr(self, value: &impl Serialize) -> anyhow::Result<()> {
         let mut text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
         text.push('\n');

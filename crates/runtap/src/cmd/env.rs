@@ -3,13 +3,17 @@
 use serde::Serialize;
 
 use super::failure::explain;
-use super::target::choose;
-use crate::cli::Target;
+use super::target::{Chosen, choose_all};
+use crate::cli::Info;
 use crate::output::Output;
+
+const SCHEMA: &str = "runtap.env/1";
 
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
+    /// Null for a bare port.
+    pid: Option<u32>,
     variables: Vec<Variable>,
 }
 
@@ -19,8 +23,27 @@ struct Variable {
     value: String,
 }
 
-pub(super) async fn run(target: &Target, output: Output) -> anyhow::Result<u8> {
-    let chosen = choose(target, output).await?;
+pub(super) async fn run(options: &Info, output: Output) -> anyhow::Result<u8> {
+    let all = choose_all(&options.target, options.all, output).await?;
+    let several = all.len() > 1;
+    for chosen in &all {
+        let variables = variables(chosen).await?;
+        let pid = chosen.process.as_ref().map(|process| process.pid);
+        match (output.json(), several) {
+            (true, true) => output.document_line(&Document { schema: SCHEMA, pid, variables })?,
+            (true, false) => output.document(&Document { schema: SCHEMA, pid, variables })?,
+            (false, _) => {
+                // What belongs to whom, in a form that a shell passes over.
+                let heading = pid.filter(|_| several).map(|pid| format!("# process {pid}"));
+                let lines = variables.iter().map(|Variable { name, value }| format!("{name}={value}"));
+                output.data(heading.into_iter().chain(lines))?;
+            }
+        }
+    }
+    Ok(crate::exit::OK)
+}
+
+async fn variables(chosen: &Chosen) -> anyhow::Result<Vec<Variable>> {
     let entries = chosen.client.environment().await.map_err(explain)?;
     let mut variables: Vec<Variable> = entries
         .iter()
@@ -30,10 +53,5 @@ pub(super) async fn run(target: &Target, output: Output) -> anyhow::Result<u8> {
         })
         .collect();
     variables.sort_by(|a, b| a.name.cmp(&b.name));
-    if output.json() {
-        output.document(&Document { schema: "runtap.env/1", variables })?;
-    } else {
-        output.data(variables.iter().map(|Variable { name, value }| format!("{name}={value}")))?;
-    }
-    Ok(crate::exit::OK)
+    Ok(variables)
 }

@@ -7,8 +7,8 @@ use runtap_transport::discover::{self, Process, Startup};
 use serde::Serialize;
 
 use super::failure::explain;
-use super::target::choose;
-use crate::cli::Target;
+use super::target::choose_all;
+use crate::cli::Info;
 use crate::output::{Clean, DIM, Output};
 
 #[derive(Serialize)]
@@ -25,25 +25,36 @@ struct Document<'a> {
     suspended: Option<bool>,
 }
 
-pub(super) async fn run(target: &Target, output: Output) -> anyhow::Result<u8> {
-    let chosen = choose(target, output).await?;
-    let info = chosen.client.process_info().await.map_err(explain)?;
-    let document = Document {
-        schema: "runtap.info/1",
-        pid: chosen.process.as_ref().map_or(info.process_id, |process| u64::from(process.pid)),
-        runtime_cookie: info.runtime_cookie.to_string(),
-        command_line: &info.command_line,
-        os: &info.os,
-        arch: &info.arch,
-        entry_assembly: info.entry_assembly.as_deref(),
-        runtime_version: info.runtime_version.as_deref(),
-        portable_rid: info.portable_rid.as_deref(),
-        suspended: chosen.process.as_ref().and_then(|process| suspended(process, &info)),
-    };
-    if output.json() {
-        output.document(&document)?;
-    } else {
-        output.text(text(&document))?;
+pub(super) async fn run(options: &Info, output: Output) -> anyhow::Result<u8> {
+    let all = choose_all(&options.target, options.all, output).await?;
+    let several = all.len() > 1;
+    for (n, chosen) in all.iter().enumerate() {
+        let info = chosen.client.process_info().await.map_err(explain)?;
+        let document = Document {
+            schema: "runtap.info/1",
+            pid: chosen.process.as_ref().map_or(info.process_id, |process| u64::from(process.pid)),
+            runtime_cookie: info.runtime_cookie.to_string(),
+            command_line: &info.command_line,
+            os: &info.os,
+            arch: &info.arch,
+            entry_assembly: info.entry_assembly.as_deref(),
+            runtime_version: info.runtime_version.as_deref(),
+            portable_rid: info.portable_rid.as_deref(),
+            suspended: chosen.process.as_ref().and_then(|process| suspended(process, &info)),
+        };
+        match (output.json(), several) {
+            (true, true) => output.document_line(&document)?,
+            (true, false) => output.document(&document)?,
+            (false, _) => {
+                let gap = if n > 0 {
+                    "
+"
+                } else {
+                    ""
+                };
+                output.text(format_args!("{gap}{}", text(&document)))?;
+            }
+        }
     }
     Ok(crate::exit::OK)
 }

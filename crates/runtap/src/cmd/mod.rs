@@ -51,9 +51,9 @@ pub(crate) fn main() -> ExitCode {
 fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
     match verb {
         Verb::Ps(options) => block_on(ps::run(&options, output)),
-        Verb::Info(options) => block_on(info::run(&options.target, output)),
+        Verb::Info(options) => block_on(info::run(&options, output)),
         Verb::Doctor(options) => block_on(doctor::run(&options, output)),
-        Verb::Env(options) => block_on(env::run(&options.target, output)),
+        Verb::Env(options) => block_on(env::run(&options, output)),
         Verb::Trace(options) => block_on(trace::run(*options, output)),
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Events(options) => events::run(&options, output),

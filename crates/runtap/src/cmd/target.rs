@@ -44,27 +44,54 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
             Place::Listen(path) => wait_for_one(path, output).await,
         };
     }
-    let (pid, name) = match (target.process_id, &target.name, &target.word) {
-        (Some(pid), _, _) => (Some(pid), None),
-        (_, Some(name), _) => (None, Some(name.as_str())),
-        // A number is a pid, anything else a name.
-        (_, _, Some(word)) => (word.parse().ok(), word.parse::<u32>().is_err().then_some(word.as_str())),
-        _ => (Some(pick(output)?), None),
+    let process = match wanted(target, output)? {
+        Wanted::Pid(pid) => discover::process(pid).map_err(|error| unreachable(&error, output))?,
+        Wanted::Name(name) => only(&name, by_name(&name).await?, "choose one with -p")?,
     };
-    let process = match (pid, name) {
-        (Some(pid), _) => discover::process(pid).map_err(|error| unreachable(&error, output))?,
-        (None, Some(name)) => by_name(name).await?,
-        (None, None) => return Err(usage("no target given")),
-    };
-    match process.endpoint() {
-        Some(endpoint) => {
-            output.detail(format_args!("process {} answers on {endpoint}", process.pid));
-            Ok(Chosen { client: Client::new(endpoint), process: Some(process), _port: None })
+    found(process, output)
+}
+
+/// Finds every process that the options name: with `--all` a name may stand for several.
+///
+/// # Errors
+/// As [`choose`].
+pub(super) async fn choose_all(target: &Target, all: bool, output: Output) -> anyhow::Result<Vec<Chosen>> {
+    if target.diagnostic_port.is_none()
+        && let Wanted::Name(name) = wanted(target, output)?
+    {
+        let processes = by_name(&name).await?;
+        if all {
+            return processes.into_iter().map(|process| found(process, output)).collect();
         }
-        None => {
-            Err(expected(exit::NO_TARGET, format!("process {} has no diagnostic socket", process.pid), None))
-        }
+        let process = only(&name, processes, "choose one with -p, or take them all with --all")?;
+        return Ok(vec![found(process, output)?]);
     }
+    Ok(vec![choose(target, output).await?])
+}
+
+/// What a process is chosen by.
+enum Wanted {
+    Pid(u32),
+    Name(String),
+}
+
+fn wanted(target: &Target, output: Output) -> anyhow::Result<Wanted> {
+    Ok(match (target.process_id, &target.name, &target.word) {
+        (Some(pid), ..) => Wanted::Pid(pid),
+        (_, Some(name), _) => Wanted::Name(name.clone()),
+        // A number is a pid, anything else a name.
+        (_, _, Some(word)) => word.parse().map_or_else(|_| Wanted::Name(word.clone()), Wanted::Pid),
+        _ => Wanted::Pid(pick(output)?),
+    })
+}
+
+fn found(process: Process, output: Output) -> anyhow::Result<Chosen> {
+    let Some(endpoint) = process.endpoint() else {
+        let message = format!("process {} has no diagnostic socket", process.pid);
+        return Err(expected(exit::NO_TARGET, message, None));
+    };
+    output.detail(format_args!("process {} answers on {endpoint}", process.pid));
+    Ok(Chosen { client: Client::new(endpoint), process: Some(process), _port: None })
 }
 
 /// What to do at a diagnostic port.
@@ -150,8 +177,9 @@ pub(super) fn name_of(command_line: &[String], comm: &str) -> String {
     }
 }
 
-/// The process that is called so: by the kernel, by its files, or by the entry assembly that its runtime tells.
-async fn by_name(name: &str) -> anyhow::Result<Process> {
+/// The processes that are called so: by the kernel, by their files, or by the entry assembly that their runtime tells.
+/// At least one.
+async fn by_name(name: &str) -> anyhow::Result<Vec<Process>> {
     let mut found = discover::processes(Options::default());
     found.retain(|process| process.kind == Kind::Dotnet);
     // All are asked: one that is called otherwise on disk may have this entry assembly.
@@ -161,23 +189,26 @@ async fn by_name(name: &str) -> anyhow::Result<Process> {
         let entry = told.next().flatten().and_then(|info| info.entry_assembly);
         process.comm == name || local_name(process) == name || entry.as_deref() == Some(name)
     });
-    match found.len() {
-        0 => Err(expected(
-            exit::NO_TARGET,
-            format!("no .NET process is called '{name}'"),
-            "'runtap ps' lists the names; upper and lower case matter".to_owned(),
-        )),
-        1 => Ok(found.remove(0)),
-        _ => {
-            let list: Vec<String> = found
+    if found.is_empty() {
+        let message = format!("no .NET process is called '{name}'");
+        let hint = "'runtap ps' lists the names; upper and lower case matter".to_owned();
+        return Err(expected(exit::NO_TARGET, message, hint));
+    }
+    Ok(found)
+}
+
+/// The one process of that name.
+fn only(name: &str, mut processes: Vec<Process>, hint: &str) -> anyhow::Result<Process> {
+    match processes.pop() {
+        Some(process) if processes.is_empty() => Ok(process),
+        last => {
+            let list: Vec<String> = processes
                 .iter()
+                .chain(&last)
                 .map(|process| format!("{} ({})", process.pid, process.command_line.join(" ")))
                 .collect();
-            Err(expected(
-                exit::NO_TARGET,
-                format!("several processes are called '{name}': {}", list.join(", ")),
-                "choose one with -p".to_owned(),
-            ))
+            let message = format!("several processes are called '{name}': {}", list.join(", "));
+            Err(expected(exit::NO_TARGET, message, hint.to_owned()))
         }
     }
 }

@@ -82,6 +82,13 @@ impl Target {
         Self { program, temp }
     }
 
+    /// Starts a program that is going to wait at its start.
+    pub(crate) fn start_unready(launch: Launch) -> Self {
+        let temp = folder();
+        let program = launch.env("TMPDIR", temp.path()).spawn_unready();
+        Self { program, temp }
+    }
+
     /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.program.id()

@@ -1,14 +1,19 @@
 //! Finding processes: by name, in whatever temporary directory, among stale sockets, and behind a silent client.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::process::Stdio;
 
-use runtap_testkit::{Launch, RealRuntime, Skip, run};
+use runtap_diag::blocking::Client;
+use runtap_testkit::{Launch, RealRuntime, Signal, Skip, eventually, run};
+use runtap_transport::Endpoint;
+use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
-use crate::common::{Target, command, folder, json, ps, ps_row, runtap, socket_in, unique};
+use crate::common::{Target, command, counts, folder, json, ps, ps_row, runtap, socket_in, unique};
 
 on_each_runtime!(
     any_temporary_directory_is_found,
@@ -20,6 +25,8 @@ on_the_newest_runtime!(
     a_busy_process_is_not_recorded,
     the_name_that_ps_shows_can_be_used,
     a_name_has_to_be_unique,
+    all_processes_of_a_name,
+    who_starts_and_ends_is_told,
 );
 
 fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
@@ -193,5 +200,72 @@ fn a_name_has_to_be_unique(runtime: &RealRuntime) -> Result<(), Skip> {
     // The name that the runtime gives itself, which is that of the assembly inside the file.
     assert_eq!(ps_row(new.pid())["name"], "spin");
     new.still_answers();
+    Ok(())
+}
+
+/// With `--all` a name may stand for several.
+fn all_processes_of_a_name(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (name, copy) = (unique("many"), folder());
+    let launch = || Ok(runtime.program("spin", &["30", "2000"])?.called(&name, copy.path()));
+    let targets = [Target::start(launch()?), Target::start(launch()?)];
+    let mut pids: Vec<u32> = targets.iter().map(Target::pid).collect();
+    pids.sort_unstable();
+    for verb in ["info", "env"] {
+        let told = runtap([verb, "-n", &name, "--all", "--format", "json"]);
+        let lines = told.expect_code(0).text().lines();
+        let documents: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut told: Vec<u64> = documents.iter().map(|document| document["pid"].as_u64().unwrap()).collect();
+        told.sort_unstable();
+        assert_eq!(told, pids.iter().map(|pid| u64::from(*pid)).collect::<Vec<_>>(), "{verb}");
+    }
+    let text = runtap(["env", "-n", &name, "--all"]);
+    for target in &targets {
+        assert!(text.expect_code(0).text().contains(&format!("# process {}\n", target.pid())), "{text}");
+    }
+
+    let file = copy.path().join("many.nettrace");
+    let file = file.to_str().unwrap();
+    runtap(["trace", &name, "--all", "-o", "-"]).expect_code(2).says("stdout");
+    let trace = runtap(["trace", &name, "--all", "--duration", "0.3s", "-o", file, "--format", "json"]);
+    let summary = trace.expect_code(0).json();
+    assert_eq!(summary["partial"], Value::Null, "{summary:#}");
+    let mut recorded: Vec<u64> = fs::read_dir(copy.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "nettrace"))
+        .map(|path| counts(&path, 0)["process_id"].as_u64().unwrap())
+        .collect();
+    recorded.sort_unstable();
+    assert_eq!(recorded, pids.iter().map(|pid| u64::from(*pid)).collect::<Vec<_>>());
+    targets.iter().for_each(Target::still_answers);
+    Ok(())
+}
+
+fn who_starts_and_ends_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
+    let before = Target::start(idle(runtime)?);
+    let later = idle(runtime)?.env("DOTNET_DefaultDiagnosticPortSuspend", "1");
+    let mut command = command(["ps", "--watch", "--format", "json"]);
+    let mut watch = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = |kind: &str, pid: u32| {
+        let is_it = |line: &Value| line["type"] == kind && line["pid"] == pid;
+        let mut values = lines.by_ref().map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+        values.find(is_it).unwrap_or_else(|| panic!("{kind} of {pid} was not told"))
+    };
+    assert_eq!(next("process-start", before.pid())["reachable"], true);
+    let mut later = Target::start_unready(later);
+    next("process-start", later.pid());
+    // It is told that it waits; perhaps in the same line.
+    let socket = eventually("its socket", || {
+        let entries = fs::read_dir(later.temp.path()).unwrap();
+        entries.map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().ends_with("-socket"))
+    });
+    Client::new(Endpoint::unix(socket)).unwrap().resume().unwrap();
+    later.program.wait_for("ready");
+    later.program.kill();
+    assert_eq!(next("process-end", later.pid())["name"], "spin");
+    kill_process(Pid::from_child(&watch), Signal::INT).unwrap();
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
+    before.still_answers();
     Ok(())
 }

@@ -38,7 +38,7 @@ use self::launch::{Io, Launched};
 use self::start::Subject;
 use self::stopping::Condition;
 pub(super) use self::summary::OutputFile;
-use super::target::{self, Chosen, Place, choose};
+use super::target::{self, Chosen, Place, choose_all};
 use crate::cli::{AnyFormat, FileFormat, Recording, Trace};
 use crate::exit::{self, ExpectedError, expected, usage};
 use crate::files::check_output;
@@ -51,7 +51,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     let request = resolve(&options)?;
     let stopping = Condition::new(&options.stopping)?;
     let mut job = Job::new(&options.recording, &formats, &request, output)?;
-    (job.children, job.merge) = (options.children, options.merge);
+    (job.children, job.merge) = (options.several.children, options.several.merge);
     job.stopping = stopping;
     tell(&request, output);
     if !options.command.is_empty() {
@@ -62,11 +62,14 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         // As dotnet-trace has it, unless somebody listens there.
         Some(Place::Either(path)) => match Port::bind(&path) {
             Ok(port) => Box::pin(listen(job, port)).await,
-            Err(_in_use) => record_chosen(job, &Chosen::port(path)).await,
+            Err(_in_use) => record_chosen(job, &[Chosen::port(path)]).await,
         },
-        Some(Place::Connect(path)) => record_chosen(job, &Chosen::port(path)).await,
+        Some(Place::Connect(path)) => record_chosen(job, &[Chosen::port(path)]).await,
         None => {
-            let chosen = choose(&options.target, output).await?;
+            let chosen = choose_all(&options.target, options.several.all, output).await?;
+            if chosen.len() > 1 {
+                check_several(&options)?;
+            }
             record_chosen(job, &chosen).await
         }
     }
@@ -85,11 +88,12 @@ fn formats(options: &Trace) -> Vec<FileFormat> {
 
 /// Options that do not go together, and that clap can't tell.
 fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<()> {
-    let to_stdout = options.recording.output.as_deref().is_some_and(|path| path == "-");
-    if options.children && to_stdout && !options.merge {
-        return Err(usage("several recordings can't go to stdout: give -o FILE with --children, or --merge"));
+    if options.several.children {
+        check_several(options)?;
     }
-    if let Some(format) = formats.iter().find(|format| options.merge && !format.holds_several_processes()) {
+    if let Some(format) =
+        formats.iter().find(|format| options.several.merge && !format.holds_several_processes())
+    {
         return Err(usage(format!(
             "one {} file can't hold several processes: --merge takes --to speedscope, folded, flamegraph or pprof",
             format.name()
@@ -106,6 +110,14 @@ fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<()> {
         return Err(usage(
             "a launched command waits for us alone: with --resume-runtime false it would wait for ever",
         ));
+    }
+    Ok(())
+}
+
+fn check_several(options: &Trace) -> anyhow::Result<()> {
+    let to_stdout = options.recording.output.as_deref().is_some_and(|path| path == "-");
+    if to_stdout && !options.several.merge {
+        return Err(usage("several recordings can't go to stdout: give -o FILE, or --merge"));
     }
     Ok(())
 }
@@ -142,31 +154,49 @@ pub(super) async fn record(
     request: &Request,
     output: Output,
 ) -> anyhow::Result<u8> {
-    record_chosen(Job::new(options, formats, request, output)?, chosen).await
+    record_chosen(Job::new(options, formats, request, output)?, std::slice::from_ref(chosen)).await
 }
 
-/// Records a process that runs, and with `--children` all below it.
-async fn record_chosen(job: Job, chosen: &Chosen) -> anyhow::Result<u8> {
+/// Records processes that run, and with `--children` all below them.
+async fn record_chosen(job: Job, chosen: &[Chosen]) -> anyhow::Result<u8> {
     let job = Arc::new(job);
     let (tell, arrivals) = mpsc::unbounded_channel();
-    match (&chosen.process, job.children) {
-        (Some(process), true) => {
-            tokio::spawn(relatives::follow(Arc::clone(&job), process.clone(), tell));
+    if job.children {
+        for chosen in chosen {
+            let Some(process) = &chosen.process else {
+                return Err(usage(
+                    "whose children? Give a process, a command, or a port that is listened on",
+                ));
+            };
+            tokio::spawn(relatives::follow(Arc::clone(&job), process.clone(), tell.clone()));
         }
-        (None, true) => {
-            return Err(usage("whose children? Give a process, a command, or a port that is listened on"));
-        }
-        (_, false) => {
-            job.begin_one();
-            let subject = Subject::chosen(chosen);
-            let label = subject.label();
-            let started = start::begin(&job, subject).await;
+    } else {
+        for arrival in begin_all(&job, chosen).await {
             // The receiver is right here.
-            let _ = tell.send(Arrival { label, started });
-            drop(tell);
+            let _ = tell.send(arrival);
         }
     }
+    drop(tell);
     finish::finish(&job, conductor::record_all(&job, arrivals).await).await
+}
+
+/// Starts a session in each, all at the same time. The recording begins when all have: its end is the same for all.
+async fn begin_all(job: &Arc<Job>, chosen: &[Chosen]) -> Vec<Arrival> {
+    let begin = |chosen: &Chosen| {
+        job.begin_one();
+        let (job, subject) = (Arc::clone(job), Subject::chosen(chosen));
+        tokio::spawn(async move {
+            let label = subject.label();
+            Arrival { label, started: start::begin(&job, subject).await }
+        })
+    };
+    let beginning: Vec<_> = chosen.iter().map(begin).collect();
+    let mut arrivals = Vec::with_capacity(beginning.len());
+    for task in beginning {
+        // A task of ours is not cancelled, and a panic ends the program.
+        arrivals.extend(task.await);
+    }
+    arrivals
 }
 
 /// Waits for runtimes that dial in on a port of the user's.

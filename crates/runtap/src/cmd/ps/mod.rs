@@ -1,4 +1,6 @@
-//! `runtap ps`
+//! `runtap ps`: who runs, as one table. `watch` goes on and tells the changes.
+
+mod watch;
 
 use std::fmt::Write as _;
 
@@ -19,7 +21,7 @@ struct Document {
     processes: Vec<Row>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 struct Row {
     pid: u32,
     kind: &'static str,
@@ -36,20 +38,34 @@ struct Row {
 }
 
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
-    let found = discover::processes(Options::default().all_users(options.all_users));
-    // Every runtime is asked at the same time: a busy one costs the others nothing.
-    let mut asking = JoinSet::new();
-    for process in found {
-        asking.spawn(row(process));
+    let search = Options::default().all_users(options.all_users);
+    if options.watch {
+        return watch::run(search, output).await;
     }
-    let mut processes = asking.join_all().await;
-    processes.sort_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
+    let processes = rows(discover::processes(search)).await;
     if output.json() {
         output.document(&Document { schema: "runtap.ps/1", processes })?;
     } else {
         output.text(text(&processes))?;
     }
     Ok(crate::exit::OK)
+}
+
+/// By name, then by pid. Every runtime is asked at the same time: a busy one costs the others nothing.
+async fn rows(found: Vec<Process>) -> Vec<Row> {
+    let mut asking = JoinSet::new();
+    for process in found {
+        asking.spawn(row(process));
+    }
+    let mut rows = asking.join_all().await;
+    // It ended while it was asked.
+    rows.retain(|row| row.reason != Some(Code::NoSuchProcess.name()));
+    sort(&mut rows);
+    rows
+}
+
+fn sort(rows: &mut [Row]) {
+    rows.sort_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
 }
 
 async fn row(process: Process) -> Row {
@@ -101,27 +117,36 @@ fn text(processes: &[Row]) -> String {
     if processes.is_empty() {
         return "no .NET or JVM process can be seen; 'runtap demo' has a program built in\n".to_owned();
     }
-    let names: Vec<String> = processes.iter().map(|row| Clean(&row.name).to_string()).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
-    let mut text = format!(
+    let names = processes.iter().map(|row| Clean(&row.name).to_string().chars().count());
+    let width = names.max().unwrap_or(0).max(4);
+    let mut text = heading(width);
+    for row in processes {
+        text.push_str(&line(row, width));
+    }
+    text
+}
+
+fn heading(width: usize) -> String {
+    format!(
         "{HEADING}{:>8}  {:<width$}  {:<12}  {:<10}  COMMAND LINE{HEADING:#}\n",
         "PID", "NAME", "RUNTIME", "USER"
-    );
-    // Writing to a String can't fail.
-    for (row, name) in processes.iter().zip(&names) {
-        let runtime = Clean(row.runtime_version.as_deref().unwrap_or(row.kind));
-        let (user, command_line) = (Clean(&row.user), Clean(&row.command_line));
-        let _ = write!(text, "{:>8}  {name:<width$}  {runtime:<12}  {user:<10}  {command_line}", row.pid);
-        let mut marks = Vec::new();
-        if row.suspended == Some(true) {
-            marks.push("suspended".to_owned());
-        }
-        marks.extend(row.reason.map(str::to_owned));
-        marks.extend(row.container.as_ref().map(|id| format!("container {}", id.get(..12).unwrap_or(id))));
-        if !marks.is_empty() {
-            let _ = write!(text, "  {DIM}[{}]{DIM:#}", marks.join(", "));
-        }
-        text.push('\n');
+    )
+}
+
+fn line(row: &Row, width: usize) -> String {
+    let runtime = Clean(row.runtime_version.as_deref().unwrap_or(row.kind));
+    let (name, user, command_line) = (Clean(&row.name), Clean(&row.user), Clean(&row.command_line));
+    let mut text = format!("{:>8}  {name:<width$}  {runtime:<12}  {user:<10}  {command_line}", row.pid);
+    let mut marks = Vec::new();
+    if row.suspended == Some(true) {
+        marks.push("suspended".to_owned());
     }
+    marks.extend(row.reason.map(str::to_owned));
+    marks.extend(row.container.as_ref().map(|id| format!("container {}", id.get(..12).unwrap_or(id))));
+    if !marks.is_empty() {
+        // Writing to a String can't fail.
+        let _ = write!(text, "  {DIM}[{}]{DIM:#}", marks.join(", "));
+    }
+    text.push('\n');
     text
 }
