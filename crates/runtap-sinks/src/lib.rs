@@ -154,7 +154,8 @@ impl Options {
 
 /// The threads that have weight in `view`, in the order of first use.
 fn threads(trace: &Trace, view: View) -> Result<Vec<&Thread>, Error> {
-    let threads: Vec<&Thread> = trace.threads().map(|(_, t)| t).filter(|t| t.weight_ns(view) > 0).collect();
+    let has_weight = |thread: &&Thread| thread.samples(view).any(|sample| sample.weight_ns > 0);
+    let threads: Vec<&Thread> = trace.threads().map(|(_, t)| t).filter(has_weight).collect();
     if threads.is_empty() { Err(Error::no_samples(trace, view)) } else { Ok(threads) }
 }
 

@@ -143,3 +143,30 @@ fn a_deep_recursion_needs_no_deep_call() {
     let rows = firefox::read(&bytes(Format::Firefox, &trace)).remove(0).rows;
     assert_eq!(rows[0].stack.as_ref().map(Vec::len), Some(100_000));
 }
+
+/// More text of stacks than is kept at a time.
+#[test]
+fn many_long_stacks_are_written_as_one_by_one() {
+    let mut builder = TraceBuilder::new();
+    let thread = builder.thread(1);
+    let root = builder.frame(None, "root");
+    let deep = (0..2000).fold(None, |stack, _| Some(builder.stack(stack, root)));
+    let leaves: Vec<_> = (0..5000).map(|i| builder.frame(None, &i.to_string())).collect();
+    for time in 0..10_000u64 {
+        let leaf = leaves[usize::try_from(time * 7 % 5000).expect("small")];
+        let stack = builder.stack(deep, leaf);
+        builder.add_sample(thread, time, SampleKind::Managed, Some(stack));
+    }
+    let text = written(Format::Speedscope, &builder.finish());
+    let roots = "0,".repeat(2000);
+    let (_, samples) = text.split_once(r#""samples":"#).expect("a profile");
+    let mut rest = samples;
+    for time in 0..10_000u64 {
+        let before = if time == 0 { "[[" } else { ",[" };
+        let sample = rest.strip_prefix(before).and_then(|r| r.strip_prefix(&roots)).expect("the roots");
+        let (leaf, behind) = sample.split_once(']').expect("the end");
+        // Frames are numbered by their first use, and the root is the first.
+        assert_eq!(leaf.parse(), Ok(time * 7 % 5000 + 1));
+        rest = behind;
+    }
+}

@@ -24,10 +24,14 @@
 //! Sampled files are smaller where stacks are shallow and change as a whole, evented ones where stacks are deep.
 //! The schema is `file-format-schema.json` of the npm package speedscope; tests/viewer checks against it.
 
-use crate::json::{number, string};
-use crate::spans::{self, Change, Lane};
+mod evented;
+mod sampled;
+
+use self::sampled::Sampled;
+use crate::json::string;
+use crate::spans;
 use crate::{Error, Options};
-use runtap_model::{FrameHandle, NO_STACK, Sample, StackHandle, Thread, Trace, Unit, View};
+use runtap_model::{FrameHandle, NO_STACK, Thread, Trace, Unit, View};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
@@ -53,7 +57,7 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     write!(w, r#","activeProfileIndex":{active},"shared":{{"frames":["#)?;
     let frames = Frames::write(trace, &threads, view, &mut w)?;
     w.write_all(b"\n]},\"profiles\":[")?;
-    let mut stack = Vec::new();
+    let mut sampled = Sampled::new(trace, view, &frames);
     for (i, thread) in threads.iter().enumerate() {
         w.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         if options.evented {
@@ -63,10 +67,10 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
                     0 => thread.label(),
                     n => format!("{} [{}]", thread.label(), n + 1),
                 };
-                write_evented(trace, &label, lane, &frames, &mut w)?;
+                evented::write(trace, &label, lane, &frames, &mut w)?;
             }
         } else {
-            write_sampled(trace, thread, view, &frames, &mut stack, &mut w)?;
+            sampled.write(thread, &mut w)?;
         }
     }
     w.write_all(b"\n]}\n")?;
@@ -125,95 +129,4 @@ fn write_frame(w: &mut impl Write, index: u64, name: &impl fmt::Display) -> io::
     w.write_all(if index == 0 { b"\n{\"name\":" } else { b",\n{\"name\":" })?;
     string(w, name)?;
     w.write_all(b"}")
-}
-
-fn write_sampled(
-    trace: &Trace,
-    thread: &Thread,
-    view: View,
-    frames: &Frames,
-    stack: &mut Vec<u64>,
-    w: &mut impl Write,
-) -> io::Result<()> {
-    w.write_all(br#"{"type":"sampled","name":"#)?;
-    string(w, &thread.label())?;
-    // Other axes than time start at 0.
-    let (unit, start) = match view.unit() {
-        Unit::Nanoseconds => ("nanoseconds", thread.samples(view).next().map_or(0, |s| s.time_ns)),
-        Unit::Bytes => ("bytes", 0),
-        _ => ("none", 0),
-    };
-    let end = start.saturating_add(thread.weight_ns(view));
-    write!(w, r#","unit":"{unit}","startValue":{start},"endValue":{end},"samples":["#)?;
-    for (i, (handle, _)) in merged(thread.samples(view)).enumerate() {
-        stack.clear();
-        match handle {
-            Some(handle) => {
-                stack.extend(trace.stacks().frames(handle).filter_map(|f| frames.indices[f.index()]));
-            }
-            None => stack.push(frames.no_stack),
-        }
-        w.write_all(if i == 0 { b"[" } else { b",[" })?;
-        for (depth, frame) in stack.iter().rev().enumerate() {
-            if depth > 0 {
-                w.write_all(b",")?;
-            }
-            number(w, *frame)?;
-        }
-        w.write_all(b"]")?;
-    }
-    w.write_all(br#"],"weights":["#)?;
-    for (i, (_, weight_ns)) in merged(thread.samples(view)).enumerate() {
-        if i > 0 {
-            w.write_all(b",")?;
-        }
-        number(w, weight_ns)?;
-    }
-    w.write_all(b"]}")
-}
-
-fn write_evented(
-    trace: &Trace,
-    label: &str,
-    lane: &Lane<'_>,
-    frames: &Frames,
-    w: &mut impl Write,
-) -> io::Result<()> {
-    w.write_all(br#"{"type":"evented","name":"#)?;
-    string(w, label)?;
-    let (mut start_ns, mut end_ns) = (None, 0);
-    for sample in lane.samples().filter(|s| s.weight_ns > 0) {
-        start_ns.get_or_insert(sample.time_ns);
-        end_ns = sample.time_ns.saturating_add(sample.weight_ns);
-    }
-    let start_ns = start_ns.unwrap_or_default();
-    write!(w, r#","unit":"nanoseconds","startValue":{start_ns},"endValue":{end_ns},"events":["#)?;
-    let mut first = true;
-    spans::walk(trace, lane, |at_ns, change| {
-        if !std::mem::take(&mut first) {
-            w.write_all(b",")?;
-        }
-        let (kind, frame): (&[u8], _) = match change {
-            Change::Open(frame) => (br#"{"type":"O","frame":"#, frame),
-            Change::Close(frame) => (br#"{"type":"C","frame":"#, frame),
-        };
-        w.write_all(kind)?;
-        number(w, frames.index(frame))?;
-        w.write_all(br#","at":"#)?;
-        number(w, at_ns)?;
-        w.write_all(b"}")
-    })?;
-    w.write_all(b"]}")
-}
-
-/// Samples in a row with the same stack, as one, with the sum of their weights.
-fn merged(samples: impl Iterator<Item = Sample>) -> impl Iterator<Item = (Option<StackHandle>, u64)> {
-    let mut samples = samples.peekable();
-    std::iter::from_fn(move || {
-        let Sample { stack, mut weight_ns, .. } = samples.next()?;
-        while let Some(next) = samples.next_if(|next| next.stack == stack) {
-            weight_ns = weight_ns.saturating_add(next.weight_ns);
-        }
-        Some((stack, weight_ns))
-    })
 }
