@@ -20,6 +20,7 @@
 #![deny(clippy::disallowed_methods)]
 
 mod builder;
+mod comparison;
 mod frames;
 mod merge;
 mod period;
@@ -31,6 +32,7 @@ mod trace;
 mod view;
 
 pub use builder::TraceBuilder;
+pub use comparison::{Comparison, ShareChange, Side};
 pub use frames::{Frame, FrameHandle, FrameTable};
 pub use samples::{Sample, SampleKind, Thread, ThreadHandle};
 pub use stacks::{Frames, Stack, StackHandle, StackTable};

@@ -9,15 +9,29 @@ use crate::view::View;
 /// How long each stack was seen as the innermost one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackWeights {
-    by_stack: Vec<u64>,
-    no_stack_ns: u64,
+    by_stack: Vec<Sum>,
+    no_stack: Sum,
+}
+
+/// Weights and ticks that were added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sum {
+    weight: u64,
     ticks: u64,
+}
+
+impl Sum {
+    fn add(&mut self, other: Self) {
+        self.weight = self.weight.saturating_add(other.weight);
+        self.ticks = self.ticks.saturating_add(other.ticks);
+    }
 }
 
 impl StackWeights {
     /// The weights of `view` in one thread, or in all of them together.
     pub fn new(trace: &Trace, view: View, thread: Option<ThreadHandle>) -> Self {
-        let mut weights = Self { by_stack: vec![0; trace.stacks().len()], no_stack_ns: 0, ticks: 0 };
+        let mut weights =
+            Self { by_stack: vec![Sum::default(); trace.stacks().len()], no_stack: Sum::default() };
         for (handle, of_trace) in trace.threads() {
             if thread.is_some_and(|wanted| wanted != handle) {
                 continue;
@@ -25,41 +39,49 @@ impl StackWeights {
             for sample in of_trace.samples(view) {
                 let sum = match sample.stack {
                     Some(stack) => &mut weights.by_stack[stack.index()],
-                    None => &mut weights.no_stack_ns,
+                    None => &mut weights.no_stack,
                 };
-                *sum = sum.saturating_add(sample.weight_ns);
-                weights.ticks += u64::from(sample.ticks);
+                sum.add(Sum { weight: sample.weight_ns, ticks: u64::from(sample.ticks) });
             }
         }
         weights
     }
 
-    /// The weight of the samples that ended in `stack` itself, in nanoseconds.
+    /// The same weights in a table of `len` stacks, in which each stack is where `places` has it.
+    pub(crate) fn moved(&self, places: &[StackHandle], len: usize) -> Self {
+        let mut by_stack = vec![Sum::default(); len];
+        for (sum, place) in self.by_stack.iter().zip(places) {
+            by_stack[place.index()].add(*sum);
+        }
+        Self { by_stack, no_stack: self.no_stack }
+    }
+
+    /// The weight of the samples that ended in `stack` itself, in nanoseconds (in the unit of the view).
     pub fn self_ns(&self, stack: StackHandle) -> u64 {
-        self.by_stack[stack.index()]
+        self.by_stack[stack.index()].weight
     }
 
     /// The weight of the samples without a stack, in nanoseconds.
     pub fn no_stack_ns(&self) -> u64 {
-        self.no_stack_ns
+        self.no_stack.weight
     }
 
     /// The number of ticks.
     pub fn ticks(&self) -> u64 {
-        self.ticks
+        self.by_stack.iter().fold(self.no_stack.ticks, |sum, stack| sum.saturating_add(stack.ticks))
     }
 
     /// The sum of all weights, in nanoseconds.
     pub fn total_ns(&self) -> u64 {
-        self.by_stack.iter().fold(self.no_stack_ns, |sum, ns| sum.saturating_add(*ns))
+        self.by_stack.iter().fold(self.no_stack.weight, |sum, stack| sum.saturating_add(stack.weight))
     }
 }
 
 /// How long each frame was running itself, and how long it was anywhere on the stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameTotals {
-    self_ns: Vec<u64>,
-    total_ns: Vec<u64>,
+    own: Vec<Sum>,
+    inclusive: Vec<Sum>,
     sum_ns: u64,
     no_stack_ns: u64,
     ticks: u64,
@@ -70,11 +92,15 @@ impl FrameTotals {
     ///
     /// A frame that is several times on a stack (recursion) counts once in its inclusive time.
     pub fn new(trace: &Trace, view: View, thread: Option<ThreadHandle>) -> Self {
-        let weights = StackWeights::new(trace, view, thread);
+        Self::of(trace, &StackWeights::new(trace, view, thread))
+    }
+
+    /// The totals of the stacks of `trace` with the given weights.
+    pub(crate) fn of(trace: &Trace, weights: &StackWeights) -> Self {
         let frames = trace.frames().len();
         let mut totals = Self {
-            self_ns: vec![0; frames],
-            total_ns: vec![0; frames],
+            own: vec![Sum::default(); frames],
+            inclusive: vec![Sum::default(); frames],
             sum_ns: weights.total_ns(),
             no_stack_ns: weights.no_stack_ns(),
             ticks: weights.ticks(),
@@ -82,28 +108,38 @@ impl FrameTotals {
         // The stack that a frame was last counted for.
         let mut counted: Vec<Option<StackHandle>> = vec![None; frames];
         for (handle, stack) in trace.stacks().iter() {
-            let ns = weights.self_ns(handle);
-            if ns == 0 {
+            let sum = weights.by_stack[handle.index()];
+            if sum == Sum::default() {
                 continue;
             }
-            add(&mut totals.self_ns, stack.frame, ns);
+            totals.own[stack.frame.index()].add(sum);
             for frame in trace.stacks().frames(handle) {
                 if counted[frame.index()].replace(handle) != Some(handle) {
-                    add(&mut totals.total_ns, frame, ns);
+                    totals.inclusive[frame.index()].add(sum);
                 }
             }
         }
         totals
     }
 
-    /// Time in the frame itself, in nanoseconds.
+    /// Time in the frame itself, in nanoseconds (in the unit of the view).
     pub fn self_ns(&self, frame: FrameHandle) -> u64 {
-        self.self_ns[frame.index()]
+        self.own[frame.index()].weight
     }
 
     /// Time in the frame or in what it called, in nanoseconds.
     pub fn total_ns(&self, frame: FrameHandle) -> u64 {
-        self.total_ns[frame.index()]
+        self.inclusive[frame.index()].weight
+    }
+
+    /// How many ticks found the frame running itself.
+    pub fn self_ticks(&self, frame: FrameHandle) -> u64 {
+        self.own[frame.index()].ticks
+    }
+
+    /// How many ticks found the frame anywhere on the stack.
+    pub fn total_ticks(&self, frame: FrameHandle) -> u64 {
+        self.inclusive[frame.index()].ticks
     }
 
     /// The sum of all weights, those without a stack too, in nanoseconds.
@@ -120,9 +156,4 @@ impl FrameTotals {
     pub fn ticks(&self) -> u64 {
         self.ticks
     }
-}
-
-fn add(sums: &mut [u64], frame: FrameHandle, ns: u64) {
-    let sum = &mut sums[frame.index()];
-    *sum = sum.saturating_add(ns);
 }

@@ -1,0 +1,92 @@
+//! Two traces side by side, on recordings whose difference can be counted by hand.
+
+use runtap_model::{Comparison, FrameHandle, SampleKind, Trace, TraceBuilder, View};
+
+/// One thread, one tick a nanosecond; each entry is a stack from the root, and how often it was seen.
+fn trace(tid: u64, ticks: &[(&str, u64)]) -> Trace {
+    let mut builder = TraceBuilder::new();
+    let thread = builder.thread(tid);
+    let mut now = 0;
+    for (names, times) in ticks {
+        let frames: Vec<_> = names.split_whitespace().map(|n| builder.frame(Some("app"), n)).collect();
+        let stack = builder.stack_of(frames);
+        for _ in 0..*times {
+            builder.add_sample(thread, now, SampleKind::Managed, stack);
+            now += 1;
+        }
+    }
+    builder.finish()
+}
+
+fn frame(comparison: &Comparison, name: &str) -> FrameHandle {
+    comparison.tables().all_frames().find(|(_, f)| f.name == name).expect("the frame is there").0
+}
+
+#[test]
+fn the_same_frames_meet_whatever_their_order() {
+    let before = trace(1, &[("main work", 60), ("main wait", 30), ("gone", 10)]);
+    let after = trace(2, &[("new", 20), ("main wait", 60), ("main work", 100), ("", 20)]);
+    let comparison = Comparison::new(&before, &after, View::Cpu);
+    let [work, main, gone, new] = ["work", "main", "gone", "new"].map(|name| frame(&comparison, name));
+    let of = |f| {
+        let sides = [comparison.before(), comparison.after()];
+        sides.map(|s| (s.frames().self_ns(f), s.frames().total_ns(f), s.frames().total_ticks(f)))
+    };
+    assert_eq!(of(work), [(60, 60, 60), (100, 100, 100)]);
+    assert_eq!(of(main), [(0, 90, 90), (0, 160, 160)]);
+    assert_eq!(of(gone), [(10, 10, 10), (0, 0, 0)]);
+    assert_eq!(of(new), [(0, 0, 0), (20, 20, 20)]);
+    assert_eq!(comparison.after().stacks().no_stack_ns(), 20);
+    assert_eq!(comparison.before().stacks().ticks() + comparison.after().stacks().ticks(), 300);
+    assert_eq!(comparison.tables().stacks().len(), 5, "equal stacks are one");
+    let change = comparison.total_change(main);
+    assert!((change.before - 0.9).abs() < 1e-9 && (change.after - 0.8).abs() < 1e-9);
+    assert!((change.change() + 0.1).abs() < 1e-9);
+}
+
+#[test]
+fn chance_is_told_apart_from_change() {
+    let few = Comparison::new(&trace(1, &[("a", 5), ("b", 5)]), &trace(1, &[("a", 7), ("b", 3)]), View::Cpu);
+    let change = few.self_change(frame(&few, "a"));
+    assert!(!change.is_significant(), "2 of 10 samples are chance: {change:?}");
+    let many = [("a", 5000), ("b", 5000)];
+    let many = Comparison::new(&trace(1, &many), &trace(1, &[("a", 7000), ("b", 3000)]), View::Cpu);
+    let change = many.self_change(frame(&many, "a"));
+    assert!(change.is_significant(), "2000 of 10000 are not: {change:?}");
+    // By hand: 1.96 * sqrt(0.25 / 10002 + 0.21 / 10002).
+    assert!((change.margin.expect("sampled") - 0.01329).abs() < 1e-4, "{change:?}");
+}
+
+/// With equal shares of nothing or of all the usual margin would be 0.
+#[test]
+fn a_frame_that_was_never_seen_has_a_margin_too() {
+    let comparison = Comparison::new(&trace(1, &[("a", 10)]), &trace(1, &[("a", 9), ("b", 1)]), View::Cpu);
+    let change = comparison.self_change(frame(&comparison, "b"));
+    assert!((change.change() - 0.1).abs() < 1e-9);
+    assert!(!change.is_significant(), "one sample is no proof: {change:?}");
+}
+
+#[test]
+fn events_are_counted_and_not_sampled() {
+    let of = |weight| {
+        let mut builder = TraceBuilder::new();
+        let thread = builder.thread(1);
+        let frame = builder.frame(None, "alloc");
+        let stack = builder.stack(None, frame);
+        builder.add_event(thread, 1, weight, Some(stack));
+        builder.finish()
+    };
+    let comparison = Comparison::new(&of(100), &of(300), View::Alloc);
+    let change = comparison.self_change(frame(&comparison, "alloc"));
+    assert_eq!((change.margin, change.change()), (None, 0.0));
+    let frame = frame(&comparison, "alloc");
+    assert_eq!(comparison.after().frames().self_ns(frame), 300);
+}
+
+#[test]
+fn nothing_against_something_is_no_division_by_zero() {
+    let comparison = Comparison::new(&TraceBuilder::new().finish(), &trace(1, &[("a", 3)]), View::Cpu);
+    let change = comparison.self_change(frame(&comparison, "a"));
+    assert!((change.before.abs(), change.after) < (1e-9, 1.1));
+    assert_eq!(comparison.before().threads() + comparison.after().threads(), 1);
+}
