@@ -106,7 +106,7 @@ impl ShareChange {
 
     /// Whether the difference is more than chance would make.
     pub fn is_significant(&self) -> bool {
-        self.margin.is_none_or(|margin| self.change().abs() > margin)
+        self.change().abs() > self.margin.unwrap_or(0.0)
     }
 }
 

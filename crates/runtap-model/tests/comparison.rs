@@ -78,7 +78,7 @@ fn events_are_counted_and_not_sampled() {
     };
     let comparison = Comparison::new(&of(100), &of(300), View::Alloc);
     let change = comparison.self_change(frame(&comparison, "alloc"));
-    assert_eq!((change.margin, change.change()), (None, 0.0));
+    assert_eq!((change.margin, change.change(), change.is_significant()), (None, 0.0, false));
     let frame = frame(&comparison, "alloc");
     assert_eq!(comparison.after().frames().self_ns(frame), 300);
 }

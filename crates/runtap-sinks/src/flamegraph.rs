@@ -48,11 +48,7 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     drawing.text_truncate_direction = TextTruncateDirection::Right;
     drawing.min_width = LEAST_PERCENT;
     "Frame:".clone_into(&mut drawing.name_type);
-    let (unit, factor) = match options.view.unit() {
-        Unit::Nanoseconds => ("ms", 1e-6),
-        Unit::Bytes => ("bytes", 1.0),
-        _ => ("times", 1.0),
-    };
+    let (unit, factor) = unit(options.view);
     unit.clone_into(&mut drawing.count_name);
     drawing.factor = factor;
     // The lines are in the order of the tree. inferno's own order is that of the bytes, which tears a box
@@ -65,6 +61,15 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     w.write_all(b"\n")?;
     w.flush()?;
     Ok(())
+}
+
+/// What weights are called, and by what they are multiplied.
+pub(crate) fn unit(view: View) -> (&'static str, f64) {
+    match view.unit() {
+        Unit::Nanoseconds => ("ms", 1e-6),
+        Unit::Bytes => ("bytes", 1.0),
+        _ => ("times", 1.0),
+    }
 }
 
 /// `CPU time in managed code · 5.0 s recorded · 4,987 samples · 4 threads`
@@ -87,8 +92,13 @@ fn subtitle(trace: &Trace, view: View) -> String {
     format!("{what} · {seconds}.{tenths} s recorded · {samples} · {}", counted(threads, "thread"))
 }
 
-/// `1 sample`, `4,987 samples`: numbers as inferno writes them.
+/// `1 sample`, `4,987 samples`.
 fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// `4,987`: numbers as inferno writes them.
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -97,7 +107,7 @@ fn counted(number: u64, noun: &str) -> String {
         }
         text.push(digit);
     }
-    format!("{text} {noun}{}", if number == 1 { "" } else { "s" })
+    text
 }
 
 /// A colour for every name, so that the kind of code is seen at a glance and neighbours can be told apart.

@@ -2,20 +2,32 @@
 //!
 //! The walk gives what both folded text and flame graphs need: every stack once, stacks with a common caller side
 //! by side, in an order that depends on names only. It needs memory for the names and for a number per
-//! stack, not for the lines.
+//! stack, not for the lines. A [`Tree`] may have several weights for each stack, as two traces that are compared do.
 
 use crate::{Error, text};
 use runtap_model::{FrameHandle, NO_STACK, StackHandle, StackWeights, ThreadHandle, Trace, View};
 use std::io;
 
+/// The names of a trace's frames, safe to write.
+pub(crate) struct Names {
+    names: Vec<String>,
+    /// The place of each frame among the sorted names.
+    ranks: Vec<u32>,
+}
+
+impl Names {
+    pub(crate) fn new(trace: &Trace) -> Self {
+        let names: Vec<String> =
+            trace.all_frames().map(|(_, f)| text::leaf(text::frame(&f.to_string()))).collect();
+        Self { ranks: ranks(&names), names }
+    }
+}
+
 /// A trace that is ready to be walked.
 pub(crate) struct Fold<'a> {
     trace: &'a Trace,
     view: View,
-    /// The name of each frame, safe to write.
-    names: Vec<String>,
-    /// The place of each frame among the sorted names.
-    ranks: Vec<u32>,
+    names: Names,
     threads: Vec<(String, ThreadHandle)>,
     total_ns: u64,
 }
@@ -24,11 +36,9 @@ impl<'a> Fold<'a> {
     /// Prepares `view` of `trace`.
     pub(crate) fn new(trace: &'a Trace, view: View) -> Result<Self, Error> {
         let total_ns = crate::total_ns(trace, view)?;
-        let names: Vec<String> =
-            trace.all_frames().map(|(_, f)| text::leaf(text::frame(&f.to_string()))).collect();
         let mut threads: Vec<_> = trace.threads().map(|(h, t)| (text::plain(&t.label()), h)).collect();
         threads.sort();
-        Ok(Self { trace, view, ranks: ranks(&names), names, threads, total_ns })
+        Ok(Self { trace, view, names: Names::new(trace), threads, total_ns })
     }
 
     /// The sum of the weights.
@@ -38,7 +48,7 @@ impl<'a> Fold<'a> {
 
     /// Each frame's name as it is in the lines.
     pub(crate) fn names(&self) -> impl Iterator<Item = (FrameHandle, &str)> {
-        self.trace.all_frames().zip(&self.names).map(|((handle, _), name)| (handle, name.as_str()))
+        self.trace.all_frames().zip(&self.names.names).map(|((handle, _), name)| (handle, name.as_str()))
     }
 
     /// The labels of the threads as they are in the lines.
@@ -64,39 +74,11 @@ impl<'a> Fold<'a> {
     ) -> io::Result<()> {
         for (label, thread) in &self.threads {
             let weights = StackWeights::new(self.trace, self.view, Some(*thread));
-            let tree = Tree::new(self, &weights, least_ns);
-            let roots = tree.children(None);
-            let own_ns = weights.total_ns() - weights.no_stack_ns() - sum_ns(roots);
-            if own_ns > 0 {
-                line(label, own_ns)?;
-            }
-            let mut path = label.clone();
-            // What is still to be walked, with the length of the path that it stands on.
-            let mut ahead: Vec<(&Node, usize)> = roots.iter().rev().map(|n| (n, label.len())).collect();
-            while let Some((node, len)) = ahead.pop() {
-                path.truncate(len);
-                path.push(';');
-                path.push_str(&self.names[node.frame.index()]);
-                let children = tree.children(Some(node.stack));
-                let own_ns = node.ns - sum_ns(children);
-                if own_ns > 0 {
-                    line(&path, own_ns)?;
-                }
-                ahead.extend(children.iter().rev().map(|n| (n, path.len())));
-            }
-            if weights.no_stack_ns() > 0 {
-                path.truncate(label.len());
-                path.push(';');
-                path.push_str(NO_STACK);
-                line(&path, weights.no_stack_ns())?;
-            }
+            let tree = Tree::new(self.trace, &self.names, [&weights], least_ns);
+            tree.walk(label, |path, [own_ns]| line(path, own_ns))?;
         }
         Ok(())
     }
-}
-
-fn sum_ns(nodes: &[Node]) -> u64 {
-    nodes.iter().map(|n| n.ns).sum()
 }
 
 /// The place of each name among the sorted names; equal names share one.
@@ -115,42 +97,119 @@ fn ranks(names: &[String]) -> Vec<u32> {
     ranks
 }
 
-/// The stacks of one thread that are wide enough, each with the weight of its whole branch.
-struct Tree {
+/// The stacks that are wide enough, each with the weights of its whole branch.
+pub(crate) struct Tree<'a, const N: usize> {
+    names: &'a Names,
     /// Sorted by parent, then by name, so that the children of a stack are one slice.
-    nodes: Vec<Node>,
+    nodes: Vec<Node<N>>,
+    /// The weights of everything, and of what has no stack.
+    total: [u64; N],
+    no_stack: [u64; N],
 }
 
-struct Node {
+struct Node<const N: usize> {
     parent: Option<StackHandle>,
     stack: StackHandle,
     frame: FrameHandle,
-    /// Nanoseconds of the branch: of this stack and of all that grow from it.
-    ns: u64,
+    /// Weights of the branch: of this stack and of all that grow from it.
+    branch: [u64; N],
 }
 
-impl Tree {
-    fn new(fold: &Fold<'_>, weights: &StackWeights, least_ns: u64) -> Self {
-        let stacks = fold.trace.stacks();
-        let mut branch_ns: Vec<u64> = stacks.iter().map(|(h, _)| weights.self_ns(h)).collect();
+impl<'a, const N: usize> Tree<'a, N> {
+    /// The branches of which one of the weights is `least` or more.
+    pub(crate) fn new(trace: &Trace, names: &'a Names, weights: [&StackWeights; N], least: u64) -> Self {
+        let stacks = trace.stacks();
+        let mut branches: Vec<[u64; N]> = stacks.iter().map(|(h, _)| weights.map(|w| w.self_ns(h))).collect();
         // Callees come after their callers, so the reverse pass meets each branch when it is complete.
         for (handle, stack) in stacks.iter().rev() {
             if let Some(parent) = stack.parent {
-                branch_ns[parent.index()] += branch_ns[handle.index()];
+                let own = branches[handle.index()];
+                add(&mut branches[parent.index()], own);
             }
         }
-        let mut nodes: Vec<Node> = stacks
+        let mut nodes: Vec<Node<N>> = stacks
             .iter()
-            .map(|(stack, s)| Node { parent: s.parent, stack, frame: s.frame, ns: branch_ns[stack.index()] })
-            .filter(|node| node.ns >= least_ns.max(1))
+            .map(|(stack, s)| Node {
+                parent: s.parent,
+                stack,
+                frame: s.frame,
+                branch: branches[stack.index()],
+            })
+            .filter(|node| node.branch.iter().any(|weight| *weight >= least.max(1)))
             .collect();
-        nodes.sort_unstable_by_key(|n| (n.parent, fold.ranks[n.frame.index()], n.stack));
-        Self { nodes }
+        nodes.sort_unstable_by_key(|n| (n.parent, names.ranks[n.frame.index()], n.stack));
+        let (total, no_stack) = (weights.map(StackWeights::total_ns), weights.map(StackWeights::no_stack_ns));
+        Self { names, nodes, total, no_stack }
     }
 
-    fn children(&self, parent: Option<StackHandle>) -> &[Node] {
+    /// Calls `line` with each stack and the weights that are its own. An empty label is left out.
+    pub(crate) fn walk(
+        &self,
+        label: &str,
+        mut line: impl FnMut(&str, [u64; N]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let some = |weights: &[u64; N]| weights.iter().any(|weight| *weight > 0);
+        let roots = self.children(None);
+        let own = without(without(self.total, self.no_stack), sum(roots));
+        if some(&own) {
+            line(if label.is_empty() { TOO_NARROW } else { label }, own)?;
+        }
+        let mut path = label.to_owned();
+        // What is still to be walked, with the length of the path that it stands on.
+        let mut ahead: Vec<(&Node<N>, usize)> = roots.iter().rev().map(|n| (n, label.len())).collect();
+        while let Some((node, len)) = ahead.pop() {
+            path.truncate(len);
+            push(&mut path, &self.names.names[node.frame.index()]);
+            let children = self.children(Some(node.stack));
+            let own = without(node.branch, sum(children));
+            if some(&own) {
+                line(&path, own)?;
+            }
+            ahead.extend(children.iter().rev().map(|n| (n, path.len())));
+        }
+        if some(&self.no_stack) {
+            path.truncate(label.len());
+            push(&mut path, NO_STACK);
+            line(&path, self.no_stack)?;
+        }
+        Ok(())
+    }
+
+    fn children(&self, parent: Option<StackHandle>) -> &[Node<N>] {
         let start = self.nodes.partition_point(|n| n.parent < parent);
         let len = self.nodes[start..].partition_point(|n| n.parent == parent);
         &self.nodes[start..start + len]
     }
+}
+
+/// What is left of narrow branches that grow from nothing.
+const TOO_NARROW: &str = "[other]";
+
+fn push(path: &mut String, name: &str) {
+    if !path.is_empty() {
+        path.push(';');
+    }
+    path.push_str(name);
+}
+
+fn add<const N: usize>(to: &mut [u64; N], weights: [u64; N]) {
+    for (sum, weight) in to.iter_mut().zip(weights) {
+        *sum += weight;
+    }
+}
+
+fn without<const N: usize>(from: [u64; N], weights: [u64; N]) -> [u64; N] {
+    let mut rest = from;
+    for (rest, weight) in rest.iter_mut().zip(weights) {
+        *rest -= weight;
+    }
+    rest
+}
+
+fn sum<const N: usize>(nodes: &[Node<N>]) -> [u64; N] {
+    let mut sum = [0; N];
+    for node in nodes {
+        add(&mut sum, node.branch);
+    }
+    sum
 }

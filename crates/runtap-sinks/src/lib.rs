@@ -10,6 +10,8 @@
 //! | folded | [`folded`] | cpu | inferno, `flamegraph.pl`, speedscope, and any text tool |
 //! | flamegraph | [`flamegraph`] | cpu | a browser |
 //!
+//! [`difference`] writes what changed from one trace to another.
+//!
 //! Every sink streams into the writer through a buffer of its own and takes nothing but the model: it opens no
 //! file, reads no clock, and writes equal bytes for equal traces. A view without a sample is
 //! [`Error::NoSamples`], told before the first byte: no viewer opens an empty profile.
@@ -18,6 +20,7 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod chrome;
+pub mod difference;
 pub mod firefox;
 pub mod flamegraph;
 mod fold;

@@ -67,6 +67,8 @@ pub(crate) enum Verb {
     Trace(Box<Trace>),
     /// Convert a recording to other formats
     Convert(Convert),
+    /// Compare two recordings: what takes more, what takes less
+    Diff(Diff),
     /// Show the events of a recording, or count them
     Events(Events),
     /// Do the main job on a built-in program
@@ -407,6 +409,45 @@ pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) content: Content,
     /// A file format, as dotnet-trace has it: the same as --to
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<AnyFormat>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Shares of each recording's total are compared, so that a longer recording is not a slower one.
+
+Examples:
+  runtap diff old.nettrace new.nettrace
+  runtap diff old.nettrace new.nettrace --inclusive -n 10
+  runtap diff old.nettrace new.nettrace --to flamegraph    writes new.diff.svg
+  runtap diff old.nettrace new.nettrace --format json | jq '.frames[] | select(.self_share.significant)'")]
+pub(crate) struct Diff {
+    /// The recording to compare with
+    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
+    pub(crate) before: PathBuf,
+    /// The recording that is compared
+    #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath)]
+    pub(crate) after: PathBuf,
+    /// What to compare; cpu if nothing is said
+    #[arg(long, value_name = "VIEW")]
+    pub(crate) view: Option<View>,
+    /// Compare times (or bytes, or numbers) as they were recorded, not shares
+    #[arg(long)]
+    pub(crate) absolute: bool,
+    /// Sort by the time of a frame and all that it called
+    #[arg(long)]
+    pub(crate) inclusive: bool,
+    /// How many frames to show; 30 of a table and all of a document if nothing is said
+    #[arg(short, long, value_name = "N")]
+    pub(crate) number: Option<usize>,
+    /// Write the stacks too: folded (with two numbers) or flamegraph (red for more, blue for less)
+    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',')]
+    pub(crate) to: Vec<FileFormat>,
+    /// File for --to; '-' is stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Format of the result, text or json; a file format is taken as --to
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<AnyFormat>,
 }

@@ -1,5 +1,6 @@
 //! What the sinks write: as snapshots to read, as laws for any recording, and at the edges.
 
+mod difference;
 mod edges;
 mod firefox_shape;
 mod laws;

@@ -147,7 +147,7 @@ fn default_view(trace: &Trace, sink: runtap_sinks::Format, output: Output) -> Vi
 }
 
 /// Says what to do about a recording without samples.
-fn no_samples(error: runtap_sinks::Error) -> anyhow::Error {
+pub(super) fn no_samples(error: runtap_sinks::Error) -> anyhow::Error {
     let hint = match &error {
         runtap_sinks::Error::NoSamples { view, recorded } if view.is_sampled() => match recorded {
             0 => {
@@ -163,7 +163,7 @@ fn no_samples(error: runtap_sinks::Error) -> anyhow::Error {
             View::Jit => "compilations come with 'runtap trace --clrevents jit --clreventlevel verbose'",
             _ => "tasks come with 'runtap trace --providers System.Threading.Tasks.TplEventSource:0x2b:4'",
         },
-        runtap_sinks::Error::NoTimeAxis(_) => "choose speedscope, folded or flamegraph",
+        runtap_sinks::Error::NoTimeAxis(_) => "choose speedscope, firefox, pprof, folded or flamegraph",
         _ => return error.into(),
     };
     let message = error.to_string();

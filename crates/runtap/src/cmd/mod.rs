@@ -3,6 +3,7 @@
 pub(crate) mod complete;
 mod convert;
 mod demo;
+mod diff;
 mod doctor;
 
 mod env;
@@ -56,6 +57,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Env(options) => block_on(env::run(&options, output)),
         Verb::Trace(options) => block_on(trace::run(*options, output)),
         Verb::Convert(options) => convert::run(&options, output),
+        Verb::Diff(options) => diff::run(&options, output),
         Verb::Events(options) => events::run(&options, output),
         Verb::Demo(options) => demo::run(options, output),
         Verb::GuardPort(options) => block_on(trace::guard_port(options.path)),
@@ -74,6 +76,7 @@ fn wants_json(verb: &Verb) -> bool {
         Verb::Version(options) => options.format,
         Verb::Trace(options) => result_format(options.format),
         Verb::Convert(options) => result_format(options.format),
+        Verb::Diff(options) => result_format(options.format),
         _ => TextOrJson::Text,
     };
     result == TextOrJson::Json

@@ -5,6 +5,7 @@
 #[macro_use]
 mod common;
 
+mod cli_diff;
 mod cli_events;
 mod cli_launch;
 mod cli_recordings;

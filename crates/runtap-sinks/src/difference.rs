@@ -1,0 +1,117 @@
+//! What changed from one trace to another, as folded stacks with two numbers and as a differential flame graph.
+//!
+//! | in the model | in the folded file | in the flame graph |
+//! |---|---|---|
+//! | a stack with weight in one trace or the other | a line `root;…;leaf BEFORE AFTER` | a box on its caller |
+//! | weight before | `BEFORE`, scaled so that both traces add up to the same, or as it is ([`Options::absolute`]) | with `AFTER`, the colour: red for more, blue for less, the stronger the more |
+//! | weight after | `AFTER` | width |
+//! | thread | not in the file: its number means nothing in another run | not there |
+//! | a sample without a stack | a line `[no stack] BEFORE AFTER` | a box `[no stack]` |
+//! | names of the traces, numbers of samples | not in the file | title and subtitle |
+//!
+//! The lines are in the order of [folded stacks](crate::folded), and what `flamegraph.pl` and inferno take for a
+//! differential flame graph. What is only in the first trace has no width, so it is not in the picture: it is in that of
+//! the traces in the other order.
+
+use crate::fold::{Names, Tree};
+use crate::{Error, text};
+use inferno::flamegraph::color::{BackgroundColor, Color};
+use inferno::flamegraph::{self, TextTruncateDirection};
+use runtap_model::{Comparison, Unit};
+use std::io::{self, BufWriter, Write};
+
+/// How to write a difference.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Compare weights as they are, not as shares of their traces.
+    pub absolute: bool,
+    /// What the two traces are called.
+    pub names: [String; 2],
+}
+
+/// Writes folded stacks with two numbers.
+pub fn write_folded(comparison: &Comparison, w: impl Write, options: &Options) -> Result<(), Error> {
+    let mut w = BufWriter::with_capacity(1 << 16, w);
+    walk(comparison, options, |stack, [before, after]| writeln!(w, "{stack} {before} {after}"))?;
+    w.flush()?;
+    Ok(())
+}
+
+/// Writes a differential flame graph.
+pub fn write_flamegraph(comparison: &Comparison, w: impl Write, options: &Options) -> Result<(), Error> {
+    if comparison.after().stacks().total_ns() == 0 {
+        return Err(nothing(comparison));
+    }
+    let mut lines = Vec::new();
+    walk(comparison, options, |stack, [before, after]| {
+        lines.push(format!("{stack} {before} {after}"));
+        Ok(())
+    })?;
+    let mut drawing = flamegraph::Options::default();
+    let [before, after] = options.names.each_ref().map(|name| text::plain(name));
+    drawing.title = format!("{before} → {after}");
+    drawing.subtitle = Some(subtitle(comparison, options));
+    // What did not change is white.
+    drawing.bgcolors = Some(BackgroundColor::Flat(Color { r: 222, g: 222, b: 228 }));
+    drawing.deterministic = true;
+    drawing.text_truncate_direction = TextTruncateDirection::Right;
+    drawing.min_width = 0.01;
+    "Frame:".clone_into(&mut drawing.name_type);
+    let (unit, factor) = crate::flamegraph::unit(comparison.view());
+    unit.clone_into(&mut drawing.count_name);
+    drawing.factor = factor;
+    // As in the flame graph of one trace: the lines are in the order of the tree.
+    drawing.flame_chart = true;
+    let mut w = BufWriter::with_capacity(1 << 16, w);
+    flamegraph::from_lines(&mut drawing, lines.iter().rev().map(String::as_str), &mut w)?;
+    w.write_all(b"\n")?;
+    w.flush()?;
+    Ok(())
+}
+
+/// `cpu · 4,987 → 5,120 samples · shares of each recording · red: more, blue: less`
+fn subtitle(comparison: &Comparison, options: &Options) -> String {
+    let number = |ticks| crate::flamegraph::grouped(ticks);
+    let [before, after] = [comparison.before(), comparison.after()].map(|side| number(side.stacks().ticks()));
+    let noun = if comparison.view().is_sampled() { "samples" } else { "events" };
+    let what = match (options.absolute, comparison.view().unit()) {
+        (false, _) => "shares of each recording",
+        (true, Unit::Nanoseconds) => "times as recorded",
+        (true, _) => "numbers as recorded",
+    };
+    format!("{} · {before} → {after} {noun} · {what} · red: more, blue: less", comparison.view())
+}
+
+fn nothing(comparison: &Comparison) -> Error {
+    Error::NoSamples { view: comparison.view(), recorded: 0 }
+}
+
+/// Calls `line` with each stack and its two weights.
+fn walk(
+    comparison: &Comparison,
+    options: &Options,
+    mut line: impl FnMut(&str, [u64; 2]) -> io::Result<()>,
+) -> Result<(), Error> {
+    let sides = [comparison.before().stacks(), comparison.after().stacks()];
+    let [of_before, of_after] = sides.map(runtap_model::StackWeights::total_ns);
+    if of_before == 0 && of_after == 0 {
+        return Err(nothing(comparison));
+    }
+    if of_before.checked_add(of_after).is_none_or(|sum| sum > 1 << 63) {
+        return Err(Error::TooLong);
+    }
+    let scaled = !options.absolute && of_before > 0 && of_after > 0;
+    let names = Names::new(comparison.tables());
+    Tree::new(comparison.tables(), &names, sides, 0).walk("", |stack, [before, after]| {
+        let before = if scaled { scale(before, of_after, of_before) } else { before };
+        if before == 0 && after == 0 { Ok(()) } else { line(stack, [before, after]) }
+    })?;
+    Ok(())
+}
+
+/// `number` × `times` ÷ `by`, rounded.
+fn scale(number: u64, times: u64, by: u64) -> u64 {
+    let product = u128::from(number) * u128::from(times) + u128::from(by / 2);
+    u64::try_from(product / u128::from(by)).unwrap_or(u64::MAX)
+}
