@@ -17,7 +17,7 @@ use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-const MAX_BYTES: u64 = 4_000_000;
+const MAX_BYTES: u64 = 6_000_000;
 /// `runtap version`, start to exit. It took 471,000 when this was set.
 const MAX_INSTRUCTIONS: u64 = 570_000;
 const RUNS: usize = 21;
