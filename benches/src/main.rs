@@ -13,10 +13,12 @@ mod cost;
 mod output;
 mod ps;
 mod recording;
+mod repeat;
 mod speed;
 mod stages;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
@@ -32,6 +34,12 @@ fn main() -> Result<()> {
         ["make", file, samples] => {
             let samples = samples.parse().context("the number of samples is no number")?;
             Ok(fs::write(file, recording::make(samples)?)?)
+        }
+        ["repeat", from, size, file] => {
+            let size: u64 = size.parse().context("the number of megabytes is no number")?;
+            let file = BufWriter::new(File::create(file)?);
+            line(repeat::repeat(&fs::read(from)?, size * 1_000_000, file)?);
+            Ok(())
         }
         ["speed"] => speed::run(),
         ["capture", runtap] => capture::run(Path::new(runtap)),

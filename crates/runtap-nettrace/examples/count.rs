@@ -9,9 +9,6 @@ use std::time::Instant;
 
 use runtap_nettrace::{Error, Item, Reader};
 
-/// What a live session or a file is read by.
-const CHUNK: usize = 256 << 10;
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut repeat = 10u32;
     let mut args = std::env::args().skip(1);
@@ -28,11 +25,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             counted = count(&bytes)?;
             best = best.min(start.elapsed().as_secs_f64());
         }
-        let Counted { events, payload, frames } = counted;
+        let Counted { events, payload, times } = counted;
         #[expect(clippy::cast_precision_loss, reason = "a rate")]
-        let (rate, speed) = (events as f64 / best / 1e6, bytes.len() as f64 / best / 1e6);
+        let (rate, speed, ns) =
+            (events as f64 / best / 1e6, bytes.len() as f64 / best / 1e6, best * 1e9 / events as f64);
         println!(
-            "{arg}: {events} events, {payload} bytes of payload, {frames} frames: {rate:.1} M events/s, {speed:.0} MB/s"
+            "{arg}: {events} events, {payload} bytes of payload ({times:x}): {rate:.1} M events/s, {ns:.1} ns/event, {speed:.0} MB/s"
         );
     }
     Ok(())
@@ -42,27 +40,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 struct Counted {
     events: u64,
     payload: usize,
-    frames: usize,
+    times: u64,
 }
 
 fn count(bytes: &[u8]) -> Result<Counted, Error> {
     let mut reader = Reader::new();
     let mut counted = Counted::default();
-    let mut drain = |reader: &mut Reader| -> Result<(), Error> {
-        while let Some(item) = reader.next()? {
-            if let Item::Event(event) = item {
-                counted.events += u64::from(event.metadata.is_some());
-                counted.payload += event.payload.len();
-                counted.frames += event.stack.ips().len();
-            }
+    let mut take = |item: Item<'_>| {
+        if let Item::Event(event) = item {
+            counted.events += u64::from(event.metadata.is_some());
+            counted.payload += event.payload.len();
+            counted.times = counted.times.wrapping_add(event.timestamp);
         }
-        Ok(())
     };
-    for chunk in bytes.chunks(CHUNK) {
-        reader.feed(chunk);
-        drain(&mut reader)?;
-    }
+    reader.items(bytes).for_each(&mut take)?;
     reader.finish();
-    drain(&mut reader)?;
+    reader.items(&[]).for_each(&mut take)?;
     Ok(counted)
 }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Uuid};
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
 use super::bytes::{Bytes, Fault};
 
@@ -37,8 +37,11 @@ pub(crate) const UNCOMPRESSED_SIZE: usize = 80;
 /// The same in Nettrace 6.
 pub(crate) const UNCOMPRESSED_SIZE_V6: usize = 52;
 
+/// So many bytes in front of it, and a header is read without asking for the end of the block.
+const WINDOW: usize = 128;
+
 /// The fields of one blob's header.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Head {
     pub(crate) metadata_id: u32,
     pub(crate) sequence: u32,
@@ -48,23 +51,49 @@ pub(crate) struct Head {
     pub(crate) processor: u32,
     pub(crate) stack_id: u32,
     pub(crate) timestamp: u64,
-    pub(crate) activity_id: Option<Uuid>,
-    pub(crate) related_activity_id: Option<Uuid>,
+    /// As on the wire; all zeros are none.
+    pub(crate) activity_id: u128,
+    pub(crate) related_activity_id: u128,
     /// Nettrace 6 only.
     pub(crate) label_list_id: u32,
     pub(crate) sorted: bool,
-    payload_size: u32,
+    payload_size: usize,
+}
+
+/// Where a blob is in its block, and which fields its header brought.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    /// Bits of [`flag`]; all of them for headers that are not compressed.
+    pub(crate) flags: u8,
+    payload_start: usize,
+    payload_end: usize,
+    next: usize,
+}
+
+impl Place {
+    /// The bytes of the payload.
+    #[inline]
+    pub(crate) fn payload<'b>(&self, block: &'b [u8]) -> &'b [u8] {
+        block.get(self.payload_range()).unwrap_or_default()
+    }
+
+    /// First byte behind the blob, counted from the start of the block.
+    pub(crate) fn next(&self) -> usize {
+        self.next
+    }
+
+    /// Where the payload lies, counted from the start of the block.
+    pub(crate) fn payload_range(&self) -> Range<usize> {
+        self.payload_start..self.payload_end
+    }
 }
 
 /// A cursor over the blobs of one block. All state of compressed headers begins at zero in every block.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Blobs {
     pub(crate) head: Head,
+    pub(crate) place: Place,
     compressed: bool,
-    /// First byte of the next blob, counted from the start of the block.
-    position: usize,
-    payload_start: usize,
-    payload_end: usize,
 }
 
 impl Blobs {
@@ -79,65 +108,169 @@ impl Blobs {
         let flags = r.u16("block flags")?;
         // Time range and fields of later versions.
         r.bytes(usize::from(size) - 4, "block header")?;
-        Ok(Self { compressed: flags & COMPRESSED != 0, position: usize::from(size), ..Self::default() })
+        let place = Place { next: usize::from(size), ..Place::default() };
+        Ok(Self { compressed: flags & COMPRESSED != 0, place, head: Head::default() })
     }
 
     /// First byte that was not read, counted from the start of the block.
     pub(crate) fn position(&self) -> usize {
-        self.position
+        self.place.next
     }
 
-    /// Goes to the next blob and gives the flags that say what changed; `None` at the end of the block. A blob that
-    /// does not fit into `block` is a fault and ends the block; the position stays in front of it.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "the hot loop keeps what it changes in registers only if it sees all of it"
-    )]
-    pub(crate) fn advance<const V6: bool>(&mut self, block: &[u8]) -> Result<Option<u8>, Fault> {
-        let mut r = Bytes::new(block, self.position);
-        if r.is_at_end() {
-            return Ok(None);
+    /// Goes to the next blob; `false` at the end of the block. A blob that does not fit into `block` is a fault and ends
+    /// the block; the cursor stays in front of it.
+    #[inline]
+    pub(crate) fn advance<const V6: bool>(&mut self, block: &[u8]) -> Result<bool, Fault> {
+        let rest = block.get(self.place.next..).unwrap_or_default();
+        if self.compressed
+            && let Some((flags, length, payload)) = self.head.quickly::<V6>(rest)
+        {
+            let payload_start = self.place.next + length;
+            let next = payload_start + payload.len();
+            self.place = Place { flags, payload_start, payload_end: next, next };
+            return Ok(true);
         }
+        if rest.is_empty() {
+            return Ok(false);
+        }
+        *self = self.carefully::<V6>(block)?;
+        Ok(true)
+    }
+
+    /// A cursor that is further than this one: on the blobs up to `next`, of which the last has `head`.
+    pub(crate) fn at(self, head: Head, next: usize) -> Self {
+        let place = Place { flags: 0, payload_start: next, payload_end: next, next };
+        Self { head, place, ..self }
+    }
+
+    /// What of a block [`Head::quickly`] may be tried on.
+    pub(crate) fn quick_part<'b>(&self, block: &'b [u8]) -> &'b [u8] {
+        if self.compressed { block } else { &[] }
+    }
+
+    /// The cursor on the next blob, of any kind and at any place.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn carefully<const V6: bool>(mut self, block: &[u8]) -> Result<Self, Fault> {
+        let mut r = Bytes::new(block, self.place.next);
         let (flags, padded) = if self.compressed {
             (self.head.compressed::<V6>(&mut r)?, 0)
         } else {
             (u8::MAX, self.head.uncompressed::<V6>(&mut r)?)
         };
-        let size = usize::try_from(self.head.payload_size).unwrap_or(usize::MAX);
-        let start = r.position();
+        let size = self.head.payload_size;
+        let payload_start = r.position();
         r.bytes(size, "event payload")?;
-        self.payload_start = start;
-        self.payload_end = r.position();
+        let payload_end = r.position();
         if padded != 0 {
             // The runtime pads these to 4 bytes and counts that; other writers do not.
             let header = if V6 { UNCOMPRESSED_SIZE_V6 } else { UNCOMPRESSED_SIZE };
             r.bytes(padded.saturating_sub(header + size), "event padding")?;
         }
-        self.position = r.position();
-        Ok(Some(flags))
-    }
-
-    /// Where the payload of the blob lies, counted from the start of the block.
-    #[inline]
-    pub(crate) fn payload(&self) -> Range<usize> {
-        self.payload_start..self.payload_end
+        self.place = Place { flags, payload_start, payload_end, next: r.position() };
+        Ok(self)
     }
 }
 
 impl Head {
-    /// Gives the flags.
+    /// Reads a compressed header whose variable-length integers are short, as nearly all are; gives the flags, the length
+    /// and the payload. After `None`, which is any other, the header can be read again: what adds to the header before is
+    /// not changed then.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "the hot loop keeps what it changes in registers only if it sees all of it"
+        reason = "the hot loop keeps the fields in registers only if it sees all of this"
     )]
+    pub(crate) fn quickly<'b, const V6: bool>(&mut self, rest: &'b [u8]) -> Option<(u8, usize, &'b [u8])> {
+        let bytes = rest.first_chunk::<WINDOW>()?;
+        // No header of this kind is as long as the window: the remainder, which is free, tells the compiler so.
+        let byte = |at: usize| bytes.get(at % WINDOW).copied().unwrap_or(0);
+        // At most two bytes.
+        let short = |at: &mut usize| {
+            let low = byte(*at);
+            if low < 0x80 {
+                *at += 1;
+                return Some(u32::from(low));
+            }
+            let high = byte(*at + 1);
+            *at += 2;
+            (high < 0x80).then(|| u32::from(low & 0x7f) | u32::from(high) << 7)
+        };
+        // At most three bytes.
+        let medium = |at: &mut usize| {
+            let low = byte(*at);
+            if low < 0x80 {
+                *at += 1;
+                return Some(u64::from(low));
+            }
+            let middle = byte(*at + 1);
+            if middle < 0x80 {
+                *at += 2;
+                return Some(u64::from(low & 0x7f) | u64::from(middle) << 7);
+            }
+            let high = byte(*at + 2);
+            *at += 3;
+            let value = u64::from(low & 0x7f) | u64::from(middle & 0x7f) << 7 | u64::from(high) << 14;
+            (high < 0x80).then_some(value)
+        };
+        let guid = |at: &mut usize| {
+            let id = bytes.get(*at % (WINDOW / 2)..)?.first_chunk()?;
+            *at += 16;
+            Some(u128::from_le_bytes(*id))
+        };
+
+        let flags = byte(0);
+        let mut at = 1;
+        if flags & flag::METADATA_ID != 0 {
+            self.metadata_id = short(&mut at)?;
+        }
+        let mut sequence = self.sequence;
+        if flags & flag::CAPTURE_THREAD != 0 {
+            sequence = sequence.wrapping_add(short(&mut at)?).wrapping_add(1);
+            self.capture_thread_id = medium(&mut at)?;
+            self.processor = short(&mut at)?;
+        } else if self.metadata_id != 0 {
+            sequence = sequence.wrapping_add(1);
+        }
+        if flags & flag::THREAD_ID != 0 {
+            self.thread_id = medium(&mut at)?;
+        }
+        if flags & flag::STACK_ID != 0 {
+            self.stack_id = short(&mut at)?;
+        }
+        let ticks = medium(&mut at)?;
+        if V6 {
+            if flags & flag::LABEL_LIST_ID != 0 {
+                self.label_list_id = short(&mut at)?;
+            }
+        } else if flags & (flag::ACTIVITY_ID | flag::RELATED_ACTIVITY_ID) != 0 {
+            if flags & flag::ACTIVITY_ID != 0 {
+                self.activity_id = guid(&mut at)?;
+            }
+            if flags & flag::RELATED_ACTIVITY_ID != 0 {
+                self.related_activity_id = guid(&mut at)?;
+            }
+        }
+        let mut size = self.payload_size;
+        if flags & flag::PAYLOAD_SIZE != 0 {
+            size = usize::try_from(short(&mut at)?).unwrap_or(usize::MAX);
+        }
+        let payload = rest.get(at..)?.get(..size)?;
+        self.sorted = flags & flag::SORTED != 0;
+        self.sequence = sequence;
+        self.timestamp = self.timestamp.wrapping_add(ticks);
+        self.payload_size = size;
+        Some((flags, at, payload))
+    }
+
+    /// Reads any compressed header. Gives the flags.
     fn compressed<const V6: bool>(&mut self, r: &mut Bytes<'_>) -> Result<u8, Fault> {
         let flags = r.u8("event flags")?;
-        if flags & flag::METADATA_ID != 0 {
+        let set = |bit| flags & bit != 0;
+        if set(flag::METADATA_ID) {
             self.metadata_id = r.varu32("metadata id")?;
         }
-        if flags & flag::CAPTURE_THREAD != 0 {
+        if set(flag::CAPTURE_THREAD) {
             let delta = r.varu32("sequence number")?;
             self.sequence = self.sequence.wrapping_add(delta).wrapping_add(1);
             self.capture_thread_id = r.varu64("capture thread id")?;
@@ -145,40 +278,33 @@ impl Head {
         } else if self.metadata_id != 0 {
             self.sequence = self.sequence.wrapping_add(1);
         }
-        if flags & flag::THREAD_ID != 0 {
+        if set(flag::THREAD_ID) {
             self.thread_id = r.varu64("thread id")?;
         }
-        if flags & flag::STACK_ID != 0 {
+        if set(flag::STACK_ID) {
             self.stack_id = r.varu32("stack id")?;
         }
         self.timestamp = self.timestamp.wrapping_add(r.varu64("time stamp")?);
         if V6 {
-            if flags & flag::LABEL_LIST_ID != 0 {
+            if set(flag::LABEL_LIST_ID) {
                 self.label_list_id = r.varu32("label list id")?;
             }
-        } else if flags & (flag::ACTIVITY_ID | flag::RELATED_ACTIVITY_ID) != 0 {
-            self.activities(flags, r)?;
+        } else {
+            if set(flag::ACTIVITY_ID) {
+                self.activity_id = r.u128("activity id")?;
+            }
+            if set(flag::RELATED_ACTIVITY_ID) {
+                self.related_activity_id = r.u128("related activity id")?;
+            }
         }
-        self.sorted = flags & flag::SORTED != 0;
-        if flags & flag::PAYLOAD_SIZE != 0 {
-            self.payload_size = r.varu32("payload size")?;
+        self.sorted = set(flag::SORTED);
+        if set(flag::PAYLOAD_SIZE) {
+            self.payload_size = usize::try_from(r.varu32("payload size")?).unwrap_or(usize::MAX);
         }
         Ok(flags)
     }
 
-    #[inline(never)]
-    fn activities(&mut self, flags: u8, r: &mut Bytes<'_>) -> Result<(), Fault> {
-        if flags & flag::ACTIVITY_ID != 0 {
-            self.activity_id = r.guid("activity id")?;
-        }
-        if flags & flag::RELATED_ACTIVITY_ID != 0 {
-            self.related_activity_id = r.guid("related activity id")?;
-        }
-        Ok(())
-    }
-
-    /// Gives the size of the blob as it states it itself.
-    #[cold]
+    /// Reads a header that is not compressed. Gives the size of the blob as it states it itself.
     fn uncompressed<const V6: bool>(&mut self, r: &mut Bytes<'_>) -> Result<usize, Fault> {
         let size = r.u32("event size")?;
         let id = r.u32("metadata id")?;
@@ -188,12 +314,12 @@ impl Head {
         let processor = r.u32("processor number")?;
         let stack_id = r.u32("stack id")?;
         let timestamp = r.u64("time stamp")?;
-        let (mut activity_id, mut related_activity_id, mut label_list_id) = (None, None, 0);
+        let (mut activity_id, mut related_activity_id, mut label_list_id) = (0, 0, 0);
         if V6 {
             label_list_id = r.u32("label list id")?;
         } else {
-            activity_id = r.guid("activity id")?;
-            related_activity_id = r.guid("related activity id")?;
+            activity_id = r.u128("activity id")?;
+            related_activity_id = r.u128("related activity id")?;
         }
         *self = Self {
             metadata_id: id & !UNSORTED,
@@ -207,7 +333,7 @@ impl Head {
             activity_id,
             related_activity_id,
             label_list_id,
-            payload_size: r.u32("payload size")?,
+            payload_size: usize::try_from(r.u32("payload size")?).unwrap_or(usize::MAX),
         };
         // The size does not count itself.
         Ok(usize::try_from(size).unwrap_or(usize::MAX).saturating_add(4))

@@ -38,6 +38,12 @@ impl Fault {
     }
 }
 
+/// A GUID as it lies on the wire; .NET's "none" is the one of all zeros.
+#[inline]
+pub(crate) fn guid(bits: u128) -> Option<Uuid> {
+    if bits == 0 { None } else { Some(Uuid::from_bytes_le(bits.to_le_bytes())) }
+}
+
 /// A cursor over a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bytes<'a> {
@@ -55,11 +61,6 @@ impl<'a> Bytes<'a> {
     #[inline]
     pub(crate) fn position(&self) -> usize {
         self.at
-    }
-
-    #[inline]
-    pub(crate) fn is_at_end(&self) -> bool {
-        self.at >= self.all.len()
     }
 
     #[inline]
@@ -94,10 +95,13 @@ impl<'a> Bytes<'a> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
 
+    pub(crate) fn u128(&mut self, what: &'static str) -> Result<u128, Fault> {
+        Ok(u128::from_le_bytes(self.array(what)?))
+    }
+
     /// A GUID; .NET's "none" is the one of all zeros.
     pub(crate) fn guid(&mut self, what: &'static str) -> Result<Option<Uuid>, Fault> {
-        let id = Uuid::from_bytes_le(self.array(what)?);
-        Ok(if id.is_nil() { None } else { Some(id) })
+        Ok(guid(self.u128(what)?))
     }
 
     /// Passes over `n` bytes and gives them.

@@ -9,4 +9,4 @@ pub(crate) mod point;
 pub(crate) mod stack;
 pub(crate) mod thread;
 
-pub(crate) use self::bytes::Fault;
+pub(crate) use self::bytes::{Fault, guid};

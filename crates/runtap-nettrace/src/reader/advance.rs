@@ -126,11 +126,11 @@ impl Core {
     fn next_definition(&mut self, window: &[u8]) -> Result<Step, Error> {
         let (offset, block) = (self.offset(), self.payload(window));
         match self.blobs.advance::<false>(block) {
-            Ok(Some(_)) => {}
-            Ok(None) => return Ok(self.close(false)),
+            Ok(true) => {}
+            Ok(false) => return Ok(self.close(false)),
             Err(fault) => return self.fault(window, fault, false),
         }
-        let range = self.blobs.payload();
+        let range = self.blobs.place.payload_range();
         let at = self.here() + range.start as u64;
         let record = block.get(range).unwrap_or_default();
         let metadata = Metadata::decode_v4(&mut Bytes::at(record, at));

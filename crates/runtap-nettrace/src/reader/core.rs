@@ -1,7 +1,8 @@
 //! The state of a reading between two blocks and inside one. Owns no bytes: every call gets the window of the stream
 //! that is at hand, which begins where the last [`Core::shift`] left it and may only have grown since.
 
-use crate::block::blob::Blobs;
+use crate::block::blob::{Blobs, Head};
+use crate::block::guid;
 use crate::block::label::LabelTable;
 use crate::block::netperf::{self, NetPerfEvent};
 use crate::block::stack::StackTable;
@@ -228,12 +229,16 @@ impl Core {
     fn event<'a>(&'a self, window: &'a [u8]) -> Event<'a> {
         let metadata = self.tables.metadata.get(self.blobs.head.metadata_id);
         match self.framing.format() {
-            Format::Nettrace4 => self.tables.event_v4(&self.blobs, metadata, self.payload(window)),
+            Format::Nettrace4 => {
+                let payload = self.blobs.place.payload(self.payload(window));
+                self.tables.event_v4(&self.blobs.head, metadata, payload)
+            }
             Format::Nettrace6 => {
                 let threads = [self.blobs.head.thread_id, self.blobs.head.capture_thread_id];
                 let threads = threads.map(|index| self.tables.threads.get(index));
                 let labels = self.tables.labels.list(self.blobs.head.label_list_id);
-                self.tables.event_v6(&self.blobs, metadata, threads, labels, self.payload(window))
+                let payload = self.blobs.place.payload(self.payload(window));
+                self.tables.event_v6(&self.blobs.head, metadata, threads, labels, payload)
             }
             Format::NetPerf1 | Format::NetPerf3 => self.netperf_event(self.payload(window)),
         }
@@ -271,7 +276,7 @@ impl Core {
 }
 
 impl Tables {
-    /// An event of Nettrace 4 from the place of a cursor.
+    /// An event of Nettrace 4.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -279,11 +284,10 @@ impl Tables {
     )]
     pub(super) fn event_v4<'a>(
         &'a self,
-        blobs: &Blobs,
+        head: &Head,
         metadata: Option<&'a crate::Metadata>,
-        block: &'a [u8],
+        payload: &'a [u8],
     ) -> Event<'a> {
-        let head = &blobs.head;
         Event {
             metadata_id: head.metadata_id,
             metadata,
@@ -296,15 +300,15 @@ impl Tables {
             stack_id: head.stack_id,
             stack: self.stacks.stack(head.stack_id),
             timestamp: head.timestamp,
-            activity_id: head.activity_id,
-            related_activity_id: head.related_activity_id,
+            activity_id: guid(head.activity_id),
+            related_activity_id: guid(head.related_activity_id),
             labels: Labels::default(),
             sorted: head.sorted,
-            payload: block.get(blobs.payload()).unwrap_or_default(),
+            payload,
         }
     }
 
-    /// An event of Nettrace 6 from the place of a cursor. `threads` are the one that the event is about, and the one
+    /// An event of Nettrace 6. `threads` are the one that the event is about, and the one
     /// that wrote it.
     #[inline(always)]
     #[expect(
@@ -313,13 +317,12 @@ impl Tables {
     )]
     pub(super) fn event_v6<'a>(
         &'a self,
-        blobs: &Blobs,
+        head: &Head,
         metadata: Option<&'a crate::Metadata>,
         [thread, capture_thread]: [Option<&'a Thread>; 2],
         labels: Labels<'a>,
-        block: &'a [u8],
+        payload: &'a [u8],
     ) -> Event<'a> {
-        let head = &blobs.head;
         Event {
             thread_id: thread.and_then(|thread| thread.thread_id).unwrap_or(head.thread_id),
             capture_thread_id: capture_thread
@@ -330,7 +333,7 @@ impl Tables {
             activity_id: labels.activity_id(),
             related_activity_id: labels.related_activity_id(),
             labels,
-            ..self.event_v4(blobs, metadata, block)
+            ..self.event_v4(head, metadata, payload)
         }
     }
 }

@@ -15,7 +15,7 @@ impl Core {
             Format::Nettrace6 => self.blobs.advance::<true>(block),
             _ => self.blobs.advance::<false>(block),
         };
-        if !matches!(advanced, Ok(Some(_))) {
+        if !matches!(advanced, Ok(true)) {
             return false;
         }
         let head = &self.blobs.head;
@@ -53,22 +53,40 @@ impl Core {
     ///
     /// Does what [`Self::next_event`] and [`Self::item`] do, with everything that changes in local variables, and what
     /// an event names looked up only when it names something else than the event before it.
-    #[inline]
+    #[inline(never)]
     fn all_events<const V6: bool>(&mut self, window: &[u8], visit: &mut impl FnMut(Item<'_>)) {
         let block = window.get(self.at..).and_then(|pending| pending.get(..self.block)).unwrap_or_default();
         let Self { blobs, tables, sequences, counts, .. } = self;
         let tables = &*tables;
-        let mut cursor = blobs.clone();
-        let mut metadata = tables.metadata.get(cursor.head.metadata_id);
-        let mut threads = [cursor.head.thread_id, cursor.head.capture_thread_id]
+        let mut head = blobs.head;
+        let mut next = blobs.place.next();
+        let quick_part = blobs.quick_part(block);
+        let mut metadata = tables.metadata.get(head.metadata_id);
+        let mut threads = [head.thread_id, head.capture_thread_id]
             .map(|index| if V6 { tables.threads.get(index) } else { None });
-        let mut labels = tables.labels.list(cursor.head.label_list_id);
-        // Whether the event before was counted, so that one without a number of its own follows it; and its number.
+        let mut labels = tables.labels.list(head.label_list_id);
+        // Whether the event before was counted, so that one without a number of its own follows it.
         let mut counted = false;
-        let mut sequence = 0;
         let mut undefined = 0;
-        while let Ok(Some(flags)) = cursor.advance::<V6>(block) {
-            let head = &cursor.head;
+        loop {
+            let before = head.sequence;
+            let rest = quick_part.get(next..).unwrap_or_default();
+            let (flags, payload) = if let Some((flags, length, payload)) = head.quickly::<V6>(rest) {
+                next += length + payload.len();
+                (flags, payload)
+            } else if next < block.len()
+                && let Ok(cursor) = blobs.at(head, next).carefully::<V6>(block)
+            {
+                // By value: what is lent to a function that is not inlined has to be in memory.
+                head = cursor.head;
+                next = cursor.place.next();
+                (cursor.place.flags, cursor.place.payload(block))
+            } else {
+                if counted {
+                    sequences.run_to(before);
+                }
+                break;
+            };
             if flags & flag::METADATA_ID != 0 {
                 metadata = tables.metadata.get(head.metadata_id);
             }
@@ -77,14 +95,13 @@ impl Core {
             }
             if !counted || flags & flag::CAPTURE_THREAD != 0 || head.metadata_id == 0 {
                 if counted {
-                    sequences.run_to(sequence);
+                    sequences.run_to(before);
                 }
                 counted = head.metadata_id != 0;
                 if counted {
                     sequences.event(head.capture_thread_id, head.sequence);
                 }
             }
-            sequence = head.sequence;
             let event = if V6 {
                 if flags & flag::THREAD_ID != 0 {
                     threads[0] = tables.threads.get(head.thread_id);
@@ -95,16 +112,13 @@ impl Core {
                 if flags & flag::LABEL_LIST_ID != 0 {
                     labels = tables.labels.list(head.label_list_id);
                 }
-                tables.event_v6(&cursor, metadata, threads, labels, block)
+                tables.event_v6(&head, metadata, threads, labels, payload)
             } else {
-                tables.event_v4(&cursor, metadata, block)
+                tables.event_v4(&head, metadata, payload)
             };
             visit(Item::Event(event));
         }
-        if counted {
-            sequences.run_to(sequence);
-        }
         counts.events_without_metadata += undefined;
-        *blobs = cursor;
+        *blobs = blobs.at(head, next);
     }
 }
