@@ -1,7 +1,7 @@
 //! Counts lost events: gaps in the sequence numbers that the runtime gives to each capture thread's events.
 //! Source: nettrace format, "drop detection". Knows nothing of blocks.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 /// `expected` when no thread is at hand: no sequence number equals it.
 const NONE: u64 = u64::MAX;
@@ -19,6 +19,40 @@ pub(crate) struct Sequences {
     /// Whether a thread may be named with the id of one that is gone, unsaid: all versions but 6.
     ids_are_reused: bool,
     lost: u64,
+    /// What has to wait for the parts of the stream before this one; `None` if there are none.
+    part: Option<Part>,
+}
+
+/// What a part of a stream says about threads before their state is known from the part alone.
+#[derive(Debug, Clone, Default)]
+struct Part {
+    open: Vec<Open>,
+    /// Threads whose state is known.
+    settled: HashSet<u64, foldhash::fast::RandomState>,
+    /// All threads are.
+    all_settled: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Open {
+    Event(u64, u32),
+    Point(u64, u32),
+    Remove(u64, u32),
+    Clear,
+}
+
+impl Part {
+    /// Whether the state of a thread is open; notes what happens to it then.
+    fn is_open(&mut self, thread: u64, what: Open) -> bool {
+        if self.all_settled || self.settled.contains(&thread) {
+            return false;
+        }
+        self.open.push(what);
+        if !matches!(what, Open::Point(..)) {
+            self.settled.insert(thread);
+        }
+        true
+    }
 }
 
 impl Sequences {
@@ -30,7 +64,39 @@ impl Sequences {
             max_threads: max_threads.max(1),
             ids_are_reused: true,
             lost: 0,
+            part: None,
         }
+    }
+
+    /// The numbers of a part of a stream: what the ones before it have to say comes by [`Self::join`].
+    pub(crate) fn of_part(&self) -> Self {
+        let part = Self::new(self.max_threads);
+        Self { ids_are_reused: self.ids_are_reused, part: Some(Part::default()), ..part }
+    }
+
+    /// Goes on with what the next part of the stream has found.
+    pub(crate) fn join(&mut self, mut next: Self) {
+        next.store();
+        let part = next.part.take().unwrap_or_default();
+        for what in part.open {
+            match what {
+                Open::Event(thread, sequence) => self.event(thread, sequence),
+                Open::Point(thread, sequence) => self.point(thread, sequence),
+                Open::Remove(thread, sequence) => self.remove(thread, sequence),
+                Open::Clear => self.clear(),
+            }
+        }
+        self.store();
+        self.expected = NONE;
+        if part.all_settled {
+            self.last.clear();
+        } else {
+            self.last.retain(|thread, _| !part.settled.contains(thread));
+        }
+        for (thread, sequence) in next.last {
+            self.insert(thread, sequence);
+        }
+        self.lost += next.lost;
     }
 
     /// Threads are introduced and removed: Nettrace 6.
@@ -42,11 +108,21 @@ impl Sequences {
     pub(crate) fn introduce(&mut self, thread: u64) {
         self.store();
         self.expected = NONE;
+        if let Some(part) = &mut self.part {
+            part.settled.insert(thread);
+        }
         self.insert(thread, 0);
     }
 
     /// A thread that will write no further event; its last one had the number `sequence`.
     pub(crate) fn remove(&mut self, thread: u64, sequence: u32) {
+        self.store();
+        self.expected = NONE;
+        if let Some(part) = &mut self.part
+            && part.is_open(thread, Open::Remove(thread, sequence))
+        {
+            return;
+        }
         self.point(thread, sequence);
         self.last.remove(&thread);
     }
@@ -55,6 +131,12 @@ impl Sequences {
     pub(crate) fn clear(&mut self) {
         self.expected = NONE;
         self.last.clear();
+        if let Some(part) = &mut self.part
+            && !part.all_settled
+        {
+            part.open.push(Open::Clear);
+            part.all_settled = true;
+        }
     }
 
     pub(crate) fn lost(&self) -> u64 {
@@ -79,6 +161,12 @@ impl Sequences {
     #[inline(never)]
     fn event_slow(&mut self, thread: u64, sequence: u32) {
         self.store();
+        self.thread = thread;
+        if let Some(part) = &mut self.part
+            && part.is_open(thread, Open::Event(thread, sequence))
+        {
+            return;
+        }
         // The first sight of a thread says nothing about what came before. Neither does a last number of 0: that
         // is how a sequence point lists a thread which has not written yet, and its id may be a used one.
         if let Some(last) = self.last.get(&thread).copied().filter(|last| *last != 0 || !self.ids_are_reused)
@@ -89,13 +177,17 @@ impl Sequences {
                 self.lost += u64::from(gap);
             }
         }
-        self.thread = thread;
     }
 
     /// A sequence point: `thread` has tried to write the events up to the number `sequence`.
     pub(crate) fn point(&mut self, thread: u64, sequence: u32) {
         self.store();
         self.expected = NONE;
+        if let Some(part) = &mut self.part
+            && part.is_open(thread, Open::Point(thread, sequence))
+        {
+            return;
+        }
         match self.last.get_mut(&thread) {
             Some(last) => {
                 let gap = sequence.wrapping_sub(*last);
@@ -127,7 +219,65 @@ impl Sequences {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Say {
+        Event(u64, u32),
+        Point(u64, u32),
+        Introduce(u64),
+        Remove(u64, u32),
+        Clear,
+    }
+
+    fn say() -> impl Strategy<Value = Say> {
+        let number = || prop_oneof![0..12u32, any::<u32>()];
+        prop_oneof![
+            6 => (0..4u64, number()).prop_map(|(thread, sequence)| Say::Event(thread, sequence)),
+            2 => (0..4u64, number()).prop_map(|(thread, sequence)| Say::Point(thread, sequence)),
+            1 => (0..4u64).prop_map(Say::Introduce),
+            1 => (0..4u64, number()).prop_map(|(thread, sequence)| Say::Remove(thread, sequence)),
+            1 => Just(Say::Clear),
+        ]
+    }
+
+    fn tell(sequences: &mut Sequences, all: &[Say]) {
+        for say in all {
+            match *say {
+                Say::Event(thread, sequence) => sequences.event(thread, sequence),
+                Say::Point(thread, sequence) => sequences.point(thread, sequence),
+                Say::Introduce(thread) => sequences.introduce(thread),
+                Say::Remove(thread, sequence) => sequences.remove(thread, sequence),
+                Say::Clear => sequences.clear(),
+            }
+        }
+    }
+
+    proptest! {
+        /// Parts that are read apart and joined lose what the whole loses.
+        #[test]
+        fn parts_join(
+            parts in prop::collection::vec(prop::collection::vec(say(), 0..12), 1..5),
+            rest in prop::collection::vec(say(), 0..6),
+            reused: bool,
+        ) {
+            let mut whole = Sequences::new(100);
+            whole.ids_are_reused = reused;
+            let mut joined = whole.clone();
+            for part in &parts {
+                tell(&mut whole, part);
+                let mut apart = joined.of_part();
+                tell(&mut apart, part);
+                joined.join(apart);
+                prop_assert_eq!(joined.lost(), whole.lost());
+            }
+            tell(&mut whole, &rest);
+            tell(&mut joined, &rest);
+            prop_assert_eq!(joined.lost(), whole.lost());
+        }
+    }
 
     fn lost(events: &[(u64, u32)]) -> u64 {
         let mut sequences = Sequences::new(10);

@@ -23,6 +23,21 @@ impl StackTable {
         self.pointer_size = bytes;
     }
 
+    /// Epochs begin to count here.
+    pub(crate) fn set_first_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
+    }
+
+    /// Forgets how many stacks were defined.
+    pub(crate) fn count_from_here(&mut self) {
+        self.defined = 0;
+    }
+
+    /// Counts stacks that were defined elsewhere.
+    pub(crate) fn add_defined(&mut self, stacks: u64) {
+        self.defined += stacks;
+    }
+
     pub(crate) fn defined(&self) -> u64 {
         self.defined
     }

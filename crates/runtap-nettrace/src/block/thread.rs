@@ -1,6 +1,8 @@
 //! Threads of Nettrace 6, by the index that events name them with. Source: nettrace format, "V6, blocks". Does not count
 //! their events.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
@@ -79,7 +81,8 @@ impl Thread {
 /// The threads that events may name at this place of the stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadTable {
-    threads: HashMap<u64, (Thread, usize), foldhash::fast::RandomState>,
+    /// Each with the size of its row. Shared, so that a copy of the table costs little.
+    threads: HashMap<u64, (Arc<Thread>, usize), foldhash::fast::RandomState>,
     /// Bytes of their rows.
     bytes: usize,
 }
@@ -87,7 +90,7 @@ pub(crate) struct ThreadTable {
 impl ThreadTable {
     #[inline]
     pub(crate) fn get(&self, index: u64) -> Option<&Thread> {
-        self.threads.get(&index).map(|(thread, _)| thread)
+        self.threads.get(&index).map(|(thread, _)| &**thread)
     }
 
     /// Adds a thread whose row took `size` bytes; the result says whether its index was taken.
@@ -101,7 +104,7 @@ impl ThreadTable {
         if bytes > max_bytes {
             return Err(DecodeErrorKind::TooLarge { value: bytes as u64, limit: max_bytes as u64 });
         }
-        let old = self.threads.insert(thread.index, (thread, size));
+        let old = self.threads.insert(thread.index, (Arc::new(thread), size));
         self.bytes = bytes - old.as_ref().map_or(0, |(_, size)| *size);
         Ok(old.is_some())
     }

@@ -1,5 +1,7 @@
 //! All definitions of a stream, by id.
 
+use std::sync::Arc;
+
 use runtap_wire::DecodeErrorKind;
 
 use super::Metadata;
@@ -9,15 +11,15 @@ use crate::table::IdTable;
 /// All definitions of a stream by id; the last one of an id counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MetadataTable {
-    /// Each with its size on the wire.
-    records: IdTable<(Metadata, usize)>,
+    /// Each with its size on the wire. Shared, so that a copy of the table costs little.
+    records: IdTable<(Arc<Metadata>, usize)>,
     bytes: usize,
 }
 
 impl MetadataTable {
     #[inline]
     pub(crate) fn get(&self, id: u32) -> Option<&Metadata> {
-        self.records.get(id).map(|(metadata, _)| metadata)
+        self.records.get(id).map(|(metadata, _)| &**metadata)
     }
 
     /// Adds a definition that took `size` bytes; the result says whether its id was defined before.
@@ -36,7 +38,7 @@ impl MetadataTable {
                 return Err(DecodeErrorKind::TooLarge { value: value as u64, limit: limit as u64 });
             }
         }
-        let old = self.records.insert(metadata.id, (metadata, size));
+        let old = self.records.insert(metadata.id, (Arc::new(metadata), size));
         self.bytes = self.bytes + size - old.map_or(0, |(_, size)| size);
         Ok(known)
     }

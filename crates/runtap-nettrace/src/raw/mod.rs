@@ -72,6 +72,15 @@ impl Framing {
         self.format
     }
 
+    /// What comes next is what stands behind a payload.
+    pub(crate) fn go_behind_payload(&mut self) {
+        self.place = match self.place {
+            Place::Start | Place::First => self.place,
+            Place::Between | Place::InObject if self.format == Format::Nettrace6 => Place::Between,
+            Place::Between | Place::InObject => Place::InObject,
+        };
+    }
+
     /// Reads up to the next payload, which the caller then takes off the stream before it asks again.
     ///
     /// An error for which [`DecodeError::is_incomplete`] holds means that more bytes are needed; what `r` has passed

@@ -291,6 +291,10 @@ impl Core {
                 return;
             }
         }
+        if self.part_ends && pending.is_empty() {
+            self.state = State::Over;
+            return;
+        }
         let reason = match self.state {
             State::Between | State::Bare if pending.is_empty() => PartialReason::NoEndMarker,
             _ => PartialReason::Cut { unused: pending.len() as u64 },

@@ -14,7 +14,7 @@ use crate::{Error, Event, Item, Labels, Limits, Partial, SequencePoint, Thread, 
 
 /// A reading.
 #[derive(Debug)]
-pub(super) struct Core {
+pub(crate) struct Core {
     pub(super) framing: Framing,
     pub(super) state: State,
     /// Stream offset of the first byte of the window.
@@ -39,6 +39,10 @@ pub(super) struct Core {
     pub(super) finished: bool,
     pub(super) complete: bool,
     pub(super) partial: Option<Partial>,
+    /// Where the own bytes of the part that is read begin.
+    pub(super) part_start: u64,
+    /// Whether the stream goes on behind the part that is read.
+    pub(super) part_ends: bool,
 }
 
 /// What blocks define and events name.
@@ -74,6 +78,33 @@ pub struct Counts {
     pub unknown_labels: u64,
     /// Bytes after the end marker.
     pub trailing_bytes: u64,
+}
+
+impl Counts {
+    /// Adds those of another part; `stacks` is counted by the table.
+    pub(super) fn add(&mut self, other: &Self) {
+        let Self {
+            unknown_objects,
+            unknown_bytes,
+            redefined_metadata,
+            damaged_metadata,
+            events_without_metadata,
+            stacks: _,
+            redefined_threads,
+            damaged_threads,
+            unknown_labels,
+            trailing_bytes,
+        } = other;
+        self.unknown_objects += unknown_objects;
+        self.unknown_bytes += unknown_bytes;
+        self.redefined_metadata += redefined_metadata;
+        self.damaged_metadata += damaged_metadata;
+        self.events_without_metadata += events_without_metadata;
+        self.redefined_threads += redefined_threads;
+        self.damaged_threads += damaged_threads;
+        self.unknown_labels += unknown_labels;
+        self.trailing_bytes += trailing_bytes;
+    }
 }
 
 /// Where in the stream the next byte is.
@@ -118,7 +149,7 @@ impl Default for Core {
 }
 
 impl Core {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             framing: Framing::default(),
             state: State::Between,
@@ -137,6 +168,8 @@ impl Core {
             finished: false,
             complete: false,
             partial: None,
+            part_start: 0,
+            part_ends: false,
         }
     }
 

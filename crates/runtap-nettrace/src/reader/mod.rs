@@ -9,10 +9,11 @@ mod core;
 mod events;
 mod items;
 mod open;
+mod part;
 
 use runtap_wire::Deframer;
 
-use self::core::Core;
+pub(crate) use self::core::Core;
 pub use self::core::Counts;
 pub use self::items::Items;
 use crate::{Error, Item, Limits, Metadata, Partial, TraceHeader};

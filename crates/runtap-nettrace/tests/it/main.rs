@@ -7,6 +7,7 @@ mod common;
 mod golden;
 mod laws;
 mod netperf;
+mod parts;
 mod recordings;
 mod seen;
 mod traceevent;

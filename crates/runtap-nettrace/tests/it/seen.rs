@@ -98,7 +98,7 @@ impl Reading {
         Self::end(&reader, items)
     }
 
-    fn end(reader: &Reader, items: Vec<Seen>) -> Self {
+    pub(crate) fn end(reader: &Reader, items: Vec<Seen>) -> Self {
         Self {
             items,
             lost: reader.lost(),
@@ -137,7 +137,7 @@ fn more(event: &Event<'_>) -> Option<Box<More>> {
     (more != More::default()).then(|| Box::new(more))
 }
 
-fn seen(item: Item<'_>) -> Seen {
+pub(crate) fn seen(item: Item<'_>) -> Seen {
     match item {
         Item::Header(header) => Seen::Header(header.clone()),
         Item::Metadata(metadata) => Seen::Metadata(metadata.clone()),
