@@ -82,6 +82,15 @@ impl EventCounts {
         }
     }
 
+    /// Adds what was counted in another part of the stream.
+    pub fn merge(&mut self, other: Self) {
+        let dense = other.by_metadata.into_iter().flatten().map(|tally| (tally.kind, tally.n));
+        for (kind, n) in dense.chain(other.others) {
+            *self.others.entry(kind).or_default() += n;
+        }
+        self.total += other.total;
+    }
+
     /// All events.
     pub fn total(&self) -> u64 {
         self.total

@@ -164,17 +164,27 @@ fn counts_join_definitions_that_agree() {
     for metadata_id in [first, again, other, first] {
         writer.event(&EventToWrite { metadata_id, ..Default::default() }).unwrap();
     }
+    let bytes = writer.finish();
     let mut counts = EventCounts::new();
-    read(&writer.finish(), |item| match item {
+    read(&bytes, |item| match item {
         Item::Event(event) => counts.add(event),
         Item::Metadata(metadata) => counts.redefined(metadata.id),
         _ => {}
     });
-    let rows: Vec<String> = counts
-        .rows()
-        .iter()
-        .map(|row| format!("{} {} {} {}", row.provider, row.id, row.name, row.n))
-        .collect();
-    assert_eq!(rows, ["A 9  1", "B 2 x 3"]);
+    let rows = |counts: &EventCounts| -> Vec<String> {
+        let rows = counts.rows();
+        rows.iter().map(|row| format!("{} {} {} {}", row.provider, row.id, row.name, row.n)).collect()
+    };
+    assert_eq!(rows(&counts), ["A 9  1", "B 2 x 3"]);
     assert_eq!(counts.total(), 4);
+
+    let mut twice = EventCounts::new();
+    read(&bytes, |item| {
+        if let Item::Event(event) = item {
+            twice.add(event);
+        }
+    });
+    twice.merge(counts);
+    assert_eq!(rows(&twice), ["A 9  2", "B 2 x 6"]);
+    assert_eq!(twice.total(), 8);
 }

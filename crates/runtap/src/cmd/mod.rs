@@ -13,6 +13,7 @@ mod info;
 mod man;
 mod ps;
 mod recording;
+mod side_by_side;
 mod target;
 mod trace;
 mod version;

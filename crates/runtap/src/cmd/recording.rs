@@ -8,6 +8,7 @@ use anyhow::Context;
 use runtap_nettrace::{Error, Item, Items, PartialReason, Reader, TraceHeader};
 use serde::Serialize;
 
+use crate::cmd::side_by_side;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
@@ -91,6 +92,27 @@ impl Recording {
             }
             Ok(())
         })
+    }
+
+    /// The same by several threads, if the file is large enough. Each part of the file has a state of its own, made by
+    /// `new`; the states come in the order of the file.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`].
+    pub(crate) fn read_side_by_side<T: Send>(
+        &mut self,
+        new: impl Fn() -> T + Sync,
+        visit: impl Fn(&mut T, &Item<'_>) + Sync,
+    ) -> anyhow::Result<Vec<T>> {
+        let parts = side_by_side::read(&self.file, &new, &visit)
+            .with_context(|| format!("can't read {}", self.path.display()))?;
+        if let Some((states, reader)) = parts {
+            self.reader = reader;
+            return Ok(states);
+        }
+        let mut state = new();
+        self.read(|item| visit(&mut state, item))?;
+        Ok(vec![state])
     }
 
     /// Reads the file piece by piece, and lets `take` go through the items of each.

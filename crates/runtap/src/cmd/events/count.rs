@@ -39,11 +39,14 @@ pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> any
     let mut recording = Recording::open(&options.file)?;
     let mut counts = EventCounts::new();
     if chooser.takes_all() {
-        recording.read(|item| match item {
+        let parts = recording.read_side_by_side(EventCounts::new, |counts, item| match item {
             Item::Event(event) => counts.add(event),
             Item::Metadata(metadata) => counts.redefined(metadata.id),
             _ => {}
         })?;
+        for part in parts {
+            counts.merge(part);
+        }
     } else {
         recording.read(|item| match item {
             Item::Event(event) => {
