@@ -16,6 +16,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-wire", 0),
     ("runtap-diag-proto", 0),
     ("runtap-nettrace", 0),
+    ("runtap-objfile", 0),
     ("runtap-mtp-proto", 0),
     ("runtap-bytefrog-proto", 0),
     ("runtap-transport", 1),
@@ -39,6 +40,7 @@ const BESIDE: &[&str] = &["runtap-testkit", "runtap-tests", "runtap-benches", "r
 const SIDEWAYS: &[(&str, &str)] = &[
     ("runtap-diag-proto", "runtap-wire"),
     ("runtap-nettrace", "runtap-wire"),
+    ("runtap-objfile", "runtap-wire"),
     ("runtap-mtp-proto", "runtap-wire"),
     ("runtap-bytefrog-proto", "runtap-wire"),
     ("runtap-ingest", "runtap-model"),

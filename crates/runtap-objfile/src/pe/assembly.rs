@@ -1,0 +1,226 @@
+//! An assembly as a whole: its name, what it refers to, its types and methods.
+
+use runtap_wire::{DecodeError, Reader};
+
+use super::PeError;
+use super::headers::Headers;
+use super::metadata::{Heap, Streams, compressed};
+use super::schema::{ASSEMBLY, ASSEMBLY_REF, GENERIC_PARAM, METHOD_DEF, TYPE_DEF, TableId};
+use super::tables::{Row, Tables};
+
+const IL_ONLY: u32 = 0x1;
+const REQUIRES_32_BITS: u32 = 0x2;
+/// Set by the ahead-of-time compiler in place of `IL_ONLY`.
+const IL_LIBRARY: u32 = 0x4;
+const PREFERS_32_BITS: u32 = 0x2_0000;
+
+/// A managed PE file.
+#[derive(Debug)]
+pub struct Assembly<'a> {
+    machine: u16,
+    flags: u32,
+    tables: Tables<'a>,
+    strings: Heap<'a>,
+    blobs: Heap<'a>,
+}
+
+/// A name with a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AssemblyName<'a> {
+    /// Without extension.
+    pub name: &'a str,
+    /// Major, minor, build, revision.
+    pub version: [u16; 4],
+}
+
+/// A type that the assembly defines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TypeDef<'a> {
+    /// Its namespace, `""` if it has none.
+    pub namespace: &'a str,
+    /// Its name, with `` `n `` for a generic one.
+    pub name: &'a str,
+    /// Whether it stands inside another type.
+    pub nested: bool,
+    number: u32,
+    first_method: u32,
+    end_of_methods: u32,
+}
+
+/// A method that the assembly defines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Method<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Whether it needs no object.
+    pub is_static: bool,
+    /// Whether it is abstract: there is no code to call.
+    pub is_abstract: bool,
+    /// What it takes and gives.
+    pub signature: Signature,
+}
+
+/// What a method takes and gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature {
+    /// Whether it has type parameters.
+    pub generic: bool,
+    /// How many parameters it has.
+    pub parameters: u32,
+    /// Whether it gives nothing back.
+    pub returns_void: bool,
+}
+
+impl<'a> Assembly<'a> {
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    /// It is no assembly, or is cut.
+    pub fn parse(file: &'a [u8]) -> Result<Self, PeError> {
+        let headers = Headers::read(file)?;
+        let cli = headers.cli()?;
+        let streams = Streams::read(&headers.at(cli.metadata, "metadata")?)?;
+        let tables = Tables::read(streams.tables)?;
+        Ok(Self {
+            machine: headers.machine,
+            flags: cli.flags,
+            tables,
+            strings: streams.strings,
+            blobs: streams.blobs,
+        })
+    }
+
+    /// Whether it holds no native code that binds it to Windows: what a compiler of C# makes, precompiled or not.
+    pub fn is_portable(&self) -> bool {
+        self.flags & (IL_ONLY | IL_LIBRARY) != 0
+    }
+
+    /// The processor that it is made for, as .NET calls it; `None` if it runs on any, `"?"` if it is not known here.
+    pub fn machine(&self) -> Option<&'static str> {
+        const NAMES: [(u16, &str); 7] = [
+            (0x014c, "x86"),
+            (0x01c4, "arm"),
+            (0x5032, "s390x"),
+            (0x5064, "riscv64"),
+            (0x6264, "loongarch64"),
+            (0x8664, "x64"),
+            (0xaa64, "arm64"),
+        ];
+        // Precompiled code is for one system too, which is mixed into the number (Windows, Apple, FreeBSD, Linux,
+        // NetBSD, SunOS).
+        const SYSTEMS: [u16; 6] = [0, 0x4644, 0xadc4, 0x7b79, 0x1993, 0x1992];
+        let any = self.machine == 0x014c
+            && self.flags & IL_ONLY != 0
+            && (self.flags & REQUIRES_32_BITS == 0 || self.flags & PREFERS_32_BITS != 0);
+        if any {
+            return None;
+        }
+        let plain = |system: &u16| {
+            let found = NAMES.iter().find(|(number, _)| *number == self.machine ^ system);
+            found.map(|(_, name)| *name)
+        };
+        Some(SYSTEMS.iter().find_map(plain).unwrap_or("?"))
+    }
+
+    /// Its own name; `None` for a module without a manifest.
+    ///
+    /// # Errors
+    /// A row that does not follow the format.
+    pub fn name(&self) -> Result<Option<AssemblyName<'a>>, DecodeError> {
+        let Some(mut row) = self.tables.row(ASSEMBLY, 1) else { return Ok(None) };
+        row.skip(1)?;
+        self.assembly_name(row).map(Some)
+    }
+
+    /// The assemblies that it refers to.
+    pub fn references(&self) -> impl Iterator<Item = Result<AssemblyName<'a>, DecodeError>> {
+        self.rows(ASSEMBLY_REF).map(|(_, row)| self.assembly_name(row))
+    }
+
+    /// The types that it defines. The first one stands for what is outside of types.
+    pub fn types(&self) -> impl Iterator<Item = Result<TypeDef<'a>, DecodeError>> {
+        self.rows(TYPE_DEF).map(|(number, row)| self.type_def(number, row))
+    }
+
+    /// The methods of a type.
+    pub fn methods(&self, of: &TypeDef<'a>) -> impl Iterator<Item = Result<Method<'a>, DecodeError>> {
+        let rows =
+            (of.first_method..of.end_of_methods).map_while(|number| self.tables.row(METHOD_DEF, number));
+        rows.map(|row| self.method(row))
+    }
+
+    /// Whether a type has type parameters.
+    ///
+    /// # Errors
+    /// A row that does not follow the format.
+    pub fn is_generic(&self, which: &TypeDef<'a>) -> Result<bool, DecodeError> {
+        for (_, mut row) in self.rows(GENERIC_PARAM) {
+            row.skip(2)?;
+            // The low bit tells types from methods.
+            if row.next("generic parameter owner")? == which.number << 1 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn rows(&self, table: TableId) -> impl Iterator<Item = (u32, Row<'a, '_>)> {
+        (1..=self.tables.count(table))
+            .map_while(move |number| Some((number, self.tables.row(table, number)?)))
+    }
+
+    /// From the version on.
+    fn assembly_name(&self, mut row: Row<'a, '_>) -> Result<AssemblyName<'a>, DecodeError> {
+        let mut version = [0; 4];
+        for part in &mut version {
+            *part = u16::try_from(row.next("assembly version")?).unwrap_or(u16::MAX);
+        }
+        row.skip(2)?;
+        Ok(AssemblyName { name: self.strings.string(row.next("assembly name")?, "assembly name")?, version })
+    }
+
+    fn type_def(&self, number: u32, mut row: Row<'a, '_>) -> Result<TypeDef<'a>, DecodeError> {
+        let flags = row.next("type flags")?;
+        let name = self.strings.string(row.next("type name")?, "type name")?;
+        let namespace = self.strings.string(row.next("type namespace")?, "type namespace")?;
+        row.skip(2)?;
+        let first_method = row.next("first method")?;
+        // Its methods end where those of the next type begin.
+        let end_of_methods = match self.tables.row(TYPE_DEF, number + 1) {
+            Some(mut next) => {
+                next.skip(5)?;
+                next.next("first method")?
+            }
+            None => self.tables.count(METHOD_DEF) + 1,
+        };
+        Ok(TypeDef { namespace, name, nested: flags & 7 > 1, number, first_method, end_of_methods })
+    }
+
+    fn method(&self, mut row: Row<'a, '_>) -> Result<Method<'a>, DecodeError> {
+        row.skip(2)?;
+        let flags = row.next("method flags")?;
+        let name = self.strings.string(row.next("method name")?, "method name")?;
+        let mut signature = self.blobs.blob(row.next("method signature")?, "method signature")?;
+        let signature = read_signature(&mut signature)?;
+        Ok(Method { name, is_static: flags & 0x10 != 0, is_abstract: flags & 0x400 != 0, signature })
+    }
+}
+
+/// II.23.2.1, up to the return type.
+fn read_signature(r: &mut Reader<'_>) -> Result<Signature, DecodeError> {
+    let convention = r.u8("calling convention")?;
+    let generic = convention & 0x10 != 0;
+    if generic {
+        compressed(r, "generic parameter count")?;
+    }
+    let parameters = compressed(r, "parameter count")?;
+    loop {
+        match r.u8("return type")? {
+            // Custom modifiers.
+            0x1f | 0x20 => {
+                compressed(r, "modifier")?;
+            }
+            kind => return Ok(Signature { generic, parameters, returns_void: kind == 0x01 }),
+        }
+    }
+}
