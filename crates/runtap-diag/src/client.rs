@@ -115,6 +115,15 @@ impl Client {
         Err(wrong_reply(&Request::ProcessInfo(InfoForm::ProcessInfo)))
     }
 
+    /// The id in our pid namespace of the process behind a connection to it, as the kernel has it. Asks it nothing.
+    ///
+    /// # Errors
+    /// It is not reached; [`Error::Io`] if it lies in a pid namespace that we do not see.
+    pub async fn process_id(&self) -> Result<u32, Error> {
+        let exchange = self.connect(Request::ProcessInfo(InfoForm::ProcessInfo)).await?;
+        exchange.process().map_err(|source| exchange.io(source))
+    }
+
     /// The environment variables of the process, as they are now.
     pub async fn environment(&self) -> Result<Vec<Variable>, Error> {
         let request = Request::ProcessEnvironment;

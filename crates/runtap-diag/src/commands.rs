@@ -39,11 +39,25 @@ impl Client {
     /// write full dumps only. [`Error::NoDump`] for a dump that was not written though the runtime says so.
     /// [`Error::Invalid`] for flags that only a newer runtime knows.
     pub async fn dump(&self, dump: &CoreDump) -> Result<WrittenDump, Error> {
+        self.dump_and_tell(dump, || {}).await
+    }
+
+    /// As [`dump`](Self::dump). `asking` is called when nothing speaks against the dump and the request goes out, once for
+    /// each command that is tried: from then on the target writes it, whether we wait for it or not.
+    ///
+    /// # Errors
+    /// As [`dump`](Self::dump) has.
+    pub async fn dump_and_tell(
+        &self,
+        dump: &CoreDump,
+        mut asking: impl FnMut(),
+    ) -> Result<WrittenDump, Error> {
         for form in DumpForm::NEWEST_FIRST {
             let request = Request::GenerateCoreDump { form, dump: dump.clone() };
             let exchange = self.connect_checked(request.clone()).await?;
             let file = File::of(&exchange, dump);
             let before = file.as_ref().and_then(File::state);
+            asking();
             match exchange.complete(self.timeouts().dump).await.map(|answer| answer.reply) {
                 Ok(Reply::Done) => {
                     let Some(file) = file else { return Ok(WrittenDump { form, bytes: None }) };

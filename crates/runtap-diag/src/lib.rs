@@ -41,6 +41,8 @@ pub mod blocking;
 mod buffer;
 mod client;
 mod commands;
+#[cfg(target_os = "linux")]
+pub mod core_file;
 mod dial;
 #[cfg(target_os = "linux")]
 pub mod doctor;

@@ -34,6 +34,8 @@
 mod accept;
 mod runtime;
 mod slot;
+#[cfg(target_os = "linux")]
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -50,6 +52,8 @@ use uuid::Uuid;
 
 pub use self::runtime::Runtime;
 pub(crate) use self::slot::Slot;
+#[cfg(target_os = "linux")]
+pub use self::waiting::{waited_for, waiting_for};
 use crate::Error;
 
 /// Runtimes that are remembered although they have hung up, so that none is taken for a new one. Above this number

@@ -9,13 +9,14 @@
 
 mod assembly;
 mod objection;
+mod profiler;
 mod tables;
 mod target;
 
 use std::io::Read;
 use std::path::Path;
 
-use runtap_diag_proto::{CoreDump, DumpType, ProcessInfo, Request};
+use runtap_diag_proto::{AttachProfiler, CoreDump, DumpType, ProcessInfo, Request, StartupProfiler};
 
 pub use assembly::HookAssembly;
 pub use objection::Objection;
@@ -32,7 +33,10 @@ pub(crate) fn depends_on_version(request: &Request) -> bool {
 /// Whether [`check`] looks at anything.
 pub(crate) fn concerns(request: &Request) -> bool {
     depends_on_version(request)
-        || matches!(request, Request::GenerateCoreDump { .. } | Request::StartupProfiler(_))
+        || matches!(
+            request,
+            Request::GenerateCoreDump { .. } | Request::AttachProfiler(_) | Request::StartupProfiler(_)
+        )
 }
 
 /// Looks whether the target would be harmed by the request, or would say that it has done what it can't do. Reads
@@ -49,9 +53,16 @@ pub fn check(
 ) -> Result<(), Objection> {
     match request {
         Request::GenerateCoreDump { dump, .. } => check_dump(target.ok(), dump),
-        Request::StartupProfiler(profiler) => {
-            let path = absolute(&profiler.path)?;
-            target.map_or(Ok(()), |target| existing_file(target, "profiler", path))
+        Request::AttachProfiler(AttachProfiler { path, .. }) => {
+            // The system's linker looks for a bare name in its own places.
+            let Ok(path) = absolute(path) else { return Ok(()) };
+            target.map_or(Ok(()), |target| profiler::check(target, path))
+        }
+        Request::StartupProfiler(StartupProfiler { path, .. }) => {
+            let path = absolute(path)?;
+            let Ok(target) = target else { return Ok(()) };
+            profiler::check(target, path)?;
+            if target.is_running() { Err(Objection::RunsAlready) } else { Ok(()) }
         }
         Request::EnablePerfMap(_) => check_perf_map(target, info),
         Request::ApplyStartupHook { path } => {
@@ -122,14 +133,6 @@ pub fn check_hook(target: &Target, path: &str, version: Option<u16>) -> Result<(
             Err(Objection::TooNew { path: path.to_owned(), built_for, version })
         }
         _ => Ok(()),
-    }
-}
-
-fn existing_file(target: &Target, what: &'static str, path: &Path) -> Result<(), Objection> {
-    match target.metadata(path) {
-        Ok(metadata) if metadata.is_file() => Ok(()),
-        Ok(_other) => Err(Objection::NotAFile { path: path.to_owned() }),
-        Err(source) => Err(Objection::Missing { what, path: path.to_owned(), source }),
     }
 }
 

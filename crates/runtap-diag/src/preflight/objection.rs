@@ -58,6 +58,14 @@ pub enum Objection {
         /// What it is.
         path: PathBuf,
     },
+    /// A profiler that is no shared library.
+    #[error("{} is not a shared library: {why}", path.display())]
+    NotALibrary {
+        /// The file.
+        path: PathBuf,
+        /// What it is, or where that shows.
+        why: String,
+    },
     /// No .NET assembly. Ends .NET 9 and 10.
     #[error("{} is not a .NET assembly: {source}", path.display())]
     NotAnAssembly {
@@ -72,6 +80,19 @@ pub enum Objection {
         /// 8 or 9.
         version: u16,
     },
+    /// A profiler for another processor.
+    #[error("{} is made for {library}, and the target runs on {target}", path.display())]
+    OtherProcessor {
+        /// The library.
+        path: PathBuf,
+        /// What it is made for.
+        library: String,
+        /// What the target is made for.
+        target: String,
+    },
+    /// The runtime takes a profiler for its start, and would say OK and do nothing.
+    #[error("the program runs already")]
+    RunsAlready,
     /// A path that the target would take from a folder that only it knows.
     #[error("{path:?} is not an absolute path")]
     Relative {
@@ -128,6 +149,9 @@ impl Objection {
             Self::PerfMapAtStartup { .. } => {
                 "resume the target first, or start it with DOTNET_PerfMapEnabled=1"
             }
+            Self::NotALibrary { .. } => "a profiler is a native library, built for the target's system",
+            Self::OtherProcessor { .. } => "take the library that was built for the target's processor",
+            Self::RunsAlready => "attach the profiler, or start the program suspended",
             Self::TooNew { .. } => "build the hook for the oldest .NET that it is used with",
             Self::Unseen { .. } => "run this as root, or as the user who runs the target",
             Self::Relative { .. } | Self::SeveralPaths { .. } | Self::TooLarge { .. } => return None,

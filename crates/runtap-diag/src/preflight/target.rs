@@ -37,6 +37,16 @@ impl Target {
         self.facts.startup == Startup::Waiting
     }
 
+    /// Whether its runtime runs its program. `false` where that can't be told.
+    pub fn is_running(&self) -> bool {
+        self.facts.startup == Startup::Done
+    }
+
+    /// Its executable.
+    pub(super) fn executable(&self) -> Option<&Path> {
+        self.facts.exe.as_deref()
+    }
+
     /// Whether it could start `createdump`; also if that can't be told.
     ///
     /// # Errors
@@ -74,6 +84,15 @@ impl Target {
     /// Always.
     pub fn of(_pid: u32) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Can't be told here.
+    pub fn is_running(&self) -> bool {
+        false
+    }
+
+    pub(super) fn executable(&self) -> Option<&Path> {
+        None
     }
 
     /// Can't be told here.

@@ -45,6 +45,11 @@ fn runtime(newest: DumpForm, bytes: Option<usize>) -> (Peer, Arc<Mutex<Vec<Reque
     (peer, asked)
 }
 
+/// Made for this processor, and loadable at any address, as libraries are.
+fn library() -> String {
+    std::env::current_exe().unwrap().to_str().unwrap().to_owned()
+}
+
 fn asked_of(notes: &Mutex<Vec<Request>>) -> Vec<Command> {
     notes.lock().unwrap().iter().map(Request::command).collect()
 }
@@ -104,17 +109,42 @@ async fn a_text_of_a_failed_dump_is_shown() {
 }
 
 #[tokio::test]
-async fn every_command_is_sent_as_it_was_meant() {
+async fn a_file_that_the_target_could_not_load_as_a_profiler_is_not_sent() {
     let folder = tempfile::tempdir().unwrap();
-    let library = folder.path().join("p.so");
-    std::fs::write(&library, "").unwrap();
-    let path = library.to_str().unwrap().to_owned();
+    let file = folder.path().join("p.so");
+    let attach = |path: &Path| {
+        let path = path.to_str().unwrap().to_owned();
+        AttachProfiler { class_id: Uuid::nil(), path, timeout_ms: 0, client_data: Vec::new() }
+    };
+    let (peer, asked) = runtime(DumpForm::GenerateCoreDump3, None);
+    let refused = async |path: &Path| match peer.client().attach_profiler(&attach(path)).await {
+        Err(Error::Objection { objection, .. }) => objection,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(refused(&file).await, Objection::Missing { what: "profiler", .. }));
+    assert!(matches!(refused(folder.path()).await, Objection::NotAFile { .. }));
+    std::fs::write(&file, "text").unwrap();
+    assert!(matches!(refused(&file).await, Objection::NotALibrary { .. }));
+    let mut bytes = std::fs::read(library()).unwrap();
+    // For a processor of another kind, and then none that can be loaded.
+    bytes[18..20].copy_from_slice(&[243, 0]);
+    std::fs::write(&file, &bytes).unwrap();
+    let objection = refused(&file).await;
+    assert!(objection.to_string().contains("is made for riscv64, and the target runs on "), "{objection}");
+    bytes[16] = 2;
+    std::fs::write(&file, &bytes).unwrap();
+    assert!(matches!(refused(&file).await, Objection::NotALibrary { .. }));
+    assert_eq!(asked_of(&asked), []);
+}
+
+#[tokio::test]
+async fn every_command_is_sent_as_it_was_meant() {
     let (peer, asked) = runtime(DumpForm::GenerateCoreDump3, None);
     let client = peer.client();
     let class_id = Uuid::from_u128(7);
     // The target says itself whether it finds this one.
     let attach = AttachProfiler { class_id, path: "libp.so".into(), timeout_ms: 5000, client_data: vec![1] };
-    let startup = StartupProfiler { class_id, path };
+    let startup = StartupProfiler { class_id, path: library() };
     client.attach_profiler(&attach).await.unwrap();
     client.startup_profiler(&startup).await.unwrap();
     client.set_environment_variable("A", Some("")).await.unwrap();
@@ -148,9 +178,7 @@ fn not_waiting_yet(times: usize) -> Peer {
 
 #[tokio::test(start_paused = true)]
 async fn a_startup_profiler_is_offered_again_until_the_runtime_waits() {
-    let library = tempfile::NamedTempFile::new().unwrap();
-    let path = library.path().to_str().unwrap().to_owned();
-    let startup = StartupProfiler { class_id: Uuid::from_u128(7), path };
+    let startup = StartupProfiler { class_id: Uuid::from_u128(7), path: library() };
     let peer = not_waiting_yet(3);
     peer.client().startup_profiler(&startup).await.unwrap();
     assert_eq!(peer.connections(), 4);
@@ -250,7 +278,7 @@ async fn a_dump_may_take_long_and_a_profiler_has_a_limit_of_its_own() {
     let client = peer.client();
     assert_eq!(client.dump(&dump_in(folder.path(), DumpType::FULL)).await.unwrap().bytes, Some(4));
     let profiler =
-        AttachProfiler { class_id: Uuid::nil(), path: "/p".into(), timeout_ms: 0, client_data: Vec::new() };
+        AttachProfiler { class_id: Uuid::nil(), path: library(), timeout_ms: 0, client_data: Vec::new() };
     let began = Instant::now();
     let error = client.attach_profiler(&profiler).await.unwrap_err();
     assert!(matches!(error, Error::Busy { waited, .. } if waited == client.timeouts().load), "{error}");

@@ -23,6 +23,8 @@ mod linux;
 #[cfg(target_os = "linux")]
 mod machine;
 #[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
 mod mounts;
 mod reason;
 #[cfg(target_os = "linux")]
@@ -50,6 +52,8 @@ pub use environment::Environment;
 pub use facts::{Createdump, Facts, Life, TempDir, TempState, Viewer};
 #[cfg(target_os = "linux")]
 pub use machine::Machine;
+#[cfg(target_os = "linux")]
+pub use memory::Memory;
 pub use reason::{Code, NotFound, Reason};
 #[cfg(target_os = "linux")]
 pub use runtime::{Runtime, Startup};
@@ -231,6 +235,15 @@ pub fn startup(pid: u32) -> Startup {
 #[cfg(target_os = "linux")]
 pub fn threads(pid: u32) -> std::io::Result<Vec<Thread>> {
     System::current().threads(pid)
+}
+
+/// How much memory process `pid` has mapped.
+///
+/// # Errors
+/// When the process is gone, or we may not look into it.
+#[cfg(target_os = "linux")]
+pub fn memory(pid: u32) -> std::io::Result<Memory> {
+    System::current().memory(pid)
 }
 
 /// The file system as process `pid` sees it.

@@ -14,6 +14,7 @@ use super::environment::Environment;
 use super::facts::{Facts, Life};
 use super::gather::{self, Found};
 use super::linux::{self, ProcDir, Status, seen_from_here};
+use super::memory::{self, Memory};
 use super::naming::{SocketKind, SocketName, temp_dir};
 use super::runtime::{Runtime, Startup};
 use super::sockets::{self, Listing};
@@ -119,6 +120,14 @@ impl System {
         let dir = ProcDir::new(&self.proc_root, pid.to_string());
         let theirs = dir.namespace("pid");
         dir.threads(theirs.is_some() && theirs != ProcDir::new(&self.proc_root, "self").namespace("pid"))
+    }
+
+    /// How much memory a process has mapped.
+    ///
+    /// # Errors
+    /// When the process is gone, or we may not look into it.
+    pub fn memory(&self, pid: u32) -> io::Result<Memory> {
+        Ok(memory::parse(&ProcDir::new(&self.proc_root, pid.to_string()).read("maps")?))
     }
 
     /// The file system as a process sees it.

@@ -141,6 +141,31 @@ impl FileView {
         Ok(meta.is_file() && allowed && !no_exec)
     }
 
+    /// Whether the target could write to a file, or make one in a folder: by modes and owners, also of the folders on the
+    /// way there, and by how its file system is mounted. Access lists and quotas are not looked at.
+    ///
+    /// # Errors
+    /// As opening has.
+    pub fn is_writable(&self, path: &Path) -> io::Result<bool> {
+        let file = File::from(self.open_with(path, OFlags::PATH)?);
+        let meta = file.metadata()?;
+        let status = self.dir.status().ok_or(io::ErrorKind::NotFound)?;
+        let read_only =
+            rustix::fs::fstatvfs(&file).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
+        let passable = |folder: &Path| self.metadata(folder).is_ok_and(|meta| permits(&meta, &status, 0o1));
+        let rights = if meta.is_dir() { 0o3 } else { 0o2 };
+        Ok(!read_only && permits(&meta, &status, rights) && path.ancestors().skip(1).all(passable))
+    }
+
+    /// Bytes that are left where a file or folder of the target is.
+    ///
+    /// # Errors
+    /// As opening has.
+    pub fn free_space(&self, path: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::fstatvfs(self.open_with(path, OFlags::PATH)?)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
     /// Removes a file of the target, or a link itself: what it made for us and we have copied.
     ///
     /// # Errors
