@@ -42,22 +42,23 @@ impl Client {
         self.dump_and_tell(dump, || {}).await
     }
 
-    /// As [`dump`](Self::dump). `asking` is called when nothing speaks against the dump and the request goes out, once for
-    /// each command that is tried: from then on the target writes it, whether we wait for it or not.
+    /// As [`dump`](Self::dump). `asked` is called when nothing speaks against the dump and the request has gone out, once
+    /// for each command that is tried: from then on the target writes it, whether we wait for it or not.
     ///
     /// # Errors
     /// As [`dump`](Self::dump) has.
     pub async fn dump_and_tell(
         &self,
         dump: &CoreDump,
-        mut asking: impl FnMut(),
+        mut asked: impl FnMut(),
     ) -> Result<WrittenDump, Error> {
         for form in DumpForm::NEWEST_FIRST {
             let request = Request::GenerateCoreDump { form, dump: dump.clone() };
-            let exchange = self.connect_checked(request.clone()).await?;
+            let mut exchange = self.connect_checked(request.clone()).await?;
             let file = File::of(&exchange, dump);
             let before = file.as_ref().and_then(File::state);
-            asking();
+            exchange.begin().await?;
+            asked();
             match exchange.complete(self.timeouts().dump).await.map(|answer| answer.reply) {
                 Ok(Reply::Done) => {
                     let Some(file) = file else { return Ok(WrittenDump { form, bytes: None }) };

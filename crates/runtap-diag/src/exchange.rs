@@ -92,11 +92,7 @@ impl Exchange {
 
     /// Sends the request and waits for the whole answer, without limit.
     pub(crate) async fn converse(&mut self) -> Result<(Reply, Vec<u8>), Error> {
-        match self.send().await {
-            // The peer may have answered before it closed: what it said counts more.
-            Err(error) if is_closed(&error) => {}
-            other => other.map_err(|source| self.io(source))?,
-        }
+        self.begin().await?;
         let mut buffer = vec![0; READ];
         loop {
             let n = match self.stream.read(&mut buffer).await {
@@ -112,6 +108,15 @@ impl Exchange {
                 let reply = self.judge(event)?;
                 return Ok((reply, bytes.get(taken..).unwrap_or_default().to_vec()));
             }
+        }
+    }
+
+    /// Sends the request, if that was not done yet.
+    pub(crate) async fn begin(&mut self) -> Result<(), Error> {
+        match self.send().await {
+            // The peer may have answered before it closed: what it said counts more.
+            Err(error) if is_closed(&error) => Ok(()),
+            other => other.map_err(|source| self.io(source)),
         }
     }
 

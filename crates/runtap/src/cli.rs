@@ -1,11 +1,17 @@
 //! The command line, as clap sees it. Nothing below `cmd/` knows clap.
 
+mod actions;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
+pub(crate) use self::actions::{
+    AttachProfiler, DisablePerfMap, Dump, DumpKind, EnablePerfMap, PerfMap, PerfMapKind, PerfMapVerb,
+    Profiler, ProfilerLibrary, ProfilerVerb, Resume, SetEnv, StartupHook, StartupProfiler,
+};
 use crate::cmd::complete;
 use crate::units::{parse_duration, parse_megabytes};
 
@@ -62,6 +68,19 @@ pub(crate) enum Verb {
     Env(Info),
     /// Say why a process can't be reached, and what mends it
     Doctor(Doctor),
+    /// Set or remove environment variables of a process
+    SetEnv(SetEnv),
+    /// Let a process go on that waits at its start
+    Resume(Resume),
+    /// Have a process write a core dump of itself
+    Dump(Dump),
+    /// Have a process load a profiler
+    Profiler(Profiler),
+    /// Have a process tell the addresses of its compiled methods to perf
+    #[command(name = "perfmap")]
+    PerfMap(PerfMap),
+    /// Have a process load an assembly and run its startup hook
+    StartupHook(StartupHook),
     /// Record events and CPU samples of a process to a file
     #[command(visible_alias = "collect")]
     Trace(Box<Trace>),
@@ -107,17 +126,39 @@ pub(crate) enum TextOrJson {
 #[command(next_help_heading = "Target")]
 pub(crate) struct Target {
     /// Process id, or the exact name of a process or its entry assembly
-    #[arg(value_name = "TARGET", add = ArgValueCompleter::new(complete::targets))]
+    #[arg(value_name = "TARGET", conflicts_with_all = ["process_id", "name", "diagnostic_port"], add = ArgValueCompleter::new(complete::targets))]
     pub(crate) word: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: TargetOptions,
+}
+
+/// Which process, by options alone.
+#[derive(Debug, Args, Clone, Default)]
+#[command(next_help_heading = "Target")]
+pub(crate) struct TargetOptions {
     /// Process id
-    #[arg(short, long, value_name = "PID", conflicts_with_all = ["word", "name"], add = ArgValueCompleter::new(complete::pids))]
+    #[arg(short, long, value_name = "PID", conflicts_with = "name", add = ArgValueCompleter::new(complete::pids))]
     pub(crate) process_id: Option<u32>,
     /// Exact name of the process or of its entry assembly
-    #[arg(short, long, value_name = "NAME", conflicts_with = "word", add = ArgValueCompleter::new(complete::names))]
+    #[arg(short, long, value_name = "NAME", add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: Option<String>,
     /// A diagnostic port: the path of a socket on which a runtime listens (`,connect`), or on which we do (`,listen`)
-    #[arg(long, visible_alias = "dport", value_name = "ADDR[,MODE]", conflicts_with_all = ["word", "process_id", "name"])]
+    #[arg(long, visible_alias = "dport", value_name = "ADDR[,MODE]", conflicts_with_all = ["process_id", "name"])]
     pub(crate) diagnostic_port: Option<String>,
+}
+
+impl Target {
+    /// A process by its id.
+    pub(crate) fn process(pid: u32) -> Self {
+        Self { word: None, options: TargetOptions { process_id: Some(pid), ..TargetOptions::default() } }
+    }
+}
+
+impl TargetOptions {
+    /// Whether one of them is given.
+    pub(crate) fn any(&self) -> bool {
+        self.process_id.is_some() || self.name.is_some() || self.diagnostic_port.is_some()
+    }
 }
 
 #[derive(Debug, Args)]

@@ -19,7 +19,6 @@ pub(crate) const PARTIAL: u8 = 5;
 pub(crate) const UNKNOWN_COMMAND: u8 = 6;
 /// With `-- COMMAND`: we failed; any other code is the command's.
 pub(crate) const OURS: u8 = 125;
-
 /// Ended by Ctrl-C before there was a result.
 pub(crate) const INTERRUPTED: u8 = 130;
 /// Ended by SIGTERM before there was a result.

@@ -42,7 +42,7 @@ fn record(options: &DemoTrace, output: Output) -> anyhow::Result<u8> {
     };
     let request = Request::resolve(&Selection::default())?;
     let code = block_on(async {
-        let target = Target { process_id: Some(program.pid), ..Target::default() };
+        let target = Target::process(program.pid);
         let chosen = target::choose(&target, output).await?;
         let request = Request { notes: Vec::new(), ..request };
         trace::record(&chosen, &recording, &formats, &request, output).await

@@ -5,15 +5,20 @@ mod convert;
 mod demo;
 mod diff;
 mod doctor;
-
+mod dump;
 mod env;
 mod events;
 mod failure;
 mod info;
 mod man;
+mod perf_map;
+mod profiler;
 mod ps;
 mod recording;
+mod resume;
+mod set_env;
 mod side_by_side;
+mod startup_hook;
 mod target;
 mod trace;
 mod version;
@@ -22,7 +27,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::cli::{AnyFormat, Cli, LineFormat, TextOrJson, Verb};
+use crate::cli::{AnyFormat, Cli, LineFormat, PerfMap, PerfMapVerb, TextOrJson, Verb};
 use crate::exit::{self, ExpectedError};
 use crate::output::Output;
 
@@ -56,6 +61,12 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Info(options) => block_on(info::run(&options, output)),
         Verb::Doctor(options) => block_on(doctor::run(&options, output)),
         Verb::Env(options) => block_on(env::run(&options, output)),
+        Verb::SetEnv(options) => block_on(set_env::run(&options, output)),
+        Verb::Resume(options) => block_on(resume::run(&options, output)),
+        Verb::Dump(options) => block_on(dump::run(&options, output)),
+        Verb::Profiler(options) => block_on(profiler::run(options, output)),
+        Verb::PerfMap(options) => block_on(perf_map::run(options, output)),
+        Verb::StartupHook(options) => block_on(startup_hook::run(&options, output)),
         Verb::Trace(options) => block_on(trace::run(*options, output)),
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Diff(options) => diff::run(&options, output),
@@ -74,6 +85,9 @@ fn wants_json(verb: &Verb) -> bool {
         Verb::Info(options) | Verb::Env(options) => options.format.format,
         Verb::Doctor(options) => options.format.format,
         Verb::Events(options) if options.format == Some(LineFormat::Json) => TextOrJson::Json,
+        Verb::Dump(options) => options.format.format,
+        Verb::PerfMap(PerfMap { what: PerfMapVerb::Enable(options) }) => options.format.format,
+        Verb::PerfMap(PerfMap { what: PerfMapVerb::Disable(options) }) => options.format.format,
         Verb::Version(options) => options.format,
         Verb::Trace(options) => result_format(options.format),
         Verb::Convert(options) => result_format(options.format),

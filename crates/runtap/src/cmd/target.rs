@@ -10,7 +10,8 @@ use runtap_transport::Endpoint;
 use runtap_transport::discover::{self, Kind, Options, Process};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::Target;
+use super::failure::explain;
+use crate::cli::{Target, TargetOptions};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 
@@ -33,12 +34,27 @@ impl Chosen {
     }
 }
 
+impl Chosen {
+    /// Its id in our pid namespace, and in its own where that is known.
+    ///
+    /// # Errors
+    /// Only for a bare port: nobody answers there, or the process can't be seen from here.
+    pub(super) async fn pids(&self) -> anyhow::Result<(u32, Option<u32>)> {
+        if let Some(process) = &self.process {
+            return Ok((process.pid, Some(process.ns_pid)));
+        }
+        let pid = self.client.process_id().await.map_err(explain)?;
+        let info = self.client.process_info().await.ok();
+        Ok((pid, info.and_then(|info| u32::try_from(info.process_id).ok())))
+    }
+}
+
 /// Finds the process that the options name.
 ///
 /// # Errors
 /// Code 2 without a target, 3 when there is no such process or it has no socket we can use.
 pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Chosen> {
-    if let Some(port) = &target.diagnostic_port {
+    if let Some(port) = &target.options.diagnostic_port {
         return match place(port)? {
             Place::Connect(path) | Place::Either(path) => Ok(Chosen::port(path)),
             Place::Listen(path) => wait_for_one(path, output).await,
@@ -56,7 +72,7 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
 /// # Errors
 /// As [`choose`].
 pub(super) async fn choose_all(target: &Target, all: bool, output: Output) -> anyhow::Result<Vec<Chosen>> {
-    if target.diagnostic_port.is_none()
+    if target.options.diagnostic_port.is_none()
         && let Wanted::Name(name) = wanted(target, output)?
     {
         let processes = by_name(&name).await?;
@@ -76,7 +92,7 @@ enum Wanted {
 }
 
 fn wanted(target: &Target, output: Output) -> anyhow::Result<Wanted> {
-    Ok(match (target.process_id, &target.name, &target.word) {
+    Ok(match (target.options.process_id, &target.options.name, &target.word) {
         (Some(pid), ..) => Wanted::Pid(pid),
         (_, Some(name), _) => Wanted::Name(name.clone()),
         // A number is a pid, anything else a name.
@@ -92,6 +108,22 @@ fn found(process: Process, output: Output) -> anyhow::Result<Chosen> {
     };
     output.detail(format_args!("process {} answers on {endpoint}", process.pid));
     Ok(Chosen { client: Client::new(endpoint), process: Some(process), _port: None })
+}
+
+/// For verbs with words of their own: without an option that names the process, the first word does.
+///
+/// # Errors
+/// Code 2 when no word is left, or none could name a process.
+pub(super) fn first_word<'a>(
+    options: &TargetOptions,
+    words: &'a [String],
+) -> anyhow::Result<(Target, &'a [String])> {
+    let (word, rest) = match words {
+        _ if options.any() => (None, words),
+        [word, rest @ ..] if !rest.is_empty() => (Some(word.clone()), rest),
+        _ => return Err(no_target()),
+    };
+    Ok((Target { word, options: options.clone() }, rest))
 }
 
 /// What to do at a diagnostic port.
@@ -232,18 +264,16 @@ pub(super) async fn ask(endpoint: Option<Endpoint>) -> Result<ProcessInfo, Optio
     }
 }
 
+fn no_target() -> anyhow::Error {
+    let hint =
+        "give a process id or a name ('runtap ps' lists them), or 'runtap demo' for a built-in program";
+    expected(exit::USAGE, "no target given", hint.to_owned())
+}
+
 /// Lets the user choose on a terminal.
 fn pick(output: Output) -> anyhow::Result<u32> {
-    let missing = || {
-        expected(
-            exit::USAGE,
-            "no target given",
-            "give a process id or a name ('runtap ps' lists them), or 'runtap demo' for a built-in program"
-                .to_owned(),
-        )
-    };
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(missing());
+        return Err(no_target());
     }
     let mut processes = discover::processes(Options::default());
     processes.retain(|process| process.kind == Kind::Dotnet);
@@ -262,5 +292,5 @@ fn pick(output: Output) -> anyhow::Result<u32> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     let chosen = line.trim().parse::<usize>().ok().and_then(|n| processes.get(n.checked_sub(1)?));
-    chosen.map(|process| process.pid).ok_or_else(missing)
+    chosen.map(|process| process.pid).ok_or_else(no_target)
 }

@@ -89,6 +89,28 @@ impl Target {
         Self { program, temp }
     }
 
+    /// Starts a program that waits at its start for a command on its own port.
+    pub(crate) fn suspended(launch: Launch) -> Self {
+        let temp = folder();
+        let launch = launch.env("TMPDIR", temp.path()).env("DOTNET_DefaultDiagnosticPortSuspend", "1");
+        let target = Self { program: launch.spawn_unready(), temp };
+        eventually("the suspended runtime", || {
+            (runtap(["info", "-p", &target.p()]).code() == Some(0)).then_some(())
+        });
+        target
+    }
+
+    /// Lets a suspended program with `--stdin` go on, to its own end.
+    #[track_caller]
+    pub(crate) fn resume_to_its_end(mut self) {
+        runtap(["resume", &self.p()]).expect_code(0);
+        self.program.wait_for("ready");
+        self.still_answers();
+        self.program.begin();
+        self.program.wait_for("done");
+        assert!(self.program.wait().success());
+    }
+
     /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.program.id()

@@ -57,7 +57,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     if !options.command.is_empty() {
         return launch(job, &options).await;
     }
-    match options.target.diagnostic_port.as_deref().map(target::place).transpose()? {
+    match options.target.options.diagnostic_port.as_deref().map(target::place).transpose()? {
         Some(Place::Listen(path)) => Box::pin(listen(job, Port::bind(path)?)).await,
         // As dotnet-trace has it, unless somebody listens there.
         Some(Place::Either(path)) => match Port::bind(&path) {

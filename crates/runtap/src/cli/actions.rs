@@ -1,0 +1,218 @@
+//! The verbs that have a process do something, as clap sees them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+use super::{ResultFormat, Target, TargetOptions};
+use crate::units::parse_duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The runtime has its own copy of the environment: child processes get the new value, and managed code does if
+it has not asked for the variable before; native getenv does not see it. Needs .NET 6 or later.
+
+Examples:
+  runtap set-env 1234 LOG_LEVEL=debug
+  runtap set-env -n MyService A=1 B= C          sets A, empties B, removes C")]
+pub(crate) struct SetEnv {
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+    /// The process, where no option names it; then what to set: NAME=VALUE, or NAME to remove it
+    #[arg(value_name = "TARGET|NAME[=VALUE]", required = true)]
+    pub(crate) words: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A runtime waits at its start for every diagnostic port that it was given without 'nosuspend'. Where the tool that
+listened there is gone, runtap listens in its place and lets everybody go on who dials in; a port on which a tool
+still listens is left to that tool. Resuming a program that runs does nothing.
+
+Examples:
+  runtap resume 1234
+  runtap resume --diagnostic-port /tmp/p,listen      whoever dials in there, for --duration")]
+pub(crate) struct Resume {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// With a port: how long to listen for runtimes that dial in
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "3s")]
+    pub(crate) duration: Duration,
+}
+
+/// How much of a process a dump holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DumpKind {
+    /// All memory
+    #[value(alias = "Full")]
+    Full,
+    /// Stacks, modules and all memory that can be written, with the heap
+    #[value(alias = "Heap")]
+    Heap,
+    /// Stacks and modules
+    #[value(alias = "Mini")]
+    Mini,
+    /// As mini, without paths and other personal data
+    #[value(alias = "Triage")]
+    Triage,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The target writes the file itself, by its createdump, and stands still until it is whole. FILE is a path of ours:
+where the target sees that folder and may write to it, it writes there; else it writes into its own temporary folder
+and runtap fetches the file. createdump tells its progress on the target's standard output, with --diag at length:
+where nobody reads that, it waits, and the target with it.
+
+Examples:
+  runtap dump 1234                              core_DATE_TIME in this folder
+  runtap dump -n MyService --type heap -o /var/dumps/my.core
+  runtap dump 1234 --type mini --crashreport    also a JSON file with all stacks")]
+pub(crate) struct Dump {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// How much of the process
+    #[arg(long, value_name = "TYPE", default_value = "full", ignore_case = true)]
+    pub(crate) r#type: DumpKind,
+    /// Have createdump say more, on the target's standard output
+    #[arg(long)]
+    pub(crate) diag: bool,
+    /// Write FILE.crashreport.json too: all threads with their native and managed frames
+    #[arg(long)]
+    pub(crate) crashreport: bool,
+    /// The file, or a folder for it
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Profiler {
+    #[command(subcommand)]
+    pub(crate) what: ProfilerVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfilerVerb {
+    /// Have a running process load a profiler
+    Attach(AttachProfiler),
+    /// Have a process that waits at its start load a profiler when it goes on
+    Startup(StartupProfiler),
+}
+
+/// Which profiler.
+#[derive(Debug, Args)]
+pub(crate) struct ProfilerLibrary {
+    /// Class id of the profiler: 00000000-0000-0000-0000-000000000000, braces may be around it
+    #[arg(long, value_name = "GUID")]
+    pub(crate) clsid: String,
+    /// Its library, by the absolute path that the target sees
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) path: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  runtap profiler attach 1234 --clsid 12345678-9abc-def0-1234-56789abcdef0 --path /opt/prof/libprof.so
+  runtap profiler attach -n MyService --clsid … --path … --data 'mode=fast' --timeout 30s")]
+pub(crate) struct AttachProfiler {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) library: ProfilerLibrary,
+    /// How long the runtime waits for the profiler to come up
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    pub(crate) timeout: Duration,
+    /// What the profiler is given: text, @FILE for the bytes of a file, or hex:0123… for bytes
+    #[arg(long, value_name = "DATA")]
+    pub(crate) data: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Start the program suspended (DOTNET_DefaultDiagnosticPortSuspend=1), set the profiler, then 'runtap resume' it.
+A program that runs already would take the command and do nothing: it is refused.
+
+Examples:
+  runtap profiler startup 1234 --clsid 12345678-9abc-def0-1234-56789abcdef0 --path /opt/prof/libprof.so
+  runtap resume 1234")]
+pub(crate) struct StartupProfiler {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) library: ProfilerLibrary,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PerfMap {
+    #[command(subcommand)]
+    pub(crate) what: PerfMapVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PerfMapVerb {
+    /// Have the runtime write the addresses of its compiled methods, those so far too
+    Enable(EnablePerfMap),
+    /// Have it stop that; the files stay
+    Disable(DisablePerfMap),
+}
+
+/// Which files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PerfMapKind {
+    /// Both
+    All,
+    /// jit-PID.dump: code and source lines too
+    Jitdump,
+    /// perf-PID.map: addresses and names
+    Perfmap,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The files are written into the target's /tmp, or where DOTNET_PerfMapJitDumpPath leads. Needs .NET 8 or later on Linux;
+.NET 8 and 9 can't be asked while they wait at their start (set DOTNET_PerfMapEnabled=1 for them).
+
+Examples:
+  runtap perfmap enable 1234 --type perfmap     then: perf record -g -p 1234
+  runtap perfmap disable 1234")]
+pub(crate) struct EnablePerfMap {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Which files
+    #[arg(long, value_name = "TYPE", default_value = "all", ignore_case = true)]
+    pub(crate) r#type: PerfMapKind,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  runtap perfmap disable 1234")]
+pub(crate) struct DisablePerfMap {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The assembly has a class StartupHook without namespace with a static void Initialize(). It runs at once, or before
+Main if the program waits at its start. Since a hook that can't be loaded ends .NET 9 and later, the file is looked
+into first. A hook that throws, or misses an assembly that it needs, ends them all the same.
+
+Examples:
+  runtap startup-hook 1234 /opt/hooks/Hook.dll
+  runtap startup-hook -n MyService /opt/hooks/Hook.dll")]
+pub(crate) struct StartupHook {
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+    /// The process, where no option names it; then the assembly, by the absolute path that the target sees
+    #[arg(value_name = "TARGET|PATH", required = true, num_args = 1..=2)]
+    pub(crate) words: Vec<String>,
+}

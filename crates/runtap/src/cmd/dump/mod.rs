@@ -1,0 +1,237 @@
+//! `runtap dump`: has the target write a core dump of itself, watches it grow, looks whether it is whole.
+
+mod place;
+mod summary;
+
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Zoned;
+use runtap_diag::core_file::CoreFile;
+use runtap_diag::{Client, CoreDump, DumpFlags, DumpForm, DumpType, EncodeError, Error, WrittenDump};
+use runtap_transport::discover::{self, FileView, Memory};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::time::{MissedTickBehavior, interval};
+
+use self::place::Place;
+use self::summary::Summary;
+use super::failure::explain;
+use super::target::choose;
+use crate::cli::{Dump, DumpKind};
+use crate::exit::{self, expected};
+use crate::files::with_extension;
+use crate::output::Output;
+use crate::units::Bytes;
+
+/// Between two looks at the file.
+const LOOK: Duration = Duration::from_millis(200);
+/// What a dump takes beside the memory in it, and what one without the heap takes altogether.
+const BASE: u64 = 8 << 20;
+
+impl DumpKind {
+    fn wire(self) -> DumpType {
+        match self {
+            Self::Full => DumpType::FULL,
+            Self::Heap => DumpType::WITH_HEAP,
+            Self::Mini => DumpType::MINI,
+            Self::Triage => DumpType::TRIAGE,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Heap => "heap",
+            Self::Mini => "mini",
+            Self::Triage => "triage",
+        }
+    }
+
+    /// About how large it becomes. Measured: full is all that can be read, heap is all that can be written.
+    fn estimate(self, memory: Memory) -> u64 {
+        match self {
+            Self::Full => memory.readable,
+            Self::Heap => memory.writable.saturating_add(BASE),
+            Self::Mini | Self::Triage => BASE,
+        }
+    }
+}
+
+pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
+    let chosen = choose(&options.target, output).await?;
+    let (pid, own_pid) = chosen.pids().await?;
+    let view = discover::file_view(pid).map_err(|error| {
+        let hint = "run runtap as root, or as the user who runs the process";
+        expected(exit::NO_TARGET, format!("can't look into process {pid}: {error}"), hint.to_owned())
+    })?;
+    let place = Place::find(&view, &output_path(options.output.as_deref()))?;
+    if let Ok(memory) = discover::memory(pid) {
+        place.check_space(&view, options.r#type.estimate(memory))?;
+    }
+    if let Some(why) = &place.fetched {
+        let theirs = place.theirs.display();
+        output.note(format_args!("the target writes to {theirs}, and the file is fetched from there: {why}"));
+    }
+    let (kind, path) = (options.r#type.name(), place.ours.display());
+    output.note(format_args!("process {pid} writes a {kind} dump to {path}"));
+
+    let started = Instant::now();
+    let asked = Cell::new(false);
+    let note = || {
+        asked.set(true);
+        output.detail("the target was asked");
+    };
+    let answer = ask(&chosen.client, options, &place, note, output);
+    let watched = watch(answer, &view, &place, output).await;
+    output.end_status();
+    let written = match watched? {
+        Watched::Done(written) => written,
+        Watched::Interrupted(code) => {
+            if asked.get() {
+                output.warning(format_args!(
+                    "the dump goes on without us: process {pid} stands still until its createdump has written the whole of {}",
+                    place.theirs.display()
+                ));
+            }
+            return Ok(code);
+        }
+    };
+    let duration = started.elapsed();
+    let crash_report = options.crashreport && written.form != DumpForm::GenerateCoreDump;
+    let (place, finished) = in_a_thread(move || {
+        let finished = place.finish(&view, crash_report);
+        (place, finished)
+    })
+    .await?;
+    let file = fs::File::open(&place.ours).map_err(|error| {
+        let path = place.ours.display();
+        anyhow::anyhow!("the runtime says that the dump is written, but {path} can't be opened: {error}")
+    })?;
+    let core = CoreFile::inspect(&file);
+    let result = Summary { pid, place: &place, kind, duration, crash_report: finished?, own_pid, core };
+    result.print(output)
+}
+
+/// `-o`, a name like dotnet-dump's in the folder that it names, or that name here.
+fn output_path(output: Option<&Path>) -> PathBuf {
+    let folder = match output {
+        Some(path) if !path.is_dir() => return path.to_owned(),
+        Some(folder) => folder,
+        None => Path::new(""),
+    };
+    let base = folder.join(format!("core_{}", Zoned::now().strftime("%Y%m%d_%H%M%S")));
+    let numbered = (2..100).map(|n| with_extension(&base, &format!("_{n}")));
+    let mut candidates = std::iter::once(base.clone()).chain(numbered);
+    candidates.find(|path| !path.exists()).unwrap_or(base)
+}
+
+/// Asks for the dump. What the runtime is too old for is left out, and said.
+async fn ask(
+    client: &Client,
+    options: &Dump,
+    place: &Place,
+    mut asked: impl FnMut(),
+    output: Output,
+) -> anyhow::Result<WrittenDump> {
+    let mut flags = DumpFlags::NONE;
+    if options.diag {
+        flags = flags | DumpFlags::LOGGING;
+    }
+    if options.crashreport {
+        flags = flags | DumpFlags::CRASH_REPORT;
+    }
+    let dump = CoreDump::new(&place.told, options.r#type.wire()).with_flags(flags);
+    let mut written = client.dump_and_tell(&dump, &mut asked).await;
+    if let Err(Error::Invalid(EncodeError::DumpFlags { .. })) = &written {
+        output.warning("no crash report is written: that needs .NET 6 or later in the target");
+        let plain = if options.diag { DumpFlags::LOGGING } else { DumpFlags::NONE };
+        written = client.dump_and_tell(&dump.with_flags(plain), &mut asked).await;
+    }
+    written.map_err(|error| match &error {
+        Error::Refused { reply, .. } if no_ptrace(reply.message.as_deref()) => {
+            let hint = "createdump may not trace its own parent: a container needs the capability SYS_PTRACE";
+            expected(exit::REFUSED, error.to_string(), hint.to_owned())
+        }
+        _ => explain(error),
+    })
+}
+
+fn no_ptrace(message: Option<&str>) -> bool {
+    message.is_some_and(|text| text.contains("ptrace(") && text.contains("not permitted"))
+}
+
+enum Watched {
+    Done(WrittenDump),
+    /// With this exit code.
+    Interrupted(u8),
+}
+
+/// Waits for the answer, and shows how the file grows.
+async fn watch(
+    asked: impl Future<Output = anyhow::Result<WrittenDump>>,
+    view: &FileView,
+    place: &Place,
+    output: Output,
+) -> anyhow::Result<Watched> {
+    let mut asked = pin!(asked);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut tick = interval(LOOK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let before = view.metadata(&place.theirs).ok().and_then(|meta| meta.modified().ok());
+    let started = Instant::now();
+    loop {
+        tokio::select! {
+            written = &mut asked => return written.map(Watched::Done),
+            _ = interrupt.recv() => return Ok(Watched::Interrupted(exit::INTERRUPTED)),
+            _ = terminate.recv() => return Ok(Watched::Interrupted(exit::TERMINATED)),
+            _ = tick.tick() => if output.progress() {
+                // A file of that name that was there before says nothing.
+                let size = view.metadata(&place.theirs).ok().filter(|meta| meta.modified().ok() != before);
+                let size = Bytes(size.map_or(0, |meta| meta.len()));
+                output.status(format_args!("{} s: {size} written", started.elapsed().as_secs()));
+            },
+        }
+    }
+}
+
+/// Works on a thread of its own, so that a signal ends us in the midst of a long copy.
+async fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> anyhow::Result<T> {
+    let (tell, done) = oneshot::channel();
+    thread::Builder::new().name("fetch".into()).spawn(move || {
+        // Nobody listens any more when the program ends.
+        let _ = tell.send(work());
+    })?;
+    Ok(done.await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_like_those_of_dotnet_dump() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = output_path(Some(folder.path()));
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(path.starts_with(folder.path()));
+        let shape: String = name.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        assert_eq!(shape, "core_00000000_000000");
+        assert_eq!(output_path(Some(Path::new("x/y"))), Path::new("x/y"));
+        assert!(output_path(None).is_relative());
+    }
+
+    #[test]
+    fn a_missing_right_to_trace_is_known_by_its_text() {
+        let text =
+            "[createdump] Problem suspending threads: ptrace(ATTACH, 1) FAILED Operation not permitted (1)";
+        assert!(no_ptrace(Some(text)));
+        assert!(!no_ptrace(Some("[createdump] Could not create output file")));
+        assert!(!no_ptrace(None));
+    }
+}

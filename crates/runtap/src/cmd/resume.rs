@@ -1,0 +1,133 @@
+//! `runtap resume`: lets a runtime go on over each port that it waits for, also where the tool is gone that was to do it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use runtap_diag::ports::{self, Port, Runtime};
+use runtap_diag::{Client, Error};
+use runtap_transport::discover::{self, Process, Startup};
+use runtap_transport::{BindError, Endpoint};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::failure::explain;
+use super::target::choose;
+use crate::cli::Resume;
+use crate::exit::{self, expected};
+use crate::output::Output;
+
+/// Between two looks at how far a runtime is.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a runtime may take from the command to its program before it is looked for other reasons to wait.
+const MOMENT: Duration = Duration::from_millis(500);
+
+pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> {
+    let port = options.target.options.diagnostic_port.as_deref();
+    if let Some((path, mode)) = port.and_then(|port| port.split_once(','))
+        && mode.eq_ignore_ascii_case("listen")
+    {
+        return listen(Path::new(path), options.duration, output).await;
+    }
+    let chosen = choose(&options.target, output).await?;
+    resume(&chosen.client).await?;
+    match &chosen.process {
+        Some(process) => free(process, options.duration, output).await,
+        None => Ok(exit::OK),
+    }
+}
+
+/// .NET Core 3 can't be suspended, and does not know the command.
+async fn resume(client: &Client) -> anyhow::Result<()> {
+    match client.resume().await {
+        Err(error) if !error.is_unknown_command() => Err(explain(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Lets everybody go on who dials in on a port of the user's.
+async fn listen(path: &Path, limit: Duration, output: Output) -> anyhow::Result<u8> {
+    let port = Port::bind(path)?;
+    let mut freed = 0;
+    port.resume_all(sleep(limit), |runtime, outcome| freed += u32::from(tell(runtime, &outcome, output)))
+        .await;
+    if freed == 0 {
+        return Err(expected(exit::NO_TARGET, format!("nobody has dialled in on {}", path.display()), None));
+    }
+    Ok(exit::OK)
+}
+
+/// Resumes a process over the ports that it still waits for, and with it all others that wait there: the tool that was
+/// to do it is gone.
+async fn free(process: &Process, limit: Duration, output: Output) -> anyhow::Result<u8> {
+    let pid = process.pid;
+    let ports = ports::waited_for(&discover::facts(pid))?;
+    if !ports.is_empty() && goes_on(pid, limit.min(MOMENT)).await {
+        return Ok(exit::OK);
+    }
+    for path in ports {
+        match Port::bind(&path) {
+            Ok(port) => listen_for(port, ports::waiting_for(&path), limit, output).await,
+            Err(BindError::InUse { .. }) => return Err(held(pid, &path).await),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if goes_on(pid, limit).await {
+        return Ok(exit::OK);
+    }
+    let hint = format!("'runtap doctor {pid}' tells what it waits for");
+    Err(expected(exit::FAILED, format!("process {pid} still waits at its start"), hint))
+}
+
+/// Listens in the place of a tool that is gone, until these processes have been let go on.
+async fn listen_for(port: Port, mut waiting: Vec<u32>, limit: Duration, output: Output) {
+    let (tell_freed, mut freed) = mpsc::unbounded_channel();
+    let all_freed = async {
+        while !waiting.is_empty() {
+            let Some(pid) = freed.recv().await else { return };
+            waiting.retain(|other| Some(*other) != pid);
+        }
+    };
+    let until = async {
+        // Those who have not come by then have ended, or come from where we can't tell who they are.
+        let _ = timeout(limit, all_freed).await;
+    };
+    port.resume_all(until, |runtime, outcome| {
+        if tell(runtime, &outcome, output) {
+            // The receiver lives as long as this.
+            let _ = tell_freed.send(runtime.peer().pid);
+        }
+    })
+    .await;
+}
+
+/// Says what became of a runtime; whether it goes on.
+fn tell(runtime: &Runtime, outcome: &Result<(), Error>, output: Output) -> bool {
+    let pid = runtime.peer().pid.map_or_else(|| runtime.process_id(), u64::from);
+    match outcome {
+        Ok(()) => output.note(format_args!("process {pid} goes on")),
+        Err(error) => output.warning(format_args!("process {pid} could not be resumed: {error}")),
+    }
+    outcome.is_ok()
+}
+
+/// Whether the runtime begins with its program within this time.
+async fn goes_on(pid: u32, limit: Duration) -> bool {
+    let looking = async {
+        while discover::facts(pid).startup == Startup::Waiting {
+            sleep(LOOK).await;
+        }
+    };
+    timeout(limit, looking).await.is_ok()
+}
+
+/// Somebody listens on the port: it is theirs to resume the process.
+async fn held(pid: u32, path: &Path) -> anyhow::Error {
+    let stream = Endpoint::unix(path).connect(MOMENT).await;
+    let holder = stream.ok().and_then(|stream| stream.peer().ok()?.pid);
+    let who = holder.map_or_else(|| "a tool".to_owned(), |holder| format!("process {holder}"));
+    expected(
+        exit::FAILED,
+        format!("process {pid} waits for {who}, which listens on {}", path.display()),
+        "let that tool resume it, or end the tool and try again".to_owned(),
+    )
+}

@@ -1,0 +1,238 @@
+//! Core dumps of real processes: whole ELF cores with the right process, in the right place, or a clear reason why not.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use runtap_diag::core_file::CoreFile;
+use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
+use rustix::process::{Pid, kill_process};
+use serde_json::Value;
+
+use crate::common::{Target, command, folder, json, runtap};
+
+on_each_runtime!(
+    every_type_is_a_whole_core,
+    a_crash_report_stands_beside_it,
+    what_the_user_gave_is_where_it_is,
+    a_folder_that_the_target_may_not_write_to,
+    a_suspended_program_is_dumped_whole,
+    an_interrupted_dump_is_told,
+);
+on_the_newest_runtime!(nothing_is_asked_where_it_cannot_go, a_disk_that_is_too_small);
+
+/// A program that does nothing until it is told to.
+const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
+
+/// Looks into a file as `runtap` does, and by its own names for threads.
+#[track_caller]
+fn assert_core(path: &Path, pid: u32, threads: &[u32]) {
+    let core = CoreFile::inspect(&File::open(path).unwrap()).unwrap();
+    assert_eq!((core.process.pid, core.process.name.as_str()), (Some(pid), "dotnet"));
+    for thread in threads {
+        assert!(core.process.threads.contains(thread), "{thread} is not among {:?}", core.process.threads);
+    }
+    assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600, "it holds secrets");
+}
+
+/// Threads of an idle runtime that live as long as it does.
+fn lasting_threads(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|task| task.unwrap());
+    let lasting = |task: &fs::DirEntry| {
+        let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        ["dotnet\n", ".NET Finalizer\n", ".NET EventPipe\n"].contains(&name.as_str())
+    };
+    tasks.filter(lasting).map(|task| task.file_name().to_str().unwrap().parse().unwrap()).collect()
+}
+
+fn every_type_is_a_whole_core(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::start(runtime.program("spin", &IDLE)?);
+    let threads = lasting_threads(target.pid());
+    assert!(threads.len() >= 3);
+    let mut sizes = Vec::new();
+    for kind in ["Mini", "triage", "HEAP", "Full"] {
+        let path = target.temp.path().join(kind);
+        let summary =
+            json(["dump", &target.p(), "--type", kind, "-o", path.to_str().unwrap(), "--format", "json"]);
+        assert_eq!(summary["schema"], "runtap.dump/1");
+        assert_eq!((&summary["pid"], &summary["type"]), (&target.pid().into(), &kind.to_lowercase().into()));
+        assert_eq!(
+            (&summary["path"], &summary["target_path"]),
+            (&path.to_str().into(), &path.to_str().into())
+        );
+        assert_eq!(summary["verified"], true);
+        assert!(summary["duration_ns"].as_u64().unwrap() > 0);
+        assert_eq!(summary["bytes"], fs::metadata(&path).unwrap().len());
+        assert_core(&path, target.pid(), &threads);
+        sizes.push(summary["bytes"].as_u64().unwrap());
+        fs::remove_file(&path).unwrap();
+        target.still_answers();
+    }
+    assert!(sizes[0] < sizes[2] && sizes[2] < sizes[3], "{sizes:?}");
+    assert_eq!(
+        fs::read_dir(target.temp.path()).unwrap().count(),
+        3,
+        "nothing is left but the target's own files"
+    );
+    Ok(())
+}
+
+fn a_crash_report_stands_beside_it(runtime: &RealRuntime) -> Result<(), Skip> {
+    let mut target = Target::start(runtime.program("spin", &IDLE)?);
+    let path = target.temp.path().join("x.core");
+    let mut with =
+        command(["dump", &target.p(), "--type", "mini", "--crashreport", "--diag", "--format", "json"]);
+    with.arg("-o").arg(&path);
+    let with = Running::start(with);
+    // That much text fills a pipe that nobody reads, and then the target waits.
+    target.program.wait_for("[createdump] Dump successfully written");
+    let said: usize = target.program.lines().iter().map(String::len).sum();
+    assert!(said > 10_000, "--diag says more than {said} bytes");
+    let summary = with.wait().expect_code(0).json();
+    let report = summary["crash_report"].as_str().unwrap();
+    assert_eq!(report, format!("{}.crashreport.json", path.display()));
+    let report: Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
+    assert!(!report["payload"]["threads"].as_array().unwrap().is_empty());
+    target.still_answers();
+    Ok(())
+}
+
+/// Percent signs, blanks and letters of all kinds; a relative path; a folder; a file that was there before.
+fn what_the_user_gave_is_where_it_is(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::start(runtime.program("spin", &IDLE)?);
+    let mini = |folder: &Path, output: &[&str]| {
+        let mut dump =
+            command(["dump", &target.p(), "--type", "mini", "--format", "json"].iter().chain(output));
+        dump.current_dir(folder);
+        run(dump).expect_code(0).json()["path"].as_str().unwrap().to_owned()
+    };
+    let place = target.temp.path().canonicalize().unwrap();
+    for name in ["100%p %e%", "grün 🦀 \"x\"", "-x"] {
+        let path = place.join(name);
+        assert_eq!(mini(&place, &[&format!("-o{name}")]), path.to_str().unwrap());
+        assert_core(&path, target.pid(), &[]);
+    }
+    fs::write(place.join("old"), vec![7; 20 << 20]).unwrap();
+    fs::set_permissions(place.join("old"), Permissions::from_mode(0o600)).unwrap();
+    assert_core(Path::new(&mini(&place, &["-o", "old"])), target.pid(), &[]);
+    assert!(fs::metadata(place.join("old")).unwrap().len() < 20 << 20);
+    fs::create_dir(place.join("folder")).unwrap();
+    for (path, folder) in
+        [(mini(&place, &["-o", "folder"]), place.join("folder")), (mini(&place, &[]), place.clone())]
+    {
+        let name = Path::new(&path).file_name().unwrap().to_str().unwrap();
+        assert!(name.starts_with("core_") && name.len() == "core_yyyyMMdd_HHmmss".len(), "{name}");
+        assert_core(&folder.join(name), target.pid(), &[]);
+    }
+    // A second one within the same second has a name of its own.
+    let dumps = [mini(&place, &[]), mini(&place, &[]), mini(&place, &[])];
+    assert!(dumps[0] != dumps[1] && dumps[1] != dumps[2]);
+    target.still_answers();
+    Ok(())
+}
+
+/// The target belongs to somebody else, and the folder is ours alone: it writes to its own folder, and the file is
+/// fetched.
+fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<(), Skip> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Skip::because("only root can start programs as somebody else"));
+    }
+    let temp = folder();
+    fs::set_permissions(temp.path(), Permissions::from_mode(0o777)).unwrap();
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let launch = runtime.program("spin", &IDLE)?.wrapped_by(&nobody).env("TMPDIR", temp.path());
+    let target = Target { program: launch.spawn(), temp };
+    let ours = folder();
+    let path = ours.path().join("x.core");
+    let mut dump =
+        command(["dump", &target.p(), "--type", "mini", "--crashreport", "--format", "json", "-o"]);
+    dump.arg(&path);
+    let summary = run(dump);
+    summary.expect_code(0).says("fetched").says("may not write");
+    let summary = summary.json();
+    assert_eq!(summary["path"], path.to_str().unwrap());
+    assert!(summary["target_path"].as_str().unwrap().starts_with(target.temp.path().to_str().unwrap()));
+    assert_core(&path, target.pid(), &[]);
+    assert!(Path::new(summary["crash_report"].as_str().unwrap()).is_file());
+    let left: Vec<_> =
+        fs::read_dir(target.temp.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "nothing is left behind: {left:?}");
+    target.still_answers();
+    Ok(())
+}
+
+fn a_suspended_program_is_dumped_whole(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::suspended(runtime.program("spin", &IDLE)?);
+    let path = target.temp.path().join("x.core");
+    let output = path.to_str().unwrap();
+    for kind in ["mini", "heap", "triage"] {
+        let refused = runtap(["dump", &target.p(), "--type", kind, "-o", output]);
+        refused.expect_code(4).says("full dumps only").says("resume the target first");
+    }
+    assert!(!path.exists());
+    runtap(["dump", &target.p(), "-o", output]).expect_code(0);
+    assert_core(&path, target.pid(), &[]);
+    target.resume_to_its_end();
+    Ok(())
+}
+
+/// The target is stopped, so the dump can't be written before Ctrl-C; what follows is what was told.
+fn an_interrupted_dump_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::start(runtime.program("spin", &IDLE)?);
+    let path = target.temp.path().join("x.core");
+    let signal = |signal| {
+        kill_process(Pid::from_raw(i32::try_from(target.pid()).unwrap()).unwrap(), signal).unwrap();
+    };
+    signal(Signal::STOP);
+    let said = target.temp.path().join("stderr");
+    let mut dump = command(["dump", &target.p(), "--type", "mini", "-v", "-o"]);
+    dump.arg(&path).stderr(File::create(&said).unwrap());
+    let mut dump = dump.spawn().unwrap();
+    let said = || fs::read_to_string(&said).unwrap();
+    eventually("runtap asks", || said().contains("the target was asked").then_some(()));
+    kill_process(Pid::from_child(&dump), Signal::INT).unwrap();
+    assert_eq!(dump.wait().unwrap().code(), Some(130));
+    assert!(said().contains("goes on without us") && said().contains("stands still until"), "{}", said());
+    assert!(!path.exists());
+    signal(Signal::CONT);
+    eventually("the dump is whole after all", || CoreFile::inspect(&File::open(&path).ok()?).ok());
+    target.still_answers();
+    Ok(())
+}
+
+fn nothing_is_asked_where_it_cannot_go(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::start(runtime.program("spin", &IDLE)?);
+    let pipe = target.temp.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    for (path, why) in [("/nowhere/x", "no folder /nowhere"), (pipe.to_str().unwrap(), "no ordinary file")] {
+        runtap(["dump", &target.p(), "-o", path]).expect_code(2).says(why);
+    }
+    assert!(!fs::metadata(&pipe).unwrap().is_file(), "it was not replaced");
+    runtap(["dump", &target.p(), "--type", "half"]).expect_code(2).says("triage");
+    target.still_answers();
+    Ok(())
+}
+
+fn a_disk_that_is_too_small(runtime: &RealRuntime) -> Result<(), Skip> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Skip::because("only root can mount a small file system"));
+    }
+    let small = folder();
+    let mount = |words: &[&str]| {
+        let mut command = std::process::Command::new(words[0]);
+        command.args(&words[1..]).arg(small.path());
+        run(command).expect_code(0);
+    };
+    mount(&["mount", "-t", "tmpfs", "-o", "size=16m", "none"]);
+    let target = Target::start(runtime.program("spin", &IDLE)?);
+    let path = small.path().join("x.core");
+    let refused = runtap(["dump", &target.p(), "-o", path.to_str().unwrap()]);
+    let mini = runtap(["dump", &target.p(), "--type", "mini", "-o", path.to_str().unwrap()]);
+    let left = fs::read_dir(small.path()).unwrap().count();
+    mount(&["umount"]);
+    refused.expect_code(1).says("has 16.8 MB left").says("smaller --type");
+    mini.expect_code(0);
+    assert_eq!(left, 1);
+    target.still_answers();
+    Ok(())
+}
