@@ -2,6 +2,7 @@
 //!
 //! * [`EventCounts`]: how many events of which kind a stream holds.
 //! * [`ProfileBuilder`]: samples, method names and modules of a stream → a [`runtap_model::Trace`].
+//! * [`DotnetTraceBuilder`]: the same as dotnet-trace would have it.
 //! * [`payload`]: the fields of any event, by the stream's own descriptions or by what is built in.
 //! * [`Record`]: an event with everything that is known of it; [`Filter`]: a condition on records.
 //! * [`clr`]: the events that names and profiles are made of, as structs.
@@ -13,6 +14,7 @@
 pub mod clr;
 mod code_map;
 mod counts;
+mod dotnet_trace;
 mod filter;
 pub mod gc;
 mod names;
@@ -23,6 +25,7 @@ mod stacks;
 
 pub use code_map::{Address, CodeMap, Method, MethodId, ModuleId};
 pub use counts::{EventCount, EventCounts};
+pub use dotnet_trace::DotnetTraceBuilder;
 pub use filter::{Filter, FilterError};
 pub use names::{FrameText, Names};
 pub use profile::{ProfileBuilder, ProfileOptions};

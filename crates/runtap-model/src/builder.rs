@@ -6,7 +6,7 @@
 use crate::frames::{FrameHandle, LABEL};
 use crate::period::Period;
 use crate::samples::{SampleKind, Thread, ThreadHandle};
-use crate::stacks::StackHandle;
+use crate::stacks::{Stack, StackHandle};
 use crate::strings::{StringHandle, next_index};
 use crate::trace::{Process, Trace};
 use foldhash::fast::RandomState;
@@ -36,6 +36,11 @@ impl TraceBuilder {
         self.trace.start_unix_ns = Some(start);
     }
 
+    /// Says how many times a second the target's clock ticks.
+    pub fn set_ticks_per_s(&mut self, ticks: u64) {
+        self.trace.ticks_per_s = Some(ticks);
+    }
+
     /// Says how long was recorded, in nanoseconds since the start of the session.
     pub fn set_duration_ns(&mut self, duration_ns: u64) {
         self.trace.duration_ns = duration_ns;
@@ -56,6 +61,14 @@ impl TraceBuilder {
     /// The handle of the stack that ends in `frame`, called from `parent`.
     pub fn stack(&mut self, parent: Option<StackHandle>, frame: FrameHandle) -> StackHandle {
         self.trace.stacks.intern(parent, frame)
+    }
+
+    /// The last frame of a stack, and its caller's stack.
+    ///
+    /// # Panics
+    /// If the handle is not of this builder.
+    pub fn callee(&self, stack: StackHandle) -> Stack {
+        self.trace.stacks.get(stack)
     }
 
     /// The handle of a whole stack, from the root to the innermost frame; `None` if there is no frame.
@@ -120,7 +133,24 @@ impl TraceBuilder {
     /// # Panics
     /// If the handle is not of this builder.
     pub fn add_event(&mut self, thread: ThreadHandle, time_ns: u64, weight: u64, stack: Option<StackHandle>) {
-        self.trace.threads[thread.index()].push_event(time_ns, weight, stack);
+        self.add_weighed(thread, time_ns, weight, SampleKind::Event, stack);
+    }
+
+    /// Adds a sample that has its weight already. A thread has either such samples or ticks.
+    ///
+    /// Its samples come in the order of time.
+    ///
+    /// # Panics
+    /// If the handle is not of this builder.
+    pub fn add_weighed(
+        &mut self,
+        thread: ThreadHandle,
+        time_ns: u64,
+        weight: u64,
+        kind: SampleKind,
+        stack: Option<StackHandle>,
+    ) {
+        self.trace.threads[thread.index()].push_weighed(time_ns, weight, kind, stack);
         self.trace.duration_ns = self.trace.duration_ns.max(time_ns);
     }
 

@@ -177,9 +177,15 @@ impl Thread {
         }
     }
 
-    /// Adds an event.
-    pub(crate) fn push_event(&mut self, time_ns: u64, weight: u64, stack: Option<StackHandle>) {
-        self.runs.push(Run { weight_ns: weight, ..Run::new(time_ns, SampleKind::Event, stack) });
+    /// Adds a sample that has its weight.
+    pub(crate) fn push_weighed(
+        &mut self,
+        time_ns: u64,
+        weight: u64,
+        kind: SampleKind,
+        stack: Option<StackHandle>,
+    ) {
+        self.runs.push(Run { weight_ns: weight, ..Run::new(time_ns, kind, stack) });
     }
 
     /// Lets each tick last to the next one, and the last one to `end_ns`.

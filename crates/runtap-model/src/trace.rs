@@ -38,6 +38,7 @@ pub struct Trace {
     pub(crate) threads: Vec<Thread>,
     pub(crate) process: Process,
     pub(crate) start_unix_ns: Option<i64>,
+    pub(crate) ticks_per_s: Option<u64>,
     pub(crate) duration_ns: u64,
     pub(crate) period_ns: u64,
     pub(crate) out_of_order: u64,
@@ -52,6 +53,11 @@ impl Trace {
     /// When the session started, in nanoseconds since 1970-01-01 UTC, if known.
     pub fn start_unix_ns(&self) -> Option<i64> {
         self.start_unix_ns
+    }
+
+    /// How many times a second the target's clock ticks, if known: its times were rounded down to nanoseconds.
+    pub fn ticks_per_s(&self) -> Option<u64> {
+        self.ticks_per_s
     }
 
     /// How long was recorded, in nanoseconds: from the session's start to its end as the builder was told, or

@@ -146,12 +146,15 @@ pub struct Options {
     pub exporter: String,
     /// Whether speedscope files hold events, frames that open and close, instead of samples.
     pub evented: bool,
+    /// Whether speedscope files hold the events that dotnet-trace makes of the samples.
+    pub dotnet_trace: bool,
 }
 
 impl Options {
     /// Options for `view`, written by this version of runtap.
     pub fn new(view: View) -> Self {
-        Self { view, exporter: concat!("runtap ", env!("CARGO_PKG_VERSION")).to_owned(), evented: false }
+        let exporter = concat!("runtap ", env!("CARGO_PKG_VERSION")).to_owned();
+        Self { view, exporter, evented: false, dotnet_trace: false }
     }
 }
 

@@ -304,6 +304,24 @@ pub(crate) struct Content {
     /// Write speedscope files as frames that open and close, instead of samples
     #[arg(long, help_heading = "Output")]
     pub(crate) evented: bool,
+    /// Convert as another program does, to compare with its files: its frames, its rounding, its losses
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["view", "evented"], help_heading = "Output")]
+    pub(crate) compat: Option<Compat>,
+}
+
+impl Content {
+    /// Whether a file of this format can hold it: some can't show a thread that does two things at a time.
+    pub(crate) fn fits(self, format: FileFormat) -> bool {
+        let overlaps = self.compat == Some(Compat::DotnetTrace);
+        !overlaps || !matches!(format, FileFormat::Chrome | FileFormat::Perfetto | FileFormat::Firefox)
+    }
+}
+
+/// A program whose conversion is known in all detail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compat {
+    /// `dotnet-trace convert`
+    DotnetTrace,
 }
 
 /// How to record, and where to.

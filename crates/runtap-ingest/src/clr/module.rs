@@ -5,7 +5,8 @@ use runtap_wire::{DecodeError, Reader, Utf16};
 use super::{RUNDOWN, RUNTIME};
 
 /// What the module events have in common: `u64 moduleId, u64 assemblyId, [DomainModule: u64 appDomainId], u32 flags,
-/// u32 reserved, z ilPath, z nativePath, …`.
+/// u32 reserved, z ilPath, z nativePath, [v1] u16 clrInstance, [v2, not DomainModule] {guid, u32 age, z path} symbols,
+/// the same native symbols`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModuleEvent<'a> {
     /// Identifies the module while it is loaded.
@@ -14,6 +15,8 @@ pub struct ModuleEvent<'a> {
     pub il_path: Utf16<'a>,
     /// Path of the precompiled image, empty where there is none of its own.
     pub native_path: Utf16<'a>,
+    /// Whether it has symbols of its machine code besides those of its source.
+    pub has_native_symbols: bool,
 }
 
 impl<'a> ModuleEvent<'a> {
@@ -36,7 +39,9 @@ impl<'a> ModuleEvent<'a> {
         r.u32("ModuleFlags")?;
         r.u32("Reserved1")?;
         let il_path = r.utf16z("ModuleILPath")?;
-        Ok(Some(Self { module_id, il_path, native_path: r.utf16z("ModuleNativePath")? }))
+        let native_path = r.utf16z("ModuleNativePath")?;
+        let has_native_symbols = !of_domain && symbols(&mut r).is_ok_and(|both| both);
+        Ok(Some(Self { module_id, il_path, native_path, has_native_symbols }))
     }
 
     /// The module as frames show it: the file name without folder and extension. `None` where there is no path.
@@ -44,6 +49,16 @@ impl<'a> ModuleEvent<'a> {
         let path = if self.il_path.is_empty() { self.native_path } else { self.il_path }.to_string();
         file_stem(&path, &MODULE_EXTENSIONS).map(str::to_owned)
     }
+}
+
+/// Whether both signatures that may follow the paths are there.
+fn symbols(r: &mut Reader<'_>) -> Result<bool, DecodeError> {
+    r.u16("ClrInstanceID")?;
+    let managed = r.guid("ManagedPdbSignature")?;
+    r.u32("ManagedPdbAge")?;
+    r.utf16z("ManagedPdbBuildPath")?;
+    let native = r.guid("NativePdbSignature")?;
+    Ok(!managed.is_nil() && !native.is_nil())
 }
 
 /// Only what module files are called: a dynamic assembly `My.Proxies` has no extension.

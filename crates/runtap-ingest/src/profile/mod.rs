@@ -218,12 +218,12 @@ impl ProfileBuilder {
     }
 }
 
-fn since_start(header: &TraceHeader, timestamp: u64) -> u64 {
+pub(crate) fn since_start(header: &TraceHeader, timestamp: u64) -> u64 {
     u64::try_from(header.relative_ns(timestamp)).unwrap_or(0)
 }
 
 /// The entry assembly's name (`/usr/bin/dotnet /srv/app.dll x` is `app`), else the executable's.
-fn program_name(command_line: &str) -> Option<String> {
+pub(crate) fn program_name(command_line: &str) -> Option<String> {
     let stem = |path| clr::file_stem(path, &["dll", "exe"]);
     // Arguments are joined by blanks, so a path with a blank can't be told from two arguments.
     let mut words = command_line.split_ascii_whitespace().map(|word| word.trim_matches('"'));

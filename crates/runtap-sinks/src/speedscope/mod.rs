@@ -22,8 +22,11 @@
 //! | a sample that lasts no time | a weight of 0 | nothing |
 //!
 //! Sampled files are smaller where stacks are shallow and change as a whole, evented ones where stacks are deep.
+//! [`Options::dotnet_trace`] gives evented profiles whose events are those of dotnet-trace, in milliseconds.
+//!
 //! The schema is `file-format-schema.json` of the npm package speedscope; tests/viewer checks against it.
 
+mod dotnet_trace;
 mod evented;
 mod sampled;
 
@@ -45,7 +48,7 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
         return Err(Error::NoTimeAxis(view));
     }
     let mut active = crate::busiest(&threads, view);
-    if options.evented {
+    if options.evented && !options.dotnet_trace {
         active = threads[..active].iter().map(|thread| spans::lanes(thread, view).len()).sum();
     }
 
@@ -60,7 +63,10 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     let mut sampled = Sampled::new(trace, view, &frames);
     for (i, thread) in threads.iter().enumerate() {
         w.write_all(if i == 0 { b"\n" } else { b",\n" })?;
-        if options.evented {
+        if options.dotnet_trace {
+            let events = dotnet_trace::events(trace, thread.samples(view));
+            dotnet_trace::write(&thread.label(), &events, &frames, &mut w)?;
+        } else if options.evented {
             for (number, lane) in spans::lanes(thread, view).iter().enumerate() {
                 w.write_all(if number == 0 { b"" } else { b",\n" })?;
                 let label = match number {

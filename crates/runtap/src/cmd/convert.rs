@@ -4,14 +4,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use runtap_ingest::{ProfileBuilder, ProfileOptions};
+use runtap_ingest::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
 use runtap_model::{Trace, View};
 use runtap_sinks::Options;
 use serde::Serialize;
 
 use super::recording::{Partial, Recording};
 use super::trace::OutputFile;
-use crate::cli::{AnyFormat, Content, Convert, FileFormat};
+use crate::cli::{AnyFormat, Compat, Content, Convert, FileFormat};
 use crate::exit::{self, ExpectedError, usage};
 use crate::files::{Destination, Planned, plan, without_extension, write_whole};
 use crate::output::Output;
@@ -39,6 +39,13 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     }
     if formats.contains(&FileFormat::Nettrace) {
         return Err(usage("the recording is in the nettrace format already"));
+    }
+    if let Some(format) = formats.iter().find(|format| !options.content.fits(**format)) {
+        return Err(usage(format!(
+            "--compat dotnet-trace puts the work of several threads on one, which {} can't show: use speedscope, folded, \
+             flamegraph or pprof",
+            format.name()
+        )));
     }
     if options.output.is_none() && fs::metadata(&options.file).is_ok_and(|meta| !meta.is_file()) {
         return Err(usage(format!(
@@ -100,15 +107,25 @@ pub(super) fn profile_of(
     output: Output,
 ) -> anyhow::Result<(Trace, Recording)> {
     let mut recording = Recording::open(file)?;
-    let mut builder = content.view.map_or_else(ProfileBuilder::new, |view| ProfileBuilder::of(view.into()));
-    recording.read(|item| builder.item(item))?;
-    if builder.malformed() > 0 {
+    let (malformed, trace) = if content.compat == Some(Compat::DotnetTrace) {
+        let mut builder = DotnetTraceBuilder::new();
+        recording.read(|item| builder.item(item))?;
+        if recording.partial().is_some() {
+            builder.cut_off();
+        }
+        (builder.malformed(), builder.finish(options))
+    } else {
+        let mut builder =
+            content.view.map_or_else(ProfileBuilder::new, |view| ProfileBuilder::of(view.into()));
+        recording.read(|item| builder.item(item))?;
+        (builder.malformed(), builder.finish(options))
+    };
+    if malformed > 0 {
         output.warning(format_args!(
-            "{} events have a payload that can't be read; they were left out",
-            builder.malformed()
+            "{malformed} events have a payload that can't be read; they were left out"
         ));
     }
-    Ok((builder.finish(options), recording))
+    Ok((trace, recording))
 }
 
 /// Writes a profile in a format; returns the size of the file.
@@ -125,6 +142,7 @@ pub(super) fn write(
     let view = content.view.map_or_else(|| default_view(trace, sink, output), Into::into);
     let mut options = Options::new(view);
     options.evented = content.evented;
+    options.dotnet_trace = content.compat == Some(Compat::DotnetTrace);
     write_whole(to, |out| sink.write(trace, out, &options).map_err(no_samples))
 }
 

@@ -11,6 +11,7 @@ mod cli_launch;
 mod cli_recordings;
 mod cli_usage;
 mod real_ask;
+mod real_compat;
 mod real_doctor;
 mod real_doctor_rights;
 mod real_dump;

@@ -1,0 +1,287 @@
+//! What a thread does on behalf of which other code.
+//!
+//! A task, a continuation or an item of the thread pool remembers the stack of the code that started it. While it runs,
+//! that stack takes the place of the thread's own beginning, up to the method that runs tasks.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use runtap_model::StackHandle;
+
+use super::collect::{Raw, What, Work};
+use super::frames::{Framed, Frames, Part};
+use super::state::Rooted;
+
+/// Longest chain of tasks that start tasks.
+const MAX_CHAIN: u32 = 1000;
+
+/// An index into the list of activities.
+type Id = usize;
+
+#[derive(Debug)]
+struct Activity {
+    work: Option<Work>,
+    /// The stack of the code that started it; none for one that nobody did.
+    origin: Option<Rooted>,
+    creator: Option<Id>,
+    created: u64,
+    /// Its thread does nothing else until it ends.
+    blocks: bool,
+    awaits: bool,
+    /// What its thread did before.
+    before: Option<Id>,
+    chain: u32,
+}
+
+/// The end of an await: where and since when it lasted.
+pub(super) struct Awaited {
+    pub(super) thread: u64,
+    pub(super) since: u64,
+    pub(super) stack: StackHandle,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Activities {
+    list: Vec<Activity>,
+    by_work: HashMap<Work, Id, RandomState>,
+    /// What each thread does; nothing but what it was started for, if it isn't here.
+    current: HashMap<u64, Id, RandomState>,
+    /// The first awaits of an activity that have not ended, or of a thread.
+    awaits: HashMap<(Option<Id>, u64), Vec<Id>, RandomState>,
+}
+
+impl Activities {
+    /// Takes an event of a task. The end of the await that kept an activity from going on is returned.
+    pub(super) fn take(&mut self, raw: &Raw, now: u64, frames: &mut Frames<'_>) -> Option<Awaited> {
+        match raw.what {
+            // A continuation may be scheduled once more as a task.
+            What::Scheduled(work) if self.by_work.contains_key(&work) => {}
+            What::Scheduled(work) | What::Continues(work) | What::Queued(work) => {
+                self.create(work, raw, now, frames);
+            }
+            What::Awaits { task, blocks } => {
+                let id = self.create(task, raw, now, frames);
+                if let Some(new) = self.list.get_mut(id) {
+                    (new.awaits, new.blocks) = (true, blocks);
+                    self.awaits.entry(creator_key(new.creator, raw.thread)).or_default().push(id);
+                }
+            }
+            What::Started(work) | What::Dequeued(work) => self.start(work, raw),
+            What::AwaitEnds(work) => {
+                let current = self.current.get(&raw.thread).copied();
+                if let Some(current) = current.filter(|id| self.list.get(*id).is_some_and(|it| it.awaits)) {
+                    self.stop(Some(current), raw.thread);
+                }
+                let id = self.by_work.get(&work).copied();
+                let awaited = id.and_then(|id| self.unblock(id, frames));
+                self.start(work, raw);
+                return awaited;
+            }
+            What::Ended(work) => {
+                let id = self.by_work.get(&work).copied();
+                self.stop(id, raw.thread);
+            }
+            What::Parks => {
+                let before = self.current.get(&raw.thread).copied();
+                let id = self.list.len();
+                self.list.push(Activity {
+                    work: None,
+                    origin: None,
+                    creator: None,
+                    created: now,
+                    blocks: false,
+                    awaits: false,
+                    before,
+                    chain: 0,
+                });
+                self.current.insert(raw.thread, id);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn create(&mut self, work: Work, raw: &Raw, now: u64, frames: &mut Frames<'_>) -> Id {
+        let creator = self.current.get(&raw.thread).copied();
+        let whole = frames.of_stream(raw.stack, raw.timestamp);
+        let chain = creator.and_then(|id| self.list.get(id)).map_or(0, |creator| creator.chain);
+        let origin = self.rooted(without_telling(&whole), raw.thread, frames);
+        let id = self.list.len();
+        self.list.push(Activity {
+            work: Some(work),
+            origin: (chain < MAX_CHAIN).then_some(origin),
+            creator,
+            created: now,
+            blocks: false,
+            awaits: false,
+            before: None,
+            chain: chain + 1,
+        });
+        self.by_work.insert(work, id);
+        id
+    }
+
+    fn start(&mut self, work: Work, raw: &Raw) {
+        let Some(id) = self.by_work.get(&work).copied() else { return };
+        let current = self.current.get(&raw.thread).copied();
+        let Some(activity) = self.list.get_mut(id) else { return };
+        if activity.before.is_some() || current == Some(id) {
+            return;
+        }
+        activity.before = current;
+        let blocks = activity.blocks;
+        self.current.insert(raw.thread, id);
+        if blocks {
+            self.stop(Some(id), raw.thread);
+        }
+    }
+
+    /// Ends an activity of a thread and all that it began since. One that is not known ends everything.
+    fn stop(&mut self, id: Option<Id>, thread: u64) {
+        while let Some(top) = self.current.get(&thread).copied() {
+            let Some(activity) = self.list.get_mut(top) else { break };
+            match activity.before.take() {
+                Some(before) => self.current.insert(thread, before),
+                None => self.current.remove(&thread),
+            };
+            if id.is_some() {
+                self.forget(top);
+            }
+            if id == Some(top) {
+                break;
+            }
+        }
+        if let Some(id) = id {
+            self.forget(id);
+        }
+    }
+
+    fn forget(&mut self, id: Id) {
+        if let Some(work) = self.list.get(id).and_then(|activity| activity.work)
+            && self.by_work.get(&work) == Some(&id)
+        {
+            self.by_work.remove(&work);
+        }
+    }
+
+    /// Of all awaits that an activity began only the first to end counts; the others lie within it.
+    fn unblock(&mut self, id: Id, frames: &mut Frames<'_>) -> Option<Awaited> {
+        let activity = self.list.get(id)?;
+        let (thread, origin) = activity.origin?;
+        let begun = self.awaits.get_mut(&creator_key(activity.creator, thread))?;
+        if !begun.contains(&id) {
+            return None;
+        }
+        begun.clear();
+        Some(Awaited { thread, since: activity.created, stack: frames.start_task(origin) })
+    }
+
+    /// The stack of an event, with its activity's origin.
+    pub(super) fn stack(&self, raw: &Raw, frames: &mut Frames<'_>) -> Rooted {
+        let whole = frames.of_stream(raw.stack, raw.timestamp);
+        self.rooted(&whole, raw.thread, frames)
+    }
+
+    /// The stack of what a thread does, for an event that has none.
+    pub(super) fn stack_without_event(&self, raw: &Raw, frames: &mut Frames<'_>) -> Rooted {
+        self.rooted(&[], raw.thread, frames)
+    }
+
+    fn rooted(&self, whole: &[Framed], thread: u64, frames: &mut Frames<'_>) -> Rooted {
+        let origin = self.current.get(&thread).and_then(|id| self.list.get(*id)?.origin);
+        if let Some((root, origin)) = origin
+            && let Some(own) = own_frames(whole)
+        {
+            if !whole.is_empty() && frames.ends_in_task(origin, own) {
+                return (root, origin);
+            }
+            let start = frames.start_task(origin);
+            return (root, frames.put(start, own));
+        }
+        let start = frames.thread(thread);
+        (thread, frames.put(start, whole))
+    }
+}
+
+fn creator_key(creator: Option<Id>, thread: u64) -> (Option<Id>, u64) {
+    (creator, if creator.is_some() { 0 } else { thread })
+}
+
+/// The frames of a task: those above the method that runs it. `None` if no method on the stack runs tasks.
+fn own_frames(whole: &[Framed]) -> Option<&[Framed]> {
+    if whole.is_empty() {
+        return Some(whole);
+    }
+    let mut end = None;
+    for (depth, (_, part)) in whole.iter().enumerate() {
+        match *part {
+            Some(Part::RUNS) => return whole.get(..end.unwrap_or(depth)),
+            Some(Part::HELPS_TO_RUN) => end = Some(depth),
+            Some(_) => {}
+            None => end = None,
+        }
+    }
+    None
+}
+
+/// A stack without the frames that only tell the event.
+fn without_telling(whole: &[Framed]) -> &[Framed] {
+    let mut rest = whole;
+    let mut told = false;
+    for (depth, (_, part)) in whole.iter().enumerate() {
+        match *part {
+            Some(Part::HELPS_TO_TELL) if told => rest = whole.get(depth + 1..).unwrap_or_default(),
+            Some(Part::TELLS) if !told => {
+                told = true;
+                rest = whole.get(depth + 1..).unwrap_or_default();
+            }
+            Some(_) if told => break,
+            _ => {}
+        }
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use runtap_model::TraceBuilder;
+
+    use super::*;
+
+    /// Frames, leaf first: `r` runs tasks, `h` helps to, `t` tells, `s` helps to tell, `?` is not known.
+    fn frames(text: &str) -> Vec<Framed> {
+        let frame = TraceBuilder::new().label("x");
+        let part = |c| match c {
+            'r' => Some(Part::RUNS),
+            'h' => Some(Part::HELPS_TO_RUN),
+            't' => Some(Part::TELLS),
+            's' => Some(Part::HELPS_TO_TELL),
+            '?' => None,
+            _ => Some(Part::default()),
+        };
+        text.chars().map(|c| (frame, part(c))).collect()
+    }
+
+    #[test]
+    fn a_task_ends_where_it_is_run() {
+        for (stack, own) in [
+            ("aabrcc", Some(3)),
+            ("aahhrcr", Some(3)),
+            ("ah?rc", Some(3)),
+            ("aa", None),
+            ("aah", None),
+            ("", Some(0)),
+            ("rc", Some(0)),
+        ] {
+            assert_eq!(own_frames(&frames(stack)).map(<[_]>::len), own, "{stack}");
+        }
+    }
+
+    #[test]
+    fn what_tells_the_event_is_no_part_of_its_origin() {
+        for (stack, rest) in
+            [("tssab", 2), ("atsb", 1), ("sab", 3), ("ab", 2), ("t?sb", 1), ("tasb", 3), ("", 0)]
+        {
+            assert_eq!(without_telling(&frames(stack)).len(), rest, "{stack}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What the profile needs of the events, by position: these payloads never change.
+
+use runtap_nettrace::Event;
+
+use crate::clr;
+
+/// The name for what a thread is for.
+pub(super) type Role = &'static str;
+
+/// Keeps events, and what each kind of event is, by metadata id.
+#[derive(Debug, Default)]
+pub(super) struct Collector {
+    pub(super) raw: Vec<Raw>,
+    kinds: Vec<Option<Kind>>,
+}
+
+/// An event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Raw {
+    pub(super) timestamp: u64,
+    pub(super) thread: u64,
+    /// Index into the stream's stacks.
+    pub(super) stack: u32,
+    pub(super) what: What,
+}
+
+/// What it tells.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum What {
+    /// A sample of a thread in managed code.
+    Managed,
+    /// A sample of a thread elsewhere.
+    Unmanaged,
+    Allocated,
+    /// A task waits to run.
+    Scheduled(Work),
+    Started(Work),
+    Ended(Work),
+    /// A task awaits another one, or its thread waits for it.
+    Awaits {
+        task: Work,
+        blocks: bool,
+    },
+    AwaitEnds(Work),
+    /// A continuation waits to run.
+    Continues(Work),
+    /// The thread pool was given work.
+    Queued(Work),
+    Dequeued(Work),
+    /// A thread of the pool has nothing to do.
+    Parks,
+    /// The thread is one of the runtime's own.
+    Is(Role),
+}
+
+/// Something that is run later: what kind of number it has, and the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Work {
+    Task(u32),
+    Continuation(u32),
+    Pool(u64),
+    Io(u64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Nothing,
+    Sample,
+    Tpl(u32),
+    Runtime(u32),
+    Is(Role),
+}
+
+const POOL: Role = ".NET ThreadPool";
+const FINALIZER: Role = ".NET Finalizer Thread";
+pub(super) const IO_POOL: Role = ".NET IO ThreadPool Worker";
+const BACKGROUND_GC: Role = ".NET Background GC Thread";
+
+impl Kind {
+    fn of(provider: &str, id: u32) -> Self {
+        match (provider, id) {
+            (clr::SAMPLE_PROFILER, 0) => Self::Sample,
+            (clr::TPL, 7..=12) => Self::Tpl(id),
+            (clr::RUNTIME, 10 | 20 | 32 | 57 | 61..=65) => Self::Runtime(id),
+            (clr::RUNTIME, 13 | 14) => Self::Is(FINALIZER),
+            (clr::RUNTIME, 54) => Self::Is(POOL),
+            ("Microsoft-Windows-DotNETRuntimePrivate", 11 | 13 | 20 | 21) => Self::Is(BACKGROUND_GC),
+            _ => Self::Nothing,
+        }
+    }
+}
+
+impl Collector {
+    /// What an event tells that the profile needs.
+    #[inline]
+    pub(super) fn what(&mut self, event: &Event<'_>) -> Option<What> {
+        let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
+        let kind = match self.kinds.get(id) {
+            Some(Some(kind)) => *kind,
+            _ => self.define(id, event),
+        };
+        match kind {
+            Kind::Nothing => None,
+            Kind::Sample => Some(match event.payload.first_chunk::<4>() {
+                Some([2, 0, 0, 0]) => What::Managed,
+                _ => What::Unmanaged,
+            }),
+            Kind::Is(role) => Some(What::Is(role)),
+            Kind::Tpl(id) => tpl(id, event.payload),
+            Kind::Runtime(id) => runtime(id, event.payload),
+        }
+    }
+
+    #[cold]
+    fn define(&mut self, id: usize, event: &Event<'_>) -> Kind {
+        let Some(metadata) = event.metadata else { return Kind::Nothing };
+        let kind = Kind::of(&metadata.provider, metadata.event_id);
+        if id < 1 << 20 {
+            if self.kinds.len() <= id {
+                self.kinds.resize(id + 1, None);
+            }
+            if let Some(slot) = self.kinds.get_mut(id) {
+                *slot = Some(kind);
+            }
+        }
+        kind
+    }
+}
+
+/// The scheduler, the task that was running, the task that is meant, and, where it awaits, how.
+fn tpl(id: u32, payload: &[u8]) -> Option<What> {
+    let at = |offset: usize| Some(u32::from_le_bytes(*payload.get(offset..)?.first_chunk()?));
+    let number = at(8)?;
+    let task = Work::Task(number);
+    Some(match id {
+        7 => What::Scheduled(task),
+        8 => What::Started(task),
+        9 => What::Ended(task),
+        10 => What::Awaits { task: Work::Continuation(number), blocks: at(12)? == 1 },
+        11 => What::AwaitEnds(Work::Continuation(number)),
+        12 => What::Continues(task),
+        _ => return None,
+    })
+}
+
+fn runtime(id: u32, payload: &[u8]) -> Option<What> {
+    // A pointer, and behind it another one or two bytes.
+    let number = match payload {
+        [a, b, c, d, _, _] => Some(u64::from(u32::from_le_bytes([*a, *b, *c, *d]))),
+        _ => payload.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes)),
+    };
+    Some(match id {
+        10 | 20 | 32 => What::Allocated,
+        57 => What::Parks,
+        61 => What::Queued(Work::Pool(number?)),
+        62 => What::Dequeued(Work::Pool(number?)),
+        63 | 65 => What::Queued(Work::Io(number?)),
+        64 => What::Dequeued(Work::Io(number?)),
+        _ => return None,
+    })
+}

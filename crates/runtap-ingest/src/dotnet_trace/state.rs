@@ -1,0 +1,90 @@
+//! Whether a thread runs or waits, and what that makes of the time since it was last seen.
+
+use runtap_model::StackHandle;
+
+/// A stack, with the thread at its root.
+pub(super) type Rooted = (u64, StackHandle);
+
+/// What is known of a thread.
+#[derive(Debug, Default)]
+pub(super) struct ThreadState {
+    now: Now,
+    /// When and where it last ran.
+    ran: Option<(u64, Rooted)>,
+    /// When and where it last waited.
+    waited: Option<(u64, Rooted)>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+enum Now {
+    #[default]
+    Unknown,
+    Runs,
+    Waits,
+}
+
+/// Time that has passed on a stack: from here to now.
+#[derive(Debug, PartialEq)]
+pub(super) struct Emit {
+    pub(super) from: u64,
+    pub(super) stack: Rooted,
+    pub(super) on_cpu: bool,
+}
+
+impl ThreadState {
+    /// The thread is on a stack, running or not; what the time since the last call was.
+    ///
+    /// A time of 0 is as good as none.
+    pub(super) fn log(&mut self, at: u64, stack: Rooted, on_cpu: bool) -> Option<Emit> {
+        let since = |last: Option<(u64, Rooted)>, on_cpu| {
+            last.filter(|(from, _)| *from > 0).map(|(from, stack)| Emit { from, stack, on_cpu })
+        };
+        let emitted = match (on_cpu, self.now) {
+            (true, Now::Unknown | Now::Runs) | (false, Now::Runs) => since(self.ran, true),
+            (true, Now::Waits) | (false, Now::Unknown | Now::Waits) => since(self.waited, false),
+        };
+        if on_cpu {
+            self.ran = Some((at, stack));
+            self.now = Now::Runs;
+        } else {
+            self.waited = Some((at, stack));
+            self.now = if at > 0 { Now::Waits } else { Now::Unknown };
+        }
+        emitted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtap_model::TraceBuilder;
+
+    use super::*;
+
+    /// What became of the time between calls: `+` the thread ran, `-` it waited; from, to.
+    fn log(calls: &[(u64, bool)]) -> Vec<String> {
+        let mut builder = TraceBuilder::new();
+        let frame = builder.label("x");
+        let stack = (1, builder.stack(None, frame));
+        let mut state = ThreadState::default();
+        let emits = calls.iter().filter_map(|(at, on_cpu)| {
+            let Emit { from, on_cpu, .. } = state.log(*at, stack, *on_cpu)?;
+            Some(format!("{}{from}..{at}", if on_cpu { '+' } else { '-' }))
+        });
+        emits.collect()
+    }
+
+    #[test]
+    fn time_counts_for_what_the_thread_did_before() {
+        assert_eq!(
+            log(&[(1, true), (2, true), (3, false), (4, false), (6, true), (7, true)]),
+            ["+1..2", "+2..3", "-3..4", "-4..6", "+6..7"]
+        );
+        assert_eq!(log(&[(1, false), (2, false), (3, true)]), ["-1..2", "-2..3"]);
+    }
+
+    #[test]
+    fn what_happens_at_the_start_of_the_session_does_not_count() {
+        assert_eq!(log(&[(0, true), (2, true), (3, true)]), ["+2..3"]);
+        assert_eq!(log(&[(0, false), (2, false), (3, false)]), ["-2..3"]);
+    }
+}
