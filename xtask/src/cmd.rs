@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod conformance;
+mod cross;
 mod dist;
 mod doc;
 mod extras;
@@ -39,6 +40,12 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command { name: "fmt", usage: "[--check]", about: "format the code", run: fmt::command },
     Command { name: "lint", usage: "", about: "clippy, file sizes and file docs", run: lint::command },
+    Command {
+        name: "cross",
+        usage: "",
+        about: "compile for other systems, as far as their standard library is here",
+        run: cross::command,
+    },
     Command { name: "layers", usage: "", about: "who may depend on whom", run: layers::command },
     Command { name: "test", usage: "", about: "unit, integration and doc tests", run: test::command },
     Command { name: "doc", usage: "", about: "the API documentation, without warnings", run: doc::command },

@@ -11,7 +11,7 @@ use std::{
 
 use runtap_diag_proto::{
     AttachProfiler, Command, CoreDump, Downgrade, PerfMapType, ProcessInfo, Reply, Request, SessionConfig,
-    SessionForm, SessionId, StartupProfiler, UserEventsConfig, Variable,
+    SessionForm, SessionId, StartupProfiler, Variable,
 };
 use runtap_transport::Endpoint;
 use tokio::{
@@ -148,7 +148,7 @@ impl Client {
     #[cfg(target_os = "linux")]
     pub fn start_user_events(
         &self,
-        config: &UserEventsConfig,
+        config: &crate::UserEventsConfig,
         descriptor: std::os::fd::OwnedFd,
     ) -> Result<UserEventsSession, Error> {
         let inner = self.driver.handle.block_on(self.inner.start_user_events(config, descriptor))?;

@@ -1,5 +1,6 @@
 //! Asks a runtime one thing at a time. Owns time-outs and the order in which commands of different age are tried.
 
+#[cfg(unix)]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,11 +9,12 @@ use runtap_diag_proto::{
 };
 use runtap_transport::Endpoint;
 
+#[cfg(unix)]
+use crate::ports::Slot;
 use crate::{
     Error, Session,
     dial::Dial,
     exchange::{Answer, Exchange, wrong_reply},
-    ports::Slot,
 };
 
 /// How long a client waits.
@@ -81,6 +83,7 @@ impl Client {
     }
 
     /// A client of a runtime that dials in.
+    #[cfg(unix)]
     pub(crate) fn of_port(slot: Arc<Slot>) -> Self {
         Self { dial: Dial::In(slot), timeouts: Timeouts::default() }
     }

@@ -49,9 +49,11 @@ pub mod doctor;
 mod drain;
 mod error;
 mod exchange;
+#[cfg(unix)]
 pub mod ports;
 pub mod preflight;
 pub mod providers;
+#[cfg(unix)]
 pub mod server;
 mod session;
 #[cfg(target_os = "linux")]

@@ -11,12 +11,14 @@ use thiserror::Error;
 
 use crate::Stream;
 
-/// The address of a peer. Named pipes and TCP will join; match with a wildcard.
+/// The address of a peer. TCP will join; match with a wildcard.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Endpoint {
     /// A Unix domain socket in the file system. The path may be longer than `sun_path` (107 bytes) allows.
     Unix(PathBuf),
+    /// A named pipe of Windows, by its name without `\\.\pipe\`. Elsewhere nobody is there.
+    Pipe(String),
 }
 
 impl Endpoint {
@@ -25,10 +27,16 @@ impl Endpoint {
         Self::Unix(path.into())
     }
 
+    /// A named pipe of Windows.
+    pub fn pipe(name: impl Into<String>) -> Self {
+        Self::Pipe(name.into())
+    }
+
     /// The path in the file system, for endpoints that have one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Unix(path) => Some(path),
+            Self::Pipe(_) => None,
         }
     }
 
@@ -38,10 +46,11 @@ impl Endpoint {
     /// See [`ConnectFailure`].
     pub async fn connect(&self, timeout: Duration) -> Result<Stream, ConnectError> {
         match self {
-            #[cfg(target_os = "linux")]
+            #[cfg(unix)]
             Self::Unix(path) => crate::unix::connect(path, timeout).await.map(Stream::from),
-            #[cfg(not(target_os = "linux"))]
-            Self::Unix(_) => Err(ConnectFailure::Io(io::ErrorKind::Unsupported.into())),
+            #[cfg(windows)]
+            Self::Pipe(_) => crate::windows::connect(&self.to_string(), timeout).await.map(Stream::from),
+            _ => unsupported(),
         }
         .map_err(|reason| ConnectError { endpoint: self.clone(), reason })
     }
@@ -50,22 +59,29 @@ impl Endpoint {
     ///
     /// # Errors
     /// See [`ConnectFailure`].
-    #[cfg(target_os = "linux")]
+    #[cfg(unix)]
     pub fn connect_blocking(
         &self,
         timeout: Duration,
     ) -> Result<std::os::unix::net::UnixStream, ConnectError> {
         match self {
             Self::Unix(path) => crate::unix::connect_blocking(path, timeout),
+            Self::Pipe(_) => unsupported(),
         }
         .map_err(|reason| ConnectError { endpoint: self.clone(), reason })
     }
+}
+
+/// This system has no such thing.
+fn unsupported<T>() -> Result<T, ConnectFailure> {
+    Err(ConnectFailure::Io(io::ErrorKind::Unsupported.into()))
 }
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => path.display().fmt(f),
+            Self::Pipe(name) => write!(f, r"\\.\pipe\{name}"),
         }
     }
 }

@@ -8,15 +8,22 @@
 //!
 //! Nothing here knows a byte of any protocol.
 
+#[cfg(all(test, target_os = "linux"))]
+mod bsd;
 pub mod discover;
 mod endpoint;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod listener;
 mod stream;
 #[cfg(target_os = "linux")]
 mod unix;
+#[cfg(all(unix, not(target_os = "linux")))]
+#[path = "bsd.rs"]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
 pub use endpoint::{ConnectError, ConnectFailure, Endpoint};
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub use listener::{BindError, BindOptions, Listener};
 pub use stream::{Peer, Stream};

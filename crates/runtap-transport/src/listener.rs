@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::stream::{Peer, Stream};
-use crate::{Endpoint, unix};
+use crate::{ConnectFailure, Endpoint, unix};
 
 /// The backlog of .NET's own server.
 const BACKLOG: i32 = 255;
@@ -67,7 +68,7 @@ impl Listener {
         let mut bound = unix::bind_private(&path, BACKLOG);
         if options.replace_stale && matches!(&bound, Err(e) if e.kind() == io::ErrorKind::AddrInUse) {
             // Between these two steps another process may take the name; then the second bind says so.
-            if unix::is_stale(&path) && fs::remove_file(&path).is_ok() {
+            if is_stale(&path) && fs::remove_file(&path).is_ok() {
                 bound = unix::bind_private(&path, BACKLOG);
             }
         }
@@ -114,6 +115,12 @@ impl Listener {
             }
         }
     }
+}
+
+/// Whether the socket file at `path` has nobody listening behind it.
+fn is_stale(path: &Path) -> bool {
+    matches!(unix::connect_blocking(path, Duration::ZERO), Err(ConnectFailure::Refused))
+        && fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
 }
 
 /// The file of a bound socket. Removed on drop, unless another file has taken its name.

@@ -22,8 +22,8 @@ use tokio::net::UnixStream;
 pub struct Stream {
     #[cfg(unix)]
     inner: UnixStream,
-    #[cfg(not(unix))]
-    inner: tokio::io::DuplexStream,
+    #[cfg(windows)]
+    inner: tokio::net::windows::named_pipe::NamedPipeClient,
 }
 
 /// The process at the other end of a connection, as the kernel knows it.
@@ -122,6 +122,33 @@ impl Stream {
 #[cfg(unix)]
 impl From<UnixStream> for Stream {
     fn from(inner: UnixStream) -> Self {
+        Self { inner }
+    }
+}
+
+#[cfg(windows)]
+impl Stream {
+    /// Who is at the other end: not asked here.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn peer(&self) -> io::Result<Peer> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Hears nothing of the peer for a while.
+    ///
+    /// # Errors
+    /// None.
+    pub async fn rest(self, time: Duration) -> io::Result<Self> {
+        tokio::time::sleep(time).await;
+        Ok(self)
+    }
+}
+
+#[cfg(windows)]
+impl From<tokio::net::windows::named_pipe::NamedPipeClient> for Stream {
+    fn from(inner: tokio::net::windows::named_pipe::NamedPipeClient) -> Self {
         Self { inner }
     }
 }

@@ -1,12 +1,10 @@
-//! Unix domain sockets: dialling with a deadline, paths longer than `sun_path`, private binding.
+//! Unix domain sockets of Linux: dialling with a deadline, paths longer than `sun_path`, private binding.
 //!
 //! Refuses to guess: every attempt is one non-blocking `connect`, and only a full queue (EAGAIN) is tried again.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -131,10 +129,4 @@ pub(crate) fn bind_private(path: &Path, backlog: i32) -> io::Result<UnixListener
     rustix::net::bind(&socket, &address.address)?;
     rustix::net::listen(&socket, backlog)?;
     Ok(UnixListener::from(socket))
-}
-
-/// Whether the socket file at `path` has nobody listening behind it.
-pub(crate) fn is_stale(path: &Path) -> bool {
-    matches!(connect_blocking(path, Duration::ZERO), Err(ConnectFailure::Refused))
-        && fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::args::Args;
-use crate::cmd::{bench, conformance, doc, extras, fmt, fuzz, layers, lint, peers, size, test};
+use crate::cmd::{bench, conformance, cross, doc, extras, fmt, fuzz, layers, lint, peers, size, test};
 use crate::output;
 use crate::step::{self, Missing, Outcome};
 use crate::workspace::Workspace;
@@ -22,6 +22,7 @@ const STEPS: &[(&str, Check)] = &[
     ("typos", extras::typos),
     ("files", lint::files),
     ("clippy", lint::clippy),
+    ("cross", cross::check),
     ("layers", layers::check),
     ("machete", extras::machete),
     ("deny", extras::deny),

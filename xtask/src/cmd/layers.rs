@@ -161,7 +161,7 @@ fn outside(layer: u8, to: &Dependency) -> Option<String> {
     Some(format!("layer 0 may only use {} from outside", L0_OUTSIDE.join(", ")))
 }
 
-fn layer(name: &str) -> Option<u8> {
+pub(crate) fn layer(name: &str) -> Option<u8> {
     LAYERS.iter().find(|(known, _)| *known == name).map(|(_, layer)| *layer)
 }
 

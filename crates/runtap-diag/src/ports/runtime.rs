@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_diag_proto::Hresult;
-use runtap_transport::Peer;
-use runtap_transport::discover::System;
+use runtap_transport::{Peer, discover};
 use tokio::time::sleep;
 use uuid::Uuid;
 
@@ -27,7 +26,7 @@ pub struct Runtime {
 
 impl Runtime {
     pub(super) fn new(slot: Arc<Slot>) -> Self {
-        let start_time = slot.peer().pid.and_then(|pid| System::current().start_time(pid));
+        let start_time = slot.peer().pid.and_then(discover::start_time);
         Self { slot, start_time }
     }
 
@@ -56,7 +55,7 @@ impl Runtime {
     pub fn has_ended(&self) -> bool {
         let gone = || {
             let (Some(pid), Some(started)) = (self.peer().pid, self.start_time) else { return false };
-            !System::current().is_running(pid, started)
+            !discover::is_running(pid, started)
         };
         self.slot.has_hung_up() || gone()
     }

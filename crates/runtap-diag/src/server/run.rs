@@ -9,9 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use runtap_diag_proto::diagnostic_ports;
-use runtap_transport::discover::System;
 use runtap_transport::discover::naming::SocketName;
-use runtap_transport::{BindOptions, Listener};
+use runtap_transport::{BindOptions, Listener, discover};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
@@ -152,9 +151,8 @@ impl Builder {
 
 /// Where tools look for the socket of this process. `None` if the start time of this process is unknown.
 fn default_path() -> Option<PathBuf> {
-    let system = System::current();
     let pid = std::process::id();
-    Some(system.temp_dir().join(SocketName::runtime(pid, system.start_time(pid)?).to_string()))
+    Some(discover::temp_dir().join(SocketName::runtime(pid, discover::start_time(pid)?).to_string()))
 }
 
 /// A server whose socket is there, for the caller's event loop.

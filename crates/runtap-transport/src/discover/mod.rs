@@ -3,7 +3,8 @@
 //! Owns the reading of `/proc` and of the temporary directories. It never connects: whether a server answers is
 //! the client's to find out. Source: "Naming and Location Conventions" of the specification.
 //!
-//! On systems other than Linux nothing is found yet; the names of their sockets and pipes are in [`naming`].
+//! Linux has all of it. On macOS and Windows processes are found and dialled, without the reasons and the files of the
+//! doctor; that code was never run there. The names of their sockets and pipes are in [`naming`].
 
 pub mod naming;
 
@@ -11,21 +12,32 @@ pub mod naming;
 mod clients;
 #[cfg(target_os = "linux")]
 mod elf;
+// What is for other systems is compiled into the tests on Linux, where it is of no other use.
+#[cfg(any(not(target_os = "linux"), test))]
+#[allow(unreachable_pub, reason = "exported where it is of use")]
+mod elsewhere;
 #[cfg(target_os = "linux")]
 mod environment;
 #[cfg(target_os = "linux")]
 mod facts;
 #[cfg(target_os = "linux")]
 mod gather;
+#[cfg(unix)]
 mod jvm;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 mod machine;
+#[cfg(all(unix, any(not(target_os = "linux"), test)))]
+mod macos;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
 mod mounts;
+#[cfg(all(unix, any(not(target_os = "linux"), test)))]
+mod process_list;
+#[cfg(unix)]
+mod rank;
 mod reason;
 #[cfg(target_os = "linux")]
 mod runtime;
@@ -41,6 +53,8 @@ mod tree;
 mod unix_diag;
 #[cfg(target_os = "linux")]
 mod view;
+#[cfg(any(windows, test))]
+mod windows;
 
 use std::path::PathBuf;
 
@@ -149,7 +163,11 @@ pub struct Process {
 impl Process {
     /// Where its diagnostics server is to be dialled.
     pub fn endpoint(&self) -> Option<Endpoint> {
-        self.sockets.first().map(|socket| Endpoint::unix(&socket.path))
+        let socket = self.sockets.first()?;
+        if cfg!(windows) {
+            return Some(Endpoint::pipe(naming::windows_pipe(self.pid)));
+        }
+        Some(Endpoint::unix(&socket.path))
     }
 
     /// Sockets that bear its pid and cannot be its own.
@@ -222,6 +240,11 @@ pub fn facts(pid: u32) -> Facts {
     System::current().facts(pid)
 }
 
+/// Our own temporary directory: where the sockets of programs with our environment lie.
+pub fn temp_dir() -> PathBuf {
+    naming::temp_dir(std::env::var_os("TMPDIR").as_deref())
+}
+
 /// How far the runtime of process `pid` has come.
 #[cfg(target_os = "linux")]
 pub fn startup(pid: u32) -> Startup {
@@ -255,26 +278,17 @@ pub fn file_view(pid: u32) -> std::io::Result<FileView> {
     System::current().file_view(pid)
 }
 
-/// No process can be seen from here: this system is not supported yet.
-#[cfg(not(target_os = "linux"))]
-pub fn processes(_options: Options) -> Vec<Process> {
-    Vec::new()
+/// The start time of process `pid`: the key in the name of its socket.
+#[cfg(target_os = "linux")]
+pub fn start_time(pid: u32) -> Option<u64> {
+    System::current().start_time(pid)
 }
 
-/// Always fails: this system is not supported yet.
-///
-/// # Errors
-/// Always.
-#[cfg(not(target_os = "linux"))]
-pub fn process(pid: u32) -> Result<Process, NotFound> {
-    Err(NotFound { pid, reason: Reason::Unsupported, looked_at: Vec::new() })
+/// Whether the process that had the id `pid` and this start time is still running.
+#[cfg(target_os = "linux")]
+pub fn is_running(pid: u32, start_time: u64) -> bool {
+    System::current().is_running(pid, start_time)
 }
 
-/// Always fails: this system is not supported yet.
-///
-/// # Errors
-/// Always.
 #[cfg(not(target_os = "linux"))]
-pub fn threads(_pid: u32) -> std::io::Result<Vec<Thread>> {
-    Err(std::io::ErrorKind::Unsupported.into())
-}
+pub use elsewhere::{is_running, process, processes, start_time, threads};

@@ -4,16 +4,13 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::linux::{self, path_of};
-use super::naming::{SocketKind, SocketName};
-use super::{Socket, SocketState};
+use super::naming::SocketName;
 
 /// What lies in a temporary directory.
 #[derive(Debug, Default)]
@@ -87,39 +84,6 @@ fn parse_bound(line: &[u8]) -> Option<(PathBuf, SocketName)> {
     let path = path_of(rest.get(1..)?);
     let name = SocketName::parse(path.file_name()?.to_str()?)?;
     (flags & LISTENING != 0 && !path.as_os_str().as_encoded_bytes().starts_with(b"@")).then_some((path, name))
-}
-
-/// Puts the sockets of one process in order: those that can be its own first, then newer before older.
-pub(super) fn rank(
-    found: impl IntoIterator<Item = (PathBuf, SocketName)>,
-    start_time: u64,
-    comparable: bool,
-) -> Vec<Socket> {
-    let mut sockets: Vec<(Socket, Option<(i64, i64)>)> = Vec::new();
-    for (path, name) in found {
-        // The same socket by two paths: the first one is the shorter.
-        if sockets.iter().any(|(known, _)| known.name == name) {
-            continue;
-        }
-        let state = match name.kind {
-            SocketKind::Router => SocketState::Unknown,
-            SocketKind::Runtime if name.key == start_time => SocketState::Matching,
-            SocketKind::Runtime if comparable => SocketState::Stale,
-            SocketKind::Runtime => SocketState::Unknown,
-        };
-        sockets.push((Socket { path, name, state }, None));
-    }
-    if sockets.len() > 1 {
-        for (socket, modified) in &mut sockets {
-            *modified = fs::symlink_metadata(&socket.path).ok().map(|meta| (meta.mtime(), meta.mtime_nsec()));
-        }
-        // A router's socket that is newer than the runtime's own wins, as in Microsoft's tools.
-        sockets.sort_by(|(a, a_time), (b, b_time)| {
-            let stale = |socket: &Socket| socket.state == SocketState::Stale;
-            (stale(a).cmp(&stale(b))).then(b_time.cmp(a_time)).then_with(|| a.path.cmp(&b.path))
-        });
-    }
-    sockets.into_iter().map(|(socket, _)| socket).collect()
 }
 
 #[cfg(test)]

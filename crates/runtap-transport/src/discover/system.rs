@@ -16,6 +16,7 @@ use super::gather::{self, Found};
 use super::linux::{self, ProcDir, Status, seen_from_here};
 use super::memory::{self, Memory};
 use super::naming::{SocketKind, SocketName, temp_dir};
+use super::rank::rank;
 use super::runtime::{Runtime, Startup};
 use super::sockets::{self, Listing};
 use super::{FileView, Kind, NotFound, Options, Process, Reason, Socket, SocketState, Thread, jvm};
@@ -41,7 +42,7 @@ impl System {
         Self {
             proc_root: "/proc".into(),
             sys_root: "/sys".into(),
-            temp: temp_dir(std::env::var_os("TMPDIR").as_deref()),
+            temp: super::temp_dir(),
             default_temp: "/tmp".into(),
             passwd: "/etc/passwd".into(),
             uid: rustix::process::geteuid().as_raw(),
@@ -231,7 +232,7 @@ impl<'a> Search<'a> {
     fn dotnet(&mut self, candidate: &Candidate) -> Option<(Vec<Socket>, u64)> {
         if self.has_near(candidate.pid) {
             let (_, start) = candidate.dir.stat()?;
-            let sockets = sockets::rank(self.near(candidate, start), start, true);
+            let sockets = rank(self.near(candidate, start), start, true);
             if sockets.iter().any(|socket| socket.state != SocketState::Stale) {
                 return Some((sockets, start));
             }
@@ -243,7 +244,7 @@ impl<'a> Search<'a> {
         let environment = candidate.dir.environment().ok()?;
         let (_, start) = candidate.dir.stat()?;
         let far = self.far(candidate, &status, &environment);
-        let sockets = sockets::rank(far, start, self.comparable(candidate));
+        let sockets = rank(far, start, self.comparable(candidate));
         sockets.iter().any(|socket| socket.state != SocketState::Stale).then_some((sockets, start))
     }
 
@@ -416,7 +417,7 @@ impl<'a> Search<'a> {
         if let Ok(environment) = &environment {
             sockets.extend(self.far(&candidate, &status, environment));
         }
-        let sockets = sockets::rank(sockets, start_time, self.comparable(&candidate));
+        let sockets = rank(sockets, start_time, self.comparable(&candidate));
         let found = Found {
             user: self.user(status.uid),
             other_mount: candidate.other_mount,

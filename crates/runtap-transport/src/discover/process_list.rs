@@ -1,0 +1,102 @@
+//! The processes of a system without `/proc`, as its `ps` lists them: macOS. Every Unix has the columns that are asked
+//! for, so this is tested on Linux too. Refuses to guess: a line of another shape is passed over.
+//!
+//! Source: POSIX `ps`; `lstart` is common to macOS, the BSDs and Linux.
+
+use std::process::Command;
+
+/// A process by its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub pid: u32,
+    pub uid: u32,
+    pub user: String,
+    /// Seconds since 1970: the key in the name of its socket.
+    pub start: u64,
+    /// The executable and its arguments, joined by blanks.
+    pub command: String,
+}
+
+/// All of them. Empty without `ps`.
+pub(super) fn all() -> Vec<Listed> {
+    let mut ps = Command::new("ps");
+    // The start is printed in local time and in the language of the user.
+    ps.env("TZ", "UTC").env("LC_ALL", "C");
+    ps.args(["-axww", "-o", "pid=,uid=,user=,lstart=,command="]);
+    ps.output().map(|output| parse(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
+}
+
+fn parse(list: &str) -> Vec<Listed> {
+    list.lines().filter_map(parse_line).collect()
+}
+
+/// `  501   501 ann  Sat Nov 21 16:05:31 2026 /usr/bin/dotnet app.dll`
+fn parse_line(line: &str) -> Option<Listed> {
+    let mut rest = line;
+    let mut field = || {
+        rest = rest.trim_start();
+        let end = rest.find(' ').unwrap_or(rest.len());
+        let (field, after) = rest.split_at_checked(end)?;
+        rest = after;
+        Some(field).filter(|field| !field.is_empty())
+    };
+    let pid = field()?.parse().ok()?;
+    let uid = field()?.parse().ok()?;
+    let user = field()?.to_owned();
+    let _weekday = field()?;
+    let (month, day, time, year) = (field()?, field()?, field()?, field()?);
+    let start = seconds(year.parse().ok()?, month, day.parse().ok()?, time)?;
+    Some(Listed { pid, uid, user, start, command: rest.trim().to_owned() })
+}
+
+/// Seconds since 1970 of a moment in UTC.
+fn seconds(year: u64, month: &str, day: u64, time: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const LENGTHS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let month = MONTHS.iter().position(|name| *name == month)?;
+    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let years: u64 = (1970..year).map(|year| if leap(year) { 366 } else { 365 }).sum();
+    let months: u64 = LENGTHS.iter().take(month).sum::<u64>() + u64::from(month > 1 && leap(year));
+    let mut clock = time.split(':').map(|part| part.parse::<u64>().ok());
+    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
+    Some((((years + months + day.checked_sub(1)?) * 24 + hours) * 60 + minutes) * 60 + seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_ps() {
+        let list = "  501   502 ann  Sat Nov 21 16:05:31 2026 /usr/local/share/dotnet/dotnet my app.dll -x\n\
+            1 0 root     Thu Jan  1 00:00:00 1970 /sbin/launchd\n\
+            7 0 root     Thu Feb 29 23:59:59 2024\n\
+            broken\n\
+            8 0 root     Sam Nov Xx 16:05:31 2026 x\n";
+        let expected = [
+            (501, 502, "ann", 1_795_277_131, "/usr/local/share/dotnet/dotnet my app.dll -x"),
+            (1, 0, "root", 0, "/sbin/launchd"),
+            (7, 0, "root", 1_709_251_199, ""),
+        ];
+        let expected = expected.map(|(pid, uid, user, start, command)| Listed {
+            pid,
+            uid,
+            user: user.to_owned(),
+            start,
+            command: command.to_owned(),
+        });
+        assert_eq!(parse(list), expected);
+    }
+
+    #[test]
+    fn this_process_is_among_them() {
+        let all = all();
+        let me = all.iter().find(|listed| listed.pid == std::process::id()).expect("ps lists this process");
+        assert_eq!(me.uid, rustix::process::geteuid().as_raw());
+        assert!(!me.command.is_empty() && !me.user.is_empty());
+        // It was started before now, and not long ago.
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        assert!(me.start <= now + 2 && me.start + 24 * 3600 > now, "{} is not a time before {now}", me.start);
+    }
+}
