@@ -18,6 +18,8 @@ pub struct TraceBuilder {
     trace: Trace,
     threads_by_tid: HashMap<u64, ThreadHandle, RandomState>,
     period: Period,
+    /// The period, if somebody knows it already.
+    known_period_ns: Option<u64>,
 }
 
 impl TraceBuilder {
@@ -126,6 +128,37 @@ impl TraceBuilder {
         thread.push(time_ns, kind, stack);
     }
 
+    /// Adds so many ticks in a row, of which `time_ns` is the time of the first: what [`Ticks`](crate::Ticks) has
+    /// gathered. The runs of a thread come in time order; [`Self::end_ticks`] ends them.
+    ///
+    /// # Panics
+    /// If the handle is not of this builder.
+    pub fn add_run(
+        &mut self,
+        thread: ThreadHandle,
+        time_ns: u64,
+        kind: SampleKind,
+        stack: Option<StackHandle>,
+        ticks: u32,
+    ) {
+        self.trace.threads[thread.index()].push_run(time_ns, kind, stack, ticks);
+    }
+
+    /// Says when the last tick of a thread was.
+    ///
+    /// # Panics
+    /// If the handle is not of this builder.
+    pub fn end_ticks(&mut self, thread: ThreadHandle, last_ns: u64) {
+        self.trace.threads[thread.index()].set_last_ns(last_ns);
+    }
+
+    /// Says what the typical distance between two ticks is, for ticks that were added as runs, and how many of them came
+    /// too early.
+    pub fn set_sampling(&mut self, period_ns: u64, out_of_order: u64) {
+        self.known_period_ns = Some(period_ns);
+        self.trace.out_of_order += out_of_order;
+    }
+
     /// Adds an event of a view that is made of events: `weight` in the unit of that view.
     ///
     /// The events of a thread come in the order of time.
@@ -167,8 +200,8 @@ impl TraceBuilder {
     /// sampling and one period more. Any other thread was gone: its last sample lasts one period. So the samples of a
     /// thread that lives through the recording add up to the time that was sampled, and no gap is left out.
     pub fn finish(self) -> Trace {
-        let Self { mut trace, period, .. } = self;
-        let period_ns = period.median();
+        let Self { mut trace, period, known_period_ns, .. } = self;
+        let period_ns = known_period_ns.unwrap_or_else(|| period.median());
         if let Some(last_tick_ns) = trace.threads.iter().filter_map(Thread::last_ns).max() {
             let end_ns = last_tick_ns.saturating_add(period_ns);
             for thread in &mut trace.threads {

@@ -13,7 +13,7 @@ pub(crate) struct Period {
 const ENOUGH: usize = 1 << 16;
 
 /// The runtime's own default, for a recording so short that no thread was seen twice.
-const DEFAULT_NS: u64 = 1_000_000;
+pub(crate) const DEFAULT_NS: u64 = 1_000_000;
 
 impl Period {
     pub(crate) fn record(&mut self, interval_ns: u64) {
@@ -24,12 +24,14 @@ impl Period {
     }
 
     /// The median in nanoseconds, or the runtime's default of 1 ms if no thread has been seen twice.
-    pub(crate) fn median(mut self) -> u64 {
-        if self.intervals.is_empty() {
-            return DEFAULT_NS;
-        }
+    pub(crate) fn median(self) -> u64 {
+        self.known_median().unwrap_or(DEFAULT_NS)
+    }
+
+    /// The median, if a thread has been seen twice.
+    pub(crate) fn known_median(mut self) -> Option<u64> {
         let middle = self.intervals.len() / 2;
-        *self.intervals.select_nth_unstable(middle).1
+        (!self.intervals.is_empty()).then(|| *self.intervals.select_nth_unstable(middle).1)
     }
 }
 

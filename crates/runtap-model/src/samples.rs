@@ -74,26 +74,37 @@ struct Run {
     kind_and_ticks: u32,
 }
 
-const TICKS: u32 = 0x3fff_ffff;
+/// Where the number of ticks is, below the kind.
+pub(crate) const TICKS: u32 = 0x3fff_ffff;
+
+/// One tick of a kind.
+pub(crate) fn one_tick(kind: SampleKind) -> u32 {
+    let kind = match kind {
+        SampleKind::Managed => 0,
+        SampleKind::External => 1,
+        SampleKind::Other => 2,
+        SampleKind::Event => 3,
+    };
+    kind << 30 | 1
+}
+
+/// The kind of ticks.
+pub(crate) fn kind_of(kind_and_ticks: u32) -> SampleKind {
+    match kind_and_ticks >> 30 {
+        0 => SampleKind::Managed,
+        1 => SampleKind::External,
+        2 => SampleKind::Other,
+        _ => SampleKind::Event,
+    }
+}
 
 impl Run {
     fn new(time_ns: u64, kind: SampleKind, stack: Option<StackHandle>) -> Self {
-        let kind = match kind {
-            SampleKind::Managed => 0,
-            SampleKind::External => 1,
-            SampleKind::Other => 2,
-            SampleKind::Event => 3,
-        };
-        Self { time_ns, weight_ns: 0, stack, kind_and_ticks: kind << 30 | 1 }
+        Self { time_ns, weight_ns: 0, stack, kind_and_ticks: one_tick(kind) }
     }
 
     fn kind(self) -> SampleKind {
-        match self.kind_and_ticks >> 30 {
-            0 => SampleKind::Managed,
-            1 => SampleKind::External,
-            2 => SampleKind::Other,
-            _ => SampleKind::Event,
-        }
+        kind_of(self.kind_and_ticks)
     }
 
     fn sample(self) -> Sample {
@@ -175,6 +186,35 @@ impl Thread {
             }
             _ => self.runs.push(Run::new(time_ns, kind, stack)),
         }
+    }
+
+    /// Adds so many ticks in a row, of which the first is not earlier than the last one.
+    pub(crate) fn push_run(
+        &mut self,
+        time_ns: u64,
+        kind: SampleKind,
+        stack: Option<StackHandle>,
+        ticks: u32,
+    ) {
+        (self.last_ns, self.ticked) = (time_ns, true);
+        match self.runs.last_mut() {
+            Some(run)
+                if run.stack == stack
+                    && run.kind() == kind
+                    && (run.kind_and_ticks & TICKS) + ticks <= TICKS =>
+            {
+                run.kind_and_ticks += ticks;
+            }
+            _ => {
+                let one = Run::new(time_ns, kind, stack);
+                self.runs.push(Run { kind_and_ticks: one.kind_and_ticks - 1 + ticks, ..one });
+            }
+        }
+    }
+
+    /// Says when the last tick was.
+    pub(crate) fn set_last_ns(&mut self, last_ns: u64) {
+        self.last_ns = self.last_ns.max(last_ns);
     }
 
     /// Adds a sample that has its weight.
