@@ -146,8 +146,8 @@ impl Examination {
                     "the port {address}, on which nobody listens: the tool that started it has ended, or has not begun"
                 ));
                 fixes.push(format!(
-                    "runtap resume --diagnostic-port '{host},listen' (or record it from its first event: runtap trace \
-                     --diagnostic-port '{host},listen')"
+                    "runtap resume {pid} (or record it from its first event: runtap trace --diagnostic-port \
+                     '{host},listen')"
                 ));
             } else {
                 let who: Vec<String> = port.listeners.iter().map(name).collect();
@@ -157,7 +157,9 @@ impl Examination {
         }
         if environment.default_port_suspend {
             waits.push("a command on its own port (DOTNET_DefaultDiagnosticPortSuspend)".to_owned());
-            fixes.push(format!("runtap resume {pid}"));
+            if !fixes.iter().any(|fix| fix.starts_with("runtap resume")) {
+                fixes.push(format!("runtap resume {pid}"));
+            }
         }
         if waits.is_empty() {
             return None;

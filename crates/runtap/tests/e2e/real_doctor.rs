@@ -22,6 +22,7 @@ on_each_runtime!(
     a_missing_temporary_directory,
     a_deleted_socket,
     a_process_that_waits_at_its_start,
+    a_process_that_a_killed_runtap_left_suspended,
     a_silent_client_is_named,
     a_stopped_process_is_busy,
 );
@@ -293,10 +294,12 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
     drop(listener);
     let waiting = wait_for_suspension(&abandoned);
     says(&waiting, "detail", "on which nobody listens");
-    for verb in ["resume", "trace"] {
-        says(&waiting, "fix", &format!("runtap {verb} --diagnostic-port '{},listen'", port.display()));
-    }
+    says(&waiting, "fix", &format!("runtap resume {} ", abandoned.id()));
+    says(&waiting, "fix", &format!("runtap trace --diagnostic-port '{},listen'", port.display()));
     assert_eq!(ps_row(abandoned.id())["suspended"], true);
+    // That is what mends it.
+    runtap(["resume", &abandoned.id().to_string()]).expect_code(0);
+    assert_eq!(codes(&doctor(abandoned.id(), 0)), [] as [&str; 0]);
 
     // A slip in the variable.
     let slip = launch(",nosuspend")?.in_folder(dir.path()).spawn_unready();
@@ -309,15 +312,39 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
     let waiting = wait_for_suspension(&own);
     says(&waiting, "detail", "DOTNET_DefaultDiagnosticPortSuspend");
     assert_eq!(waiting["fix"], format!("runtap resume {}", own.id()));
-    // That is what mends it.
-    let socket = crate::common::socket_in(dir.path(), own.id());
-    Client::new(Endpoint::unix(socket)).unwrap().resume().unwrap();
+    runtap(["resume", &own.id().to_string()]).expect_code(0);
     own.wait_for("ready");
     assert_eq!(codes(&doctor(own.id(), 0)), [] as [&str; 0]);
 
     // One that does not wait is not suspended, whether its port is there or not.
     let free = launch(&format!("{},nosuspend", port.display()))?.spawn();
     assert_eq!(codes(&doctor(free.id(), 0)), [] as [&str; 0]);
+    Ok(())
+}
+
+/// A runtap that took a runtime in and was killed before it let it go on: the doctor names whom it left suspended.
+fn a_process_that_a_killed_runtap_left_suspended(runtime: &RealRuntime) -> Result<(), Skip> {
+    let dir = folder();
+    let port = dir.path().join("killed.port");
+    let mut tool = command(["trace", "--resume-runtime", "false", "-o"]);
+    tool.arg(dir.path().join("x.nettrace"))
+        .arg("--diagnostic-port")
+        .arg(format!("{},listen", port.display()));
+    let tool = runtap_testkit::Running::start(tool);
+    eventually("the port", || port.exists().then_some(()));
+    let launch = idle(runtime)?.env("TMPDIR", dir.path()).env("DOTNET_DiagnosticPorts", &port);
+    let mut left = launch.spawn_unready();
+    let waiting = wait_for_suspension(&left);
+    says(&waiting, "detail", &format!("process {} ", tool.id()));
+    tool.signal(Signal::KILL);
+    drop(tool.wait());
+    let all = json(["doctor", "--format", "json"]);
+    let named =
+        all["processes"].as_array().unwrap().iter().find(|it| it["pid"] == left.id()).unwrap().clone();
+    says(&finding(&named, "suspended"), "detail", "on which nobody listens");
+    runtap(["resume", &left.id().to_string()]).expect_code(0);
+    left.wait_for("ready");
+    assert_eq!(codes(&doctor(left.id(), 0)), [] as [&str; 0]);
     Ok(())
 }
 
