@@ -12,6 +12,7 @@ mod cli_recordings;
 mod cli_usage;
 mod real_ask;
 mod real_compat;
+mod real_contained;
 mod real_doctor;
 mod real_doctor_rights;
 mod real_dump;

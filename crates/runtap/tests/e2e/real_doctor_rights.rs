@@ -25,17 +25,17 @@ on_the_newest_runtime!(
 );
 
 /// Nobody in particular.
-const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+pub(crate) const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
 /// Root without any capability.
 const POWERLESS: [&str; 4] = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"];
 
 /// A folder that everybody may look into, with a copy of the program under test.
-struct Place {
+pub(crate) struct Place {
     dir: TempDir,
 }
 
 impl Place {
-    fn new() -> Result<Self, Skip> {
+    pub(crate) fn new() -> Result<Self, Skip> {
         if !rustix::process::geteuid().is_root() {
             return Err(Skip::because("only root can become somebody else"));
         }
@@ -53,7 +53,7 @@ impl Place {
         Ok(place)
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
@@ -66,7 +66,7 @@ impl Place {
     }
 
     /// `runtap` by somebody.
-    fn command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, who: &[&str], arguments: I) -> Command {
+    pub(crate) fn command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, who: &[&str], arguments: I) -> Command {
         let mut command = Command::new(who[0]);
         command.args(&who[1..]).arg(self.path().join("runtap")).args(arguments);
         command.env_remove("TMPDIR").current_dir("/");
@@ -80,7 +80,7 @@ impl Place {
 }
 
 /// Whether somebody can run a .NET program of ours at all.
-fn can_run(who: &[&str], runtime: &RealRuntime) -> Result<(), Skip> {
+pub(crate) fn can_run(who: &[&str], runtime: &RealRuntime) -> Result<(), Skip> {
     let mut command = Command::new(who[0]);
     command.args(&who[1..]).arg("test").arg("-r").arg(runtime.root().join("dotnet"));
     let readable = command.status().is_ok_and(|status| status.success());
@@ -88,7 +88,7 @@ fn can_run(who: &[&str], runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// The only child of a wrapper, when its runtime is up.
-fn child_of(wrapper: &Program) -> u32 {
+pub(crate) fn child_of(wrapper: &Program) -> u32 {
     let id = wrapper.id();
     let children = format!("/proc/{id}/task/{id}/children");
     eventually("the wrapper's child", || fs::read_to_string(&children).unwrap().trim().parse().ok())
@@ -135,7 +135,7 @@ fn a_process_of_an_unprivileged_user(runtime: &RealRuntime) -> Result<(), Skip> 
 }
 
 /// A launch in another pid and mount namespace, with a temporary directory of its own.
-fn contained(launch: Launch, unshare: &[&str], temp: &Path) -> Launch {
+pub(crate) fn contained(launch: Launch, unshare: &[&str], temp: &Path) -> Launch {
     let script = format!("mount -t tmpfs none '{}' && exec \"$@\"", temp.display());
     let mut wrapper = unshare.to_vec();
     wrapper.extend(["--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", &script, "sh"]);

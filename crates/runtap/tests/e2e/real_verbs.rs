@@ -22,13 +22,13 @@ on_each_runtime!(
 
 /// A program that does nothing until it is told to.
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
-const CLASS_ID: &str = "{D0D0CAFE-0001-4002-8003-A0B0C0D0E0F0}";
+pub(crate) const CLASS_ID: &str = "{D0D0CAFE-0001-4002-8003-A0B0C0D0E0F0}";
 
-fn hook() -> Result<String, Skip> {
+pub(crate) fn hook() -> Result<String, Skip> {
     Ok(shared("apps/dotnet/startuphook/bin/startuphook.dll")?.display().to_string())
 }
 
-fn profiler() -> Result<String, Skip> {
+pub(crate) fn profiler() -> Result<String, Skip> {
     Ok(shared("apps/dotnet/profiler/bin/libdemoprofiler.so")?.display().to_string())
 }
 

@@ -1,0 +1,101 @@
+//! Every verb from the host into another pid and mount namespace, as root and as the same unprivileged user. What the
+//! target writes into its own temporary directory is not seen at the same path by us.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use runtap_testkit::{Finished, RealRuntime, Skip, eventually, run};
+use serde_json::Value;
+
+use crate::real_doctor::{codes, idle, judged};
+use crate::real_doctor_rights::{NOBODY, Place, can_run, child_of, contained};
+use crate::real_verbs::{CLASS_ID, hook, profiler};
+
+on_each_runtime!(every_verb_as_root);
+on_the_newest_runtime!(every_verb_as_the_same_user);
+
+fn every_verb_as_root(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    every_verb(runtime, &place, &["unshare"], |arguments| place.command(&["env"], arguments))
+}
+
+fn every_verb_as_the_same_user(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    can_run(&NOBODY, runtime)?;
+    let mut unshare = NOBODY.to_vec();
+    unshare.extend(["unshare", "--user", "--map-root-user"]);
+    let mut probe = Command::new(unshare[0]);
+    if !probe.args(&unshare[1..]).args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
+        return Err(Skip::because("users can't make namespaces on this machine"));
+    }
+    every_verb(runtime, &place, &unshare, |arguments| place.command(&NOBODY, arguments))
+}
+
+fn every_verb(
+    runtime: &RealRuntime,
+    place: &Place,
+    unshare: &[&str],
+    command: impl Fn(&[&str]) -> Command,
+) -> Result<(), Skip> {
+    let temp = place.path().join("inside");
+    fs::create_dir(&temp).unwrap();
+    fs::set_permissions(&temp, fs::Permissions::from_mode(0o777)).unwrap();
+    let launch = contained(idle(runtime)?, unshare, &temp)
+        .env("DOTNET_DefaultDiagnosticPortSuspend", "1")
+        .env("DOTNET_PerfMapJitDumpPath", &temp)
+        .env("DEMO_HOOK_OUT", temp.join("hook.txt"))
+        .env("DEMO_PROFILER_OUT", temp.join("profiler.txt"));
+    let mut program = launch.spawn_unready();
+    let pid = child_of(&program);
+    let p = pid.to_string();
+    let seen =
+        |name: &str| Path::new(&format!("/proc/{pid}/root")).join(temp.strip_prefix("/").unwrap()).join(name);
+    let done = |arguments: &[&str]| -> Finished {
+        let finished = run(command(arguments));
+        finished.expect_code(0);
+        finished
+    };
+
+    eventually("a suspended program", || {
+        let document = run(command(&["doctor", &p, "--format", "json"])).json();
+        (document["reachable"] == true && codes(&document) == ["suspended"]).then_some(())
+    });
+    done(&["resume", &p]);
+    program.wait_for("ready");
+    assert_eq!(program.own_pid(), 1, "first in its namespace");
+
+    done(&["set-env", &p, "RUNTAP_E2E=inside"]);
+    let env = done(&["env", &p, "--format", "json"]).json();
+    let mut variables = env["variables"].as_array().unwrap().iter();
+    assert!(variables.any(|it| it["name"] == "RUNTAP_E2E" && it["value"] == "inside"));
+
+    done(&["startup-hook", &p, &hook()?]);
+    assert!(fs::read_to_string(seen("hook.txt")).unwrap().starts_with("hook pid=1 "));
+    done(&["profiler", "attach", &p, "--clsid", CLASS_ID, "--path", &profiler()?, "--data", "hex:41"]);
+    assert_eq!(fs::read_to_string(seen("profiler.txt")).unwrap(), "attach 1 41\nattached\n");
+
+    done(&["perfmap", "enable", &p]);
+    assert!(fs::metadata(seen("perf-1.map")).unwrap().len() > 0);
+    done(&["perfmap", "disable", &p]);
+
+    // The folder is hidden from the target by a file system of its own: the file is fetched.
+    let dump = temp.join("x.dmp");
+    let told = done(&["dump", &p, "--type", "Mini", "-o", dump.to_str().unwrap(), "--format", "json"]).json();
+    assert_eq!(
+        (&told["path"], &told["verified"]),
+        (&dump.to_str().unwrap().into(), &true.into()),
+        "{told:#}"
+    );
+    assert!(fs::read(&dump).unwrap().starts_with(b"\x7fELF"));
+    assert!(!seen("x.dmp").exists(), "it lies with us");
+
+    let file = temp.join("x.nettrace");
+    let file = file.to_str().unwrap();
+    let trace = done(&["trace", &p, "--duration", "0.2s", "-o", file, "--format", "json"]).json();
+    assert_eq!(trace["partial"], Value::Null);
+    assert_eq!(done(&["info", &p, "--format", "json"]).json()["pid"], pid);
+    assert_eq!(codes(&judged(command(&["doctor"]), pid, 0)), [] as [&str; 0]);
+    Ok(())
+}
