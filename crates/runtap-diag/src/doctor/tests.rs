@@ -354,3 +354,37 @@ fn a_machine() {
     let stale = findings.iter().find(|finding| finding.code == Code::StaleSocket).unwrap();
     assert!(stale.detail.starts_with("30 ") && stale.fix.contains("rm /tmp/0 /tmp/1 "), "{stale:?}");
 }
+
+/// From the kernel's files to findings, on a system with yama and `SELinux`, whatever this one has.
+#[test]
+fn security_settings_of_a_laid_out_system() {
+    let root = tempfile::tempdir().unwrap();
+    let put = |path: &str, text: &str| {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    put("proc/self/status", "State:\tR\nTgid:\t1\nUid:\t0\t0\t0\t0\nCapEff:\t1ffffffffff\n");
+    put("proc/sys/kernel/yama/ptrace_scope", "2\n");
+    put("sys/fs/selinux/enforce", "1");
+    put("proc/42/stat", &format!("42 (dotnet) S 1{} 900 0 0\n", " 0".repeat(17)));
+    put("proc/42/status", "State:\tS\nTgid:\t42\nUid:\t5\t5\t5\t5\nNSpid:\t42\nCapEff:\t0\n");
+    put("proc/42/environ", "");
+    put("proc/42/maps", "7f00-7f01 r-xp 0 08:01 1 /n/libcoreclr.so\n");
+    put("proc/42/attr/current", "system_u:system_r:app_t:s0\0");
+    put("proc/42/task/42/comm", ".NET Finalizer\n");
+    put(&format!("tmp/{}", SocketName::runtime(42, 900)), "");
+    let system = System::at(root.path(), 0);
+    let mut examination = Examination::default();
+    (examination.facts, examination.answer) = (system.facts(42), Answer::Answered(None));
+    only(&examination.diagnose(), Code::PtraceScope, Severity::Warning);
+
+    examination.answer = Answer::NotPermitted;
+    let diagnosis = examination.diagnose();
+    assert_eq!(diagnosis.reason(), Some(Code::Lsm));
+    assert!(diagnosis.findings[0].detail.contains("app_t"), "{diagnosis:#?}");
+
+    let machine = machine(&system.machine(), &[]);
+    let found: Vec<Code> = machine.iter().map(|finding| finding.code).collect();
+    assert!(found.contains(&Code::PtraceScope) && found.contains(&Code::Lsm), "{machine:#?}");
+}
