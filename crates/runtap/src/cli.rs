@@ -1,6 +1,7 @@
 //! The command line, as clap sees it. Nothing below `cmd/` knows clap.
 
 mod actions;
+mod session;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +13,7 @@ pub(crate) use self::actions::{
     AttachProfiler, DisablePerfMap, Dump, DumpKind, EnablePerfMap, PerfMap, PerfMapKind, PerfMapVerb,
     Profiler, ProfilerLibrary, ProfilerVerb, Resume, SetEnv, StartupHook, StartupProfiler,
 };
+pub(crate) use self::session::{BufferingMode, SessionDetails, UserEvents};
 use crate::cmd::complete;
 use crate::units::{parse_duration, parse_megabytes};
 
@@ -349,6 +351,8 @@ pub(crate) struct Recording {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) content: Content,
+    #[command(flatten)]
+    pub(crate) session: SessionDetails,
 }
 
 impl Default for Recording {
@@ -361,6 +365,7 @@ impl Default for Recording {
             kill_command: false,
             output: None,
             content: Content::default(),
+            session: SessionDetails::default(),
         }
     }
 }
@@ -409,7 +414,10 @@ Examples:
   runtap trace -p 1234 --duration 10s --to nettrace --to flamegraph -o slow.nettrace
   runtap trace -- dotnet app.dll                       from the first event on; ends with the code of the command
   runtap trace --children -o all.nettrace -- ./run.sh  every .NET process of the tree, a file each
-  runtap trace --diagnostic-port /tmp/p,listen         a program started with DOTNET_DiagnosticPorts=/tmp/p")]
+  runtap trace --diagnostic-port /tmp/p,listen         a program started with DOTNET_DiagnosticPorts=/tmp/p
+  runtap trace -p 1234 --clrevents gc --event-filter Microsoft-Windows-DotNETRuntime=1,2
+  runtap trace -p 1234 --clrevents gc --user-events 'dotnet_{pid}'
+                                                       into tracepoints of the kernel, for perf and eBPF")]
 pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) target: Target,
@@ -437,6 +445,13 @@ pub(crate) struct Trace {
     /// Level of --clrevents: 0 to 5 or a name
     #[arg(long, value_name = "LEVEL", help_heading = "Events")]
     pub(crate) clreventlevel: Option<String>,
+
+    /// Only these events of a provider, or all but these: NAME=1,2,10-20 or NAME=!3; repeat it. Needs .NET 10. Most of
+    /// the collector's events come only with its event 1 (GC/Start)
+    #[arg(long, value_name = "NAME=[!]IDS", help_heading = "Events")]
+    pub(crate) event_filter: Vec<String>,
+    #[command(flatten)]
+    pub(crate) user_events: UserEvents,
 
     #[command(flatten)]
     pub(crate) stopping: StoppingEvent,

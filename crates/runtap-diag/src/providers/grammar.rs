@@ -1,6 +1,6 @@
 //! `Name[:Keywords[:Level[:Arguments]]]`, several joined by commas.
 
-use runtap_diag_proto::Level;
+use runtap_diag_proto::{Level, MAX_FILTER_IDS};
 use thiserror::Error;
 
 use super::clr;
@@ -28,6 +28,24 @@ pub enum ProviderError {
         "'{text}' is no event level; take 0 to 5, or LogAlways, Critical, Error, Warning, Informational, Verbose"
     )]
     Level {
+        /// What stands there.
+        text: String,
+    },
+    /// Event ids that are no numbers, or a range that runs backwards.
+    #[error("'{text}' is no list of event ids such as 1,2,10-20")]
+    EventIds {
+        /// What stands there.
+        text: String,
+    },
+    /// A filter that names no provider.
+    #[error("'{text}' is no event filter; write NAME=1,2,10-20, or NAME=!3 for all but these")]
+    Filter {
+        /// What stands there.
+        text: String,
+    },
+    /// More ids than runtimes are known to take.
+    #[error("'{text}' has more than {MAX_FILTER_IDS} event ids")]
+    TooManyIds {
         /// What stands there.
         text: String,
     },

@@ -5,11 +5,15 @@
 //! (grammar, profiles, precedence) and the keyword manifest of dotnet/runtime.
 
 mod clr;
+mod filter;
 mod grammar;
 mod profiles;
 mod request;
+mod tracepoints;
 
 pub use clr::{CLR_PROVIDER, ClrKeyword, clr_keywords};
+pub use filter::{parse_event_filter, parse_event_ids};
 pub use grammar::{ProviderError, ProviderSpec, parse_level};
 pub use profiles::{PROFILES, Profile, profile};
 pub use request::{EnabledBy, Request, RequestError, Requested, Selection};
+pub use tracepoints::{TracepointsError, user_events_config};

@@ -5,7 +5,9 @@ use std::fmt;
 use runtap_diag_proto::{EncodeError, Level, Provider, merge_providers};
 use thiserror::Error;
 
-use super::{CLR_PROVIDER, ProviderError, ProviderSpec, clr_keywords, parse_level, profile};
+use super::{
+    CLR_PROVIDER, ProviderError, ProviderSpec, clr_keywords, parse_event_filter, parse_level, profile,
+};
 
 /// The options that choose events, as they were given.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +20,8 @@ pub struct Selection<'a> {
     pub clr_events: Option<&'a str>,
     /// `--clreventlevel`.
     pub clr_event_level: Option<&'a str>,
+    /// `--event-filter`, each `NAME=[!]IDS`.
+    pub event_filters: &'a [String],
 }
 
 /// Which option a provider came from.
@@ -73,6 +77,20 @@ pub enum RequestError {
         option: &'static str,
         /// What is wrong.
         source: ProviderError,
+    },
+    /// A filter for a provider that no option chooses.
+    #[error(
+        "--event-filter: {provider} is not recorded: choose it with --providers, --profile or --clrevents"
+    )]
+    NotChosen {
+        /// The provider.
+        provider: String,
+    },
+    /// Two filters for one provider, of which one holds back what the other lets through.
+    #[error("--event-filter: {provider} is there twice: list all its events in one")]
+    FilterTwice {
+        /// The provider.
+        provider: String,
     },
     /// Two entries for one provider can't be joined.
     #[error("{option}: {source}")]
@@ -140,7 +158,23 @@ impl Request {
         request.add("--providers", named, EnabledBy::Providers)?;
         request.add("--profile", from_profiles, EnabledBy::Profile)?;
         request.add_clr_events(selection)?;
+        request.add_filters(selection)?;
         Ok(request)
+    }
+
+    fn add_filters(&mut self, selection: &Selection<'_>) -> Result<(), RequestError> {
+        for text in selection.event_filters {
+            let (name, filter) = parse_event_filter(text)
+                .map_err(|source| RequestError::Option { option: "--event-filter", source })?;
+            let entry = self.providers.iter_mut().find(|entry| entry.provider.name == name);
+            let Some(entry) = entry else {
+                return Err(RequestError::NotChosen { provider: name.to_owned() });
+            };
+            if entry.provider.filter.replace(filter).is_some() {
+                return Err(RequestError::FilterTwice { provider: name.to_owned() });
+            }
+        }
+        Ok(())
     }
 
     /// Adds the providers of an option that no earlier option names.
@@ -191,6 +225,8 @@ impl Request {
 
 #[cfg(test)]
 mod tests {
+    use runtap_diag_proto::EventFilter;
+
     use super::*;
 
     fn resolve(providers: &[&str], profiles: &[&str], clr: Option<&str>) -> Result<Request, RequestError> {
@@ -199,7 +235,7 @@ mod tests {
             providers: &own(providers),
             profiles: &own(profiles),
             clr_events: clr,
-            clr_event_level: None,
+            ..Selection::default()
         })
     }
 
@@ -268,6 +304,34 @@ mod tests {
         assert_eq!(request.notes.len(), 1);
         assert!(request.notes[0].starts_with("no keywords given for A, B:"));
         assert_eq!(resolve(&["A:0"], &[], None).unwrap().providers[0].provider.keywords, 0);
+    }
+
+    #[test]
+    fn filters_are_for_providers_that_are_chosen() {
+        let filtered = |filters: &[&str]| {
+            let filters: Vec<String> = filters.iter().map(ToString::to_string).collect();
+            let selection = Selection {
+                providers: &["A:1".to_owned()],
+                clr_events: Some("gc"),
+                event_filters: &filters,
+                ..Selection::default()
+            };
+            Request::resolve(&selection).map(|request| {
+                request.providers.into_iter().map(|asked| asked.provider.filter).collect::<Vec<_>>()
+            })
+        };
+        let one = filtered(&["Microsoft-Windows-DotNETRuntime=1,2"]).unwrap();
+        assert_eq!(one, [None, Some(EventFilter::only([1, 2]))]);
+        for (filters, message) in [
+            (
+                &["B=1"][..],
+                "--event-filter: B is not recorded: choose it with --providers, --profile or --clrevents",
+            ),
+            (&["A=1", "A=!2"], "--event-filter: A is there twice: list all its events in one"),
+            (&["A=x"], "--event-filter: 'x' is no list of event ids such as 1,2,10-20"),
+        ] {
+            assert_eq!(filtered(filters).unwrap_err().to_string(), message);
+        }
     }
 
     #[test]

@@ -23,6 +23,8 @@ mod real_full;
 mod real_launch;
 mod real_namespace;
 mod real_resume;
+mod real_session;
 mod real_spin;
 mod real_verbs;
 mod speedscope;
+mod user_events;

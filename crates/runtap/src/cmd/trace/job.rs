@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use runtap_diag::providers::Request;
-use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, RundownFallback, SessionConfig};
+use runtap_diag::{Buffering, DEFAULT_RUNDOWN_KEYWORD, RundownFallback, SessionConfig};
 use tokio::sync::{Semaphore, watch};
 
 use super::signals::Stops;
 use super::stopping::Condition;
-use crate::cli::{FileFormat, Recording};
+use crate::cli::{BufferingMode, FileFormat, Recording};
 use crate::files::{Destination, Planned, insert_before_extension, is_regular, plan};
 use crate::output::Output;
 
@@ -141,12 +141,25 @@ fn session_config(options: &Recording, request: &Request) -> SessionConfig {
     let mut config =
         SessionConfig::new(request.providers.iter().map(|asked| asked.provider.clone()).collect());
     config.buffer_mb = options.buffersize;
-    config.rundown_keyword = match options.rundown {
-        Some(false) => 0,
-        Some(true) => DEFAULT_RUNDOWN_KEYWORD,
-        None => request.rundown_keyword.unwrap_or(DEFAULT_RUNDOWN_KEYWORD),
-    };
-    // A profile that asks for a small rundown is for targets in which the standard one would hurt.
-    config.rundown_fallback = RundownFallback::None;
+    let details = options.session;
+    config.rundown_keyword = rundown_keyword(options, request);
+    // A profile that asks for a small rundown is for targets in which the standard one would hurt. Who types a keyword
+    // wants names.
+    config.rundown_fallback =
+        if details.rundown_keyword.is_some() { RundownFallback::Standard } else { RundownFallback::None };
+    config.stackwalk = !details.no_stackwalk;
+    if details.buffering_mode == BufferingMode::Block {
+        config.buffering = Buffering::Block;
+    }
     config
+}
+
+/// Which names are asked for at the end.
+pub(super) fn rundown_keyword(options: &Recording, request: &Request) -> u64 {
+    match (options.session.rundown_keyword, options.rundown) {
+        (Some(keyword), _) => keyword,
+        (None, Some(false)) => 0,
+        (None, Some(true)) => DEFAULT_RUNDOWN_KEYWORD,
+        (None, None) => request.rundown_keyword.unwrap_or(DEFAULT_RUNDOWN_KEYWORD),
+    }
 }

@@ -22,6 +22,7 @@ mod start;
 mod stopping;
 mod summary;
 mod threads;
+mod user_events;
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -49,6 +50,10 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     check_output(&formats, options.recording.output.as_deref())?;
     check(&options, &formats)?;
     let request = resolve(&options)?;
+    if !options.user_events.user_events.is_empty() {
+        tell(&request, output);
+        return user_events::run(&options, &request, output).await;
+    }
     let stopping = Condition::new(&options.stopping)?;
     let mut job = Job::new(&options.recording, &formats, &request, output)?;
     (job.children, job.merge) = (options.several.children, options.several.merge);
@@ -128,6 +133,7 @@ fn resolve(options: &Trace) -> anyhow::Result<Request> {
         profiles: &options.profile,
         clr_events: options.clrevents.as_deref(),
         clr_event_level: options.clreventlevel.as_deref(),
+        event_filters: &options.event_filter,
     })
     .map_err(|error: RequestError| usage(error.to_string()))
 }

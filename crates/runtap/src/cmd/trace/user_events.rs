@@ -1,0 +1,150 @@
+//! `runtap trace --user-events`: has the target write its events into tracepoints of the kernel, for as long as this
+//! program lives. No stream comes back, and no file is written.
+
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
+
+use runtap_diag::providers::{Request, user_events_config};
+use runtap_diag::user_events::{UserEventsSession, open_data_file};
+use runtap_diag::{Provider, UserEventsConfig};
+use serde::Serialize;
+use tokio::time::sleep;
+
+use super::job::rundown_keyword;
+use super::signals::{Stops, Wish};
+use crate::cli::Trace;
+use crate::cmd::failure::explain;
+use crate::cmd::target::{Chosen, choose};
+use crate::exit::{self, expected, usage};
+use crate::output::Output;
+use crate::units::Clock;
+
+/// What takes part of the members of `runtap.trace/1` that are there for a recording into a file.
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    pid: u64,
+    outputs: [(); 0],
+    events: Option<u64>,
+    lost: Option<u64>,
+    bytes: Option<u64>,
+    duration_ns: u64,
+    partial: Option<()>,
+    command: &'static str,
+    downgrades: [(); 0],
+    tracepoints: Vec<String>,
+}
+
+pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> anyhow::Result<u8> {
+    let recording = &options.recording;
+    let specs = &options.user_events.user_events;
+    let providers: Vec<Provider> = request.providers.iter().map(|asked| asked.provider.clone()).collect();
+    let config = |pid| -> anyhow::Result<UserEventsConfig> {
+        let mut config = user_events_config(&providers, specs, pid)
+            .map_err(|error| usage(format!("--user-events: {error}")))?;
+        config.rundown_keyword = rundown_keyword(recording, request);
+        Ok(config)
+    };
+    // A mistake is told before any process is touched, and so is a kernel that can't do it.
+    config(0)?;
+    let descriptor = open_data_file().map_err(|error| no_user_events(&error))?;
+    let chosen = choose(&options.target, output).await?;
+    let (pid, _) = chosen.pids().await?;
+    let config = config(u64::from(pid))?;
+    let tracepoints: Vec<String> =
+        config.providers.iter().flat_map(|entry| entry.tracepoints.names()).map(str::to_owned).collect();
+
+    let stops = Stops::listen()?;
+    let session = tokio::select! {
+        biased;
+        () = stops.stopping() => return Ok(stops.exit_code().unwrap_or(exit::OK)),
+        session = chosen.client.start_user_events(&config, descriptor) => session.map_err(explain)?,
+    };
+    let started = Instant::now();
+    if recording.resume_runtime {
+        let_go(&chosen, output).await;
+    }
+    output.note(format_args!(
+        "process {pid} writes its events into user_events:{}",
+        tracepoints.join(", user_events:")
+    ));
+    let code = hold(session, recording.duration, &stops, output).await?;
+    let duration = started.elapsed();
+    if output.json() {
+        output.document(&Document {
+            schema: "runtap.trace/1",
+            pid: u64::from(pid),
+            outputs: [],
+            events: None,
+            lost: None,
+            bytes: None,
+            duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+            partial: None,
+            command: "CollectTracing5",
+            downgrades: [],
+            tracepoints,
+        })?;
+    } else {
+        output.note(format_args!("the session has ended after {}", Clock(duration)));
+    }
+    Ok(code)
+}
+
+/// The kernel's side is missing. Nothing was asked of the target yet.
+fn no_user_events(error: &io::Error) -> anyhow::Error {
+    let (message, hint) = match error.kind() {
+        ErrorKind::NotFound => (
+            "this kernel has no user_events, or tracefs is not mounted".to_owned(),
+            "it takes Linux 6.4 or later with CONFIG_USER_EVENTS, and 'mount -t tracefs none /sys/kernel/tracing'",
+        ),
+        ErrorKind::PermissionDenied => (
+            "user_events_data can't be opened: permission denied".to_owned(),
+            "run runtap as root, or give your user access to /sys/kernel/tracing/user_events_data",
+        ),
+        _ => (
+            format!("user_events_data can't be opened: {error}"),
+            "record into a file, without --user-events",
+        ),
+    };
+    expected(exit::FAILED, message, hint.to_owned())
+}
+
+async fn let_go(chosen: &Chosen, output: Output) {
+    if let Err(error) = chosen.client.resume().await {
+        output.warning(format_args!("it could not be told to go on, in case it is suspended: {error}"));
+    }
+}
+
+/// Keeps the session until it is enough, and ends it with the names of the methods.
+async fn hold(
+    mut session: UserEventsSession,
+    duration: Option<Duration>,
+    stops: &Stops,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let enough = async {
+        match duration {
+            Some(duration) => sleep(duration).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = session.ended() => {
+            output.note("the target has ended, or has ended the session");
+            return Ok(exit::OK);
+        }
+        () = stops.stopping() => {}
+        () = enough => {}
+    }
+    let mut ear = stops.ear();
+    let mut stopping = std::pin::pin!(session.stop());
+    loop {
+        tokio::select! {
+            stopped = &mut stopping => return stopped.map(|()| exit::OK).map_err(explain),
+            wish = ear.next() => if wish == Wish::GiveUp {
+                output.warning("the target was still writing the names of its methods");
+                return Ok(exit::PARTIAL);
+            },
+        }
+    }
+}
