@@ -18,6 +18,7 @@ mod real_doctor_rights;
 mod real_dump;
 mod real_ends;
 mod real_events;
+mod real_extremes;
 mod real_find;
 mod real_full;
 mod real_launch;
