@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use runtap_diag::core_file::CoreFile;
 use runtap_testkit::{Program, RealRuntime, Skip, eventually, shared_dir, workspace_root};
 use serde_json::Value;
 
@@ -87,8 +88,77 @@ fn contained(runtime: &RealRuntime, more: &[&str]) -> Result<(), Skip> {
             "{tid} {name} is not among {names:?}"
         );
     }
+    change(pid, outside.path())?;
     let info = runtap(["info", "-p", &p]);
     info.expect_code(0);
+    Ok(())
+}
+
+/// The verbs that change a process reach it too: by paths that it sees, with results where we see them.
+fn change(pid: u32, outside: &Path) -> Result<(), Skip> {
+    let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))?;
+    let p = pid.to_string();
+    let inside = format!("/proc/{pid}/root");
+    // Its own /tmp hides our folder from it: the dump is written in there and fetched.
+    let path = outside.join("x.core");
+    let dump = [
+        "dump",
+        "-p",
+        &p,
+        "--type",
+        "mini",
+        "--crashreport",
+        "-o",
+        path.to_str().unwrap(),
+        "--format",
+        "json",
+    ];
+    let told = runtap(dump);
+    told.expect_code(0).says("fetched");
+    let summary = told.json();
+    assert_eq!((&summary["pid"], &summary["verified"]), (&Value::from(pid), &Value::from(true)));
+    let theirs = summary["target_path"].as_str().unwrap();
+    assert!(!Path::new(&format!("{inside}{theirs}")).exists(), "nothing is left in there");
+    let core = CoreFile::inspect(&fs::File::open(&path).unwrap()).unwrap();
+    assert_eq!(core.process.pid, Some(1), "it speaks the language of the namespace");
+    assert!(Path::new(summary["crash_report"].as_str().unwrap()).is_file());
+
+    let map = json(["perfmap", "enable", "-p", &p, "--type", "perfmap", "--format", "json"]);
+    let file = &map["files"][0];
+    assert_eq!(file["target_path"], "/tmp/perf-1.map");
+    assert!(fs::read_to_string(file["path"].as_str().unwrap()).unwrap().contains("Program::Main"));
+    runtap(["perfmap", "disable", "-p", &p]).expect_code(0);
+
+    let out = theirs.rsplit_once('/').unwrap().0;
+    let variables = [format!("DEMO_HOOK_OUT={out}/hook.txt")];
+    runtap(["set-env", "-p", &p, &variables[0]]).expect_code(0);
+    let hook = shared.join("apps/dotnet/startuphook/bin/startuphook.dll");
+    runtap(["startup-hook", "-p", &p, hook.to_str().unwrap()]).expect_code(0);
+    let said = fs::read_to_string(format!("{inside}{out}/hook.txt")).unwrap();
+    assert!(said.starts_with("hook pid=1 "), "{said}");
+    // What only we see is no file for it.
+    let ours = outside.join("hook.dll");
+    fs::copy(&hook, &ours).unwrap();
+    runtap(["startup-hook", "-p", &p, ours.to_str().unwrap()]).expect_code(2).says("target's file system");
+
+    let library = shared.join("apps/dotnet/profiler/bin/libdemoprofiler.so");
+    let class_id = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
+    let attach = [
+        "profiler",
+        "attach",
+        "-p",
+        &p,
+        "--clsid",
+        class_id,
+        "--path",
+        library.to_str().unwrap(),
+        "--data",
+        "ns",
+    ];
+    runtap(attach).expect_code(0);
+    let said = fs::read_to_string(format!("{inside}/tmp/demo-profiler-1.txt")).unwrap();
+    assert_eq!(said, "attach 2 6e73\nattached\n");
+    runtap(["resume", "-p", &p]).expect_code(0);
     Ok(())
 }
 
