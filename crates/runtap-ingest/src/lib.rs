@@ -5,6 +5,7 @@
 //! * [`DotnetTraceBuilder`]: the same as dotnet-trace would have it.
 //! * [`payload`]: the fields of any event, by the stream's own descriptions or by what is built in.
 //! * [`Record`]: an event with everything that is known of it; [`Filter`]: a condition on records.
+//! * [`report`]: collections, exceptions, locks, requests, counters, logs: what people ask of a recording.
 //! * [`clr`]: the events that names and profiles are made of, as structs.
 //!
 //! Nothing here opens a file or a socket: events come in by reference, answers go out as values.
@@ -21,6 +22,7 @@ mod names;
 pub mod payload;
 mod profile;
 mod record;
+pub mod report;
 mod stacks;
 
 pub use code_map::{Address, CodeMap, Method, MethodId, ModuleId};

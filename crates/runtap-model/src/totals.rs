@@ -61,6 +61,11 @@ impl StackWeights {
         self.by_stack[stack.index()].weight
     }
 
+    /// The number of the samples that ended in `stack` itself.
+    pub fn self_ticks(&self, stack: StackHandle) -> u64 {
+        self.by_stack[stack.index()].ticks
+    }
+
     /// The weight of the samples without a stack, in nanoseconds.
     pub fn no_stack_ns(&self) -> u64 {
         self.no_stack.weight

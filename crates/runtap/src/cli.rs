@@ -90,6 +90,8 @@ pub(crate) enum Verb {
     Convert(Convert),
     /// Compare two recordings: what takes more, what takes less
     Diff(Diff),
+    /// Answer a question from a recording: where the time went, what was allocated, thrown, waited for …
+    Report(Report),
     /// Show the events of a recording, or count them
     Events(Events),
     /// Do the main job on a built-in program
@@ -524,6 +526,104 @@ pub(crate) struct Diff {
     /// Format of the result, text or json; a file format is taken as --to
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<AnyFormat>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  runtap report trace.nettrace cpu
+  runtap report trace.nettrace cpu --inclusive -n 10
+  runtap report trace.nettrace gc
+  runtap report trace.nettrace exceptions --format json | jq '.types[] | {type, thrown_count}'")]
+pub(crate) struct Report {
+    /// The recording
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// The question
+    #[arg(value_name = "KIND")]
+    pub(crate) kind: ReportKind,
+    /// How many rows of each list to show; 30 of a table and all of a document if nothing is said
+    #[arg(short, long, value_name = "N")]
+    pub(crate) number: Option<usize>,
+    /// cpu: sort by the time of a frame and all that it called
+    #[arg(long)]
+    pub(crate) inclusive: bool,
+    /// cpu: what to count
+    #[arg(long, value_name = "VIEW")]
+    pub(crate) view: Option<View>,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportKind {
+    /// Where the time went: methods and threads
+    Cpu,
+    /// Collections, pauses and heap sizes
+    Gc,
+    /// Types that were allocated, and where
+    Alloc,
+    /// Exceptions by type
+    Exceptions,
+    /// Waits for locks, and where
+    Contention,
+    /// Methods compiled at run time
+    Jit,
+    /// Threads of the thread pool
+    Threadpool,
+    /// HTTP requests, answered and sent
+    Http,
+    /// How many events of which kind
+    Events,
+    /// Events that the target dropped
+    Loss,
+    /// Meters and event counters
+    Counters,
+    /// Log messages
+    Logs,
+}
+
+impl ReportKind {
+    /// Its name on the command line and in the schema.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Gc => "gc",
+            Self::Alloc => "alloc",
+            Self::Exceptions => "exceptions",
+            Self::Contention => "contention",
+            Self::Jit => "jit",
+            Self::Threadpool => "threadpool",
+            Self::Http => "http",
+            Self::Events => "events",
+            Self::Loss => "loss",
+            Self::Counters => "counters",
+            Self::Logs => "logs",
+        }
+    }
+
+    /// How to record what it is made of.
+    pub(crate) fn hint(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU samples come with the default profiles of 'runtap trace'",
+            Self::Gc => "collections come with 'runtap trace --clrevents gc'",
+            Self::Alloc => "allocations come with 'runtap trace --profile gc-verbose'",
+            Self::Exceptions => "exceptions come with 'runtap trace --clrevents exception'",
+            Self::Contention => "locks come with 'runtap trace --clrevents contention'",
+            Self::Jit => "compilations come with 'runtap trace --clrevents jit --clreventlevel verbose'",
+            Self::Threadpool => "the thread pool's events come with 'runtap trace --clrevents threading'",
+            Self::Http => {
+                "requests come with 'runtap trace --providers Microsoft.AspNetCore.Hosting,System.Net.Http'"
+            }
+            Self::Events | Self::Loss => "it holds no event",
+            Self::Counters => {
+                "event counters come with 'runtap trace --providers System.Runtime:0:4:EventCounterIntervalSec=1'"
+            }
+            Self::Logs => {
+                "log messages come with 'runtap trace --providers Microsoft-Extensions-Logging:4:4'"
+            }
+        }
+    }
 }
 
 #[derive(Debug, Args)]

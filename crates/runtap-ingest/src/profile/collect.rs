@@ -5,6 +5,7 @@ use runtap_nettrace::{Event, Item, Metadata};
 
 use crate::clr;
 use crate::payload::{Decoder, Payload};
+use crate::report::whole;
 
 /// Keeps what a view needs of its events.
 #[derive(Debug)]
@@ -228,12 +229,6 @@ fn what(view: View, id: u32, payload: Payload<'_>, texts: &mut Texts) -> Option<
         (View::Async, 17) => What::TaskRuns { task: task("TaskID")? },
         _ => return None,
     })
-}
-
-/// A whole number of nanoseconds, if it is one that a wait can take.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
-fn whole(ns: f64) -> Option<u64> {
-    (0.0..1e18).contains(&ns).then_some(ns as u64)
 }
 
 /// How many bytes an object that was met at random stands for: a byte is met with a chance of 1 : 102,400, an object

@@ -15,6 +15,7 @@ mod perf_map;
 mod profiler;
 mod ps;
 mod recording;
+mod report;
 mod resume;
 mod set_env;
 mod side_by_side;
@@ -70,6 +71,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Trace(options) => block_on(trace::run(*options, output)),
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Diff(options) => diff::run(&options, output),
+        Verb::Report(options) => report::run(&options, output),
         Verb::Events(options) => events::run(&options, output),
         Verb::Demo(options) => demo::run(options, output),
         Verb::GuardPort(options) => block_on(trace::guard_port(options.path)),
@@ -88,6 +90,7 @@ fn wants_json(verb: &Verb) -> bool {
         Verb::Dump(options) => options.format.format,
         Verb::PerfMap(PerfMap { what: PerfMapVerb::Enable(options) }) => options.format.format,
         Verb::PerfMap(PerfMap { what: PerfMapVerb::Disable(options) }) => options.format.format,
+        Verb::Report(options) => options.format.format,
         Verb::Version(options) => options.format,
         Verb::Trace(options) => result_format(options.format),
         Verb::Convert(options) => result_format(options.format),

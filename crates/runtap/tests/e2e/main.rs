@@ -9,6 +9,7 @@ mod cli_diff;
 mod cli_events;
 mod cli_launch;
 mod cli_recordings;
+mod cli_report;
 mod cli_usage;
 mod real_ask;
 mod real_compat;

@@ -1,0 +1,205 @@
+//! Collections: why, how long, and what they left.
+
+use serde::Serialize;
+
+use super::collector::{Clock, Collector, Kept, small};
+use super::{Durations, Item, Payload};
+use crate::{clr, gc};
+
+/// What a recording says about collections.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct GcReport {
+    /// How many began.
+    pub collections_count: u64,
+    /// The same as `GC.CollectionCount` counts: a collection counts in its generation and in all below.
+    pub collections_by_generation: [u64; 3],
+    /// How many the program asked for.
+    pub induced_count: u64,
+    /// The times during which all threads stood still for the collector.
+    pub pauses: Durations,
+    /// The heap after the last collection.
+    pub heap_after_last: Option<HeapSizes>,
+    /// In the order of their beginnings.
+    pub collections: Vec<Collection>,
+}
+
+/// Sizes of the heap's parts after a collection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct HeapSizes {
+    /// Generations 0 to 2.
+    pub generations_bytes: [u64; 3],
+    /// Large objects.
+    pub large_bytes: u64,
+    /// Pinned objects.
+    pub pinned_bytes: u64,
+    /// All of them.
+    pub total_bytes: u64,
+    /// What was alive of the generations that were collected.
+    pub promoted_bytes: u64,
+}
+
+/// A collection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Collection {
+    /// Its number since the process began.
+    pub number: u32,
+    /// The oldest generation that was collected.
+    pub generation: u32,
+    /// Why.
+    pub reason: &'static str,
+    /// `blocking`, `background` or `foreground`.
+    pub kind: &'static str,
+    /// When it began.
+    pub start_ns: i64,
+    /// From its beginning to its end, if that was recorded.
+    pub duration_ns: Option<u64>,
+    /// How long threads stood still for it.
+    pub pause_ns: u64,
+    /// The heap after it.
+    pub heap_after: Option<HeapSizes>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Start { number: u32, generation: u32, reason: u32, kind: u32 },
+    End { number: u32 },
+    Heap(HeapSizes),
+    Suspend,
+    Resume,
+}
+
+/// Makes a [`GcReport`].
+#[derive(Debug)]
+pub struct Gc(Collector<What>);
+
+impl Default for Gc {
+    fn default() -> Self {
+        Self(Collector::new(|metadata| {
+            metadata.provider == clr::RUNTIME && matches!(metadata.event_id, 1..=4 | 9)
+        }))
+    }
+}
+
+impl Gc {
+    /// Takes the next item of the stream.
+    pub fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |metadata, _, payload| what(metadata.event_id, payload));
+    }
+
+    /// The report.
+    pub fn finish(self) -> GcReport {
+        let (kept, clock) = self.0.finish();
+        let mut report = GcReport::default();
+        let mut pauses = Vec::new();
+        // The start of a pause, and the collection that it is for.
+        let mut pause: Option<(u64, Option<usize>)> = None;
+        for Kept { timestamp, what, .. } in kept {
+            match what {
+                What::Suspend => pause = Some((timestamp, None)),
+                What::Resume => {
+                    let Some((start, of)) = pause.take() else { continue };
+                    let ns = clock.ns(start, timestamp);
+                    pauses.push(ns);
+                    // The later pauses of a background collection begin none.
+                    let of = of.or_else(|| in_background(&report.collections));
+                    if let Some(collection) = of.and_then(|of| report.collections.get_mut(of)) {
+                        collection.pause_ns += ns;
+                    }
+                }
+                _ => {
+                    let started = report.take(timestamp, what, &clock);
+                    if let (Some((_, of)), Some(started)) = (&mut pause, started) {
+                        of.get_or_insert(started);
+                    }
+                }
+            }
+        }
+        report.pauses = Durations::of(pauses);
+        report.heap_after_last = report.collections.iter().rev().find_map(|collection| collection.heap_after);
+        report
+    }
+}
+
+/// The background collection that goes on.
+fn in_background(collections: &[Collection]) -> Option<usize> {
+    collections.iter().rposition(|it| it.kind == gc::type_name(1) && it.duration_ns.is_none())
+}
+
+impl GcReport {
+    /// The index of a collection that begins.
+    fn take(&mut self, timestamp: u64, what: What, clock: &Clock) -> Option<usize> {
+        match what {
+            What::Start { number, generation, reason, kind } => {
+                self.collections_count += 1;
+                let oldest = usize::try_from(generation).unwrap_or(usize::MAX);
+                for count in self.collections_by_generation.iter_mut().take(oldest.saturating_add(1)) {
+                    *count += 1;
+                }
+                let reason = gc::reason_name(reason);
+                self.induced_count += u64::from(reason.starts_with("Induced"));
+                self.collections.push(Collection {
+                    number,
+                    generation,
+                    reason,
+                    kind: gc::type_name(kind),
+                    start_ns: clock.at(timestamp),
+                    duration_ns: None,
+                    pause_ns: 0,
+                    heap_after: None,
+                });
+                return Some(self.collections.len() - 1);
+            }
+            What::End { number } => {
+                let running = self.collections.iter_mut().rev();
+                if let Some(it) = running.filter(|it| it.duration_ns.is_none()).find(|it| it.number == number)
+                {
+                    it.duration_ns = u64::try_from(clock.at(timestamp) - it.start_ns).ok();
+                }
+            }
+            What::Heap(sizes) => {
+                // It comes right behind the end of its collection.
+                let ended = self.collections.iter_mut().filter(|it| it.duration_ns.is_some());
+                if let Some(it) =
+                    ended.max_by_key(|it| (it.start_ns).saturating_add_unsigned(it.duration_ns.unwrap_or(0)))
+                {
+                    it.heap_after = Some(sizes);
+                }
+            }
+            What::Suspend | What::Resume => {}
+        }
+        None
+    }
+}
+
+fn what(id: u32, payload: Payload<'_>) -> Option<What> {
+    Some(match id {
+        1 => What::Start {
+            number: small(payload, "Count")?,
+            generation: small(payload, "Depth")?,
+            reason: small(payload, "Reason")?,
+            kind: small(payload, "Type").unwrap_or(u32::MAX),
+        },
+        2 => What::End { number: small(payload, "Count")? },
+        3 => What::Resume,
+        4 => What::Heap(sizes(payload)?),
+        // For other reasons threads are stopped too.
+        9 if matches!(payload.u64("Reason")?, 1 | 6) => What::Suspend,
+        _ => return None,
+    })
+}
+
+fn sizes(payload: Payload<'_>) -> Option<HeapSizes> {
+    let size = |name: &str| payload.u64(name);
+    let generations_bytes = [size("GenerationSize0")?, size("GenerationSize1")?, size("GenerationSize2")?];
+    let large_bytes = size("GenerationSize3").unwrap_or(0);
+    let pinned_bytes = size("GenerationSize4").unwrap_or(0);
+    let sum = |all: &[u64]| all.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+    let promoted = ["0", "1", "2", "3", "4"].map(|n| size(&format!("TotalPromotedSize{n}")).unwrap_or(0));
+    Some(HeapSizes {
+        generations_bytes,
+        large_bytes,
+        pinned_bytes,
+        total_bytes: sum(&generations_bytes).saturating_add(large_bytes).saturating_add(pinned_bytes),
+        promoted_bytes: sum(&promoted),
+    })
+}

@@ -1,0 +1,105 @@
+//! Waits for locks.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use serde::Serialize;
+
+use super::collector::{Collector, Kept};
+use super::{Durations, Item};
+use crate::clr;
+
+/// What a recording says about waits for locks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LocksReport {
+    /// How often a thread had to wait.
+    pub contentions_count: u64,
+    /// How often it still waited when the recording ended.
+    pub unfinished_count: u64,
+    /// How long the others waited.
+    pub waits: Durations,
+    /// Each of them, in the order of time.
+    pub contentions: Vec<Wait>,
+}
+
+/// A wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Wait {
+    /// When it began.
+    pub start_ns: i64,
+    /// Which thread waited.
+    pub thread: u64,
+    /// Which thread had the lock, if the runtime tells.
+    pub owner_thread: Option<u64>,
+    /// The lock, if the runtime tells.
+    pub lock: Option<String>,
+    /// How long; `None` if it did not end.
+    pub wait_ns: Option<u64>,
+}
+
+#[derive(Debug)]
+enum What {
+    Wanted { owner: Option<u64>, lock: Option<u64> },
+    Taken { ns: Option<f64> },
+}
+
+/// Makes a [`LocksReport`].
+#[derive(Debug)]
+pub struct Locks(Collector<What>);
+
+impl Default for Locks {
+    fn default() -> Self {
+        Self(Collector::new(|metadata| {
+            metadata.provider == clr::RUNTIME && matches!(metadata.event_id, 81 | 91)
+        }))
+    }
+}
+
+impl Locks {
+    /// Takes the next item of the stream.
+    pub fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |metadata, _, payload| {
+            let known = |name| payload.u64(name).filter(|number| *number != 0);
+            Some(if metadata.event_id == 81 {
+                What::Wanted { owner: known("LockOwnerThreadID"), lock: known("LockID") }
+            } else {
+                What::Taken { ns: payload.f64("DurationNs") }
+            })
+        });
+    }
+
+    /// The report.
+    pub fn finish(self) -> LocksReport {
+        let (kept, clock) = self.0.finish();
+        let mut report = LocksReport::default();
+        // Which wait of the list a thread is in.
+        let mut waiting: HashMap<u64, (usize, u64), RandomState> = HashMap::default();
+        let mut waits = Vec::new();
+        for Kept { timestamp, thread, what } in kept {
+            match what {
+                What::Wanted { owner, lock } => {
+                    waiting.insert(thread, (report.contentions.len(), timestamp));
+                    report.contentions.push(Wait {
+                        start_ns: clock.at(timestamp),
+                        thread,
+                        owner_thread: owner,
+                        lock: lock.map(|lock| format!("{lock:#x}")),
+                        wait_ns: None,
+                    });
+                }
+                What::Taken { ns } => {
+                    let Some((index, start)) = waiting.remove(&thread) else { continue };
+                    let ns = ns.and_then(super::whole).unwrap_or_else(|| clock.ns(start, timestamp));
+                    waits.push(ns);
+                    if let Some(wait) = report.contentions.get_mut(index) {
+                        wait.wait_ns = Some(ns);
+                    }
+                }
+            }
+        }
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        report.contentions_count = count(report.contentions.len());
+        report.unfinished_count = report.contentions_count - count(waits.len());
+        report.waits = Durations::of(waits);
+        report
+    }
+}

@@ -1,0 +1,158 @@
+//! `runtap report FILE KIND`: answers from a recording, as a table or as one document.
+
+mod frames;
+mod tables;
+
+use std::path::PathBuf;
+
+use runtap_ingest::report::{Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
+use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
+use runtap_model::View;
+use runtap_nettrace::Item;
+use serde::Serialize;
+
+use self::frames::{AllocReport, ContentionReport, CpuReport};
+use self::tables::EventsReport;
+use super::recording::{Partial, Recording};
+use crate::cli::{Report, ReportKind};
+use crate::exit::usage;
+use crate::output::Output;
+use crate::units::Count;
+
+/// An answer.
+trait Answer: Serialize {
+    /// Keeps the first `n` of each list.
+    fn limit(&mut self, n: usize);
+    /// The answer for people. What comes from the target is cleaned.
+    fn text(&self) -> String;
+    /// Whether there is nothing to tell.
+    fn is_empty(&self) -> bool;
+}
+
+/// `runtap.report.KIND/1`
+#[derive(Serialize)]
+struct Document<'a, T> {
+    schema: String,
+    file: &'a str,
+    lost: u64,
+    partial: Option<Partial>,
+    #[serde(flatten)]
+    answer: T,
+}
+
+/// How many rows of a list a table shows if nothing is said.
+const ROWS: usize = 30;
+
+struct Reporter<'a> {
+    options: &'a Report,
+    output: Output,
+}
+
+pub(crate) fn run(options: &Report, output: Output) -> anyhow::Result<u8> {
+    if options.view.is_some() && options.kind != ReportKind::Cpu {
+        return Err(usage("--view is for the report of kind cpu: the others have one of their own"));
+    }
+    if options.inclusive && options.kind != ReportKind::Cpu {
+        return Err(usage(
+            "--inclusive is for the report of kind cpu: the others are of events, not of stacks",
+        ));
+    }
+    let reporter = Reporter { options, output };
+    match options.kind {
+        ReportKind::Cpu => reporter.profile(options.view.map_or(View::Cpu, Into::into)),
+        ReportKind::Alloc => reporter.alloc(),
+        ReportKind::Contention => reporter.contention(),
+        ReportKind::Gc => reporter.of(Gc::default(), Gc::item, |it, _| it.finish()),
+        ReportKind::Exceptions => reporter.of(Exceptions::default(), Exceptions::item, |it, _| it.finish()),
+        ReportKind::Jit => reporter.of(Jit::default(), Jit::item, |it, _| it.finish()),
+        ReportKind::Threadpool => reporter.of(ThreadPool::default(), ThreadPool::item, |it, _| it.finish()),
+        ReportKind::Http => reporter.of(Http::default(), Http::item, |it, _| it.finish()),
+        ReportKind::Counters => reporter.of(Counters::default(), Counters::item, |it, _| it.finish()),
+        ReportKind::Logs => reporter.of(Logs::default(), Logs::item, |it, _| it.finish()),
+        ReportKind::Loss => reporter.of(Loss::default(), Loss::item, Loss::finish),
+        ReportKind::Events => {
+            let take = |counts: &mut EventCounts, item: &Item<'_>| match item {
+                Item::Event(event) => counts.add(event),
+                Item::Metadata(metadata) => counts.redefined(metadata.id),
+                _ => {}
+            };
+            reporter.of(EventCounts::new(), take, |counts, _| EventsReport::new(&counts))
+        }
+    }
+}
+
+impl Reporter<'_> {
+    /// Reads the recording and answers.
+    fn of<C, T: Answer>(
+        &self,
+        mut collector: C,
+        mut item: impl FnMut(&mut C, &Item<'_>),
+        finish: impl FnOnce(C, u64) -> T,
+    ) -> anyhow::Result<u8> {
+        let mut recording = Recording::open(&self.options.file)?;
+        recording.read(|it| item(&mut collector, it))?;
+        let answer = finish(collector, recording.lost());
+        self.answer(answer, &recording)
+    }
+
+    fn profile(&self, view: View) -> anyhow::Result<u8> {
+        self.of(ProfileBuilder::of(view), ProfileBuilder::item, |builder, _| {
+            let trace = builder.finish(&ProfileOptions::default());
+            // .NET 9 marks running threads as waiting ones: then all samples say more than none.
+            let few = trace.ticks(view).saturating_mul(100) < trace.ticks(View::ThreadTime);
+            let view = if self.options.view.is_none() && few {
+                self.output.warning(format_args!(
+                    "only {} of {} samples are in the view '{view}', so all of them are shown; --view cpu insists",
+                    Count(trace.ticks(view)),
+                    Count(trace.ticks(View::ThreadTime))
+                ));
+                View::ThreadTime
+            } else {
+                view
+            };
+            CpuReport::new(&trace, view, self.options.inclusive)
+        })
+    }
+
+    fn alloc(&self) -> anyhow::Result<u8> {
+        self.of(ProfileBuilder::of(View::Alloc), ProfileBuilder::item, |builder, _| {
+            AllocReport::new(&builder.finish(&ProfileOptions::default()))
+        })
+    }
+
+    fn contention(&self) -> anyhow::Result<u8> {
+        let both = (Locks::default(), ProfileBuilder::of(View::Contention));
+        let item = |(locks, builder): &mut (Locks, ProfileBuilder), item: &Item<'_>| {
+            locks.item(item);
+            builder.item(item);
+        };
+        self.of(both, item, |(locks, builder), _| {
+            ContentionReport::new(locks.finish(), &builder.finish(&ProfileOptions::default()))
+        })
+    }
+
+    fn answer(&self, mut answer: impl Answer, recording: &Recording) -> anyhow::Result<u8> {
+        let Self { options, output } = self;
+        let kind = options.kind.name();
+        let lost = recording.lost();
+        if answer.is_empty() {
+            output.note(format_args!("nothing in this recording is about {kind}: {}", options.kind.hint()));
+        }
+        if let Some(n) = options.number {
+            answer.limit(n);
+        } else if !output.json() {
+            answer.limit(ROWS);
+        }
+        if lost > 0 && options.kind != ReportKind::Loss {
+            output.warning(format_args!("the target dropped {} events: numbers may be too low", Count(lost)));
+        }
+        if output.json() {
+            let schema = format!("runtap.report.{kind}/1");
+            let file = PathBuf::from(&options.file).display().to_string();
+            output.document(&Document { schema, file: &file, lost, partial: recording.partial(), answer })?;
+        } else {
+            output.text(answer.text())?;
+        }
+        Ok(recording.warn_if_partial(*output))
+    }
+}

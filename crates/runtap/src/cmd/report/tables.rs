@@ -1,0 +1,454 @@
+//! The tables of answers that are made of events.
+
+use std::fmt::{Arguments, Write as _};
+
+use runtap_ingest::EventCounts;
+use runtap_ingest::report::{
+    CounterSeries, CountersReport, ExceptionsReport, GcReport, HttpReport, JitReport, LogsReport, LossReport,
+    Side, ThreadPoolReport,
+};
+use serde::Serialize;
+
+use super::Answer;
+use super::frames::percent;
+use crate::output::{Clean, HEADING};
+use crate::units::{Bytes, Count};
+
+/// A text that is put together line by line.
+pub(super) struct Table(String);
+
+impl Table {
+    pub(super) fn new(first: Arguments<'_>) -> Self {
+        Self(format!("{first}\n\n"))
+    }
+
+    pub(super) fn heading(&mut self, line: Arguments<'_>) {
+        // Writing to a String can't fail.
+        let _ = writeln!(self.0, "{HEADING}{line}{HEADING:#}");
+    }
+
+    pub(super) fn row(&mut self, line: Arguments<'_>) {
+        let _ = writeln!(self.0, "{line}");
+    }
+
+    pub(super) fn text(self) -> String {
+        self.0
+    }
+}
+
+pub(super) fn dash() -> String {
+    "-".to_owned()
+}
+
+/// A time span in the unit that gives it three or four digits.
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+pub(super) fn ns(ns: u64) -> String {
+    let n = ns as f64;
+    match ns {
+        0..=999 => format!("{ns} ns"),
+        1_000..=999_999 => format!("{:.1} µs", n / 1e3),
+        1_000_000..=9_999_999_999 => format!("{:.1} ms", n / 1e6),
+        _ => format!("{:.2} s", n / 1e9),
+    }
+}
+
+/// A time since the session's start.
+#[expect(clippy::cast_precision_loss, reason = "shown with six digits")]
+pub(super) fn at(ns: i64) -> String {
+    format!("{:.6} s", ns as f64 / 1e9)
+}
+
+fn number(number: Option<f64>) -> String {
+    number.map_or_else(dash, |number| {
+        let short = format!("{number:.3}");
+        if short.contains('.') { short.trim_end_matches('0').trim_end_matches('.').to_owned() } else { short }
+    })
+}
+
+impl Answer for GcReport {
+    fn limit(&mut self, n: usize) {
+        self.collections.truncate(n);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.collections_count == 0
+    }
+
+    fn text(&self) -> String {
+        let [gen0, gen1, gen2] = self.collections_by_generation;
+        let mut table = Table::new(format_args!(
+            "{} collections: {} of generation 2, {} of 1, {} of 0; {} asked for by the program\n\
+             {} pauses, {} in all, the longest {}, 95 % up to {}",
+            Count(self.collections_count),
+            Count(gen2),
+            Count(gen1.saturating_sub(gen2)),
+            Count(gen0.saturating_sub(gen1)),
+            Count(self.induced_count),
+            Count(self.pauses.timed_count),
+            ns(self.pauses.total_ns),
+            ns(self.pauses.max_ns),
+            ns(self.pauses.p95_ns)
+        ));
+        table.heading(format_args!(
+            "{:>6} {:>3}  {:<16} {:<10} {:>14} {:>10} {:>10} {:>12} {:>12}",
+            "NUMBER", "GEN", "REASON", "KIND", "AT", "PAUSE", "TIME", "HEAP AFTER", "PROMOTED"
+        ));
+        for it in &self.collections {
+            let heap = |of: fn(&runtap_ingest::report::HeapSizes) -> u64| {
+                it.heap_after.as_ref().map_or_else(dash, |heap| Bytes(of(heap)).to_string())
+            };
+            table.row(format_args!(
+                "{:>6} {:>3}  {:<16} {:<10} {:>14} {:>10} {:>10} {:>12} {:>12}",
+                it.number,
+                it.generation,
+                it.reason,
+                it.kind,
+                at(it.start_ns),
+                ns(it.pause_ns),
+                it.duration_ns.map_or_else(dash, ns),
+                heap(|heap| heap.total_bytes),
+                heap(|heap| heap.promoted_bytes)
+            ));
+        }
+        table.text()
+    }
+}
+
+impl Answer for ExceptionsReport {
+    fn limit(&mut self, n: usize) {
+        self.types.truncate(n);
+        self.exceptions.truncate(n);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.thrown_count + self.rethrown_count == 0
+    }
+
+    fn text(&self) -> String {
+        let mut table = Table::new(format_args!(
+            "{} exceptions thrown, {} thrown once more",
+            Count(self.thrown_count),
+            Count(self.rethrown_count)
+        ));
+        table.heading(format_args!("{:>8} {:>8}  TYPE: FIRST MESSAGE", "THROWN", "AGAIN"));
+        for it in &self.types {
+            table.row(format_args!(
+                "{:>8} {:>8}  {}: {}",
+                Count(it.thrown_count),
+                Count(it.rethrown_count),
+                Clean(&it.name),
+                Clean(&it.first_message)
+            ));
+        }
+        table.heading(format_args!("\n{:>14} {:>8}  EXCEPTION", "AT", "THREAD"));
+        for it in &self.exceptions {
+            let again = if it.rethrown { " (again)" } else { "" };
+            let (name, message) = (Clean(&it.name), Clean(&it.message));
+            table.row(format_args!("{:>14} {:>8}  {name}: {message}{again}", at(it.ts_ns), it.thread));
+        }
+        table.text()
+    }
+}
+
+impl Answer for JitReport {
+    fn limit(&mut self, n: usize) {
+        // The slowest say most.
+        if n < self.methods.len() {
+            self.methods.sort_by_key(|method| std::cmp::Reverse(method.compile_ns));
+            self.methods.truncate(n);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.compiled_count + self.precompiled_count == 0
+    }
+
+    fn text(&self) -> String {
+        let mut table = Table::new(format_args!(
+            "{} methods compiled ({} made at run time), {} of machine code, {} in the compiler; {} came precompiled",
+            Count(self.compiled_count),
+            Count(self.dynamic_count),
+            Bytes(self.code_bytes),
+            ns(self.compile_times.total_ns),
+            Count(self.precompiled_count)
+        ));
+        table.heading(format_args!("{:<20} {:>8} {:>12}", "TIER", "METHODS", "CODE"));
+        for tier in &self.tiers {
+            let (methods, code) = (Count(tier.methods_count), Bytes(tier.code_bytes).to_string());
+            table.row(format_args!("{:<20} {methods:>8} {code:>12}", tier.tier));
+        }
+        table
+            .heading(format_args!("\n{:>14} {:>10} {:>10}  {:<18} METHOD", "AT", "COMPILER", "CODE", "TIER"));
+        for it in &self.methods {
+            table.row(format_args!(
+                "{:>14} {:>10} {:>10}  {:<18} {}",
+                at(it.ts_ns),
+                it.compile_ns.map_or_else(dash, ns),
+                Bytes(it.code_bytes.into()).to_string(),
+                it.tier,
+                Clean(&it.name)
+            ));
+        }
+        table.text()
+    }
+}
+
+impl Answer for ThreadPoolReport {
+    fn limit(&mut self, n: usize) {
+        self.adjustments.truncate(n);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.workers_peak_count.is_none() && self.adjustments.is_empty() && self.enqueued_count == 0
+    }
+
+    fn text(&self) -> String {
+        let known = |n: Option<u32>| n.map_or_else(dash, |n| n.to_string());
+        let mut table = Table::new(format_args!(
+            "worker threads: {} at most, {} at the end (allowed {} to {}); {} started, {} stopped\n\
+             starved {} times; {} work items queued, {} taken",
+            known(self.workers_peak_count),
+            known(self.workers_last_count),
+            known(self.min_workers_count),
+            known(self.max_workers_count),
+            Count(self.workers_started_count),
+            Count(self.workers_stopped_count),
+            Count(self.starvation_count),
+            Count(self.enqueued_count),
+            Count(self.dequeued_count)
+        ));
+        table.heading(format_args!("{:>14} {:>8}  {:>14}  REASON", "AT", "WORKERS", "WORK PER S"));
+        for it in &self.adjustments {
+            table.row(format_args!(
+                "{:>14} {:>8}  {:>14.1}  {}",
+                at(it.ts_ns),
+                it.workers_count,
+                it.throughput_per_s,
+                it.reason
+            ));
+        }
+        table.text()
+    }
+}
+
+impl Answer for HttpReport {
+    fn limit(&mut self, n: usize) {
+        self.endpoints.truncate(n);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.endpoints.is_empty()
+    }
+
+    fn text(&self) -> String {
+        let mut table = Table::new(format_args!(
+            "{} requests answered, {} with an exception that nobody handled; {} sent, {} failed",
+            Count(self.server_requests_count),
+            Count(self.server_exceptions_count),
+            Count(self.client_requests_count),
+            Count(self.client_failures_count)
+        ));
+        table.heading(format_args!(
+            "{:<6} {:>8} {:>7} {:>10} {:>10} {:>10}  REQUEST",
+            "SIDE", "COUNT", "FAILED", "MEDIAN", "95 %", "LONGEST"
+        ));
+        for it in &self.endpoints {
+            let side = if it.side == Side::Server { "server" } else { "client" };
+            let time = |time: u64| if it.durations.timed_count == 0 { dash() } else { ns(time) };
+            table.row(format_args!(
+                "{side:<6} {:>8} {:>7} {:>10} {:>10} {:>10}  {}{}{}",
+                Count(it.requests_count),
+                Count(it.failed_count),
+                time(it.durations.p50_ns),
+                time(it.durations.p95_ns),
+                time(it.durations.max_ns),
+                Clean(it.method.as_deref().unwrap_or_default()),
+                if it.method.is_some() { " " } else { "" },
+                Clean(&it.path)
+            ));
+        }
+        table.text()
+    }
+}
+
+impl Answer for CountersReport {
+    fn limit(&mut self, n: usize) {
+        self.series.truncate(n);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.series.is_empty()
+    }
+
+    fn text(&self) -> String {
+        let mut table = Table::new(format_args!(
+            "{} series; {} failures of instruments, limits reached {} times",
+            Count(self.series_count),
+            Count(self.errors_count),
+            Count(self.limits_reached_count)
+        ));
+        table.heading(format_args!(
+            "{:>6} {:>14} {:>14} {:>14} {:>14}  COUNTER",
+            "POINTS", "LAST", "LAST DELTA", "MIN", "MAX"
+        ));
+        for series in &self.series {
+            let CounterSeries { provider, name, unit, tags, .. } = series;
+            let last = series.value.or(series.sum);
+            let quantiles = series.quantiles.as_deref().unwrap_or_default();
+            let open = if tags.is_empty() { "" } else { " {" };
+            let close = if tags.is_empty() { "" } else { "}" };
+            table.row(format_args!(
+                "{:>6} {:>14} {:>14} {:>14} {:>14}  {}/{}{open}{}{close} {} {}",
+                Count(series.points_count),
+                number(last),
+                number(series.delta),
+                number(series.min),
+                number(series.max),
+                Clean(provider),
+                Clean(name),
+                Clean(tags),
+                Clean(unit),
+                Clean(quantiles)
+            ));
+        }
+        table.text()
+    }
+}
+
+impl Answer for LogsReport {
+    fn limit(&mut self, n: usize) {
+        self.messages.truncate(n);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    fn text(&self) -> String {
+        let mut table = Table::new(format_args!(
+            "{} messages, {} with an exception, {} scopes",
+            Count(self.messages_count),
+            Count(self.exceptions_count),
+            Count(self.scopes_count)
+        ));
+        table.heading(format_args!("{:>8}  {:<12} CATEGORY", "MESSAGES", "LEVEL"));
+        for it in &self.by_level {
+            let messages = Count(it.messages_count);
+            table.row(format_args!("{messages:>8}  {:<12} {}", it.level, Clean(&it.category)));
+        }
+        table.heading(format_args!("\n{:>14}  {:<12} MESSAGE", "AT", "LEVEL"));
+        for it in &self.messages {
+            let (category, message) = (Clean(&it.category), Clean(&it.message));
+            table.row(format_args!("{:>14}  {:<12} {category}: {message}", at(it.ts_ns), it.level));
+        }
+        table.text()
+    }
+}
+
+impl Answer for LossReport {
+    fn limit(&mut self, n: usize) {
+        self.threads.truncate(n);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.received_count + self.lost_count == 0
+    }
+
+    fn text(&self) -> String {
+        let all = self.received_count.saturating_add(self.lost_count);
+        let mut table = Table::new(format_args!(
+            "{} events received, {} lost ({} %)",
+            Count(self.received_count),
+            Count(self.lost_count),
+            percent(self.lost_count, all)
+        ));
+        table.heading(format_args!("{:>12} {:>12} {:>6}  WRITTEN BY THREAD", "RECEIVED", "LOST", "%"));
+        for it in &self.threads {
+            let share = percent(it.lost_count, it.received_count.saturating_add(it.lost_count));
+            table.row(format_args!(
+                "{:>12} {:>12} {share:>6}  {}",
+                Count(it.received_count),
+                Count(it.lost_count),
+                it.capture_thread
+            ));
+        }
+        table.text()
+    }
+}
+
+/// `runtap.report.events/1`
+#[derive(Serialize)]
+pub(super) struct EventsReport {
+    events_count: u64,
+    providers: Vec<ProviderRow>,
+    events: Vec<EventRow>,
+}
+
+#[derive(Serialize)]
+struct ProviderRow {
+    provider: String,
+    events_count: u64,
+}
+
+#[derive(Serialize)]
+struct EventRow {
+    provider: String,
+    id: u32,
+    version: u32,
+    name: String,
+    events_count: u64,
+}
+
+impl EventsReport {
+    pub(super) fn new(counts: &EventCounts) -> Self {
+        let mut providers: Vec<ProviderRow> = Vec::new();
+        let mut events = Vec::new();
+        for row in counts.rows() {
+            match providers.last_mut().filter(|last| last.provider == row.provider) {
+                Some(last) => last.events_count += row.n,
+                None => providers.push(ProviderRow { provider: row.provider.clone(), events_count: row.n }),
+            }
+            events.push(EventRow {
+                provider: row.provider,
+                id: row.id,
+                version: row.version,
+                name: row.name,
+                events_count: row.n,
+            });
+        }
+        providers.sort_by_key(|row| std::cmp::Reverse(row.events_count));
+        events.sort_by_key(|row| std::cmp::Reverse(row.events_count));
+        Self { events_count: counts.total(), providers, events }
+    }
+}
+
+impl Answer for EventsReport {
+    fn limit(&mut self, n: usize) {
+        self.providers.truncate(n);
+        self.events.truncate(n);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.events_count == 0
+    }
+
+    fn text(&self) -> String {
+        let mut table = Table::new(format_args!("{} events", Count(self.events_count)));
+        table.heading(format_args!("{:>12} {:>6}  PROVIDER", "EVENTS", "%"));
+        for row in &self.providers {
+            let (n, share) = (Count(row.events_count), percent(row.events_count, self.events_count));
+            table.row(format_args!("{n:>12} {share:>6}  {}", Clean(&row.provider)));
+        }
+        table.heading(format_args!("\n{:>12} {:>6}  {:>6} {:>3}  EVENT", "EVENTS", "%", "ID", "V"));
+        for row in &self.events {
+            let (n, share) = (Count(row.events_count), percent(row.events_count, self.events_count));
+            let slash = if row.name.is_empty() { "" } else { "/" };
+            let (provider, name) = (Clean(&row.provider), Clean(&row.name));
+            table.row(format_args!(
+                "{n:>12} {share:>6}  {:>6} {:>3}  {provider}{slash}{name}",
+                row.id, row.version
+            ));
+        }
+        table.text()
+    }
+}
