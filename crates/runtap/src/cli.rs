@@ -86,6 +86,8 @@ pub(crate) enum Verb {
     /// Record events and CPU samples of a process to a file
     #[command(visible_alias = "collect")]
     Trace(Box<Trace>),
+    /// Show the events of a running process while they happen
+    Tail(Box<Tail>),
     /// Convert a recording to other formats
     Convert(Convert),
     /// Compare two recordings: what takes more, what takes less
@@ -526,6 +528,46 @@ pub(crate) struct Diff {
     /// Format of the result, text or json; a file format is taken as --to
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<AnyFormat>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Lines are text on a terminal and JSON elsewhere; filters are those of 'runtap events'.
+
+Examples:
+  runtap tail 1234 --clrevents gc+exception
+  runtap tail -n MyService --providers Microsoft-Extensions-Logging:4:4 --filter 'payload.Level >= 3'
+  runtap tail 1234 --clrevents exception --duration 1m | jq -r .payload.ExceptionType | sort | uniq -c")]
+pub(crate) struct Tail {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Providers: `Name[:Keywords[:Level[:Arguments]]]`, joined by commas
+    #[arg(long, value_name = "LIST", help_heading = "Events")]
+    pub(crate) providers: Vec<String>,
+    /// Named sets of providers, joined by commas, as in 'runtap trace'
+    #[arg(long, value_name = "NAMES", help_heading = "Events", add = ArgValueCompleter::new(complete::profiles))]
+    pub(crate) profile: Vec<String>,
+    /// Kinds of runtime events, joined by '+' (gc+jit+exception)
+    #[arg(long, value_name = "KINDS", help_heading = "Events")]
+    pub(crate) clrevents: Option<String>,
+    /// Level of --clrevents: 0 to 5 or a name
+    #[arg(long, value_name = "LEVEL", help_heading = "Events")]
+    pub(crate) clreventlevel: Option<String>,
+    /// Show only events that meet this condition
+    #[arg(long, value_name = "EXPR", help_heading = "Events")]
+    pub(crate) filter: Option<String>,
+    /// Show only events of this provider; repeat it for several
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Events")]
+    pub(crate) provider: Vec<String>,
+    /// Stop after this time: 30s, 250ms, 1m30s, plain seconds, dd:hh:mm:ss
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Recording")]
+    pub(crate) duration: Option<Duration>,
+    /// Size of the buffer in the target, in MB
+    #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]
+    pub(crate) buffersize: u32,
+    /// Format of the lines: json, csv or text
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    pub(crate) format: Option<LineFormat>,
 }
 
 #[derive(Debug, Args)]

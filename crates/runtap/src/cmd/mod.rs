@@ -20,6 +20,7 @@ mod resume;
 mod set_env;
 mod side_by_side;
 mod startup_hook;
+mod tail;
 mod target;
 mod trace;
 mod version;
@@ -69,6 +70,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::PerfMap(options) => block_on(perf_map::run(options, output)),
         Verb::StartupHook(options) => block_on(startup_hook::run(&options, output)),
         Verb::Trace(options) => block_on(trace::run(*options, output)),
+        Verb::Tail(options) => block_on(tail::run(&options, output)),
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Diff(options) => diff::run(&options, output),
         Verb::Report(options) => report::run(&options, output),
@@ -87,6 +89,7 @@ fn wants_json(verb: &Verb) -> bool {
         Verb::Info(options) | Verb::Env(options) => options.format.format,
         Verb::Doctor(options) => options.format.format,
         Verb::Events(options) if options.format == Some(LineFormat::Json) => TextOrJson::Json,
+        Verb::Tail(options) if options.format == Some(LineFormat::Json) => TextOrJson::Json,
         Verb::Dump(options) => options.format.format,
         Verb::PerfMap(PerfMap { what: PerfMapVerb::Enable(options) }) => options.format.format,
         Verb::PerfMap(PerfMap { what: PerfMapVerb::Disable(options) }) => options.format.format,

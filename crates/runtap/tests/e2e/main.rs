@@ -27,6 +27,7 @@ mod real_namespace;
 mod real_resume;
 mod real_session;
 mod real_spin;
+mod real_tail;
 mod real_verbs;
 mod speedscope;
 mod user_events;

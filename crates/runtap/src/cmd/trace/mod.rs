@@ -17,7 +17,7 @@ mod raw;
 mod recorder;
 mod relatives;
 mod session;
-mod signals;
+pub(super) mod signals;
 mod start;
 mod stopping;
 mod summary;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(in crate::cmd) enum Wish {
     /// Finish the recording.
     Stop,
     /// The same signal a second time: give up what is not there yet.
@@ -29,13 +29,13 @@ struct Heard {
 /// the others are heard all the same, because shells start jobs in the background with SIGINT ignored, and scripts
 /// end just those with it.
 #[derive(Debug, Clone)]
-pub(super) struct Stops {
+pub(in crate::cmd) struct Stops {
     heard: watch::Sender<Heard>,
 }
 
 impl Stops {
     /// Listens from now on. Needs a tokio runtime.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(in crate::cmd) fn listen() -> io::Result<Self> {
         let stops = Self { heard: watch::Sender::new(Heard::default()) };
         for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
             if kind == SignalKind::hangup() && is_ignored(kind) {
@@ -47,46 +47,46 @@ impl Stops {
     }
 
     /// Asks for the end without a signal.
-    pub(super) fn stop(&self) {
+    pub(in crate::cmd) fn stop(&self) {
         self.heard.send_modify(|heard| heard.stops += 1);
     }
 
     /// Hears what comes from now on, and knows what came before.
-    pub(super) fn ear(&self) -> Ear {
+    pub(in crate::cmd) fn ear(&self) -> Ear {
         let heard = self.heard.subscribe();
         let seen = *heard.borrow();
         Ear { heard, seen }
     }
 
     /// Whether the end was asked for.
-    pub(super) fn is_stopping(&self) -> bool {
+    pub(in crate::cmd) fn is_stopping(&self) -> bool {
         let heard = self.heard.borrow();
         heard.stops + heard.give_ups > 0
     }
 
     /// Ready when the end was asked for, or has been.
-    pub(super) async fn stopping(&self) {
+    pub(in crate::cmd) async fn stopping(&self) {
         let mut heard = self.heard.subscribe();
         // Fails only without a sender, which is `self`.
         let _ = heard.wait_for(|heard| heard.stops + heard.give_ups > 0).await;
     }
 
     /// The exit code of a program that the last signal ended.
-    pub(super) fn exit_code(&self) -> Option<u8> {
+    pub(in crate::cmd) fn exit_code(&self) -> Option<u8> {
         self.heard.borrow().signal.map(|signal| 128 + signal)
     }
 }
 
 /// Somebody who listens.
 #[derive(Debug)]
-pub(super) struct Ear {
+pub(in crate::cmd) struct Ear {
     heard: watch::Receiver<Heard>,
     seen: Heard,
 }
 
 impl Ear {
     /// The next wish; the stronger one of several. Dropping the future loses none.
-    pub(super) async fn next(&mut self) -> Wish {
+    pub(in crate::cmd) async fn next(&mut self) -> Wish {
         let seen = self.seen;
         let news = |heard: &Heard| heard.stops > seen.stops || heard.give_ups > seen.give_ups;
         let Ok(heard) = self.heard.wait_for(news).await.map(|heard| *heard) else {
@@ -117,7 +117,7 @@ async fn count(mut signal: Signal, kind: SignalKind, heard: watch::Sender<Heard>
 }
 
 /// Whether we were started with a signal ignored, which only the kernel knows; no where it can't be read.
-pub(super) fn is_ignored(kind: SignalKind) -> bool {
+pub(in crate::cmd) fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
