@@ -1,5 +1,6 @@
 //! `trace -- COMMAND` and ports, on the built-in program, which dials in as a runtime does.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{
-    all_have_ended, command, count_of, counts, folder, json, runtap, shell, socket_in, trace_of,
+    all_have_ended, beside_others, command, count_of, counts, folder, json, runtap, shell, socket_in,
+    trace_of,
 };
 
 const DEMO: &str = "Runtap-Demo";
@@ -277,6 +279,34 @@ fn every_process_that_dials_in_goes_on_and_with_children_is_recorded() {
     for (name, process) in [(names[1], &processes[0]), (names[3], &processes[1])] {
         assert_eq!(counts(name.as_ref(), 0)["process_id"], process["pid"]);
     }
+}
+
+/// As many as dial in: each is recorded from its first event to its last, and none waits.
+#[test]
+fn two_hundred_at_once() {
+    const MANY: usize = 200;
+    let _machine = beside_others();
+    let folder = folder();
+    let file = folder.path().join("x.nettrace");
+    let demo = demo(&folder, "1");
+    let script = format!("i=0; while [ $i -lt {MANY} ]; do \"$@\" & i=$((i+1)); done; wait");
+    let mut launched = shell(&script, words(&demo));
+    launched.env("TMPDIR", folder.path());
+    let options = ["--children", "--providers", DEMO, "--show-child-io", "--format", "json", "-o"];
+    let finished = run(trace_of(options.into_iter().chain([file.to_str().unwrap()]), &launched));
+    let summary = finished.expect_code(0).json();
+    assert_eq!((&summary["partial"], &summary["lost"]), (&Value::Null, &Value::from(0)));
+    let mut pids = BTreeSet::new();
+    let mut recorded = Vec::new();
+    for process in summary["processes"].as_array().unwrap() {
+        let counts = counts(process["outputs"][0]["path"].as_str().unwrap().as_ref(), 0);
+        assert_eq!(counts["process_id"], process["pid"]);
+        recorded.push(count_of(&counts, DEMO, 1));
+        pids.insert(process["pid"].as_u64().unwrap());
+    }
+    assert_eq!(pids.len(), MANY);
+    recorded.sort_unstable();
+    assert_eq!(told_ticks(&finished.stderr), recorded);
 }
 
 #[test]
