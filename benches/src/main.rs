@@ -4,13 +4,15 @@
 //!   writes such a recording.
 //! - `speed`: the same stages by the clock.
 //! - `capture`, `ps`: the runtap that is given, with real runtimes, beside Microsoft's dotnet-trace.
-//! - `measure`: one command and what it took, for the two above.
+//! - `ports`: the same runtap, with two hundred stand-ins for runtimes that dial in.
+//! - `measure`: one command and what it took, for those above.
 //!
 //! Refuses to: fail by the clock. A bar that is missed is said, and that is all.
 
 mod capture;
 mod cost;
 mod output;
+mod ports;
 mod ps;
 mod recording;
 mod repeat;
@@ -25,7 +27,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | decode FILE | count FILE | profile FILE | speed | capture RUNTAP | ps RUNTAP | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | decode FILE | count FILE | profile FILE | speed | capture RUNTAP | ps RUNTAP | ports RUNTAP | measure PROGRAM ARGS…";
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -44,6 +46,7 @@ fn main() -> Result<()> {
         ["speed"] => speed::run(),
         ["capture", runtap] => capture::run(Path::new(runtap)),
         ["ps", runtap] => ps::run(Path::new(runtap)),
+        ["ports", runtap] => ports::run(Path::new(runtap)),
         ["measure", program, args @ ..] => cost::measure(program, args),
         [stage, file] => {
             let Some((_, run)) = stages::ALL.iter().find(|(name, _)| name == stage) else { bail!(USAGE) };
