@@ -19,15 +19,32 @@ use tokio::{
     time::Instant,
 };
 
-/// Bytes of a chunk: the blocks of a stream are a tenth of it, so that few of them lie in two chunks.
-pub(crate) const CHUNK: usize = 1024 * 1024;
+/// How much of a session's stream may wait to be taken. Beyond that nothing is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// Bytes of a chunk: what is read and taken at once, at most.
+    pub(crate) chunk: usize,
+    /// Chunks that wait, at most.
+    pub(crate) chunks: usize,
+    /// Empty chunks kept for the next reads.
+    pub(crate) kept: usize,
+}
 
-/// Chunks that wait to be taken, at most: 8 MiB.
-pub(crate) const CHUNKS: usize = 8;
+impl Default for Backlog {
+    /// 8 MiB in chunks of 1 MiB: the blocks of a stream are a tenth of a chunk, so that few of them lie in two. All that
+    /// a burst needed is kept, because the next one comes soon: what is given back to the system has each of its pages
+    /// cleared when it is needed again.
+    fn default() -> Self {
+        Self { chunk: 1 << 20, chunks: 8, kept: 8 }
+    }
+}
 
-/// Empty chunks kept for the next reads: all that a burst needed, because the next one comes soon. What is given back
-/// to the system has each of its pages cleared when it is needed again.
-const KEPT: usize = CHUNKS;
+impl Backlog {
+    /// 160 KiB in chunks of 32 KiB, for hundreds of sessions at the same time.
+    pub fn small() -> Self {
+        Self { chunk: 32 << 10, chunks: 4, kept: 1 }
+    }
+}
 
 /// A piece of a session's stream. Gives its memory back when it is dropped.
 pub struct Chunk {
@@ -59,7 +76,7 @@ impl fmt::Debug for Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         let mut state = self.buffer.lock();
-        if state.free.len() < KEPT {
+        if state.free.len() < state.limits.kept {
             state.free.push(std::mem::take(&mut self.bytes));
         }
     }
@@ -73,6 +90,7 @@ pub(crate) struct Buffer {
 
 #[derive(Default)]
 struct State {
+    limits: Backlog,
     /// Full chunks, in order.
     full: VecDeque<Box<[u8]>>,
     /// The chunk that is being filled; it comes after those.
@@ -94,10 +112,11 @@ struct State {
 
 impl Buffer {
     /// A buffer that begins with these bytes.
-    pub(crate) fn starting_with(head: &[u8]) -> Self {
+    pub(crate) fn starting_with(head: &[u8], limits: Backlog) -> Self {
         let buffer = Self::default();
         let mut state = buffer.lock();
-        for part in head.chunks(CHUNK) {
+        state.limits = limits;
+        for part in head.chunks(limits.chunk) {
             // Only the last part can be shorter than a chunk.
             state.make_room();
             let filled = state.filled;
@@ -173,7 +192,10 @@ impl Buffer {
     pub(crate) fn poll_take(&self, cx: &Context<'_>) -> Poll<Result<Option<Chunk>, io::Error>> {
         let mut state = self.lock();
         let taken = match state.full.pop_front() {
-            Some(bytes) => Some((bytes, CHUNK)),
+            Some(bytes) => {
+                let len = bytes.len();
+                Some((bytes, len))
+            }
             None if state.filled > 0 => {
                 let len = std::mem::take(&mut state.filled);
                 Some((std::mem::take(&mut state.current), len))
@@ -226,13 +248,13 @@ impl State {
             return true;
         }
         if self.filled > 0 {
-            if self.full.len() >= CHUNKS {
+            if self.full.len() >= self.limits.chunks {
                 return false;
             }
             self.full.push_back(std::mem::take(&mut self.current));
             self.filled = 0;
         }
-        self.current = self.free.pop().unwrap_or_else(|| vec![0; CHUNK].into_boxed_slice());
+        self.current = self.free.pop().unwrap_or_else(|| vec![0; self.limits.chunk].into_boxed_slice());
         true
     }
 }

@@ -6,6 +6,10 @@ use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
 
+/// Of the default.
+const CHUNK: usize = 1 << 20;
+const CHUNKS: usize = 8;
+
 async fn take(buffer: &Buffer) -> Option<Chunk> {
     poll_fn(|cx| buffer.poll_take(cx)).await.unwrap()
 }
@@ -20,10 +24,35 @@ fn pattern(len: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
+async fn a_small_backlog_holds_little_and_loses_nothing() {
+    let small = Backlog::small();
+    let limit = (small.chunks + 1) * small.chunk;
+    let all = pattern(3 * limit + 7);
+    let (mut near, far) = duplex(1000);
+    let buffer = Buffer::starting_with(&[], small);
+    fill_in_background(&buffer, far);
+    let rest = all.clone();
+    tokio::spawn(async move { near.write_all(&rest).await });
+    // Until nothing more fits.
+    while buffer.received() < limit as u64 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(buffer.received(), limit as u64);
+    let mut got = Vec::new();
+    while let Some(chunk) = take(&buffer).await {
+        assert!(chunk.len() <= small.chunk);
+        got.extend_from_slice(&chunk);
+        drop(chunk);
+        assert!(buffer.lock().free.len() <= small.kept);
+    }
+    assert!(got == all);
+}
+
+#[tokio::test]
 async fn bytes_come_out_in_order_after_the_head() {
     let (mut near, far) = duplex(1000);
     let all = pattern(3 * CHUNK + 17);
-    let buffer = Buffer::starting_with(&all[..5]);
+    let buffer = Buffer::starting_with(&all[..5], Backlog::default());
     fill_in_background(&buffer, far);
     let rest = all[5..].to_vec();
     tokio::spawn(async move { near.write_all(&rest).await.unwrap() });
@@ -101,7 +130,7 @@ async fn memory_comes_back() {
     .take(100)
     .collect();
     drop(held);
-    assert!(buffer.lock().free.len() <= KEPT);
+    assert!(buffer.lock().free.len() <= CHUNKS);
 }
 
 #[tokio::test]

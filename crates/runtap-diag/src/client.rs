@@ -12,7 +12,7 @@ use runtap_transport::Endpoint;
 #[cfg(unix)]
 use crate::ports::Slot;
 use crate::{
-    Error, Session,
+    Backlog, Error, Session,
     dial::Dial,
     exchange::{Answer, Exchange, wrong_reply},
 };
@@ -74,18 +74,19 @@ impl Timeouts {
 pub struct Client {
     dial: Dial,
     timeouts: Timeouts,
+    backlog: Backlog,
 }
 
 impl Client {
     /// A client of the runtime that listens there, with the default time-outs.
     pub fn new(endpoint: Endpoint) -> Self {
-        Self { dial: Dial::Out(endpoint), timeouts: Timeouts::default() }
+        Self { dial: Dial::Out(endpoint), timeouts: Timeouts::default(), backlog: Backlog::default() }
     }
 
     /// A client of a runtime that dials in.
     #[cfg(unix)]
     pub(crate) fn of_port(slot: Arc<Slot>) -> Self {
-        Self { dial: Dial::In(slot), timeouts: Timeouts::default() }
+        Self { dial: Dial::In(slot), timeouts: Timeouts::default(), backlog: Backlog::default() }
     }
 
     /// With these time-outs.
@@ -93,6 +94,17 @@ impl Client {
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
+    }
+
+    /// With this room for what its sessions send.
+    #[must_use]
+    pub fn with_backlog(mut self, backlog: Backlog) -> Self {
+        self.backlog = backlog;
+        self
+    }
+
+    pub(crate) fn backlog(&self) -> Backlog {
+        self.backlog
     }
 
     /// Whom it asks; for a runtime that dials in, the port where it does.

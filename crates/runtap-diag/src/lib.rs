@@ -59,7 +59,7 @@ mod session;
 #[cfg(target_os = "linux")]
 pub mod user_events;
 
-pub use buffer::Chunk;
+pub use buffer::{Backlog, Chunk};
 pub use client::{Client, Timeouts};
 pub use commands::WrittenDump;
 pub use error::Error;

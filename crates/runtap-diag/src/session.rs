@@ -26,7 +26,7 @@ use crate::{Chunk, Client, Error, buffer::Buffer, drain::drain};
 
 /// A session of ours in a runtime.
 ///
-/// A task reads the stream into a buffer of 8 MiB from the moment the session exists. Take the chunks until
+/// A task reads the stream into a buffer of 8 MiB ([`Backlog`](crate::Backlog)) from the moment the session exists. Take the chunks until
 /// [`next_chunk`](Self::next_chunk) gives `None`, **also after [`stop`](Self::stop)**: the runtime writes method
 /// names then, and does not answer before all of them were read.
 ///
@@ -47,7 +47,7 @@ impl Session {
         stream: Stream,
         head: &[u8],
     ) -> Self {
-        let buffer = Buffer::starting_with(head);
+        let buffer = Buffer::starting_with(head, client.backlog());
         let drain = tokio::spawn(drain(stream, buffer.clone()));
         let chunks = Chunks { buffer: buffer.clone(), endpoint: client.endpoint().clone() };
         let drain = drain.abort_handle();
@@ -114,7 +114,7 @@ impl fmt::Debug for Chunks {
 }
 
 impl Chunks {
-    /// The next bytes of the stream: whatever is there, at most 1 MiB; `None` at its end. Whether the stream is
+    /// The next bytes of the stream: whatever is there, at most a chunk (1 MiB); `None` at its end. Whether the stream is
     /// complete, only the stream itself says.
     ///
     /// Dropping this future loses nothing.

@@ -126,18 +126,20 @@ impl Board {
         let elapsed = started.elapsed();
         let rate =
             u64::try_from(u128::from(bytes) * 1_000_000 / elapsed.as_micros().max(1)).unwrap_or(u64::MAX);
-        let processes = match self.all.len() {
-            1 => String::new(),
-            n => format!("  {} of {n} processes", job.active()),
+        let what = if job.children {
+            // Their events are counted when they have ended.
+            format!("{} of {} processes", job.active(), self.all.len())
+        } else {
+            let events = sum(|progress| progress.events.load(Ordering::Relaxed));
+            let lost = sum(|progress| progress.lost.load(Ordering::Relaxed));
+            format!("{} events  {} lost", Count(events), Count(lost))
         };
         let stopping = if self.stopped.is_some() { "  stopping: the runtime tells its names" } else { "" };
         job.output.status(format_args!(
-            "[{}]  {}  {}/s  {} events  {} lost{processes}{stopping}",
+            "[{}]  {}  {}/s  {what}{stopping}",
             Clock(elapsed),
             Bytes(bytes),
-            Bytes(rate),
-            Count(sum(|progress| progress.events.load(Ordering::Relaxed))),
-            Count(sum(|progress| progress.lost.load(Ordering::Relaxed)))
+            Bytes(rate)
         ));
     }
 }

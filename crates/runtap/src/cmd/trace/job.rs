@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use runtap_diag::providers::Request;
 use runtap_diag::{Buffering, DEFAULT_RUNDOWN_KEYWORD, RundownFallback, SessionConfig};
 use tokio::sync::{Semaphore, watch};
 
+use super::recorder::Counting;
 use super::signals::Stops;
-use super::stopping::Condition;
+use super::stopping::{Condition, Lookout};
 use crate::cli::{BufferingMode, FileFormat, Recording};
 use crate::files::{Destination, Planned, insert_before_extension, is_regular, plan};
 use crate::output::Output;
@@ -34,6 +35,8 @@ pub(super) struct Job {
     pub(super) restore: Option<Restore>,
     pub(super) stops: Stops,
     pub(super) output: Output,
+    /// Held while a file is being counted.
+    count_turn: Arc<Mutex<()>>,
     /// Held while a session is being stopped.
     pub(super) stop_turns: Semaphore,
     /// Processes that are being recorded, from the decision to the last byte.
@@ -76,11 +79,22 @@ impl Job {
             restore: None,
             stops: Stops::listen()?,
             output,
+            count_turn: Arc::default(),
             stop_turns: Semaphore::new(STOPPING),
             active: AtomicUsize::new(0),
             phase: watch::Sender::new(Phase::Recording),
             taken: Mutex::default(),
         })
+    }
+
+    /// When the events of a recording are counted, whose file this is.
+    pub(super) fn counting(&self, file: Option<PathBuf>) -> Counting {
+        let lookout =
+            self.stopping.clone().map(|condition| Box::new(Lookout::new(condition, self.stops.clone())));
+        match file.filter(|file| self.children && lookout.is_none() && is_regular(file)) {
+            Some(file) => Counting::Afterwards(file, Arc::clone(&self.count_turn)),
+            None => Counting::Live(lookout),
+        }
     }
 
     /// Whether a result goes to stdout.

@@ -57,7 +57,8 @@ pub(super) async fn record(
     let base = free_base(&job.formats, &base);
     let planned = job.files(&base, pid, is_first)?;
     let (raw, sink, planned) = Raw::create(planned, job.options.output.is_none(), &base)?;
-    let ended = session::run(session, &job, since, subject.pid(), sink, progress).await?;
+    let counting = job.counting(raw.path());
+    let ended = session::run(session, &job, since, subject.pid(), sink, counting, progress).await?;
     Ok(Taken { pid, name, raw, planned, ended })
 }
 

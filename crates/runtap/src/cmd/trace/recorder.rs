@@ -5,9 +5,10 @@
 //! read is still recorded whole.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
-use std::sync::Arc;
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use runtap_diag::{Chunks, Error};
@@ -27,6 +28,16 @@ pub(super) struct Progress {
     pub(super) bytes: AtomicU64,
     pub(super) events: AtomicU64,
     pub(super) lost: AtomicU64,
+}
+
+/// When events are counted.
+#[derive(Debug)]
+pub(super) enum Counting {
+    /// As they come. The lookout sees every item.
+    Live(Option<Box<Lookout>>),
+    /// When the stream has ended, out of this file, one recording after the other: a decoder takes memory, and of
+    /// hundreds of streams only the bytes are to be held.
+    Afterwards(PathBuf, Arc<Mutex<()>>),
 }
 
 /// What was recorded in the end.
@@ -52,18 +63,17 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts writing a stream to `sink`, up to the stream's end, and tells `progress` how far it is. `lookout` sees
-    /// every item.
+    /// Starts writing a stream to `sink`, up to the stream's end, and tells `progress` how far it is.
     pub(super) fn start(
         chunks: Chunks,
         sink: Sink,
         progress: Arc<Progress>,
-        lookout: Option<Lookout>,
+        counting: Counting,
     ) -> io::Result<Self> {
         let (tell, outcome) = oneshot::channel();
         thread::Builder::new().name("recorder".into()).spawn(move || {
             // Nobody listens any more when a stuck recorder was given up.
-            let _ = tell.send(record(sink, chunks, &progress, lookout));
+            let _ = tell.send(record(sink, chunks, &progress, counting));
         })?;
         Ok(Self { outcome })
     }
@@ -107,9 +117,12 @@ impl Sink {
     }
 }
 
-fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress, mut lookout: Option<Lookout>) -> Recorded {
-    let mut reader = Reader::new();
+fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress, counting: Counting) -> Recorded {
     let mut recorded = Recorded::default();
+    let (mut live, afterwards) = match counting {
+        Counting::Live(lookout) => (Some(Counter { lookout, ..Counter::default() }), None),
+        Counting::Afterwards(file, turn) => (None, Some((file, turn))),
+    };
     loop {
         let chunk = match chunks.blocking_next() {
             Ok(Some(chunk)) => chunk,
@@ -127,33 +140,79 @@ fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress, mut lookout: 
             recorded.write_error = Some(error);
             break;
         }
-        for piece in bytes.chunks(PIECE) {
-            reader.feed(piece);
-            count(&mut reader, &mut recorded.events, lookout.as_mut());
+        if let Some(counter) = &mut live {
+            counter.feed(bytes);
+            progress.events.store(counter.events, Ordering::Relaxed);
+            progress.lost.store(counter.reader.lost(), Ordering::Relaxed);
         }
-        progress.events.store(recorded.events, Ordering::Relaxed);
-        progress.lost.store(reader.lost(), Ordering::Relaxed);
     }
-    reader.finish();
-    count(&mut reader, &mut recorded.events, None);
-    recorded.readable = reader.header().is_some();
-    recorded.lost = reader.lost();
-    recorded.partial = reader.partial().map(Into::into);
+    drop(chunks);
+    match (live, afterwards) {
+        (Some(counter), _) => counter.finish(&mut recorded),
+        (None, Some((file, turn))) => {
+            // Poisoned or not, it is held by one at a time.
+            let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = count_file(&file, &mut recorded) {
+                recorded.write_error.get_or_insert(error);
+            }
+        }
+        (None, None) => {}
+    }
     recorded
 }
 
-/// Counts what can be decoded by now. The reader goes on behind a damaged block, and remembers the damage.
-fn count(reader: &mut Reader, events: &mut u64, mut lookout: Option<&mut Lookout>) {
+fn count_file(path: &PathBuf, recorded: &mut Recorded) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut counter = Counter::default();
+    let mut piece = vec![0; PIECE];
     loop {
-        match reader.next() {
-            Ok(Some(item)) => {
-                if let Some(lookout) = &mut lookout {
-                    lookout.item(&item);
-                }
-                *events += u64::from(matches!(item, Item::Event(_)));
-            }
-            Err(_) => {}
-            Ok(None) => return,
+        match file.read(&mut piece)? {
+            0 => break,
+            n => counter.feed(piece.get(..n).unwrap_or_default()),
         }
+    }
+    counter.finish(recorded);
+    Ok(())
+}
+
+/// Counts what is in a stream. Its reader goes on behind a damaged block, and remembers the damage.
+#[derive(Default)]
+struct Counter {
+    reader: Reader,
+    events: u64,
+    lookout: Option<Box<Lookout>>,
+}
+
+impl Counter {
+    fn feed(&mut self, bytes: &[u8]) {
+        for piece in bytes.chunks(PIECE) {
+            self.reader.feed(piece);
+            self.count();
+        }
+    }
+
+    /// Counts what can be decoded by now.
+    fn count(&mut self) {
+        loop {
+            match self.reader.next() {
+                Ok(Some(item)) => {
+                    if let Some(lookout) = &mut self.lookout {
+                        lookout.item(&item);
+                    }
+                    self.events += u64::from(matches!(item, Item::Event(_)));
+                }
+                Err(_) => {}
+                Ok(None) => return,
+            }
+        }
+    }
+
+    fn finish(mut self, recorded: &mut Recorded) {
+        self.reader.finish();
+        self.count();
+        recorded.events = self.events;
+        recorded.readable = self.reader.header().is_some();
+        recorded.lost = self.reader.lost();
+        recorded.partial = self.reader.partial().map(Into::into);
     }
 }

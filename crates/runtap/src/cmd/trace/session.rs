@@ -10,9 +10,8 @@ use runtap_diag::{Control, Error, Session, Stopping};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::job::Job;
-use super::recorder::{Progress, Recorded, Recorder, Sink};
+use super::recorder::{Counting, Progress, Recorded, Recorder, Sink};
 use super::signals::{Ear, Wish};
-use super::stopping::Lookout;
 use super::threads::ThreadNames;
 
 /// How often a stop is tried again while the runtime can't be connected to.
@@ -43,6 +42,7 @@ pub(super) async fn run(
     started: Instant,
     pid: Option<u32>,
     sink: Sink,
+    counting: Counting,
     progress: Arc<Progress>,
 ) -> anyhow::Result<Ended> {
     let output = job.output;
@@ -51,8 +51,7 @@ pub(super) async fn run(
     let downgrades: Vec<String> = session.downgrades().iter().map(ToString::to_string).collect();
     output.detail(format_args!("session {} by {command}", session.id()));
     let (session, chunks) = session.split();
-    let lookout = job.stopping.clone().map(|condition| Lookout::new(condition, job.stops.clone()));
-    let mut recorder = Recorder::start(chunks, sink, Arc::clone(&progress), lookout)?;
+    let mut recorder = Recorder::start(chunks, sink, Arc::clone(&progress), counting)?;
     let mut ear = job.stops.ear();
     let mut names = ThreadNames::default();
     // The stream as it is has no place for names.

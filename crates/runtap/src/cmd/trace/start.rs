@@ -1,11 +1,13 @@
 //! The start of one recording: a session, and then the runtime goes on. Whatever becomes of the session, nobody is left
 //! waiting.
 
-use std::time::Instant;
+use std::future;
+use std::time::{Duration, Instant};
 
 use runtap_diag::ports::Runtime;
-use runtap_diag::{Client, Error, Request, Session};
+use runtap_diag::{Backlog, Client, Error, Request, Session, Timeouts};
 use runtap_transport::discover::Process;
+use tokio::time::sleep;
 
 use super::job::Job;
 use crate::cmd::failure::explain;
@@ -13,6 +15,12 @@ use crate::cmd::target::Chosen;
 
 /// The variable by which processes learn of ports.
 pub(super) const PORTS: &str = "DOTNET_DiagnosticPorts";
+
+/// How long a runtime that has dialled in is waited for: it waits for us, and where hundreds start at once on a small
+/// machine, each gets little of it.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// How often it is looked whether it lives.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// A process that is to be recorded, or at least to go on.
 #[derive(Debug)]
@@ -43,6 +51,11 @@ impl Subject {
         self.process.as_ref().map(|process| process.pid).or_else(dialled)
     }
 
+    /// Whether it has dialled in, and is gone.
+    fn has_ended(&self) -> bool {
+        self.runtime.as_ref().is_some_and(Runtime::has_ended)
+    }
+
     /// How messages call it.
     pub(super) fn label(&self) -> String {
         let own = || self.runtime.as_ref().map(Runtime::process_id);
@@ -66,17 +79,41 @@ pub(super) struct Started {
 /// # Errors
 /// There is no session. The runtime goes on all the same.
 pub(super) async fn begin(job: &Job, subject: Subject) -> anyhow::Result<Option<Started>> {
+    // One of hundreds, it may be.
+    let backlog = if job.children { Backlog::small() } else { Backlog::default() };
+    let mut client = subject.client.clone().with_backlog(backlog);
+    if subject.runtime.is_some() {
+        client = client.with_timeouts(Timeouts::all(PATIENCE));
+    }
     let session = tokio::select! {
         biased;
         () = job.stops.stopping() => None,
-        session = subject.client.start_session(&job.config) => Some(session),
+        session = client.start_session(&job.config) => Some(session),
+        () = ended(subject.runtime.as_ref()) => None,
     };
     let since = Instant::now();
     let_go(job, &subject).await;
     match session {
-        Some(Ok(session)) => Ok(Some(Started { subject, session, since })),
-        Some(Err(error)) => Err(explain(error)),
-        None => Ok(None),
+        Some(Ok(session)) => return Ok(Some(Started { subject, session, since })),
+        Some(Err(error)) if !subject.has_ended() => return Err(explain(error)),
+        _ => {}
+    }
+    if !job.stops.is_stopping() {
+        // Whoever did that has the exit code.
+        job.output.warning(format_args!("{} ended before it could be recorded", subject.label()));
+    }
+    Ok(None)
+}
+
+/// Ready when a runtime that dialled in has ended without a word.
+async fn ended(runtime: Option<&Runtime>) {
+    match runtime {
+        Some(runtime) => {
+            while !runtime.has_ended() {
+                sleep(LOOK).await;
+            }
+        }
+        None => future::pending().await,
     }
 }
 
