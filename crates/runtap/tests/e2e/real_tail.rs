@@ -53,8 +53,7 @@ fn every_event_is_a_line(runtime: &RealRuntime) -> Result<(), Skip> {
 
 fn filters_choose(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = storm(runtime, "500")?;
-    let filter =
-        ["--provider", "Demo-Storm", "--filter", "id = 3 and payload.seq < 10", "--format", "csv"];
+    let filter = ["--provider", "Demo-Storm", "--filter", "id = 3 and payload.seq < 10", "--format", "csv"];
     let text = tail(&mut target, &filter);
     assert_eq!(text.lines().count(), 1 + 2 * 10, "{text}");
     Ok(())
