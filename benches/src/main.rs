@@ -4,6 +4,7 @@
 //!   writes such a recording.
 //! - `speed`: the same stages by the clock.
 //! - `capture`, `ps`: the runtap that is given, with real runtimes, beside Microsoft's dotnet-trace.
+//! - `nettrace`: the decoder and the runtap that is given on large files, beside TraceEvent.
 //! - `ports`: the same runtap, with two hundred stand-ins for runtimes that dial in.
 //! - `measure`: one command and what it took, for those above.
 //!
@@ -11,6 +12,7 @@
 
 mod capture;
 mod cost;
+mod nettrace;
 mod output;
 mod ports;
 mod ps;
@@ -19,15 +21,14 @@ mod repeat;
 mod speed;
 mod stages;
 
-use std::fs::{self, File};
-use std::io::BufWriter;
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | decode FILE | count FILE | profile FILE | speed | capture RUNTAP | ps RUNTAP | ports RUNTAP | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | decode FILE | count FILE | profile FILE | speed | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | measure PROGRAM ARGS…";
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -37,16 +38,11 @@ fn main() -> Result<()> {
             let samples = samples.parse().context("the number of samples is no number")?;
             Ok(fs::write(file, recording::make(samples)?)?)
         }
-        ["repeat", from, size, file] => {
-            let size: u64 = size.parse().context("the number of megabytes is no number")?;
-            let file = BufWriter::new(File::create(file)?);
-            line(repeat::repeat(&fs::read(from)?, size * 1_000_000, file)?);
-            Ok(())
-        }
         ["speed"] => speed::run(),
         ["capture", runtap] => capture::run(Path::new(runtap)),
         ["ps", runtap] => ps::run(Path::new(runtap)),
         ["ports", runtap] => ports::run(Path::new(runtap)),
+        ["nettrace", runtap] => nettrace::run(Path::new(runtap)),
         ["measure", program, args @ ..] => cost::measure(program, args),
         [stage, file] => {
             let Some((_, run)) = stages::ALL.iter().find(|(name, _)| name == stage) else { bail!(USAGE) };

@@ -12,22 +12,10 @@ pub(crate) type Stage = fn(&[u8]) -> Result<u64>;
 /// All of them, by name.
 pub(crate) const ALL: [(&str, Stage); 3] = [("decode", decode), ("count", count), ("profile", profile)];
 
-/// Bytes as they come from a socket.
-const CHUNK: usize = 64 << 10;
-
 /// Hands all items of a whole recording to `take`; gives the number of events that were lost.
 pub(crate) fn read(bytes: &[u8], mut take: impl FnMut(&Item<'_>)) -> Result<u64> {
     let mut reader = Reader::new();
-    for chunk in bytes.chunks(CHUNK) {
-        reader.feed(chunk);
-        while let Some(item) = reader.next()? {
-            take(&item);
-        }
-    }
-    reader.finish();
-    while let Some(item) = reader.next()? {
-        take(&item);
-    }
+    reader.items(bytes).for_each(|item| take(&item))?;
     if !reader.is_complete() {
         bail!("the recording is cut");
     }

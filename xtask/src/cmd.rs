@@ -75,7 +75,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "[decode|capture|ports|ps]",
+        usage: "[decode|capture|nettrace|ports|ps]",
         about: "what reading a recording costs (default), or recording and listing real runtimes",
         run: bench::command,
     },

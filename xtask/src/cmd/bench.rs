@@ -23,7 +23,7 @@ const SHORT: u64 = 10_000;
 const LONG: u64 = 30_000;
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
-    let Some(live @ ("capture" | "ports" | "ps")) = args.word() else {
+    let Some(live @ ("capture" | "nettrace" | "ports" | "ps")) = args.word() else {
         if let Outcome::Skipped(why) = check(ws)? {
             output::note(&format!("skipped: {why}"));
         }
