@@ -33,6 +33,7 @@ pub(crate) fn repeat(recording: &[u8], size: u64, mut file: impl Write) -> Resul
                         timestamp: event.timestamp + later,
                         activity_id: event.activity_id,
                         related_activity_id: event.related_activity_id,
+                        labels: &[],
                         payload: event.payload,
                     })?;
                 }

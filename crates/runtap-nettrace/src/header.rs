@@ -81,7 +81,6 @@ impl TraceHeader {
     }
 
     /// Writes the data of version 6. The fields win over attributes of their names; a field that is 0 is not written.
-    #[expect(dead_code, reason = "for the writer of version 6")]
     pub(crate) fn encode_v6(&self, w: &mut Writer) {
         self.encode_clock(w);
         let fields = [

@@ -42,6 +42,8 @@ pub struct Event<'a> {
     pub process_id: Option<u64>,
     /// What the stream says about the first one (Nettrace 6).
     pub thread: Option<&'a Thread>,
+    /// What the stream says about the second one (Nettrace 6).
+    pub capture_thread: Option<&'a Thread>,
     /// Processor that the event was written on; `u32::MAX` if the runtime did not know, or the stream does not tell it
     /// (`NetPerf`).
     pub processor: u32,

@@ -18,7 +18,7 @@
 //!
 //! The storeys, from the bytes up: `raw` (tags and objects) → `block` (what lies in one block) → [`Reader`].
 //!
-//! Versions: `NetPerf` 1 to 3 and Nettrace 4 and 6 are read, Nettrace 4 is written. What people call "version 5" is
+//! Versions: `NetPerf` 1 to 3 and Nettrace 4 and 6 are read, Nettrace 4 and 6 are written. What people call "version 5" is
 //! version 4 with optional tags in its metadata records.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
@@ -49,4 +49,4 @@ pub use metadata::{Field, FieldType, Metadata};
 pub use parts::{Part, Scan};
 pub use reader::{Counts, Items, Reader};
 pub use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};
-pub use writer::{EventToWrite, MAX_PAYLOAD, MAX_STACK_DEPTH, WriteError, Writer};
+pub use writer::{EventToWrite, MAX_PAYLOAD, MAX_STACK_DEPTH, Version, WriteError, Writer};

@@ -51,6 +51,7 @@ impl<'a> Encoder<'a> {
                 timestamp: record.timestamp,
                 activity_id: record.activity_id,
                 related_activity_id: record.related_activity_id,
+                labels: &[],
                 payload: batch.payload(record),
             });
         }

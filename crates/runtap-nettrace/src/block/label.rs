@@ -79,7 +79,6 @@ impl<'a> Label<'a> {
         Ok(Some((label, kind & LAST != 0)))
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the writer of version 6"))]
     pub(crate) fn encode(&self, last: bool, w: &mut Writer) {
         let kind = |kind: u8| if last { kind | LAST } else { kind };
         match self {

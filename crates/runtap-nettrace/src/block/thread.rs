@@ -57,7 +57,6 @@ impl Thread {
     }
 
     /// Writes a row with its size; `None` if it is longer than a row can be.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the writer of version 6"))]
     pub(crate) fn encode(&self, w: &mut Writer) -> Option<()> {
         let mut row = Writer::new();
         row.varu64(self.index);

@@ -67,7 +67,6 @@ impl Metadata {
 
     /// Writes a row of Nettrace 6 with the given id, its size in front. Values that are absent in a row that lacks
     /// them are left out.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the writer of version 6"))]
     pub(crate) fn encode_v6(&self, id: u32, w: &mut Writer) -> Result<(), Unwritable> {
         let mut row = Writer::new();
         row.varu32(id);

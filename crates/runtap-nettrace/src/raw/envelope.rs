@@ -36,6 +36,18 @@ pub(crate) mod name {
     pub(super) const NETPERF_FILE: &[u8] = b"Microsoft.DotNet.Runtime.EventPipeFile";
 }
 
+/// The name of a kind of objects in Nettrace 4; empty for one without a name.
+pub(crate) fn name_of(kind: Kind) -> &'static [u8] {
+    match kind {
+        Kind::Trace => name::TRACE,
+        Kind::Event => name::EVENT,
+        Kind::Metadata => name::METADATA,
+        Kind::Stack => name::STACK,
+        Kind::SequencePoint => name::SEQUENCE_POINT,
+        Kind::Thread | Kind::RemoveThread | Kind::LabelList | Kind::Unknown => &[],
+    }
+}
+
 /// Longest object name that is read; the longest known one has 38 bytes.
 const MAX_NAME: u32 = 255;
 

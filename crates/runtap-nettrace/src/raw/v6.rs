@@ -21,6 +21,21 @@ pub(crate) mod kind {
     pub(crate) const LABEL_LIST: u8 = 8;
 }
 
+/// The number of a kind of blocks; that of the end for one without a number.
+pub(crate) fn kind_of(kind: Kind) -> u8 {
+    match kind {
+        Kind::Trace => kind::TRACE,
+        Kind::Event => kind::EVENT,
+        Kind::Metadata => kind::METADATA,
+        Kind::SequencePoint => kind::SEQUENCE_POINT,
+        Kind::Stack => kind::STACK,
+        Kind::Thread => kind::THREAD,
+        Kind::RemoveThread => kind::REMOVE_THREAD,
+        Kind::LabelList => kind::LABEL_LIST,
+        Kind::Unknown => kind::END_OF_STREAM,
+    }
+}
+
 /// Reads major and minor version, behind the 0 that tells such a header apart.
 pub(super) fn prelude(r: &mut Reader<'_>) -> Result<(), Error> {
     let version = r.u32("major version")?;

@@ -5,12 +5,13 @@ use hashbrown::HashMap;
 use runtap_wire::{Uuid, Writer as Bytes};
 
 use super::{EventToWrite, size_u32};
+use crate::Label;
 use crate::block::blob::{COMPRESSED, HEADER_SIZE, flag};
 
 /// Most bytes of a compressed header: every field at its widest.
 pub(super) const MAX_HEADER: usize = 1 + 5 + (5 + 10 + 5) + 10 + 5 + 10 + 16 + 16 + 5;
 
-/// An `EventBlock` or a `MetadataBlock`.
+/// An `EventBlock`, or a `MetadataBlock` of Nettrace 4.
 #[derive(Debug, Default)]
 pub(super) struct BlobBlock {
     blobs: Bytes,
@@ -29,9 +30,55 @@ struct Last {
     thread_id: u64,
     stack_id: u32,
     timestamp: u64,
-    activity_id: Option<Uuid>,
-    related_activity_id: Option<Uuid>,
+    labels: LabelsToWrite,
     payload_size: usize,
+}
+
+/// What hangs on an event: two ids in Nettrace 4, a list in Nettrace 6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LabelsToWrite {
+    Activities(Option<Uuid>, Option<Uuid>),
+    List(u32),
+}
+
+impl Default for LabelsToWrite {
+    fn default() -> Self {
+        Self::Activities(None, None)
+    }
+}
+
+impl LabelsToWrite {
+    /// The flags of what differs from the event before.
+    fn flags(self, last: Self) -> u8 {
+        match (self, last) {
+            (Self::Activities(id, related), Self::Activities(last_id, last_related)) => {
+                let activity = if id == last_id { 0 } else { flag::ACTIVITY_ID };
+                activity | if related == last_related { 0 } else { flag::RELATED_ACTIVITY_ID }
+            }
+            (Self::List(id), last) => {
+                let last = if let Self::List(last) = last { last } else { 0 };
+                if id == last { 0 } else { flag::LABEL_LIST_ID }
+            }
+            // A block has one kind of them.
+            (Self::Activities(..), Self::List(_)) => flag::ACTIVITY_ID | flag::RELATED_ACTIVITY_ID,
+        }
+    }
+
+    fn write(self, flags: u8, w: &mut Bytes) {
+        match self {
+            Self::Activities(id, related) => {
+                for (bit, id) in [(flag::ACTIVITY_ID, id), (flag::RELATED_ACTIVITY_ID, related)] {
+                    if flags & bit != 0 {
+                        w.guid(id.unwrap_or_default());
+                    }
+                }
+            }
+            Self::List(id) if flags & flag::LABEL_LIST_ID != 0 => {
+                w.varu32(id);
+            }
+            Self::List(_) => {}
+        }
+    }
 }
 
 impl BlobBlock {
@@ -43,7 +90,7 @@ impl BlobBlock {
     /// Appends a definition: no id, no thread, no sequence number.
     pub(super) fn push_record(&mut self, record: &[u8], timestamp: u64) {
         let event = EventToWrite { timestamp, payload: record, ..EventToWrite::default() };
-        self.push_event(&event, 0, 0, true);
+        self.push_event(&event, 0, 0, LabelsToWrite::default(), true);
     }
 
     /// Appends an event.
@@ -52,6 +99,7 @@ impl BlobBlock {
         event: &EventToWrite<'_>,
         sequence: u32,
         stack_id: u32,
+        labels: LabelsToWrite,
         sorted: bool,
     ) {
         let last = &self.last;
@@ -59,14 +107,12 @@ impl BlobBlock {
         let counted = sequence != implied
             || event.capture_thread_id != last.capture_thread_id
             || event.processor != last.processor;
-        let mut flags = 0;
+        let mut flags = labels.flags(last.labels);
         for (bit, set) in [
             (flag::METADATA_ID, event.metadata_id != last.metadata_id),
             (flag::CAPTURE_THREAD, counted),
             (flag::THREAD_ID, event.thread_id != last.thread_id),
             (flag::STACK_ID, stack_id != last.stack_id),
-            (flag::ACTIVITY_ID, event.activity_id != last.activity_id),
-            (flag::RELATED_ACTIVITY_ID, event.related_activity_id != last.related_activity_id),
             (flag::SORTED, sorted),
             (flag::PAYLOAD_SIZE, event.payload.len() != last.payload_size),
         ] {
@@ -92,12 +138,7 @@ impl BlobBlock {
             w.varu32(stack_id);
         }
         w.varu64(event.timestamp.wrapping_sub(last.timestamp));
-        if set(flag::ACTIVITY_ID) {
-            w.guid(event.activity_id.unwrap_or_default());
-        }
-        if set(flag::RELATED_ACTIVITY_ID) {
-            w.guid(event.related_activity_id.unwrap_or_default());
-        }
+        labels.write(flags, w);
         if set(flag::PAYLOAD_SIZE) {
             w.varu32(size_u32(event.payload.len()));
         }
@@ -113,8 +154,7 @@ impl BlobBlock {
             thread_id: event.thread_id,
             stack_id,
             timestamp: event.timestamp,
-            activity_id: event.activity_id,
-            related_activity_id: event.related_activity_id,
+            labels,
             payload_size: event.payload.len(),
         };
     }
@@ -152,7 +192,7 @@ impl StackBlock {
         8 + self.stacks.len()
     }
 
-    /// The id of a stack; the empty one has an id too, as from the runtime.
+    /// The id of a stack; the empty one has an id too, as from the runtime. (In Nettrace 6 it needs none: 0.)
     pub(super) fn intern(&mut self, ips: &[u64]) -> u32 {
         if let Some(id) = self.ids.get(ips) {
             return *id;
@@ -184,6 +224,79 @@ impl StackBlock {
         let mut payload = Bytes::new();
         payload.u32(self.first_id).u32(self.count).bytes(self.stacks.as_bytes());
         self.stacks.clear();
+        self.count = 0;
+        self.first_id = self.next_id;
+        Some(payload.into_bytes())
+    }
+
+    /// Gives ids out anew.
+    pub(super) fn next_epoch(&mut self) {
+        self.ids.clear();
+        self.first_id = 1;
+        self.next_id = 1;
+    }
+}
+
+/// A block of label lists of Nettrace 6, and the ids of all lists since the last sequence point.
+#[derive(Debug)]
+pub(super) struct LabelBlock {
+    lists: Bytes,
+    count: u32,
+    first_id: u32,
+    next_id: u32,
+    ids: HashMap<Box<[u8]>, u32>,
+}
+
+impl Default for LabelBlock {
+    fn default() -> Self {
+        Self { lists: Bytes::new(), count: 0, first_id: 1, next_id: 1, ids: HashMap::new() }
+    }
+}
+
+impl LabelBlock {
+    /// Bytes of its payload so far.
+    pub(super) fn len(&self) -> usize {
+        8 + self.lists.len()
+    }
+
+    /// The bytes of the list of an event, whose activities come first. Empty for an event without labels.
+    pub(super) fn encode(event: &EventToWrite<'_>) -> Bytes {
+        let activities = [
+            event.activity_id.map(Label::ActivityId),
+            event.related_activity_id.map(Label::RelatedActivityId),
+        ];
+        let mut labels = activities.iter().flatten().chain(event.labels).peekable();
+        let mut list = Bytes::new();
+        while let Some(label) = labels.next() {
+            label.encode(labels.peek().is_none(), &mut list);
+        }
+        list
+    }
+
+    /// The id of a list; 0 for the empty one.
+    pub(super) fn intern(&mut self, list: &[u8]) -> u32 {
+        if list.is_empty() {
+            return 0;
+        }
+        if let Some(id) = self.ids.get(list) {
+            return *id;
+        }
+        let id = self.next_id;
+        self.ids.insert(list.into(), id);
+        self.lists.bytes(list);
+        self.next_id += 1;
+        self.count += 1;
+        id
+    }
+
+    /// The payload, if there is anything in it; the ids stay.
+    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+        if self.count == 0 {
+            return None;
+        }
+        let mut payload = Bytes::new();
+        payload.u32(self.first_id).u32(self.count).bytes(self.lists.as_bytes());
+        self.lists.clear();
         self.count = 0;
         self.first_id = self.next_id;
         Some(payload.into_bytes())

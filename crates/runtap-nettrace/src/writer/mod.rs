@@ -1,17 +1,21 @@
-//! The writer of Nettrace 4: events in, bytes out, as the runtime itself writes them and Microsoft's tools read
+//! The writer of Nettrace 4 and 6: events in, bytes out, as the runtime itself writes them and Microsoft's tools read
 //! them. Source: nettrace format, sections of the blocks. It does not put events into order, and it counts no time.
 
 mod block;
+mod error;
+mod frames;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use runtap_wire::{Uuid, Writer as Bytes};
-use thiserror::Error;
 
-use self::block::{BlobBlock, StackBlock};
-use crate::metadata::Unwritable;
-use crate::raw::envelope::{self, name};
-use crate::{Metadata, TraceHeader};
+use self::block::{BlobBlock, LabelBlock, LabelsToWrite, StackBlock};
+pub use self::error::WriteError;
+use self::error::check_size;
+use self::frames::Frames;
+pub use self::frames::Version;
+use crate::raw::Kind;
+use crate::{Label, Metadata, Thread, TraceHeader};
 
 /// Most bytes in the payload of an event; the runtime has the same limit.
 pub const MAX_PAYLOAD: usize = 64 << 10;
@@ -47,16 +51,22 @@ const SEQUENCE_POINT_EVERY: u64 = 10 << 20;
 /// ```
 #[derive(Debug)]
 pub struct Writer {
-    output: Bytes,
-    /// Stream offset of the first byte of `output`.
-    taken: u64,
+    frames: Frames,
     /// Number of bytes of blocks at the last sequence point.
     last_point: u64,
     pointer_size: u32,
     definitions: BlobBlock,
+    /// The same in Nettrace 6.
+    rows: Bytes,
     next_metadata_id: u32,
     stacks: StackBlock,
+    labels: LabelBlock,
     events: BlobBlock,
+    /// Nettrace 6: threads that the stream describes, and the descriptions that were not written yet.
+    described: HashSet<u64>,
+    descriptions: Bytes,
+    /// For the descriptions of threads of which nothing is known but the id.
+    process_id: Option<u64>,
     /// The last sequence number of every capture thread.
     threads: BTreeMap<u64, u32>,
     /// Capture thread of the run at hand and time of its last event.
@@ -71,7 +81,7 @@ pub struct Writer {
 pub struct EventToWrite<'a> {
     /// What [`Writer::define_event`] returned.
     pub metadata_id: u32,
-    /// The thread that the event is about.
+    /// The thread that the event is about: its id; in Nettrace 6 what [`Writer::define_thread`] was told, else its id.
     pub thread_id: u64,
     /// The thread that writes the event.
     pub capture_thread_id: u64,
@@ -88,106 +98,112 @@ pub struct EventToWrite<'a> {
     pub activity_id: Option<Uuid>,
     /// The activity that started that one.
     pub related_activity_id: Option<Uuid>,
+    /// What else hangs on the event: Nettrace 6 only.
+    pub labels: &'a [Label<'a>],
     /// The fields, at most [`MAX_PAYLOAD`] bytes.
     pub payload: &'a [u8],
 }
 
-/// What cannot be written. The stream is as if the call had not been.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum WriteError {
-    /// A payload or a definition is too large.
-    #[error("{what} has {size} bytes, more than {limit}")]
-    TooLarge {
-        /// Which of the two.
-        what: &'static str,
-        /// Its size in bytes.
-        size: usize,
-        /// The largest that can be written.
-        limit: usize,
-    },
-    /// An event names a definition that was not made.
-    #[error("metadata id {id} is not defined")]
-    UnknownMetadata {
-        /// The id.
-        id: u32,
-    },
-    /// Names end with the first NUL, so that they cannot have one.
-    #[error("a name contains a NUL character")]
-    NulInName,
-    /// A field has a type that the version of the format does not know.
-    #[error("field type {code} is not known in this version of the format")]
-    FieldType {
-        /// Its code.
-        code: u32,
-    },
-    /// A stack of a 32-bit target has a wider address.
-    #[error("address {address:#x} does not fit into 32 bits")]
-    WideAddress {
-        /// The address.
-        address: u64,
-    },
-    /// The event is older than what was written before allows.
-    #[error("time stamp {timestamp} is before {least}")]
-    TimeGoesBack {
-        /// Time stamp of the event.
-        timestamp: u64,
-        /// The least that could be written here.
-        least: u64,
-    },
-}
-
-impl WriteError {
-    fn definition(why: &Unwritable, size: usize, limit: usize) -> Self {
-        match why {
-            Unwritable::Nul => Self::NulInName,
-            Unwritable::Type(code) => Self::FieldType { code: *code },
-            Unwritable::TooLong => Self::TooLarge { what: "a definition", size, limit },
-        }
-    }
-}
-
 impl Writer {
+    /// A stream of Nettrace 4, which every reader knows; see [`Self::with_version`].
+    pub fn new(header: &TraceHeader) -> Self {
+        Self::with_version(header, Version::Nettrace4)
+    }
+
     /// A stream that begins with `header`. Of its date, [`TraceHeader::sync_systemtime`] is written; a pointer size
     /// that is not 4 counts as 8, and a frequency below 1 as 1. The first bytes can be taken at once.
-    pub fn new(header: &TraceHeader) -> Self {
+    pub fn with_version(header: &TraceHeader, version: Version) -> Self {
         let pointer_size = if header.pointer_size == 4 { 4 } else { 8 };
-        let mut writer = Self {
-            output: Bytes::new(),
-            taken: 0,
+        let header =
+            TraceHeader { qpc_frequency: header.qpc_frequency.max(1), pointer_size, ..header.clone() };
+        Self {
+            frames: Frames::start(&header, version),
             last_point: 0,
             pointer_size,
             definitions: BlobBlock::default(),
+            rows: Bytes::new(),
             next_metadata_id: 1,
             stacks: StackBlock::new(pointer_size),
+            labels: LabelBlock::default(),
             events: BlobBlock::default(),
+            described: HashSet::new(),
+            descriptions: Bytes::new(),
+            process_id: Some(header.process_id.into()).filter(|id| *id != 0),
             threads: BTreeMap::new(),
             run: None,
             floor: 0,
             latest: u64::try_from(header.sync_qpc).unwrap_or(0),
-        };
-        writer.output.bytes(envelope::MAGIC).bytes(envelope::SERIALIZER);
-        writer.begin_object(name::TRACE, envelope::TRACE_VERSION);
-        let qpc_frequency = header.qpc_frequency.max(1);
-        TraceHeader { qpc_frequency, pointer_size, ..header.clone() }.encode_v4(&mut writer.output);
-        writer.output.u8(envelope::END_OBJECT);
-        writer
+        }
     }
 
     /// Defines an event and returns the id for [`EventToWrite::metadata_id`]; [`Metadata::id`] is not looked at.
     pub fn define_event(&mut self, definition: &Metadata) -> Result<u32, WriteError> {
         let id = self.next_metadata_id;
         let mut record = Bytes::new();
-        definition
-            .encode_v4(id, &mut record)
-            .map_err(|why| WriteError::definition(&why, record.len(), MAX_PAYLOAD))?;
+        let encoded = match self.frames.version() {
+            Version::Nettrace4 => definition.encode_v4(id, &mut record),
+            Version::Nettrace6 => definition.encode_v6(id, &mut record),
+        };
+        encoded.map_err(|why| WriteError::definition(&why, record.len()))?;
         check_size("a definition", record.len(), MAX_PAYLOAD)?;
-        if self.definitions.len() + record.len() > BLOCK_TARGET {
+        if self.definitions.len() + self.rows.len() + record.len() > BLOCK_TARGET {
             self.write_blocks();
         }
-        self.definitions.push_record(record.as_bytes(), self.latest);
+        match self.frames.version() {
+            Version::Nettrace4 => self.definitions.push_record(record.as_bytes(), self.latest),
+            Version::Nettrace6 => {
+                self.rows.bytes(record.as_bytes());
+            }
+        }
         self.next_metadata_id += 1;
         Ok(id)
+    }
+
+    /// Says what the thread is that events name with [`Thread::index`]: Nettrace 6 only. A thread of which nothing was
+    /// said when it comes up first is described by its number as the operating system's id, in the process of the header.
+    pub fn define_thread(&mut self, thread: &Thread) -> Result<(), WriteError> {
+        if self.frames.version() != Version::Nettrace6 {
+            return Err(WriteError::NeedsVersion6 { what: "descriptions of threads" });
+        }
+        let index = thread.index;
+        if self.described.contains(&index) {
+            return Err(WriteError::ThreadKnown { index });
+        }
+        let mut row = Bytes::new();
+        if thread.encode(&mut row).is_none() {
+            let limit = usize::from(u16::MAX);
+            return Err(WriteError::TooLarge { what: "the description of a thread", size: limit + 1, limit });
+        }
+        if self.descriptions.len() + row.len() > BLOCK_TARGET {
+            self.write_blocks();
+        }
+        self.descriptions.bytes(row.as_bytes());
+        self.described.insert(index);
+        Ok(())
+    }
+
+    /// Says that no event will name a thread any more: Nettrace 6 only. The format lets its number
+    /// be used for another one then; TraceEvent 4.0 does not.
+    pub fn remove_thread(&mut self, index: u64) -> Result<(), WriteError> {
+        if self.frames.version() != Version::Nettrace6 {
+            return Err(WriteError::NeedsVersion6 { what: "removals of threads" });
+        }
+        if self.described.remove(&index) {
+            self.flush();
+            let mut row = Bytes::new();
+            row.varu64(index).varu32(self.threads.remove(&index).unwrap_or(0));
+            self.frames.block(Kind::RemoveThread, row.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// A thread that is named for the first time.
+    fn introduce(&mut self, index: u64) {
+        if self.frames.version() == Version::Nettrace6 && !self.described.contains(&index) {
+            let thread = Thread { thread_id: Some(index), process_id: self.process_id, ..Thread::new(index) };
+            // Short, and not known: it is taken.
+            let _ = self.define_thread(&thread);
+        }
     }
 
     /// Writes an event; it may stay in the block at hand until that is full, or [`Self::flush`] is called.
@@ -206,14 +222,31 @@ impl Writer {
             return Err(WriteError::TimeGoesBack { timestamp: event.timestamp, least });
         }
 
+        let (v6, list) = (self.frames.version() == Version::Nettrace6, LabelBlock::encode(event));
+        if !v6 && !event.labels.is_empty() {
+            return Err(WriteError::NeedsVersion6 { what: "labels" });
+        }
+        check_size("a list of labels", list.len(), MAX_PAYLOAD)?;
+
         let room = BLOCK_TARGET.saturating_sub(block::MAX_HEADER + event.payload.len());
-        if self.events.len() > room || self.stacks.len() > BLOCK_TARGET - MAX_STACK_DEPTH * 8 {
+        if self.events.len() > room
+            || self.stacks.len() > BLOCK_TARGET - MAX_STACK_DEPTH * 8
+            || self.labels.len() + list.len() > BLOCK_TARGET
+        {
             self.write_blocks();
         }
-        let stack_id = self.stacks.intern(stack);
+        self.introduce(event.thread_id);
+        self.introduce(event.capture_thread_id);
+        // The id 0 is no stack in Nettrace 6; the runtime gives the empty stack of Nettrace 4 an id.
+        let stack_id = if v6 && stack.is_empty() { 0 } else { self.stacks.intern(stack) };
+        let labels = if v6 {
+            LabelsToWrite::List(self.labels.intern(list.as_bytes()))
+        } else {
+            LabelsToWrite::Activities(event.activity_id, event.related_activity_id)
+        };
         let sequence = self.threads.entry(event.capture_thread_id).or_default();
         *sequence = event.sequence.unwrap_or_else(|| sequence.wrapping_add(1));
-        self.events.push_event(event, *sequence, stack_id, run.is_none());
+        self.events.push_event(event, *sequence, stack_id, labels, run.is_none());
         if run.is_none() {
             self.floor = event.timestamp;
         }
@@ -223,8 +256,9 @@ impl Writer {
     }
 
     /// Counts `count` events of a thread as dropped: their numbers are left out, and a reader reports them as lost
-    /// when it sees the next event or sequence point. It does so only if it has seen the thread before.
+    /// when it sees the next event or sequence point. In Nettrace 4 it does so only if it has seen the thread before.
     pub fn drop_events(&mut self, capture_thread_id: u64, count: u32) {
+        self.introduce(capture_thread_id);
         let sequence = self.threads.entry(capture_thread_id).or_default();
         *sequence = sequence.wrapping_add(count);
     }
@@ -239,7 +273,7 @@ impl Writer {
     /// Whether a [`Self::sequence_point`] is due: the runtime makes one for every 10 MB, and both sides can forget
     /// the stacks then.
     pub fn wants_sequence_point(&self) -> bool {
-        self.offset() - self.last_point >= SEQUENCE_POINT_EVERY
+        self.frames.offset() - self.last_point >= SEQUENCE_POINT_EVERY
     }
 
     /// Flushes and writes a sequence point: all events before it are older than `timestamp`, or as old, and all
@@ -249,77 +283,70 @@ impl Writer {
         self.latest = self.latest.max(timestamp);
         self.floor = self.latest;
         let mut payload = Bytes::new();
-        payload.u64(self.latest).u32(size_u32(self.threads.len()));
-        for (thread, sequence) in &self.threads {
-            payload.u64(*thread).u32(*sequence);
+        payload.u64(self.latest);
+        let count = size_u32(self.threads.len());
+        match self.frames.version() {
+            Version::Nettrace4 => {
+                payload.u32(count);
+                for (thread, sequence) in &self.threads {
+                    payload.u64(*thread).u32(*sequence);
+                }
+            }
+            Version::Nettrace6 => {
+                payload.u32(0).u32(count);
+                for (thread, sequence) in &self.threads {
+                    payload.varu64(*thread).varu32(*sequence);
+                }
+            }
         }
-        self.object(name::SEQUENCE_POINT, payload.as_bytes());
+        self.frames.block(Kind::SequencePoint, payload.as_bytes());
         self.stacks.next_epoch();
-        self.last_point = self.offset();
+        self.labels.next_epoch();
+        self.last_point = self.frames.offset();
     }
 
     /// Takes the bytes that are ready to be sent.
     #[must_use]
     pub fn take_output(&mut self) -> Vec<u8> {
-        self.taken = self.offset();
-        std::mem::take(&mut self.output).into_bytes()
+        self.frames.take()
     }
 
     /// Ends the stream and gives the bytes that were not taken yet.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.sequence_point(self.latest);
-        self.output.u8(envelope::NULL_REFERENCE);
-        self.output.into_bytes()
+        self.frames.end();
+        self.frames.take()
     }
 
-    /// Stream offset of the next byte of the output.
-    fn offset(&self) -> u64 {
-        self.taken + self.output.len() as u64
-    }
-
-    /// Writes the blocks at hand: definitions and stacks before the events that use them.
+    /// Writes the blocks at hand: whatever is named before the events that name it.
     fn write_blocks(&mut self) {
-        if let Some(payload) = self.definitions.take() {
-            self.object(name::METADATA, &payload);
+        if !self.rows.is_empty() {
+            // Behind a header of no bytes.
+            let mut payload = Bytes::new();
+            payload.u16(0).bytes(self.rows.as_bytes());
+            self.rows.clear();
+            self.frames.block(Kind::Metadata, payload.as_bytes());
         }
-        if let Some(payload) = self.stacks.take() {
-            self.object(name::STACK, &payload);
+        if !self.descriptions.is_empty() {
+            self.frames.block(Kind::Thread, self.descriptions.as_bytes());
+            self.descriptions.clear();
         }
-        if let Some(payload) = self.events.take() {
-            self.object(name::EVENT, &payload);
+        let blocks = [
+            (Kind::Metadata, self.definitions.take()),
+            (Kind::Stack, self.stacks.take()),
+            (Kind::LabelList, self.labels.take()),
+            (Kind::Event, self.events.take()),
+        ];
+        for (kind, payload) in blocks {
+            if let Some(payload) = payload {
+                self.frames.block(kind, &payload);
+            }
         }
-    }
-
-    fn begin_object(&mut self, name: &[u8], version: u32) {
-        self.output
-            .bytes(&[
-                envelope::BEGIN_PRIVATE_OBJECT,
-                envelope::BEGIN_PRIVATE_OBJECT,
-                envelope::NULL_REFERENCE,
-            ])
-            .u32(version)
-            .u32(version)
-            .u32(size_u32(name.len()))
-            .bytes(name)
-            .u8(envelope::END_OBJECT);
-    }
-
-    fn object(&mut self, name: &[u8], payload: &[u8]) {
-        self.begin_object(name, envelope::BLOCK_VERSION);
-        self.output.u32(size_u32(payload.len()));
-        for _ in 0..envelope::padding(self.offset()) {
-            self.output.u8(0);
-        }
-        self.output.bytes(payload).u8(envelope::END_OBJECT);
     }
 }
 
 /// Sizes of what this writer makes are far below the limit.
 fn size_u32(size: usize) -> u32 {
     u32::try_from(size).unwrap_or(u32::MAX)
-}
-
-fn check_size(what: &'static str, size: usize, limit: usize) -> Result<(), WriteError> {
-    if size > limit { Err(WriteError::TooLarge { what, size, limit }) } else { Ok(()) }
 }

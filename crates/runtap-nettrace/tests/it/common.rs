@@ -11,11 +11,6 @@ pub(crate) fn recordings() -> &'static [Recording] {
     })
 }
 
-/// Those that the reader reads.
-pub(crate) fn recordings_of_version_4() -> impl Iterator<Item = &'static Recording> {
-    recordings().iter().filter(|recording| recording.version() == 4)
-}
-
 /// Feeds `bytes` in chunks of `chunk` bytes and shows each item, and each error, to `see`.
 pub(crate) fn read(
     reader: &mut Reader,

@@ -9,6 +9,7 @@ mod laws;
 mod netperf;
 mod parts;
 mod recordings;
+mod rewrite;
 mod seen;
 mod traceevent;
 mod v6;

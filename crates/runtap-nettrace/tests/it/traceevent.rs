@@ -2,14 +2,18 @@
 
 use std::fs;
 
-use runtap_nettrace::{EventToWrite, Field, FieldType, Metadata, TraceHeader, Uuid, Writer};
-use runtap_testkit::{Peer, require, run};
+use runtap_nettrace::{
+    EventToWrite, Field, FieldType, Label, LabelNumber, Metadata, Thread, TraceHeader, Uuid, Version, Writer,
+};
+use runtap_testkit::{Peer, Recording, require, run};
 use serde_json::{Value, json};
 
+use crate::common;
+use crate::rewrite::rewrite;
 use crate::seen::Reading;
 
 #[test]
-fn traceevent_reads_what_is_written() {
+fn real_traceevent_reads_what_is_written() {
     let peer = require!(Peer::available("tebench"));
     for pointer_size in [4, 8] {
         let (stream, counts) = stream(pointer_size);
@@ -120,4 +124,175 @@ fn traceevent_counts(tebench: &Peer, stream: &[u8]) -> Value {
     let output = run(command);
     assert!(output.expect_code(0).text().contains(", 0 failed"), "{output}");
     serde_json::from_slice(&fs::read(&counts).unwrap()).unwrap()
+}
+
+/// Recordings with samples, method names, arrays among the fields, and events of many threads.
+fn recordings() -> Vec<&'static Recording> {
+    named(&["only_managed_samples", "cpu-spin.", "arraytypes", "net9/web", "runtime-net10-loaded"])
+}
+
+/// Recordings with samples of the processor.
+fn sampled() -> Vec<&'static Recording> {
+    named(&["only_managed_samples", "cpu-spin."])
+}
+
+fn named(names: &[&str]) -> Vec<&'static Recording> {
+    let is_one =
+        |recording: &&Recording| names.iter().any(|name| recording.path.to_string_lossy().contains(name));
+    let found: Vec<_> = common::recordings().iter().filter(is_one).collect();
+    assert!(common::recordings().is_empty() || found.len() == names.len());
+    found
+}
+
+/// The events that TraceEvent finds in a copy are those that it finds in the original: counts, losses, times.
+#[test]
+fn real_traceevent_counts_in_copies_what_it_counts_in_the_original() {
+    let peer = require!(Peer::available("tebench"));
+    for recording in recordings() {
+        let original = traceevent_counts(&peer, &recording.bytes);
+        for version in [Version::Nettrace4, Version::Nettrace6] {
+            let copy = rewrite(&recording.bytes, version).unwrap();
+            let counted = traceevent_counts(&peer, &copy.stream);
+            let what = format!("{version:?} of {}", recording.path.display());
+            assert_eq!(counted["error"], Value::Null, "{what}");
+            for key in ["events", "events_lost", "pointer_size", "session_start_utc", "counts"] {
+                assert_eq!(counted[key], original[key], "{key} of {what}");
+            }
+            for key in ["first_event_ms", "last_event_ms"] {
+                assert_eq!(counted[key], original[key], "{key} of {what}");
+            }
+        }
+    }
+}
+
+/// The stacks too: as many, as deep, with as many names.
+#[test]
+fn real_traceevent_finds_the_stacks_of_the_original_in_copies() {
+    let peer = require!(Peer::available("tebench"));
+    let stacks = |stream: &[u8]| {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("stream.nettrace");
+        fs::write(&trace, stream).unwrap();
+        let mut command = peer.command();
+        command.arg(&trace).args(["--mode", "tracelog"]);
+        let output = run(command);
+        let answer: Value = serde_json::from_str(output.expect_code(0).text()).unwrap();
+        assert_eq!(answer["error"], Value::Null);
+        (answer["events"].as_u64().unwrap(), answer["detail"].as_str().unwrap().to_owned())
+    };
+    for recording in sampled() {
+        let original = stacks(&recording.bytes);
+        assert!(!original.1.starts_with("0 stacks"), "{original:?}");
+        for version in [Version::Nettrace4, Version::Nettrace6] {
+            let copy = rewrite(&recording.bytes, version).unwrap();
+            assert_eq!(stacks(&copy.stream), original, "{version:?} of {}", recording.path.display());
+        }
+    }
+}
+
+/// dotnet-trace makes the same profile of a copy as of the original.
+#[test]
+fn real_dotnet_trace_converts_copies_as_the_original() {
+    let peer = require!(Peer::available("dotnet-trace"));
+    let convert = |stream: &[u8]| {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("stream.nettrace");
+        fs::write(&trace, stream).unwrap();
+        let mut command = peer.command();
+        command.arg("convert").arg(&trace).args(["--format", "Speedscope"]);
+        run(command).expect_code(0);
+        let profile = fs::read(folder.path().join("stream.speedscope.json")).unwrap();
+        serde_json::from_slice::<Value>(&profile).unwrap()
+    };
+    for recording in sampled() {
+        let original = convert(&recording.bytes);
+        let events: usize = original["profiles"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|profile| profile["events"].as_array().unwrap().len())
+            .sum();
+        assert!(events > 100, "{events} events");
+        for version in [Version::Nettrace4, Version::Nettrace6] {
+            let copy = rewrite(&recording.bytes, version).unwrap();
+            let converted = convert(&copy.stream);
+            for key in ["shared", "profiles"] {
+                assert!(
+                    converted[key] == original[key],
+                    "{key}: {version:?} of {}",
+                    recording.path.display()
+                );
+            }
+        }
+    }
+}
+
+/// TraceEvent reads labels, threads of several processes and definitions with everything in them.
+#[test]
+fn real_traceevent_reads_all_of_version_6() {
+    let peer = require!(Peer::available("tebench"));
+    let mut header = TraceHeader::new(1_700_000_000_123_000_000, 1_000, 1_000_000);
+    (header.process_id, header.processors) = (4242, 6);
+    let mut writer = Writer::with_version(&header, Version::Nettrace6);
+    let mut metadata = Metadata::new("Runtap-Six", 5, "Everything");
+    metadata.description = Some("what it means".into());
+    metadata.message_template = Some("{small} of {text}".into());
+    metadata.attributes = vec![("key".into(), "value".into())];
+    metadata.provider_guid = Some(Uuid::from_u128(77));
+    (metadata.keywords, metadata.version, metadata.opcode) = (0xf0, 2, Some(12));
+    let unit = || Box::new(FieldType::Utf8Unit);
+    metadata.fields = vec![
+        Field::new("small", FieldType::VarInt),
+        Field::new("large", FieldType::VarUInt),
+        Field::new("text", FieldType::Array(unit())),
+        Field::new("fixed", FieldType::FixedArray(Box::new(FieldType::U16), 2)),
+        Field::new("relative", FieldType::RelLoc(unit())),
+        Field::new("absolute", FieldType::DataLoc(unit())),
+    ];
+    let id = writer.define_event(&metadata).unwrap();
+    // -1, 300, "abc", [1, 2], 2 bytes at 4 behind the field, 1 byte at 20.
+    let payload = [1, 0xac, 2, 3, 0, b'a', b'b', b'c', 1, 0, 2, 0, 4, 0, 2, 0, 20, 0, 1, 0, b'x', b'y', b'z'];
+    let mut thread = Thread::new(70);
+    (thread.process_id, thread.thread_id, thread.name) = (Some(9), Some(10), Some("worker".into()));
+    writer.define_thread(&thread).unwrap();
+    let labels = [
+        Label::TraceId(*b"0123456789abcdef"),
+        Label::SpanId(5),
+        Label::Text("k".into(), "v".into()),
+        Label::Number("n".into(), LabelNumber::new(-5)),
+        Label::Level(3),
+        Label::Version(9),
+    ];
+    for n in 0..100 {
+        let event = EventToWrite {
+            metadata_id: id,
+            // TraceEvent 4.0 refuses an index that is used again after its removal.
+            thread_id: if n % 2 == 0 && n <= 80 { 70 } else { 71 },
+            capture_thread_id: 71,
+            timestamp: 1_000 + n,
+            activity_id: (n % 3 == 0).then_some(Uuid::from_u128(n.into())),
+            labels: if n % 5 == 0 { &labels } else { &[] },
+            payload: &payload,
+            ..EventToWrite::default()
+        };
+        writer.event(&event).unwrap();
+        match n {
+            30 => writer.sequence_point(1_000 + n),
+            60 => writer.drop_events(71, 7),
+            80 => writer.remove_thread(70).unwrap(),
+            _ => {}
+        }
+    }
+    let stream = writer.finish();
+    assert_eq!(Reading::of(&stream, 1000).events().len(), 100);
+    let answer = traceevent_counts(&peer, &stream);
+    assert_eq!(answer["error"], Value::Null, "{answer}");
+    assert_eq!((&answer["events"], &answer["events_lost"]), (&json!(100), &json!(7)), "{answer}");
+    let versions: Vec<_> = answer["counts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|count| (count["version"].as_u64().unwrap(), count["n"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(versions, [(2, 80), (9, 20)], "{answer}");
 }

@@ -129,22 +129,12 @@ pub(crate) fn whole() -> Vec<u8> {
     block(&mut stream, 2, &events(true, &rows));
     block(&mut stream, 7, &[0xac, 2, 0, 2, 6]);
     let mut row = Writer::new();
-    row.u32(52 - 4 + 2)
-        .u32(2 | 1 << 31)
-        .u32(9)
-        .u64(300)
-        .u64(5)
-        .u32(1)
-        .u32(1)
-        .u64(1500)
-        .u32(2)
-        .u32(2)
-        .bytes(b"xy");
+    row.u32(52 - 4 + 2).u32(2).u32(9).u64(5).u64(5).u32(1).u32(1).u64(1500).u32(2).u32(2).bytes(b"xy");
     let mut second = Writer::new();
     // Padded, and the padding counted.
     second
         .u32(52 - 4 + 1 + 3)
-        .u32(1)
+        .u32(1 | 1 << 31)
         .u32(10)
         .u64(5)
         .u64(5)
@@ -155,8 +145,8 @@ pub(crate) fn whole() -> Vec<u8> {
         .u32(1)
         .bytes(b"z\0\0\0");
     block(&mut stream, 2, &events(false, &[row.into_bytes(), second.into_bytes()].concat()));
-    block(&mut stream, 4, &point(2000, 3, &[(5, 12)]));
-    block(&mut stream, 2, &events(true, &[0x8f, 1, 0, 5, 1, 5, 1, 1, 0]));
+    block(&mut stream, 4, &point(2000, 0, &[(5, 12)]));
+    block(&mut stream, 2, &events(true, &[0xcf, 1, 0, 5, 1, 5, 1, 0xd0, 0x0f, 0]));
     block(&mut stream, 0, &[]);
     stream
 }
@@ -194,9 +184,9 @@ fn a_whole_stream() {
             (2, true, 3, 11, 12, 1002, false),
             (2, true, 4, 5, 12, 1003, false),
             (2, true, 5, 6, 12, 1004, false),
-            (2, true, 9, 300, 5, 1500, false),
-            (1, true, 10, 5, 5, 1501, true),
-            (1, false, 1, 5, 5, 1, false),
+            (2, true, 9, 5, 5, 1500, true),
+            (1, true, 10, 5, 5, 1501, false),
+            (1, true, 1, 5, 5, 2000, true),
         ],
         "ids where the stream tells them, else indexes"
     );
@@ -212,7 +202,7 @@ fn a_whole_stream() {
     // Thread 2 has tried to write 6, 300 none, 5 wrote 9 as its first and 12 as its last.
     assert_eq!(reading.lost, 1 + 8 + 2);
     assert_eq!((reading.counts.unknown_objects, reading.counts.unknown_bytes), (1, 15));
-    assert_eq!((reading.counts.events_without_metadata, reading.counts.stacks), (1, 1));
+    assert_eq!((reading.counts.events_without_metadata, reading.counts.stacks), (0, 1));
     assert!(reading.items.contains(&Seen::Point(2000, vec![(5, 12)])));
     for chunk in 1..90 {
         assert_eq!(Reading::of(&stream, chunk), reading, "chunks of {chunk}");
@@ -247,12 +237,52 @@ fn labels_replace_what_the_definition_says() {
         .unwrap();
     let of_definition = (Some(5), Some(3), Some(2), Some(9));
     let of_labels = (Some(1), Some(30), Some(1 << 40), Some(20));
-    let expected =
-        [of_definition, of_definition, of_labels, of_definition, of_definition, of_labels, of_definition];
-    assert_eq!(seen, [&expected[..], &[(None, None, None, None)]].concat());
+    let mut expected = [of_definition; 8];
+    (expected[2], expected[5]) = (of_labels, of_labels);
+    assert_eq!(seen, expected);
     assert_eq!(all[0], (Some(4242), Some(*b"0123456789abcdef"), None));
     assert_eq!(all[2], (Some(4242), None, Some(99)));
     assert_eq!(all[3], (None, None, None));
+}
+
+#[test]
+fn removed_threads_are_forgotten() {
+    let mut stream = start();
+    let event = events(true, &[0x87, 1, 0, 2, 0, 2, 1, 0]);
+    block(&mut stream, 6, &thread(2, 4243, 12));
+    block(&mut stream, 2, &event);
+    block(&mut stream, 7, &[2, 1]);
+    block(&mut stream, 2, &event);
+    block(&mut stream, 6, &thread(2, 4243, 13));
+    block(&mut stream, 2, &event);
+    block(&mut stream, 6, &thread(2, 4243, 14));
+    block(&mut stream, 2, &event);
+    block(&mut stream, 0, &[]);
+    let reading = Reading::of(&stream, 50);
+    let threads: Vec<_> = reading.events().iter().map(|event| event.thread_id).collect();
+    assert_eq!(threads, [12, 2, 13, 14]);
+    assert_eq!((reading.lost, reading.counts.redefined_threads), (0, 1));
+}
+
+#[test]
+fn sequence_points_flush_what_they_say() {
+    for flags in 0..4 {
+        let mut stream = start();
+        let event = events(true, &[0x87, 1, 0, 2, 0, 2, 1, 0]);
+        block(&mut stream, 3, &metadata(&[&definition(1, "Tick")]));
+        block(&mut stream, 6, &thread(2, 4243, 12));
+        block(&mut stream, 2, &event);
+        block(&mut stream, 4, &point(2000, flags, &[(2, 3)]));
+        block(&mut stream, 2, &event);
+        block(&mut stream, 0, &[]);
+        let reading = Reading::of(&stream, 50);
+        let last = reading.events()[1];
+        assert_eq!(last.thread_id, if flags & 1 == 0 { 12 } else { 2 });
+        assert_eq!(last.defined, flags & 2 == 0);
+        assert_eq!(reading.lost, 2, "told before anything is forgotten");
+        let undefined = u64::from(flags & 2 != 0);
+        assert_eq!((reading.errors().len(), reading.counts.events_without_metadata), (0, undefined));
+    }
 }
 
 #[test]

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use runtap_nettrace::{
-    EventToWrite, Field, FieldType, Item, MAX_PAYLOAD, MAX_STACK_DEPTH, Metadata, Reader, TraceHeader, Uuid,
-    WriteError, Writer,
+    EventToWrite, Field, FieldType, MAX_PAYLOAD, MAX_STACK_DEPTH, Metadata, TraceHeader, Uuid, WriteError,
+    Writer,
 };
 
 use crate::bytes::{self, blobs, object, point, stacks, start};
-use crate::common;
 use crate::seen::{Reading, Seen, SeenEvent};
 
 fn header(pointer_size: u32) -> TraceHeader {
@@ -178,87 +177,6 @@ fn blocks_stay_small_and_points_become_due() {
     assert!((90_000..=100 << 10).contains(&largest), "{largest}");
 }
 
-/// Every recording can be written again, and the copy gives the same events.
-#[test]
-fn recordings_survive_a_rewrite() {
-    for recording in common::recordings_of_version_4() {
-        let mut reader = Reader::new();
-        reader.feed(&recording.bytes);
-        reader.finish();
-        let mut writer = None;
-        let mut ids = HashMap::new();
-        let mut sequences = HashMap::new();
-        let mut events = Vec::new();
-        while let Some(item) = reader.next().unwrap() {
-            match (item, &mut writer) {
-                (Item::Header(header), writer) => *writer = Some(Writer::new(header)),
-                (Item::Metadata(metadata), Some(writer)) => {
-                    ids.insert(metadata.id, writer.define_event(metadata).unwrap());
-                }
-                (Item::Event(event), Some(writer)) => {
-                    let stack: Vec<u64> = event.stack.ips().collect();
-                    let written = EventToWrite {
-                        metadata_id: ids[&event.metadata_id],
-                        thread_id: event.thread_id,
-                        capture_thread_id: event.capture_thread_id,
-                        sequence: Some(event.sequence),
-                        processor: event.processor,
-                        stack: &stack,
-                        timestamp: event.timestamp,
-                        activity_id: event.activity_id,
-                        related_activity_id: event.related_activity_id,
-                        payload: event.payload,
-                    };
-                    writer.event(&written).unwrap();
-                    sequences.insert(event.capture_thread_id, event.sequence);
-                    events.push(expected(&written, event.sequence, event.sorted));
-                }
-                (Item::SequencePoint(point), Some(writer)) => {
-                    for (thread, sequence) in point.threads.iter() {
-                        let last = sequences.entry(thread).or_insert(0);
-                        writer.drop_events(thread, sequence.saturating_sub(*last));
-                        *last = sequence.max(*last);
-                    }
-                    writer.sequence_point(point.timestamp);
-                }
-                _ => {}
-            }
-        }
-        let copy = Reading::of(&writer.unwrap().finish(), 1 << 20);
-        let name = recording.path.display();
-        assert!(copy.complete && copy.partial.is_none(), "{name}");
-        assert_eq!(copy.lost, reader.lost(), "{name}");
-        assert_eq!(copy.events().len(), events.len(), "{name}");
-        for (copied, original) in copy.events().into_iter().zip(&events) {
-            // A recording may start a run in the middle of what is one run here, never the other way round.
-            assert_eq!(
-                *copied,
-                SeenEvent { sorted: copied.sorted && original.sorted, ..original.clone() },
-                "{name}"
-            );
-        }
-    }
-}
-
-/// An event as a reader should show it.
-fn expected(event: &EventToWrite<'_>, sequence: u32, sorted: bool) -> SeenEvent {
-    SeenEvent {
-        metadata_id: event.metadata_id,
-        defined: true,
-        thread_id: event.thread_id,
-        capture_thread_id: event.capture_thread_id,
-        processor: event.processor,
-        sequence,
-        stack: event.stack.to_vec(),
-        timestamp: event.timestamp,
-        activity_id: event.activity_id,
-        related_activity_id: event.related_activity_id,
-        sorted,
-        payload: event.payload.to_vec(),
-        more: None,
-    }
-}
-
 /// One call of the writer.
 #[derive(Debug, Clone)]
 enum Call {
@@ -399,6 +317,7 @@ proptest! {
                         timestamp: event.timestamp,
                         activity_id: event.activity_id,
                         related_activity_id: event.related_activity_id,
+                        labels: &[],
                         payload: &event.payload,
                     }).unwrap();
                     events.push(Seen::Event(event));

@@ -1,0 +1,104 @@
+//! The stream around the blocks: first bytes, headers and ends of objects. Knows nothing of what lies in a block.
+
+use runtap_wire::Writer as Bytes;
+
+use super::size_u32;
+use crate::TraceHeader;
+use crate::raw::envelope::{self, name};
+use crate::raw::{Kind, v6};
+
+/// Which version is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Version {
+    /// What all runtimes write, and every tool reads.
+    #[default]
+    Nettrace4,
+    /// For threads of several processes, labels, and definitions that say more.
+    Nettrace6,
+}
+
+/// Bytes of a stream that were not taken yet.
+#[derive(Debug)]
+pub(super) struct Frames {
+    version: Version,
+    output: Bytes,
+    /// Stream offset of the first byte of `output`.
+    taken: u64,
+}
+
+impl Frames {
+    /// The beginning of a stream.
+    pub(super) fn start(header: &TraceHeader, version: Version) -> Self {
+        let mut frames = Self { version, output: Bytes::new(), taken: 0 };
+        frames.output.bytes(envelope::MAGIC);
+        match version {
+            Version::Nettrace4 => {
+                frames.output.bytes(envelope::SERIALIZER);
+                frames.begin_object(name::TRACE, envelope::TRACE_VERSION);
+                header.encode_v4(&mut frames.output);
+                frames.output.u8(envelope::END_OBJECT);
+            }
+            Version::Nettrace6 => {
+                frames.output.u32(0).u32(v6::MAJOR).u32(0);
+                let mut payload = Bytes::new();
+                header.encode_v6(&mut payload);
+                frames.block(Kind::Trace, payload.as_bytes());
+            }
+        }
+        frames
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Stream offset of the next byte.
+    pub(super) fn offset(&self) -> u64 {
+        self.taken + self.output.len() as u64
+    }
+
+    /// Takes the bytes.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        self.taken = self.offset();
+        std::mem::take(&mut self.output).into_bytes()
+    }
+
+    /// The end marker.
+    pub(super) fn end(&mut self) {
+        match self.version {
+            Version::Nettrace4 => self.output.u8(envelope::NULL_REFERENCE),
+            Version::Nettrace6 => self.output.u32(0),
+        };
+    }
+
+    /// A block.
+    pub(super) fn block(&mut self, kind: Kind, payload: &[u8]) {
+        if self.version == Version::Nettrace6 {
+            // Blocks are kept far below the 24 bits of their size.
+            let [a, b, c, _] = size_u32(payload.len()).to_le_bytes();
+            self.output.bytes(&[a, b, c, v6::kind_of(kind)]).bytes(payload);
+            return;
+        }
+        self.begin_object(envelope::name_of(kind), envelope::BLOCK_VERSION);
+        self.output.u32(size_u32(payload.len()));
+        for _ in 0..envelope::padding(self.offset()) {
+            self.output.u8(0);
+        }
+        self.output.bytes(payload).u8(envelope::END_OBJECT);
+    }
+
+    fn begin_object(&mut self, name: &[u8], version: u32) {
+        self.output
+            .bytes(&[
+                envelope::BEGIN_PRIVATE_OBJECT,
+                envelope::BEGIN_PRIVATE_OBJECT,
+                envelope::NULL_REFERENCE,
+            ])
+            .u32(version)
+            .u32(version)
+            .u32(size_u32(name.len()))
+            .bytes(name)
+            .u8(envelope::END_OBJECT);
+    }
+}
