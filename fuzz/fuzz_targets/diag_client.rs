@@ -3,8 +3,8 @@
 
 use runtap_diag_proto::{
     AttachProfiler, CoreDump, DumpForm, DumpType, InfoForm, Level, PerfMapType, Provider, Request,
-    SessionConfig, SessionForm, SessionId, StartupProfiler, Tracepoints, UserEventsConfig, UserEventsProvider,
-    Uuid, client::Client,
+    SessionConfig, SessionForm, SessionId, StartupProfiler, Tracepoints, UserEventsConfig,
+    UserEventsProvider, Uuid, client::Client,
 };
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
