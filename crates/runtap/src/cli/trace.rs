@@ -1,0 +1,190 @@
+//! The verbs that record or show a running program, as clap sees them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
+
+use super::{AnyFormat, Content, FileFormat, LineFormat, SessionDetails, Target, UserEvents};
+use crate::cmd::complete;
+use crate::units::{parse_duration, parse_megabytes};
+
+/// How to record, and where to.
+#[derive(Debug, Args, Clone)]
+pub(crate) struct Recording {
+    /// Stop after this time: 30s, 250ms, 1m30s, plain seconds, dd:hh:mm:ss
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Recording")]
+    pub(crate) duration: Option<Duration>,
+    /// Size of the buffer in the target, in MB
+    #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]
+    pub(crate) buffersize: u32,
+    /// Ask for the names of all loaded methods at the end
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Recording")]
+    pub(crate) rundown: Option<bool>,
+    /// Resume the runtime if it is suspended at its start, also when another tool has suspended it
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "true", default_missing_value = "true",
+        action = clap::ArgAction::Set, help_heading = "Recording")]
+    pub(crate) resume_runtime: bool,
+    /// With a command: end it when the recording is over (SIGTERM, 5 s later SIGKILL)
+    #[arg(long, help_heading = "Recording")]
+    pub(crate) kill_command: bool,
+
+    /// Output file; '-' is stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) content: Content,
+    #[command(flatten)]
+    pub(crate) session: SessionDetails,
+}
+
+impl Default for Recording {
+    fn default() -> Self {
+        Self {
+            duration: None,
+            buffersize: 256,
+            rundown: None,
+            resume_runtime: true,
+            kill_command: false,
+            output: None,
+            content: Content::default(),
+            session: SessionDetails::default(),
+        }
+    }
+}
+
+/// An event that ends the recording.
+#[derive(Debug, Args, Clone, Default)]
+#[command(next_help_heading = "Recording")]
+pub(crate) struct StoppingEvent {
+    /// Stop at the first event of this provider
+    #[arg(id = "stopping_event_provider", long = "stopping-event-provider-name", value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// … that has this name: as in the recording, or Task/Opcode
+    #[arg(id = "stopping_event_name", long = "stopping-event-event-name", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// … and these values: FIELD:VALUE, joined by commas
+    #[arg(id = "stopping_event_payload", long = "stopping-event-payload-filter", value_name = "PAIRS")]
+    pub(crate) payload: Option<String>,
+}
+
+/// Several processes in one recording.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Target", group(ArgGroup::new("several").multiple(true)))]
+pub(crate) struct Several {
+    /// All processes of that name: a file each
+    #[arg(long, group = "several")]
+    pub(crate) all: bool,
+    /// Record all processes of the tree: of a command or a port from their first event on, else as they are found
+    #[arg(long, group = "several")]
+    pub(crate) children: bool,
+    /// With --children or --all: one file for all processes (speedscope, folded, flamegraph, pprof)
+    #[arg(long, requires = "several")]
+    pub(crate) merge: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --providers, --profile and --clrevents it records CPU samples and lightweight runtime events.
+A recording ends with --duration, a stopping event, Ctrl-C, SIGTERM, or the end of the program; Ctrl-C twice gives up the
+names that the runtime tells at the end.
+
+Examples:
+  runtap trace -p 1234                                 until Ctrl-C, to NAME_PID_DATE.nettrace
+  runtap trace -p 1234 --duration 5s --to speedscope
+  runtap trace -n MyService --providers 'My-Source:0xff:5,Other-Source'
+  runtap trace -p 1234 --clrevents gc+exception --clreventlevel informational
+  runtap trace -p 1234 --duration 10s --to nettrace --to flamegraph -o slow.nettrace
+  runtap trace -- dotnet app.dll                       from the first event on; ends with the code of the command
+  runtap trace --children -o all.nettrace -- ./run.sh  every .NET process of the tree, a file each
+  runtap trace --diagnostic-port /tmp/p,listen         a program started with DOTNET_DiagnosticPorts=/tmp/p
+  runtap trace -p 1234 --clrevents gc --event-filter Microsoft-Windows-DotNETRuntime=1,2
+  runtap trace -p 1234 --clrevents gc --user-events 'dotnet_{pid}'
+                                                       into tracepoints of the kernel, for perf and eBPF")]
+pub(crate) struct Trace {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) several: Several,
+    /// With a command: show what it writes
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false", default_missing_value = "true",
+        action = clap::ArgAction::Set, help_heading = "Target")]
+    pub(crate) show_child_io: bool,
+    /// Start this command and record it from its first event on
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments,
+        conflicts_with_all = ["word", "process_id", "name", "diagnostic_port"], help_heading = "Target")]
+    pub(crate) command: Vec<std::ffi::OsString>,
+
+    /// Providers: `Name[:Keywords[:Level[:Arguments]]]`, joined by commas
+    #[arg(long, value_name = "LIST", help_heading = "Events")]
+    pub(crate) providers: Vec<String>,
+    /// Named sets of providers, joined by commas: dotnet-common, dotnet-sampled-thread-time, cpu-sampling, gc-verbose,
+    /// gc-collect, database
+    #[arg(long, value_name = "NAMES", help_heading = "Events", add = ArgValueCompleter::new(complete::profiles))]
+    pub(crate) profile: Vec<String>,
+    /// Kinds of runtime events, joined by '+' (gc+jit+exception)
+    #[arg(long, value_name = "KINDS", help_heading = "Events")]
+    pub(crate) clrevents: Option<String>,
+    /// Level of --clrevents: 0 to 5 or a name
+    #[arg(long, value_name = "LEVEL", help_heading = "Events")]
+    pub(crate) clreventlevel: Option<String>,
+
+    /// Only these events of a provider, or all but these: NAME=1,2,10-20 or NAME=!3; repeat it. Needs .NET 10. Most of
+    /// the collector's events come only with its event 1 (GC/Start)
+    #[arg(long, value_name = "NAME=[!]IDS", help_heading = "Events")]
+    pub(crate) event_filter: Vec<String>,
+    #[command(flatten)]
+    pub(crate) user_events: UserEvents,
+
+    #[command(flatten)]
+    pub(crate) stopping: StoppingEvent,
+    #[command(flatten)]
+    pub(crate) recording: Recording,
+    /// Format of the file; repeat it for several
+    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', help_heading = "Output")]
+    pub(crate) to: Vec<FileFormat>,
+    /// Format of the summary, text or json; a file format is taken as --to
+    #[arg(long, value_name = "FORMAT", help_heading = "Output")]
+    pub(crate) format: Option<AnyFormat>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Lines are text on a terminal and JSON elsewhere; filters are those of 'runtap events'.
+
+Examples:
+  runtap tail 1234 --clrevents gc+exception
+  runtap tail -n MyService --providers Microsoft-Extensions-Logging:4:4 --filter 'payload.Level >= 3'
+  runtap tail 1234 --clrevents exception --duration 1m | jq -r .payload.ExceptionType | sort | uniq -c")]
+pub(crate) struct Tail {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Providers: `Name[:Keywords[:Level[:Arguments]]]`, joined by commas
+    #[arg(long, value_name = "LIST", help_heading = "Events")]
+    pub(crate) providers: Vec<String>,
+    /// Named sets of providers, joined by commas, as in 'runtap trace'
+    #[arg(long, value_name = "NAMES", help_heading = "Events", add = ArgValueCompleter::new(complete::profiles))]
+    pub(crate) profile: Vec<String>,
+    /// Kinds of runtime events, joined by '+' (gc+jit+exception)
+    #[arg(long, value_name = "KINDS", help_heading = "Events")]
+    pub(crate) clrevents: Option<String>,
+    /// Level of --clrevents: 0 to 5 or a name
+    #[arg(long, value_name = "LEVEL", help_heading = "Events")]
+    pub(crate) clreventlevel: Option<String>,
+    /// Show only events that meet this condition
+    #[arg(long, value_name = "EXPR", help_heading = "Events")]
+    pub(crate) filter: Option<String>,
+    /// Show only events of this provider; repeat it for several
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Events")]
+    pub(crate) provider: Vec<String>,
+    /// Stop after this time: 30s, 250ms, 1m30s, plain seconds, dd:hh:mm:ss
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Recording")]
+    pub(crate) duration: Option<Duration>,
+    /// Size of the buffer in the target, in MB
+    #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]
+    pub(crate) buffersize: u32,
+    /// Format of the lines: json, csv or text
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    pub(crate) format: Option<LineFormat>,
+}
