@@ -95,6 +95,14 @@ impl TraceBuilder {
         self.trace.threads[thread.index()].set_name(name);
     }
 
+    /// Says which process a thread is of, in a trace of several processes.
+    ///
+    /// # Panics
+    /// If the handle is not of this builder.
+    pub fn set_thread_process(&mut self, thread: ThreadHandle, process: &str) {
+        self.trace.threads[thread.index()].set_process(process);
+    }
+
     /// Names the thread with the number `tid`, if there is one.
     pub fn set_known_thread_name(&mut self, tid: u64, name: &str) {
         if let Some(thread) = self.threads_by_tid.get(&tid).copied() {

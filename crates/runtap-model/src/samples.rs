@@ -141,6 +141,12 @@ impl Thread {
         format!("{process}Thread ({}){name}", self.tid)
     }
 
+    pub(crate) fn set_process(&mut self, process: &str) {
+        if self.process.as_deref() != Some(process) {
+            self.process = Some(process.into());
+        }
+    }
+
     /// The same thread of `process` in another trace, where all times are `later` and its stacks have other handles.
     pub(crate) fn moved(mut self, process: &Arc<str>, later: u64, stacks: &[StackHandle]) -> Self {
         self.process = Some(Arc::clone(process));

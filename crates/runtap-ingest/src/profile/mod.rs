@@ -3,6 +3,7 @@
 mod collect;
 mod namer;
 mod tasks;
+mod universal;
 mod views;
 
 use runtap_model::{Process, SampleKind, ThreadTicks, Ticks, Trace, TraceBuilder, View};
@@ -10,6 +11,7 @@ use runtap_nettrace::{Event, Item, Metadata, TraceHeader};
 
 use self::collect::Collector;
 use self::namer::Namer;
+use self::universal::Universal;
 use crate::clr;
 use crate::names::{Names, tells};
 use crate::stacks::Stacks;
@@ -36,6 +38,8 @@ pub struct ProfileBuilder {
     ticks: Ticks,
     /// For a view that is made of events.
     events: Option<(View, Collector)>,
+    /// For recordings of a whole machine.
+    universal: Universal,
     /// The time of the last event of any kind.
     end: u64,
 }
@@ -58,6 +62,7 @@ impl Action {
     const SAMPLE: u8 = 2;
     const LEARN: u8 = 4;
     const COLLECT: u8 = 8;
+    const UNIVERSAL: u8 = 16;
 }
 
 impl ProfileBuilder {
@@ -70,6 +75,7 @@ impl ProfileBuilder {
             stacks: Stacks::default(),
             ticks: Ticks::default(),
             events: None,
+            universal: Universal::default(),
             end: 0,
         }
     }
@@ -82,12 +88,14 @@ impl ProfileBuilder {
 
     /// How many samples were seen.
     pub fn samples(&self) -> usize {
-        self.ticks.len()
+        self.ticks.len() + self.universal.len()
     }
 
     /// How many events of a known kind had a payload that can't be read.
     pub fn malformed(&self) -> u64 {
-        self.names.malformed() + self.events.as_ref().map_or(0, |(_, events)| events.malformed)
+        self.names.malformed()
+            + self.universal.malformed
+            + self.events.as_ref().map_or(0, |(_, events)| events.malformed)
     }
 
     /// Takes the next item of the stream.
@@ -102,8 +110,9 @@ impl ProfileBuilder {
             Item::SequencePoint(_) => self.stacks.forget_ids(),
             _ => {}
         }
-        if let Some((_, events)) = &mut self.events {
-            events.item(item);
+        match &mut self.events {
+            Some((_, events)) => events.item(item),
+            None => self.universal.item(item),
         }
     }
 
@@ -129,6 +138,7 @@ impl ProfileBuilder {
             None if (metadata.provider.as_str(), metadata.event_id) == (clr::SAMPLE_PROFILER, 0) => {
                 action |= Action::SAMPLE;
             }
+            None if universal::wants(metadata) => action |= Action::UNIVERSAL,
             None => {}
         }
         if tells(metadata) {
@@ -158,6 +168,9 @@ impl ProfileBuilder {
                 // An address may mean another method from here on.
                 self.ticks.split();
             }
+            if action.0 & Action::UNIVERSAL != 0 {
+                self.universal.event(metadata, event, &mut self.stacks);
+            }
             if action.0 & Action::COLLECT != 0
                 && let Some((_, events)) = &mut self.events
             {
@@ -181,6 +194,9 @@ impl ProfileBuilder {
         let mut builder = TraceBuilder::new();
         let Some(header) = self.header.take() else { return builder.finish() };
         self.names.seal();
+        if self.ticks.is_empty() && !self.universal.is_empty() {
+            return self.of_machine(&header, builder, options);
+        }
         let name = options.process_name.clone();
         let command_line = self.names.command_line();
         builder.set_process(Process {
@@ -214,6 +230,35 @@ impl ProfileBuilder {
             views::add(view, events, &header, self.end, &self.names, &mut namer);
         }
         let mut builder = namer.builder;
+        for (tid, name) in &options.thread_names {
+            builder.set_known_thread_name(*tid, name);
+        }
+        builder.finish()
+    }
+}
+
+impl ProfileBuilder {
+    /// The profile of a recording of a whole machine, or of some of its processes.
+    fn of_machine(self, header: &TraceHeader, mut builder: TraceBuilder, options: &ProfileOptions) -> Trace {
+        if let Some(start) = header.sync_time {
+            builder.set_start_unix_ns(start);
+        }
+        builder.set_duration_ns(since_start(header, self.end));
+        let mut processes = self.universal.add(header, &self.stacks, &mut builder).into_iter();
+        let first = processes.next();
+        let others = processes.len();
+        let (pid, name) = first.map_or((None, None), |(pid, name)| (u32::try_from(pid).ok(), name));
+        let mut process = Process { pid, name, command_line: None };
+        if others > 0 {
+            let plural = if others == 1 { "process" } else { "processes" };
+            process = Process {
+                pid: None,
+                name: Some(format!("{} and {others} other {plural}", process.label())),
+                command_line: None,
+            };
+        }
+        process.name = options.process_name.clone().or(process.name);
+        builder.set_process(process);
         for (tid, name) in &options.thread_names {
             builder.set_known_thread_name(*tid, name);
         }

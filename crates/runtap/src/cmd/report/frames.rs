@@ -15,7 +15,8 @@ pub(super) struct CpuReport {
     view: String,
     samples: u64,
     unit: &'static str,
-    total_ns: u64,
+    total: u64,
+    threads_count: usize,
     frames: Vec<FrameRow>,
     threads: Vec<ThreadRow>,
 }
@@ -35,6 +36,9 @@ struct ThreadRow {
     name: Option<String>,
     samples: u64,
     total: u64,
+    /// With its process, where there are several.
+    #[serde(skip)]
+    label: String,
 }
 
 impl CpuReport {
@@ -60,6 +64,7 @@ impl CpuReport {
                 name: thread.name().map(str::to_owned),
                 samples: thread.ticks(view),
                 total: thread.weight_ns(view),
+                label: thread.label(),
             })
             .filter(|row| row.samples > 0)
             .collect();
@@ -72,7 +77,8 @@ impl CpuReport {
                 runtap_model::Unit::Count => "count",
                 _ => "nanoseconds",
             },
-            total_ns: totals.sum_ns(),
+            total: totals.sum_ns(),
+            threads_count: threads.len(),
             frames,
             threads,
         }
@@ -98,12 +104,12 @@ impl Answer for CpuReport {
         let mut table = Table::new(format_args!(
             "{} samples, {} in {} threads (view {})",
             Count(self.samples),
-            amount(self.total_ns),
-            self.threads.len(),
+            amount(self.total),
+            self.threads_count,
             self.view
         ));
         table.heading(format_args!("{:>12} {:>6}  {:>12} {:>6}  FRAME", "SELF", "%", "TOTAL", "%"));
-        let share = |part: u64| percent(part, self.total_ns);
+        let share = |part: u64| percent(part, self.total);
         for FrameRow { name, module, own, total } in &self.frames {
             let frame = format!("{}!{name}", module.as_deref().unwrap_or("?"));
             table.row(format_args!(
@@ -116,13 +122,13 @@ impl Answer for CpuReport {
             ));
         }
         table.heading(format_args!("\n{:>12} {:>6}  {:>12}  THREAD", "TOTAL", "%", "SAMPLES"));
-        for ThreadRow { thread, name, samples, total } in &self.threads {
+        for ThreadRow { samples, total, label, .. } in &self.threads {
             table.row(format_args!(
-                "{:>12} {:>6}  {:>12}  {thread} {}",
+                "{:>12} {:>6}  {:>12}  {}",
                 amount(*total),
                 share(*total),
                 Count(*samples),
-                Clean(name.as_deref().unwrap_or_default())
+                Clean(label)
             ));
         }
         table.text()
