@@ -5,6 +5,8 @@
 
 use hashbrown::HashMap;
 
+use crate::clr;
+
 /// How many methods are looked at for one address. Real code overlaps only where memory was used again, a few times
 /// over; a made-up stream may overlap without end, and must not take all day.
 const MOST_STEPS: usize = 256;
@@ -15,6 +17,23 @@ pub type ModuleId = u64;
 /// A method of a [`CodeMap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MethodId(u32);
+
+/// What an event says about code besides its name and its time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Code {
+    /// The runtime's id of the method.
+    pub id: u64,
+    /// Its module.
+    pub module: ModuleId,
+    /// First byte.
+    pub start: u64,
+    /// Number of bytes.
+    pub size: u32,
+    /// As in [`MethodEvent::flags`](crate::clr::MethodEvent::flags).
+    pub flags: u32,
+    /// Its number among the versions of the method that profilers made; 0 for the original.
+    pub rejit_id: u64,
+}
 
 /// Code of one method.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +46,14 @@ pub struct Method {
     pub start: u64,
     /// One behind the last byte.
     pub end: u64,
-    /// `Namespace.Type.Method(args)`.
+    /// How optimized it is: see [`clr::tier_name`](crate::clr::tier_name).
+    pub tier: &'static str,
+    /// Its number among the versions of the method that profilers made; 0 for the original.
+    pub rejit_id: u64,
+    /// `Namespace.Type.Method(args)`, or `0xADDR` where nothing tells.
     pub name: String,
+    /// Whether something tells.
+    pub has_name: bool,
     /// Ticks of its load; 0 where it was there before.
     pub loaded: u64,
     /// Ticks of its unload; `u64::MAX` where it stayed.
@@ -92,42 +117,48 @@ impl CodeMap {
 
     /// A method that was loaded at `time`, or (`None`) that was seen to be there. The same code told twice, live and by
     /// the rundown, is one method.
-    pub fn load(
-        &mut self,
-        id: u64,
-        module: ModuleId,
-        start: u64,
-        size: u32,
-        time: Option<u64>,
-        name: impl FnOnce() -> String,
-    ) {
+    pub fn load(&mut self, code: Code, time: Option<u64>, name: impl FnOnce() -> Option<String>) {
+        let Code { id, module, start, size, .. } = code;
         let end = start.saturating_add(u64::from(size));
         if let Some(known) = self.live.get(&(id, start)).and_then(|m| self.methods.get_mut(m.0 as usize))
             && known.end == end
         {
             known.loaded = known.loaded.min(time.unwrap_or(known.loaded));
+            // One event may have a name that another lacks.
+            if !known.has_name
+                && let Some(name) = name()
+            {
+                (known.name, known.has_name) = (name, true);
+            }
             return;
         }
         let Ok(index) = u32::try_from(self.methods.len()) else { return };
         let loaded = time.unwrap_or(0);
-        self.methods.push(Method { id, module, start, end, name: name(), loaded, unloaded: u64::MAX });
+        let (tier, rejit_id, name) = (clr::tier_name(code.flags), code.rejit_id, name());
+        let has_name = name.is_some();
+        let name = name.unwrap_or_else(|| format!("{start:#x}"));
+        let unloaded = u64::MAX;
+        self.methods.push(Method {
+            id,
+            module,
+            start,
+            end,
+            tier,
+            rejit_id,
+            name,
+            has_name,
+            loaded,
+            unloaded,
+        });
         self.live.insert((id, start), MethodId(index));
         self.by_start.clear();
     }
 
     /// A method that was unloaded at `time`; the event carries its whole description, so that one that was never seen
     /// before is known by its unload.
-    pub fn unload(
-        &mut self,
-        id: u64,
-        module: ModuleId,
-        start: u64,
-        size: u32,
-        time: u64,
-        name: impl FnOnce() -> String,
-    ) {
-        self.load(id, module, start, size, None, name);
-        if let Some(m) = self.live.remove(&(id, start))
+    pub fn unload(&mut self, code: Code, time: u64, name: impl FnOnce() -> Option<String>) {
+        self.load(code, None, name);
+        if let Some(m) = self.live.remove(&(code.id, code.start))
             && let Some(method) = self.methods.get_mut(m.0 as usize)
         {
             method.unloaded = time;
@@ -214,9 +245,13 @@ mod tests {
     fn map(methods: &[(u64, u64, u32, Option<u64>, &str)]) -> CodeMap {
         let mut map = CodeMap::default();
         for (id, start, size, time, name) in methods {
-            map.load(*id, 1, *start, *size, *time, || (*name).to_owned());
+            map.load(code(*id, *start, *size), *time, || Some((*name).to_owned()));
         }
         map
+    }
+
+    fn code(id: u64, start: u64, size: u32) -> Code {
+        Code { id, module: 1, start, size, ..Code::default() }
     }
 
     fn name_at(map: &CodeMap, address: u64, time: u64) -> &str {
@@ -246,8 +281,8 @@ mod tests {
     #[test]
     fn reused_memory_is_told_apart_by_time() {
         let mut map = map(&[(1, 100, 10, Some(10), "old")]);
-        map.unload(1, 1, 100, 10, 20, || unreachable!("known already"));
-        map.load(2, 1, 100, 20, Some(30), || "new".to_owned());
+        map.unload(code(1, 100, 10), 20, || unreachable!("known already"));
+        map.load(code(2, 100, 20), Some(30), || Some("new".to_owned()));
         map.seal();
         assert_eq!(map.lookup(105), Address::Depends);
         assert_eq!(name_at(&map, 105, 15), "old");
@@ -260,9 +295,21 @@ mod tests {
     #[test]
     fn an_unload_alone_names_the_code_before_it() {
         let mut map = CodeMap::default();
-        map.unload(7, 1, 100, 10, 20, || "gone".to_owned());
+        map.unload(code(7, 100, 10), 20, || Some("gone".to_owned()));
         map.seal();
         assert_eq!(name_at(&map, 100, 5), "gone");
+    }
+
+    #[test]
+    fn a_name_may_come_later_than_the_code() {
+        let mut map = CodeMap::default();
+        map.load(Code { flags: 8 | 4 << 7, rejit_id: 2, ..code(7, 0x100, 10) }, Some(5), || None);
+        map.load(code(8, 0x200, 10), Some(5), || None);
+        map.load(code(7, 0x100, 10), None, || Some("told".to_owned()));
+        map.seal();
+        assert_eq!((name_at(&map, 0x100, 9), name_at(&map, 0x200, 9)), ("told", "0x200"));
+        let method = map.at(0x100, 9).and_then(|id| map.method(id)).unwrap();
+        assert_eq!((method.tier, method.rejit_id, method.loaded), ("OptimizedTier1", 2, 5));
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod record;
 pub mod report;
 mod stacks;
 
-pub use code_map::{Address, CodeMap, Method, MethodId, ModuleId};
+pub use code_map::{Address, Code, CodeMap, Method, MethodId, ModuleId};
 pub use counts::{EventCount, EventCounts};
 pub use dotnet_trace::DotnetTraceBuilder;
 pub use filter::{Filter, FilterError};

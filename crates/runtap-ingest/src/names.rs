@@ -6,7 +6,7 @@ use runtap_nettrace::{Event, Item, Metadata};
 use runtap_wire::DecodeError;
 
 use crate::clr::{self, MethodEvent, MethodEventKind, ModuleEvent, ProcessInfoEvent};
-use crate::code_map::{Address, CodeMap, MethodId};
+use crate::code_map::{Address, Code, CodeMap, MethodId};
 
 /// Learns the names of methods and modules from a stream: show it every item, [`seal`](Self::seal) it, and ask.
 ///
@@ -67,14 +67,19 @@ impl Names {
     fn try_learn(&mut self, metadata: &Metadata, event: &Event<'_>) -> Result<(), DecodeError> {
         let (provider, id) = (metadata.provider.as_str(), metadata.event_id);
         if let Some(method) = MethodEvent::decode(provider, id, event.payload)? {
-            let (id, module, start, size) = (method.method_id, method.module_id, method.start, method.size);
-            let name = || method.full_name();
+            let code = Code {
+                id: method.method_id,
+                module: method.module_id,
+                start: method.start,
+                size: method.size,
+                flags: method.flags,
+                rejit_id: method.rejit_id,
+            };
+            let name = || method.has_name().then(|| method.full_name());
             match method.kind {
-                MethodEventKind::Load => self.code.load(id, module, start, size, Some(event.timestamp), name),
-                MethodEventKind::Exists => self.code.load(id, module, start, size, None, name),
-                MethodEventKind::Unload => {
-                    self.code.unload(id, module, start, size, event.timestamp, name);
-                }
+                MethodEventKind::Load => self.code.load(code, Some(event.timestamp), name),
+                MethodEventKind::Exists => self.code.load(code, None, name),
+                MethodEventKind::Unload => self.code.unload(code, event.timestamp, name),
             }
         } else if let Some(module) = ModuleEvent::decode(provider, id, event.payload)? {
             if let Some(name) = module.short_name() {
@@ -138,7 +143,7 @@ impl Names {
 pub(crate) fn tells(metadata: &Metadata) -> bool {
     matches!(
         (metadata.provider.as_str(), metadata.event_id),
-        (clr::RUNTIME, 143 | 144 | 151 | 152) | (clr::RUNDOWN, 143 | 144 | 151..=154) | (clr::EVENT_PIPE, 1)
+        (clr::RUNTIME, 141..=144 | 151 | 152) | (clr::RUNDOWN, 141..=144 | 151..=154) | (clr::EVENT_PIPE, 1)
     )
 }
 

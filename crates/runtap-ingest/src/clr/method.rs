@@ -7,15 +7,15 @@ use super::{RUNDOWN, RUNTIME};
 /// What happened to the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MethodEventKind {
-    /// It was loaded now (Runtime 143).
+    /// It was loaded now (Runtime 143, without a name 141).
     Load,
-    /// It was unloaded now (Runtime 144).
+    /// It was unloaded now (Runtime 144, without a name 142).
     Unload,
-    /// It exists: told by a rundown (Rundown 143 at the start, 144 at the end of a session).
+    /// It exists: told by a rundown (Rundown 143 at the start, 144 at the end of a session; without a name 141, 142).
     Exists,
 }
 
-/// The common layout: `u64 methodId, u64 moduleId, u64 start, u32 size, u32 token, u32 flags, z namespace, z name,
+/// The common layout, of which the events without names (141, 142) end after the flags: `u64 methodId, u64 moduleId, u64 start, u32 size, u32 token, u32 flags, z namespace, z name,
 /// z signature, [v1] u16 clrInstance, [v2] u64 rejitId`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodEvent<'a> {
@@ -33,22 +33,24 @@ pub struct MethodEvent<'a> {
     pub flags: u32,
     /// Namespace and type, with the arguments of a generic type in brackets.
     pub namespace: Utf16<'a>,
-    /// Method name.
+    /// Method name; empty where the event has none.
     pub name: Utf16<'a>,
     /// Return type and arguments (`instance void  (int32)`).
     pub signature: Utf16<'a>,
+    /// Its number among the versions of the method that profilers made; 0 for the original.
+    pub rejit_id: u64,
 }
 
 impl<'a> MethodEvent<'a> {
-    /// Decodes an event of `provider` with id `id`; `None` where it is no method event with names.
+    /// Decodes an event of `provider` with id `id`; `None` where it is no method event.
     ///
     /// # Errors
     /// A payload that is too short, with the offset in the payload and the field.
     pub fn decode(provider: &str, id: u32, payload: &'a [u8]) -> Result<Option<Self>, DecodeError> {
         let kind = match (provider, id) {
-            (RUNTIME, 143) => MethodEventKind::Load,
-            (RUNTIME, 144) => MethodEventKind::Unload,
-            (RUNDOWN, 143 | 144) => MethodEventKind::Exists,
+            (RUNTIME, 141 | 143) => MethodEventKind::Load,
+            (RUNTIME, 142 | 144) => MethodEventKind::Unload,
+            (RUNDOWN, 141..=144) => MethodEventKind::Exists,
             _ => return Ok(None),
         };
         let mut r = Reader::new(payload);
@@ -58,6 +60,11 @@ impl<'a> MethodEvent<'a> {
         let size = r.u32("MethodSize")?;
         r.u32("MethodToken")?;
         let flags = r.u32("MethodFlags")?;
+        let mut text = |what| if matches!(id, 143 | 144) { r.utf16z(what) } else { Ok(Utf16::default()) };
+        let (namespace, name, signature) =
+            (text("MethodNamespace")?, text("MethodName")?, text("MethodSignature")?);
+        // Versions 1 and 2 have more.
+        let rejit_id = r.u16("ClrInstanceID").and_then(|_| r.u64("ReJITID")).unwrap_or(0);
         Ok(Some(Self {
             kind,
             method_id,
@@ -65,14 +72,24 @@ impl<'a> MethodEvent<'a> {
             start,
             size,
             flags,
-            namespace: r.utf16z("MethodNamespace")?,
-            name: r.utf16z("MethodName")?,
-            signature: r.utf16z("MethodSignature")?,
+            namespace,
+            name,
+            signature,
+            rejit_id,
         }))
     }
 
-    /// `Namespace.Type.Method(args)`: the signature counts from its first parenthesis, the return type is dropped.
+    /// Whether the event says what the method is called.
+    pub fn has_name(&self) -> bool {
+        !self.name.is_empty()
+    }
+
+    /// `Namespace.Type.Method(args)`: the signature counts from its first parenthesis, the return type is dropped. Without
+    /// a name the address of its code, `0xADDR`.
     pub fn full_name(&self) -> String {
+        if !self.has_name() {
+            return format!("{:#x}", self.start);
+        }
         let mut text = String::with_capacity(self.namespace.len() + self.name.len() + self.signature.len());
         self.namespace.push_to(&mut text);
         if !text.is_empty() {
@@ -81,6 +98,24 @@ impl<'a> MethodEvent<'a> {
         self.name.push_to(&mut text);
         text.extend(self.signature.chars().skip_while(|c| *c != '('));
         text
+    }
+}
+
+/// Flag of code that was compiled at run time.
+const JITTED: u32 = 8;
+
+/// How optimized code is, by its method's flags.
+pub fn tier_name(flags: u32) -> &'static str {
+    match flags >> 7 & 7 {
+        1 => "MinOptJitted",
+        2 => "Optimized",
+        3 => "QuickJitted",
+        4 => "OptimizedTier1",
+        5 => "OptimizedTier1OSR",
+        6 => "QuickInstrumented",
+        7 => "Tier1Instrumented",
+        _ if flags & JITTED == 0 => "ReadyToRun",
+        _ => "Unknown",
     }
 }
 
@@ -117,6 +152,16 @@ mod tests {
             let error = MethodEvent::decode(RUNTIME, 143, &bytes[..n]).unwrap_err();
             assert!(error.is_incomplete() && error.offset <= n as u64, "{error}");
         }
+    }
+
+    #[test]
+    fn a_method_without_a_name_has_its_address() {
+        let mut w = Writer::new();
+        w.u64(0x10).u64(0x20).u64(0x7f00_0000_1000).u32(0x40).u32(0x0600_0001).u32(8).u16(0).u64(3);
+        let bytes = w.into_bytes();
+        let event = MethodEvent::decode(RUNTIME, 141, &bytes).unwrap().unwrap();
+        assert_eq!((event.full_name().as_str(), event.rejit_id), ("0x7f0000001000", 3));
+        assert_eq!(event.kind, MethodEventKind::Load);
     }
 
     #[test]

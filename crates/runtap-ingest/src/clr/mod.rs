@@ -11,7 +11,7 @@ mod method;
 mod module;
 mod process;
 
-pub use method::{MethodEvent, MethodEventKind};
+pub use method::{MethodEvent, MethodEventKind, tier_name};
 pub use module::ModuleEvent;
 pub(crate) use module::file_stem;
 pub use process::ProcessInfoEvent;

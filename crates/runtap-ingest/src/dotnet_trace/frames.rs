@@ -157,7 +157,11 @@ impl<'a> Frames<'a> {
 
     fn frame(&mut self, ip: u64, time: u64) -> Framed {
         // Its callers' addresses are taken as they are: the byte behind the call.
-        let Some(method) = self.names.method(ip, true, time).0 else { return (self.unknown, None) };
+        let has_name =
+            |method: &MethodId| self.names.code().method(*method).is_some_and(|method| method.has_name);
+        let Some(method) = self.names.method(ip, true, time).0.filter(has_name) else {
+            return (self.unknown, None);
+        };
         let Self { names, modules, builder, .. } = self;
         *self.methods.entry(method).or_insert_with(|| {
             let (module, name) = names.texts(method);

@@ -68,21 +68,6 @@ enum What {
 const DYNAMIC: u32 = 1;
 const JITTED: u32 = 8;
 
-/// The name of the tier in the flags of a method.
-pub(crate) fn tier_name(flags: u32) -> &'static str {
-    match flags >> 7 & 7 {
-        1 => "MinOptJitted",
-        2 => "Optimized",
-        3 => "QuickJitted",
-        4 => "OptimizedTier1",
-        5 => "OptimizedTier1OSR",
-        6 => "QuickInstrumented",
-        7 => "Tier1Instrumented",
-        _ if flags & JITTED == 0 => "ReadyToRun",
-        _ => "Unknown",
-    }
-}
-
 /// Makes a [`JitReport`].
 #[derive(Debug)]
 pub struct Jit(Collector<What>);
@@ -119,7 +104,7 @@ impl Jit {
                 }
                 What::Loaded { method, flags, size, name, rejit_id } => (method, flags, size, name, rejit_id),
             };
-            let tier = tiers.entry(tier_name(flags)).or_default();
+            let tier = tiers.entry(clr::tier_name(flags)).or_default();
             *tier = (tier.0 + 1, tier.1 + u64::from(size));
             if flags & JITTED == 0 {
                 report.precompiled_count += 1;
@@ -144,7 +129,7 @@ impl Jit {
                 ts_ns: clock.at(timestamp),
                 thread,
                 name,
-                tier: tier_name(flags),
+                tier: clr::tier_name(flags),
                 rejit_id,
                 dynamic: flags & DYNAMIC != 0,
                 code_bytes: size,
