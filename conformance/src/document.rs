@@ -21,7 +21,7 @@ const HEAD: &str = "\
 | no effect | the reply was OK, and it was not there |
 | a name in capitals | refused with this HRESULT (section “Errors”) |
 | not known | refused with UNKNOWN_COMMAND: the runtime is older than the command |
-| not sent | our client looked at the target first and did not send it, because it would do harm |
+| not sent | our client looked at the target first and did not send it, because it would do harm, or nothing |
 | no port | the runtime can't be suspended at startup and dials no port |
 | not tried | the runtime was not there |
 

@@ -7,7 +7,7 @@ use runtap_diag_proto::{AttachProfiler, Request, StartupProfiler, Uuid};
 use runtap_testkit::{Skip, shared_dir};
 
 use super::{ALL, CORE31, NO_PORT_31, Note, RUNTIMES, Row};
-use crate::cell::{Found, NO_EFFECT, Stop};
+use crate::cell::{Found, NOT_SENT, Stop};
 use crate::ours::CLASS;
 use crate::room::Room;
 use crate::target::Target;
@@ -53,8 +53,8 @@ pub(super) const ROWS: &[Row] = &[
         run: |room| failing(room, CLASS, &room.path("missing.so")),
         notes: &[Note {
             of: ALL,
-            cell: "MOD_NOT_FOUND",
-            why: "Right: the library is looked for in the target's file system, and is not there.",
+            cell: NOT_SENT,
+            why: "Our client looks for the library in the target's file system first. A runtime answers MOD_NOT_FOUND.",
         }],
     },
     Row {
@@ -101,8 +101,9 @@ pub(super) const ROWS: &[Row] = &[
         notes: &[
             Note {
                 of: RUNTIMES,
-                cell: NO_EFFECT,
-                why: "The runtime says OK and remembers the profiler for a start that is over.",
+                cell: NOT_SENT,
+                why: "Our client looks whether the runtime has begun. One that has says OK, and remembers the profiler for a \
+                      start that is over.",
             },
             Note {
                 of: CORE31,

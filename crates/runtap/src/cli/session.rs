@@ -41,7 +41,7 @@ pub(crate) struct SessionDetails {
 #[command(next_help_heading = "Events")]
 pub(crate) struct UserEvents {
     /// Have the target write its events into tracepoints of the kernel, for perf and eBPF, instead of a file:
-    /// [PROVIDER[:IDS]=]TRACEPOINT, with {provider} and {pid} for these; repeat it. Needs .NET 10 and Linux with
+    /// `[PROVIDER[:IDS]=]TRACEPOINT`, with {provider} and {pid} for these; repeat it. Needs .NET 10 and Linux with
     /// `user_events`
     #[arg(long, value_name = "SPEC", conflicts_with_all = ["output", "to", "view", "evented", "command", "several", "no_stackwalk",
         "stopping_event_provider", "stopping_event_name", "stopping_event_payload"])]
