@@ -169,7 +169,7 @@ fn compilations(raw: &[Raw], collector: &Collector, names: &Names, add: &mut Add
                 let ns = add.ns(start.timestamp, raw.timestamp);
                 done.push((start, ns.saturating_sub(within)));
                 if let Some((_, outer)) = stack.last_mut() {
-                    *outer += ns;
+                    *outer = outer.saturating_add(ns);
                 }
             }
             _ => {}

@@ -103,7 +103,7 @@ impl Gc {
                     // The later pauses of a background collection begin none.
                     let of = of.or_else(|| in_background(&report.collections));
                     if let Some(collection) = of.and_then(|of| report.collections.get_mut(of)) {
-                        collection.pause_ns += ns;
+                        collection.pause_ns = collection.pause_ns.saturating_add(ns);
                     }
                 }
                 _ => {
@@ -153,7 +153,7 @@ impl GcReport {
                 let running = self.collections.iter_mut().rev();
                 if let Some(it) = running.filter(|it| it.duration_ns.is_none()).find(|it| it.number == number)
                 {
-                    it.duration_ns = u64::try_from(clock.at(timestamp) - it.start_ns).ok();
+                    it.duration_ns = u64::try_from(clock.at(timestamp).saturating_sub(it.start_ns)).ok();
                 }
             }
             What::Heap(sizes) => {

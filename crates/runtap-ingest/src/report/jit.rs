@@ -117,7 +117,7 @@ impl Jit {
                 let (_, since, within) = stack.pop()?;
                 let ns = clock.ns(since, timestamp);
                 if let Some((.., outer)) = stack.last_mut() {
-                    *outer += ns;
+                    *outer = outer.saturating_add(ns);
                 }
                 Some(ns.saturating_sub(within))
             });
