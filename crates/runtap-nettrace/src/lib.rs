@@ -27,15 +27,18 @@
 mod block;
 mod error;
 mod header;
+pub mod inspect;
 mod item;
 mod limits;
 mod metadata;
 mod parts;
 mod raw;
 mod reader;
+mod repair;
 mod sequence;
 mod table;
 mod text;
+mod walk;
 mod writer;
 
 pub use block::label::{Label, LabelNumber, Labels};
@@ -48,5 +51,6 @@ pub use limits::Limits;
 pub use metadata::{Field, FieldType, Metadata};
 pub use parts::{Part, Scan};
 pub use reader::{Counts, Items, Reader};
+pub use repair::{Repair, Repaired};
 pub use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};
 pub use writer::{EventToWrite, MAX_PAYLOAD, MAX_STACK_DEPTH, Version, WriteError, Writer};

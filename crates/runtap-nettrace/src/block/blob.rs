@@ -112,6 +112,11 @@ impl Blobs {
         Ok(Self { compressed: flags & COMPRESSED != 0, place, head: Head::default() })
     }
 
+    /// Whether the headers are compressed.
+    pub(crate) fn compressed(&self) -> bool {
+        self.compressed
+    }
+
     /// First byte that was not read, counted from the start of the block.
     pub(crate) fn position(&self) -> usize {
         self.place.next

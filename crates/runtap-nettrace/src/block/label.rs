@@ -103,6 +103,17 @@ impl<'a> Label<'a> {
     }
 }
 
+/// Passes over a list; `None` if there is a label in it that nobody knows.
+pub(crate) fn pass_list(r: &mut Reader<'_>) -> Result<Option<()>, DecodeError> {
+    loop {
+        match Label::decode(r)? {
+            Some((_, true)) => return Ok(Some(())),
+            Some((_, false)) => {}
+            None => return Ok(None),
+        }
+    }
+}
+
 /// The lists of one epoch, that is, between two sequence points.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LabelTable {
@@ -137,10 +148,9 @@ impl LabelTable {
         let place = |r: &Reader<'_>| u32::try_from(base + all - r.remaining()).unwrap_or(u32::MAX);
         for _ in 0..count {
             let start = place(r);
-            while let (_, false) = match Label::decode(r)? {
-                Some(label) => label,
-                None => return Ok(false),
-            } {}
+            if pass_list(r)?.is_none() {
+                return Ok(false);
+            }
             self.places.insert(id, (start, place(r)));
             id = id.wrapping_add(1);
         }

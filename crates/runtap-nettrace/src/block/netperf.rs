@@ -69,17 +69,24 @@ fn part(r: &mut Bytes<'_>, size: &'static str, what: &'static str) -> Result<Ran
 /// Bytes behind the last event of versions 1 and 2.
 pub(crate) const TAIL: usize = 17;
 
-/// Whether the tail of versions 1 and 2 is at `offset`: the end of the object, then a table with one label in it, which
-/// names this place, then where the table is, and where that is told. `bytes` are those from there on, at least
-/// [`TAIL`].
-///
-/// An event could begin like that only if its thread and time stamp happened to be those two offsets.
-pub(crate) fn is_tail(bytes: &[u8], offset: u64) -> bool {
+/// The tail of versions 1 and 2 at `offset`: the end of the object, then a table with one label in it, which names this
+/// place, then where the table is, and where that is told.
+pub(crate) fn tail(offset: u64) -> [u8; TAIL] {
     // Offsets are written with 32 bits.
     let label = |ahead: u64| {
         let [a, b, c, d, ..] = (offset + ahead).to_le_bytes();
         [a, b, c, d]
     };
-    let labels = [label(0), label(1), label(9)];
-    bytes.strip_prefix(&[6, 1, 0, 0, 0]).is_some_and(|rest| rest.starts_with(labels.as_flattened()))
+    let mut tail = [6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    for (place, label) in tail.iter_mut().skip(5).zip([label(0), label(1), label(9)].as_flattened()) {
+        *place = *label;
+    }
+    tail
+}
+
+/// Whether the tail of versions 1 and 2 is at `offset`; `bytes` are those from there on.
+///
+/// An event could begin like that only if its thread and time stamp happened to be those offsets.
+pub(crate) fn is_tail(bytes: &[u8], offset: u64) -> bool {
+    bytes.starts_with(&tail(offset))
 }

@@ -5,10 +5,12 @@
 mod bytes;
 mod common;
 mod golden;
+mod inspect;
 mod laws;
 mod netperf;
 mod parts;
 mod recordings;
+mod repair;
 mod rewrite;
 mod seen;
 mod traceevent;

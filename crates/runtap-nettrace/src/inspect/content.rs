@@ -1,0 +1,187 @@
+//! What is in one payload, up to the damage. Pure functions of its bytes.
+
+use runtap_wire::{DecodeError, Reader as Bytes};
+
+use super::{Content, Events};
+use crate::block::blob::Blobs;
+use crate::block::label::pass_list;
+use crate::block::netperf::{self, NetPerfEvent};
+use crate::block::point::removed_thread;
+use crate::raw::{Format, Kind};
+use crate::walk::Head;
+use crate::{Metadata, SequencePoint, Thread, TraceHeader};
+
+pub(super) struct Found {
+    pub(super) content: Content,
+    pub(super) damage: Option<DecodeError>,
+}
+
+impl Found {
+    pub(super) fn look(&mut self, format: Format, head: &Head, payload: &[u8], offset: u64) {
+        let mut r = Bytes::at(payload, offset);
+        let result = match (head.kind, format) {
+            (Kind::Trace, _) => TraceHeader::decode(&mut r, format, head.version)
+                .map(|header| self.content = Content::Trace(Box::new(header))),
+            (Kind::Event, Format::NetPerf3) => self.netperf_events(payload, offset),
+            (Kind::Event, _) => self.events(format, payload, offset),
+            (Kind::Metadata, Format::Nettrace6) => self.rows(&mut r),
+            (Kind::Metadata, _) => self.definitions(payload, offset),
+            (Kind::Stack, _) => self.counted(
+                &mut r,
+                |first_id, count| Content::Stacks { first_id, count },
+                |r| {
+                    let size = r.u32("stack length")?;
+                    r.bytes(usize::try_from(size).unwrap_or(usize::MAX), "stack").map(|_| Some(()))
+                },
+            ),
+            (Kind::LabelList, _) => {
+                self.counted(&mut r, |first_id, count| Content::Labels { first_id, count }, pass_list)
+            }
+            (Kind::SequencePoint, _) => SequencePoint::decode(&mut r, format).map(|point| {
+                self.content = Content::SequencePoint {
+                    timestamp: point.timestamp,
+                    flags: point.flags,
+                    threads: point.threads.iter().collect(),
+                };
+            }),
+            (Kind::Thread, _) => {
+                let mut threads = Vec::new();
+                let result = each(&mut r, |r| {
+                    let size = r.u16("size of a thread")?;
+                    threads.push(Thread::decode(r.sub(size.into(), "thread")?)?);
+                    Ok(())
+                });
+                self.content = Content::Threads(threads);
+                result
+            }
+            (Kind::RemoveThread, _) => {
+                let mut removed = Vec::new();
+                let result = each(&mut r, |r| {
+                    removed.push(removed_thread(r)?);
+                    Ok(())
+                });
+                self.content = Content::RemovedThreads(removed);
+                result
+            }
+            (Kind::Unknown, _) => Ok(()),
+        };
+        self.damage = result.err();
+    }
+
+    fn events(&mut self, format: Format, payload: &[u8], offset: u64) -> Result<(), DecodeError> {
+        let mut events = Events::default();
+        let mut blobs = Blobs::start(payload, offset)?;
+        events.compressed = blobs.compressed();
+        let mut r = Bytes::at(payload, offset);
+        r.u32("block header")?;
+        events.told_times = Some((r.u64("least time stamp")?, r.u64("greatest time stamp")?));
+        let result = loop {
+            let advanced = match format {
+                Format::Nettrace6 => blobs.advance::<true>(payload),
+                _ => blobs.advance::<false>(payload),
+            };
+            match advanced {
+                Ok(true) => {
+                    let size = blobs.place.payload_range().len();
+                    events.add(blobs.head.timestamp, blobs.head.sorted, size);
+                }
+                Ok(false) => break Ok(()),
+                Err(fault) => break Err(fault.into_error(offset + payload.len() as u64)),
+            }
+        };
+        self.content = Content::Events(events);
+        result
+    }
+
+    fn netperf_events(&mut self, payload: &[u8], offset: u64) -> Result<(), DecodeError> {
+        let mut events = Events::default();
+        let (mut at, mut damage) = (0, None);
+        while at < payload.len() {
+            let place = match netperf::frame(payload, at) {
+                Ok(place) => place,
+                Err(fault) => {
+                    damage.get_or_insert_with(|| fault.into_error(offset + payload.len() as u64));
+                    break;
+                }
+            };
+            match NetPerfEvent::decode(payload, &place) {
+                Ok(event) => events.add_netperf(&event),
+                Err(fault) => {
+                    damage.get_or_insert_with(|| fault.into_error(offset + place.end as u64));
+                }
+            }
+            at = place.end;
+        }
+        self.content = Content::Events(events);
+        damage.map_or(Ok(()), Err)
+    }
+
+    /// Definitions of Nettrace 4.
+    fn definitions(&mut self, payload: &[u8], offset: u64) -> Result<(), DecodeError> {
+        let mut definitions = Vec::new();
+        let mut blobs = Blobs::start(payload, offset)?;
+        let result = loop {
+            match blobs.advance::<false>(payload) {
+                Ok(true) => {
+                    let at = offset + blobs.place.payload_range().start as u64;
+                    match Metadata::decode_v4(&mut Bytes::at(blobs.place.payload(payload), at)) {
+                        Ok(definition) => definitions.push(definition),
+                        Err(error) => break Err(error),
+                    }
+                }
+                Ok(false) => break Ok(()),
+                Err(fault) => break Err(fault.into_error(offset + payload.len() as u64)),
+            }
+        };
+        self.content = Content::Metadata(definitions);
+        result
+    }
+
+    /// Definitions of Nettrace 6.
+    fn rows(&mut self, r: &mut Bytes<'_>) -> Result<(), DecodeError> {
+        let header = r.u16("size of the block header")?;
+        r.bytes(header.into(), "block header")?;
+        let mut definitions = Vec::new();
+        let result = each(r, |r| {
+            let size = r.u16("size of a definition")?;
+            definitions.push(Metadata::decode_v6(&mut r.sub(size.into(), "definition")?)?);
+            Ok(())
+        });
+        self.content = Content::Metadata(definitions);
+        result
+    }
+
+    fn counted(
+        &mut self,
+        r: &mut Bytes<'_>,
+        content: impl FnOnce(u32, u32) -> Content,
+        mut entry: impl FnMut(&mut Bytes<'_>) -> Result<Option<()>, DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let (first_id, told) = (r.u32("first id")?, r.u32("number of entries")?);
+        let mut count = 0;
+        let mut result = Ok(());
+        while count < told {
+            match entry(r) {
+                Ok(Some(())) => count += 1,
+                Ok(None) => break,
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        self.content = content(first_id, count);
+        result
+    }
+}
+
+/// Reads one after the other up to the end.
+fn each(
+    r: &mut Bytes<'_>,
+    mut one: impl FnMut(&mut Bytes<'_>) -> Result<(), DecodeError>,
+) -> Result<(), DecodeError> {
+    while !r.is_empty() {
+        one(r)?;
+    }
+    Ok(())
+}
