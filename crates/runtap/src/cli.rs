@@ -5,6 +5,7 @@ mod demo;
 mod formats;
 mod reading;
 mod session;
+mod streams;
 mod trace;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub(crate) use self::demo::{Demo, DemoServe, DemoTrace, DemoVerb};
 pub(crate) use self::formats::{AnyFormat, Compat, Content, FileFormat, View};
 pub(crate) use self::reading::{Convert, Diff, Events, LineFormat, Report, ReportKind};
 pub(crate) use self::session::{BufferingMode, SessionDetails, UserEvents};
+pub(crate) use self::streams::{Inspect, Repair};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
 
@@ -102,6 +104,10 @@ pub(crate) enum Verb {
     Report(Report),
     /// Show the events of a recording, or count them
     Events(Events),
+    /// Close a recording that was cut, so that every tool reads it
+    Repair(Repair),
+    /// Show the structure of a recording with offsets
+    Inspect(Inspect),
     /// Do the main job on a built-in program
     Demo(Demo),
     /// Print a completion script for a shell

@@ -10,11 +10,13 @@ mod env;
 mod events;
 mod failure;
 mod info;
+mod inspect;
 mod man;
 mod perf_map;
 mod profiler;
 mod ps;
 mod recording;
+mod repair;
 mod report;
 mod resume;
 mod set_env;
@@ -75,6 +77,8 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Diff(options) => diff::run(&options, output),
         Verb::Report(options) => report::run(&options, output),
         Verb::Events(options) => events::run(&options, output),
+        Verb::Repair(options) => repair::run(&options, output),
+        Verb::Inspect(options) => inspect::run(&options, output),
         Verb::Demo(options) => demo::run(options, output),
         Verb::GuardPort(options) => block_on(trace::guard_port(options.path)),
         Verb::Completions(options) => complete::run(&options, output),
@@ -94,6 +98,8 @@ fn wants_json(verb: &Verb) -> bool {
         Verb::PerfMap(PerfMap { what: PerfMapVerb::Enable(options) }) => options.format.format,
         Verb::PerfMap(PerfMap { what: PerfMapVerb::Disable(options) }) => options.format.format,
         Verb::Report(options) => options.format.format,
+        Verb::Repair(options) => options.format.format,
+        Verb::Inspect(options) => options.format.format,
         Verb::Version(options) => options.format,
         Verb::Trace(options) => result_format(options.format),
         Verb::Convert(options) => result_format(options.format),

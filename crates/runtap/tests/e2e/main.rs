@@ -10,6 +10,7 @@ mod cli_events;
 mod cli_launch;
 mod cli_recordings;
 mod cli_report;
+mod cli_streams;
 mod cli_usage;
 mod real_ask;
 mod real_compat;

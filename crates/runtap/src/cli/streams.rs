@@ -1,0 +1,41 @@
+//! The verbs that look at the stream itself, not at its events, as clap sees them.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::ResultFormat;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What is whole is copied as it is; a block that is cut or damaged keeps what comes before the damage. The recording itself
+is not touched.
+
+Examples:
+  runtap repair cut.nettrace                           writes cut.repaired.nettrace beside it
+  runtap repair cut.nettrace -o whole.nettrace
+  runtap repair cut.nettrace --format json | jq .partial")]
+pub(crate) struct Repair {
+    /// The recording
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Output file; '-' is stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  runtap inspect trace.nettrace | head -30
+  runtap inspect trace.nettrace --format json | jq '.blocks[] | select(.damage)'
+  runtap inspect trace.nettrace --format json | jq '[.blocks[].definitions[]?] | length'")]
+pub(crate) struct Inspect {
+    /// The recording
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
+}

@@ -1,0 +1,84 @@
+//! `repair` and `inspect` on recordings, whole and cut.
+
+use std::fs;
+
+use runtap_testkit::{require, shared_data};
+use serde_json::{Value, json};
+
+use crate::common::{counts, folder, runtap};
+
+#[test]
+fn a_cut_recording_is_repaired() {
+    let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
+    let folder = folder();
+    let file = folder.path().join("cut.nettrace");
+    fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    let before = counts(&file, 5);
+    let done = runtap(["repair", file.to_str().unwrap()]);
+    done.expect_code(0).says("cut off").says("cut.repaired.nettrace");
+    let repaired = folder.path().join("cut.repaired.nettrace");
+    let after = counts(&repaired, 0);
+    assert_eq!((&after["events"], &after["counts"]), (&before["events"], &before["counts"]));
+    assert_eq!(after["partial"], Value::Null);
+    assert_eq!(fs::read(&file).unwrap(), bytes[..bytes.len() / 2], "the recording itself stays");
+
+    // A second time there is nothing to do, and nothing is written.
+    runtap(["repair", repaired.to_str().unwrap()]).expect_code(0).says("whole");
+    assert!(!folder.path().join("cut.repaired.repaired.nettrace").exists());
+
+    let other = folder.path().join("other");
+    let answer =
+        runtap(["repair", file.to_str().unwrap(), "-o", other.to_str().unwrap(), "--format", "json"]);
+    let document: Value = serde_json::from_str(answer.expect_code(0).text()).unwrap();
+    assert_eq!(document["schema"], "runtap.repair/1");
+    assert_eq!(
+        (&document["output"], &document["end_added"]),
+        (&json!(other.to_str().unwrap()), &json!(true))
+    );
+    assert_eq!(document["partial"]["offset"], before["partial"]["offset"]);
+    assert_eq!(fs::read(&other).unwrap(), fs::read(&repaired).unwrap());
+}
+
+#[test]
+fn what_cannot_be_repaired_is_told() {
+    let folder = folder();
+    let file = folder.path().join("text.nettrace");
+    fs::write(&file, "no recording at all").unwrap();
+    runtap(["repair", file.to_str().unwrap()]).expect_code(2).says("can't be repaired");
+    assert!(!folder.path().join("text.repaired.nettrace").exists());
+    runtap(["repair", folder.path().join("none").to_str().unwrap()]).expect_code(2).says("can't read");
+    let same = file.to_str().unwrap();
+    runtap(["repair", same, "-o", same]).expect_code(2).says("itself");
+    runtap(["inspect", same]).expect_code(2).says("can't be read");
+}
+
+#[test]
+fn the_structure_is_shown() {
+    let bytes = require!(shared_data("nettrace/record-trace-v6-5k.nettrace.zst"));
+    let folder = folder();
+    let file = folder.path().join("six.nettrace");
+    fs::write(&file, &bytes).unwrap();
+    let path = file.to_str().unwrap();
+    let text = runtap(["inspect", path]);
+    let text = text.expect_code(0).text().to_owned();
+    assert!(text.contains("Nettrace 6, 64 bits") && text.contains("1,780 stacks from id 1 on"), "{text}");
+    assert!(text.contains("1 = Universal.Events/1 cpu"), "{text}");
+    let answer = runtap(["inspect", path, "--format", "json"]);
+    let document: Value = serde_json::from_str(answer.expect_code(0).text()).unwrap();
+    assert_eq!(document["schema"], "runtap.inspect/1");
+    let blocks = document["blocks"].as_array().unwrap();
+    let numbers: Vec<u64> = blocks.iter().map(|block| block["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 3, 4, 5, 6, 8, 2, 4]);
+    assert_eq!((&blocks[6]["events"], &document["end"]), (&json!(5010), &json!(bytes.len() - 4)));
+    assert_eq!(document["partial"], Value::Null);
+
+    fs::write(&file, &bytes[..bytes.len() - 300]).unwrap();
+    let cut = runtap(["inspect", path]);
+    cut.expect_code(5).says("partial").says("six.nettrace");
+    assert!(cut.text().contains("; CUT"), "{cut}");
+    let mut damaged = bytes;
+    // The first definition is longer than its block.
+    damaged[0x7d] = 0xff;
+    fs::write(&file, &damaged).unwrap();
+    assert!(runtap(["inspect", path]).expect_code(5).text().contains("; DAMAGED: "));
+}
