@@ -5,7 +5,7 @@ use runtap_objfile::pe::Assembly;
 
 libfuzzer_sys::fuzz_target!(|file: &[u8]| {
     let Ok(assembly) = Assembly::parse(file) else { return };
-    let _ = (assembly.name(), assembly.machine(), assembly.is_portable());
+    let _ = (assembly.name(), assembly.machine(), assembly.system(), assembly.is_portable());
     assert!(assembly.references().count() <= file.len());
     let types: Vec<_> = assembly.types().flatten().collect();
     assert!(types.len() <= file.len());

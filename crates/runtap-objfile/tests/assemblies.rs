@@ -25,7 +25,7 @@ fn a_startup_hook() {
     let bytes = require!(hook());
     let assembly = Assembly::parse(&bytes).unwrap();
     assert_eq!(assembly.name().unwrap().unwrap().name, "startuphook");
-    assert_eq!((assembly.is_portable(), assembly.machine()), (true, None));
+    assert_eq!((assembly.is_portable(), assembly.machine(), assembly.system()), (true, None, None));
     let references: Vec<_> = assembly.references().map(Result::unwrap).collect();
     assert!(references.iter().any(|it| it.name == "System.Runtime" && it.version[0] == 8), "{references:?}");
     let class = find(&assembly, "StartupHook");
@@ -81,7 +81,7 @@ fn a_file_with_a_changed_byte() {
 #[test]
 fn every_file_of_a_runtime() {
     for runtime in require!(RealRuntime::all()) {
-        let mut assemblies = 0;
+        let (mut assemblies, mut precompiled) = (0, 0);
         for path in libraries(&runtime.root().join("shared")) {
             let bytes = fs::read(&path).unwrap();
             let assembly =
@@ -90,12 +90,11 @@ fn every_file_of_a_runtime() {
             let name = assembly.name().unwrap().unwrap();
             assert_eq!(Some(name.name), path.file_stem().and_then(|stem| stem.to_str()));
             assert!(assembly.is_portable(), "{}", path.display());
-            assert!(
-                matches!(assembly.machine(), None | Some("x64")),
-                "{} {:?}",
-                path.display(),
-                assembly.machine()
-            );
+            let made_for = (assembly.machine(), assembly.system());
+            // Most files of a runtime are precompiled.
+            let expected = [(None, None), (Some("x64"), None), (Some("x64"), Some("Linux"))];
+            assert!(expected.contains(&made_for), "{} {made_for:?}", path.display());
+            precompiled += u32::from(assembly.system().is_some());
             assert!(assembly.references().all(|it| it.is_ok()));
             let mut methods = 0;
             for found in assembly.types() {
@@ -107,7 +106,7 @@ fn every_file_of_a_runtime() {
                 assert_eq!((text.namespace, text.nested), ("System", false));
             }
         }
-        assert!(assemblies > 100, "{assemblies} in {}", runtime.root().display());
+        assert!(assemblies > 100 && precompiled > 100, "{assemblies} in {}", runtime.root().display());
     }
 }
 

@@ -7,10 +7,9 @@
 //!
 //! What could not be looked at is refused where the target would die of it, and let through where it would only refuse.
 
-mod assembly;
+mod hook;
 mod objection;
 mod profiler;
-mod tables;
 mod target;
 
 use std::io::Read;
@@ -18,7 +17,6 @@ use std::path::Path;
 
 use runtap_diag_proto::{AttachProfiler, CoreDump, DumpType, ProcessInfo, Request, StartupProfiler};
 
-pub use assembly::HookAssembly;
 pub use objection::Objection;
 pub use target::Target;
 
@@ -67,7 +65,7 @@ pub fn check(
         Request::EnablePerfMap(_) => check_perf_map(target, info),
         Request::ApplyStartupHook { path } => {
             let target = target.map_err(|source| Objection::Unseen { source })?;
-            check_hook(target, path, info.and_then(major))
+            check_hook(target, path, info)
         }
         _ => Ok(()),
     }
@@ -100,11 +98,11 @@ fn check_perf_map(target: std::io::Result<&Target>, info: Option<&ProcessInfo>) 
     if target.is_starting() { Err(Objection::PerfMapAtStartup { version }) } else { Ok(()) }
 }
 
-/// Looks whether the target can use `path` as a startup hook; `version` is the .NET that it runs, if known.
+/// Looks whether the target, which says `info` about itself, can use `path` as a startup hook.
 ///
 /// # Errors
 /// Why it can't.
-pub fn check_hook(target: &Target, path: &str, version: Option<u16>) -> Result<(), Objection> {
+pub fn check_hook(target: &Target, path: &str, info: Option<&ProcessInfo>) -> Result<(), Objection> {
     if path.contains(':') {
         return Err(Objection::SeveralPaths { path: path.to_owned() });
     }
@@ -120,20 +118,7 @@ pub fn check_hook(target: &Target, path: &str, version: Option<u16>) -> Result<(
     }
     let mut bytes = Vec::new();
     file.take(MAX_ASSEMBLY).read_to_end(&mut bytes).map_err(missing)?;
-    let hook = HookAssembly::read(&bytes)
-        .map_err(|source| Objection::NotAnAssembly { path: path.to_owned(), source })?;
-    if !hook.has_class {
-        return Err(Objection::NoHookClass { path: path.to_owned() });
-    }
-    if !hook.has_method {
-        return Err(Objection::NoHookMethod { path: path.to_owned() });
-    }
-    match (hook.built_for, version) {
-        (Some(built_for), Some(version)) if built_for > version => {
-            Err(Objection::TooNew { path: path.to_owned(), built_for, version })
-        }
-        _ => Ok(()),
-    }
+    hook::check(path, &bytes, info)
 }
 
 /// What the target takes from its working directory, nobody else knows.

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use runtap_diag_proto::{DecodeError, DumpType};
+use runtap_diag_proto::DumpType;
+use runtap_objfile::pe::PeError;
 use thiserror::Error;
 
 /// What the target would be harmed by, or could not do. Paths are those of the target's file system.
@@ -24,6 +25,12 @@ pub enum Objection {
         /// What was asked for.
         kind: DumpType,
     },
+    /// The class of the hook has type parameters, which nobody names. Ends .NET 9 and 10.
+    #[error("the class StartupHook of {} has type parameters", path.display())]
+    GenericHookClass {
+        /// The assembly.
+        path: PathBuf,
+    },
     /// A file or folder that the request names is not there, or not readable.
     #[error("{what} {} in the target's file system: {source}", path.display())]
     Missing {
@@ -33,6 +40,12 @@ pub enum Objection {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// An assembly with native code beside the managed: only the .NET Framework and Windows load it. Ends .NET 9 and 10.
+    #[error("{} has native code in it", path.display())]
+    NativeCode {
+        /// The assembly.
+        path: PathBuf,
     },
     /// The assembly has no hook. Ends .NET 9 and 10.
     #[error("{} has no class StartupHook outside of namespaces", path.display())]
@@ -44,6 +57,12 @@ pub enum Objection {
     #[error("the class StartupHook of {} has no static void Initialize() without parameters", path.display())]
     NoHookMethod {
         /// The assembly.
+        path: PathBuf,
+    },
+    /// Part of an assembly. Ends .NET 9 and 10.
+    #[error("{} has no manifest: it is a part of an assembly", path.display())]
+    NoManifest {
+        /// The file.
         path: PathBuf,
     },
     /// Not a regular file.
@@ -71,8 +90,8 @@ pub enum Objection {
     NotAnAssembly {
         /// The file.
         path: PathBuf,
-        /// Where that shows.
-        source: DecodeError,
+        /// Why not.
+        source: PeError,
     },
     /// A perf map ends this runtime while it waits.
     #[error("the runtime waits at its start, where a perf map ends .NET {version}")]
@@ -80,7 +99,7 @@ pub enum Objection {
         /// 8 or 9.
         version: u16,
     },
-    /// A profiler for another processor.
+    /// A profiler or hook for another processor, or precompiled for another system. A hook ends .NET 9 and 10.
     #[error("{} is made for {library}, and the target runs on {target}", path.display())]
     OtherProcessor {
         /// The library.
@@ -98,6 +117,12 @@ pub enum Objection {
     Relative {
         /// The path.
         path: String,
+    },
+    /// The hook can be called in two ways, and the runtime takes neither. Ends .NET 9 and 10.
+    #[error("the class StartupHook of {} has several static methods Initialize without parameters", path.display())]
+    SeveralHookMethods {
+        /// The assembly.
+        path: PathBuf,
     },
     /// A colon: the runtime takes it for the end of a first path.
     #[error("{path:?} has a colon in it, which separates startup hooks")]
@@ -143,14 +168,20 @@ impl Objection {
             Self::Missing { .. } | Self::NotAFile { .. } | Self::NotAFolder { .. } => {
                 "the target opens the path itself: in its own mount namespace, as its own user"
             }
-            Self::NoHookClass { .. } | Self::NoHookMethod { .. } | Self::NotAnAssembly { .. } => {
-                "a startup hook that cannot be loaded ends the target"
-            }
+            Self::GenericHookClass { .. }
+            | Self::NativeCode { .. }
+            | Self::NoHookClass { .. }
+            | Self::NoHookMethod { .. }
+            | Self::NoManifest { .. }
+            | Self::NotAnAssembly { .. }
+            | Self::SeveralHookMethods { .. } => "a startup hook that cannot be loaded ends the target",
             Self::PerfMapAtStartup { .. } => {
                 "resume the target first, or start it with DOTNET_PerfMapEnabled=1"
             }
             Self::NotALibrary { .. } => "a profiler is a native library, built for the target's system",
-            Self::OtherProcessor { .. } => "take the library that was built for the target's processor",
+            Self::OtherProcessor { .. } => {
+                "take the file that was built for the target's processor and system"
+            }
             Self::RunsAlready => "attach the profiler, or start the program suspended",
             Self::TooNew { .. } => "build the hook for the oldest .NET that it is used with",
             Self::Unseen { .. } => "run this as root, or as the user who runs the target",

@@ -97,7 +97,25 @@ impl<'a> Assembly<'a> {
 
     /// The processor that it is made for, as .NET calls it; `None` if it runs on any, `"?"` if it is not known here.
     pub fn machine(&self) -> Option<&'static str> {
-        const NAMES: [(u16, &str); 7] = [
+        let any = self.machine == 0x014c
+            && self.flags & IL_ONLY != 0
+            && (self.flags & REQUIRES_32_BITS == 0 || self.flags & PREFERS_32_BITS != 0);
+        if any {
+            return None;
+        }
+        Some(self.machine_and_system().map_or("?", |(machine, _)| machine))
+    }
+
+    /// The system that it was precompiled for, as runtimes call theirs; `None` if it was not precompiled, `"?"` if it
+    /// is not known here.
+    pub fn system(&self) -> Option<&'static str> {
+        let precompiled = self.flags & IL_LIBRARY != 0;
+        precompiled.then(|| self.machine_and_system().map_or("?", |(_, system)| system))
+    }
+
+    /// In precompiled code the system is mixed into the number of the processor.
+    fn machine_and_system(&self) -> Option<(&'static str, &'static str)> {
+        const MACHINES: [(u16, &str); 7] = [
             (0x014c, "x86"),
             (0x01c4, "arm"),
             (0x5032, "s390x"),
@@ -106,20 +124,18 @@ impl<'a> Assembly<'a> {
             (0x8664, "x64"),
             (0xaa64, "arm64"),
         ];
-        // Precompiled code is for one system too, which is mixed into the number (Windows, Apple, FreeBSD, Linux,
-        // NetBSD, SunOS).
-        const SYSTEMS: [u16; 6] = [0, 0x4644, 0xadc4, 0x7b79, 0x1993, 0x1992];
-        let any = self.machine == 0x014c
-            && self.flags & IL_ONLY != 0
-            && (self.flags & REQUIRES_32_BITS == 0 || self.flags & PREFERS_32_BITS != 0);
-        if any {
-            return None;
-        }
-        let plain = |system: &u16| {
-            let found = NAMES.iter().find(|(number, _)| *number == self.machine ^ system);
-            found.map(|(_, name)| *name)
-        };
-        Some(SYSTEMS.iter().find_map(plain).unwrap_or("?"))
+        const SYSTEMS: [(u16, &str); 6] = [
+            (0, "Windows"),
+            (0x4644, "macOS"),
+            (0xadc4, "FreeBSD"),
+            (0x7b79, "Linux"),
+            (0x1993, "NetBSD"),
+            (0x1992, "SunOS"),
+        ];
+        SYSTEMS.iter().find_map(|(mask, system)| {
+            let (_, machine) = MACHINES.iter().find(|(number, _)| *number == self.machine ^ mask)?;
+            Some((*machine, *system))
+        })
     }
 
     /// Its own name; `None` for a module without a manifest.
