@@ -21,8 +21,6 @@ pub(crate) const UNKNOWN_COMMAND: u8 = 6;
 pub(crate) const OURS: u8 = 125;
 /// Ended by Ctrl-C before there was a result.
 pub(crate) const INTERRUPTED: u8 = 130;
-/// Ended by SIGTERM before there was a result.
-pub(crate) const TERMINATED: u8 = 143;
 
 /// A failure with an exit code of its own and, where there is one, the next step for the user.
 #[derive(Debug)]

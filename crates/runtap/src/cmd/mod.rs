@@ -11,6 +11,7 @@ mod events;
 mod failure;
 mod info;
 mod inspect;
+mod interrupt;
 mod man;
 mod perf_map;
 mod profiler;
@@ -31,6 +32,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
+use self::interrupt::or_interrupted;
 use crate::cli::{AnyFormat, Cli, LineFormat, PerfMap, PerfMapVerb, TextOrJson, Verb};
 use crate::exit::{self, ExpectedError};
 use crate::output::Output;
@@ -62,15 +64,15 @@ pub(crate) fn main() -> ExitCode {
 fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
     match verb {
         Verb::Ps(options) => block_on(ps::run(&options, output)),
-        Verb::Info(options) => block_on(info::run(&options, output)),
-        Verb::Doctor(options) => block_on(doctor::run(&options, output)),
-        Verb::Env(options) => block_on(env::run(&options, output)),
-        Verb::SetEnv(options) => block_on(set_env::run(&options, output)),
-        Verb::Resume(options) => block_on(resume::run(&options, output)),
+        Verb::Info(options) => block_on(or_interrupted(info::run(&options, output))),
+        Verb::Doctor(options) => block_on(or_interrupted(doctor::run(&options, output))),
+        Verb::Env(options) => block_on(or_interrupted(env::run(&options, output))),
+        Verb::SetEnv(options) => block_on(or_interrupted(set_env::run(&options, output))),
+        Verb::Resume(options) => block_on(or_interrupted(resume::run(&options, output))),
         Verb::Dump(options) => block_on(dump::run(&options, output)),
-        Verb::Profiler(options) => block_on(profiler::run(options, output)),
-        Verb::PerfMap(options) => block_on(perf_map::run(options, output)),
-        Verb::StartupHook(options) => block_on(startup_hook::run(&options, output)),
+        Verb::Profiler(options) => block_on(or_interrupted(profiler::run(options, output))),
+        Verb::PerfMap(options) => block_on(or_interrupted(perf_map::run(options, output))),
+        Verb::StartupHook(options) => block_on(or_interrupted(startup_hook::run(&options, output))),
         Verb::Trace(options) => block_on(trace::run(*options, output)),
         Verb::Tail(options) => block_on(tail::run(&options, output)),
         Verb::Convert(options) => convert::run(&options, output),

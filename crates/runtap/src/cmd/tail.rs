@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::events::choice;
 use super::failure::explain;
+use super::interrupt::unless;
 use super::target::choose;
 use super::trace::signals::{Stops, Wish};
 use crate::cli::{LineFormat, Tail};
@@ -33,8 +34,8 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     for note in &request.notes {
         output.note(note);
     }
-    let chosen = choose(&options.target, output).await?;
     let stops = Stops::listen()?;
+    let chosen = unless(&stops, choose(&options.target, output)).await?;
     let mut config =
         SessionConfig::new(request.providers.iter().map(|asked| asked.provider.clone()).collect());
     config.buffer_mb = options.buffersize;

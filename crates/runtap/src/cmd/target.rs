@@ -8,9 +8,9 @@ use runtap_diag::ports::Port;
 use runtap_diag::{Client, Error, ProcessInfo, Timeouts};
 use runtap_transport::Endpoint;
 use runtap_transport::discover::{self, Kind, Options, Process};
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::failure::explain;
+use super::interrupt::in_a_thread;
 use crate::cli::{Target, TargetOptions};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -60,7 +60,7 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
             Place::Listen(path) => wait_for_one(path, output).await,
         };
     }
-    let process = match wanted(target, output)? {
+    let process = match wanted(target, output).await? {
         Wanted::Pid(pid) => discover::process(pid).map_err(|error| unreachable(&error, output))?,
         Wanted::Name(name) => only(&name, by_name(&name).await?, "choose one with -p")?,
     };
@@ -73,7 +73,7 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
 /// As [`choose`].
 pub(super) async fn choose_all(target: &Target, all: bool, output: Output) -> anyhow::Result<Vec<Chosen>> {
     if target.options.diagnostic_port.is_none()
-        && let Wanted::Name(name) = wanted(target, output)?
+        && let Wanted::Name(name) = wanted(target, output).await?
     {
         let processes = by_name(&name).await?;
         if all {
@@ -91,13 +91,13 @@ enum Wanted {
     Name(String),
 }
 
-fn wanted(target: &Target, output: Output) -> anyhow::Result<Wanted> {
+async fn wanted(target: &Target, output: Output) -> anyhow::Result<Wanted> {
     Ok(match (target.options.process_id, &target.options.name, &target.word) {
         (Some(pid), ..) => Wanted::Pid(pid),
         (_, Some(name), _) => Wanted::Name(name.clone()),
         // A number is a pid, anything else a name.
         (_, _, Some(word)) => word.parse().map_or_else(|_| Wanted::Name(word.clone()), Wanted::Pid),
-        _ => Wanted::Pid(pick(output)?),
+        _ => Wanted::Pid(pick(output).await?),
     })
 }
 
@@ -157,21 +157,14 @@ pub(super) fn place(port: &str) -> anyhow::Result<Place> {
     }
 }
 
-/// The first runtime that dials in.
+/// The first runtime that dials in. Who calls this hears signals: the socket must not stay behind.
 async fn wait_for_one(path: PathBuf, output: Output) -> anyhow::Result<Chosen> {
-    // Before there is a socket: it must not stay behind.
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
     let mut port = Port::bind(path)?;
     output.note(format_args!(
         "waiting for a program that is started with DOTNET_DiagnosticPorts={}",
         port.path().display()
     ));
-    let runtime = tokio::select! {
-        runtime = port.accept() => runtime,
-        _ = interrupt.recv() => return Err(expected(exit::INTERRUPTED, "interrupted", None)),
-        _ = terminate.recv() => return Err(expected(exit::TERMINATED, "told to end", None)),
-    };
+    let runtime = port.accept().await;
     let process = runtime.peer().pid.and_then(|pid| discover::process(pid).ok());
     Ok(Chosen { process, client: runtime.client(), _port: Some(port) })
 }
@@ -271,7 +264,7 @@ fn no_target() -> anyhow::Error {
 }
 
 /// Lets the user choose on a terminal.
-fn pick(output: Output) -> anyhow::Result<u32> {
+async fn pick(output: Output) -> anyhow::Result<u32> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(no_target());
     }
@@ -289,8 +282,11 @@ fn pick(output: Output) -> anyhow::Result<u32> {
         output.ask(format_args!("{n:>3}  {pid:>8}  {name:<20} {}", process.command_line.join(" ")));
     }
     output.ask(format_args!("which one [1-{}]?", processes.len()));
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
+    let line = in_a_thread(|| {
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line).map(|_| line)
+    });
+    let line = line.await??;
     let chosen = line.trim().parse::<usize>().ok().and_then(|n| processes.get(n.checked_sub(1)?));
     chosen.map(|process| process.pid).ok_or_else(no_target)
 }

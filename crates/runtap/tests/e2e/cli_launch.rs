@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use runtap_diag_proto::{Advertise, Uuid};
 use runtap_testkit::{Finished, Program, Running, Signal, eventually, run};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -373,16 +376,70 @@ fn a_port_is_listened_on_or_dialled() {
     }
 }
 
+/// Every verb that can wait on a port, and what it takes to be sent.
+const WAITING: [&[&str]; 11] = [
+    &["info"],
+    &["env"],
+    &["set-env", "A=1"],
+    &["resume"],
+    &["dump"],
+    &[
+        "profiler",
+        "attach",
+        "--clsid",
+        "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0",
+        "--path",
+        env!("CARGO_BIN_EXE_runtap"),
+    ],
+    &["perfmap", "enable"],
+    &["perfmap", "disable"],
+    &["startup-hook", "/hook.dll"],
+    &["tail", "--clrevents", "gc"],
+    &["trace"],
+];
+
+/// A verb at a port of ours, and its socket.
+fn wait_at_a_port(folder: &TempDir, verb: &[&str]) -> (Running, PathBuf) {
+    let port = folder.path().join("port");
+    let mut waiting = command(verb);
+    waiting.arg("--diagnostic-port").arg(format!("{},listen", port.display())).current_dir(folder.path());
+    let waiting = Running::start(waiting);
+    eventually("the socket", || port.exists().then_some(()));
+    (waiting, port)
+}
+
 /// Nobody dials in; the socket does not stay behind.
 #[test]
 fn waiting_on_a_port_can_be_interrupted() {
     let folder = folder();
-    let port = path(&folder, "port");
-    for verb in ["info", "trace"] {
-        let waiting = Running::start(command([verb, "--diagnostic-port", &format!("{port},listen")]));
-        eventually("the socket", || Path::new(&port).exists().then_some(()));
+    for verb in WAITING {
+        for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+            let (waiting, port) = wait_at_a_port(&folder, verb);
+            waiting.signal(signal);
+            waiting.wait().expect_code(code);
+            assert!(!port.exists(), "{verb:?}");
+        }
+    }
+}
+
+/// Somebody has dialled in, was asked, and does not answer.
+#[test]
+fn waiting_for_an_answer_on_a_port_can_be_interrupted() {
+    let folder = folder();
+    let advertise = Advertise { runtime_cookie: Uuid::from_u128(7), process_id: 1 };
+    for verb in WAITING {
+        let (waiting, port) = wait_at_a_port(&folder, verb);
+        // A connection may be hung up on without a word, and a runtime dials in again then. Held until the end.
+        let _asked = eventually("a request", || {
+            let mut runtime = UnixStream::connect(&port).ok()?;
+            runtime.write_all(&advertise.to_bytes()).ok()?;
+            let mut request = [0; 20];
+            runtime.read_exact(&mut request).ok()?;
+            assert!(request.starts_with(b"DOTNET_IPC_V1\0"), "{request:x?}");
+            Some(runtime)
+        });
         waiting.signal(Signal::INT);
         waiting.wait().expect_code(130);
-        assert!(!Path::new(&port).exists(), "{verb}");
+        assert!(!port.exists(), "{verb:?}");
     }
 }

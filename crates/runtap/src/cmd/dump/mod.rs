@@ -7,21 +7,20 @@ use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use runtap_diag::core_file::CoreFile;
 use runtap_diag::{Client, CoreDump, DumpFlags, DumpForm, DumpType, EncodeError, Error, WrittenDump};
 use runtap_transport::discover::{self, FileView, Memory};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::place::Place;
 use self::summary::Summary;
 use super::failure::explain;
+use super::interrupt::{in_a_thread, unless};
 use super::target::choose;
+use super::trace::signals::Stops;
 use crate::cli::{Dump, DumpKind};
 use crate::exit::{self, expected};
 use crate::files::with_extension;
@@ -63,8 +62,9 @@ impl DumpKind {
 }
 
 pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
-    let chosen = choose(&options.target, output).await?;
-    let (pid, own_pid) = chosen.pids().await?;
+    let stops = Stops::listen()?;
+    let chosen = unless(&stops, choose(&options.target, output)).await?;
+    let (pid, own_pid) = unless(&stops, chosen.pids()).await?;
     let view = discover::file_view(pid).map_err(|error| {
         let hint = "run runtap as root, or as the user who runs the process";
         expected(exit::NO_TARGET, format!("can't look into process {pid}: {error}"), hint.to_owned())
@@ -87,7 +87,7 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
         output.detail("the target was asked");
     };
     let answer = ask(&chosen.client, options, &place, note, output);
-    let watched = watch(answer, &view, &place, output).await;
+    let watched = watch(answer, &stops, &view, &place, output).await;
     output.end_status();
     let written = match watched? {
         Watched::Done(written) => written,
@@ -103,11 +103,12 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     };
     let duration = started.elapsed();
     let crash_report = options.crashreport && written.form != DumpForm::GenerateCoreDump;
-    let (place, finished) = in_a_thread(move || {
+    // Maybe a long copy.
+    let finishing = in_a_thread(move || {
         let finished = place.finish(&view, crash_report);
         (place, finished)
-    })
-    .await?;
+    });
+    let (place, finished) = unless(&stops, finishing).await?;
     let file = fs::File::open(&place.ours).map_err(|error| {
         let path = place.ours.display();
         anyhow::anyhow!("the runtime says that the dump is written, but {path} can't be opened: {error}")
@@ -174,13 +175,12 @@ enum Watched {
 /// Waits for the answer, and shows how the file grows.
 async fn watch(
     asked: impl Future<Output = anyhow::Result<WrittenDump>>,
+    stops: &Stops,
     view: &FileView,
     place: &Place,
     output: Output,
 ) -> anyhow::Result<Watched> {
     let mut asked = pin!(asked);
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
     let mut tick = interval(LOOK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let before = view.metadata(&place.theirs).ok().and_then(|meta| meta.modified().ok());
@@ -188,8 +188,9 @@ async fn watch(
     loop {
         tokio::select! {
             written = &mut asked => return written.map(Watched::Done),
-            _ = interrupt.recv() => return Ok(Watched::Interrupted(exit::INTERRUPTED)),
-            _ = terminate.recv() => return Ok(Watched::Interrupted(exit::TERMINATED)),
+            () = stops.stopping() => {
+                return Ok(Watched::Interrupted(stops.exit_code().unwrap_or(exit::INTERRUPTED)));
+            }
             _ = tick.tick() => if output.progress() {
                 // A file of that name that was there before says nothing.
                 let size = view.metadata(&place.theirs).ok().filter(|meta| meta.modified().ok() != before);
@@ -198,16 +199,6 @@ async fn watch(
             },
         }
     }
-}
-
-/// Works on a thread of its own, so that a signal ends us in the midst of a long copy.
-async fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> anyhow::Result<T> {
-    let (tell, done) = oneshot::channel();
-    thread::Builder::new().name("fetch".into()).spawn(move || {
-        // Nobody listens any more when the program ends.
-        let _ = tell.send(work());
-    })?;
-    Ok(done.await?)
 }
 
 #[cfg(test)]

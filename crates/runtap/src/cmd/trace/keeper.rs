@@ -133,7 +133,15 @@ impl Keeper {
         job.begin_one();
         self.attending.spawn(async move {
             let label = subject.label();
-            let started = start::begin(&job, subject).await;
+            let session = start::ask(&job, &subject).await;
+            if session.is_none() && job.stops.is_stopping() {
+                // What there is to finish does not wait for one that does not answer; the port does.
+                drop(arrivals);
+                job.end_one();
+                start::let_go(&job, &subject).await;
+                return;
+            }
+            let started = start::go_on(&job, subject, session).await;
             // Nobody wants it any more: then it is not recorded.
             if arrivals.send(Arrival { label, started }).is_err() {
                 job.end_one();

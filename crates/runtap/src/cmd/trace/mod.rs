@@ -39,6 +39,7 @@ use self::launch::{Io, Launched};
 use self::start::Subject;
 use self::stopping::Condition;
 pub(super) use self::summary::OutputFile;
+use super::interrupt::unless;
 use super::target::{self, Chosen, Place, choose_all};
 use crate::cli::{AnyFormat, FileFormat, Recording, Trace};
 use crate::exit::{self, ExpectedError, expected, usage};
@@ -71,7 +72,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         },
         Some(Place::Connect(path)) => record_chosen(job, &[Chosen::port(path)]).await,
         None => {
-            let chosen = choose_all(&options.target, options.several.all, output).await?;
+            let chosen = unless(&job.stops, choose_all(&options.target, options.several.all, output)).await?;
             if chosen.len() > 1 {
                 check_several(&options)?;
             }

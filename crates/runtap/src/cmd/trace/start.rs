@@ -79,18 +79,32 @@ pub(super) struct Started {
 /// # Errors
 /// There is no session. The runtime goes on all the same.
 pub(super) async fn begin(job: &Job, subject: Subject) -> anyhow::Result<Option<Started>> {
+    let session = ask(job, &subject).await;
+    go_on(job, subject, session).await
+}
+
+/// The first half of [`begin`]: asks for a session; `None` if there is no more use for one.
+pub(super) async fn ask(job: &Job, subject: &Subject) -> Option<Result<Session, Error>> {
     // One of hundreds, it may be.
     let backlog = if job.children { Backlog::small() } else { Backlog::default() };
     let mut client = subject.client.clone().with_backlog(backlog);
     if subject.runtime.is_some() {
         client = client.with_timeouts(Timeouts::all(PATIENCE));
     }
-    let session = tokio::select! {
+    tokio::select! {
         biased;
         () = job.stops.stopping() => None,
         session = client.start_session(&job.config) => Some(session),
         () = ended(subject.runtime.as_ref()) => None,
-    };
+    }
+}
+
+/// The second half: lets the runtime go on.
+pub(super) async fn go_on(
+    job: &Job,
+    subject: Subject,
+    session: Option<Result<Session, Error>>,
+) -> anyhow::Result<Option<Started>> {
     let since = Instant::now();
     let_go(job, &subject).await;
     match session {

@@ -14,6 +14,7 @@ use super::job::rundown_keyword;
 use super::signals::{Stops, Wish};
 use crate::cli::Trace;
 use crate::cmd::failure::explain;
+use crate::cmd::interrupt::unless;
 use crate::cmd::target::{Chosen, choose};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -48,13 +49,13 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     // A mistake is told before any process is touched, and so is a kernel that can't do it.
     config(0)?;
     let descriptor = open_data_file().map_err(|error| no_user_events(&error))?;
-    let chosen = choose(&options.target, output).await?;
-    let (pid, _) = chosen.pids().await?;
+    let stops = Stops::listen()?;
+    let chosen = unless(&stops, choose(&options.target, output)).await?;
+    let (pid, _) = unless(&stops, chosen.pids()).await?;
     let config = config(u64::from(pid))?;
     let tracepoints: Vec<String> =
         config.providers.iter().flat_map(|entry| entry.tracepoints.names()).map(str::to_owned).collect();
 
-    let stops = Stops::listen()?;
     let session = tokio::select! {
         biased;
         () = stops.stopping() => return Ok(stops.exit_code().unwrap_or(exit::OK)),
