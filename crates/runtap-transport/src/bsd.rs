@@ -36,8 +36,9 @@ pub(crate) fn connect_blocking(path: &Path, _timeout: Duration) -> Result<UnixSt
 }
 
 /// Binds and listens, with the backlog of the standard library. The socket is bound in a directory that only we may
-/// enter, and moved to its place when its mode is 0600: at no moment can others connect.
-pub(crate) fn bind_private(path: &Path, _backlog: i32) -> io::Result<UnixListener> {
+/// enter, and moved to its place when its mode is 0600, or 0666 for everybody: at no moment can others connect who are not
+/// meant to.
+pub(crate) fn bind(path: &Path, _backlog: i32, everybody: bool) -> io::Result<UnixListener> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     check(path)?;
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -45,17 +46,17 @@ pub(crate) fn bind_private(path: &Path, _backlog: i32) -> io::Result<UnixListene
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let private = parent.join(format!(".rt{}-{number}", std::process::id()));
     fs::DirBuilder::new().mode(0o700).create(&private)?;
-    let bound = bind_in(&private, path);
+    let bound = bind_in(&private, path, if everybody { 0o666 } else { 0o600 });
     // Empty by now, or with a socket that nobody listens on.
     let _ = fs::remove_dir_all(&private);
     bound
 }
 
-fn bind_in(private: &Path, path: &Path) -> io::Result<UnixListener> {
+fn bind_in(private: &Path, path: &Path, mode: u32) -> io::Result<UnixListener> {
     let place = private.join("s");
     let listener = UnixListener::bind(&place)?;
     listener.set_nonblocking(true)?;
-    fs::set_permissions(&place, fs::Permissions::from_mode(0o600))?;
+    fs::set_permissions(&place, fs::Permissions::from_mode(mode))?;
     // To rename would replace somebody else's socket.
     if fs::symlink_metadata(path).is_ok() {
         return Err(io::ErrorKind::AddrInUse.into());
@@ -86,12 +87,12 @@ mod tests {
     fn a_private_socket_takes_connections_and_leaves_nothing_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.sock");
-        let listener = bind_private(&path, 255).unwrap();
+        let listener = bind(&path, 255, false).unwrap();
         let meta = fs::symlink_metadata(&path).unwrap();
         assert!(meta.file_type().is_socket());
         assert_eq!(meta.permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        assert_eq!(bind_private(&path, 255).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(bind(&path, 255, false).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 
         let mut near = connect_blocking(&path, Duration::ZERO).unwrap();
@@ -119,7 +120,7 @@ mod tests {
         let told = connect(&long, second).await.unwrap_err();
         assert!(told.to_string().contains("longer"), "{told}");
         let path = dir.path().join("s");
-        let _listener = bind_private(&path, 1).unwrap();
+        let _listener = bind(&path, 1, false).unwrap();
         connect(&path, second).await.unwrap();
     }
 }

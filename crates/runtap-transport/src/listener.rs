@@ -1,4 +1,5 @@
-//! A listening socket that only its owner (and root) can reach, and whose file is gone when it is dropped.
+//! A listening socket that only its owner (and root) can reach, unless all are asked in, and whose file is gone when it
+//! is dropped.
 
 use std::fs;
 use std::io;
@@ -20,6 +21,8 @@ const BACKLOG: i32 = 255;
 pub struct BindOptions {
     /// Replace a socket file that nobody listens on any more. Off: it is [`BindError::InUse`].
     pub replace_stale: bool,
+    /// Let processes of every user in. Who they are is for the caller to judge, by their [`Peer`].
+    pub everybody: bool,
 }
 
 impl BindOptions {
@@ -27,6 +30,13 @@ impl BindOptions {
     #[must_use]
     pub fn replace_stale(mut self, yes: bool) -> Self {
         self.replace_stale = yes;
+        self
+    }
+
+    /// Lets processes of every user in.
+    #[must_use]
+    pub fn everybody(mut self, yes: bool) -> Self {
+        self.everybody = yes;
         self
     }
 }
@@ -51,11 +61,12 @@ pub enum BindError {
     },
 }
 
-/// A listening Unix socket of mode 0600.
+/// A listening Unix socket of mode 0600, or 0666 for everybody.
 #[derive(Debug)]
 pub struct Listener {
     inner: tokio::net::UnixListener,
     file: SocketFile,
+    everybody: bool,
 }
 
 impl Listener {
@@ -65,11 +76,11 @@ impl Listener {
     /// See [`BindError`].
     pub fn bind(path: impl Into<PathBuf>, options: BindOptions) -> Result<Self, BindError> {
         let path = path.into();
-        let mut bound = unix::bind_private(&path, BACKLOG);
+        let mut bound = unix::bind(&path, BACKLOG, options.everybody);
         if options.replace_stale && matches!(&bound, Err(e) if e.kind() == io::ErrorKind::AddrInUse) {
             // Between these two steps another process may take the name; then the second bind says so.
             if is_stale(&path) && fs::remove_file(&path).is_ok() {
-                bound = unix::bind_private(&path, BACKLOG);
+                bound = unix::bind(&path, BACKLOG, options.everybody);
             }
         }
         let listen = |path: &Path| -> io::Result<_> {
@@ -78,7 +89,7 @@ impl Listener {
             Ok((tokio::net::UnixListener::from_std(bound)?, file))
         };
         match listen(&path) {
-            Ok((inner, file)) => Ok(Self { inner, file }),
+            Ok((inner, file)) => Ok(Self { inner, file, everybody: options.everybody }),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(BindError::InUse { path }),
             Err(source) => Err(BindError::Io { path, source }),
         }
@@ -99,8 +110,8 @@ impl Listener {
         self.file.remove();
     }
 
-    /// The next client of our own user or root. Others can't get in by the file's mode; should one have got a
-    /// descriptor all the same, it is hung up on. Cancel safe.
+    /// The next client of our own user or root, or of any user if everybody is let in. Others can't get in by the
+    /// file's mode; should one have got a descriptor all the same, it is hung up on. Cancel safe.
     ///
     /// # Errors
     /// Those of `accept`; being out of descriptors (EMFILE) is temporary.
@@ -110,7 +121,7 @@ impl Listener {
             let (stream, _unnamed) = self.inner.accept().await?;
             let stream = Stream::from(stream);
             let Ok(peer) = stream.peer() else { continue };
-            if peer.uid == me || peer.uid == 0 {
+            if self.everybody || peer.uid == me || peer.uid == 0 {
                 return Ok((stream, peer));
             }
         }

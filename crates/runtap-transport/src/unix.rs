@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -120,13 +120,29 @@ pub(crate) fn connect_blocking(path: &Path, timeout: Duration) -> Result<UnixStr
 }
 
 /// Binds and listens. The file has mode 0600 from the moment it exists, whatever the umask: on Linux a socket's
-/// file takes the mode of the socket itself.
-pub(crate) fn bind_private(path: &Path, backlog: i32) -> io::Result<UnixListener> {
+/// file takes the mode of the socket itself. Then everybody is let in, if that is wanted.
+pub(crate) fn bind(path: &Path, backlog: i32, everybody: bool) -> io::Result<UnixListener> {
     let address = Address::new(path)?;
     let socket = socket()?;
     let private = Mode::RUSR | Mode::WUSR;
     rustix::fs::fchmod(&socket, private)?;
     rustix::net::bind(&socket, &address.address)?;
+    if everybody {
+        let_everybody_in(path)?;
+    }
     rustix::net::listen(&socket, backlog)?;
     Ok(UnixListener::from(socket))
+}
+
+/// The umask would take the right to write from the mode of the socket itself. What is at the path may not be ours any
+/// more, in a folder of somebody else's: only a socket is touched.
+fn let_everybody_in(path: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+    if kind != FileType::Socket {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let link: PathBuf = ["/proc/self/fd", &file.as_raw_fd().to_string()].iter().collect();
+    Ok(rustix::fs::chmod(link, Mode::from_raw_mode(0o666))?)
 }

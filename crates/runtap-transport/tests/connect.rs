@@ -139,6 +139,24 @@ async fn a_listener_is_private_and_cleans_up() {
     assert!(!path.exists());
 }
 
+/// Whatever the umask takes from new files.
+#[tokio::test]
+async fn a_listener_can_let_everybody_in() {
+    let dir = temp_dir();
+    let path = dir.path().join("s");
+    let options = BindOptions::default().everybody(true);
+    let listener = Listener::bind(&path, options).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o666);
+    echoes(&listener, &listener.endpoint()).await;
+    // A link in its place is not followed.
+    let other = dir.path().join("other");
+    fs::write(&other, "").unwrap();
+    let mode = fs::metadata(&other).unwrap().permissions().mode();
+    std::os::unix::fs::symlink(&other, dir.path().join("link")).unwrap();
+    assert!(Listener::bind(dir.path().join("link"), options).is_err());
+    assert_eq!(fs::metadata(&other).unwrap().permissions().mode(), mode);
+}
+
 #[tokio::test]
 async fn a_listener_leaves_its_successor_alone() {
     let dir = temp_dir();

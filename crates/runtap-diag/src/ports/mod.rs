@@ -63,7 +63,7 @@ const REMEMBERED: usize = 10_000;
 /// How long [`Port::resume_all`] waits for answers when it is to end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A socket on which runtimes dial in. Private (mode 0600); its file goes with it.
+/// A socket on which runtimes dial in. Private (mode 0600) unless everybody is let in; its file goes with it.
 #[derive(Debug)]
 pub struct Port {
     listener: Arc<Listener>,
@@ -79,7 +79,20 @@ impl Port {
     /// # Errors
     /// The path is in use, or the system does not let us.
     pub fn bind(path: impl Into<PathBuf>) -> Result<Self, BindError> {
-        let listener = Arc::new(Listener::bind(path, BindOptions::default().replace_stale(true))?);
+        Self::bind_with(path.into(), BindOptions::default())
+    }
+
+    /// The same for processes of every user (mode 0666). Who has dialled in, the kernel says: [`Runtime::peer`]. Let
+    /// those go on that you do not know, and ask nothing else of them.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    pub fn bind_for_everybody(path: impl Into<PathBuf>) -> Result<Self, BindError> {
+        Self::bind_with(path.into(), BindOptions::default().everybody(true))
+    }
+
+    fn bind_with(path: PathBuf, options: BindOptions) -> Result<Self, BindError> {
+        let listener = Arc::new(Listener::bind(path, options.replace_stale(true))?);
         let (tell, arrivals) = mpsc::unbounded_channel();
         let registry = Arc::new(Registry { endpoint: listener.endpoint(), tell, slots: Mutex::default() });
         let accepting = tokio::spawn(accept::run(Arc::clone(&listener), Arc::clone(&registry)));

@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::failure::explain;
 use super::target::choose;
+use super::trace::{is_port_of_ours, leave_behind};
 use crate::cli::Resume;
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -46,7 +47,7 @@ async fn resume(client: &Client) -> anyhow::Result<()> {
 
 /// Lets everybody go on who dials in on a port of the user's.
 async fn listen(path: &Path, limit: Duration, output: Output) -> anyhow::Result<u8> {
-    let port = Port::bind(path)?;
+    let port = Port::bind_for_everybody(path)?;
     let mut freed = 0;
     port.resume_all(sleep(limit), |runtime, outcome| freed += u32::from(tell(runtime, &outcome, output)))
         .await;
@@ -65,8 +66,12 @@ async fn free(process: &Process, limit: Duration, output: Output) -> anyhow::Res
         return Ok(exit::OK);
     }
     for path in ports {
-        match Port::bind(&path) {
-            Ok(port) => listen_for(port, ports::waiting_for(&path), limit, output).await,
+        // Those who wait may be programs of any user.
+        match Port::bind_for_everybody(&path) {
+            Ok(port) => {
+                listen_for(port, ports::waiting_for(&path), limit, output).await;
+                care_for_their_children(&path, output);
+            }
             Err(BindError::InUse { .. }) => return Err(held(pid, &path).await),
             Err(error) => return Err(error.into()),
         }
@@ -76,6 +81,19 @@ async fn free(process: &Process, limit: Duration, output: Output) -> anyhow::Res
     }
     let hint = format!("'runtap doctor {pid}' tells what it waits for");
     Err(expected(exit::FAILED, format!("process {pid} still waits at its start"), hint))
+}
+
+/// What those who go on start waits at the same port. Where nobody else is going to listen, somebody of ours stays; at a
+/// port of another tool that would be in the way when it comes back.
+fn care_for_their_children(port: &Path, output: Output) {
+    if is_port_of_ours(port) {
+        leave_behind(port, output);
+    } else {
+        let path = port.display();
+        output.note(format_args!(
+            ".NET programs that they start wait at {path} again: 'runtap resume --diagnostic-port {path},listen' lets them go on"
+        ));
+    }
 }
 
 /// Listens in the place of a tool that is gone, until these processes have been let go on.

@@ -25,6 +25,7 @@ mod real_find;
 mod real_full;
 mod real_launch;
 mod real_namespace;
+mod real_other_user;
 mod real_resume;
 mod real_session;
 mod real_spin;

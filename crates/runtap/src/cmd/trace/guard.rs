@@ -25,7 +25,7 @@ pub(super) fn holders(port: &Path) -> Vec<u32> {
 }
 
 /// Starts a guard for the port if anybody is left who could need it. The port must be free.
-pub(super) fn leave_behind(port: &Path, output: Output) {
+pub(in crate::cmd) fn leave_behind(port: &Path, output: Output) {
     let holders = holders(port);
     if holders.is_empty() {
         return;
@@ -55,7 +55,7 @@ pub(in crate::cmd) async fn run(path: OsString) -> anyhow::Result<u8> {
     let path = Path::new(&path);
     let mut tries = 0;
     let port = loop {
-        match Port::bind(path) {
+        match Port::bind_for_everybody(path) {
             Ok(port) => break port,
             Err(_) if tries < HANDOVER => tries += 1,
             Err(error) => return Err(error.into()),

@@ -3,6 +3,7 @@
 //! Every runtime that dials in goes on, whether it is recorded or not, also after the recording is over and while we
 //! wait for the command. Who is recorded is handed over with its session; the rest is not this file's business.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use std::time::Duration;
 use std::{future, io};
 
 use runtap_diag::ports::{Port, Runtime};
-use rustix::process::{Resource, Signal, getrlimit, setrlimit};
+use runtap_transport::discover::System;
+use rustix::process::{Resource, Signal, geteuid, getrlimit, setrlimit};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until, timeout};
@@ -45,6 +47,8 @@ pub(super) struct Keeper {
     /// Runtimes that are being started, or let go.
     attending: JoinSet<()>,
     dialled_in: usize,
+    /// Users as whom the command runs programs.
+    users: BTreeSet<u32>,
     told_untraced: bool,
     /// When the command is to be killed.
     kill_at: Option<Instant>,
@@ -67,6 +71,7 @@ impl Keeper {
             arrivals: Some(arrivals),
             attending: JoinSet::new(),
             dialled_in: 0,
+            users: BTreeSet::new(),
             told_untraced: false,
             kill_at: None,
             tell_at: None,
@@ -121,6 +126,11 @@ impl Keeper {
 
     /// Starts the recording of a runtime, if it is one to record, and in any case lets it go on.
     fn attend(&mut self, runtime: Runtime) {
+        if self.is_stranger(&runtime) {
+            let (job, subject) = (Arc::clone(&self.job), Subject::dialled_in(runtime));
+            self.attending.spawn(async move { start::let_go(&job, &subject).await });
+            return;
+        }
         self.dialled_in += 1;
         // Without --children the first one is the one.
         let arrivals = if self.job.children { self.arrivals.clone() } else { self.arrivals.take() };
@@ -147,6 +157,21 @@ impl Keeper {
                 job.end_one();
             }
         });
+    }
+
+    /// Whether it belongs to a user with whom the command has nothing to do: everybody may dial in, but not everybody is
+    /// recorded.
+    fn is_stranger(&mut self, runtime: &Runtime) -> bool {
+        let peer = runtime.peer();
+        if peer.uid == geteuid().as_raw() || peer.uid == 0 || self.users.contains(&peer.uid) {
+            return false;
+        }
+        let tree = System::current().tree(std::process::id());
+        if peer.pid.is_some_and(|pid| tree.contains(&pid)) {
+            self.users.insert(peer.uid);
+            return false;
+        }
+        true
     }
 
     fn untraced(&mut self) {
@@ -210,11 +235,12 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Listens on the first of the paths that is free.
+/// Listens on the first of the paths that is free. For everybody: the command may run programs as other users (`su`,
+/// `sudo -E`), and these would wait for ever at a port that they may not dial.
 pub(super) fn bind(paths: impl Iterator<Item = PathBuf>) -> anyhow::Result<Port> {
     let mut error = anyhow::anyhow!("there is no folder for a socket: set TMPDIR");
     for path in paths {
-        match Port::bind(&path) {
+        match Port::bind_for_everybody(&path) {
             Ok(port) => return Ok(port),
             Err(reason) => error = reason.into(),
         }

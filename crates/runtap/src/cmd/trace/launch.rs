@@ -137,6 +137,12 @@ pub(super) fn port_paths() -> impl Iterator<Item = PathBuf> {
     folders.into_iter().filter_map(|folder| std::path::absolute(folder).ok()).flat_map(names).filter(fits)
 }
 
+/// Whether a port is one of [`port_paths`], of us or of a runtap that is gone: nobody else is going to listen there.
+pub(in crate::cmd) fn is_port_of_ours(port: &Path) -> bool {
+    let name = port.file_name().and_then(OsStr::to_str);
+    name.is_some_and(|name| name.starts_with("runtap-") && name.ends_with(".socket"))
+}
+
 /// Every signal that is sent to a program to tell it something. A hang-up that is ignored stays so.
 fn listen() -> io::Result<Vec<(Signal, Typed, unix::Signal)>> {
     let all = [
@@ -199,6 +205,12 @@ mod tests {
         let text = path.to_str().unwrap();
         assert!(path.is_absolute() && text.len() <= LONGEST_ADDRESS && !text.contains([';', ',']), "{text}");
         assert!(port_paths().count() > 10);
+    }
+
+    #[test]
+    fn ports_of_ours_are_known_by_their_names() {
+        assert!(port_paths().all(|port| is_port_of_ours(&port)));
+        assert!(!is_port_of_ours(Path::new("/diag/port.socket")));
     }
 
     #[test]

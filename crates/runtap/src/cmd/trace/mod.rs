@@ -32,9 +32,10 @@ use runtap_diag::providers::{Request, RequestError, Requested, Selection};
 use tokio::sync::mpsc;
 
 use self::conductor::Arrival;
-pub(super) use self::guard::run as guard_port;
+pub(super) use self::guard::{leave_behind, run as guard_port};
 use self::job::{Job, Phase};
 use self::keeper::Keeper;
+pub(super) use self::launch::is_port_of_ours;
 use self::launch::{Io, Launched};
 use self::start::Subject;
 use self::stopping::Condition;

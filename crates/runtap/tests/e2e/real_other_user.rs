@@ -1,0 +1,97 @@
+//! Programs that a command runs as another user, as `su` and entry points of containers do: they must reach the port of
+//! root's tool. Only root can lay that out.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
+use runtap_transport::discover::System;
+use serde_json::Value;
+
+use crate::common::{all_have_ended, count_of, counts, json, runtap, trace_of};
+use crate::real_doctor_rights::{NOBODY, Place, can_run};
+
+on_each_runtime!(a_command_of_another_user_is_recorded, another_users_programs_of_a_killed_tool_are_freed,);
+
+/// `children` as nobody, with a folder for everything.
+fn children_of_nobody(runtime: &RealRuntime, place: &Path) -> Result<Command, Skip> {
+    can_run(&NOBODY, runtime)?;
+    let launch = runtime.program("children", &["0.3"])?.env("TMPDIR", place);
+    Ok(launch.wrapped_by(&NOBODY).command())
+}
+
+fn a_command_of_another_user_is_recorded(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    let children = children_of_nobody(runtime, place.path())?;
+    let file = place.path().join("x.nettrace");
+    let options = ["--children", "--format", "json", "-o", file.to_str().unwrap()];
+    let summary = run(trace_of(options, &children)).expect_code(0).json();
+    let processes = summary["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 7, "{summary:#}");
+    for process in processes {
+        assert_eq!((&process["partial"], &process["lost"]), (&Value::Null, &Value::from(0)), "{process:#}");
+        let counts = counts(process["outputs"][0]["path"].as_str().unwrap().as_ref(), 0);
+        assert_eq!(count_of(&counts, "Microsoft-Windows-DotNETRuntime", 187), 1, "its first event");
+    }
+    all_have_ended(place.path());
+    Ok(())
+}
+
+/// `kill -9` of root's runtap: `doctor` names those who wait, `resume` of root frees the whole tree.
+fn another_users_programs_of_a_killed_tool_are_freed(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    let mut children = children_of_nobody(runtime, place.path())?;
+    // A port that nobody serves: whoever dials in waits.
+    let port = place.path().join("runtap-1.socket");
+    let tool = std::os::unix::net::UnixListener::bind(&port).unwrap();
+    children.env("DOTNET_DiagnosticPorts", format!("{},suspend,connect", port.display()));
+    children.stdin(Stdio::null());
+    let running = Running::start(children);
+    let waiting = || -> BTreeSet<u64> {
+        let all = json(["doctor", "--format", "json"]);
+        let suspended = |process: &&Value| {
+            process["findings"].as_array().unwrap().iter().any(|it| it["code"] == "suspended")
+        };
+        let all = all["processes"].as_array().unwrap();
+        all.iter().filter(suspended).map(|process| process["pid"].as_u64().unwrap()).collect()
+    };
+    let pid = running.id();
+    eventually("the suspended program", || waiting().contains(&u64::from(pid)).then_some(()));
+    drop(tool);
+    let resumed = runtap(["resume", &pid.to_string()]);
+    resumed.expect_code(0).says(&format!("process {pid} goes on")).says("stays in the background");
+    // Its children dial in later, and find somebody there.
+    let finished = running.wait();
+    assert!(finished.expect_code(0).text().contains("\"tree_size\":7"), "{finished}");
+    all_have_ended(place.path());
+    eventually("the end of the guard", || (!port.exists()).then_some(()));
+    Ok(())
+}
+
+/// The same with a runtap that is killed, at any moment.
+#[test]
+fn real_tools_that_are_killed() {
+    let killed = |runtime: &RealRuntime| -> Result<(), Skip> {
+        let place = Place::new()?;
+        let children = children_of_nobody(runtime, place.path())?;
+        let file = place.path().join("x.nettrace");
+        let tracing = Running::start(trace_of(["--children", "-o", file.to_str().unwrap()], &children));
+        let port = eventually("the port", || {
+            let mut paths = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path());
+            paths.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("runtap-"))
+        });
+        let holders = || System::current().started_with(port.as_os_str().as_encoded_bytes());
+        eventually("the first process", || (!holders().is_empty()).then_some(()));
+        tracing.signal(Signal::KILL);
+        tracing.wait();
+        eventually("a program that waits", || {
+            let first = *holders().first()?;
+            (runtap(["resume", &first.to_string()]).code() == Some(0)).then_some(())
+        });
+        all_have_ended(place.path());
+        Ok(())
+    };
+    crate::common::on(None, killed);
+}
