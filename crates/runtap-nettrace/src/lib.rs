@@ -50,7 +50,7 @@ pub use item::{Event, Item, SequencePoint, ThreadSequences};
 pub use limits::Limits;
 pub use metadata::{Field, FieldType, Metadata};
 pub use parts::{Part, Scan};
-pub use reader::{Counts, Items, Reader};
+pub use reader::{Counts, InOrder, Items, Reader};
 pub use repair::{Repair, Repaired};
 pub use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};
 pub use writer::{EventToWrite, MAX_PAYLOAD, MAX_STACK_DEPTH, Version, WriteError, Writer};

@@ -17,6 +17,9 @@ pub struct Limits {
     pub max_label_bytes: usize,
     /// Most bytes, on the wire, of the descriptions of all live threads (Nettrace 6).
     pub max_thread_bytes: usize,
+    /// Most bytes that [`InOrder`](crate::InOrder) holds back: those of the stream, and what it remembers of runs. What
+    /// is more is given at once, in the order that the stream has.
+    pub max_held_back: usize,
     /// Most capture threads whose sequence numbers are remembered. One more, and all are forgotten: losses are
     /// then counted anew from the next event of each thread on.
     pub max_threads: usize,
@@ -31,6 +34,7 @@ impl Default for Limits {
             max_stack_bytes: 64 << 20,
             max_label_bytes: 64 << 20,
             max_thread_bytes: 64 << 20,
+            max_held_back: 256 << 20,
             max_threads: 1 << 20,
         }
     }

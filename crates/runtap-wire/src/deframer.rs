@@ -2,7 +2,7 @@
 
 /// Bytes that arrived and were not consumed yet, contiguous. Memory is bounded by what was fed and not consumed;
 /// consuming is free, and the space in front is used again before the buffer grows.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Deframer {
     buffer: Vec<u8>,
     /// First byte that was not consumed.

@@ -157,6 +157,10 @@ impl LabelTable {
         Ok(true)
     }
 
+    pub(crate) fn is_defined(&self, id: u32) -> bool {
+        self.places.get(id).is_some()
+    }
+
     #[inline]
     pub(crate) fn list(&self, id: u32) -> Labels<'_> {
         // Most events have no labels.

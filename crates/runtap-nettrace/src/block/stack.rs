@@ -78,6 +78,10 @@ impl StackTable {
         Ok(())
     }
 
+    pub(crate) fn is_defined(&self, id: u32) -> bool {
+        self.places.get(id).is_some()
+    }
+
     #[inline]
     pub(crate) fn stack(&self, id: u32) -> Stack<'_> {
         Stack { table: self, id, here: None }

@@ -124,7 +124,7 @@ impl Core {
 
     /// Goes to the next readable definition of the block at hand.
     fn next_definition(&mut self, window: &[u8]) -> Result<Step, Error> {
-        let (offset, block) = (self.offset(), self.payload(window));
+        let (offset, block, before) = (self.offset(), self.payload(window), self.blobs);
         match self.blobs.advance::<false>(block) {
             Ok(true) => {}
             Ok(false) => return Ok(self.close(false)),
@@ -134,6 +134,10 @@ impl Core {
         let at = self.here() + range.start as u64;
         let record = block.get(range).unwrap_or_default();
         let metadata = Metadata::decode_v4(&mut Bytes::at(record, at));
+        if self.has_to_wait(metadata.as_ref()) {
+            self.blobs = before;
+            return Ok(Step::Waiting);
+        }
         match self.define(metadata, record.len()) {
             Ok(step) => Ok(step),
             Err(kind) => {
@@ -153,12 +157,21 @@ impl Core {
         let mut r = Bytes::at(rest, offset);
         let row = r.u16("size of a definition").and_then(|size| r.sub(size.into(), "definition"));
         let step = row.and_then(|mut row| {
-            self.row += rest.len() - r.remaining();
             let size = row.remaining();
-            self.define(Metadata::decode_v6(&mut row), size)
-                .map_err(|kind| DecodeError::new(offset, "event definitions", kind))
+            let metadata = Metadata::decode_v6(&mut row);
+            if self.has_to_wait(metadata.as_ref()) {
+                return Ok(Step::Waiting);
+            }
+            self.row += rest.len() - r.remaining();
+            self.define(metadata, size).map_err(|kind| DecodeError::new(offset, "event definitions", kind))
         });
         step.map_err(|error| self.leave_block(window, offset, error, false))
+    }
+
+    /// Whether events that are held back name another definition by this id.
+    fn has_to_wait(&self, metadata: Result<&Metadata, &DecodeError>) -> bool {
+        self.held_back
+            && metadata.is_ok_and(|new| self.tables.metadata.get(new.id).is_some_and(|old| old != new))
     }
 
     /// Takes in a definition that took `size` bytes.

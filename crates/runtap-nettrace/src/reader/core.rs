@@ -1,6 +1,10 @@
 //! The state of a reading between two blocks and inside one. Owns no bytes: every call gets the window of the stream
 //! that is at hand, which begins where the last [`Core::shift`] left it and may only have grown since.
 
+use foldhash::fast::RandomState;
+use hashbrown::HashSet;
+
+use super::counts::Counts;
 use crate::block::blob::{Blobs, Head};
 use crate::block::guid;
 use crate::block::label::LabelTable;
@@ -13,7 +17,8 @@ use crate::sequence::Sequences;
 use crate::{Error, Event, Item, Labels, Limits, Partial, SequencePoint, Thread, TraceHeader};
 
 /// A reading.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(crate) struct Core {
     pub(super) framing: Framing,
     pub(super) state: State,
@@ -43,6 +48,10 @@ pub(crate) struct Core {
     pub(super) part_start: u64,
     /// Whether the stream goes on behind the part that is read.
     pub(super) part_ends: bool,
+    /// Whether events that were read are still to be looked at: what they name must stay. See [`Step::Waiting`].
+    pub(super) held_back: bool,
+    /// Threads to be removed when nothing is held back any more.
+    pub(super) removed: HashSet<u64, RandomState>,
 }
 
 /// What blocks define and events name.
@@ -52,59 +61,6 @@ pub(super) struct Tables {
     pub(super) stacks: StackTable,
     pub(super) threads: ThreadTable,
     pub(super) labels: LabelTable,
-}
-
-/// Oddities that do not end the reading, and what else is worth counting.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counts {
-    /// Objects and blocks that were skipped because nobody knows their name, or they ask for a newer reader.
-    pub unknown_objects: u64,
-    /// Bytes of those.
-    pub unknown_bytes: u64,
-    /// Definitions that replaced one with the same id.
-    pub redefined_metadata: u64,
-    /// Definitions that could not be read.
-    pub damaged_metadata: u64,
-    /// Events whose metadata id is not defined.
-    pub events_without_metadata: u64,
-    /// Call stacks that were defined.
-    pub stacks: u64,
-    /// Threads that replaced one with the same index (Nettrace 6).
-    pub redefined_threads: u64,
-    /// Threads that could not be read (Nettrace 6).
-    pub damaged_threads: u64,
-    /// Blocks of labels that end with a label of an unknown kind (Nettrace 6).
-    pub unknown_labels: u64,
-    /// Bytes after the end marker.
-    pub trailing_bytes: u64,
-}
-
-impl Counts {
-    /// Adds those of another part; `stacks` is counted by the table.
-    pub(super) fn add(&mut self, other: &Self) {
-        let Self {
-            unknown_objects,
-            unknown_bytes,
-            redefined_metadata,
-            damaged_metadata,
-            events_without_metadata,
-            stacks: _,
-            redefined_threads,
-            damaged_threads,
-            unknown_labels,
-            trailing_bytes,
-        } = other;
-        self.unknown_objects += unknown_objects;
-        self.unknown_bytes += unknown_bytes;
-        self.redefined_metadata += redefined_metadata;
-        self.damaged_metadata += damaged_metadata;
-        self.events_without_metadata += events_without_metadata;
-        self.redefined_threads += redefined_threads;
-        self.damaged_threads += damaged_threads;
-        self.unknown_labels += unknown_labels;
-        self.trailing_bytes += trailing_bytes;
-    }
 }
 
 /// Where in the stream the next byte is.
@@ -139,6 +95,9 @@ pub(super) enum Step {
     Metadata(u32),
     Event,
     SequencePoint,
+    /// What comes next would take away or replace what events that are held back name. Comes only while
+    /// [`Core::held_back`].
+    Waiting,
     End,
 }
 
@@ -170,12 +129,19 @@ impl Core {
             partial: None,
             part_start: 0,
             part_ends: false,
+            held_back: false,
+            removed: HashSet::default(),
         }
     }
 
     /// No more bytes will come.
     pub(super) fn finish(&mut self) {
         self.finished = true;
+    }
+
+    /// Whether nothing more can be read.
+    pub(super) fn is_over(&self) -> bool {
+        self.state == State::Over
     }
 
     /// Whether further bytes have a place in the reading; counts those behind the end.
@@ -190,6 +156,15 @@ impl Core {
     pub(super) fn shift(&mut self) -> usize {
         let done = self.at + std::mem::take(&mut self.release);
         self.at = 0;
+        self.base += done as u64;
+        done
+    }
+
+    /// The same while bytes from the stream offset `kept` on are still needed.
+    pub(super) fn shift_to(&mut self, kept: u64) -> usize {
+        let ahead = usize::try_from(kept.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let done = self.at.min(ahead);
+        self.at -= done;
         self.base += done as u64;
         done
     }
@@ -253,28 +228,31 @@ impl Core {
                 SequencePoint::decode(&mut r, self.framing.format()).ok().map(Item::SequencePoint)
             }
             Step::End => Some(Item::End),
-            Step::Again | Step::Starved => None,
+            Step::Again | Step::Starved | Step::Waiting => None,
         }
     }
 
     /// The event at hand.
     #[inline]
     fn event<'a>(&'a self, window: &'a [u8]) -> Event<'a> {
-        let metadata = self.tables.metadata.get(self.blobs.head.metadata_id);
         match self.framing.format() {
-            Format::Nettrace4 => {
-                let payload = self.blobs.place.payload(self.payload(window));
-                self.tables.event_v4(&self.blobs.head, metadata, payload)
-            }
-            Format::Nettrace6 => {
-                let threads = [self.blobs.head.thread_id, self.blobs.head.capture_thread_id];
-                let threads = threads.map(|index| self.tables.threads.get(index));
-                let labels = self.tables.labels.list(self.blobs.head.label_list_id);
-                let payload = self.blobs.place.payload(self.payload(window));
-                self.tables.event_v6(&self.blobs.head, metadata, threads, labels, payload)
-            }
+            Format::Nettrace4 | Format::Nettrace6 => self.event_of(&self.blobs, self.payload(window)),
             Format::NetPerf1 | Format::NetPerf3 => self.netperf_event(self.payload(window)),
         }
+    }
+
+    /// The event of Nettrace that a cursor stands on.
+    #[inline]
+    pub(super) fn event_of<'a>(&'a self, blobs: &Blobs, block: &'a [u8]) -> Event<'a> {
+        let head = &blobs.head;
+        let metadata = self.tables.metadata.get(head.metadata_id);
+        let payload = blobs.place.payload(block);
+        if self.framing.format() != Format::Nettrace6 {
+            return self.tables.event_v4(head, metadata, payload);
+        }
+        let threads = [head.thread_id, head.capture_thread_id].map(|index| self.tables.threads.get(index));
+        let labels = self.tables.labels.list(head.label_list_id);
+        self.tables.event_v6(head, metadata, threads, labels, payload)
     }
 
     fn netperf_event<'a>(&'a self, block: &'a [u8]) -> Event<'a> {

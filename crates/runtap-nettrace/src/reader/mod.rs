@@ -6,7 +6,9 @@
 
 mod advance;
 mod core;
+mod counts;
 mod events;
+mod in_order;
 mod items;
 mod open;
 mod part;
@@ -14,7 +16,8 @@ mod part;
 use runtap_wire::Deframer;
 
 pub(crate) use self::core::Core;
-pub use self::core::Counts;
+pub use self::counts::Counts;
+pub use self::in_order::InOrder;
 pub use self::items::Items;
 use crate::{Error, Item, Limits, Metadata, Partial, TraceHeader};
 
@@ -41,7 +44,7 @@ use crate::{Error, Item, Limits, Metadata, Partial, TraceHeader};
 /// ```
 ///
 /// [`Self::items`] does the same without copying what it is given, and is the fastest way through a whole file.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Reader {
     core: Core,
     queue: Deframer,

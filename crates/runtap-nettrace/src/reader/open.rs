@@ -3,7 +3,7 @@
 
 use runtap_wire::{DecodeError, Reader as Bytes};
 
-use super::core::{Core, State, Step};
+use super::core::{Core, State, Step, Tables};
 use crate::block::blob::Blobs;
 use crate::block::point::removed_thread;
 use crate::raw::{Format, Kind};
@@ -20,6 +20,11 @@ impl Core {
     ) -> Result<Step, Error> {
         let offset = self.here();
         let Some(payload) = self.pending(window).get(..size) else { return Ok(Step::Starved) };
+        if !self.held_back {
+            self.removed.drain().for_each(|index| self.tables.threads.remove(index));
+        } else if self.tables.are_changed_by(kind, Bytes::at(payload, offset)) {
+            return Ok(Step::Waiting);
+        }
         self.block = size;
         self.row = 0;
         let mut r = Bytes::at(payload, offset);
@@ -99,7 +104,11 @@ impl Core {
                 while !r.is_empty() {
                     let (index, sequence) = removed_thread(r)?;
                     self.sequences.remove(index, sequence);
-                    self.tables.threads.remove(index);
+                    if !self.held_back {
+                        self.tables.threads.remove(index);
+                    } else if self.tables.threads.get(index).is_some() {
+                        self.removed.insert(index);
+                    }
                 }
                 Step::Again
             }
@@ -143,4 +152,28 @@ impl Core {
         }
         Ok(())
     }
+}
+
+impl Tables {
+    /// Whether a block of these takes away what it finds here, or puts something else in its place.
+    fn are_changed_by(&self, kind: Kind, mut r: Bytes<'_>) -> bool {
+        match kind {
+            Kind::SequencePoint => true,
+            Kind::Stack => ids(&mut r).is_some_and(|mut ids| ids.any(|id| self.stacks.is_defined(id))),
+            Kind::LabelList => ids(&mut r).is_some_and(|mut ids| ids.any(|id| self.labels.is_defined(id))),
+            Kind::Thread => std::iter::from_fn(|| {
+                let size = usize::from(r.u16("size of a thread").ok()?);
+                r.sub(size, "thread").ok()?.varu64("thread index").ok()
+            })
+            .any(|index| self.threads.get(index).is_some()),
+            _ => false,
+        }
+    }
+}
+
+/// The ids that a block of stacks or labels gives out; at most one a byte of it.
+fn ids(r: &mut Bytes<'_>) -> Option<impl Iterator<Item = u32>> {
+    let first = r.u32("first id").ok()?;
+    let count = r.u32("count").ok()?.min(u32::try_from(r.remaining()).unwrap_or(u32::MAX));
+    Some((0..count).map(move |n| first.wrapping_add(n)))
 }

@@ -4,7 +4,9 @@
 
 mod bytes;
 mod common;
+mod damage;
 mod golden;
+mod in_order;
 mod inspect;
 mod laws;
 mod netperf;

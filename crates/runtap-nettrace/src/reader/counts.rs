@@ -1,0 +1,54 @@
+//! What is odd in a stream, and what else is worth counting. Counts no events and no losses.
+
+/// Oddities that do not end the reading, and what else is worth counting.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Objects and blocks that were skipped because nobody knows their name, or they ask for a newer reader.
+    pub unknown_objects: u64,
+    /// Bytes of those.
+    pub unknown_bytes: u64,
+    /// Definitions that replaced one with the same id.
+    pub redefined_metadata: u64,
+    /// Definitions that could not be read.
+    pub damaged_metadata: u64,
+    /// Events whose metadata id is not defined.
+    pub events_without_metadata: u64,
+    /// Call stacks that were defined.
+    pub stacks: u64,
+    /// Threads that replaced one with the same index (Nettrace 6).
+    pub redefined_threads: u64,
+    /// Threads that could not be read (Nettrace 6).
+    pub damaged_threads: u64,
+    /// Blocks of labels that end with a label of an unknown kind (Nettrace 6).
+    pub unknown_labels: u64,
+    /// Bytes after the end marker.
+    pub trailing_bytes: u64,
+}
+
+impl Counts {
+    /// Adds those of another part; `stacks` is counted by the table.
+    pub(super) fn add(&mut self, other: &Self) {
+        let Self {
+            unknown_objects,
+            unknown_bytes,
+            redefined_metadata,
+            damaged_metadata,
+            events_without_metadata,
+            stacks: _,
+            redefined_threads,
+            damaged_threads,
+            unknown_labels,
+            trailing_bytes,
+        } = other;
+        self.unknown_objects += unknown_objects;
+        self.unknown_bytes += unknown_bytes;
+        self.redefined_metadata += redefined_metadata;
+        self.damaged_metadata += damaged_metadata;
+        self.events_without_metadata += events_without_metadata;
+        self.redefined_threads += redefined_threads;
+        self.damaged_threads += damaged_threads;
+        self.unknown_labels += unknown_labels;
+        self.trailing_bytes += trailing_bytes;
+    }
+}
