@@ -51,8 +51,8 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "doc", usage: "", about: "the API documentation, without warnings", run: doc::command },
     Command {
         name: "fuzz",
-        usage: "[--seconds N]",
-        about: "every fuzz target for N seconds (default 10)",
+        usage: "[--seconds N] [--runs N]",
+        about: "every fuzz target for N seconds (default 10) or inputs",
         run: fuzz::command,
     },
     Command {

@@ -1,10 +1,12 @@
-//! `cargo xtask fuzz`: builds the fuzz targets on stable Rust and runs each for a few seconds.
+//! `cargo xtask fuzz`: builds the fuzz targets on stable Rust and runs each for a few seconds, or for a number of inputs.
 //!
-//! Owns: the compiler flags that libFuzzer needs (what cargo-fuzz passes with `-s none`). Refuses to: write into the
-//! checked-in corpus; new inputs go below the target folder, inputs that crash to `fuzz/artifacts`.
+//! Owns: the compiler flags that libFuzzer needs (what cargo-fuzz passes with `-s none`), and what a target says of itself
+//! below `[package.metadata.targets]` of `fuzz/Cargo.toml`: how long its inputs are, whose corpus it starts with. Refuses to:
+//! write into the checked-in corpus; new inputs go below the target folder, inputs that crash to `fuzz/artifacts`.
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -21,14 +23,39 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Clink-dead-code -Ccodegen-units=1 -Cdebug-assertions";
 
+/// When a target has run enough.
+#[derive(Debug, Clone, Copy)]
+enum Until {
+    Seconds(u64),
+    Runs(u64),
+}
+
+/// One target, as the manifest has it.
+struct Target {
+    name: String,
+    /// Longest input in bytes.
+    max_len: Option<u64>,
+    /// The target whose corpus it starts with.
+    seeds: String,
+}
+
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
-    match smoke(ws, args.number("--seconds").unwrap_or(DEFAULT_SECONDS))? {
+    let until = match args.number("--runs") {
+        Some(runs) => Until::Runs(runs),
+        None => Until::Seconds(args.number("--seconds").unwrap_or(DEFAULT_SECONDS)),
+    };
+    match run(ws, until)? {
         Outcome::Passed => Ok(()),
         Outcome::Skipped(why) => bail!(why),
     }
 }
 
+/// Every target for a few seconds.
 pub(crate) fn smoke(ws: &Workspace, seconds: u64) -> Result<Outcome> {
+    run(ws, Until::Seconds(seconds))
+}
+
+fn run(ws: &Workspace, until: Until) -> Result<Outcome> {
     let manifest = ws.fuzz_manifest();
     if !manifest.is_file() {
         return Ok(Outcome::Skipped("there is no fuzz workspace".to_owned()));
@@ -49,57 +76,74 @@ pub(crate) fn smoke(ws: &Workspace, seconds: u64) -> Result<Outcome> {
     let built = folder.join(&triple).join("release");
     let mut failed = Vec::new();
     for target in &targets {
-        if let Err(error) = run_one(ws, &built, target, seconds) {
-            output::error(&format!("{target}: {error:#}"));
-            failed.push(target.as_str());
+        if let Err(error) = run_one(ws, &built, target, until) {
+            output::error(&format!("{}: {error:#}", target.name));
+            failed.push(target.name.as_str());
         }
     }
     if !failed.is_empty() {
         bail!("{} (the inputs are in fuzz/artifacts)", failed.join(", "));
     }
-    output::note(&format!("{} fuzz targets, {seconds} s each", targets.len()));
+    output::note(&format!("{} fuzz targets", targets.len()));
     Ok(Outcome::Passed)
 }
 
-fn run_one(ws: &Workspace, built: &Path, target: &str, seconds: u64) -> Result<()> {
-    let found = ws.target().join("fuzz-corpus").join(target);
-    let artifacts = ws.root().join("fuzz/artifacts").join(target);
+fn run_one(ws: &Workspace, built: &Path, target: &Target, until: Until) -> Result<()> {
+    let Target { name, max_len, seeds } = target;
+    let found = ws.target().join("fuzz-corpus").join(name);
+    let artifacts = ws.root().join("fuzz/artifacts").join(name);
     for folder in [&found, &artifacts] {
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
     let mut run = ws
-        .tool(&built.join(target).to_string_lossy())
-        .arg(format!("-max_total_time={seconds}"))
+        .tool(&built.join(name).to_string_lossy())
+        .arg(match until {
+            Until::Seconds(seconds) => format!("-max_total_time={seconds}"),
+            Until::Runs(runs) => format!("-runs={runs}"),
+        })
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
-        .args(&["-print_final_stats=1", "-verbosity=0", "-rss_limit_mb=1024", "-timeout=10"])
-        .arg(&found);
-    let seeds = ws.root().join("fuzz/corpus").join(target);
+        .args(&["-print_final_stats=1", "-rss_limit_mb=1024", "-timeout=10"]);
+    if let Some(bytes) = max_len {
+        run = run.arg(format!("-max_len={bytes}"));
+    }
+    run = run.arg(&found);
+    let seeds = ws.root().join("fuzz/corpus").join(seeds);
     if seeds.is_dir() {
         run = run.arg(seeds);
     }
-    let log = ws.target().join("fuzz-corpus").join(format!("{target}.log"));
+    let log = ws.target().join("fuzz-corpus").join(format!("{name}.log"));
+    let start = Instant::now();
     run.run_logged(&log)?;
+    let seconds = start.elapsed().as_secs_f64();
     let said = fs::read_to_string(&log).unwrap_or_default();
     let runs = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    // `#10000000	DONE   cov: 1655 ft: 5794 corp: 1078/353Kb lim: 512 exec/s: 31847 rss: 32Mb`
+    let end = said.lines().rev().find_map(|line| Some(line.split_once("DONE")?.1.trim())).unwrap_or_default();
     // A target that runs nothing would pass as well.
     match runs.and_then(|runs| runs.trim().parse::<u64>().ok()) {
-        Some(runs) if runs > 0 => output::note(&format!("{target}: {runs} inputs")),
+        Some(runs) if runs > 0 => output::note(&format!("{name}: {runs} inputs in {seconds:.0} s; {end}")),
         _ => bail!("it tried no input ({})", log.display()),
     }
     Ok(())
 }
 
-fn targets(ws: &Workspace) -> Result<Vec<String>> {
+fn targets(ws: &Workspace) -> Result<Vec<Target>> {
     let metadata = ws.metadata(&ws.fuzz_manifest())?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
-    let all = packages.iter().filter_map(|package| package["targets"].as_array()).flatten();
-    let bins = all.filter(|target| {
-        target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "bin"))
-    });
-    let mut names: Vec<String> =
-        bins.filter_map(|target| target["name"].as_str()).map(str::to_owned).collect();
-    names.sort();
-    Ok(names)
+    let mut found = Vec::new();
+    for package in packages {
+        let targets = package["targets"].as_array().into_iter().flatten();
+        let bins = targets.filter(|target| {
+            target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "bin"))
+        });
+        for name in bins.filter_map(|target| target["name"].as_str()) {
+            let of_itself = &package["metadata"]["targets"][name];
+            let seeds = of_itself["seeds"].as_str().unwrap_or(name).to_owned();
+            found.push(Target { name: name.to_owned(), max_len: of_itself["max_len"].as_u64(), seeds });
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
 }
 
 fn host(ws: &Workspace) -> Result<String> {

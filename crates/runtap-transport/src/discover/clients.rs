@@ -71,7 +71,7 @@ impl Clients {
 
 /// A thread in a system call on a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Call {
+pub(super) struct Call {
     fd: u32,
     wait: Wait,
 }
@@ -174,7 +174,7 @@ fn calls(dir: &ProcDir) -> Vec<Call> {
 }
 
 /// `45 0x2b 0x7f996c00ddc0 …`: number and arguments of the call that a thread is in; `running` if it is in none.
-fn parse_call(text: &[u8]) -> Option<Call> {
+pub(super) fn parse_call(text: &[u8]) -> Option<Call> {
     let mut fields = str::from_utf8(text).ok()?.split_ascii_whitespace();
     let number = fields.next()?.parse().ok()?;
     let fd = u32::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok()?;

@@ -143,7 +143,7 @@ pub(super) fn pids(proc_root: &Path) -> Vec<u32> {
 }
 
 /// Field 2 stands in parentheses and may hold blanks and parentheses itself: what counts is the last one.
-fn parse_stat(stat: &[u8]) -> Option<(String, u64)> {
+pub(super) fn parse_stat(stat: &[u8]) -> Option<(String, u64)> {
     let open = stat.iter().position(|b| *b == b'(')?;
     let close = stat.iter().rposition(|b| *b == b')')?;
     let comm = String::from_utf8_lossy(stat.get(open + 1..close)?).into_owned();
@@ -153,7 +153,7 @@ fn parse_stat(stat: &[u8]) -> Option<(String, u64)> {
     Some((comm, str::from_utf8(start).ok()?.parse().ok()?))
 }
 
-fn parse_status(status: &[u8]) -> Option<Status> {
+pub(super) fn parse_status(status: &[u8]) -> Option<Status> {
     let (mut tgid, mut users, mut ns_pid) = (None, None, None);
     let mut found = Status::default();
     for line in status.split(|b| *b == b'\n') {

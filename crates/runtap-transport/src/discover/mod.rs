@@ -20,6 +20,10 @@ mod elsewhere;
 mod environment;
 #[cfg(target_os = "linux")]
 mod facts;
+/// For the fuzz targets.
+#[cfg(all(target_os = "linux", fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(target_os = "linux")]
 mod gather;
 #[cfg(unix)]

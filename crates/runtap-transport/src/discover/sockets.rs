@@ -69,7 +69,7 @@ pub(super) fn bound(proc_root: &Path) -> Option<HashMap<u32, Vec<(PathBuf, Socke
 }
 
 /// `Num RefCount Protocol Flags Type St Inode Path`; the path is all the rest.
-fn parse_bound(line: &[u8]) -> Option<(PathBuf, SocketName)> {
+pub(super) fn parse_bound(line: &[u8]) -> Option<(PathBuf, SocketName)> {
     const LISTENING: u32 = 0x1_0000;
     let mut rest = line;
     let mut flags = 0;

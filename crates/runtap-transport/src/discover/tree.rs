@@ -5,7 +5,7 @@ use super::linux::{self, ProcDir};
 
 /// What `/proc/PID/stat` says of the life of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Life {
+pub(super) struct Life {
     /// It has ended, and nobody has asked for its exit code yet.
     ended: bool,
     parent: u32,
@@ -69,7 +69,7 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
 }
 
 /// Fields 3, 4 and 22; field 2 stands in parentheses and may hold anything.
-fn parse(stat: &[u8]) -> Option<Life> {
+pub(super) fn parse(stat: &[u8]) -> Option<Life> {
     let close = stat.iter().rposition(|b| *b == b')')?;
     let text = str::from_utf8(stat.get(close + 1..)?).ok()?;
     let mut fields = text.split_ascii_whitespace();

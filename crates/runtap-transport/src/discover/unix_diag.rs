@@ -67,7 +67,7 @@ fn request() -> Vec<u8> {
 }
 
 /// Takes the messages of one datagram. Whether more are to come.
-fn parse(datagram: &[u8], found: &mut Vec<UnixSocket>) -> io::Result<bool> {
+pub(super) fn parse(datagram: &[u8], found: &mut Vec<UnixSocket>) -> io::Result<bool> {
     let mut rest = datagram;
     while let (Some(length), Some(kind)) = (u32_at(rest, 0), u16_at(rest, 4)) {
         let Ok(length) = usize::try_from(length) else { break };

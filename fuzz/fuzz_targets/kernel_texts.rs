@@ -1,0 +1,14 @@
+//! Any bytes as what the kernel tells of processes (their environment, status, mounts, mappings, sockets) and as names of
+//! sockets: no panic, no more found than bytes allow, and a name is written as it was read.
+#![no_main]
+
+use runtap_transport::discover::{fuzzing::read_as_all, naming::SocketName};
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    assert!(read_as_all(input) <= input.len() + 8);
+    if let Ok(text) = str::from_utf8(input)
+        && let Some(name) = SocketName::parse(text)
+    {
+        assert_eq!(SocketName::parse(&name.to_string()), Some(name));
+    }
+});
