@@ -2,6 +2,7 @@
 //!
 //! - `decode`, `count`, `profile`: stages of reading a recording, for a tool that counts their instructions; `make`
 //!   writes such a recording.
+//! - `repeat`: writes a long recording out of a short one, for trials by hand.
 //! - `speed`: the same stages by the clock.
 //! - `capture`, `ps`: the runtap that is given, with real runtimes, beside Microsoft's dotnet-trace.
 //! - `nettrace`: the decoder and the runtap that is given on large files, beside TraceEvent.
@@ -21,14 +22,15 @@ mod repeat;
 mod speed;
 mod stages;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | decode FILE | count FILE | profile FILE | speed | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | repeat RECORDING FILE BYTES | decode FILE | count FILE | profile FILE | speed | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | measure PROGRAM ARGS…";
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +39,14 @@ fn main() -> Result<()> {
         ["make", file, samples] => {
             let samples = samples.parse().context("the number of samples is no number")?;
             Ok(fs::write(file, recording::make(samples)?)?)
+        }
+        ["repeat", recording, file, size] => {
+            let size = size.parse().context("the size is no number")?;
+            match runtap_testkit::shared_data(recording) {
+                Ok(short) => line(repeat::repeat(&short, size, BufWriter::new(File::create(file)?))?),
+                Err(skip) => line(skip),
+            }
+            Ok(())
         }
         ["speed"] => speed::run(),
         ["capture", runtap] => capture::run(Path::new(runtap)),
