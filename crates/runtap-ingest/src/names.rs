@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use runtap_nettrace::{Event, Item, Metadata};
 use runtap_wire::DecodeError;
 
@@ -53,19 +55,19 @@ impl Names {
         if self.tells.get(id).copied().unwrap_or_default()
             && let Some(metadata) = event.metadata
         {
-            self.learn(metadata, event);
+            self.learn(&Telling::of(metadata, event));
         }
     }
 
     /// Takes an event for which [`tells`] is true.
-    pub(crate) fn learn(&mut self, metadata: &Metadata, event: &Event<'_>) {
-        if self.try_learn(metadata, event).is_err() {
+    pub(crate) fn learn(&mut self, event: &Telling<'_>) {
+        if self.try_learn(event).is_err() {
             self.malformed += 1;
         }
     }
 
-    fn try_learn(&mut self, metadata: &Metadata, event: &Event<'_>) -> Result<(), DecodeError> {
-        let (provider, id) = (metadata.provider.as_str(), metadata.event_id);
+    fn try_learn(&mut self, event: &Telling<'_>) -> Result<(), DecodeError> {
+        let Telling { provider, id, .. } = *event;
         if let Some(method) = MethodEvent::decode(provider, id, event.payload)? {
             let code = Code {
                 id: method.method_id,
@@ -83,7 +85,7 @@ impl Names {
             }
         } else if let Some(module) = ModuleEvent::decode(provider, id, event.payload)? {
             if let Some(name) = module.short_name() {
-                let live = metadata.provider == clr::RUNTIME;
+                let live = provider == clr::RUNTIME;
                 self.code.module(module.module_id, live.then_some(event.timestamp), name);
             }
         } else if let Some(process) = ProcessInfoEvent::decode(provider, id, event.payload)? {
@@ -136,6 +138,70 @@ impl Names {
     /// The text of a frame: `Module!Namespace.Type.Method(args)`, or `?!0xADDR` where nothing is known.
     pub fn frame(&self, ip: u64, is_leaf: bool, time: u64) -> FrameText<'_> {
         FrameText { ip, texts: self.method(ip, is_leaf, time).0.map(|method| self.texts(method)) }
+    }
+}
+
+/// What is needed of an event that tells a name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Telling<'a> {
+    provider: &'a str,
+    id: u32,
+    timestamp: u64,
+    payload: &'a [u8],
+}
+
+impl<'a> Telling<'a> {
+    pub(crate) fn of(metadata: &'a Metadata, event: &Event<'a>) -> Self {
+        let Event { timestamp, payload, .. } = *event;
+        Self { provider: &metadata.provider, id: metadata.event_id, timestamp, payload }
+    }
+}
+
+/// Events that tell names, kept in their order until it is their turn.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    events: Vec<(&'static str, u32, u64, usize)>,
+    /// Their payloads, one after the other; each event has its end.
+    bytes: Vec<u8>,
+    /// Size of the code of each method, by id and start, that was last told to be there. To tell it again changes nothing.
+    known: HashMap<(u64, u64), u32, RandomState>,
+    malformed: u64,
+}
+
+impl Told {
+    /// Keeps an event for which [`tells`] is true, unless it says nothing new.
+    pub(crate) fn take(&mut self, event: &Telling<'_>) {
+        let all = [clr::RUNTIME, clr::RUNDOWN, clr::EVENT_PIPE];
+        let Some(provider) = all.into_iter().find(|name| *name == event.provider) else { return };
+        match MethodEvent::decode(provider, event.id, event.payload) {
+            Ok(Some(method)) => {
+                let MethodEvent { method_id, start, size, .. } = method;
+                if method.kind == MethodEventKind::Exists && method.has_name() {
+                    if self.known.insert((method_id, start), size) == Some(size) {
+                        return;
+                    }
+                } else {
+                    self.known.remove(&(method_id, start));
+                }
+            }
+            Ok(None) => {}
+            Err(_) => {
+                self.malformed += 1;
+                return;
+            }
+        }
+        self.bytes.extend_from_slice(event.payload);
+        self.events.push((provider, event.id, event.timestamp, self.bytes.len()));
+    }
+
+    /// Shows the events to `names`.
+    pub(crate) fn tell(&self, names: &mut Names) {
+        let mut start = 0;
+        for (provider, id, timestamp, end) in &self.events {
+            let payload = self.bytes.get(std::mem::replace(&mut start, *end)..*end).unwrap_or_default();
+            names.learn(&Telling { provider, id: *id, timestamp: *timestamp, payload });
+        }
+        names.malformed += self.malformed;
     }
 }
 

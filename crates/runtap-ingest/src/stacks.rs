@@ -7,56 +7,87 @@ use hashbrown::HashTable;
 use runtap_nettrace::{Event, Stack};
 
 /// Distinct stacks of addresses, leaf first.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Stacks {
-    list: Vec<Box<[u64]>>,
-    /// Indexes into `list`, by the hash of the addresses.
-    by_addresses: HashTable<u32>,
+    /// The addresses of all stacks, one stack after the other.
+    ips: Vec<u64>,
+    /// Hash of each stack, and where its addresses end; they begin where those before them end.
+    list: Vec<(u64, usize)>,
+    /// Indexes into `list`, by hash.
+    by_hash: HashTable<u32>,
     hasher: RandomState,
-    /// Index by the stream's stack id, which means something up to the next sequence point.
-    by_id: Vec<Option<u32>>,
+    /// Index by the stream's stack id; [`NONE`] where it is not known.
+    by_id: Vec<u32>,
+    /// Which set of stacks those ids are of.
+    epoch: u64,
     scratch: Vec<u64>,
 }
 
+/// No index.
+const NONE: u32 = u32::MAX;
+
 impl Stacks {
+    /// For the stacks of a part of the stream, which [`Self::join`] takes in later.
+    pub(crate) fn of_part(&self) -> Self {
+        Self { hasher: self.hasher.clone(), ..Self::default() }
+    }
+
     /// The index of an event's stack.
+    #[inline]
     pub(crate) fn index(&mut self, event: &Event<'_>) -> u32 {
         let id = usize::try_from(event.stack_id).unwrap_or(usize::MAX);
-        if let Some(Some(index)) = self.by_id.get(id) {
-            return *index;
+        match self.by_id.get(id) {
+            Some(index) if *index != NONE && self.epoch == event.stack.epoch() => *index,
+            _ => self.index_slow(event, id),
+        }
+    }
+
+    #[inline(never)]
+    fn index_slow(&mut self, event: &Event<'_>, id: usize) -> u32 {
+        if self.epoch != event.stack.epoch() {
+            self.by_id.clear();
+            self.epoch = event.stack.epoch();
         }
         let index = self.intern(event.stack);
         if id < 1 << 20 {
             if self.by_id.len() <= id {
-                self.by_id.resize(id + 1, None);
+                self.by_id.resize(id + 1, NONE);
             }
             if let Some(slot) = self.by_id.get_mut(id) {
-                *slot = Some(index);
+                *slot = index;
             }
         }
         index
-    }
-
-    /// At a sequence point ids start anew.
-    pub(crate) fn forget_ids(&mut self) {
-        self.by_id.clear();
     }
 
     fn intern(&mut self, stack: Stack<'_>) -> u32 {
-        self.scratch.clear();
-        self.scratch.extend(stack.ips());
-        let Self { list, by_addresses, hasher, scratch, .. } = self;
-        let at = |index: &u32| {
-            usize::try_from(*index).ok().and_then(|i| list.get(i)).map_or(&[][..], |stack| stack)
-        };
-        let hash = hasher.hash_one(scratch.as_slice());
-        if let Some(index) = by_addresses.find(hash, |index| at(index) == scratch.as_slice()) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch.extend(stack.ips());
+        let index = self.insert(self.hasher.hash_one(scratch.as_slice()), &scratch);
+        self.scratch = scratch;
+        index
+    }
+
+    fn insert(&mut self, hash: u64, stack: &[u64]) -> u32 {
+        if let Some(index) = self.by_hash.find(hash, |index| self.get(place(*index)) == stack) {
             return *index;
         }
-        let index = u32::try_from(list.len()).unwrap_or(u32::MAX);
-        by_addresses.insert_unique(hash, index, |index| hasher.hash_one(at(index)));
-        list.push(scratch.as_slice().into());
+        let Self { ips, list, by_hash, .. } = self;
+        let index = u32::try_from(list.len()).unwrap_or(NONE);
+        ips.extend_from_slice(stack);
+        list.push((hash, ips.len()));
+        by_hash.insert_unique(hash, index, |index| list.get(place(*index)).map_or(0, |(hash, _)| *hash));
         index
+    }
+
+    /// Takes in the stacks of the next part; the index here of each of them.
+    pub(crate) fn join(&mut self, next: &Self) -> Vec<u32> {
+        // Readers of other parts number their epochs otherwise.
+        self.by_id.clear();
+        (0..next.len())
+            .map(|index| self.insert(next.list.get(index).map_or(0, |(hash, _)| *hash), next.get(index)))
+            .collect()
     }
 
     /// How many there are.
@@ -66,6 +97,12 @@ impl Stacks {
 
     /// The addresses of a stack, leaf first.
     pub(crate) fn get(&self, index: usize) -> &[u64] {
-        self.list.get(index).map_or(&[], |stack| stack)
+        let Some((_, end)) = self.list.get(index) else { return &[] };
+        let start = index.checked_sub(1).and_then(|before| self.list.get(before)).map_or(0, |(_, end)| *end);
+        self.ips.get(start..*end).unwrap_or_default()
     }
+}
+
+fn place(index: u32) -> usize {
+    usize::try_from(index).unwrap_or(usize::MAX)
 }

@@ -5,7 +5,7 @@
 
 use crate::frames::{FrameHandle, LABEL};
 use crate::period::Period;
-use crate::samples::{SampleKind, Thread, ThreadHandle};
+use crate::samples::{Run, SampleKind, Thread, ThreadHandle};
 use crate::stacks::{Stack, StackHandle};
 use crate::strings::{StringHandle, next_index};
 use crate::trace::{Process, Trace};
@@ -136,28 +136,13 @@ impl TraceBuilder {
         thread.push(time_ns, kind, stack);
     }
 
-    /// Adds so many ticks in a row, of which `time_ns` is the time of the first: what [`Ticks`](crate::Ticks) has
-    /// gathered. The runs of a thread come in time order; [`Self::end_ticks`] ends them.
+    /// Adds ticks in the order of time, of which the last was at `last_ns`: what [`Ticks`](crate::Ticks) has gathered,
+    /// [named](crate::TickRun::named).
     ///
     /// # Panics
     /// If the handle is not of this builder.
-    pub fn add_run(
-        &mut self,
-        thread: ThreadHandle,
-        time_ns: u64,
-        kind: SampleKind,
-        stack: Option<StackHandle>,
-        ticks: u32,
-    ) {
-        self.trace.threads[thread.index()].push_run(time_ns, kind, stack, ticks);
-    }
-
-    /// Says when the last tick of a thread was.
-    ///
-    /// # Panics
-    /// If the handle is not of this builder.
-    pub fn end_ticks(&mut self, thread: ThreadHandle, last_ns: u64) {
-        self.trace.threads[thread.index()].set_last_ns(last_ns);
+    pub fn add_runs(&mut self, thread: ThreadHandle, runs: Vec<Run>, last_ns: u64) {
+        self.trace.threads[thread.index()].push_runs(runs, last_ns);
     }
 
     /// Says what the typical distance between two ticks is, for ticks that were added as runs, and how many of them came
@@ -219,6 +204,7 @@ impl TraceBuilder {
             }
             trace.duration_ns = trace.duration_ns.max(end_ns);
         }
+        trace.threads.iter_mut().for_each(Thread::add_up);
         trace.period_ns = period_ns;
         trace
     }

@@ -5,7 +5,7 @@
 //!   FrameTable    (module, name), each once          FrameHandle
 //!   StackTable    (parent stack, frame), each once   StackHandle
 //!   Thread        tid, name, samples in time order   ThreadHandle
-//!   Sample        time, weight, kind, stack          (24 bytes as stored)
+//!   Sample        time, weight, kind, stack          (16 bytes as stored)
 //! ```
 //!
 //! A handle is a `u32` that is `Copy`; it belongs to the [`Trace`] (or the [`TraceBuilder`]) that gave it out.
@@ -35,7 +35,7 @@ mod view;
 pub use builder::TraceBuilder;
 pub use comparison::{Comparison, ShareChange, Side};
 pub use frames::{Frame, FrameHandle, FrameTable};
-pub use samples::{Sample, SampleKind, Thread, ThreadHandle};
+pub use samples::{Run, Sample, SampleKind, Thread, ThreadHandle};
 pub use stacks::{Frames, Stack, StackHandle, StackTable};
 pub use strings::{StringHandle, StringTable};
 pub use ticks::{ThreadTicks, TickRun, Ticks};

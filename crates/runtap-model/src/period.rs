@@ -23,6 +23,21 @@ impl Period {
         }
     }
 
+    /// Number of distances that are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.intervals.len()
+    }
+
+    /// Whether more of them would not be kept.
+    pub(crate) fn is_full(&self) -> bool {
+        self.intervals.len() >= ENOUGH
+    }
+
+    /// What is kept.
+    pub(crate) fn intervals(&self) -> &[u64] {
+        &self.intervals
+    }
+
     /// The median in nanoseconds, or the runtime's default of 1 ms if no thread has been seen twice.
     pub(crate) fn median(self) -> u64 {
         self.known_median().unwrap_or(DEFAULT_NS)

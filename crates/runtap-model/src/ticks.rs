@@ -4,7 +4,8 @@
 //! tick before found it; such ticks are one run from the start, in 16 bytes.
 
 use crate::period::{DEFAULT_NS, Period};
-use crate::samples::{self, SampleKind};
+use crate::samples::{self, Run, SampleKind};
+use crate::stacks::StackHandle;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
@@ -20,6 +21,9 @@ pub struct Ticks {
     out_of_order: u64,
     /// How often names have changed.
     epoch: u32,
+    /// The first tick of each thread, which is so far from no other: by how many distances were known then, and by the
+    /// thread's index.
+    firsts: Vec<(usize, usize)>,
 }
 
 /// The ticks of one thread.
@@ -31,7 +35,9 @@ pub struct ThreadTicks {
     pub runs: Vec<TickRun>,
     /// Time of the last tick.
     pub last: u64,
-    /// When the last run began.
+    /// How often names had changed when the first run began.
+    first_epoch: u32,
+    /// And when the last one did.
     epoch: u32,
 }
 
@@ -55,6 +61,20 @@ impl TickRun {
     pub fn ticks(self) -> u32 {
         self.kind_and_ticks & samples::TICKS
     }
+
+    /// Whether a run that comes next is the same ticks, and there is room for them.
+    #[inline]
+    fn continues_in(self, next: Self) -> bool {
+        let kind_bits = !samples::TICKS;
+        self.stack == next.stack
+            && self.kind_and_ticks & kind_bits == next.kind_and_ticks & kind_bits
+            && self.ticks() + next.ticks() <= samples::TICKS
+    }
+
+    /// The run as a trace has it: with the time in nanoseconds and a stack that has names.
+    pub fn named(self, time_ns: u64, stack: Option<StackHandle>) -> Run {
+        Run::of_ticks(time_ns, stack, self.kind_and_ticks)
+    }
 }
 
 impl Ticks {
@@ -73,12 +93,7 @@ impl Ticks {
             }
             self.period.record(time - thread.last);
             thread.last = time;
-            let kind_bits = !samples::TICKS;
-            if thread.epoch == self.epoch
-                && run.stack == stack
-                && run.kind_and_ticks & kind_bits == one & kind_bits
-                && run.ticks() < samples::TICKS
-            {
+            if thread.epoch == self.epoch && run.continues_in(TickRun { time, stack, kind_and_ticks: one }) {
                 run.kind_and_ticks += 1;
                 return;
             }
@@ -92,18 +107,93 @@ impl Ticks {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
+    /// Takes in the ticks of the next part of the stream, as if they had been [added](Self::add) here; `stacks` has the
+    /// numbers that their stacks have here.
+    ///
+    /// `false`, and nothing done, if a thread's first tick is earlier than its last one here: then more of them may be,
+    /// and only [`Self::add`] can tell.
+    #[must_use]
+    pub fn join(&mut self, next: Self, stacks: &[u32]) -> bool {
+        let places: Vec<Option<usize>> =
+            next.threads.iter().map(|thread| self.by_tid.get(&thread.tid).copied()).collect();
+        let is_late = |(place, thread): (&Option<usize>, &ThreadTicks)| {
+            let first = thread.runs.first().map_or(u64::MAX, |run| run.time);
+            place.is_some_and(|place| first < self.threads[place].last)
+        };
+        if places.iter().zip(&next.threads).any(is_late) {
+            return false;
+        }
+        self.join_distances(&next, &places);
+        for (place, mut thread) in places.into_iter().zip(next.threads) {
+            for run in &mut thread.runs {
+                run.stack = stacks.get(run.stack as usize).copied().unwrap_or(run.stack);
+            }
+            let (first, last) =
+                (self.epoch.wrapping_add(thread.first_epoch), self.epoch.wrapping_add(thread.epoch));
+            let Some(known) = place.map(|place| &mut self.threads[place]) else {
+                self.by_tid.insert(thread.tid, self.threads.len());
+                self.threads.push(ThreadTicks { first_epoch: first, epoch: last, ..thread });
+                continue;
+            };
+            let mut runs = thread.runs.into_iter().peekable();
+            if let Some(run) = known.runs.last_mut()
+                && known.epoch == first
+                && let Some(more) = runs.next_if(|next| run.continues_in(*next))
+            {
+                run.kind_and_ticks += more.ticks();
+            }
+            known.runs.extend(runs);
+            (known.last, known.epoch) = (thread.last, last);
+        }
+        self.count += next.count;
+        self.out_of_order += next.out_of_order;
+        self.epoch = self.epoch.wrapping_add(next.epoch);
+        self.expected = 0;
+        true
+    }
+
+    /// The distances of the next part, with those between its first ticks and the last ones here in their places.
+    fn join_distances(&mut self, next: &Self, places: &[Option<usize>]) {
+        let mut firsts = next.firsts.iter().peekable();
+        let mut new = self.threads.len();
+        for known in 0..=next.period.len() {
+            while let Some((_, index)) = firsts.next_if(|(before, _)| *before <= known) {
+                let first = next.threads[*index].runs.first();
+                if let (Some(place), Some(run)) = (places[*index], first) {
+                    self.period.record(run.time - self.threads[place].last);
+                } else {
+                    self.firsts.push((self.period.len(), new));
+                    new += 1;
+                }
+            }
+            if let Some(distance) = next.period.intervals().get(known) {
+                self.period.record(*distance);
+            }
+            if self.period.is_full() {
+                break;
+            }
+        }
+    }
+
+    #[inline]
     fn index(&mut self, tid: u64) -> usize {
         let found = if self.threads.get(self.expected).is_some_and(|thread| thread.tid == tid) {
             self.expected
         } else {
-            let threads = &mut self.threads;
-            *self.by_tid.entry(tid).or_insert_with(|| {
-                threads.push(ThreadTicks { tid, runs: Vec::new(), last: 0, epoch: 0 });
-                threads.len() - 1
-            })
+            self.index_slow(tid)
         };
         self.expected = if found + 1 < self.threads.len() { found + 1 } else { 0 };
         found
+    }
+
+    #[inline(never)]
+    fn index_slow(&mut self, tid: u64) -> usize {
+        let Self { threads, by_tid, epoch, firsts, period, .. } = self;
+        *by_tid.entry(tid).or_insert_with(|| {
+            firsts.push((period.len(), threads.len()));
+            threads.push(ThreadTicks { tid, runs: Vec::new(), last: 0, first_epoch: *epoch, epoch: *epoch });
+            threads.len() - 1
+        })
     }
 
     /// Number of ticks.
@@ -138,6 +228,8 @@ impl Ticks {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -169,6 +261,79 @@ mod tests {
             ]
         );
         assert_eq!(size_of::<TickRun>(), 16);
+    }
+
+    /// A tick, or a change of names.
+    fn tick() -> impl Strategy<Value = Option<(u64, u64, SampleKind, u32)>> {
+        let kind = prop_oneof![Just(SampleKind::Managed), Just(SampleKind::External)];
+        prop_oneof![8 => (0..4u64, 0..3u64, kind, 0..3u32).prop_map(Some), 1 => Just(None)]
+    }
+
+    fn add(ticks: &mut Ticks, what: Option<(u64, u64, SampleKind, u32)>) {
+        match what {
+            Some((tid, time, kind, stack)) => ticks.add(tid, time, kind, stack),
+            None => ticks.split(),
+        }
+    }
+
+    fn parts(ticks: Ticks) -> (String, Vec<(u64, u64, Vec<TickRun>)>) {
+        let head = format!("{} {} {:?}", ticks.len(), ticks.out_of_order(), ticks.period.intervals());
+        let threads = ticks.into_threads().map(|thread| (thread.tid, thread.last, thread.runs)).collect();
+        (head, threads)
+    }
+
+    proptest! {
+            /// Parts that are gathered apart and joined are what the whole is, however they are joined. Times go back now
+            /// and then; what can't be joined for that is added again.
+            #[test]
+            fn parts_join(all in prop::collection::vec(prop::collection::vec(tick(), 0..12), 1..6), pairs: bool) {
+                let (mut whole, mut joined, mut now) = (Ticks::default(), Ticks::default(), 0);
+                let mut pending: Option<(Ticks, Vec<Option<_>>)> = None;
+                for (n, part) in all.iter().enumerate() {
+                    let part: Vec<_> = part.iter().map(|what| what.map(|(tid, step, kind, stack)| {
+                        now += 2 * step;
+                        (tid, now - 2 * u64::from(step == 1 && stack == 2), kind, stack)
+                    })).collect();
+                    let mut apart = Ticks::default();
+                    for what in &part {
+                        add(&mut whole, *what);
+                        add(&mut apart, *what);
+                    }
+                    let (apart, part) = match pending.take() {
+                        Some((mut before, mut ticks)) => {
+                            if !before.join(apart, &[0, 1, 2]) {
+                                for what in &part {
+     add(&mut before, *what);
+    }
+                            }
+                            ticks.extend(part);
+                            (before, ticks)
+                        }
+                        None => (apart, part),
+                    };
+                    if pairs && n % 2 == 0 && n + 1 < all.len() {
+                        pending = Some((apart, part));
+                    } else if !joined.join(apart, &[0, 1, 2]) {
+                        for what in &part {
+     add(&mut joined, *what);
+    }
+                    }
+                }
+                prop_assert_eq!(parts(joined), parts(whole));
+            }
+        }
+
+    #[test]
+    fn stacks_get_the_numbers_of_the_whole() {
+        let (mut whole, mut part) = (Ticks::default(), Ticks::default());
+        whole.add(7, 1, SampleKind::Managed, 5);
+        part.add(7, 2, SampleKind::Managed, 1);
+        part.add(8, 3, SampleKind::Managed, 0);
+        assert!(whole.join(part, &[9, 5]));
+        let (_, threads) = parts(whole);
+        let stacks: Vec<_> =
+            threads.iter().map(|(tid, _, runs)| (*tid, runs[0].stack, runs[0].ticks())).collect();
+        assert_eq!(stacks, [(7, 5, 2), (8, 9, 1)]);
     }
 
     #[test]

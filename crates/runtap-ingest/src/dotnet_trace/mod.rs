@@ -83,10 +83,7 @@ impl DotnetTraceBuilder {
                     });
                 }
             }
-            Item::SequencePoint(point) => {
-                self.stacks.forget_ids();
-                self.complete_until = point.timestamp;
-            }
+            Item::SequencePoint(point) => self.complete_until = point.timestamp,
             _ => {}
         }
     }

@@ -2,18 +2,20 @@
 
 mod collect;
 mod namer;
+mod parts;
 mod tasks;
 mod universal;
 mod views;
 
-use runtap_model::{Process, SampleKind, ThreadTicks, Ticks, Trace, TraceBuilder, View};
+use runtap_model::{Process, Run, SampleKind, ThreadTicks, Ticks, Trace, TraceBuilder, View};
 use runtap_nettrace::{Event, Item, Metadata, TraceHeader};
 
 use self::collect::Collector;
 use self::namer::Namer;
+use self::parts::Part;
 use self::universal::Universal;
 use crate::clr;
-use crate::names::{Names, tells};
+use crate::names::{Names, Telling, tells};
 use crate::stacks::Stacks;
 
 /// What a stream can't tell about its program.
@@ -42,6 +44,8 @@ pub struct ProfileBuilder {
     universal: Universal,
     /// The time of the last event of any kind.
     end: u64,
+    /// For a part of a stream.
+    part: Option<Part>,
 }
 
 impl Default for ProfileBuilder {
@@ -77,6 +81,7 @@ impl ProfileBuilder {
             events: None,
             universal: Universal::default(),
             end: 0,
+            part: None,
         }
     }
 
@@ -99,15 +104,26 @@ impl ProfileBuilder {
     }
 
     /// Takes the next item of the stream.
+    #[inline]
     pub fn item(&mut self, item: &Item<'_>) {
         match item {
-            Item::Event(event) => {
-                self.event(event);
-                return;
-            }
+            Item::Event(event) => self.event(event),
+            _ => self.no_event(item),
+        }
+    }
+
+    #[inline(never)]
+    fn no_event(&mut self, item: &Item<'_>) {
+        match item {
             Item::Header(header) => self.header = Some((*header).clone()),
-            Item::Metadata(metadata) => self.define(metadata),
-            Item::SequencePoint(_) => self.stacks.forget_ids(),
+            Item::Metadata(metadata) => {
+                self.define(metadata);
+                if let Some(part) = &mut self.part {
+                    part.define(metadata);
+                }
+            }
+            // Ids may be given out anew.
+            Item::SequencePoint(point) if point.flushes_metadata() => self.actions.clear(),
             _ => {}
         }
         match &mut self.events {
@@ -149,36 +165,53 @@ impl ProfileBuilder {
 
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
-        let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
-        let mut action = self.actions.get(id).copied().unwrap_or_default();
-        if action == Action::UNKNOWN {
-            // A definition that came before we listened, or an id too large for the table.
-            action = event.metadata.map_or(Action(Action::SEEN), |metadata| self.action_of(metadata));
-        }
         self.end = self.end.max(event.timestamp);
-        if action.0 == Action::SEEN {
-            return;
-        }
-        if action.0 & Action::SAMPLE != 0 {
-            self.sample(event);
-        }
-        if let Some(metadata) = event.metadata {
-            if action.0 & Action::LEARN != 0 {
-                self.names.learn(metadata, event);
-                // An address may mean another method from here on.
-                self.ticks.split();
-            }
-            if action.0 & Action::UNIVERSAL != 0 {
-                self.universal.event(metadata, event, &mut self.stacks);
-            }
-            if action.0 & Action::COLLECT != 0
-                && let Some((_, events)) = &mut self.events
-            {
-                events.event(metadata, event, self.stacks.index(event));
-            }
+        let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
+        match self.actions.get(id) {
+            Some(Action(Action::SEEN)) => {}
+            Some(Action(action)) if *action == Action::SEEN | Action::SAMPLE => self.sample(event),
+            Some(action) if *action != Action::UNKNOWN => self.act(*action, event),
+            // A definition that came before we listened, or an id too large for the table.
+            _ => self.unknown(event),
         }
     }
 
+    #[inline(never)]
+    fn unknown(&mut self, event: &Event<'_>) {
+        let Some(metadata) = event.metadata else { return };
+        self.define(metadata);
+        self.act(self.action_of(metadata), event);
+    }
+
+    #[inline(never)]
+    fn act(&mut self, Action(action): Action, event: &Event<'_>) {
+        if action & Action::SAMPLE != 0 {
+            self.sample(event);
+        }
+        let Some(metadata) = event.metadata else { return };
+        if action & Action::LEARN != 0 {
+            let event = Telling::of(metadata, event);
+            match &mut self.part {
+                Some(part) => part.told.take(&event),
+                None => self.names.learn(&event),
+            }
+            // An address may mean another method from here on.
+            self.ticks.split();
+        }
+        if action & (Action::UNIVERSAL | Action::COLLECT) == 0 {
+            return;
+        }
+        if let Some(part) = &mut self.part {
+            part.refuses = true;
+        } else if action & Action::UNIVERSAL != 0 {
+            self.universal.event(metadata, event, &mut self.stacks);
+        } else if let Some((_, events)) = &mut self.events {
+            events.event(metadata, event, self.stacks.index(event));
+        }
+    }
+
+    // Out of the way of the events that are left alone, which are most.
+    #[inline(never)]
     fn sample(&mut self, event: &Event<'_>) {
         let kind = match event.payload.first_chunk::<4>().map(|bytes| i32::from_le_bytes(*bytes)) {
             Some(1) => SampleKind::External,
@@ -218,12 +251,12 @@ impl ProfileBuilder {
         }
         for ThreadTicks { tid, runs, last, .. } in self.ticks.into_threads() {
             let thread = namer.builder.thread(tid);
-            for run in runs {
-                let stack = namer.stack(run.stack, run.time);
-                let time = since_start(&header, run.time);
-                namer.builder.add_run(thread, time, run.kind(), stack, run.ticks());
-            }
-            namer.builder.end_ticks(thread, since_start(&header, last));
+            // A run takes the place of the one that it is made of.
+            let named = runs
+                .into_iter()
+                .map(|run| run.named(since_start(&header, run.time), namer.stack(run.stack, run.time)));
+            let named: Vec<Run> = named.collect();
+            namer.builder.add_runs(thread, named, since_start(&header, last));
         }
         if let Some((view, events)) = self.events.take() {
             namer.builder.set_duration_ns(since_start(&header, self.end));

@@ -6,10 +6,12 @@ use std::path::Path;
 
 use runtap_ingest::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
 use runtap_model::{Trace, View};
+use runtap_nettrace::Item;
 use runtap_sinks::Options;
 use serde::Serialize;
 
 use super::recording::{Partial, Recording};
+use super::side_by_side::Gather;
 use super::trace::OutputFile;
 use crate::cli::{AnyFormat, Compat, Content, Convert, FileFormat};
 use crate::exit::{self, ExpectedError, usage};
@@ -99,6 +101,17 @@ fn refuse_overwriting(recording: &Path, planned: &[Planned]) -> anyhow::Result<(
     Ok(())
 }
 
+impl Gather for ProfileBuilder {
+    #[inline]
+    fn item(&mut self, item: &Item<'_>) {
+        self.item(item);
+    }
+
+    fn join(&mut self, next: Self) -> bool {
+        self.join(next)
+    }
+}
+
 /// Reads what `content` needs of a recording into a profile.
 pub(super) fn profile_of(
     file: &Path,
@@ -117,7 +130,10 @@ pub(super) fn profile_of(
     } else {
         let mut builder =
             content.view.map_or_else(ProfileBuilder::new, |view| ProfileBuilder::of(view.into()));
-        recording.read(|item| builder.item(item))?;
+        match builder.parts() {
+            Some(part) => recording.read_side_by_side(&mut builder, part)?,
+            None => recording.read(|item| builder.item(item))?,
+        }
         (builder.malformed(), builder.finish(options))
     };
     if malformed > 0 {

@@ -8,7 +8,7 @@ use anyhow::Context;
 use runtap_nettrace::{Error, Item, Items, PartialReason, Reader, TraceHeader};
 use serde::Serialize;
 
-use crate::cmd::side_by_side;
+use crate::cmd::side_by_side::{self, Gather};
 use crate::exit::{self, expected};
 use crate::output::Output;
 
@@ -94,25 +94,22 @@ impl Recording {
         })
     }
 
-    /// The same by several threads, if the file is large enough. Each part of the file has a state of its own, made by
-    /// `new`; the states come in the order of the file.
+    /// The same into `whole`, by several threads if the file is large enough: `part` makes what gathers a part of it.
     ///
     /// # Errors
     /// Those of [`Self::read`].
-    pub(crate) fn read_side_by_side<T: Send>(
+    pub(crate) fn read_side_by_side<T: Gather>(
         &mut self,
-        new: impl Fn() -> T + Sync,
-        visit: impl Fn(&mut T, &Item<'_>) + Sync,
-    ) -> anyhow::Result<Vec<T>> {
-        let parts = side_by_side::read(&self.file, &new, &visit)
+        whole: &mut T,
+        part: impl Fn() -> T + Sync,
+    ) -> anyhow::Result<()> {
+        let reader = side_by_side::read(&self.file, whole, part)
             .with_context(|| format!("can't read {}", self.path.display()))?;
-        if let Some((states, reader)) = parts {
+        if let Some(reader) = reader {
             self.reader = reader;
-            return Ok(states);
+            return Ok(());
         }
-        let mut state = new();
-        self.read(|item| visit(&mut state, item))?;
-        Ok(vec![state])
+        self.read(|item| whole.item(item))
     }
 
     /// Reads the file piece by piece, and lets `take` go through the items of each.

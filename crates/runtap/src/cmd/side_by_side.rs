@@ -1,15 +1,18 @@
-//! A recording on disk, read by several threads at once: each takes one part after the other. Refuses what is not a
-//! finished file of several parts; that is read from start to end.
+//! A recording on disk, read by several threads at once: each takes one part after the other, and what a part gave is
+//! put to the whole in the order of the file. Refuses what is not a finished file of several parts; that is read from
+//! start to end.
 //!
 //! Parts are read into small buffers that stay in the processor's cache, not mapped: no page faults, no signal when
 //! somebody cuts the file meanwhile, and memory does not grow with the file.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::num::NonZero;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use runtap_nettrace::{Item, Part, Reader, Scan};
@@ -18,36 +21,54 @@ use runtap_nettrace::{Item, Part, Reader, Scan};
 const PIECE: usize = 1 << 20;
 /// The smallest part that is worth a thread.
 const LEAST_PART: u64 = 2 << 20;
+/// The largest one: what parts give waits in memory until it is their turn.
+const MOST_PART: u64 = 16 << 20;
 /// Parts for each thread, so that they end at about the same time.
 const PARTS_PER_THREAD: u64 = 8;
+/// How many parts for each thread may wait for those before them.
+const WAITING_PER_THREAD: usize = 2;
 
-/// Lets `visit` see all items of a file. Each part has a state of its own, which `new` makes; they come back in the
-/// order of the file, with a reader that has seen all of it. `None` if the file is not worth the trouble.
-pub(crate) fn read<T: Send>(
+/// What gathers the items of a recording, in parts or from start to end.
+pub(crate) trait Gather: Send {
+    /// Takes the next item.
+    fn item(&mut self, item: &Item<'_>);
+    /// Takes in what was gathered of the next part; `false` if the items of that part have to be shown to this one.
+    fn join(&mut self, next: Self) -> bool;
+}
+
+/// Reads a file into `whole`, by several threads, each part into what `part` makes; the reader has seen all of it. `None`, and nothing done, if the file
+/// is not worth the trouble.
+pub(crate) fn read<T: Gather>(
     file: &File,
-    new: impl Fn() -> T + Sync,
-    visit: impl Fn(&mut T, &Item<'_>) + Sync,
-) -> io::Result<Option<(Vec<T>, Reader)>> {
+    whole: &mut T,
+    part: impl Fn() -> T + Sync,
+) -> io::Result<Option<Reader>> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let length = file.metadata().map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 });
     if threads < 2 || length < 2 * LEAST_PART {
         return Ok(None);
     }
-    let size = (length / (threads as u64 * PARTS_PER_THREAD)).max(LEAST_PART);
+    let size = (length / (threads as u64 * PARTS_PER_THREAD)).clamp(LEAST_PART, MOST_PART);
     let parts = scan(file, length, size)?;
     if parts.len() < 2 {
         return Ok(None);
     }
 
     let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
+    let line = Line {
+        state: Mutex::new(State { whole, reader: None, joined: 0, waiting: BTreeMap::new(), over: false }),
+        moved: Condvar::new(),
+        longest: threads * WAITING_PER_THREAD,
+    };
     let work = || -> io::Result<()> {
+        let worker = Worker { line: &line, is_done: Cell::new(false) };
         let mut buffer = vec![0; PIECE];
-        while let Some((index, part)) = take(&parts, &next) {
-            let mut state = new();
-            let reader = read_part(file, part, &mut buffer, |item| visit(&mut state, item))?;
-            done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((index, state, reader));
+        while let Some((index, range)) = take(&parts, &next).filter(|(index, _)| line.may_begin(*index)) {
+            let mut part = part();
+            let reader = read_part(file, range, &mut buffer, |item| part.item(item))?;
+            line.put(index, part, reader);
         }
+        worker.is_done.set(true);
         Ok(())
     };
     thread::scope(|scope| {
@@ -60,18 +81,91 @@ pub(crate) fn read<T: Send>(
         result
     })?;
 
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(index, ..)| *index);
-    let mut states = Vec::new();
-    let mut whole: Option<Reader> = None;
-    for (_, state, reader) in done {
-        states.push(state);
-        match &mut whole {
-            None => whole = Some(reader),
-            Some(whole) => whole.join(reader),
+    let State { whole, mut reader, joined, .. } =
+        line.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut buffer = vec![0; PIECE];
+    for part in parts.get(joined..).unwrap_or_default() {
+        join(&mut reader, read_part(file, part, &mut buffer, |item| whole.item(item))?);
+    }
+    Ok(reader)
+}
+
+/// Parts on their way to the whole.
+struct Line<'a, T> {
+    state: Mutex<State<'a, T>>,
+    /// A part was joined, or it is over.
+    moved: Condvar,
+    /// How far ahead of the last one that was joined a part may be begun.
+    longest: usize,
+}
+
+struct State<'a, T> {
+    whole: &'a mut T,
+    reader: Option<Reader>,
+    /// How many parts are in the whole.
+    joined: usize,
+    /// Parts that wait for one before them.
+    waiting: BTreeMap<usize, (T, Reader)>,
+    /// Whether the rest is read from start to end, or not at all.
+    over: bool,
+}
+
+impl<T: Gather> Line<'_, T> {
+    /// Waits until there is room for a part; `false` if it is not wanted any more.
+    fn may_begin(&self, index: usize) -> bool {
+        let mut state = self.lock();
+        while !state.over && index >= state.joined + self.longest {
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        !state.over
+    }
+
+    /// Puts a part, and those that have waited for it, to the whole.
+    fn put(&self, index: usize, part: T, reader: Reader) {
+        let mut state = self.lock();
+        state.waiting.insert(index, (part, reader));
+        while !state.over {
+            let next = state.joined;
+            let Some((part, reader)) = state.waiting.remove(&next) else { break };
+            if state.whole.join(part) {
+                join(&mut state.reader, reader);
+                state.joined += 1;
+            } else {
+                state.over = true;
+            }
+        }
+        drop(state);
+        self.moved.notify_all();
+    }
+}
+
+impl<'a, T> Line<'a, T> {
+    fn lock(&self) -> MutexGuard<'_, State<'a, T>> {
+        // A thread that panics takes the others down with it when they are joined.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Nobody waits for the part of a thread that has failed.
+struct Worker<'a, 'b, T> {
+    line: &'a Line<'b, T>,
+    is_done: Cell<bool>,
+}
+
+impl<T> Drop for Worker<'_, '_, T> {
+    fn drop(&mut self) {
+        if !self.is_done.get() {
+            self.line.lock().over = true;
+            self.line.moved.notify_all();
         }
     }
-    Ok(whole.map(|whole| (states, whole)))
+}
+
+fn join(whole: &mut Option<Reader>, next: Reader) {
+    match whole {
+        None => *whole = Some(next),
+        Some(whole) => whole.join(next),
+    }
 }
 
 /// The next part that nobody has taken.

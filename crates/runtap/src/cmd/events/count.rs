@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::cli::Events;
 use crate::cmd::recording::{Partial, Recording};
+use crate::cmd::side_by_side::Gather;
 use crate::lines::Chooser;
 use crate::output::{HEADING, Output};
 use crate::units::Count;
@@ -39,14 +40,7 @@ pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> any
     let mut recording = Recording::open(&options.file)?;
     let mut counts = EventCounts::new();
     if chooser.takes_all() {
-        let parts = recording.read_side_by_side(EventCounts::new, |counts, item| match item {
-            Item::Event(event) => counts.add(event),
-            Item::Metadata(metadata) => counts.redefined(metadata.id),
-            _ => {}
-        })?;
-        for part in parts {
-            counts.merge(part);
-        }
+        recording.read_side_by_side(&mut counts, EventCounts::new)?;
     } else {
         recording.read(|item| match item {
             Item::Event(event) => {
@@ -91,6 +85,22 @@ pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> any
         output.text(text(&document))?;
     }
     Ok(recording.warn_if_partial(output))
+}
+
+impl Gather for EventCounts {
+    #[inline]
+    fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Event(event) => self.add(event),
+            Item::Metadata(metadata) => self.redefined(metadata.id),
+            _ => {}
+        }
+    }
+
+    fn join(&mut self, next: Self) -> bool {
+        self.merge(next);
+        true
+    }
 }
 
 fn text(document: &Document<'_>) -> String {
