@@ -111,6 +111,9 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false", default_missing_value = "true",
         action = clap::ArgAction::Set, help_heading = "Target")]
     pub(crate) show_child_io: bool,
+    /// With a command: it runs on without being recorded when no .NET runtime has dialled in after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s", help_heading = "Target")]
+    pub(crate) dial_in: Duration,
     /// Start this command and record it from its first event on
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments,
         conflicts_with_all = ["word", "process_id", "name", "diagnostic_port"], help_heading = "Target")]

@@ -179,6 +179,32 @@ fn signals_are_passed_on() {
     all_have_ended(folder.path());
 }
 
+/// Nobody dials in for longer than we wait: the command runs on, and a runtime that comes later is let go.
+#[test]
+fn a_command_without_a_runtime_runs_on_untraced() {
+    let folder = folder();
+    let file = folder.path().join("x.nettrace");
+    let go = folder.path().join("go");
+    let demo = demo(&folder, "1");
+    let script = "while [ ! -e \"$GO\" ]; do sleep 0.05; done; \"$@\"; exit 7";
+    let mut launched = shell(script, words(&demo));
+    launched.env("TMPDIR", folder.path()).env("GO", &go);
+    let options = ["--dial-in", "0.1s", "--show-child-io", "-o", file.to_str().unwrap()];
+    let traced = trace_of(options, &launched);
+    // Its messages have to be read while it runs.
+    let mut both = shell("exec \"$@\" 2>&1", words(&traced));
+    both.envs(traced.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    both.env_remove("DOTNET_DiagnosticPorts").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut tracing = Program::start(both);
+    tracing.wait_for("warning: no .NET runtime has dialled in after 100ms; the command");
+    fs::write(&go, "").unwrap();
+    // Suspended until it is told to go on.
+    tracing.wait_for("truth ");
+    tracing.wait_for("done");
+    assert_eq!(tracing.wait().code(), Some(7), "{:?}", tracing.lines());
+    assert!(!file.exists(), "it was too late to be recorded");
+}
+
 #[test]
 fn an_interrupted_start_leaves_the_code_of_the_command() {
     let folder = folder();

@@ -30,6 +30,7 @@ mod real_resume;
 mod real_session;
 mod real_spin;
 mod real_tail;
+mod real_typed;
 mod real_verbs;
 mod speedscope;
 mod user_events;

@@ -31,7 +31,7 @@ const CLR: &str = "Microsoft-Windows-DotNETRuntime";
 /// Runtime/Start: the first event of all.
 const FIRST: u32 = 187;
 /// Of the tree that `children` makes by default.
-const TREE: usize = 7;
+pub(crate) const TREE: usize = 7;
 
 /// A program of the shared folder, with a folder of its own.
 fn program(runtime: &RealRuntime, name: &str, arguments: &[&str]) -> Result<(Command, TempDir), Skip> {
@@ -155,10 +155,14 @@ fn children_that_run_already_are_recorded(runtime: &RealRuntime) -> Result<(), S
 }
 
 /// Numbers that look random and are always the same (xorshift).
-struct Moments(u64);
+pub(crate) struct Moments(u64);
 
 impl Moments {
-    fn next(&mut self, below: Duration) -> Duration {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self, below: Duration) -> Duration {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -168,12 +172,12 @@ impl Moments {
 }
 
 /// How long the tree takes to be there and to end, about: moments from before the start to after the end.
-const SPAN: Duration = Duration::from_millis(1500);
+pub(crate) const SPAN: Duration = Duration::from_millis(1500);
 /// Of three versions: twenty and one altogether.
-const MOMENTS: usize = 7;
+pub(crate) const MOMENTS: usize = 7;
 
 fn interrupted_at_any_moment_nobody_is_left_waiting(runtime: &RealRuntime) -> Result<(), Skip> {
-    let mut moments = Moments(0x5eed_0000 + u64::from(runtime.major()));
+    let mut moments = Moments::new(0x5eed_0000 + u64::from(runtime.major()));
     for n in 0..MOMENTS {
         let (children, folder) = program(runtime, "children", &["0.3"])?;
         let file = folder.path().join("x.nettrace");
@@ -199,7 +203,7 @@ fn interrupted_at_any_moment_nobody_is_left_waiting(runtime: &RealRuntime) -> Re
 }
 
 fn killed_parents_leave_nobody_waiting(runtime: &RealRuntime) -> Result<(), Skip> {
-    let mut moments = Moments(0xdead_0000 + u64::from(runtime.major()));
+    let mut moments = Moments::new(0xdead_0000 + u64::from(runtime.major()));
     for n in 0..MOMENTS {
         let (children, folder) = program(runtime, "children", &["0.3"])?;
         let file = folder.path().join("x.nettrace");

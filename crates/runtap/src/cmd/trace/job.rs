@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use runtap_diag::providers::Request;
 use runtap_diag::{Buffering, DEFAULT_RUNDOWN_KEYWORD, RundownFallback, SessionConfig};
@@ -31,6 +32,8 @@ pub(super) struct Job {
     pub(super) merge: bool,
     /// The event that ends all recordings.
     pub(super) stopping: Option<Condition>,
+    /// How long a command may take until a runtime of it dials in.
+    pub(super) dial_in: Duration,
     /// What the variable for ports was before we changed it for a command.
     pub(super) restore: Option<Restore>,
     pub(super) stops: Stops,
@@ -76,6 +79,7 @@ impl Job {
             children: false,
             merge: false,
             stopping: None,
+            dial_in: Duration::ZERO,
             restore: None,
             stops: Stops::listen()?,
             output,

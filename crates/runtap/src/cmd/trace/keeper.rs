@@ -23,8 +23,6 @@ use super::job::{Job, Phase};
 use super::launch::Launched;
 use super::start::{self, Subject};
 
-/// How long a command may take until a runtime of it dials in.
-const DIAL_IN: Duration = Duration::from_secs(10);
 /// How often it looks whether the tree lives, once its first process has ended.
 const LOOK: Duration = Duration::from_millis(200);
 /// How long those that are being let go may take when all else is over.
@@ -81,7 +79,7 @@ impl Keeper {
     /// Runs until everything is finished and the command has ended; how it did.
     pub(super) async fn run(mut self) -> Option<io::Result<ExitStatus>> {
         let job = Arc::clone(&self.job);
-        let patience = Instant::now() + DIAL_IN;
+        let patience = Instant::now().checked_add(job.dial_in);
         let mut look = interval(LOOK);
         let (mut recorded, mut finished) = (false, false);
         while !finished || self.is_command_running() {
@@ -90,7 +88,7 @@ impl Keeper {
                 runtime = self.port.accept() => self.attend(runtime),
                 Some(_) = self.attending.join_next() => {}
                 status = ended(&mut self.command), if self.status.is_none() => self.status = Some(status),
-                () = sleep_until(patience), if nobody_came && self.arrivals.is_some() => self.untraced(),
+                () = until(patience), if nobody_came && self.arrivals.is_some() => self.untraced(),
                 () = job.stops.stopping(), if self.arrivals.is_some() => self.arrivals = None,
                 _ = look.tick(), if self.arrivals.is_some() => if self.tree_is_over() { self.arrivals = None },
                 () = job.reached(Phase::Recorded), if !recorded => {
@@ -177,9 +175,9 @@ impl Keeper {
     fn untraced(&mut self) {
         let pid = self.command.as_ref().and_then(Launched::pid).unwrap_or(0);
         self.job.output.warning(format_args!(
-            "no .NET runtime has dialled in after {} s; the command (process {pid}) runs on without being recorded. \
+            "no .NET runtime has dialled in after {:?}; the command (process {pid}) runs on without being recorded. \
              Only .NET 5 and later dial in, and none with DOTNET_EnableDiagnostics=0",
-            DIAL_IN.as_secs()
+            self.job.dial_in
         ));
         self.told_untraced = true;
         if !self.job.children {

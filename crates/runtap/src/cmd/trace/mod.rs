@@ -60,6 +60,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     let mut job = Job::new(&options.recording, &formats, &request, output)?;
     (job.children, job.merge) = (options.several.children, options.several.merge);
     job.stopping = stopping;
+    job.dial_in = options.dial_in;
     tell(&request, output);
     if !options.command.is_empty() {
         return launch(job, &options).await;
