@@ -24,9 +24,9 @@ impl FileFormat {
         }
     }
 
-    /// Whether one file can hold the threads of several processes.
+    /// Whether one file can hold the threads of several processes. A stream is that of one runtime.
     pub(crate) fn holds_several_processes(self) -> bool {
-        matches!(self, Self::Speedscope | Self::Folded | Self::Flamegraph | Self::Pprof)
+        self.sink().is_some()
     }
 
     /// As `--to` and the summary have it.

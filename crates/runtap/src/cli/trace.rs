@@ -79,7 +79,7 @@ pub(crate) struct Several {
     /// Record all processes of the tree: of a command or a port from their first event on, else as they are found
     #[arg(long, group = "several")]
     pub(crate) children: bool,
-    /// With --children or --all: one file for all processes (speedscope, folded, flamegraph, pprof)
+    /// With --children or --all: one file for all processes, in every format but nettrace
     #[arg(long, requires = "several")]
     pub(crate) merge: bool,
 }

@@ -342,14 +342,15 @@ fn two_hundred_at_once() {
 fn all_processes_can_be_in_one_profile() {
     let folder = folder();
     let file = folder.path().join("x.speedscope.json");
-    let options = ["--children", "--merge", "--format", "json", "--to", "speedscope,folded", "-o"];
+    let formats = "speedscope,folded,chrome,perfetto,firefox,flamegraph,pprof";
+    let options = ["--children", "--merge", "--format", "json", "--to", formats, "-o"];
     let finished = two(&folder, &[&options[..], &[file.to_str().unwrap()]].concat());
     let summary = finished.expect_code(0).json();
     let pids: Vec<&Value> =
         summary["processes"].as_array().unwrap().iter().map(|process| &process["pid"]).collect();
     assert_eq!(pids.len(), 2);
-    assert_eq!(summary["outputs"].as_array().unwrap().len(), 2, "{summary:#}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "two files are left");
+    assert_eq!(summary["outputs"].as_array().unwrap().len(), 7, "{summary:#}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 7, "a file a format is left");
     let profile: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     let names: Vec<&str> = profile["profiles"]
         .as_array()
@@ -358,10 +359,26 @@ fn all_processes_can_be_in_one_profile() {
         .map(|profile| profile["name"].as_str().unwrap())
         .collect();
     let folded = fs::read_to_string(folder.path().join("x.folded")).unwrap();
+    let chrome = fs::read(folder.path().join("x.chromium.json")).unwrap();
+    let chrome: Value = serde_json::from_slice(&chrome).unwrap();
+    let chrome = chrome["traceEvents"].as_array().unwrap();
+    // Its texts stand in it as they are.
+    let perfetto = fs::read(folder.path().join("x.perfetto-trace")).unwrap();
+    let unpacked =
+        Command::new("gzip").arg("-dc").arg(folder.path().join("x.firefox.json.gz")).output().unwrap();
+    let firefox: Value = serde_json::from_slice(&unpacked.stdout).unwrap();
+    let firefox = firefox["threads"].as_array().unwrap();
     for pid in pids {
         let start = format!("demo ({pid}) Thread (");
         assert!(names.iter().any(|name| name.starts_with(&start)), "{start}: {names:?}");
         assert!(folded.lines().any(|line| line.starts_with(&start) && line.contains("hot_work")), "{folded}");
+        let is_its = |name: &Value| name.as_str().is_some_and(|name| name.starts_with(&start));
+        let named = |event: &&Value| event["name"] == "thread_name" && is_its(&event["args"]["name"]);
+        assert!(chrome.iter().any(|event| named(&event)), "{start}");
+        assert!(perfetto.windows(start.len()).any(|text| text == start.as_bytes()), "{start}");
+        let thread = firefox.iter().find(|thread| is_its(&thread["name"]));
+        let samples = thread.unwrap_or_else(|| panic!("{start}"))["samples"]["length"].as_u64();
+        assert!(samples.is_some_and(|samples| samples > 0), "{start}");
     }
     // The stream has no place for a second process.
     let mistake = run(trace_of(["--children", "--merge"], &Command::new("true")));

@@ -103,7 +103,7 @@ fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<()> {
         formats.iter().find(|format| options.several.merge && !format.holds_several_processes())
     {
         return Err(usage(format!(
-            "one {} file can't hold several processes: --merge takes --to speedscope, folded, flamegraph or pprof",
+            "one {} file can't hold several processes: --merge takes every other format, for example --to speedscope",
             format.name()
         )));
     }
