@@ -165,6 +165,15 @@ pub(crate) struct TargetOptions {
     pub(crate) diagnostic_port: Option<String>,
 }
 
+/// Several processes.
+#[derive(Debug, Args, Clone, Copy, Default)]
+#[command(next_help_heading = "Target")]
+pub(crate) struct All {
+    /// All processes of that name; JSON is then one document a line
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
 impl Target {
     /// A process by its id.
     pub(crate) fn process(pid: u32) -> Self {
@@ -204,9 +213,8 @@ Examples:
 pub(crate) struct Info {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// All processes of that name; JSON is then one document a line
-    #[arg(long, help_heading = "Target")]
-    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) all: All,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }
@@ -230,6 +238,8 @@ pub(crate) struct Doctor {
     /// Exact name of the process or of its entry assembly
     #[arg(short, long, value_name = "NAME", conflicts_with = "word", add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) all: All,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }

@@ -21,6 +21,8 @@ pub(crate) struct Output {
     quiet: bool,
     verbose: u8,
     json: bool,
+    /// A result is one of several: a line each.
+    several: bool,
 }
 
 #[expect(
@@ -36,7 +38,7 @@ impl Output {
             Color::Never => anstream::ColorChoice::Never,
         };
         choice.write_global();
-        Self { quiet: global.quiet, verbose: global.verbose, json }
+        Self { quiet: global.quiet, verbose: global.verbose, json, several: false }
     }
 
     /// Whether results are JSON.
@@ -51,8 +53,17 @@ impl Output {
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
     }
 
+    /// For results of which there are several: each is one line of JSON.
+    #[must_use]
+    pub(crate) fn one_of_several(self) -> Self {
+        Self { several: true, ..self }
+    }
+
     /// Writes a result as one JSON document.
     pub(crate) fn document(self, value: &impl Serialize) -> anyhow::Result<()> {
+        if self.several {
+            return self.document_line(value);
+        }
         let mut out = io::stdout().lock();
         serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
         out.write_all(b"\n")?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use super::{ResultFormat, Target, TargetOptions};
+use super::{All, ResultFormat, Target, TargetOptions};
 use crate::units::parse_duration;
 
 #[derive(Debug, Args)]
@@ -19,6 +19,8 @@ Examples:
 pub(crate) struct SetEnv {
     #[command(flatten)]
     pub(crate) target: TargetOptions,
+    #[command(flatten)]
+    pub(crate) all: All,
     /// The process, where no option names it; then what to set: NAME=VALUE, or NAME to remove it
     #[arg(value_name = "TARGET|NAME[=VALUE]", required = true)]
     pub(crate) words: Vec<String>,
@@ -36,6 +38,8 @@ Examples:
 pub(crate) struct Resume {
     #[command(flatten)]
     pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) all: All,
     /// With a port: how long to listen for runtimes that dial in
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "3s")]
     pub(crate) duration: Duration,
@@ -72,6 +76,8 @@ Examples:
 pub(crate) struct Dump {
     #[command(flatten)]
     pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) all: All,
     /// How much of the process
     #[arg(long, value_name = "TYPE", default_value = "full", ignore_case = true)]
     pub(crate) r#type: DumpKind,
@@ -122,6 +128,8 @@ pub(crate) struct AttachProfiler {
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
+    pub(crate) all: All,
+    #[command(flatten)]
     pub(crate) library: ProfilerLibrary,
     /// How long the runtime waits for the profiler to come up
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
@@ -142,6 +150,8 @@ Examples:
 pub(crate) struct StartupProfiler {
     #[command(flatten)]
     pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) all: All,
     #[command(flatten)]
     pub(crate) library: ProfilerLibrary,
 }
@@ -182,6 +192,8 @@ Examples:
 pub(crate) struct EnablePerfMap {
     #[command(flatten)]
     pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) all: All,
     /// Which files
     #[arg(long, value_name = "TYPE", default_value = "all", ignore_case = true)]
     pub(crate) r#type: PerfMapKind,
@@ -196,6 +208,8 @@ Examples:
 pub(crate) struct DisablePerfMap {
     #[command(flatten)]
     pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) all: All,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }
@@ -212,6 +226,8 @@ Examples:
 pub(crate) struct StartupHook {
     #[command(flatten)]
     pub(crate) target: TargetOptions,
+    #[command(flatten)]
+    pub(crate) all: All,
     /// The process, where no option names it; then the assembly, by the absolute path that the target sees
     #[arg(value_name = "TARGET|PATH", required = true, num_args = 1..=2)]
     pub(crate) words: Vec<String>,

@@ -73,14 +73,23 @@ pub(super) async fn run(options: &Doctor, output: Output) -> anyhow::Result<u8> 
     let system = System::current();
     match (options.process_id, &options.name, &options.word) {
         (Some(pid), ..) => one(&doctor::examine(&system, pid).await, output),
-        (_, Some(name), _) => one(&by_name(&system, name).await?, output),
+        (_, Some(name), _) => named(&system, name, options.all.all, output).await,
         // A number is a pid, anything else a name.
         (_, _, Some(word)) => match word.parse() {
             Ok(pid) => one(&doctor::examine(&system, pid).await, output),
-            Err(_no_number) => one(&by_name(&system, word).await?, output),
+            Err(_no_number) => named(&system, word, options.all.all, output).await,
         },
         _ => all(&system, output).await,
     }
+}
+
+/// Those of a name; the first that can't be reached decides on the exit code.
+async fn named(system: &System, name: &str, all: bool, output: Output) -> anyhow::Result<u8> {
+    let found = by_name(system, name, all).await?;
+    let output = if found.len() > 1 { output.one_of_several() } else { output };
+    let codes =
+        found.iter().map(|examination| one(examination, output)).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(codes.into_iter().find(|code| *code != exit::OK).unwrap_or(exit::OK))
 }
 
 fn one(examination: &Examination, output: Output) -> anyhow::Result<u8> {
@@ -125,8 +134,8 @@ async fn examine_all(system: &System) -> Vec<Examination> {
     examinations
 }
 
-/// The process that is called so: by the kernel, by its files, or by the entry assembly that its runtime tells.
-async fn by_name(system: &System, wanted: &str) -> anyhow::Result<Examination> {
+/// The process that is called so, or all: by the kernel, by its files, or by the entry assembly that its runtime tells.
+async fn by_name(system: &System, wanted: &str, all: bool) -> anyhow::Result<Vec<Examination>> {
     let mut found = examine_all(system).await;
     found.retain(|it| it.facts.comm == wanted || file_name(&it.facts) == wanted || name(it) == wanted);
     match found.len() {
@@ -135,7 +144,7 @@ async fn by_name(system: &System, wanted: &str) -> anyhow::Result<Examination> {
             format!("no process that looks like .NET is called '{wanted}'"),
             "'runtap doctor' lists those that do; upper and lower case matter".to_owned(),
         )),
-        1 => Ok(found.remove(0)),
+        n if n == 1 || all => Ok(found),
         _ => {
             let list: Vec<String> = found
                 .iter()
@@ -144,7 +153,7 @@ async fn by_name(system: &System, wanted: &str) -> anyhow::Result<Examination> {
             Err(expected(
                 exit::NO_TARGET,
                 format!("several processes are called '{wanted}': {}", list.join(", ")),
-                "choose one with -p".to_owned(),
+                "choose one with -p, or take them all with --all".to_owned(),
             ))
         }
     }

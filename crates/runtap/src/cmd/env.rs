@@ -24,7 +24,7 @@ struct Variable {
 }
 
 pub(super) async fn run(options: &Info, output: Output) -> anyhow::Result<u8> {
-    let all = choose_all(&options.target, options.all, output).await?;
+    let all = choose_all(&options.target, options.all.all, output).await?;
     let several = all.len() > 1;
     for chosen in &all {
         let variables = variables(chosen).await?;

@@ -26,7 +26,7 @@ struct Document<'a> {
 }
 
 pub(super) async fn run(options: &Info, output: Output) -> anyhow::Result<u8> {
-    let all = choose_all(&options.target, options.all, output).await?;
+    let all = choose_all(&options.target, options.all.all, output).await?;
     let several = all.len() > 1;
     for (n, chosen) in all.iter().enumerate() {
         let info = chosen.client.process_info().await.map_err(explain)?;

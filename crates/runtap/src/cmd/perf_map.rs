@@ -7,7 +7,7 @@ use runtap_transport::discover;
 use serde::Serialize;
 
 use super::failure::explain;
-use super::target::{Chosen, choose};
+use super::target::{Chosen, choose_all, each};
 use crate::cli::{DisablePerfMap, EnablePerfMap, PerfMap, PerfMapKind, PerfMapVerb};
 use crate::exit;
 use crate::output::{Clean, Output};
@@ -46,26 +46,32 @@ async fn enable(options: &EnablePerfMap, output: Output) -> anyhow::Result<u8> {
         PerfMapKind::Jitdump => PerfMapType::JitDump,
         PerfMapKind::Perfmap => PerfMapType::PerfMap,
     };
-    let chosen = choose(&options.target, output).await?;
-    let folder = folder(&chosen.client).await?;
-    chosen.client.enable_perf_map(kind).await.map_err(explain)?;
-    let document = Document::of(&chosen, true, &folder, names(options.r#type)).await?;
-    if document.files.is_empty() {
-        output.warning(format_args!(
-            "the runtime says that it writes, but there is no file in the target's {}",
-            folder.display()
-        ));
-    }
-    document.print(output)?;
-    Ok(exit::OK)
+    let all = choose_all(&options.target, options.all.all, output).await?;
+    let enable = async |chosen: Chosen, output: Output| {
+        let folder = folder(&chosen.client).await?;
+        chosen.client.enable_perf_map(kind).await.map_err(explain)?;
+        let document = Document::of(&chosen, true, &folder, names(options.r#type)).await?;
+        if document.files.is_empty() {
+            output.warning(format_args!(
+                "the runtime says that it writes, but there is no file in the target's {}",
+                folder.display()
+            ));
+        }
+        document.print(output)?;
+        Ok(exit::OK)
+    };
+    each(all, output, enable).await
 }
 
 async fn disable(options: &DisablePerfMap, output: Output) -> anyhow::Result<u8> {
-    let chosen = choose(&options.target, output).await?;
-    let folder = folder(&chosen.client).await?;
-    chosen.client.disable_perf_map().await.map_err(explain)?;
-    Document::of(&chosen, false, &folder, names(PerfMapKind::All)).await?.print(output)?;
-    Ok(exit::OK)
+    let all = choose_all(&options.target, options.all.all, output).await?;
+    let disable = async |chosen: Chosen, output: Output| {
+        let folder = folder(&chosen.client).await?;
+        chosen.client.disable_perf_map().await.map_err(explain)?;
+        Document::of(&chosen, false, &folder, names(PerfMapKind::All)).await?.print(output)?;
+        Ok(exit::OK)
+    };
+    each(all, output, disable).await
 }
 
 /// Names of the files around the process id.

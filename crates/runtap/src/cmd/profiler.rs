@@ -8,7 +8,7 @@ use runtap_diag::{AttachProfiler, StartupProfiler, Timeouts};
 use runtap_wire::Uuid;
 
 use super::failure::explain;
-use super::target::choose;
+use super::target::{Chosen, choose_all, each};
 use crate::cli::{self, Profiler, ProfilerLibrary, ProfilerVerb};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -30,22 +30,31 @@ async fn attach(options: &cli::AttachProfiler, output: Output) -> anyhow::Result
         timeout_ms: u32::try_from(options.timeout.as_millis()).unwrap_or(u32::MAX),
         client_data: options.data.as_deref().map(data).transpose()?.unwrap_or_default(),
     };
-    let chosen = choose(&options.target, output).await?;
-    let mut timeouts = Timeouts::default();
-    timeouts.load = options.timeout.saturating_add(GRACE);
-    let client = chosen.client.with_timeouts(timeouts);
-    client.attach_profiler(&profiler).await.map_err(explain)?;
-    output.note(format_args!("{} is attached", profiler.path));
-    Ok(exit::OK)
+    let all = choose_all(&options.target, options.all.all, output).await?;
+    let attach = async |chosen: Chosen, output: Output| {
+        let mut timeouts = Timeouts::default();
+        timeouts.load = options.timeout.saturating_add(GRACE);
+        let client = chosen.client.with_timeouts(timeouts);
+        client.attach_profiler(&profiler).await.map_err(explain)?;
+        output.note(format_args!("{} is attached", profiler.path));
+        Ok(exit::OK)
+    };
+    each(all, output, attach).await
 }
 
 async fn startup(options: &cli::StartupProfiler, output: Output) -> anyhow::Result<u8> {
     let profiler =
         StartupProfiler { class_id: class_id(&options.library.clsid)?, path: path(&options.library)? };
-    let chosen = choose(&options.target, output).await?;
-    chosen.client.startup_profiler(&profiler).await.map_err(explain)?;
-    output.note(format_args!("{} will be loaded when the program goes on ('runtap resume')", profiler.path));
-    Ok(exit::OK)
+    let all = choose_all(&options.target, options.all.all, output).await?;
+    let set = async |chosen: Chosen, output: Output| {
+        chosen.client.startup_profiler(&profiler).await.map_err(explain)?;
+        output.note(format_args!(
+            "{} will be loaded when the program goes on ('runtap resume')",
+            profiler.path
+        ));
+        Ok(exit::OK)
+    };
+    each(all, output, set).await
 }
 
 /// With or without braces.

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::failure::explain;
-use super::target::choose;
+use super::target::{Chosen, choose_all, each};
 use super::trace::{is_port_of_ours, leave_behind};
 use crate::cli::Resume;
 use crate::exit::{self, expected};
@@ -29,12 +29,15 @@ pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> 
     {
         return listen(Path::new(path), options.duration, output).await;
     }
-    let chosen = choose(&options.target, output).await?;
-    resume(&chosen.client).await?;
-    match &chosen.process {
-        Some(process) => free(process, options.duration, output).await,
-        None => Ok(exit::OK),
-    }
+    let all = choose_all(&options.target, options.all.all, output).await?;
+    let go_on = async |chosen: Chosen, output: Output| {
+        resume(&chosen.client).await?;
+        match &chosen.process {
+            Some(process) => free(process, options.duration, output).await,
+            None => Ok(exit::OK),
+        }
+    };
+    each(all, output, go_on).await
 }
 
 /// .NET Core 3 can't be suspended, and does not know the command.

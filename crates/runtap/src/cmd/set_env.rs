@@ -1,7 +1,7 @@
 //! `runtap set-env`
 
 use super::failure::explain;
-use super::target::{choose, first_word};
+use super::target::{Chosen, choose_all, each, first_word};
 use crate::cli::SetEnv;
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -30,9 +30,13 @@ pub(super) async fn run(options: &SetEnv, output: Output) -> anyhow::Result<u8> 
     let (target, words) = first_word(&options.target, &options.words)?;
     // A mistake in the last word is told before the first one has an effect.
     let changes = words.iter().map(|word| Change::parse(word)).collect::<anyhow::Result<Vec<_>>>()?;
-    let chosen = choose(&target, output).await?;
+    let all = choose_all(&target, options.all.all, output).await?;
+    each(all, output, async |chosen, output| set(&chosen, &changes, output).await).await
+}
+
+async fn set(chosen: &Chosen, changes: &[Change<'_>], output: Output) -> anyhow::Result<u8> {
     for Change { name, value } in changes {
-        chosen.client.set_environment_variable(name, value).await.map_err(explain)?;
+        chosen.client.set_environment_variable(name, *value).await.map_err(explain)?;
         match value {
             Some(value) => output.detail(format_args!("{name} is set to '{value}'")),
             None => output.detail(format_args!("{name} is removed")),

@@ -1,7 +1,7 @@
 //! `runtap startup-hook`
 
 use super::failure::explain;
-use super::target::{choose, first_word};
+use super::target::{Chosen, choose_all, each, first_word};
 use crate::cli::StartupHook;
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -11,8 +11,11 @@ pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result
     let [path] = words else {
         return Err(usage("a process is named by an option already: give the path of one assembly"));
     };
-    let chosen = choose(&target, output).await?;
-    chosen.client.apply_startup_hook(path).await.map_err(explain)?;
-    output.note(format_args!("the runtime has taken {path}"));
-    Ok(exit::OK)
+    let all = choose_all(&target, options.all.all, output).await?;
+    let apply = async |chosen: Chosen, output: Output| {
+        chosen.client.apply_startup_hook(path).await.map_err(explain)?;
+        output.note(format_args!("the runtime has taken {path}"));
+        Ok(exit::OK)
+    };
+    each(all, output, apply).await
 }

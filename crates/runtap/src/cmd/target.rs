@@ -12,11 +12,14 @@ use runtap_transport::discover::{self, Kind, Options, Process};
 use super::failure::explain;
 use super::interrupt::in_a_thread;
 use crate::cli::{Target, TargetOptions};
-use crate::exit::{self, expected, usage};
+use crate::exit::{self, ExpectedError, expected, usage};
 use crate::output::Output;
 
 /// How long a runtime may take to say who it is, where several are asked.
 const DEADLINE: Duration = Duration::from_millis(250);
+
+/// Exit codes above this say that a signal has ended us.
+const INTERRUPTIONS: u8 = 128;
 
 /// A process that was chosen, and how to talk to it.
 pub(super) struct Chosen {
@@ -83,6 +86,42 @@ pub(super) async fn choose_all(target: &Target, all: bool, output: Output) -> an
         return Ok(vec![found(process, output)?]);
     }
     Ok(vec![choose(target, output).await?])
+}
+
+/// Does the same with each of them, one after the other: where it fails, that is told, and the others have their turn.
+/// The first failure decides on the exit code.
+///
+/// # Errors
+/// Those of a single one, and an interruption, which is meant for all.
+pub(super) async fn each(
+    chosen: Vec<Chosen>,
+    output: Output,
+    act: impl AsyncFn(Chosen, Output) -> anyhow::Result<u8>,
+) -> anyhow::Result<u8> {
+    let several = chosen.len() > 1;
+    let output = if several { output.one_of_several() } else { output };
+    let mut code = exit::OK;
+    for chosen in chosen {
+        let pid = chosen.process.as_ref().map(|process| process.pid);
+        let own = match act(chosen, output).await {
+            Err(error)
+                if several && !exit::is_broken_pipe(&error) && exit::code_of(&error) <= INTERRUPTIONS =>
+            {
+                let hint = error.downcast_ref::<ExpectedError>().and_then(|expected| expected.hint.clone());
+                let process = pid.map_or_else(String::new, |pid| format!("process {pid}: "));
+                output.error(&anyhow::anyhow!("{process}{error:#}"), hint.as_deref());
+                exit::code_of(&error)
+            }
+            other => other?,
+        };
+        if own > INTERRUPTIONS {
+            return Ok(own);
+        }
+        if code == exit::OK {
+            code = own;
+        }
+    }
+    Ok(code)
 }
 
 /// What a process is chosen by.

@@ -1,5 +1,6 @@
 //! Finding processes: by name, in whatever temporary directory, among stale sockets, and behind a silent client.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt;
@@ -8,12 +9,13 @@ use std::path::Path;
 use std::process::Stdio;
 
 use runtap_diag::blocking::Client;
-use runtap_testkit::{Launch, RealRuntime, Signal, Skip, eventually, run};
+use runtap_testkit::{Finished, Launch, RealRuntime, Signal, Skip, eventually, run};
 use runtap_transport::Endpoint;
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
 use crate::common::{Target, command, counts, folder, json, ps, ps_row, runtap, socket_in, unique};
+use crate::real_verbs::{CLASS_ID, hook, profiler};
 
 on_each_runtime!(
     any_temporary_directory_is_found,
@@ -26,6 +28,7 @@ on_the_newest_runtime!(
     the_name_that_ps_shows_can_be_used,
     a_name_has_to_be_unique,
     all_processes_of_a_name,
+    all_processes_of_a_name_are_changed,
     who_starts_and_ends_is_told,
 );
 
@@ -200,6 +203,49 @@ fn a_name_has_to_be_unique(runtime: &RealRuntime) -> Result<(), Skip> {
     // The name that the runtime gives itself, which is that of the assembly inside the file.
     assert_eq!(ps_row(new.pid())["name"], "spin");
     new.still_answers();
+    Ok(())
+}
+
+/// What the verbs do to one process they do to all of a name; where one fails, the others have their turn.
+fn all_processes_of_a_name_are_changed(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (name, copy) = (unique("rt"), folder());
+    let launch =
+        || Ok(idle(runtime)?.called(&name, copy.path()).env("DEMO_HOOK_OUT", copy.path().join("hook.txt")));
+    let targets = [Target::start(launch()?), Target::start(launch()?)];
+    let pids: BTreeSet<u64> = targets.iter().map(|target| u64::from(target.pid())).collect();
+    let all = |verb: &[&str]| runtap(verb.iter().copied().chain(["-n", &name, "--all"]));
+    let documents = |finished: &Finished| -> BTreeSet<u64> {
+        let lines = finished.expect_code(0).text().lines();
+        lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["pid"].as_u64().unwrap()).collect()
+    };
+
+    all(&["set-env", "RUNTAP_E2E_ALL=1"]).expect_code(0);
+    for target in &targets {
+        let env = runtap(["env", &target.p()]);
+        assert!(env.expect_code(0).text().contains("\nRUNTAP_E2E_ALL=1\n"), "{env}");
+    }
+    all(&["resume"]).expect_code(0);
+    for verb in [["perfmap", "enable"], ["perfmap", "disable"]] {
+        assert_eq!(documents(&all(&[verb[0], verb[1], "--format", "json"])), pids);
+    }
+    assert_eq!(documents(&all(&["doctor", "--format", "json"])), pids);
+    all(&["startup-hook", &hook()?]).expect_code(0);
+    assert_eq!(fs::read_to_string(copy.path().join("hook.txt")).unwrap().lines().count(), 2);
+    let dump = copy.path().join("x.dmp");
+    let dumps = all(&["dump", "--type", "mini", "--format", "json", "-o", dump.to_str().unwrap()]);
+    assert_eq!(documents(&dumps), pids);
+    let files = fs::read_dir(copy.path()).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(files.filter(|path| path.extension().is_some_and(|it| it == "dmp")).count(), 2);
+
+    // One has a profiler already.
+    let attach = ["profiler", "attach", "--clsid", CLASS_ID, "--path", &profiler()?];
+    let first = targets[0].p();
+    runtap(attach.into_iter().chain(["-p", &first])).expect_code(0);
+    all(&attach).expect_code(4).says(&format!("process {first}: ")).says("is attached");
+    let maps = fs::read_to_string(format!("/proc/{}/maps", targets[1].pid())).unwrap();
+    assert!(maps.contains("libdemoprofiler.so"));
+    all(&["profiler", "startup", "--clsid", CLASS_ID, "--path", &profiler()?]).expect_code(4);
+    targets.iter().for_each(Target::still_answers);
     Ok(())
 }
 

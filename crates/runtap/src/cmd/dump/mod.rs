@@ -19,11 +19,11 @@ use self::place::Place;
 use self::summary::Summary;
 use super::failure::explain;
 use super::interrupt::{in_a_thread, unless};
-use super::target::choose;
+use super::target::{Chosen, choose_all, each};
 use super::trace::signals::Stops;
 use crate::cli::{Dump, DumpKind};
 use crate::exit::{self, expected};
-use crate::files::with_extension;
+use crate::files::{insert_before_extension, with_extension};
 use crate::output::Output;
 use crate::units::Bytes;
 
@@ -63,13 +63,31 @@ impl DumpKind {
 
 pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
-    let chosen = unless(&stops, choose(&options.target, output)).await?;
-    let (pid, own_pid) = unless(&stops, chosen.pids()).await?;
+    let all = unless(&stops, choose_all(&options.target, options.all.all, output)).await?;
+    let several = all.len() > 1;
+    let first = all.first().and_then(|chosen| Some(chosen.process.as_ref()?.pid));
+    let dump = async |chosen: Chosen, output: Output| {
+        // The first has the name that was given, each other one its process id in it.
+        let pid =
+            chosen.process.as_ref().map(|process| process.pid).filter(|pid| several && Some(*pid) != first);
+        dump(&chosen, options, pid, &stops, output).await
+    };
+    each(all, output, dump).await
+}
+
+async fn dump(
+    chosen: &Chosen,
+    options: &Dump,
+    in_the_name: Option<u32>,
+    stops: &Stops,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let (pid, own_pid) = unless(stops, chosen.pids()).await?;
     let view = discover::file_view(pid).map_err(|error| {
         let hint = "run runtap as root, or as the user who runs the process";
         expected(exit::NO_TARGET, format!("can't look into process {pid}: {error}"), hint.to_owned())
     })?;
-    let place = Place::find(&view, &output_path(options.output.as_deref()))?;
+    let place = Place::find(&view, &output_path(options.output.as_deref(), in_the_name))?;
     if let Ok(memory) = discover::memory(pid) {
         place.check_space(&view, options.r#type.estimate(memory))?;
     }
@@ -87,7 +105,7 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
         output.detail("the target was asked");
     };
     let answer = ask(&chosen.client, options, &place, note, output);
-    let watched = watch(answer, &stops, &view, &place, output).await;
+    let watched = watch(answer, stops, &view, &place, output).await;
     output.end_status();
     let written = match watched? {
         Watched::Done(written) => written,
@@ -108,7 +126,7 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
         let finished = place.finish(&view, crash_report);
         (place, finished)
     });
-    let (place, finished) = unless(&stops, finishing).await?;
+    let (place, finished) = unless(stops, finishing).await?;
     let file = fs::File::open(&place.ours).map_err(|error| {
         let path = place.ours.display();
         anyhow::anyhow!("the runtime says that the dump is written, but {path} can't be opened: {error}")
@@ -118,10 +136,13 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     result.print(output)
 }
 
-/// `-o`, a name like dotnet-dump's in the folder that it names, or that name here.
-fn output_path(output: Option<&Path>) -> PathBuf {
+/// `-o`, a name like dotnet-dump's in the folder that it names, or that name here. With a process id it is in the name.
+fn output_path(output: Option<&Path>, pid: Option<u32>) -> PathBuf {
     let folder = match output {
-        Some(path) if !path.is_dir() => return path.to_owned(),
+        Some(path) if !path.is_dir() => {
+            return pid
+                .map_or_else(|| path.to_owned(), |pid| insert_before_extension(path, &format!(".{pid}")));
+        }
         Some(folder) => folder,
         None => Path::new(""),
     };
@@ -208,13 +229,14 @@ mod tests {
     #[test]
     fn names_are_like_those_of_dotnet_dump() {
         let folder = tempfile::tempdir().unwrap();
-        let path = output_path(Some(folder.path()));
+        let path = output_path(Some(folder.path()), None);
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(path.starts_with(folder.path()));
         let shape: String = name.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         assert_eq!(shape, "core_00000000_000000");
-        assert_eq!(output_path(Some(Path::new("x/y"))), Path::new("x/y"));
-        assert!(output_path(None).is_relative());
+        assert_eq!(output_path(Some(Path::new("x/y")), None), Path::new("x/y"));
+        assert_eq!(output_path(Some(Path::new("x/y.dmp")), Some(7)), Path::new("x/y.7.dmp"));
+        assert!(output_path(None, None).is_relative());
     }
 
     #[test]
