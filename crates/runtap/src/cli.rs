@@ -229,15 +229,8 @@ Examples:
   runtap doctor 1234
   sudo runtap doctor MyService --format json | jq -r '.findings[] | .code + \": \" + .fix'")]
 pub(crate) struct Doctor {
-    /// Process id, or the exact name of a process or its entry assembly
-    #[arg(value_name = "TARGET", add = ArgValueCompleter::new(complete::targets))]
-    pub(crate) word: Option<String>,
-    /// Process id
-    #[arg(short, long, value_name = "PID", conflicts_with_all = ["word", "name"], add = ArgValueCompleter::new(complete::pids))]
-    pub(crate) process_id: Option<u32>,
-    /// Exact name of the process or of its entry assembly
-    #[arg(short, long, value_name = "NAME", conflicts_with = "word", add = ArgValueCompleter::new(complete::names))]
-    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) all: All,
     #[command(flatten)]

@@ -11,8 +11,8 @@ use runtap_transport::{ConnectFailure, Endpoint};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use super::target::name_of;
-use crate::cli::Doctor;
+use super::target::{choose, name_of};
+use crate::cli::{Doctor, Target};
 use crate::exit::{self, expected};
 use crate::output::{Clean, DIM, HEADING, Output};
 
@@ -71,7 +71,12 @@ impl Patient {
 
 pub(super) async fn run(options: &Doctor, output: Output) -> anyhow::Result<u8> {
     let system = System::current();
-    match (options.process_id, &options.name, &options.word) {
+    let Target { word, options: target } = &options.target;
+    if target.diagnostic_port.is_some() {
+        let (pid, _) = choose(&options.target, output).await?.pids().await?;
+        return one(&doctor::examine(&system, pid).await, output);
+    }
+    match (target.process_id, &target.name, word) {
         (Some(pid), ..) => one(&doctor::examine(&system, pid).await, output),
         (_, Some(name), _) => named(&system, name, options.all.all, output).await,
         // A number is a pid, anything else a name.

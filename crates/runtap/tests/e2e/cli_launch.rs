@@ -420,7 +420,8 @@ fn a_port_is_listened_on_or_dialled() {
 }
 
 /// Every verb that can wait on a port, and what it takes to be sent.
-const WAITING: [&[&str]; 11] = [
+const WAITING: [&[&str]; 12] = [
+    &["doctor"],
     &["info"],
     &["env"],
     &["set-env", "A=1"],

@@ -150,3 +150,28 @@ fn ps_without_processes_is_still_a_document() {
     let document = json(["ps", "--format", "json", "--all-users"]);
     assert!(matches!(&document["processes"], Value::Array(_)));
 }
+
+/// The ways to name a process, which are part of the contract.
+#[test]
+fn every_verb_with_a_process_takes_it_in_every_way() {
+    for verb in [
+        &["info"][..],
+        &["env"],
+        &["doctor"],
+        &["set-env"],
+        &["resume"],
+        &["dump"],
+        &["profiler", "attach"],
+        &["profiler", "startup"],
+        &["perfmap", "enable"],
+        &["perfmap", "disable"],
+        &["startup-hook"],
+        &["trace"],
+    ] {
+        let help = runtap(verb.iter().copied().chain(["--help"]));
+        let help = help.expect_code(0).text();
+        for option in ["-p, --process-id", "-n, --name", "--diagnostic-port", "--dport", "--all", "TARGET"] {
+            assert!(help.contains(option), "{verb:?} has no {option}");
+        }
+    }
+}

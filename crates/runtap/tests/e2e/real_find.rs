@@ -77,6 +77,8 @@ fn a_long_path_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
     assert_eq!(json(["info", &program.id().to_string(), "--format", "json"])["pid"], program.id());
     let socket = socket_in(&deep.join("t"), program.id());
     assert!(socket.as_os_str().len() > 108);
+    let judged = json(["doctor", "--dport", socket.to_str().unwrap(), "--format", "json"]);
+    assert_eq!((&judged["pid"], &judged["reachable"]), (&Value::from(program.id()), &Value::from(true)));
     let by_port = json(["info", "--diagnostic-port", socket.to_str().unwrap(), "--format", "json"]);
     assert_eq!(by_port["pid"], program.id());
     program.begin();
