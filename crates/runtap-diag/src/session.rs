@@ -125,16 +125,25 @@ impl Chunks {
 
     /// The same for a thread that has nothing else to do: waits for it.
     pub fn blocking_next(&mut self) -> Result<Option<Chunk>, Error> {
+        loop {
+            if let Some(outcome) = self.blocking_next_within(Duration::MAX) {
+                return outcome;
+            }
+        }
+    }
+
+    /// The same for one that does not wait for ever: `None` if nothing came for that long.
+    pub fn blocking_next_within(&mut self, patience: Duration) -> Option<Result<Option<Chunk>, Error>> {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let cx = Context::from_waker(&waker);
+        let since = std::time::Instant::now();
         loop {
-            match self.buffer.poll_take(&cx) {
-                Poll::Ready(outcome) => return outcome.map_err(|source| self.broken(source)),
-                Poll::Pending => {
-                    thread::park();
-                    thread::sleep(LINGER);
-                }
+            if let Poll::Ready(outcome) = self.buffer.poll_take(&cx) {
+                return Some(outcome.map_err(|source| self.broken(source)));
             }
+            let left = patience.checked_sub(since.elapsed())?;
+            thread::park_timeout(left);
+            thread::sleep(LINGER);
         }
     }
 
@@ -305,5 +314,22 @@ async fn silence(buffer: &Buffer, limit: Duration) {
     while Instant::now() < progress + limit {
         sleep_until(progress + limit).await;
         progress = buffer.last_progress().map_or(progress, |last| last.max(progress));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Backlog;
+
+    #[test]
+    fn a_thread_waits_no_longer_than_it_wants() {
+        let chunks = |head| {
+            let buffer = Buffer::starting_with(head, Backlog::small());
+            Chunks { buffer, endpoint: Endpoint::unix("/nowhere") }
+        };
+        assert!(chunks(b"").blocking_next_within(Duration::ZERO).is_none());
+        let chunk = chunks(b"abc").blocking_next_within(Duration::ZERO).unwrap().unwrap().unwrap();
+        assert_eq!(&chunk[..], b"abc");
     }
 }

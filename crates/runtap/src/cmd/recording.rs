@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use runtap_nettrace::{Error, Item, Items, PartialReason, Reader, TraceHeader};
+use runtap_nettrace::{Error, InOrder, Item, PartialReason, Reader, TraceHeader};
 use serde::Serialize;
 
 use crate::cmd::side_by_side::{self, Gather};
@@ -40,6 +40,8 @@ pub(crate) struct Recording {
     path: PathBuf,
     file: File,
     reader: Reader,
+    /// Instead of the other one, if events were asked for in the order of time.
+    in_order: Option<InOrder>,
 }
 
 impl Recording {
@@ -55,7 +57,7 @@ impl Recording {
         if file.metadata().map_err(unreadable)?.is_dir() {
             return Err(expected(exit::USAGE, format!("{} is a folder, no recording", path.display()), None));
         }
-        Ok(Self { path: path.to_owned(), file, reader: Reader::new() })
+        Ok(Self { path: path.to_owned(), file, reader: Reader::new(), in_order: None })
     }
 
     /// Refuses what can be read only once.
@@ -75,22 +77,49 @@ impl Recording {
     /// # Errors
     /// A file that can't be read, or that is no recording at all.
     pub(crate) fn read(&mut self, mut visit: impl FnMut(&Item<'_>)) -> anyhow::Result<()> {
-        self.pieces(|items| items.for_each(|item| visit(&item)).map_err(Stop::Damage))
+        self.pieces(|recording, piece| {
+            if piece.is_empty() {
+                recording.reader.finish();
+            }
+            let mut items = recording.reader.items(piece);
+            // The reader goes on behind a damaged block, and remembers the damage.
+            while let Err(error) = items.for_each(|item| visit(&item)) {
+                if items.header().is_none() {
+                    return Err(Stop::Damage(error));
+                }
+            }
+            Ok(())
+        })
     }
 
-    /// The same for one that can fail, which ends the reading.
+    /// The same in the order of time, for a visitor that can fail, which ends the reading.
     ///
     /// # Errors
     /// Those of [`Self::read`] and of `visit`.
-    pub(crate) fn try_read(
+    pub(crate) fn try_read_in_order(
         &mut self,
         mut visit: impl FnMut(&Item<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        self.pieces(|items| {
-            while let Some(item) = items.next().map_err(Stop::Damage)? {
-                visit(&item).map_err(Stop::Visitor)?;
+        self.pieces(|recording, piece| {
+            let reader = recording.in_order.get_or_insert_default();
+            if piece.is_empty() {
+                reader.finish();
+            } else {
+                reader.feed(piece);
             }
-            Ok(())
+            loop {
+                let error = match reader.next() {
+                    Ok(Some(item)) => {
+                        visit(&item).map_err(Stop::Visitor)?;
+                        continue;
+                    }
+                    Ok(None) => return Ok(()),
+                    Err(error) => error,
+                };
+                if reader.header().is_none() {
+                    return Err(Stop::Damage(error));
+                }
+            }
         })
     }
 
@@ -112,35 +141,25 @@ impl Recording {
         self.read(|item| whole.item(item))
     }
 
-    /// Reads the file piece by piece, and lets `take` go through the items of each.
-    fn pieces(&mut self, mut take: impl FnMut(&mut Items<'_>) -> Result<(), Stop>) -> anyhow::Result<()> {
+    /// Reads the file piece by piece, and gives `take` each of them; an empty one at the end.
+    fn pieces(&mut self, mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), Stop>) -> anyhow::Result<()> {
         let mut piece = vec![0; PIECE];
         loop {
             let n =
                 self.file.read(&mut piece).with_context(|| format!("can't read {}", self.path.display()))?;
-            if n == 0 {
-                self.reader.finish();
-            }
-            let mut items = self.reader.items(piece.get(..n).unwrap_or_default());
-            // The reader goes on behind a damaged block, and remembers the damage.
-            let stopped = loop {
-                match take(&mut items) {
-                    Ok(()) => break None,
-                    Err(Stop::Visitor(error)) => return Err(error),
-                    Err(Stop::Damage(error)) if items.header().is_none() => break Some(error),
-                    Err(Stop::Damage(_)) => {}
+            match take(self, piece.get(..n).unwrap_or_default()) {
+                Ok(()) => {}
+                Err(Stop::Visitor(error)) => return Err(error),
+                Err(Stop::Damage(error)) => {
+                    let message = format!("{} can't be read: {error}", self.path.display());
+                    return Err(expected(exit::USAGE, message, hint(&error)));
                 }
-            };
-            drop(items);
-            if let Some(error) = stopped {
-                let message = format!("{} can't be read: {error}", self.path.display());
-                return Err(expected(exit::USAGE, message, hint(&error)));
             }
             if n == 0 {
                 break;
             }
         }
-        if self.reader.header().is_none() {
+        if self.header().is_none() {
             let message = format!("{} ends before its header: it holds no event", self.path.display());
             return Err(expected(exit::USAGE, message, None));
         }
@@ -149,17 +168,17 @@ impl Recording {
 
     /// The stream's header, if it was read.
     pub(crate) fn header(&self) -> Option<&TraceHeader> {
-        self.reader.header()
+        self.in_order.as_ref().map_or_else(|| self.reader.header(), InOrder::header)
     }
 
     /// Events that the target dropped.
     pub(crate) fn lost(&self) -> u64 {
-        self.reader.lost()
+        self.in_order.as_ref().map_or_else(|| self.reader.lost(), InOrder::lost)
     }
 
     /// What is missing, after [`Self::read`].
     pub(crate) fn partial(&self) -> Option<Partial> {
-        self.reader.partial().map(Into::into)
+        self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial).map(Into::into)
     }
 
     /// Says what is missing; the exit code for it.
@@ -171,7 +190,7 @@ impl Recording {
     }
 }
 
-/// Why items are not handed out any further.
+/// Why items are not handed out any further: there is no header, or nobody wants them.
 enum Stop {
     Damage(Error),
     Visitor(anyhow::Error),

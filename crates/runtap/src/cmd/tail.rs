@@ -7,7 +7,7 @@ use std::time::Duration;
 use runtap_diag::providers::{Request, Selection};
 use runtap_diag::{Chunks, Client, Control, Error, SessionConfig};
 use runtap_ingest::Filter;
-use runtap_nettrace::Reader;
+use runtap_nettrace::InOrder;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
@@ -21,6 +21,9 @@ use crate::exit::{self, usage};
 use crate::lines::{Chooser, Lines, Style};
 use crate::output::Output;
 use crate::units::Count;
+
+/// The runtime writes what it has gathered ten times a second. When nothing came for longer, nothing older will.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long the runtime may take to end a session that nobody reads any more.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -107,18 +110,19 @@ struct Printed {
 
 /// Prints events as they come.
 fn print(mut chunks: Chunks, chooser: Chooser, style: Style, terminal: bool) -> Printed {
-    let mut reader = Reader::new();
+    let mut reader = InOrder::new();
     let out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut lines = Lines::new(chooser, style, false, terminal, out);
     let (mut write_error, mut read_error) = (None, None);
     loop {
-        match chunks.blocking_next() {
-            Ok(Some(chunk)) => reader.feed(&chunk),
-            Ok(None) => break,
-            Err(error) => {
+        match chunks.blocking_next_within(PATIENCE) {
+            Some(Ok(Some(chunk))) => reader.feed(&chunk),
+            Some(Ok(None)) => break,
+            Some(Err(error)) => {
                 read_error = Some(error);
                 break;
             }
+            None => reader.hold_nothing_back(),
         }
         if let Err(error) = print_items(&mut reader, &mut lines) {
             write_error = Some(error);
@@ -133,7 +137,7 @@ fn print(mut chunks: Chunks, chooser: Chooser, style: Style, terminal: bool) -> 
 }
 
 /// Prints what can be decoded by now. The reader goes on behind a damaged block, and remembers the damage.
-fn print_items<W: Write>(reader: &mut Reader, lines: &mut Lines<W>) -> io::Result<()> {
+fn print_items<W: Write>(reader: &mut InOrder, lines: &mut Lines<W>) -> io::Result<()> {
     loop {
         match reader.next() {
             Ok(Some(item)) => lines.item(&item)?,

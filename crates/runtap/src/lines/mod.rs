@@ -1,7 +1,6 @@
 //! Events as lines: JSON Lines, CSV, or text for people. Used for recordings and for live sessions.
 //!
-//! A line is written as soon as its event is read, in the order of the stream, and nothing is kept: a recording of any size
-//! needs the same memory.
+//! A line is written as soon as its event is handed in, and nothing is kept: a recording of any size needs the same memory.
 
 mod csv;
 mod json;

@@ -67,7 +67,7 @@ fn every_event_of_the_last_third_is_a_line() {
     every_event_is_a_line(2, 3);
 }
 
-/// Every event is one line with all members, in every recording; cut ones too, with code 5.
+/// Every event is one line with all members, in the order of time, in every recording; cut ones too, with code 5.
 fn every_event_is_a_line(nth: usize, of: usize) {
     let _machine = beside_others();
     let folder = folder();
@@ -78,6 +78,7 @@ fn every_event_is_a_line(nth: usize, of: usize) {
         let finished = runtap(["events", file.to_str().unwrap()]);
         finished.expect_code(if expected["end_marker"] == true { 0 } else { 5 });
         let mut found: BTreeMap<(String, u64, u64), u64> = BTreeMap::new();
+        let mut last = i64::MIN;
         for line in finished.text().lines() {
             let event: Value =
                 serde_json::from_str(line).unwrap_or_else(|error| panic!("{path}: {error}: {line}"));
@@ -85,6 +86,9 @@ fn every_event_is_a_line(nth: usize, of: usize) {
             assert!(MEMBERS.iter().all(|member| members.contains_key(*member)), "{path}: {line}");
             assert!(event["type"] == "event" && event["name"].is_string(), "{path}: {line}");
             assert!(!members.contains_key("payload_error"), "{path}: {line}");
+            let time = event["ts_ns"].as_i64().unwrap();
+            assert!(time >= last, "{path}: {last} before {line}");
+            last = time;
             let provider = event["provider"].as_str().unwrap().to_owned();
             let key = (provider, event["id"].as_u64().unwrap(), event["version"].as_u64().unwrap());
             *found.entry(key).or_default() += 1;

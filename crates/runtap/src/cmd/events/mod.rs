@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     let terminal = stdout.is_terminal();
     let mut lines =
         Lines::new(chooser, style, options.stacks, terminal, BufWriter::with_capacity(1 << 16, stdout));
-    recording.try_read(|item| Ok(lines.item(item)?))?;
+    recording.try_read_in_order(|item| Ok(lines.item(item)?))?;
     lines.flush()?;
     Ok(recording.warn_if_partial(output))
 }
