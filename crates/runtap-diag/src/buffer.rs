@@ -1,4 +1,4 @@
-//! The bounded buffer between the task that drains a session and whoever writes its stream away.
+//! The bounded buffer between the thread that drains a session and whoever writes its stream away.
 //!
 //! One side reads a socket straight into chunks of memory, the other takes filled chunks and gives them back by
 //! dropping them: no byte is copied in between, and no memory is allocated once the stream flows. When the buffer
@@ -19,7 +19,7 @@ use tokio::{
     time::Instant,
 };
 
-/// How much of a session's stream may wait to be taken. Beyond that nothing is read.
+/// How much of a session's stream may wait to be taken, and who reads it. Beyond that nothing is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
     /// Bytes of a chunk: what is read and taken at once, at most.
@@ -28,6 +28,8 @@ pub struct Backlog {
     pub(crate) chunks: usize,
     /// Empty chunks kept for the next reads.
     pub(crate) kept: usize,
+    /// Whether a thread of its own reads the stream (where the system's sockets allow that), else a task.
+    pub(crate) on_a_thread: bool,
 }
 
 impl Default for Backlog {
@@ -35,14 +37,21 @@ impl Default for Backlog {
     /// a burst needed is kept, because the next one comes soon: what is given back to the system has each of its pages
     /// cleared when it is needed again.
     fn default() -> Self {
-        Self { chunk: 1 << 20, chunks: 8, kept: 8 }
+        Self { chunk: 1 << 20, chunks: 8, kept: 8, on_a_thread: true }
     }
 }
 
 impl Backlog {
     /// 160 KiB in chunks of 32 KiB, for hundreds of sessions at the same time.
     pub fn small() -> Self {
-        Self { chunk: 32 << 10, chunks: 4, kept: 1 }
+        Self { chunk: 32 << 10, chunks: 4, kept: 1, on_a_thread: true }
+    }
+
+    /// The same, but each session is drained by a task of the executor: no threads, for some more processor time a byte
+    /// (being woken for every small write of a runtime), and all of it by the executor's clock.
+    #[must_use]
+    pub fn by_a_task(self) -> Self {
+        Self { on_a_thread: false, ..self }
     }
 }
 
@@ -108,6 +117,8 @@ struct State {
     stalled: bool,
     reader: Option<Waker>,
     taker: Option<Waker>,
+    /// The taker knows of what is there, and lets more gather.
+    patient: bool,
 }
 
 impl Buffer {
@@ -135,13 +146,21 @@ impl Buffer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads once from `stream`: how many bytes; `None` at its end, of which the taker learns too.
+    pub(crate) fn limits(&self) -> Backlog {
+        self.lock().limits
+    }
+
+    /// Reads once from `stream`: how many bytes; `None` at its end, of which the taker learns too, and once this is
+    /// closed.
     pub(crate) fn poll_fill<S: AsyncRead + Unpin>(
         &self,
         stream: &mut S,
         cx: &mut Context<'_>,
     ) -> Poll<Option<usize>> {
         let mut state = self.lock();
+        if state.closed {
+            return Poll::Ready(None);
+        }
         state.stalled = !state.make_room();
         if state.stalled {
             state.reader = Some(cx.waker().clone());
@@ -168,7 +187,7 @@ impl Buffer {
                 Poll::Ready(None)
             }
         };
-        if state.filled > 0 || state.end.is_some() {
+        if state.is_pressed() || state.filled > 0 && !state.patient {
             state.wake_taker();
         }
         read
@@ -179,6 +198,7 @@ impl Buffer {
         let mut state = self.lock();
         state.closed = true;
         state.wake_taker();
+        state.wake_reader();
     }
 
     /// Ends the stream with an error.
@@ -203,9 +223,7 @@ impl Buffer {
             None => None,
         };
         if let Some((bytes, len)) = taken {
-            if let Some(reader) = state.reader.take() {
-                reader.wake();
-            }
+            state.wake_reader();
             return Poll::Ready(Ok(Some(Chunk { bytes, len, buffer: self.clone() })));
         }
         if let Some(end) = &mut state.end {
@@ -215,6 +233,18 @@ impl Buffer {
             return Poll::Ready(Ok(None));
         }
         state.taker = Some(cx.waker().clone());
+        state.patient = false;
+        Poll::Pending
+    }
+
+    /// Whether what is there should be taken soon, because the buffer is half full or nothing more will come.
+    pub(crate) fn poll_pressed(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.is_pressed() {
+            return Poll::Ready(());
+        }
+        state.taker = Some(cx.waker().clone());
+        state.patient = true;
         Poll::Pending
     }
 
@@ -236,9 +266,20 @@ impl Buffer {
 }
 
 impl State {
+    /// See [`Buffer::poll_pressed`].
+    fn is_pressed(&self) -> bool {
+        self.full.len() * 2 >= self.limits.chunks || self.end.is_some() || self.closed
+    }
+
     fn wake_taker(&mut self) {
         if let Some(taker) = self.taker.take() {
             taker.wake();
+        }
+    }
+
+    fn wake_reader(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
         }
     }
 

@@ -1,4 +1,4 @@
-//! A session that runs: its stream, drained by a task of its own, and its stop.
+//! A session that runs: its stream, drained by a thread of its own, and its stop.
 
 use std::{
     fmt,
@@ -9,8 +9,8 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
+    task::{Context, Poll, Waker},
+    thread,
     time::Duration,
 };
 
@@ -18,15 +18,14 @@ use runtap_diag_proto::{Command, Downgrade, Request, SessionForm, SessionId};
 use runtap_transport::{Endpoint, Stream};
 use tokio::{
     sync::oneshot,
-    task::AbortHandle,
     time::{Instant, sleep_until},
 };
 
-use crate::{Chunk, Client, Error, buffer::Buffer, drain::drain};
+use crate::{Chunk, Client, Error, buffer::Buffer, drain::Drain, unpark::Unpark};
 
 /// A session of ours in a runtime.
 ///
-/// A task reads the stream into a buffer of 8 MiB ([`Backlog`](crate::Backlog)) from the moment the session exists. Take the chunks until
+/// A thread (a task on Windows) reads the stream into a buffer of 8 MiB ([`Backlog`](crate::Backlog)) from the moment the session exists. Take the chunks until
 /// [`next_chunk`](Self::next_chunk) gives `None`, **also after [`stop`](Self::stop)**: the runtime writes method
 /// names then, and does not answer before all of them were read.
 ///
@@ -48,9 +47,8 @@ impl Session {
         head: &[u8],
     ) -> Self {
         let buffer = Buffer::starting_with(head, client.backlog());
-        let drain = tokio::spawn(drain(stream, buffer.clone()));
+        let drain = Drain::start(stream, &buffer);
         let chunks = Chunks { buffer: buffer.clone(), endpoint: client.endpoint().clone() };
-        let drain = drain.abort_handle();
         let control = Control { client, id, form, downgrades, buffer, drain, stop_requested: Arc::default() };
         Self { control, chunks }
     }
@@ -134,7 +132,7 @@ impl Chunks {
 
     /// The same for one that does not wait for ever: `None` if nothing came for that long.
     pub fn blocking_next_within(&mut self, patience: Duration) -> Option<Result<Option<Chunk>, Error>> {
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let waker = Waker::from(Unpark::this_thread());
         let cx = Context::from_waker(&waker);
         let since = std::time::Instant::now();
         loop {
@@ -143,7 +141,9 @@ impl Chunks {
             }
             let left = patience.checked_sub(since.elapsed())?;
             thread::park_timeout(left);
-            thread::sleep(LINGER);
+            if self.buffer.poll_pressed(&cx).is_pending() {
+                thread::park_timeout(LINGER);
+            }
         }
     }
 
@@ -152,17 +152,10 @@ impl Chunks {
     }
 }
 
-/// How long a thread that was woken by the first bytes of a burst lets the rest of it arrive. A runtime writes what it
-/// has gathered ten times a second, in pieces; being woken for each of them costs more than writing it away.
+/// How long a thread that was woken by the first bytes of a burst lets the rest of it arrive, unless the buffer fills up.
+/// A runtime writes what it has gathered ten times a second, in pieces; being woken for each of them costs more than
+/// writing it away.
 const LINGER: Duration = Duration::from_millis(10);
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
 
 /// The half of a [`Session`] that knows it and ends it. Dropping it closes the connection: what was received by then
 /// can still be taken, and is followed by the end.
@@ -172,7 +165,7 @@ pub struct Control {
     form: SessionForm,
     downgrades: Vec<Downgrade>,
     buffer: Buffer,
-    drain: AbortHandle,
+    drain: Drain,
     stop_requested: Arc<AtomicBool>,
 }
 
@@ -248,7 +241,7 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        self.drain.abort();
+        self.drain.stop();
         self.buffer.close();
     }
 }

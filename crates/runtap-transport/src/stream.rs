@@ -7,7 +7,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -72,15 +71,12 @@ impl Stream {
         self.inner.async_io(Interest::READABLE, || self.peek()).await.map(|n| n > 0)
     }
 
-    /// Hears nothing of the peer for a while: what it sends gathers in the socket, and wakes nobody.
+    /// The socket without the executor's poller. It does not block.
     ///
     /// # Errors
-    /// When the system is out of descriptors or memory.
-    pub async fn rest(self, time: Duration) -> io::Result<Self> {
-        // A socket that stays with the poller wakes the thread at each write, whoever waits for it.
-        let unheard = self.inner.into_std()?;
-        tokio::time::sleep(time).await;
-        Ok(Self { inner: UnixStream::from_std(unheard)? })
+    /// When the system can't take it out of the poller.
+    pub fn into_std(self) -> io::Result<std::os::unix::net::UnixStream> {
+        self.inner.into_std()
     }
 
     fn peek(&self) -> io::Result<usize> {
@@ -134,15 +130,6 @@ impl Stream {
     /// Always.
     pub fn peer(&self) -> io::Result<Peer> {
         Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// Hears nothing of the peer for a while.
-    ///
-    /// # Errors
-    /// None.
-    pub async fn rest(self, time: Duration) -> io::Result<Self> {
-        tokio::time::sleep(time).await;
-        Ok(self)
     }
 }
 

@@ -6,8 +6,8 @@ use std::{
 };
 
 use runtap_diag::{
-    Buffering, Command, Error, ErrorReply, EventFilter, Hresult, Reply, Request, Session, SessionForm,
-    Timeouts,
+    Backlog, Buffering, Command, Error, ErrorReply, EventFilter, Hresult, Reply, Request, Session,
+    SessionForm, Timeouts,
 };
 use tokio::{
     io::AsyncWriteExt,
@@ -119,6 +119,8 @@ async fn the_stop_is_answered_while_the_stream_is_drained() {
 async fn a_full_buffer_is_no_silence() {
     let runtime = Runtime::new(Vec::new(), stream_bytes(20_000_000));
     let client = runtime.peer.client().with_timeouts(Timeouts::all(Duration::from_secs(1)));
+    // Its clock is that of this test.
+    let client = client.with_backlog(Backlog::default().by_a_task());
     let mut session = client.start_session(&sample_config()).await.unwrap();
     let stopping = session.stop();
     // Nobody takes anything for much longer than the limit.
@@ -143,7 +145,8 @@ async fn a_stop_that_makes_no_progress_ends() {
         }
         closed(&mut stream).await;
     });
-    let session = peer.client().start_session(&sample_config()).await.unwrap();
+    let client = peer.client().with_backlog(Backlog::default().by_a_task());
+    let session = client.start_session(&sample_config()).await.unwrap();
     let began = Instant::now();
     let error = session.stop().await.unwrap_err();
     assert_eq!(kind(&error), "busy", "{error}");

@@ -184,17 +184,11 @@ struct Counter {
 }
 
 impl Counter {
-    fn feed(&mut self, bytes: &[u8]) {
-        for piece in bytes.chunks(PIECE) {
-            self.reader.feed(piece);
-            self.count();
-        }
-    }
-
     /// Counts what can be decoded by now.
-    fn count(&mut self) {
+    fn feed(&mut self, bytes: &[u8]) {
+        let mut items = self.reader.items(bytes);
         loop {
-            match self.reader.next() {
+            match items.next() {
                 Ok(Some(item)) => {
                     if let Some(lookout) = &mut self.lookout {
                         lookout.item(&item);
@@ -209,7 +203,7 @@ impl Counter {
 
     fn finish(mut self, recorded: &mut Recorded) {
         self.reader.finish();
-        self.count();
+        self.feed(&[]);
         recorded.events = self.events;
         recorded.readable = self.reader.header().is_some();
         recorded.lost = self.reader.lost();
