@@ -13,7 +13,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     look(&Schema::of(&Metadata::new(provider, id, "")), rest);
     let types = rest.split(|byte| *byte == 0).next().unwrap_or_default();
     let mut metadata = Metadata::new("P", 1, "E");
-    metadata.fields = fields(&mut types[..types.len().min(64)].iter(), 0);
+    metadata.fields = fields(&mut types[..types.len().min(24)].iter(), 0);
     look(&Schema::of(&metadata), &rest[types.len()..]);
 });
 

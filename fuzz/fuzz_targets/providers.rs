@@ -48,7 +48,7 @@ fn meant(request: Message) {
             let Message::CollectTracing { config: sent, .. } = &request else { panic!("another request") };
             assert_eq!(config.providers, sent.providers);
         }
-        Some(Event::Request(heard)) => assert_eq!(format!("{heard:?}"), format!("{request:?}")),
+        Some(Event::Request(heard)) => assert_eq!(heard, request),
         other => panic!("{other:?}"),
     }
 }

@@ -1,0 +1,185 @@
+//! Everything that a recording is looked at with. Says what must be the same whichever way it is read.
+
+use runtap_ingest::payload::{Fields, Payload, Value};
+use runtap_ingest::report::{Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
+use runtap_ingest::{DotnetTraceBuilder, EventCounts, ProfileBuilder, ProfileOptions};
+use runtap_model::View;
+use runtap_nettrace::inspect::{Block, Content, Inspect, Inspected};
+use runtap_nettrace::{InOrder, Item, Reader, Repair, Scan};
+use runtap_sinks::{Format, Options};
+
+/// What was found in a recording.
+pub(crate) struct Found {
+    pub(crate) events: u64,
+    pub(crate) partial: bool,
+}
+
+impl Found {
+    /// The least number of events in front of a byte: those of the blocks that end there.
+    pub(crate) fn events_before(&self, at: usize, blocks: &[Block]) -> u64 {
+        let before =
+            blocks.iter().take_while(|block| block.offset + block.header_bytes + block.size < at as u64);
+        let in_block =
+            |block: &Block| if let Content::Events(found) = &block.content { found.events } else { 0 };
+        before.map(in_block).sum::<u64>().min(self.events)
+    }
+}
+
+/// Reads what can be read, behind damage too.
+fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) -> Reader {
+    let (mut reader, mut errors) = (Reader::new(), 0);
+    for part in [bytes, &[]] {
+        if part.is_empty() {
+            reader.finish();
+        }
+        let mut items = reader.items(part);
+        while items.for_each(|item| visit(&item)).is_err() {
+            errors += 1;
+            assert!(errors <= bytes.len(), "no end of errors");
+        }
+    }
+    reader
+}
+
+/// Looks at a stream with everything.
+pub(crate) fn look_at_everything(bytes: &[u8]) -> Found {
+    let mut events = 0;
+    let reader = read(bytes, |item| events += u64::from(matches!(item, Item::Event(_))));
+    let found = Found { events, partial: reader.partial().is_some() };
+    assert_eq!(in_parts(bytes), events, "in parts");
+    assert_eq!(in_order(bytes), events, "in order");
+    inspect(bytes);
+    let mut repair = Repair::new();
+    repair.feed(bytes);
+    let (repaired, _) = repair.finish();
+    if !repaired.is_empty() {
+        let mut kept = 0;
+        let reader = read(&repaired, |item| kept += u64::from(matches!(item, Item::Event(_))));
+        assert!(reader.is_complete() && reader.partial().is_none(), "{:?}", reader.partial());
+        // Behind a second header, where a reading ends, a repair goes on.
+        assert!(kept >= events, "{kept} of {events} events after the repair");
+    }
+    meaning(bytes);
+    for view in View::ALL.into_iter().filter(|view| *view != View::ThreadTime) {
+        let mut builder = ProfileBuilder::of(view);
+        read(bytes, |item| builder.item(item));
+        let trace = builder.finish(&ProfileOptions::default());
+        for format in Format::ALL {
+            // It may say that there is nothing to show, or that the times are nonsense.
+            let _ = format.write(&trace, std::io::sink(), &Options::new(view));
+        }
+    }
+    let mut builder = DotnetTraceBuilder::new();
+    read(bytes, |item| builder.item(item));
+    builder.cut_off();
+    let trace = builder.finish(&ProfileOptions::default());
+    let mut options = Options::new(View::ThreadTime);
+    options.dotnet_trace = true;
+    let _ = Format::Speedscope.write(&trace, std::io::sink(), &options);
+    found
+}
+
+fn in_parts(bytes: &[u8]) -> u64 {
+    let mut events = 0;
+    for part in Scan::of(bytes, 20_000) {
+        let mut reader = part.reader();
+        let mut visit = |item: Item<'_>| events += u64::from(matches!(item, Item::Event(_)));
+        for piece in part.pieces() {
+            reader.go_to(piece.start);
+            let piece = usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap();
+            let mut items = reader.items(&bytes[piece]);
+            while items.for_each(&mut visit).is_err() {}
+        }
+        reader.finish();
+        let mut items = reader.items(&[]);
+        while items.for_each(&mut visit).is_err() {}
+    }
+    events
+}
+
+fn in_order(bytes: &[u8]) -> u64 {
+    let (mut reader, mut events) = (InOrder::new(), 0);
+    for piece in bytes.chunks(40_000).chain([&[][..]]) {
+        if piece.is_empty() {
+            reader.finish();
+        } else {
+            reader.feed(piece);
+        }
+        loop {
+            match reader.next() {
+                Ok(Some(Item::Event(_))) => events += 1,
+                Ok(Some(_)) | Err(_) => {}
+                Ok(None) => break,
+            }
+        }
+    }
+    events
+}
+
+fn inspect(bytes: &[u8]) {
+    let mut inspect = Inspect::new();
+    inspect.feed(bytes);
+    inspect.finish();
+    let mut at = 0;
+    while let Some(found) = inspect.next() {
+        if let Inspected::Block(block) = found {
+            assert!(block.offset >= at && block.offset < bytes.len() as u64, "{block:?}");
+            at = block.offset;
+        }
+    }
+}
+
+/// Counts, reports and the fields of every event, in one reading.
+fn meaning(bytes: &[u8]) {
+    let mut counts = EventCounts::new();
+    let mut decoder = runtap_ingest::payload::Decoder::new();
+    let (mut gc, mut exceptions, mut locks) = (Gc::default(), Exceptions::default(), Locks::default());
+    let (mut jit, mut pool, mut http) = (Jit::default(), ThreadPool::default(), Http::default());
+    let (mut counters, mut logs, mut loss) = (Counters::default(), Logs::default(), Loss::default());
+    let reader = read(bytes, |item| {
+        match item {
+            Item::Event(event) => {
+                counts.add(event);
+                look_into(decoder.payload(event));
+            }
+            item => {
+                if let Item::Metadata(metadata) = item {
+                    counts.redefined(metadata.id);
+                }
+                decoder.item(item);
+            }
+        }
+        gc.item(item);
+        exceptions.item(item);
+        locks.item(item);
+        jit.item(item);
+        pool.item(item);
+        http.item(item);
+        counters.item(item);
+        logs.item(item);
+        loss.item(item);
+    });
+    let _ = (gc.finish(), exceptions.finish(), locks.finish(), jit.finish(), pool.finish(), http.finish());
+    let _ = (counters.finish(), logs.finish(), loss.finish(reader.lost()));
+    let rows: u64 = counts.rows().iter().map(|row| row.n).sum();
+    assert_eq!(rows, counts.total());
+}
+
+/// All fields of an event. A few bytes of a payload can be many values, but not without end.
+fn look_into(payload: Payload<'_>) {
+    let values = count(payload.fields());
+    let bytes = payload.bytes().len();
+    assert!(values <= 128 * (bytes + 8), "{values} values of {bytes} bytes");
+}
+
+fn count(fields: Fields<'_>) -> usize {
+    fields.map_while(Result::ok).map(|(_, value)| one(value)).sum()
+}
+
+fn one(value: Value<'_>) -> usize {
+    1 + match value {
+        Value::Object(fields) => count(fields),
+        Value::Array(elements) => elements.map(one).sum(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,101 @@
+//! Damaged recordings through everything that reads recordings: readers, parts, order, inspection, repair, fields, names,
+//! counts, reports, profiles, files. No panic, no hang, all events before the damage, and the damage told.
+//!
+//! The tests of every day take a sample. `--ignored` takes every recording, cut at every 997th byte, with each of 1,000
+//! bits flipped, its blocks in other orders, and its lengths at their extremes; docs/reliability.md has the command.
+
+mod damage;
+mod look;
+
+use runtap_testkit::{Recording, recordings, require};
+
+use crate::damage::{Damage, Random};
+use crate::look::look_at_everything;
+
+/// Bytes between two cuts; prime, so that all places of all structures come up.
+const STEP: usize = 997;
+
+/// Cuts, flips, orders and lengths of a recording.
+struct Extent {
+    /// Larger recordings are left out.
+    most_bytes: usize,
+    cuts: usize,
+    flips: usize,
+    orders: usize,
+    lengths: usize,
+}
+
+const SAMPLE: Extent = Extent { most_bytes: 120_000, cuts: 2, flips: 2, orders: 1, lengths: 2 };
+const WHOLE: Extent =
+    Extent { most_bytes: usize::MAX, cuts: usize::MAX, flips: 1000, orders: 20, lengths: usize::MAX };
+
+/// Every `of`-th recording from `nth` on, damaged in every way.
+fn sweep(extent: &Extent, nth: usize, of: usize) {
+    let recordings = require!(recordings()).iter().filter(|it| it.bytes.len() <= extent.most_bytes);
+    let mut done = 0;
+    for recording in recordings.skip(nth).step_by(of) {
+        done += sweep_one(recording, extent);
+    }
+    assert!(done > 0);
+}
+
+fn sweep_one(recording: &Recording, extent: &Extent) -> u64 {
+    let bytes = &recording.bytes;
+    let mut random = Random::of(bytes);
+    let whole = look_at_everything(bytes);
+    let mut all = Vec::new();
+    let cuts = bytes.len() / STEP;
+    if extent.cuts < cuts {
+        all.extend((0..extent.cuts).map(|_| Damage::Cut(random.below(cuts) * STEP)));
+    } else {
+        all.extend((0..cuts).map(|n| Damage::Cut(n * STEP)));
+    }
+    all.extend((0..extent.flips).map(|_| Damage::Flip(random.below(bytes.len() * 8))));
+    let blocks = damage::blocks(bytes);
+    all.extend((0..extent.orders).map(|_| Damage::Order(random.below(usize::MAX >> 1))));
+    let mut lengths = damage::lengths(&blocks);
+    while lengths.len() > extent.lengths {
+        lengths.swap_remove(random.below(lengths.len()));
+    }
+    all.extend(lengths.into_iter().map(|(at, value)| Damage::Length(at, value)));
+    for damage in &all {
+        let damaged = damage.to(bytes, &blocks);
+        let what = format!("{} with {damage:?}", recording.path.display());
+        let found = look_at_everything(&damaged);
+        if let Some(first) = damage.first_byte(bytes.len()) {
+            let before = whole.events_before(first, &blocks);
+            assert!(found.events >= before, "{what}: {} events of {before} before it", found.events);
+        }
+        if matches!(damage, Damage::Cut(_)) {
+            assert!(found.partial, "{what} is told to be whole");
+        }
+    }
+    all.len() as u64
+}
+
+#[test]
+fn a_sample_of_the_first_third() {
+    sweep(&SAMPLE, 0, 3);
+}
+
+#[test]
+fn a_sample_of_the_second_third() {
+    sweep(&SAMPLE, 1, 3);
+}
+
+#[test]
+fn a_sample_of_the_last_third() {
+    sweep(&SAMPLE, 2, 3);
+}
+
+#[test]
+#[ignore = "takes an hour or more, and wants to be optimised"]
+fn every_recording_first_half() {
+    sweep(&WHOLE, 0, 2);
+}
+
+#[test]
+#[ignore = "takes an hour or more, and wants to be optimised"]
+fn every_recording_second_half() {
+    sweep(&WHOLE, 1, 2);
+}
