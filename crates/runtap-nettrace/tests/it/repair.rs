@@ -81,6 +81,25 @@ fn flipped_bits_are_left_out() {
     }
 }
 
+/// A reading ends at a header at the wrong place. A repair leaves out what stands there, and what follows can be read.
+#[test]
+fn headers_at_the_wrong_place_are_left_out() {
+    let whole = v6::whole();
+    let (magic, blocks) = whole.split_at(20);
+    let header = &v6::start()[20..];
+    let mut early = Vec::new();
+    v6::block(&mut early, 4, &v6::point(1, 0, &[]));
+    for stream in [[magic, &early, blocks].concat(), [magic, header, blocks].concat()] {
+        let before = Reading::of(&stream, 1000);
+        assert_eq!((before.events().len(), before.errors().len()), (0, 1));
+        let (output, repaired) = repair(&stream, 7);
+        assert!(repaired.has_changed());
+        let after = Reading::of(&output, 1000);
+        assert!(after.complete && after.partial.is_none(), "{:?}", after.partial);
+        assert_eq!(after.events(), Reading::of(&whole, 1000).events());
+    }
+}
+
 #[test]
 fn recordings_cut_somewhere() {
     for recording in common::recordings() {

@@ -3,11 +3,13 @@
 //!
 //! The tests of every day take a sample. `--ignored` takes every recording, cut at every 997th byte, with each of 1,000
 //! bits flipped, its blocks in other orders, and its lengths at their extremes; docs/reliability.md has the command.
+//! Small recordings are also tried as copies in versions of which there are no recordings, or few.
 
+mod copies;
 mod damage;
 mod look;
 
-use runtap_testkit::{Recording, recordings, require};
+use runtap_testkit::{recordings, require};
 
 use crate::damage::{Damage, Random};
 use crate::look::look_at_everything;
@@ -29,20 +31,31 @@ const SAMPLE: Extent = Extent { most_bytes: 120_000, cuts: 2, flips: 2, orders: 
 const WHOLE: Extent =
     Extent { most_bytes: usize::MAX, cuts: usize::MAX, flips: 1000, orders: 20, lengths: usize::MAX };
 
+/// Larger recordings are not copied.
+const COPIED: usize = 120_000;
+
 /// Every `of`-th recording from `nth` on, damaged in every way.
 fn sweep(extent: &Extent, nth: usize, of: usize) {
     let recordings = require!(recordings()).iter().filter(|it| it.bytes.len() <= extent.most_bytes);
     let mut done = 0;
     for recording in recordings.skip(nth).step_by(of) {
-        done += sweep_one(recording, extent);
+        let (bytes, name) = (&recording.bytes, recording.path.display());
+        done += sweep_one(bytes, extent, &format!("{name}"));
+        if bytes.len() <= COPIED && recording.version() == 4 && recording.expected["end_marker"] == true {
+            for version in [1, 2] {
+                let copy = copies::in_netperf(bytes, version);
+                done += sweep_one(&copy, extent, &format!("{name} in NetPerf {version}"));
+            }
+            done += sweep_one(&copies::in_nettrace_6(bytes), extent, &format!("{name} in Nettrace 6"));
+        }
     }
     assert!(done > 0);
 }
 
-fn sweep_one(recording: &Recording, extent: &Extent) -> u64 {
-    let bytes = &recording.bytes;
+fn sweep_one(bytes: &[u8], extent: &Extent, name: &str) -> u64 {
     let mut random = Random::of(bytes);
-    let whole = look_at_everything(bytes);
+    let whole = look_at_everything(bytes, name);
+    assert!(whole.events > 0 || bytes.len() < 2_000, "{name} has no events");
     let mut all = Vec::new();
     let cuts = bytes.len() / STEP;
     if extent.cuts < cuts {
@@ -60,8 +73,8 @@ fn sweep_one(recording: &Recording, extent: &Extent) -> u64 {
     all.extend(lengths.into_iter().map(|(at, value)| Damage::Length(at, value)));
     for damage in &all {
         let damaged = damage.to(bytes, &blocks);
-        let what = format!("{} with {damage:?}", recording.path.display());
-        let found = look_at_everything(&damaged);
+        let what = format!("{name} with {damage:?}");
+        let found = look_at_everything(&damaged, &what);
         if let Some(first) = damage.first_byte(bytes.len()) {
             let before = whole.events_before(first, &blocks);
             assert!(found.events >= before, "{what}: {} events of {before} before it", found.events);
