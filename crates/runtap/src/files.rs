@@ -109,8 +109,18 @@ pub(crate) fn plan(
 pub(crate) fn free_base(formats: &[FileFormat], base: &Path) -> PathBuf {
     let is_free =
         |base: &PathBuf| formats.iter().all(|format| !with_extension(base, format.extension()).exists());
-    let numbered = (2..100).map(|n| with_extension(base, &format!("_{n}")));
-    std::iter::once(base.to_owned()).chain(numbered).find(is_free).unwrap_or_else(|| base.to_owned())
+    (1..=NAMES_TRIED).map(|n| numbered(base, n, "")).find(is_free).unwrap_or_else(|| base.to_owned())
+}
+
+/// How many names are tried for a file that must not be there yet.
+pub(crate) const NAMES_TRIED: u32 = 100;
+
+/// The n-th name to try, from 1: `base`, `base_2`, `base_3` …, and `extension`.
+pub(crate) fn numbered(base: &Path, n: u32, extension: &str) -> PathBuf {
+    match n {
+        1 => with_extension(base, extension),
+        n => with_extension(base, &format!("_{n}{extension}")),
+    }
 }
 
 /// `path` without a known extension of ours.

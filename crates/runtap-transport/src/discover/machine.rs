@@ -9,8 +9,8 @@ use super::facts::{TempDir, Viewer};
 use super::gather::temp_state;
 use super::linux::ProcDir;
 use super::naming::{SocketKind, SocketName};
+use super::search::Search;
 use super::security::Policy;
-use super::system::Search;
 
 /// The machine, as this process sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -46,6 +46,8 @@ mod reason;
 #[cfg(target_os = "linux")]
 mod runtime;
 #[cfg(target_os = "linux")]
+mod search;
+#[cfg(target_os = "linux")]
 mod security;
 #[cfg(target_os = "linux")]
 mod sockets;

@@ -5,7 +5,7 @@ use runtap_model::{FrameHandle, FrameTotals, StackHandle, StackWeights, Trace, V
 use serde::Serialize;
 
 use super::Answer;
-use super::tables::{Table, dash, ns};
+use super::table::{Table, at, dash, ns};
 use crate::output::Clean;
 use crate::units::{Bytes, Count};
 
@@ -352,7 +352,7 @@ impl Answer for ContentionReport {
         for wait in contentions {
             table.row(format_args!(
                 "{:>14} {:>12} {:>8} {:>8}  {}",
-                super::tables::at(wait.start_ns),
+                at(wait.start_ns),
                 wait.wait_ns.map_or_else(dash, ns),
                 wait.thread,
                 wait.owner_thread.map_or_else(dash, |thread| thread.to_string()),

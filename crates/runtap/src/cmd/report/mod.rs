@@ -1,6 +1,8 @@
 //! `runtap report FILE KIND`: answers from a recording, as a table or as one document.
 
+mod events;
 mod frames;
+mod table;
 mod tables;
 
 use std::path::PathBuf;
@@ -11,8 +13,8 @@ use runtap_model::View;
 use runtap_nettrace::Item;
 use serde::Serialize;
 
+use self::events::EventsReport;
 use self::frames::{AllocReport, ContentionReport, CpuReport};
-use self::tables::EventsReport;
 use super::recording::{Partial, Recording};
 use crate::cli::{Report, ReportKind};
 use crate::exit::usage;

@@ -1,69 +1,14 @@
 //! The tables of answers that are made of events.
 
-use std::fmt::{Arguments, Write as _};
-
-use runtap_ingest::EventCounts;
 use runtap_ingest::report::{
-    CounterSeries, CountersReport, ExceptionsReport, GcReport, HttpReport, JitReport, LogsReport, LossReport,
-    Side, ThreadPoolReport,
+    CounterSeries, CountersReport, ExceptionsReport, GcReport, HttpReport, JitReport, LogsReport, Side,
+    ThreadPoolReport,
 };
-use serde::Serialize;
 
 use super::Answer;
-use super::frames::percent;
-use crate::output::{Clean, HEADING};
+use super::table::{Table, at, dash, ns, number};
+use crate::output::Clean;
 use crate::units::{Bytes, Count};
-
-/// A text that is put together line by line.
-pub(super) struct Table(String);
-
-impl Table {
-    pub(super) fn new(first: Arguments<'_>) -> Self {
-        Self(format!("{first}\n\n"))
-    }
-
-    pub(super) fn heading(&mut self, line: Arguments<'_>) {
-        // Writing to a String can't fail.
-        let _ = writeln!(self.0, "{HEADING}{line}{HEADING:#}");
-    }
-
-    pub(super) fn row(&mut self, line: Arguments<'_>) {
-        let _ = writeln!(self.0, "{line}");
-    }
-
-    pub(super) fn text(self) -> String {
-        self.0
-    }
-}
-
-pub(super) fn dash() -> String {
-    "-".to_owned()
-}
-
-/// A time span in the unit that gives it three or four digits.
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-pub(super) fn ns(ns: u64) -> String {
-    let n = ns as f64;
-    match ns {
-        0..=999 => format!("{ns} ns"),
-        1_000..=999_999 => format!("{:.1} µs", n / 1e3),
-        1_000_000..=9_999_999_999 => format!("{:.1} ms", n / 1e6),
-        _ => format!("{:.2} s", n / 1e9),
-    }
-}
-
-/// A time since the session's start.
-#[expect(clippy::cast_precision_loss, reason = "shown with six digits")]
-pub(super) fn at(ns: i64) -> String {
-    format!("{:.6} s", ns as f64 / 1e9)
-}
-
-fn number(number: Option<f64>) -> String {
-    number.map_or_else(dash, |number| {
-        let short = format!("{number:.3}");
-        if short.contains('.') { short.trim_end_matches('0').trim_end_matches('.').to_owned() } else { short }
-    })
-}
 
 impl Answer for GcReport {
     fn limit(&mut self, n: usize) {
@@ -340,114 +285,6 @@ impl Answer for LogsReport {
         for it in &self.messages {
             let (category, message) = (Clean(&it.category), Clean(&it.message));
             table.row(format_args!("{:>14}  {:<12} {category}: {message}", at(it.ts_ns), it.level));
-        }
-        table.text()
-    }
-}
-
-impl Answer for LossReport {
-    fn limit(&mut self, n: usize) {
-        self.threads.truncate(n);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.received_count + self.lost_count == 0
-    }
-
-    fn text(&self) -> String {
-        let all = self.received_count.saturating_add(self.lost_count);
-        let mut table = Table::new(format_args!(
-            "{} events received, {} lost ({} %)",
-            Count(self.received_count),
-            Count(self.lost_count),
-            percent(self.lost_count, all)
-        ));
-        table.heading(format_args!("{:>12} {:>12} {:>6}  WRITTEN BY THREAD", "RECEIVED", "LOST", "%"));
-        for it in &self.threads {
-            let share = percent(it.lost_count, it.received_count.saturating_add(it.lost_count));
-            table.row(format_args!(
-                "{:>12} {:>12} {share:>6}  {}",
-                Count(it.received_count),
-                Count(it.lost_count),
-                it.capture_thread
-            ));
-        }
-        table.text()
-    }
-}
-
-/// `runtap.report.events/1`
-#[derive(Serialize)]
-pub(super) struct EventsReport {
-    events_count: u64,
-    providers: Vec<ProviderRow>,
-    events: Vec<EventRow>,
-}
-
-#[derive(Serialize)]
-struct ProviderRow {
-    provider: String,
-    events_count: u64,
-}
-
-#[derive(Serialize)]
-struct EventRow {
-    provider: String,
-    id: u32,
-    version: u32,
-    name: String,
-    events_count: u64,
-}
-
-impl EventsReport {
-    pub(super) fn new(counts: &EventCounts) -> Self {
-        let mut providers: Vec<ProviderRow> = Vec::new();
-        let mut events = Vec::new();
-        for row in counts.rows() {
-            match providers.last_mut().filter(|last| last.provider == row.provider) {
-                Some(last) => last.events_count += row.n,
-                None => providers.push(ProviderRow { provider: row.provider.clone(), events_count: row.n }),
-            }
-            events.push(EventRow {
-                provider: row.provider,
-                id: row.id,
-                version: row.version,
-                name: row.name,
-                events_count: row.n,
-            });
-        }
-        providers.sort_by_key(|row| std::cmp::Reverse(row.events_count));
-        events.sort_by_key(|row| std::cmp::Reverse(row.events_count));
-        Self { events_count: counts.total(), providers, events }
-    }
-}
-
-impl Answer for EventsReport {
-    fn limit(&mut self, n: usize) {
-        self.providers.truncate(n);
-        self.events.truncate(n);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.events_count == 0
-    }
-
-    fn text(&self) -> String {
-        let mut table = Table::new(format_args!("{} events", Count(self.events_count)));
-        table.heading(format_args!("{:>12} {:>6}  PROVIDER", "EVENTS", "%"));
-        for row in &self.providers {
-            let (n, share) = (Count(row.events_count), percent(row.events_count, self.events_count));
-            table.row(format_args!("{n:>12} {share:>6}  {}", Clean(&row.provider)));
-        }
-        table.heading(format_args!("\n{:>12} {:>6}  {:>6} {:>3}  EVENT", "EVENTS", "%", "ID", "V"));
-        for row in &self.events {
-            let (n, share) = (Count(row.events_count), percent(row.events_count, self.events_count));
-            let slash = if row.name.is_empty() { "" } else { "/" };
-            let (provider, name) = (Clean(&row.provider), Clean(&row.name));
-            table.row(format_args!(
-                "{n:>12} {share:>6}  {:>6} {:>3}  {provider}{slash}{name}",
-                row.id, row.version
-            ));
         }
         table.text()
     }

@@ -10,10 +10,7 @@ use anyhow::Context;
 use super::recorder::Sink;
 use super::summary::OutputFile;
 use crate::cli::FileFormat;
-use crate::files::{Destination, Planned, with_extension};
-
-/// How many names are tried for a file that must not be there yet.
-const TRIES: u32 = 100;
+use crate::files::{Destination, NAMES_TRIED, Planned, numbered, with_extension};
 
 /// Where the stream goes.
 #[derive(Debug)]
@@ -107,13 +104,6 @@ fn create_temporary(planned: &[Planned], base: &Path) -> anyhow::Result<(PathBuf
         .with_context(|| format!("can't write {}", with_extension(&base, &extension).display()))
 }
 
-fn numbered(base: &Path, n: u32, extension: &str) -> PathBuf {
-    match n {
-        1 => with_extension(base, extension),
-        n => with_extension(base, &format!("_{n}{extension}")),
-    }
-}
-
 /// Creates a file under the first name that is free. Follows no link that somebody else has put there.
 fn create_new(name: impl Fn(u32) -> PathBuf, mode: u32) -> io::Result<(PathBuf, File)> {
     let mut n = 1;
@@ -121,7 +111,7 @@ fn create_new(name: impl Fn(u32) -> PathBuf, mode: u32) -> io::Result<(PathBuf, 
         let path = name(n);
         match OpenOptions::new().write(true).create_new(true).mode(mode).open(&path) {
             Ok(file) => return Ok((path, file)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && n < TRIES => n += 1,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && n < NAMES_TRIED => n += 1,
             Err(error) => return Err(error),
         }
     }
