@@ -191,7 +191,7 @@ pub enum Error {
 fn elsewhere(view: View, recorded: u64) -> String {
     match recorded {
         _ if !view.is_sampled() => String::new(),
-        0 => ", nor in any other: the recording has none".to_owned(),
+        0 => ": the recording has no CPU samples".to_owned(),
         1 => "; the recording has 1, in the view `thread-time`".to_owned(),
         n => format!("; the recording has {n}, in the view `thread-time`"),
     }

@@ -49,7 +49,7 @@ fn a_view_without_samples_is_an_error_that_says_so() {
         );
         assert_eq!(
             failed(&TraceBuilder::new().finish()),
-            "there are no samples in the view `cpu`, nor in any other: the recording has none"
+            "there are no samples in the view `cpu`: the recording has no CPU samples"
         );
     }
 }
