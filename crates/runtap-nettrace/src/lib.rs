@@ -2,7 +2,8 @@
 //!
 //! The crate is sans-IO: bytes go in by [`Reader::feed`] in chunks of any size, items come out by
 //! [`Reader::next`]; events go into [`Writer`], bytes come out by [`Writer::take_output`]. It touches no file,
-//! socket, clock or thread, and it never sorts: items come in the order of the stream.
+//! socket, clock or thread, and it never sorts: items come in the order of the stream, or by [`InOrder`], which merges what
+//! is in order by itself, in that of time.
 //!
 //! # The format in one page
 //!

@@ -19,7 +19,7 @@ pub(super) fn add(
     names: &Names,
     namer: &mut Namer<'_>,
 ) {
-    // The stream has the events of one thread after the other.
+    // The stream has the events of one thread after the other: runs, which a stable sort merges.
     collector.raw.sort_by_key(|raw| raw.timestamp);
     let mut add = Adder { header, namer };
     let raw = std::mem::take(&mut collector.raw);

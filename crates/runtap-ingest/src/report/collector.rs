@@ -81,6 +81,7 @@ impl<T> Collector<T> {
 
     /// What was kept, in the order of time, and the clock.
     pub(super) fn finish(mut self) -> (Vec<Kept<T>>, Clock) {
+        // Runs, as the stream has them, which a stable sort merges.
         self.kept.sort_by_key(|kept| kept.timestamp);
         (self.kept, Clock { header: self.header })
     }

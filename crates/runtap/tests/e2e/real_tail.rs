@@ -1,12 +1,20 @@
 //! `tail` shows what a program tells, while it runs: every event, those that a filter takes, up to the end that was asked
 //! for.
 
-use runtap_testkit::{RealRuntime, Running, Signal, Skip, run};
+use std::fs::{self, File};
+
+use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
 use serde_json::Value;
 
-use crate::common::{Target, command, runtap, shell};
+use crate::common::{Target, command, folder, runtap, shell};
 
-on_each_runtime!(every_event_is_a_line, filters_choose, the_time_ends_it, a_reader_that_leaves_ends_it);
+on_each_runtime!(
+    every_event_is_a_line,
+    the_last_events_are_not_held_back,
+    filters_choose,
+    the_time_ends_it,
+    a_reader_that_leaves_ends_it
+);
 
 /// `storm`, which writes so many events as soon as somebody listens.
 fn storm(runtime: &RealRuntime, count: &str) -> Result<Target, Skip> {
@@ -48,6 +56,25 @@ fn every_event_is_a_line(runtime: &RealRuntime) -> Result<(), Skip> {
         assert_eq!((&line["type"], &line["process"]), (&"event".into(), &target.pid().into()), "{line}");
         assert!(line["ts_ns"].is_u64() && line["payload"].is_object(), "{line}");
     }
+    Ok(())
+}
+
+/// Nothing follows the last events of a program that falls silent, but they are shown.
+fn the_last_events_are_not_held_back(runtime: &RealRuntime) -> Result<(), Skip> {
+    let mut target = storm(runtime, "500")?;
+    let folder = folder();
+    let file = folder.path().join("lines");
+    let mut tail = command(["tail", &target.p()]);
+    tail.args(STORM).args(["--filter", "id = 3"]).stdout(File::create(&file).unwrap());
+    let running = Running::start_as_it_is(tail);
+    eventually("a line for each event", || {
+        let text = fs::read_to_string(&file).unwrap();
+        (text.lines().count() == 1_000).then_some(())
+    });
+    assert!(target.program.truth()["total"].as_u64() > Some(0));
+    running.signal(Signal::INT);
+    running.wait().expect_code(0);
+    target.still_answers();
     Ok(())
 }
 
