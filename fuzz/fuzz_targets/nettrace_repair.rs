@@ -69,7 +69,7 @@ fn read(stream: &[u8]) -> (Vec<u64>, End) {
         }
     }
     let end = match reader.partial() {
-        _ if header => End::Header,
+        _ if header || reader.header().is_none() => End::Header,
         Some(_) if reader.header().is_some_and(|header| header.version < 3) => End::Oldest,
         None if reader.is_complete() => End::Whole,
         _ => End::Partial,
