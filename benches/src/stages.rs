@@ -1,4 +1,4 @@
-//! The ways of reading a recording: each stage does what the one before does, and more.
+//! The ways of reading a recording, which have the reading itself in common.
 
 use anyhow::{Result, bail};
 use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
@@ -6,11 +6,14 @@ use runtap_model::View;
 use runtap_nettrace::{Item, Reader};
 use runtap_sinks::{Options, speedscope};
 
+use crate::nettrace::{Fields, on_one};
+
 /// A stage: bytes of a recording in, a number that depends on all of them out.
 pub(crate) type Stage = fn(&[u8]) -> Result<u64>;
 
 /// All of them, by name.
-pub(crate) const ALL: [(&str, Stage); 3] = [("decode", decode), ("count", count), ("profile", profile)];
+pub(crate) const ALL: [(&str, Stage); 4] =
+    [("decode", decode), ("count", count), ("fields", fields), ("profile", profile)];
 
 /// Hands all items of a whole recording to `take`; gives the number of events that were lost.
 pub(crate) fn read(bytes: &[u8], mut take: impl FnMut(&Item<'_>)) -> Result<u64> {
@@ -42,6 +45,12 @@ fn count(bytes: &[u8]) -> Result<u64> {
         }
     })?;
     Ok(counts.total())
+}
+
+/// Every field of every event.
+fn fields(bytes: &[u8]) -> Result<u64> {
+    let parts = on_one(bytes, Fields::default)?;
+    Ok(Fields::sum(&parts).1)
 }
 
 /// `runtap convert --to speedscope`.

@@ -180,6 +180,11 @@ impl CodeMap {
         self.methods.get(id.0 as usize)
     }
 
+    /// All of them, in the order in which they became known.
+    pub fn methods(&self) -> impl Iterator<Item = &Method> {
+        self.methods.iter()
+    }
+
     /// Orders the methods for look-ups. Call it after the last `load` and `unload`.
     pub fn seal(&mut self) {
         self.by_start = (0..self.methods.len()).filter_map(|i| u32::try_from(i).ok()).map(MethodId).collect();

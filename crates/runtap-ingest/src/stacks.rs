@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use runtap_nettrace::{Event, Stack};
+use runtap_nettrace::Stack;
 
 /// Distinct stacks of addresses, leaf first.
 #[derive(Debug, Clone, Default)]
@@ -34,21 +34,21 @@ impl Stacks {
 
     /// The index of an event's stack.
     #[inline]
-    pub(crate) fn index(&mut self, event: &Event<'_>) -> u32 {
-        let id = usize::try_from(event.stack_id).unwrap_or(usize::MAX);
+    pub(crate) fn index(&mut self, stack: Stack<'_>) -> u32 {
+        let id = usize::try_from(stack.id()).unwrap_or(usize::MAX);
         match self.by_id.get(id) {
-            Some(index) if *index != NONE && self.epoch == event.stack.epoch() => *index,
-            _ => self.index_slow(event, id),
+            Some(index) if *index != NONE && self.epoch == stack.epoch() => *index,
+            _ => self.index_slow(stack, id),
         }
     }
 
     #[inline(never)]
-    fn index_slow(&mut self, event: &Event<'_>, id: usize) -> u32 {
-        if self.epoch != event.stack.epoch() {
+    fn index_slow(&mut self, stack: Stack<'_>, id: usize) -> u32 {
+        if self.epoch != stack.epoch() {
             self.by_id.clear();
-            self.epoch = event.stack.epoch();
+            self.epoch = stack.epoch();
         }
-        let index = self.intern(event.stack);
+        let index = self.intern(stack);
         if id < 1 << 20 {
             if self.by_id.len() <= id {
                 self.by_id.resize(id + 1, NONE);

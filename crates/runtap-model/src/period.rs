@@ -16,6 +16,7 @@ const ENOUGH: usize = 1 << 16;
 pub(crate) const DEFAULT_NS: u64 = 1_000_000;
 
 impl Period {
+    #[inline]
     pub(crate) fn record(&mut self, interval_ns: u64) {
         // Two ticks at one time say nothing about the period.
         if interval_ns > 0 && self.intervals.len() < ENOUGH {

@@ -88,11 +88,13 @@ const KINDS: [SampleKind; 4] =
 pub(crate) const TICKS: u32 = 0x3fff_ffff;
 
 /// One tick of a kind.
+#[inline]
 pub(crate) fn one_tick(kind: SampleKind) -> u32 {
     u32::from(place(kind)) << 30 | 1
 }
 
 /// The kind of ticks.
+#[inline]
 pub(crate) fn kind_of(kind_and_ticks: u32) -> SampleKind {
     KINDS[(kind_and_ticks >> 30) as usize]
 }
@@ -113,6 +115,7 @@ impl Run {
     }
 
     /// Ticks in a row, packed as [`one_tick`] has it, of which `time_ns` is the time of the first.
+    #[inline]
     pub(crate) fn of_ticks(time_ns: u64, stack: Option<StackHandle>, kind_and_ticks: u32) -> Self {
         Self { time_ns, stack, kind_and_ticks }
     }
@@ -188,10 +191,12 @@ impl Thread {
     }
 
     /// The samples of `view` in time order.
+    #[inline]
     pub fn samples(&self, view: View) -> impl Iterator<Item = Sample> + '_ {
         self.all_samples().filter(move |s| view.selects(s.kind))
     }
 
+    #[inline]
     fn all_samples(&self) -> impl Iterator<Item = Sample> + '_ {
         self.runs.iter().enumerate().map(|(i, run)| {
             let weight_ns = self.weights.get(i).copied().unwrap_or_else(|| {

@@ -72,6 +72,7 @@ impl TickRun {
     }
 
     /// The run as a trace has it: with the time in nanoseconds and a stack that has names.
+    #[inline]
     pub fn named(self, time_ns: u64, stack: Option<StackHandle>) -> Run {
         Run::of_ticks(time_ns, stack, self.kind_and_ticks)
     }
@@ -80,6 +81,7 @@ impl TickRun {
 impl Ticks {
     /// Adds a tick. Those of a thread come in time order; one that is earlier than its predecessor is kept, at the time of
     /// that, and counted in [`Self::out_of_order`].
+    #[inline]
     pub fn add(&mut self, tid: u64, time: u64, kind: SampleKind, stack: u32) {
         let index = self.index(tid);
         let thread = &mut self.threads[index];

@@ -68,6 +68,7 @@ impl View {
     }
 
     /// Whether samples of `kind` are in this view.
+    #[inline]
     pub fn selects(self, kind: SampleKind) -> bool {
         match self {
             Self::ThreadTime => kind != SampleKind::Event,

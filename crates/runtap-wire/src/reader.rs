@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
     /// A UTF-16 string that ends with a NUL unit, which is not part of the result. May start at an odd offset.
     pub fn utf16z(&mut self, what: &'static str) -> Result<Utf16<'a>, DecodeError> {
         let (units, _odd) = self.rest.as_chunks::<2>();
-        match units.iter().position(|unit| *unit == [0, 0]) {
+        match nul(units) {
             Some(n) => {
                 let text = self.bytes(2 * n, what)?;
                 self.bytes(2, what)?;
@@ -166,6 +166,15 @@ impl<'a> Reader<'a> {
         *self = probe;
         Ok(Some(Utf16::new(text)))
     }
+}
+
+/// Where the first NUL is. Looks at eight units at a time: recordings are full of long names.
+fn nul(units: &[[u8; 2]]) -> Option<usize> {
+    let (blocks, _) = units.as_chunks::<8>();
+    // Without a branch for each unit.
+    let nuls = |block: &[[u8; 2]; 8]| block.iter().fold(0, |nuls, unit| nuls + u16::from(*unit == [0, 0]));
+    let before = blocks.iter().take_while(|block| nuls(block) == 0).count() * 8;
+    units.get(before..)?.iter().position(|unit| *unit == [0, 0]).map(|n| before + n)
 }
 
 #[cfg(test)]

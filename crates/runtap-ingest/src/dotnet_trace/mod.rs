@@ -74,7 +74,7 @@ impl DotnetTraceBuilder {
                     self.complete_until = event.timestamp;
                 }
                 if let Some(what) = self.collector.what(event) {
-                    let stack = self.stacks.index(event);
+                    let stack = self.stacks.index(event.stack);
                     self.collector.raw.push(Raw {
                         timestamp: event.timestamp,
                         thread: event.thread_id,

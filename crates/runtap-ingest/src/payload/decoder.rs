@@ -61,17 +61,28 @@ impl Decoder {
     /// The schema of an event; one without name and fields where the stream does not define it.
     #[inline]
     pub fn schema(&self, event: &Event<'_>) -> &Schema {
-        let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
+        self.schema_of(event.metadata_id)
+    }
+
+    #[inline]
+    fn schema_of(&self, metadata_id: u32) -> &Schema {
+        let id = usize::try_from(metadata_id).unwrap_or(usize::MAX);
         match self.dense.get(id) {
             Some(Some(schema)) => schema,
-            _ => self.others.get(&event.metadata_id).map_or(&self.unknown, |schema| schema),
+            _ => self.others.get(&metadata_id).map_or(&self.unknown, |schema| schema),
         }
     }
 
     /// An event's payload with its schema.
     #[inline]
     pub fn payload<'a>(&'a self, event: &Event<'a>) -> Payload<'a> {
-        Payload { schema: self.schema(event), bytes: event.payload, pointer_size: self.pointer_size }
+        self.payload_of(event.metadata_id, event.payload)
+    }
+
+    /// The payload of an event by its metadata id, with its schema: for those who have put no whole event together.
+    #[inline]
+    pub fn payload_of<'a>(&'a self, metadata_id: u32, bytes: &'a [u8]) -> Payload<'a> {
+        Payload { schema: self.schema_of(metadata_id), bytes, pointer_size: self.pointer_size }
     }
 }
 

@@ -8,7 +8,7 @@ mod universal;
 mod views;
 
 use runtap_model::{Process, Run, SampleKind, ThreadTicks, Ticks, Trace, TraceBuilder, View};
-use runtap_nettrace::{Event, Item, Metadata, TraceHeader};
+use runtap_nettrace::{Event, Item, Metadata, Stack, TraceHeader};
 
 use self::collect::Collector;
 use self::namer::Namer;
@@ -163,16 +163,20 @@ impl ProfileBuilder {
         Action(action)
     }
 
+    /// What goes to other functions goes by value, so that of the many events that are left alone the compiler puts
+    /// nothing together in memory.
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
         self.end = self.end.max(event.timestamp);
         let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
         match self.actions.get(id) {
             Some(Action(Action::SEEN)) => {}
-            Some(Action(action)) if *action == Action::SEEN | Action::SAMPLE => self.sample(event),
-            Some(action) if *action != Action::UNKNOWN => self.act(*action, event),
+            Some(Action(action)) if *action == Action::SEEN | Action::SAMPLE => {
+                self.sample(event.thread_id, event.timestamp, event.stack, event.payload);
+            }
+            Some(action) if *action != Action::UNKNOWN => self.act(*action, &{ *event }),
             // A definition that came before we listened, or an id too large for the table.
-            _ => self.unknown(event),
+            _ => self.unknown(&{ *event }),
         }
     }
 
@@ -186,7 +190,7 @@ impl ProfileBuilder {
     #[inline(never)]
     fn act(&mut self, Action(action): Action, event: &Event<'_>) {
         if action & Action::SAMPLE != 0 {
-            self.sample(event);
+            self.sample(event.thread_id, event.timestamp, event.stack, event.payload);
         }
         let Some(metadata) = event.metadata else { return };
         if action & Action::LEARN != 0 {
@@ -206,20 +210,19 @@ impl ProfileBuilder {
         } else if action & Action::UNIVERSAL != 0 {
             self.universal.event(metadata, event, &mut self.stacks);
         } else if let Some((_, events)) = &mut self.events {
-            events.event(metadata, event, self.stacks.index(event));
+            events.event(metadata, event, self.stacks.index(event.stack));
         }
     }
 
-    // Out of the way of the events that are left alone, which are most.
     #[inline(never)]
-    fn sample(&mut self, event: &Event<'_>) {
-        let kind = match event.payload.first_chunk::<4>().map(|bytes| i32::from_le_bytes(*bytes)) {
+    fn sample(&mut self, thread: u64, timestamp: u64, stack: Stack<'_>, payload: &[u8]) {
+        let kind = match payload.first_chunk::<4>().map(|bytes| i32::from_le_bytes(*bytes)) {
             Some(1) => SampleKind::External,
             Some(2) => SampleKind::Managed,
             _ => SampleKind::Other,
         };
-        let stack = self.stacks.index(event);
-        self.ticks.add(event.thread_id, event.timestamp, kind, stack);
+        let stack = self.stacks.index(stack);
+        self.ticks.add(thread, timestamp, kind, stack);
     }
 
     /// Names everything and returns the profile. A stream without a header gives an empty one.

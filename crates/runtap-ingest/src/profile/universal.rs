@@ -158,7 +158,7 @@ impl Universal {
                 timestamp: event.timestamp,
                 process,
                 thread: event.thread_id,
-                stack: stacks.index(event),
+                stack: stacks.index(event.stack),
                 processor: event.processor,
                 waited: waited.filter(|_| kind == Kind::Waited),
             });

@@ -232,3 +232,96 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     }
     Ok(filled)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use runtap_nettrace::{EventToWrite, Metadata, TraceHeader, Writer};
+
+    use super::*;
+
+    /// The times of all events.
+    #[derive(Debug, Default)]
+    struct Seen {
+        times: Vec<u64>,
+        joined: usize,
+        /// After so many parts none is taken any more.
+        most: usize,
+    }
+
+    impl Gather for Seen {
+        fn item(&mut self, item: &Item<'_>) {
+            if let Item::Event(event) = item {
+                self.times.push(event.timestamp);
+            }
+        }
+
+        fn join(&mut self, next: Self) -> bool {
+            let takes = self.joined < self.most;
+            if takes {
+                self.joined += 1;
+                self.times.extend(next.times);
+            }
+            takes
+        }
+    }
+
+    /// A file of several parts, with so many events.
+    fn recording() -> (File, u64) {
+        let mut writer = Writer::new(&TraceHeader::new(0, 0, 1_000_000_000));
+        let metadata_id = writer.define_event(&Metadata::new("Made-Up", 1, "")).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        let events = 12_000;
+        for timestamp in 0..events {
+            let payload = &[7; 1000];
+            let event =
+                EventToWrite { metadata_id, timestamp, payload, thread_id: 1, ..EventToWrite::default() };
+            writer.event(&event).unwrap();
+            file.write_all(&writer.take_output()).unwrap();
+        }
+        file.write_all(&writer.finish()).unwrap();
+        (file, events)
+    }
+
+    #[test]
+    fn parts_come_in_the_order_of_the_file_and_what_is_refused_is_read_again() {
+        let (file, events) = recording();
+        for most in [usize::MAX, 0, 1, 3] {
+            let made = AtomicUsize::new(0);
+            let mut whole = Seen { most, ..Seen::default() };
+            let part = || {
+                made.fetch_add(1, Ordering::Relaxed);
+                Seen::default()
+            };
+            let Some(reader) = read(&file, &mut whole, part).unwrap() else {
+                // One processor only.
+                return;
+            };
+            assert!(reader.is_complete() && reader.lost() == 0);
+            assert_eq!(whole.times, (0..events).collect::<Vec<_>>());
+            assert_eq!(whole.joined, made.load(Ordering::Relaxed).min(most));
+            assert!(whole.joined > 3 || whole.joined == most);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_fails_takes_the_others_down() {
+        let (file, _) = recording();
+        let made = AtomicUsize::new(0);
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut whole = Seen { most: usize::MAX, ..Seen::default() };
+            let part = || {
+                assert_ne!(
+                    made.fetch_add(1, Ordering::Relaxed),
+                    0,
+                    "the first part is never put to the whole"
+                );
+                Seen::default()
+            };
+            read(&file, &mut whole, part).map(|reader| reader.is_some())
+        }));
+        // On one processor nothing is read side by side.
+        assert!(matches!(result, Err(_) | Ok(Ok(false))));
+    }
+}

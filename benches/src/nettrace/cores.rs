@@ -1,0 +1,58 @@
+//! Readings of a recording in memory, by one thread or by several: the library alone, without a file.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Result, bail};
+use runtap_nettrace::{Item, Reader, Scan};
+
+/// What sees the items of a recording, or of a part of it.
+pub(crate) trait Sees: Send {
+    /// Before the first item: a part learns from its reader what was before.
+    fn begin(&mut self, _reader: &Reader) {}
+
+    /// The next item.
+    fn see(&mut self, item: &Item<'_>);
+}
+
+/// From start to end; the recording has to be whole.
+pub(crate) fn on_one<T: Sees>(bytes: &[u8], new: impl Fn() -> T) -> Result<Vec<T>> {
+    let (mut reader, mut sees) = (Reader::new(), new());
+    sees.begin(&reader);
+    reader.items(bytes).for_each(|item| sees.see(&item))?;
+    if !reader.is_complete() || reader.lost() > 0 {
+        bail!("the recording is not whole");
+    }
+    Ok(vec![sees])
+}
+
+/// In parts; what saw them comes in their order.
+pub(super) fn on_all<T: Sees>(cores: usize, bytes: &[u8], new: impl Fn() -> T + Sync) -> Result<Vec<T>> {
+    let parts = Scan::of(bytes, bytes.len() as u64 / (cores as u64 * 8));
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<Vec<(usize, T)>> {
+        let mut seen = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = parts.get(index) else { return Ok(seen) };
+            let (mut reader, mut sees) = (part.reader(), new());
+            sees.begin(&reader);
+            for piece in part.pieces() {
+                reader.go_to(piece.start);
+                let (start, end) = (usize::try_from(piece.start)?, usize::try_from(piece.end)?);
+                reader.items(bytes.get(start..end).unwrap_or_default()).for_each(|item| sees.see(&item))?;
+            }
+            seen.push((index, sees));
+        }
+    };
+    let mut seen = thread::scope(|scope| -> Result<_> {
+        let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+        let mut seen = work()?;
+        for other in others {
+            seen.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok(seen)
+    })?;
+    seen.sort_by_key(|(index, _)| *index);
+    Ok(seen.into_iter().map(|(_, sees)| sees).collect())
+}

@@ -1,0 +1,248 @@
+//! What is done with each event: as much as TraceEvent does in the mode that it is compared with.
+//!
+//! Parts of events are handed on, not references to whole ones: so the compiler puts together what is asked for only.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+use runtap_ingest::clr::MethodEvent;
+use runtap_ingest::payload::{Decoder, Value};
+use runtap_ingest::{Code, CodeMap};
+use runtap_nettrace::{Item, Metadata, Reader, Stack};
+
+use super::cores::Sees;
+
+/// `parse`: the whole header of each event, its definition, losses.
+#[derive(Default)]
+pub(super) struct Events {
+    events: u64,
+    check: u64,
+}
+
+impl Sees for Events {
+    #[inline]
+    fn see(&mut self, item: &Item<'_>) {
+        if let Item::Event(event) = item {
+            self.events += u64::from(event.metadata.is_some());
+            self.check = self.check.wrapping_add(event.timestamp).wrapping_add(event.payload.len() as u64);
+        }
+    }
+}
+
+impl Events {
+    pub(super) fn sum(parts: &[Self]) -> u64 {
+        std::hint::black_box(parts.iter().fold(0_u64, |sum, part| sum.wrapping_add(part.check)));
+        parts.iter().map(|part| part.events).sum()
+    }
+}
+
+/// `dynamic`: the value of every field of every event.
+#[derive(Default)]
+pub(crate) struct Fields {
+    decoder: Decoder,
+    /// By metadata id.
+    known: Vec<bool>,
+    events: u64,
+    read: u64,
+    failed: u64,
+    check: u64,
+}
+
+impl Sees for Fields {
+    fn begin(&mut self, reader: &Reader) {
+        if let Some(header) = reader.header() {
+            self.decoder.item(&Item::Header(header));
+        }
+    }
+
+    #[inline]
+    fn see(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Event(event) => self.event(event.metadata_id, event.metadata, event.payload),
+            _ => self.decoder.item(item),
+        }
+    }
+}
+
+/// Something that depends on the value.
+#[inline]
+fn bits(value: &Value<'_>) -> u64 {
+    match value {
+        Value::Bool(value) => u64::from(*value),
+        Value::Char(value) => u64::from(*value),
+        Value::Int(value) => value.cast_unsigned(),
+        Value::UInt(value) | Value::Hex(value) => *value,
+        Value::F32(value) => u64::from(value.to_bits()),
+        Value::F64(value) => value.to_bits(),
+        Value::Utf16(text) => text.len() as u64,
+        Value::Utf8(bytes) | Value::Bytes(bytes) => bytes.len() as u64,
+        Value::Array(elements) => elements.len() as u64,
+        _ => 1,
+    }
+}
+
+impl Fields {
+    #[inline(never)]
+    fn event(&mut self, metadata_id: u32, metadata: Option<&Metadata>, payload: &[u8]) {
+        self.events += 1;
+        let id = usize::try_from(metadata_id).unwrap_or(usize::MAX);
+        if self.known.get(id) != Some(&true) {
+            self.know(metadata, id);
+        }
+        for field in self.decoder.payload_of(metadata_id, payload).fields() {
+            self.read += 1;
+            match field {
+                Ok((_, value)) => self.check = self.check.wrapping_add(bits(&value)),
+                Err(_) => self.failed += 1,
+            }
+        }
+    }
+
+    /// The definition may have come in an earlier part.
+    #[cold]
+    fn know(&mut self, metadata: Option<&Metadata>, id: usize) {
+        if let Some(metadata) = metadata {
+            self.decoder.item(&Item::Metadata(metadata));
+        }
+        if id < 1 << 16 {
+            self.known.resize(self.known.len().max(id + 1), false);
+            self.known.splice(id..=id, [true]);
+        }
+    }
+
+    /// Events, and fields that were read.
+    pub(crate) fn sum(parts: &[Self]) -> (u64, u64) {
+        std::hint::black_box(parts.iter().fold(0_u64, |sum, part| sum.wrapping_add(part.check)));
+        let of = |number: fn(&Self) -> u64| parts.iter().map(number).sum::<u64>();
+        (of(|part| part.events), of(|part| part.read) - of(|part| part.failed))
+    }
+}
+
+/// `tracelog`: the stack of every event, with the name of each frame.
+///
+/// Events have the index of a stack, each distinct stack is named once. Where code memory was used again, that is by one of
+/// its methods: which of them it was at what time is a question for profiles, not for this one.
+#[derive(Default)]
+pub(super) struct Stacks {
+    events: u64,
+    code: CodeMap,
+    /// Whether an event tells of code, by metadata id.
+    tells: Vec<Option<bool>>,
+    /// Index by the stream's id, and the epoch of those ids.
+    by_id: Vec<Option<u32>>,
+    epoch: u64,
+    indexes: HashMap<Box<[u64]>, u32>,
+    /// Each distinct stack, and how many events have it.
+    list: Vec<(Box<[u64]>, u64)>,
+}
+
+impl Sees for Stacks {
+    #[inline]
+    fn see(&mut self, item: &Item<'_>) {
+        let Item::Event(event) = item else { return };
+        self.events += 1;
+        if event.stack_id != 0 {
+            let id = usize::try_from(event.stack_id).unwrap_or(usize::MAX);
+            let index = match self.by_id.get(id) {
+                Some(Some(index)) if self.epoch == event.stack.epoch() => *index,
+                _ => self.add(event.stack, id),
+            };
+            self.count(index, 1);
+        }
+        let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
+        if self.tells.get(id) != Some(&Some(false)) {
+            self.tell(event.metadata, event.payload, id);
+        }
+    }
+}
+
+impl Stacks {
+    #[inline(never)]
+    fn add(&mut self, stack: Stack<'_>, id: usize) -> u32 {
+        if self.epoch != stack.epoch() {
+            self.by_id.clear();
+            self.epoch = stack.epoch();
+        }
+        let index = self.index(stack.ips().collect());
+        if id < 1 << 20 {
+            self.by_id.resize(self.by_id.len().max(id + 1), None);
+            self.by_id.splice(id..=id, [Some(index)]);
+        }
+        index
+    }
+
+    fn index(&mut self, stack: Box<[u64]>) -> u32 {
+        let Self { indexes, list, .. } = self;
+        let new = u32::try_from(list.len()).unwrap_or(u32::MAX);
+        *indexes.entry(stack).or_insert_with_key(|stack| {
+            list.push((stack.clone(), 0));
+            new
+        })
+    }
+
+    #[inline]
+    fn count(&mut self, index: u32, events: u64) {
+        if let Some((_, count)) = self.list.get_mut(index as usize) {
+            *count += events;
+        }
+    }
+
+    #[inline(never)]
+    fn tell(&mut self, metadata: Option<&Metadata>, payload: &[u8], id: usize) {
+        let Some(metadata) = metadata else { return };
+        let method = MethodEvent::decode(&metadata.provider, metadata.event_id, payload);
+        if id < 1 << 16 {
+            self.tells.resize(self.tells.len().max(id + 1), None);
+            self.tells.splice(id..=id, [Some(!matches!(method, Ok(None)))]);
+        }
+        let Ok(Some(method)) = method else { return };
+        let name = || method.has_name().then(|| method.full_name());
+        let code = Code {
+            id: method.method_id,
+            module: method.module_id,
+            start: method.start,
+            size: method.size,
+            flags: method.flags,
+            rejit_id: method.rejit_id,
+        };
+        self.code.load(code, None, name);
+    }
+
+    /// Events, those with a stack, the frames of those, and how many of them have a name.
+    pub(super) fn sum(parts: Vec<Self>) -> Result<(u64, [u64; 3])> {
+        let mut parts = parts.into_iter();
+        let mut whole = parts.next().unwrap_or_default();
+        for part in parts {
+            whole.events += part.events;
+            for (stack, events) in part.list {
+                let index = whole.index(stack);
+                whole.count(index, events);
+            }
+            for method in part.code.methods() {
+                let code = Code {
+                    id: method.id,
+                    module: method.module,
+                    start: method.start,
+                    size: u32::try_from(method.end - method.start)?,
+                    flags: 0,
+                    rejit_id: method.rejit_id,
+                };
+                whole.code.load(code, None, || method.has_name.then(|| method.name.clone()));
+            }
+        }
+        whole.code.seal();
+        let mut sums = [0; 3];
+        for (stack, events) in &whole.list {
+            let names = stack.iter().enumerate().filter_map(|(depth, ip)| {
+                let address = if depth == 0 { *ip } else { ip.saturating_sub(1) };
+                whole.code.at(address, 0).and_then(|method| whole.code.method(method))
+            });
+            let named = names.filter(|method| method.has_name).count() as u64;
+            let frames = stack.len() as u64;
+            for (sum, of_each) in sums.iter_mut().zip([u64::from(frames > 0), frames, named]) {
+                *sum += events * of_each;
+            }
+        }
+        Ok((whole.events, sums))
+    }
+}
