@@ -183,7 +183,10 @@ impl Buffer {
                 Poll::Ready(Some(n))
             }
             Poll::Ready(end) => {
-                state.end = Some(end);
+                // Once we have hung up ourselves, it says nothing of the peer.
+                if !state.closed {
+                    state.end = Some(end);
+                }
                 Poll::Ready(None)
             }
         };

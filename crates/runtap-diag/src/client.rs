@@ -156,6 +156,10 @@ impl Client {
     /// Ends a session by its id, which some other program may have started. A session of one's own is ended with
     /// [`Session::stop`], which never does it twice: **runtimes use ids again at once and do not say when an id is
     /// unknown.** Comes back only after the runtime has written everything into the session's stream.
+    ///
+    /// # Errors
+    /// [`Error::Objection`] while the runtime waits at its start: it would die of it later. To hang up ends the session
+    /// too.
     pub async fn stop_session(&self, id: SessionId) -> Result<(), Error> {
         let exchange = self.connect(Request::StopTracing(id)).await?;
         exchange.complete(self.timeouts.stop).await.map(drop)
@@ -213,7 +217,15 @@ impl Client {
         self.connect(request).await?.complete(self.timeouts.reply).await
     }
 
+    /// A connection for a request. The end of a session is not for every moment: see [`crate::stopping`].
     pub(crate) async fn connect(&self, request: Request) -> Result<Exchange, Error> {
+        match request {
+            Request::StopTracing(id) => self.connect_to_stop(id).await,
+            request => self.dial(request).await,
+        }
+    }
+
+    pub(crate) async fn dial(&self, request: Request) -> Result<Exchange, Error> {
         Exchange::connect(&self.dial, request, self.timeouts.connect).await
     }
 

@@ -56,6 +56,7 @@ pub mod providers;
 #[cfg(unix)]
 pub mod server;
 mod session;
+mod stopping;
 mod unpark;
 #[cfg(target_os = "linux")]
 pub mod user_events;

@@ -241,8 +241,9 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        self.drain.stop();
+        // First: what the drain sees then is our doing.
         self.buffer.close();
+        self.drain.stop();
     }
 }
 

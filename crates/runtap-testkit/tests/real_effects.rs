@@ -10,7 +10,7 @@ use runtap_diag::blocking::Client;
 use runtap_diag::preflight::{self, Objection};
 use runtap_diag::{
     AttachProfiler, CoreDump, DumpFlags, DumpType, Error, Hresult, Level, PerfMapType, Provider,
-    StartupProfiler, Tracepoints, UserEventsConfig, UserEventsProvider,
+    SessionConfig, StartupProfiler, Tracepoints, UserEventsConfig, UserEventsProvider,
 };
 use runtap_diag_proto::Uuid;
 use runtap_testkit::{Launch, Program, RealRuntime, Skip, eventually, require, shared_dir, workspace_root};
@@ -259,6 +259,26 @@ fn real_profilers_are_attached() {
         let said = target.text("profiler.txt");
         assert!(said.ends_with("attach 3 0102ff\nattached\n"), "{said}");
         assert_eq!(refused(attach(&profiler(), b"")), Hresult::PROFILER_ALREADY_ACTIVE);
+        target.assert_alive();
+    }
+}
+
+/// A session that was stopped while the runtime waited would end it, when another one is there.
+#[test]
+fn real_suspended_runtimes_survive_sessions_that_end() {
+    for runtime in require!(RealRuntime::all()) {
+        let mut target = require!(Target::suspended(&runtime));
+        let config = SessionConfig::new(vec![Provider::new("Demo", u64::MAX, Level::Verbose)]);
+        for _ in 0..3 {
+            let session = target.client.start_session(&config).unwrap();
+            assert!(matches!(objection(session.stop().wait()), Objection::StopAtStartup));
+            assert!(matches!(objection(target.client.stop_session(session.id())), Objection::StopAtStartup));
+        }
+        let last = target.client.start_session(&config).unwrap();
+        target.client.resume().unwrap();
+        target.program.wait_for("ready");
+        // It may not be past its start yet: then this waits for it.
+        last.stop().wait().unwrap();
         target.assert_alive();
     }
 }

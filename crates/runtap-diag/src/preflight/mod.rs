@@ -19,6 +19,7 @@ use runtap_diag_proto::{AttachProfiler, CoreDump, DumpType, ProcessInfo, Request
 
 pub use objection::Objection;
 pub use target::Target;
+pub(crate) use target::is_waiting;
 
 /// The longest assembly that is read to see whether it is a startup hook.
 const MAX_ASSEMBLY: u64 = 64 << 20;

@@ -140,6 +140,9 @@ pub enum Objection {
         /// What the target runs.
         version: u16,
     },
+    /// A session that is stopped while the runtime waits ends .NET 8, 9 and 10 later.
+    #[error("the runtime waits at its start, where a session can't be stopped, only hung up on")]
+    StopAtStartup,
     /// Too large to be looked at.
     #[error("{} is too large for a startup hook ({bytes} bytes)", path.display())]
     TooLarge {
@@ -182,6 +185,7 @@ impl Objection {
             Self::OtherProcessor { .. } => {
                 "take the file that was built for the target's processor and system"
             }
+            Self::StopAtStartup => "resume the target first",
             Self::RunsAlready => "attach the profiler, or start the program suspended",
             Self::TooNew { .. } => "build the hook for the oldest .NET that it is used with",
             Self::Unseen { .. } => "run this as root, or as the user who runs the target",

@@ -9,6 +9,17 @@ use runtap_transport::discover::{self, Createdump, Facts, FileView, Life, Startu
 
 use super::Objection;
 
+/// Whether a runtime waits to be resumed, or is just starting. `false` where that can't be told.
+pub(crate) fn is_waiting(pid: u32) -> bool {
+    #[cfg(target_os = "linux")]
+    return discover::startup(pid) == Startup::Waiting;
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        false
+    }
+}
+
 /// A process that something is going to be asked of. Paths are its own.
 #[derive(Debug)]
 pub struct Target {

@@ -27,7 +27,8 @@ fn of_objection(objection: &Objection) -> u8 {
         Objection::Createdump { .. }
         | Objection::DumpAtStartup { .. }
         | Objection::PerfMapAtStartup { .. }
-        | Objection::RunsAlready => exit::REFUSED,
+        | Objection::RunsAlready
+        | Objection::StopAtStartup => exit::REFUSED,
         _ => exit::USAGE,
     }
 }

@@ -1,9 +1,12 @@
 //! A target is never killed by us: every request that the verbs can produce, with the most extreme values that they
 //! take, to a program that runs and to one that waits at its start. Whether a verb succeeds is not judged here.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use runtap_testkit::{RealRuntime, Skip, shared_dir};
+use runtap_diag::providers::PROFILES;
+use runtap_testkit::{Launch, RealRuntime, Skip, eventually, shared_dir};
 
 use crate::common::{Target, folder, runtap};
 
@@ -12,45 +15,132 @@ on_each_runtime!(a_running_program_survives_everything, a_waiting_program_surviv
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 const CLASS_ID: &str = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
 
-/// Runs a verb, which may refuse, and looks whether the target lives.
-#[track_caller]
-fn survives(target: &Target, verb: &[&str], rest: &[String]) {
-    let p = target.p();
-    let words = verb.iter().copied().chain(["-p", &p]).chain(rest.iter().map(String::as_str));
-    let finished = runtap(words);
-    assert!(finished.code().is_some_and(|code| code <= 6), "runtap itself failed: {finished}");
-    let stat = std::fs::read_to_string(format!("/proc/{p}/stat")).unwrap_or_default();
-    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
-    assert!(state.is_some_and(|state| !"ZX".contains(state)), "the target died of {finished}");
+/// Every verb that asks something of one process.
+const VERBS: [&[&str]; 13] = [
+    &["info"],
+    &["env"],
+    &["doctor"],
+    &["set-env"],
+    &["resume"],
+    &["dump"],
+    &["profiler", "attach"],
+    &["profiler", "startup"],
+    &["perfmap", "enable"],
+    &["perfmap", "disable"],
+    &["startup-hook"],
+    &["trace"],
+    &["tail"],
+];
+/// Options that choose the process, or how results look.
+const ASIDE: [&str; 9] = [
+    "--help",
+    "--quiet",
+    "--verbose",
+    "--color",
+    "--process-id",
+    "--name",
+    "--diagnostic-port",
+    "--all",
+    "--format",
+];
+/// Options for a command that is started, which these programs are not.
+const FOR_COMMANDS: [&str; 3] = ["--show-child-io", "--dial-in", "--kill-command"];
+
+/// A target, and what was tried on it: verbs with their options.
+struct Trial {
+    target: Target,
+    tried: RefCell<BTreeSet<(String, String)>>,
+}
+
+impl Trial {
+    fn of(target: Target) -> Self {
+        Self { target, tried: RefCell::default() }
+    }
+
+    /// Runs a verb, which may refuse, and looks whether the target lives.
+    #[track_caller]
+    fn survives(&self, verb: &[&str], rest: &[String]) {
+        let p = self.target.p();
+        let words = verb.iter().copied().chain(["-p", &p]).chain(rest.iter().map(String::as_str));
+        let name =
+            verb.iter().take_while(|word| !word.starts_with('-')).copied().collect::<Vec<_>>().join(" ");
+        let mut tried = self.tried.borrow_mut();
+        tried.insert((name.clone(), String::new()));
+        for word in words.clone().filter(|word| word.starts_with('-')) {
+            let word = if word == "-o" { "--output" } else { word };
+            tried.insert((name.clone(), word.to_owned()));
+        }
+        let finished = runtap(words);
+        assert!(finished.code().is_some_and(|code| code <= 6), "runtap itself failed: {finished}");
+        let stat = std::fs::read_to_string(format!("/proc/{p}/stat")).unwrap_or_default();
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        assert!(state.is_some_and(|state| !"ZX".contains(state)), "the target died of {finished}");
+    }
+
+    /// Every option that the help knows was tried: a new one has to be added here.
+    #[track_caller]
+    fn nothing_was_left_out(&self) {
+        let tried = self.tried.borrow();
+        for verb in VERBS {
+            let name = verb.join(" ");
+            assert!(tried.contains(&(name.clone(), String::new())), "{name}");
+            let help = runtap(verb.iter().copied().chain(["--help"]));
+            let mut options = 0;
+            for line in help.expect_code(0).text().lines().map(str::trim_start) {
+                // Set off from the text below it, at the start of its line: `-o, --output <FILE>`.
+                let line = match line.split_once(", ") {
+                    Some((short, long)) if short.len() == 2 => long,
+                    _ => line,
+                };
+                if !line.starts_with("--") {
+                    continue;
+                }
+                let option = line.split([' ', '[', '.']).next().unwrap_or_default();
+                // The text below an option may begin with one too.
+                if !option.bytes().all(|b| b == b'-' || b.is_ascii_lowercase()) {
+                    continue;
+                }
+                options += 1;
+                if !ASIDE.contains(&option) && !FOR_COMMANDS.contains(&option) {
+                    assert!(tried.contains(&(name.clone(), option.to_owned())), "{name} {option}");
+                }
+            }
+            assert!(options >= ASIDE.len() - 1, "{name}: {help}");
+        }
+    }
 }
 
 fn texts(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-/// Everything but sessions, which do not end in a program that waits.
-fn change_everything(target: &Target, dumps: &Path) -> Result<(), Skip> {
+/// Everything but sessions.
+fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
     let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))?;
     let hook = shared.join("apps/dotnet/startuphook/bin/startuphook.dll").display().to_string();
     let library = shared.join("apps/dotnet/profiler/bin/libdemoprofiler.so").display().to_string();
     let long = |n: usize| "x".repeat(n);
     let path = |name: String| dumps.join(name).display().to_string();
 
+    for verb in ["info", "env", "doctor"] {
+        target.survives(&[verb], &[]);
+    }
     for word in [
         format!("{}=1", long(20_000)),
         format!("A={}", long(32_000)),
         format!("A={}", long(60_000)),
         "A\n\u{1}\u{202e}=\u{10ffff}".to_owned(),
         "=".to_owned(),
+        "A=".to_owned(),
         long(32_700),
     ] {
-        survives(target, &["set-env"], &[word]);
+        target.survives(&["set-env"], &[word]);
     }
     for kind in ["jitdump", "perfmap", "all"] {
-        survives(target, &["perfmap", "enable"], &texts(&["--type", kind]));
+        target.survives(&["perfmap", "enable"], &texts(&["--type", kind]));
     }
-    survives(target, &["perfmap", "disable"], &[]);
-    survives(target, &["perfmap", "disable"], &[]);
+    target.survives(&["perfmap", "disable"], &[]);
+    target.survives(&["perfmap", "disable"], &[]);
 
     for hook in [
         hook.clone(),
@@ -61,7 +151,7 @@ fn change_everything(target: &Target, dumps: &Path) -> Result<(), Skip> {
         "/\n".into(),
         library.clone(),
     ] {
-        survives(target, &["startup-hook"], &[hook]);
+        target.survives(&["startup-hook"], &[hook]);
     }
     for (class_id, library) in [
         ("00000000-0000-0000-0000-000000000000", &library),
@@ -71,76 +161,161 @@ fn change_everything(target: &Target, dumps: &Path) -> Result<(), Skip> {
         (CLASS_ID, &"/dev/null".to_owned()),
     ] {
         let profiler = texts(&["--clsid", class_id, "--path", library]);
-        survives(target, &["profiler", "startup"], &profiler);
-        survives(target, &["profiler", "attach"], &profiler);
+        target.survives(&["profiler", "startup"], &profiler);
+        target.survives(&["profiler", "attach"], &profiler);
     }
     for (timeout, data) in [
         ("1ms", "fail".to_owned()),
         ("49d", format!("fail{}", long(40_000))),
         ("1d", long(65_000)),
         ("1s", long(60_000)),
+        ("0s", "fail".to_owned()),
+        ("99999999999h", "fail".to_owned()),
     ] {
-        survives(
-            target,
+        target.survives(
             &["profiler", "attach"],
             &texts(&["--clsid", CLASS_ID, "--path", &library, "--timeout", timeout, "--data", &data]),
         );
     }
-    survives(target, &["profiler", "startup"], &texts(&["--clsid", CLASS_ID, "--path", &library]));
+    target.survives(&["profiler", "startup"], &texts(&["--clsid", CLASS_ID, "--path", &library]));
 
     for kind in ["mini", "triage", "heap", "full"] {
-        survives(
-            target,
-            &["dump", "--crashreport"],
+        target.survives(
+            &["dump", "--crashreport", "--diag"],
             &texts(&["--type", kind, "-o", &path(format!("{kind}%%%p"))]),
         );
     }
     for name in [long(255), long(256), format!("{}/x", long(255)), "a\nb".to_owned()] {
-        survives(target, &["dump"], &texts(&["--type", "mini", "-o", &path(name)]));
+        target.survives(&["dump"], &texts(&["--type", "mini", "-o", &path(name)]));
     }
-    survives(target, &["resume"], &[]);
     Ok(())
+}
+
+/// Sessions of every kind, with more words for each.
+fn record_everything(target: &Trial, place: &Path, more: &[&str]) {
+    let file = place.join("x.nettrace").display().to_string();
+    let many = |n: usize| (0..n).map(|n| format!("P{n}:1:1")).collect::<Vec<_>>().join(",");
+    let gc = "Microsoft-Windows-DotNETRuntime";
+    let (many_providers, too_many) = (many(1_000), many(1_001));
+    let long = format!("{}:ffffffffffffffff:5:{}", "n".repeat(5_000), "a".repeat(20_000));
+    let all_keywords =
+        format!("{gc}:ffffffffffffffff:5,{gc}Rundown:ffffffffffffffff:5,{gc}Private:ffffffffffffffff:5");
+    let (most_ids, all_but_two, too_many_ids) =
+        (format!("{gc}=0-9999"), format!("{gc}=!0,4294967295"), format!("{gc}=0-10000"));
+    let mut sessions = vec![
+        vec!["--buffersize", "0"],
+        vec!["--buffersize", "1"],
+        vec!["--buffersize", "4294967295", "--rundown", "false"],
+        vec!["--buffersize", "4294967296"],
+        vec!["--rundown", "true"],
+        vec!["--rundown-keyword", "ffffffffffffffff"],
+        vec!["--rundown-keyword", "0", "--no-stackwalk", "--buffering-mode", "block"],
+        vec!["--providers", &many_providers, "--rundown", "false"],
+        vec!["--providers", &too_many],
+        vec!["--providers", &long],
+        vec!["--providers", &all_keywords],
+        vec!["--providers", "A:1:0:x=\"\",B::9"],
+        vec!["--providers", "\u{1}\u{202e} é中😀:1:5:\u{7f}=%n;;=="],
+        vec!["--clrevents", "gc", "--event-filter", &most_ids],
+        vec!["--clrevents", "gc", "--event-filter", &all_but_two],
+        vec!["--clrevents", "gc", "--event-filter", &too_many_ids],
+        vec!["--clrevents", "gcheapdump+gcheapcollect", "--clreventlevel", "0"],
+        vec!["--clrevents", "gc+jit+exception", "--clreventlevel", "5"],
+        vec!["--clrevents", "gc", "--clreventlevel", "6"],
+        vec![
+            "--stopping-event-provider-name",
+            gc,
+            "--stopping-event-event-name",
+            "*",
+            "--stopping-event-payload-filter",
+            "A:",
+        ],
+        vec!["--children"],
+        vec!["--children", "--merge", "--to", "speedscope", "--evented", "--view", "alloc"],
+        vec!["--to", "speedscope", "--compat", "dotnet-trace"],
+    ];
+    sessions.extend(PROFILES.iter().map(|profile| vec!["--profile", profile.name]));
+    for session in sessions {
+        let rest =
+            texts(&session).into_iter().chain(texts(&["--duration", "50ms", "-o", &file])).chain(texts(more));
+        target.survives(&["trace"], &rest.collect::<Vec<_>>());
+    }
+    for duration in ["0", "0.000000001"] {
+        target.survives(&["trace"], &texts(&[&["--duration", duration, "-o", &file], more].concat()));
+    }
+    for spec in ["A", &format!("{gc}:0-9999={}", "x".repeat(300)), "{provider}_{pid}", "="] {
+        target.survives(&["trace", "--user-events", spec, "--duration", "50ms"], &texts(more));
+    }
+}
+
+/// What lets a program go on that waits.
+fn go_on(target: &Trial) {
+    for session in [
+        vec!["--clrevents", "gc", "--clreventlevel", "5", "--buffersize", "1"],
+        vec![
+            "--providers",
+            "P:ffffffffffffffff:5",
+            "--buffersize",
+            "4294967295",
+            "--provider",
+            "X",
+            "--filter",
+            "id > 1",
+        ],
+        vec!["--profile", "dotnet-common"],
+    ] {
+        target.survives(&["tail", "--duration", "50ms"], &texts(&session));
+    }
+    target.survives(&["resume"], &texts(&["--duration", "0"]));
+    target.survives(&["resume"], &texts(&["--duration", "99999999999h"]));
 }
 
 fn a_running_program_survives_everything(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = folder();
     let out = place.path().join("out");
     let launch = runtime.program("spin", &IDLE)?.env("DEMO_HOOK_OUT", &out).env("DEMO_PROFILER_OUT", &out);
-    let mut target = Target::start(launch.env("DOTNET_PerfMapJitDumpPath", place.path()));
+    let launch = into_a_file(launch.env("DOTNET_PerfMapJitDumpPath", place.path()), place.path());
+    let target = Target::start_unready(launch);
+    eventually("the program", || says(place.path(), "ready").then_some(()));
+    let mut target = Trial::of(target);
     change_everything(&target, place.path())?;
-
-    let file = place.path().join("x.nettrace").display().to_string();
-    let many = |n: usize| (0..n).map(|n| format!("P{n}:1:1")).collect::<Vec<_>>().join(",");
-    let gc = "Microsoft-Windows-DotNETRuntime";
-    for session in [
-        vec!["--buffersize", "1"],
-        vec!["--buffersize", "4294967295", "--rundown", "false"],
-        vec!["--rundown-keyword", "ffffffffffffffff"],
-        vec!["--rundown-keyword", "0", "--no-stackwalk", "--buffering-mode", "block"],
-        vec!["--providers", &many(1_000), "--rundown", "false"],
-        vec!["--providers", &many(1_001)],
-        vec!["--providers", &format!("{}:ffffffffffffffff:5:{}", "n".repeat(5_000), "a".repeat(20_000))],
-        vec!["--providers", "A:1:0:x=\"\",B::9"],
-        vec!["--clrevents", "gc", "--event-filter", &format!("{gc}=0-9999")],
-        vec!["--clrevents", "gc", "--event-filter", &format!("{gc}=!0,4294967295")],
-        vec!["--clrevents", "gc", "--event-filter", &format!("{gc}=0-10000")],
-    ] {
-        let rest = texts(&session).into_iter().chain(texts(&["--duration", "50ms", "-o", &file]));
-        survives(&target, &["trace"], &rest.collect::<Vec<_>>());
+    for resume in ["true", "false"] {
+        record_everything(&target, place.path(), &["--resume-runtime", resume]);
     }
-    target.still_answers();
-    target.program.begin();
-    target.program.wait_for("done");
-    assert!(target.program.wait().success(), "it came to its own end");
+    go_on(&target);
+    target.nothing_was_left_out();
+    let program = &mut target.target.program;
+    program.begin();
+    assert!(program.wait().success(), "it came to its own end");
+    assert!(says(place.path(), "done"));
     Ok(())
+}
+
+/// createdump tells its progress on the target's standard output, at length with --diag, and waits if nobody reads.
+fn into_a_file(launch: Launch, place: &Path) -> Launch {
+    let script = format!("exec \"$@\" > '{}'", place.join("said").display());
+    launch.wrapped_by(&["sh", "-c", &script, "sh"])
+}
+
+/// Whether the program has printed such a line.
+fn says(place: &Path, line: &str) -> bool {
+    std::fs::read(place.join("said"))
+        .is_ok_and(|said| said.split(|b| *b == b'\n').any(|it| it == line.as_bytes()))
 }
 
 fn a_waiting_program_survives_everything(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = folder();
     let out = place.path().join("out");
     let launch = runtime.program("spin", &IDLE)?.env("DEMO_HOOK_OUT", &out).env("DEMO_PROFILER_OUT", &out);
-    let target = Target::suspended(launch.env("DOTNET_PerfMapJitDumpPath", place.path()));
+    let launch = into_a_file(launch.env("DOTNET_PerfMapJitDumpPath", place.path()), place.path());
+    let mut target = Trial::of(Target::suspended(launch));
     change_everything(&target, place.path())?;
-    target.resume_to_its_end();
+    record_everything(&target, place.path(), &["--resume-runtime", "false"]);
+    go_on(&target);
+    target.nothing_was_left_out();
+    let program = &mut target.target.program;
+    program.begin();
+    assert!(program.wait().success(), "it came to its own end");
+    assert!(says(place.path(), "done"));
     Ok(())
 }

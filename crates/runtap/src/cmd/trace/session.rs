@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use runtap_diag::preflight::Objection;
 use runtap_diag::{Control, Error, Session, Stopping};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -58,7 +59,7 @@ pub(super) async fn run(
     let pid = pid.filter(|_| job.formats.iter().any(|format| format.sink().is_some()));
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut state = State::new(started);
+    let mut state = State::new(started, job.options.resume_runtime);
     // Held until the stream has ended.
     let mut turn = None;
     let mut wanted = job.stops.is_stopping();
@@ -100,6 +101,8 @@ struct State {
     stopped: Option<Instant>,
     stop: Stop,
     given_up: bool,
+    /// A runtime that waits at its start was told to go on.
+    will_go_on: bool,
     why_partial: Option<String>,
 }
 
@@ -130,8 +133,8 @@ impl Stop {
 }
 
 impl State {
-    fn new(started: Instant) -> Self {
-        Self { started, stopped: None, stop: Stop::Not, given_up: false, why_partial: None }
+    fn new(started: Instant, will_go_on: bool) -> Self {
+        Self { started, stopped: None, stop: Stop::Not, given_up: false, will_go_on, why_partial: None }
     }
 
     fn request_stop(&mut self, session: &Control) {
@@ -146,6 +149,15 @@ impl State {
             (Stop::Asked(_, tries), Some(Err(error))) if error.is_unreachable() && tries < STOP_TRIES => {
                 Stop::Later(Box::pin(sleep(STOP_AGAIN)), tries)
             }
+            // It was told to go on, which takes its time where many are; or it is to wait.
+            (Stop::Asked(_, tries), Some(Err(error))) if waits(&error) => {
+                if self.will_go_on && tries < STOP_TRIES {
+                    Stop::Later(Box::pin(sleep(STOP_AGAIN)), tries)
+                } else {
+                    self.why_partial = Some("it was ended before the program had begun".to_owned());
+                    return false;
+                }
+            }
             (Stop::Asked(..), Some(Err(error))) => Stop::Refused(Box::pin(sleep(GRACE)), error),
             (Stop::Later(_, tries), _) => Stop::Asked(session.stop(), tries + 1),
             (Stop::Refused(_, error), _) => {
@@ -156,6 +168,11 @@ impl State {
         };
         true
     }
+}
+
+/// Whether the runtime is at its start, where a session can't be stopped.
+fn waits(error: &Error) -> bool {
+    matches!(error, Error::Objection { objection: Objection::StopAtStartup, .. })
 }
 
 async fn wait(duration: Option<Duration>) {
