@@ -22,7 +22,7 @@ mod small;
 mod tool;
 
 pub use fake::{FakeRuntime, FakeRuntimeBuilder, Fault, Likeness, On};
-pub use peers::Peer;
+pub use peers::{Peer, single_file_program};
 pub use program::{Launch, Program};
 pub use recordings::{Recording, recordings};
 pub use runtime::RealRuntime;

@@ -62,6 +62,21 @@ impl Peer {
     }
 }
 
+/// A program of others that has its runtime, .NET 10, and all assemblies in one file: `azmcp`. It comes by
+/// `cargo xtask peers --download` alone.
+///
+/// # Errors
+/// It is not here.
+pub fn single_file_program() -> Result<Command, Skip> {
+    let program = folder().join("azmcp-10/azmcp");
+    if !program.is_file() {
+        return Err(Skip::because("there is no single-file program (cargo xtask peers --download)"));
+    }
+    let mut command = Command::new(program);
+    command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1").env("DOTNET_CLI_TELEMETRY_OPTOUT", "1");
+    Ok(command)
+}
+
 /// Where peers are.
 pub(crate) fn folder() -> PathBuf {
     workspace_root().join("target/peers")

@@ -28,6 +28,7 @@ mod real_namespace;
 mod real_other_user;
 mod real_resume;
 mod real_session;
+mod real_single_file;
 mod real_spin;
 mod real_tail;
 mod real_typed;

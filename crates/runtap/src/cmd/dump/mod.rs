@@ -179,9 +179,15 @@ async fn ask(
             let hint = "createdump may not trace its own parent: a container needs the capability SYS_PTRACE";
             expected(exit::REFUSED, error.to_string(), hint.to_owned())
         }
+        Error::Refused { reply, .. } if reply.message.as_deref().is_some_and(|it| it.contains(FULL_ONLY)) => {
+            expected(exit::REFUSED, error.to_string(), "take --type full".to_owned())
+        }
         _ => explain(error),
     })
 }
+
+/// What createdump says of a program that has its runtime in its own file.
+const FULL_ONLY: &str = "Only full dumps are supported";
 
 fn no_ptrace(message: Option<&str>) -> bool {
     message.is_some_and(|text| text.contains("ptrace(") && text.contains("not permitted"))

@@ -1,0 +1,96 @@
+//! A program that has its runtime and all of its assemblies in one file: no libcoreclr.so to know it by, no host, no file
+//! of its entry assembly. It is found, asked, recorded and named all the same.
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use runtap_testkit::{eventually, require, run, single_file_program};
+use serde_json::Value;
+
+use crate::common::{beside_others, count_of, counts, folder, json, ps_row, runtap, trace_of};
+
+/// Ended by the end of its input, and in any case.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The functions that a profile names, and how many it does not.
+fn frames(profile: &[u8]) -> (Vec<String>, usize) {
+    let profile: Value = serde_json::from_slice(profile).unwrap();
+    let frames = profile["shared"]["frames"].as_array().unwrap().iter();
+    let names: Vec<String> = frames.map(|frame| frame["name"].as_str().unwrap().to_owned()).collect();
+    let unknown = names.iter().filter(|name| name.contains("!0x")).count();
+    (names, unknown)
+}
+
+#[test]
+fn real_single_file_programs_are_like_any_other() {
+    let _machine = beside_others();
+    let mut command = require!(single_file_program());
+    let folder = folder();
+    command.args(["server", "start"]).env("TMPDIR", folder.path()).env("HOME", folder.path());
+    let server = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut server = Server(server);
+    let pid = server.0.id();
+    let p = pid.to_string();
+    eventually("its runtime", || (runtap(["info", &p]).code() == Some(0)).then_some(()));
+
+    let row = ps_row(pid);
+    assert_eq!(
+        (&row["kind"], &row["name"], &row["reachable"]),
+        (&"dotnet".into(), &"azmcp".into(), &true.into()),
+        "{row:#}"
+    );
+    let info = json(["info", &p, "--format", "json"]);
+    assert_eq!((&info["pid"], &info["entry_assembly"]), (&pid.into(), &"azmcp".into()));
+    assert!(info["runtime_version"].as_str().unwrap().starts_with("10."), "{info:#}");
+    eventually("its program", || {
+        (json(["info", &p, "--format", "json"])["suspended"] == false).then_some(())
+    });
+    let judged = json(["doctor", &p, "--format", "json"]);
+    assert_eq!(judged["reachable"], true, "{judged:#}");
+    // Its createdump is built in.
+    let mut findings = judged["findings"].as_array().unwrap().iter();
+    assert!(findings.all(|finding| finding["severity"] == "info"), "{judged:#}");
+
+    let file = folder.path().join("x.nettrace");
+    let formats = ["--to", "nettrace,speedscope", "--format", "json", "--duration", "1s"];
+    let trace = ["trace", &p, "-o", file.to_str().unwrap()];
+    let summary = json(trace.into_iter().chain(formats));
+    assert_eq!((&summary["partial"], &summary["processes"][0]["name"]), (&Value::Null, &"azmcp".into()));
+    let (names, unknown) = frames(&fs::read(file.with_extension("speedscope.json")).unwrap());
+    assert!(names.iter().any(|name| name.starts_with("azmcp!") && name.contains(".Main(")), "{names:?}");
+    assert!(
+        names.iter().any(|name| name.starts_with("System.Private.CoreLib!System.Threading.")),
+        "{names:?}"
+    );
+    assert!(unknown * 10 < names.len(), "{unknown} of {} have no name", names.len());
+
+    // Its runtime can't write others.
+    let core = folder.path().join("x.core");
+    let dump = ["dump", &p, "--type", "mini", "-o", core.to_str().unwrap()];
+    runtap(dump).expect_code(4).says("Only full dumps").says("--type full");
+    assert_eq!(json(["info", &p, "--format", "json"])["pid"], pid, "it lives");
+
+    drop(server.0.stdin.take());
+    eventually("its end", || server.0.try_wait().unwrap());
+}
+
+#[test]
+fn real_single_file_programs_are_recorded_from_their_first_event() {
+    let _machine = beside_others();
+    let mut command = require!(single_file_program());
+    let folder = folder();
+    command.arg("--version").env("TMPDIR", folder.path()).env("HOME", folder.path());
+    let file = folder.path().join("x.nettrace");
+    let options = ["--format", "json", "-o", file.to_str().unwrap()];
+    let summary = run(trace_of(options, &command)).expect_code(0).json();
+    assert_eq!((&summary["partial"], &summary["lost"]), (&Value::Null, &0.into()), "{summary:#}");
+    assert_eq!(count_of(&counts(&file, 0), "Microsoft-Windows-DotNETRuntime", 187), 1);
+}
