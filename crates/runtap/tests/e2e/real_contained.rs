@@ -13,8 +13,12 @@ use crate::real_doctor::{codes, idle, judged};
 use crate::real_doctor_rights::{NOBODY, Place, can_run, child_of, contained};
 use crate::real_verbs::{CLASS_ID, hook, profiler};
 
-on_each_runtime!(every_verb_as_root);
-on_the_newest_runtime!(every_verb_as_the_same_user);
+on_each_runtime!(
+    every_verb_as_root,
+    every_verb_as_the_same_user,
+    a_profiler_for_the_start_as_root,
+    a_profiler_for_the_start_as_the_same_user,
+);
 
 fn every_verb_as_root(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
@@ -23,6 +27,12 @@ fn every_verb_as_root(runtime: &RealRuntime) -> Result<(), Skip> {
 
 fn every_verb_as_the_same_user(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
+    let unshare = unshare_of_nobody(runtime)?;
+    every_verb(runtime, &place, &unshare, |arguments| place.command(&NOBODY, arguments))
+}
+
+/// What makes namespaces as an unprivileged user.
+fn unshare_of_nobody(runtime: &RealRuntime) -> Result<Vec<&'static str>, Skip> {
     can_run(&NOBODY, runtime)?;
     let mut unshare = NOBODY.to_vec();
     unshare.extend(["unshare", "--user", "--map-root-user"]);
@@ -30,7 +40,55 @@ fn every_verb_as_the_same_user(runtime: &RealRuntime) -> Result<(), Skip> {
     if !probe.args(&unshare[1..]).args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
         return Err(Skip::because("users can't make namespaces on this machine"));
     }
-    every_verb(runtime, &place, &unshare, |arguments| place.command(&NOBODY, arguments))
+    Ok(unshare)
+}
+
+fn a_profiler_for_the_start_as_root(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    profiler_for_the_start(runtime, &place, &["unshare"], |arguments| place.command(&["env"], arguments))
+}
+
+fn a_profiler_for_the_start_as_the_same_user(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    let unshare = unshare_of_nobody(runtime)?;
+    profiler_for_the_start(runtime, &place, &unshare, |arguments| place.command(&NOBODY, arguments))
+}
+
+/// The library is looked at, and loaded, where the target sees it.
+fn profiler_for_the_start(
+    runtime: &RealRuntime,
+    place: &Place,
+    unshare: &[&str],
+    command: impl Fn(&[&str]) -> Command,
+) -> Result<(), Skip> {
+    let temp = place.path().join("inside");
+    fs::create_dir(&temp).unwrap();
+    fs::set_permissions(&temp, fs::Permissions::from_mode(0o777)).unwrap();
+    let launch = contained(idle(runtime)?, unshare, &temp)
+        .env("DOTNET_DefaultDiagnosticPortSuspend", "1")
+        .env("DEMO_PROFILER_OUT", temp.join("profiler.txt"));
+    let mut program = launch.spawn_unready();
+    let pid = child_of(&program);
+    let p = pid.to_string();
+    eventually("a suspended program", || {
+        let document = run(command(&["doctor", &p, "--format", "json"])).json();
+        (document["reachable"] == true && codes(&document) == ["suspended"]).then_some(())
+    });
+    // Only we see this one: its own file system lies over the folder.
+    let library = profiler()?;
+    let ours = temp.join("libours.so");
+    fs::copy(&library, &ours).unwrap();
+    let startup =
+        |path: &str| run(command(&["profiler", "startup", &p, "--clsid", CLASS_ID, "--path", path]));
+    startup(ours.to_str().unwrap()).expect_code(2).says("target's file system");
+    startup(&library).expect_code(0);
+    let seen =
+        Path::new(&format!("/proc/{pid}/root")).join(temp.strip_prefix("/").unwrap()).join("profiler.txt");
+    assert!(!seen.exists(), "it waits, too");
+    run(command(&["resume", &p])).expect_code(0);
+    program.wait_for("ready");
+    assert_eq!(fs::read_to_string(&seen).unwrap(), "init\n");
+    Ok(())
 }
 
 fn every_verb(

@@ -18,8 +18,13 @@ use runtap_testkit::{RealRuntime, Running, Signal, Skip, require, run};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use crate::common::{Target, folder, runtap};
+use crate::real_doctor_rights::{Place, child_of, contained};
 
-on_each_runtime!(real_the_kernel_is_looked_at_first, real_another_file_does_no_harm);
+on_each_runtime!(
+    real_the_kernel_is_looked_at_first,
+    real_another_file_does_no_harm,
+    real_another_file_reaches_a_container,
+);
 
 const KERNEL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const GC: &str = "Microsoft-Windows-DotNETRuntime";
@@ -71,6 +76,27 @@ fn real_another_file_does_no_harm(runtime: &RealRuntime) -> Result<(), Skip> {
         refused.expect_code(6).says("0x80131385");
     }
     target.still_answers();
+    Ok(())
+}
+
+/// The descriptor is handed into another pid and mount namespace.
+fn real_another_file_reaches_a_container(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    let temp = place.path().join("inside");
+    fs::create_dir(&temp).unwrap();
+    let launch = runtime.program("spin", &["0.05", "1000", "--stdin"])?;
+    let mut program = contained(launch, &["unshare"], &temp).spawn();
+    let p = child_of(&program).to_string();
+    let trace = ["trace", "-p", &p, "--clrevents", "gc", "--user-events", "dotnet_{pid}"];
+    let refused = run(with_a_file(&trace, &place.path().join("inode"))?);
+    if runtime.major() >= 10 {
+        refused.expect_code(4).says("0x80004005");
+    } else {
+        refused.expect_code(6).says("0x80131385");
+    }
+    runtap(["info", &p]).expect_code(0);
+    program.begin();
+    program.wait_for("done");
     Ok(())
 }
 
