@@ -83,7 +83,7 @@ impl System {
     /// The .NET process `pid`, or what stands in the way.
     ///
     /// # Errors
-    /// See [`Reason`].
+    /// See [`Reason`](super::Reason).
     pub fn process(&self, pid: u32) -> Result<Process, NotFound> {
         Search::new(self).one(pid)
     }
