@@ -260,8 +260,9 @@ fn another_root_of_a_real_process() {
     fs::create_dir_all(dir.join("volume/deep")).unwrap();
     fs::write(root.join("etc/passwd"), "theirs").unwrap();
     symlink("/etc/passwd", root.join("data/users")).unwrap();
-    // The shell and its libraries come from our own system.
+    // The shell and its libraries come from our own system; chroot lies where not every PATH leads.
     let script = r#"
+        PATH=$PATH:/usr/sbin:/sbin
         for folder in bin usr lib lib64 proc; do
             mkdir -p "$1/$folder"
             if test -e "/$folder"; then mount --rbind "/$folder" "$1/$folder"; fi
