@@ -26,6 +26,7 @@ pub(crate) use self::cores::on_one;
 use self::peers::Recording;
 pub(crate) use self::readings::Fields;
 use self::readings::{Events, Stacks};
+use crate::cost::{self, Cost};
 use crate::output::{self, Table, bar, line, median};
 use crate::repeat;
 
@@ -135,6 +136,7 @@ fn compare(programs: &Programs<'_>, recording: Recording<'_>, folder: &Path, tit
     let mut m = Measured::default();
     // What was found: for those who ask whether the same was done.
     let (mut fields, mut stacks, mut written) = (0, [0; 3], [0; 3]);
+    let mut costs = None;
     let (mut their_fields, mut their_stacks) = (String::new(), String::new());
     for round in 0..ROUNDS {
         for _ in 0..TURNS {
@@ -173,7 +175,9 @@ fn compare(programs: &Programs<'_>, recording: Recording<'_>, folder: &Path, tit
         let (time, detail) = te("tracelog", &["--runs", "2"])?;
         m.tracelog.0.push(time);
         their_stacks = detail;
-        let (time, bytes) = peers::dotnet_trace(dotnet_trace, file, folder)?;
+        let ours = cost::of(&peers::convert(runtap, file, &[], &output))?;
+        let (time, theirs, bytes) = peers::dotnet_trace(dotnet_trace, file, folder)?;
+        costs = Some((ours, theirs));
         m.dotnet_trace.0.push(time);
         written[1] = bytes;
         m.compat.0.push(peers::process(peers::convert(
@@ -225,6 +229,13 @@ fn compare(programs: &Programs<'_>, recording: Recording<'_>, folder: &Path, tit
     ));
     let [ours, theirs, compat] = written;
     line(format_args!("written by convert: {ours} bytes, with --compat {compat}; dotnet-trace: {theirs}"));
+    if let Some((ours, theirs)) = costs {
+        let told =
+            |cost: Cost| format!("{}, {:.1} MB resident", milliseconds(cost.cpu), float(cost.peak) / 1e6);
+        let ratio = theirs.cpu.as_secs_f64() / ours.cpu.as_secs_f64();
+        let (ours, theirs) = (told(ours), told(theirs));
+        line(format_args!("processor time of convert: {ours}; dotnet-trace: {theirs}; {ratio:.1} × as much"));
+    }
     for (what, ratio, least) in bars {
         bar(&format!("{what}: at least {least} × as fast"), ratio >= least, &format!("{ratio:.1}"));
     }

@@ -9,6 +9,8 @@ use anyhow::{Context as _, Result, bail};
 use runtap_testkit::Peer;
 use serde_json::Value;
 
+use crate::cost::{self, Cost};
+
 /// A file, and the number of its events.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recording<'a> {
@@ -48,17 +50,19 @@ pub(super) fn process(mut command: Command) -> Result<Duration> {
     Ok(time)
 }
 
-/// `dotnet-trace convert`, from start to exit, and the bytes that it wrote into `folder`.
-pub(super) fn dotnet_trace(dotnet_trace: &Peer, file: &Path, folder: &Path) -> Result<(Duration, u64)> {
+/// `dotnet-trace convert`, from start to exit, what it cost, and the bytes that it wrote into `folder`.
+pub(super) fn dotnet_trace(dotnet_trace: &Peer, file: &Path, folder: &Path) -> Result<(Duration, Cost, u64)> {
     // It adds an ending of its own.
     let output = folder.join("theirs");
     let mut command = dotnet_trace.command();
     command.arg("convert").arg(file).args(["--format", "Speedscope", "-o"]).arg(&output);
-    let time = process(command)?;
+    let start = Instant::now();
+    let cost = cost::of(&command)?;
+    let time = start.elapsed();
     let written = output.with_extension("speedscope.json");
     let bytes = fs::metadata(&written)?.len();
     fs::remove_file(written)?;
-    Ok((time, bytes))
+    Ok((time, cost, bytes))
 }
 
 /// `runtap convert --to speedscope`.
