@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use runtap_diag::ports::Port;
 use runtap_transport::discover::System;
 use tokio::time::sleep;
 
+use super::keeper;
 use crate::exit;
 use crate::output::Output;
 
@@ -55,10 +55,10 @@ pub(in crate::cmd) async fn run(path: OsString) -> anyhow::Result<u8> {
     let path = Path::new(&path);
     let mut tries = 0;
     let port = loop {
-        match Port::bind_for_everybody(path) {
+        match keeper::bind_at(path) {
             Ok(port) => break port,
             Err(_) if tries < HANDOVER => tries += 1,
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
         sleep(LOOK).await;
     };

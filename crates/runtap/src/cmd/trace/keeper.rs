@@ -233,14 +233,20 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Listens on the first of the paths that is free. For everybody: the command may run programs as other users (`su`,
-/// `sudo -E`), and these would wait for ever at a port that they may not dial.
+/// Listens for the programs of a command. Those of root may run as other users (`su`, `setpriv`, the entry point of a
+/// container), and these would wait for ever at a port that they may not dial; the port of any other user is theirs alone.
+pub(super) fn bind_at(path: &Path) -> anyhow::Result<Port> {
+    let everybody = geteuid().is_root();
+    Ok(if everybody { Port::bind_for_everybody(path)? } else { Port::bind(path)? })
+}
+
+/// The same on the first of the paths that is free.
 pub(super) fn bind(paths: impl Iterator<Item = PathBuf>) -> anyhow::Result<Port> {
     let mut error = anyhow::anyhow!("there is no folder for a socket: set TMPDIR");
     for path in paths {
-        match Port::bind_for_everybody(&path) {
+        match bind_at(&path) {
             Ok(port) => return Ok(port),
-            Err(reason) => error = reason.into(),
+            Err(reason) => error = reason,
         }
     }
     Err(error)
