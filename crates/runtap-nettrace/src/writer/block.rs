@@ -1,6 +1,8 @@
 //! The blocks that the writer has at hand: they grow by events, definitions and stacks, and are taken when full.
 //! Knows nothing of the stream around them.
 
+use std::hash::Hash;
+
 use hashbrown::HashMap;
 use runtap_wire::{Uuid, Writer as Bytes};
 
@@ -171,92 +173,124 @@ impl BlobBlock {
     }
 }
 
-/// A `StackBlock`, and the ids of all stacks since the last sequence point.
+/// What stacks and label lists have in common: a block that gives each distinct thing an id, counting up, and the ids of
+/// all things since the last sequence point.
 #[derive(Debug)]
-pub(super) struct StackBlock {
-    pointer_size: u32,
-    stacks: Bytes,
+struct Interned<T> {
+    bytes: Bytes,
     count: u32,
     first_id: u32,
     next_id: u32,
-    ids: HashMap<Box<[u64]>, u32>,
+    ids: HashMap<Box<[T]>, u32>,
 }
 
-impl StackBlock {
-    pub(super) fn new(pointer_size: u32) -> Self {
-        Self { pointer_size, stacks: Bytes::new(), count: 0, first_id: 1, next_id: 1, ids: HashMap::new() }
+impl<T: Copy + Eq + Hash> Interned<T> {
+    fn new() -> Self {
+        Self { bytes: Bytes::new(), count: 0, first_id: 1, next_id: 1, ids: HashMap::new() }
     }
 
-    /// Bytes of its payload so far.
-    pub(super) fn len(&self) -> usize {
-        8 + self.stacks.len()
+    /// Bytes of the payload so far.
+    fn len(&self) -> usize {
+        8 + self.bytes.len()
     }
 
-    /// The id of a stack; the empty one has an id too, as from the runtime. (In Nettrace 6 it needs none: 0.)
-    pub(super) fn intern(&mut self, ips: &[u64]) -> u32 {
-        if let Some(id) = self.ids.get(ips) {
+    /// The id of a thing, which `write` adds to the block if it is new.
+    fn intern(&mut self, thing: &[T], write: impl FnOnce(&mut Bytes)) -> u32 {
+        if let Some(id) = self.ids.get(thing) {
             return *id;
         }
         let id = self.next_id;
-        self.ids.insert(ips.into(), id);
-        if self.pointer_size == 4 {
-            self.stacks.u32(size_u32(4 * ips.len()));
-            for ip in ips {
-                // Checked by the caller.
-                self.stacks.u32(u32::try_from(*ip).unwrap_or(u32::MAX));
-            }
-        } else {
-            self.stacks.u32(size_u32(8 * ips.len()));
-            for ip in ips {
-                self.stacks.u64(*ip);
-            }
-        }
+        self.ids.insert(thing.into(), id);
+        write(&mut self.bytes);
         self.next_id += 1;
         self.count += 1;
         id
     }
 
     /// The payload, if there is anything in it; the ids stay.
-    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+    fn take(&mut self) -> Option<Vec<u8>> {
         if self.count == 0 {
             return None;
         }
         let mut payload = Bytes::new();
-        payload.u32(self.first_id).u32(self.count).bytes(self.stacks.as_bytes());
-        self.stacks.clear();
+        payload.u32(self.first_id).u32(self.count).bytes(self.bytes.as_bytes());
+        self.bytes.clear();
         self.count = 0;
         self.first_id = self.next_id;
         Some(payload.into_bytes())
     }
 
     /// Gives ids out anew.
-    pub(super) fn next_epoch(&mut self) {
+    fn next_epoch(&mut self) {
         self.ids.clear();
         self.first_id = 1;
         self.next_id = 1;
     }
 }
 
-/// A block of label lists of Nettrace 6, and the ids of all lists since the last sequence point.
+/// A `StackBlock`.
+#[derive(Debug)]
+pub(super) struct StackBlock {
+    pointer_size: u32,
+    stacks: Interned<u64>,
+}
+
+impl StackBlock {
+    pub(super) fn new(pointer_size: u32) -> Self {
+        Self { pointer_size, stacks: Interned::new() }
+    }
+
+    /// Bytes of its payload so far.
+    pub(super) fn len(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// The id of a stack; the empty one has an id too, as from the runtime. (In Nettrace 6 it needs none: 0.)
+    pub(super) fn intern(&mut self, ips: &[u64]) -> u32 {
+        let pointer_size = self.pointer_size;
+        self.stacks.intern(ips, |bytes| {
+            if pointer_size == 4 {
+                bytes.u32(size_u32(4 * ips.len()));
+                for ip in ips {
+                    // Checked by the caller.
+                    bytes.u32(u32::try_from(*ip).unwrap_or(u32::MAX));
+                }
+            } else {
+                bytes.u32(size_u32(8 * ips.len()));
+                for ip in ips {
+                    bytes.u64(*ip);
+                }
+            }
+        })
+    }
+
+    /// The payload, if there is anything in it; the ids stay.
+    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+        self.stacks.take()
+    }
+
+    /// Gives ids out anew.
+    pub(super) fn next_epoch(&mut self) {
+        self.stacks.next_epoch();
+    }
+}
+
+/// A block of label lists of Nettrace 6.
 #[derive(Debug)]
 pub(super) struct LabelBlock {
-    lists: Bytes,
-    count: u32,
-    first_id: u32,
-    next_id: u32,
-    ids: HashMap<Box<[u8]>, u32>,
+    lists: Interned<u8>,
 }
 
 impl Default for LabelBlock {
     fn default() -> Self {
-        Self { lists: Bytes::new(), count: 0, first_id: 1, next_id: 1, ids: HashMap::new() }
+        Self { lists: Interned::new() }
     }
 }
 
 impl LabelBlock {
     /// Bytes of its payload so far.
     pub(super) fn len(&self) -> usize {
-        8 + self.lists.len()
+        self.lists.len()
     }
 
     /// The bytes of the list of an event, whose activities come first. Empty for an event without labels.
@@ -278,34 +312,18 @@ impl LabelBlock {
         if list.is_empty() {
             return 0;
         }
-        if let Some(id) = self.ids.get(list) {
-            return *id;
-        }
-        let id = self.next_id;
-        self.ids.insert(list.into(), id);
-        self.lists.bytes(list);
-        self.next_id += 1;
-        self.count += 1;
-        id
+        self.lists.intern(list, |bytes| {
+            bytes.bytes(list);
+        })
     }
 
     /// The payload, if there is anything in it; the ids stay.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
-        if self.count == 0 {
-            return None;
-        }
-        let mut payload = Bytes::new();
-        payload.u32(self.first_id).u32(self.count).bytes(self.lists.as_bytes());
-        self.lists.clear();
-        self.count = 0;
-        self.first_id = self.next_id;
-        Some(payload.into_bytes())
+        self.lists.take()
     }
 
     /// Gives ids out anew.
     pub(super) fn next_epoch(&mut self) {
-        self.ids.clear();
-        self.first_id = 1;
-        self.next_id = 1;
+        self.lists.next_epoch();
     }
 }
