@@ -26,9 +26,12 @@ use crate::{Client, Error, Timeouts};
 /// How long a runtime may take to answer. One that is not held up needs a few milliseconds.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// How long, and how often, a process is looked at that has a runtime and no server yet. It takes hundredths of a second.
-const STARTUP_PAUSE: Duration = Duration::from_millis(50);
-const STARTUP_LOOKS: usize = 10;
+/// How long, and how often, a process is looked at that has a runtime and no server yet. It takes hundredths of a second
+/// on a machine that has nothing else to do.
+const STARTUP_PAUSE: Duration = Duration::from_millis(20);
+const STARTUP_LOOKS: usize = 150;
+/// The age, in hundredths of a second, up to which a process may still load a runtime.
+const LOADING: u64 = 200;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -145,15 +148,30 @@ pub struct Examination {
 
 /// Examines one process. One that is only starting is given a moment.
 pub async fn examine(system: &System, pid: u32) -> Examination {
+    examine_facts(system, settled(system, pid).await).await
+}
+
+/// What the system shows of a process, once its runtime had the time to come up: for a program that was started in the
+/// same breath. Waits only for a young one, and 3 s at most.
+pub async fn settled(system: &System, pid: u32) -> Facts {
     let mut facts = system.facts(pid);
     for _ in 0..STARTUP_LOOKS {
-        if Reason::all(&facts) != [Reason::Starting] {
+        if !may_come_up(&facts) {
             break;
         }
         tokio::time::sleep(STARTUP_PAUSE).await;
         facts = system.facts(pid);
     }
-    examine_facts(system, facts).await
+    facts
+}
+
+/// Whether a runtime without a server, or a process without a runtime, may just need another moment.
+fn may_come_up(facts: &Facts) -> bool {
+    match Reason::all(facts)[..] {
+        [Reason::Starting] => true,
+        [Reason::NotDotnet] => facts.age.is_some_and(|age| age < LOADING),
+        _ => false,
+    }
 }
 
 /// Examines a process of which the facts are known.

@@ -5,5 +5,6 @@ mod commands;
 mod effects;
 mod ports;
 mod sessions;
+mod settled;
 mod support;
 mod user_events;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runtap_diag::ports::Port;
-use runtap_diag::{Client, Error, ProcessInfo, Timeouts};
+use runtap_diag::{Client, Error, ProcessInfo, Timeouts, doctor};
 use runtap_transport::Endpoint;
-use runtap_transport::discover::{self, Kind, Options, Process};
+use runtap_transport::discover::{self, Kind, Options, Process, System};
 
 use super::failure::explain;
 use super::interrupt::in_a_thread;
@@ -64,10 +64,21 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
         };
     }
     let process = match wanted(target, output).await? {
-        Wanted::Pid(pid) => discover::process(pid).map_err(|error| unreachable(&error, output))?,
+        Wanted::Pid(pid) => by_pid(pid).await.map_err(|error| unreachable(&error, output))?,
         Wanted::Name(name) => only(&name, by_name(&name).await?, "choose one with -p")?,
     };
     found(process, output)
+}
+
+/// Also one that was started in the same breath, and is not up yet.
+async fn by_pid(pid: u32) -> Result<Process, discover::NotFound> {
+    match discover::process(pid) {
+        Err(_) => {
+            doctor::settled(&System::current(), pid).await;
+            discover::process(pid)
+        }
+        found => found,
+    }
 }
 
 /// Finds every process that the options name: with `--all` a name may stand for several.
