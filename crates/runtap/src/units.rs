@@ -3,6 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+/// The longest time that can be meant: some ten years. Beyond it a slip of the finger is more likely than a plan.
+const LONGEST_DAYS: u64 = 3_650;
+const LONGEST: Duration = Duration::from_hours(LONGEST_DAYS * 24);
+
 /// Parses `5s`, `250ms`, `1m30s`, `1.5h`, plain seconds (`5`, `0.5`), `hh:mm:ss` and `dd:hh:mm:ss`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is no duration; write 30s, 250ms, 1m30s, plain seconds or dd:hh:mm:ss");
@@ -15,12 +19,15 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         units(text).ok_or_else(wrong)?
     };
     match Duration::try_from_secs_f64(seconds) {
-        Ok(Duration::ZERO) => {
-            Err("nothing happens in no time: leave the option out to go on until Ctrl-C".to_owned())
-        }
-        Ok(duration) => Ok(duration),
-        Err(_too_long) => Err(wrong()),
+        Ok(Duration::ZERO) => Err("nothing happens in no time".to_owned()),
+        Ok(duration) if duration <= LONGEST => Ok(duration),
+        Ok(_) | Err(_) => Err(format!("'{text}' is longer than {LONGEST_DAYS} days, which can't be meant")),
     }
+}
+
+/// The same for an option without which there is no end.
+pub(crate) fn parse_time_limit(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| format!("{error}; leave the option out to go on until Ctrl-C"))
 }
 
 /// `[[d:]h:]m:s` and .NET's `d.hh:mm:ss[.fff]`.
@@ -150,6 +157,7 @@ mod tests {
             ("1:00:00:00", 86_400_000),
             ("1.02:00:00", 93_600_000),
             ("00:00:00.5", 500),
+            ("3650d", 315_360_000_000),
         ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)), "{text}");
         }
@@ -157,6 +165,13 @@ mod tests {
             ["", "s", "5x", "-5", "1:2:3:4:5", "5s3", "1e5", ":", "inf", "NaN", "..", "99999999999999999999d"]
         {
             assert!(parse_duration(text).is_err(), "{text}: {:?}", parse_duration(text));
+        }
+        for text in ["99999999999h", "3651d", "3650d1us", "4294967295:00:00:00", &"9".repeat(400)] {
+            let error = parse_duration(text).unwrap_err();
+            assert!(error.contains("longer than 3650 days"), "{error}");
+        }
+        for text in ["0", "99999999999h", "soon"] {
+            assert!(parse_time_limit(text).unwrap_err().contains("until Ctrl-C"));
         }
     }
 

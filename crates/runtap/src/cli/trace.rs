@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
+use runtap_diag::providers::Selection;
 
 use super::{AnyFormat, Content, FileFormat, LineFormat, SessionDetails, Target, UserEvents};
 use crate::cmd::complete;
-use crate::units::{parse_duration, parse_megabytes};
+use crate::units::{parse_duration, parse_megabytes, parse_time_limit};
 
 /// How to record, and where to.
 #[derive(Debug, Args, Clone)]
 pub(crate) struct Recording {
     /// Stop after this time: 30s, 250ms, 1m30s, plain seconds, dd:hh:mm:ss
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Recording")]
+    #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Recording")]
     pub(crate) duration: Option<Duration>,
     /// Size of the buffer in the target, in MB
     #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]
@@ -50,6 +51,42 @@ impl Default for Recording {
             output: None,
             content: Content::default(),
             session: SessionDetails::default(),
+        }
+    }
+}
+
+/// Which events a runtime is asked for.
+#[derive(Debug, Args, Clone, Default)]
+pub(crate) struct Asked {
+    /// Providers: `Name[:Keywords[:Level[:Arguments]]]`, joined by commas
+    #[arg(long, value_name = "LIST", help_heading = "Events")]
+    pub(crate) providers: Vec<String>,
+    /// Named sets of providers, joined by commas: dotnet-common, dotnet-sampled-thread-time, cpu-sampling, gc-verbose,
+    /// gc-collect, database
+    #[arg(long, value_name = "NAMES", help_heading = "Events", add = ArgValueCompleter::new(complete::profiles))]
+    pub(crate) profile: Vec<String>,
+    /// Kinds of runtime events, joined by '+' (gc+jit+exception)
+    #[arg(long, value_name = "KINDS", help_heading = "Events")]
+    pub(crate) clrevents: Option<String>,
+    /// Level of --clrevents: 0 to 5 or a name
+    #[arg(long, value_name = "LEVEL", help_heading = "Events")]
+    pub(crate) clreventlevel: Option<String>,
+}
+
+impl Asked {
+    /// Whether nothing is said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.providers.is_empty() && self.profile.is_empty() && self.clrevents.is_none()
+    }
+
+    /// As the library takes it.
+    pub(crate) fn selection(&self) -> Selection<'_> {
+        Selection {
+            providers: &self.providers,
+            profiles: &self.profile,
+            clr_events: self.clrevents.as_deref(),
+            clr_event_level: self.clreventlevel.as_deref(),
+            event_filters: &[],
         }
     }
 }
@@ -119,19 +156,8 @@ pub(crate) struct Trace {
         conflicts_with_all = ["word", "process_id", "name", "diagnostic_port"], help_heading = "Target")]
     pub(crate) command: Vec<std::ffi::OsString>,
 
-    /// Providers: `Name[:Keywords[:Level[:Arguments]]]`, joined by commas
-    #[arg(long, value_name = "LIST", help_heading = "Events")]
-    pub(crate) providers: Vec<String>,
-    /// Named sets of providers, joined by commas: dotnet-common, dotnet-sampled-thread-time, cpu-sampling, gc-verbose,
-    /// gc-collect, database
-    #[arg(long, value_name = "NAMES", help_heading = "Events", add = ArgValueCompleter::new(complete::profiles))]
-    pub(crate) profile: Vec<String>,
-    /// Kinds of runtime events, joined by '+' (gc+jit+exception)
-    #[arg(long, value_name = "KINDS", help_heading = "Events")]
-    pub(crate) clrevents: Option<String>,
-    /// Level of --clrevents: 0 to 5 or a name
-    #[arg(long, value_name = "LEVEL", help_heading = "Events")]
-    pub(crate) clreventlevel: Option<String>,
+    #[command(flatten)]
+    pub(crate) asked: Asked,
 
     /// Only these events of a provider, or all but these: NAME=1,2,10-20 or NAME=!3; repeat it. Needs .NET 10. Most of
     /// the collector's events come only with its event 1 (GC/Start)
@@ -158,23 +184,17 @@ Lines are text on a terminal and JSON elsewhere; filters are those of 'runtap ev
 
 Examples:
   runtap tail 1234 --clrevents gc+exception
+  runtap tail --all -n MyService --clrevents exception      several processes, in one stream
   runtap tail -n MyService --providers Microsoft-Extensions-Logging:4:4 --filter 'payload.Level >= 3'
   runtap tail 1234 --clrevents exception --duration 1m | jq -r .payload.ExceptionType | sort | uniq -c")]
 pub(crate) struct Tail {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Providers: `Name[:Keywords[:Level[:Arguments]]]`, joined by commas
-    #[arg(long, value_name = "LIST", help_heading = "Events")]
-    pub(crate) providers: Vec<String>,
-    /// Named sets of providers, joined by commas, as in 'runtap trace'
-    #[arg(long, value_name = "NAMES", help_heading = "Events", add = ArgValueCompleter::new(complete::profiles))]
-    pub(crate) profile: Vec<String>,
-    /// Kinds of runtime events, joined by '+' (gc+jit+exception)
-    #[arg(long, value_name = "KINDS", help_heading = "Events")]
-    pub(crate) clrevents: Option<String>,
-    /// Level of --clrevents: 0 to 5 or a name
-    #[arg(long, value_name = "LEVEL", help_heading = "Events")]
-    pub(crate) clreventlevel: Option<String>,
+    /// All processes of that name: their lines come together, each names its process
+    #[arg(long, help_heading = "Target")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) asked: Asked,
     /// Show only events that meet this condition
     #[arg(long, value_name = "EXPR", help_heading = "Events")]
     pub(crate) filter: Option<String>,
@@ -182,7 +202,7 @@ pub(crate) struct Tail {
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Events")]
     pub(crate) provider: Vec<String>,
     /// Stop after this time: 30s, 250ms, 1m30s, plain seconds, dd:hh:mm:ss
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Recording")]
+    #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Recording")]
     pub(crate) duration: Option<Duration>,
     /// Size of the buffer in the target, in MB
     #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]

@@ -34,6 +34,8 @@ pub(crate) struct Chooser {
     choice: Choice,
     decoder: Decoder,
     header: Option<TraceHeader>,
+    /// The process, where it is known better than to the stream: as we see it, not as it sees itself.
+    process: Option<u32>,
     /// Names of frames, where `stack` is asked for.
     names: Option<Names>,
     frames: Vec<String>,
@@ -42,7 +44,12 @@ pub(crate) struct Chooser {
 impl Chooser {
     /// With `names`, stacks are named; without, there are none.
     pub(crate) fn new(choice: Choice, names: Option<Names>) -> Self {
-        Self { choice, decoder: Decoder::new(), header: None, names, frames: Vec::new() }
+        Self { choice, decoder: Decoder::new(), header: None, process: None, names, frames: Vec::new() }
+    }
+
+    /// All events are of this process, if it is known: a container's first process takes itself for number 1.
+    pub(crate) fn of_process(self, process: Option<u32>) -> Self {
+        Self { process, ..self }
     }
 
     /// Whether every event is taken.
@@ -53,7 +60,9 @@ impl Chooser {
     /// Takes an item that is no event.
     pub(crate) fn item(&mut self, item: &Item<'_>) {
         if let Item::Header(header) = item {
-            self.header = Some((*header).clone());
+            let mut header = (*header).clone();
+            header.process_id = self.process.unwrap_or(header.process_id);
+            self.header = Some(header);
         }
         self.decoder.item(item);
     }
@@ -64,7 +73,7 @@ impl Chooser {
         &'a mut self,
         event: &'a Event<'a>,
     ) -> Option<(Record<'a>, Option<&'a [String]>)> {
-        let Self { choice, decoder, header, names, frames } = self;
+        let Self { choice, decoder, header, names, frames, .. } = self;
         if !choice.providers.is_empty() {
             let provider = event.metadata.map_or("", |metadata| &metadata.provider);
             if !choice.providers.iter().any(|wanted| wanted == provider) {
@@ -98,15 +107,24 @@ pub(crate) struct Lines<W> {
     json: json::Heads,
     line: Vec<u8>,
     out: W,
-    /// Whether the text goes to a terminal, on which a stranger's letters must not act.
-    terminal: bool,
+    text: text::Look,
     started: bool,
 }
 
 impl<W: Write> Lines<W> {
     pub(crate) fn new(chooser: Chooser, style: Style, stacks: bool, terminal: bool, out: W) -> Self {
-        let (json, line) = (json::Heads::default(), Vec::new());
-        Self { chooser, style, stacks, json, line, out, terminal, started: false }
+        let (json, text) = (json::Heads::default(), text::Look { terminal, process: false });
+        Self { chooser, style, stacks, json, line: Vec::new(), out, text, started: false }
+    }
+
+    /// The lines of several processes come together: each says whose it is, the text too.
+    pub(crate) fn name_the_process(&mut self) {
+        self.text.process = true;
+    }
+
+    /// The head of a table stands there already.
+    pub(crate) fn without_head(&mut self) {
+        self.started = true;
     }
 
     /// Takes the next item of the stream.
@@ -121,13 +139,13 @@ impl<W: Write> Lines<W> {
                 return Ok(());
             }
         };
-        let Self { chooser, style, stacks, json, line, out, terminal, started } = self;
+        let Self { chooser, style, stacks, json, line, out, text, started } = self;
         let Some((record, frames)) = chooser.choose(event) else { return Ok(()) };
         let frames = frames.filter(|_| *stacks);
         line.clear();
         match style {
             Style::Json => json::write(line, json, &record, frames),
-            Style::Text => text::write(line, &record, frames, *terminal),
+            Style::Text => text::write(line, &record, frames, *text),
             Style::Csv => {
                 if !std::mem::replace(started, true) {
                     csv::head(line, *stacks);

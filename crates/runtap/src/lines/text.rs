@@ -7,7 +7,16 @@ use runtap_ingest::{Member, MemberValue, Record, UtcNs};
 
 use crate::output::Clean;
 
-pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[String]>, terminal: bool) {
+/// What is to be minded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    /// The text goes to a terminal, on which a stranger's letters must not act.
+    pub(super) terminal: bool,
+    /// A line names its process: there are several.
+    pub(super) process: bool,
+}
+
+pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[String]>, look: Look) {
     let mut line = Vec::new();
     match record.member(Member::Time) {
         Some(MemberValue::Time(UtcNs(ns))) => {
@@ -15,6 +24,11 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[Str
             line.extend_from_slice(text.get(11..26).unwrap_or_default());
         }
         _ => put(&mut line, format_args!("{:>15}", record.header.relative_ns(record.event.timestamp))),
+    }
+    if look.process
+        && let Some(MemberValue::UInt(process)) = record.member(Member::Process)
+    {
+        put(&mut line, format_args!("  {process:>7}"));
     }
     line.extend_from_slice(b"  ");
     if !log(&mut line, record) {
@@ -30,7 +44,7 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[Str
     }
     // A stranger's text must neither act on a terminal nor break the line.
     let text = String::from_utf8_lossy(&line);
-    if terminal {
+    if look.terminal {
         put(out, Clean(&text));
     } else {
         put(out, text.replace('\r', "\\r").replace('\n', "\\n"));

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use runtap_testkit::Running;
 use serde_json::Value;
 
-use crate::common::{command, folder, json, runtap};
+use crate::common::{VERBS, command, folder, json, runtap};
 
 #[test]
 fn without_a_target_and_a_terminal_it_is_a_mistake() {
@@ -22,6 +22,10 @@ fn a_wrong_option_is_told_with_the_nearest_right_one() {
     runtap(["trace", "-p", "1", "--profile", "gc-verbos"]).expect_code(2).says("gc-verbose");
     runtap(["trace", "-p", "1", "--clrevents", "gcc"]).expect_code(2).says("gc");
     runtap(["trace", "-p", "1", "--duration", "soon"]).expect_code(2).says("soon").says("1m30s");
+    for verb in ["trace", "tail"] {
+        let told = runtap([verb, "-p", "1", "--clrevents", "gc", "--duration", "99999999999h"]);
+        told.expect_code(2).says("99999999999h").says("3650 days").says("--duration");
+    }
     runtap(["trace", "-p", "1", "--buffersize", "0"]).expect_code(2);
     runtap(["trace", "-p", "1", "--to", "folded", "--to", "speedscope", "-o", "-"]).expect_code(2);
     runtap(["trace", "-p", "1", "-n", "x"]).expect_code(2);
@@ -154,20 +158,7 @@ fn ps_without_processes_is_still_a_document() {
 /// The ways to name a process, which are part of the contract.
 #[test]
 fn every_verb_with_a_process_takes_it_in_every_way() {
-    for verb in [
-        &["info"][..],
-        &["env"],
-        &["doctor"],
-        &["set-env"],
-        &["resume"],
-        &["dump"],
-        &["profiler", "attach"],
-        &["profiler", "startup"],
-        &["perfmap", "enable"],
-        &["perfmap", "disable"],
-        &["startup-hook"],
-        &["trace"],
-    ] {
+    for verb in VERBS {
         let help = runtap(verb.iter().copied().chain(["--help"]));
         let help = help.expect_code(0).text();
         for option in ["-p, --process-id", "-n, --name", "--diagnostic-port", "--dport", "--all", "TARGET"] {

@@ -13,6 +13,23 @@ use runtap_transport::discover::System;
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// Every verb that asks something of one process.
+pub(crate) const VERBS: [&[&str]; 13] = [
+    &["info"],
+    &["env"],
+    &["doctor"],
+    &["set-env"],
+    &["resume"],
+    &["dump"],
+    &["profiler", "attach"],
+    &["profiler", "startup"],
+    &["perfmap", "enable"],
+    &["perfmap", "disable"],
+    &["startup-hook"],
+    &["trace"],
+    &["tail"],
+];
+
 /// `runtap` with these arguments, as a script would call it.
 pub(crate) fn command<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));

@@ -8,29 +8,13 @@ use std::path::Path;
 use runtap_diag::providers::PROFILES;
 use runtap_testkit::{Launch, RealRuntime, Skip, eventually, shared_dir};
 
-use crate::common::{Target, folder, runtap};
+use crate::common::{Target, VERBS, folder, runtap};
 
 on_each_runtime!(a_running_program_survives_everything, a_waiting_program_survives_everything);
 
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 const CLASS_ID: &str = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
 
-/// Every verb that asks something of one process.
-const VERBS: [&[&str]; 13] = [
-    &["info"],
-    &["env"],
-    &["doctor"],
-    &["set-env"],
-    &["resume"],
-    &["dump"],
-    &["profiler", "attach"],
-    &["profiler", "startup"],
-    &["perfmap", "enable"],
-    &["perfmap", "disable"],
-    &["startup-hook"],
-    &["trace"],
-    &["tail"],
-];
 /// Options that choose the process, or how results look.
 const ASIDE: [&str; 9] = [
     "--help",

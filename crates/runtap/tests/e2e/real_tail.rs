@@ -2,11 +2,12 @@
 //! for.
 
 use std::fs::{self, File};
+use std::path::Path;
 
 use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
 use serde_json::Value;
 
-use crate::common::{Target, command, folder, runtap, shell};
+use crate::common::{Target, command, folder, runtap, shell, unique};
 
 on_each_runtime!(
     every_event_is_a_line,
@@ -14,6 +15,11 @@ on_each_runtime!(
     filters_choose,
     the_time_ends_it,
     a_reader_that_leaves_ends_it
+);
+on_the_newest_runtime!(
+    several_processes_in_one_stream,
+    one_of_several_that_is_killed_is_named,
+    a_reader_that_leaves_ends_all,
 );
 
 /// `storm`, which writes so many events as soon as somebody listens.
@@ -105,6 +111,102 @@ fn a_reader_that_leaves_ends_it(runtime: &RealRuntime) -> Result<(), Skip> {
     assert_eq!(lines(finished.expect_code(0).text()).len(), 3, "{finished}");
     assert_eq!(finished.stderr, "code 0\n");
     target.still_answers();
+    Ok(())
+}
+
+/// Two programs that have the same name, and what makes `tail` take both.
+fn two_storms(
+    runtime: &RealRuntime,
+    folder: &Path,
+    counts: [&str; 2],
+) -> Result<([Target; 2], String), Skip> {
+    let name = unique("storms");
+    let start = |count| {
+        let arguments = ["1", "5000", "64", "600", count, "ints", "--stdin", "--linger", "600"];
+        let launch = runtime.program("storm", &arguments)?.called(&name, folder);
+        Ok(Target::start(launch))
+    };
+    Ok(([start(counts[0])?, start(counts[1])?], name))
+}
+
+fn several_processes_in_one_stream(runtime: &RealRuntime) -> Result<(), Skip> {
+    for format in ["json", "csv", "text"] {
+        let folder = folder();
+        let (mut targets, name) = two_storms(runtime, folder.path(), ["3000", "2000"])?;
+        runtap(["tail", &name, STORM[0], STORM[1]]).expect_code(3).says("--all");
+        let file = folder.path().join("lines");
+        let mut tail = command(["tail", "--all", "-n", &name, "--filter", "id = 3", "--format", format]);
+        tail.args(STORM).stdout(File::create(&file).unwrap());
+        let running = Running::start_as_it_is(tail);
+        for target in &mut targets {
+            target.program.begin();
+        }
+        for target in &mut targets {
+            assert!(target.program.truth()["total"].as_u64() > Some(0));
+        }
+        // Both have told all when the file has a line for each event; the head of a table is one more.
+        let expected = 5_000 + usize::from(format == "csv");
+        eventually("a line for each event", || {
+            (fs::read_to_string(&file).unwrap().lines().count() >= expected).then_some(())
+        });
+        running.signal(Signal::INT);
+        running.wait().expect_code(0);
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(text.lines().count(), expected, "{format}");
+        let process = |line: &str| match format {
+            "json" => serde_json::from_str::<Value>(line).unwrap()["process"].as_u64(),
+            // The thirteenth column of docs/events.md, and the second word.
+            "csv" => line.split(',').nth(12).unwrap().parse().ok(),
+            _ => line.split_whitespace().nth(1).unwrap().parse().ok(),
+        };
+        let lines: Vec<Option<u64>> = text.lines().map(process).collect();
+        if format == "csv" {
+            assert!(text.starts_with("ts_ns,") && lines[0].is_none(), "{text}");
+        }
+        for (target, count) in targets.iter().zip([3_000, 2_000]) {
+            let of_it = lines.iter().filter(|pid| **pid == Some(target.pid().into())).count();
+            assert_eq!(of_it, count, "{format}");
+            target.still_answers();
+        }
+    }
+    Ok(())
+}
+
+fn one_of_several_that_is_killed_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
+    let folder = folder();
+    let (mut targets, name) = two_storms(runtime, folder.path(), ["2000", "2000"])?;
+    let file = folder.path().join("lines");
+    let mut tail = command(["tail", "--all", &name, "--filter", "id = 3"]);
+    tail.args(STORM).stdout(File::create(&file).unwrap());
+    let running = Running::start_as_it_is(tail);
+    let lines = |count: usize| {
+        eventually("lines", || (fs::read_to_string(&file).unwrap().lines().count() == count).then_some(()));
+    };
+    let killed = targets[0].pid();
+    targets[0].program.begin();
+    lines(2_000);
+    targets[0].program.kill();
+    // The other one goes on.
+    targets[1].program.begin();
+    lines(4_000);
+    running.signal(Signal::INT);
+    running.wait().expect_code(5).says(&format!("process {killed}: ")).says("mid-stream");
+    targets[1].still_answers();
+    Ok(())
+}
+
+/// Without a reader all sessions end, also those that have nothing to tell.
+fn a_reader_that_leaves_ends_all(runtime: &RealRuntime) -> Result<(), Skip> {
+    let folder = folder();
+    let (mut targets, name) = two_storms(runtime, folder.path(), ["1000000", "1"])?;
+    targets[0].program.begin();
+    let mut tail = command(["tail", "--all", &name]);
+    tail.args(STORM);
+    let words = std::iter::once(tail.get_program()).chain(tail.get_args());
+    let finished = run(shell(r#"{ "$@"; echo "code $?" >&2; } | head -n 3"#, words));
+    assert_eq!(lines(finished.expect_code(0).text()).len(), 3, "{finished}");
+    assert_eq!(finished.stderr, "code 0\n");
+    targets.iter().for_each(Target::still_answers);
     Ok(())
 }
 

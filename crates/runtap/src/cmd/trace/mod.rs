@@ -131,14 +131,8 @@ fn check_several(options: &Trace) -> anyhow::Result<()> {
 }
 
 fn resolve(options: &Trace) -> anyhow::Result<Request> {
-    Request::resolve(&Selection {
-        providers: &options.providers,
-        profiles: &options.profile,
-        clr_events: options.clrevents.as_deref(),
-        clr_event_level: options.clreventlevel.as_deref(),
-        event_filters: &options.event_filter,
-    })
-    .map_err(|error: RequestError| usage(error.to_string()))
+    Request::resolve(&Selection { event_filters: &options.event_filter, ..options.asked.selection() })
+        .map_err(|error: RequestError| usage(error.to_string()))
 }
 
 fn tell(request: &Request, output: Output) {
