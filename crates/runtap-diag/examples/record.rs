@@ -1,0 +1,67 @@
+//! Records the garbage collections of a running .NET program for a while, and says what came: a client and a reader of
+//! the stream in one loop.
+//!
+//! ```sh
+//! cargo run -p runtap-diag --example record -- PID [SECONDS]
+//! ```
+
+#![expect(clippy::print_stdout, reason = "a program, not a library")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use runtap_diag::{Client, Level, Provider, SessionConfig};
+use runtap_nettrace::{Item, Reader};
+use runtap_transport::discover;
+
+/// The runtime's keyword of collections.
+const GC: u64 = 1;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let pid: u32 = arguments.next().ok_or("which process? give its id")?.parse()?;
+    let seconds: u64 = arguments.next().map_or(Ok(5), |seconds| seconds.parse())?;
+
+    let process = discover::process(pid)?;
+    let client = Client::new(process.endpoint().ok_or("it has no socket")?);
+    println!("{}", client.process_info().await?.command_line);
+
+    let provider = Provider::new("Microsoft-Windows-DotNETRuntime", GC, Level::Informational);
+    let mut config = SessionConfig::new(vec![provider]);
+    // No names of methods at the end: nobody here asks for them.
+    config.rundown_keyword = 0;
+    let mut session = client.start_session(&config).await?;
+    let end = tokio::time::sleep(Duration::from_secs(seconds));
+    tokio::pin!(end);
+
+    let mut reader = Reader::new();
+    let mut counts = BTreeMap::<(String, u32), u64>::new();
+    let mut stopping = None;
+    loop {
+        // The stop is answered when the stream has ended, so that it has to be read meanwhile.
+        let chunk = tokio::select! {
+            chunk = session.next_chunk() => chunk?,
+            () = &mut end, if stopping.is_none() => {
+                stopping = Some(session.stop());
+                continue;
+            }
+        };
+        let Some(chunk) = chunk else { break };
+        reader.items(&chunk).for_each(|item| {
+            if let Item::Event(event) = item
+                && let Some(metadata) = event.metadata
+            {
+                *counts.entry((metadata.provider.clone(), metadata.event_id)).or_default() += 1;
+            }
+        })?;
+    }
+    if let Some(stopping) = stopping {
+        stopping.await?;
+    }
+    for ((provider, event), count) in counts {
+        println!("{count:8} {provider} {event}");
+    }
+    println!("{:8} lost", reader.lost());
+    Ok(())
+}
