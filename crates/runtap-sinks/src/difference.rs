@@ -15,8 +15,8 @@
 
 use crate::fold::{Names, Tree};
 use crate::{Error, text};
+use inferno::flamegraph;
 use inferno::flamegraph::color::{BackgroundColor, Color};
-use inferno::flamegraph::{self, TextTruncateDirection};
 use runtap_model::{Comparison, Unit};
 use std::io::{self, BufWriter, Write};
 
@@ -54,20 +54,7 @@ pub fn write_flamegraph(comparison: &Comparison, w: impl Write, options: &Option
     drawing.subtitle = Some(subtitle(comparison, options));
     // What did not change is white.
     drawing.bgcolors = Some(BackgroundColor::Flat(Color { r: 222, g: 222, b: 228 }));
-    drawing.deterministic = true;
-    drawing.text_truncate_direction = TextTruncateDirection::Right;
-    drawing.min_width = 0.01;
-    "Frame:".clone_into(&mut drawing.name_type);
-    let (unit, factor) = crate::flamegraph::unit(comparison.view());
-    unit.clone_into(&mut drawing.count_name);
-    drawing.factor = factor;
-    // As in the flame graph of one trace: the lines are in the order of the tree.
-    drawing.flame_chart = true;
-    let mut w = BufWriter::with_capacity(1 << 16, w);
-    flamegraph::from_lines(&mut drawing, lines.iter().rev().map(String::as_str), &mut w)?;
-    w.write_all(b"\n")?;
-    w.flush()?;
-    Ok(())
+    crate::flamegraph::draw(&mut drawing, comparison.view(), &lines, w)
 }
 
 /// `cpu · 4,987 → 5,120 samples · shares of each recording · red: more, blue: less`

@@ -44,27 +44,36 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     drawing.subtitle = Some(subtitle(trace, options.view));
     drawing.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));
     drawing.palette_map = Some(&mut palette);
+    draw(&mut drawing, options.view, &lines, w)
+}
+
+/// Draws lines that are in the order of the tree.
+pub(crate) fn draw(
+    drawing: &mut flamegraph::Options<'_>,
+    view: View,
+    lines: &[String],
+    w: impl Write,
+) -> Result<(), Error> {
     drawing.deterministic = true;
     drawing.text_truncate_direction = TextTruncateDirection::Right;
     drawing.min_width = LEAST_PERCENT;
     "Frame:".clone_into(&mut drawing.name_type);
-    let (unit, factor) = unit(options.view);
+    let (unit, factor) = unit(view);
     unit.clone_into(&mut drawing.count_name);
     drawing.factor = factor;
-    // The lines are in the order of the tree. inferno's own order is that of the bytes, which tears a box
-    // apart if a sibling's name begins with its name; "flame chart" means to take the lines as they are,
-    // from the last to the first.
+    // inferno's own order is that of the bytes, which tears a box apart if a sibling's name begins with its name;
+    // "flame chart" means to take the lines as they are, from the last to the first.
     drawing.flame_chart = true;
 
     let mut w = BufWriter::with_capacity(1 << 16, w);
-    flamegraph::from_lines(&mut drawing, lines.iter().rev().map(String::as_str), &mut w)?;
+    flamegraph::from_lines(drawing, lines.iter().rev().map(String::as_str), &mut w)?;
     w.write_all(b"\n")?;
     w.flush()?;
     Ok(())
 }
 
 /// What weights are called, and by what they are multiplied.
-pub(crate) fn unit(view: View) -> (&'static str, f64) {
+fn unit(view: View) -> (&'static str, f64) {
     match view.unit() {
         Unit::Nanoseconds => ("ms", 1e-6),
         Unit::Bytes => ("bytes", 1.0),
