@@ -10,6 +10,7 @@ mod extras;
 mod fmt;
 mod fuzz;
 pub(crate) mod layers;
+mod licenses;
 mod lint;
 mod peers;
 mod size;
@@ -45,6 +46,12 @@ pub(crate) const COMMANDS: &[Command] = &[
         usage: "",
         about: "compile for other systems, as far as their standard library is here",
         run: cross::command,
+    },
+    Command {
+        name: "licenses",
+        usage: "[--check]",
+        about: "the list behind `runtap licenses`: writes it, or compares it",
+        run: licenses::command,
     },
     Command { name: "layers", usage: "", about: "who may depend on whom", run: layers::command },
     Command { name: "test", usage: "", about: "unit, integration and doc tests", run: test::command },

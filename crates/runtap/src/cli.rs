@@ -117,6 +117,12 @@ pub(crate) enum Verb {
     /// Let everybody go on who dials in on a port, until nobody is left who could
     #[command(hide = true)]
     GuardPort(GuardPort),
+    /// Show the licences of runtap and of everything that is in it
+    #[command(after_help = "\
+Examples:
+  runtap licenses | less
+  runtap licenses --format json | jq -r '.packages[] | .name + \": \" + .license'")]
+    Licenses(ResultFormat),
     /// Show version, commit and target
     #[command(after_help = "\
 Examples:

@@ -9,7 +9,9 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::args::Args;
-use crate::cmd::{bench, conformance, cross, doc, extras, fmt, fuzz, layers, lint, peers, size, test};
+use crate::cmd::{
+    bench, conformance, cross, doc, extras, fmt, fuzz, layers, licenses, lint, peers, size, test,
+};
 use crate::output;
 use crate::step::{self, Missing, Outcome};
 use crate::workspace::Workspace;
@@ -24,6 +26,7 @@ const STEPS: &[(&str, Check)] = &[
     ("clippy", lint::clippy),
     ("cross", cross::check),
     ("layers", layers::check),
+    ("licenses", licenses::check),
     ("machete", extras::machete),
     ("deny", extras::deny),
     ("release", test::build),

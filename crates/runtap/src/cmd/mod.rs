@@ -12,6 +12,7 @@ mod failure;
 mod info;
 mod inspect;
 mod interrupt;
+mod licenses;
 mod man;
 mod perf_map;
 mod profiler;
@@ -85,6 +86,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::GuardPort(options) => block_on(trace::guard_port(options.path)),
         Verb::Completions(options) => complete::run(&options, output),
         Verb::Man(options) => man::run(&options, output),
+        Verb::Licenses(_) => licenses::run(output),
         Verb::Version(_) => version::run(output),
     }
 }
@@ -102,7 +104,7 @@ fn wants_json(verb: &Verb) -> bool {
         Verb::Report(options) => options.format.format,
         Verb::Repair(options) => options.format.format,
         Verb::Inspect(options) => options.format.format,
-        Verb::Version(options) => options.format,
+        Verb::Licenses(options) | Verb::Version(options) => options.format,
         Verb::Trace(options) => result_format(options.format),
         Verb::Convert(options) => result_format(options.format),
         Verb::Diff(options) => result_format(options.format),

@@ -102,6 +102,12 @@ fn verbs_without_a_target() {
     assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
     assert!(version["target"].as_str().unwrap().contains("linux"), "{version}");
     assert!(version.as_object().unwrap().contains_key("commit"));
+    let licenses = json(["licenses", "--format", "json"]);
+    assert_eq!(licenses["schema"], "runtap.licenses/1");
+    let packages = licenses["packages"].as_array().unwrap();
+    assert!(packages.iter().any(|package| package["name"] == "tokio" && package["license"] == "MIT"));
+    let text = runtap(["licenses"]);
+    assert!(text.expect_code(0).text().contains("Permission is hereby granted"), "{text}");
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         assert!(runtap(["completions", shell]).expect_code(0).text().contains("runtap"));
     }
@@ -136,9 +142,14 @@ fn colour_is_for_terminals() {
 /// A reader that goes away is no failure: `runtap … | head`.
 #[test]
 fn a_broken_pipe_ends_quietly() {
-    for arguments in
-        [&["man"][..], &["completions", "zsh"], &["ps", "--format", "json"], &["--help"], &["version"]]
-    {
+    for arguments in [
+        &["man"][..],
+        &["completions", "zsh"],
+        &["ps", "--format", "json"],
+        &["--help"],
+        &["version"],
+        &["licenses"],
+    ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = command(arguments);
