@@ -141,26 +141,20 @@ impl ReportKind {
         }
     }
 
-    /// How to record what it is made of.
-    pub(crate) fn hint(self) -> &'static str {
+    /// What the report tells of, as it stands in a sentence.
+    pub(crate) fn subject(self) -> &'static str {
         match self {
-            Self::Cpu => "CPU samples come with the default profiles of 'runtap trace'",
-            Self::Gc => "collections come with 'runtap trace --clrevents gc'",
-            Self::Alloc => "allocations come with 'runtap trace --profile gc-verbose'",
-            Self::Exceptions => "exceptions come with 'runtap trace --clrevents exception'",
-            Self::Contention => "locks come with 'runtap trace --clrevents contention'",
-            Self::Jit => "compilations come with 'runtap trace --clrevents jit --clreventlevel verbose'",
-            Self::Threadpool => "the thread pool's events come with 'runtap trace --clrevents threading'",
-            Self::Http => {
-                "requests come with 'runtap trace --providers Microsoft.AspNetCore.Hosting,System.Net.Http'"
-            }
-            Self::Events | Self::Loss => "it holds no event",
-            Self::Counters => {
-                "event counters come with 'runtap trace --providers System.Runtime:0:4:EventCounterIntervalSec=1'"
-            }
-            Self::Logs => {
-                "log messages come with 'runtap trace --providers Microsoft-Extensions-Logging:4:4'"
-            }
+            Self::Cpu => "samples",
+            Self::Gc => "collections",
+            Self::Alloc => "allocations",
+            Self::Exceptions => "exceptions",
+            Self::Contention => "waits for locks",
+            Self::Jit => "compiled methods",
+            Self::Threadpool => "events of the thread pool",
+            Self::Http => "HTTP requests",
+            Self::Events | Self::Loss => "events",
+            Self::Counters => "counters",
+            Self::Logs => "log messages",
         }
     }
 }

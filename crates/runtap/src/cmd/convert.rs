@@ -10,6 +10,7 @@ use runtap_nettrace::Item;
 use runtap_sinks::Options;
 use serde::Serialize;
 
+use super::advice;
 use super::recording::{Partial, Recording};
 use super::side_by_side::Gather;
 use super::trace::OutputFile;
@@ -190,14 +191,7 @@ pub(super) fn no_samples(error: runtap_sinks::Error) -> anyhow::Error {
             }
             _ => "--view thread-time shows waiting threads too",
         },
-        runtap_sinks::Error::NoSamples { view, .. } => match view {
-            View::Alloc => "allocations come with 'runtap trace --profile gc-verbose'",
-            View::Exceptions => "exceptions come with 'runtap trace --clrevents exception'",
-            View::Contention => "locks come with 'runtap trace --clrevents contention'",
-            View::Gc => "collections come with 'runtap trace --clrevents gc'",
-            View::Jit => "compilations come with 'runtap trace --clrevents jit --clreventlevel verbose'",
-            _ => "tasks come with 'runtap trace --providers System.Threading.Tasks.TplEventSource:0x2b:4'",
-        },
+        runtap_sinks::Error::NoSamples { view, .. } => advice::for_view(*view),
         runtap_sinks::Error::NoTimeAxis(_) => "choose speedscope, firefox, pprof, folded or flamegraph",
         _ => return error.into(),
     };

@@ -1,5 +1,6 @@
 //! One verb a file; this one chooses among them and turns their errors into exit codes.
 
+mod advice;
 pub(crate) mod complete;
 mod convert;
 mod demo;

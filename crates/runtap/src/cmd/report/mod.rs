@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use self::events::EventsReport;
 use self::frames::{AllocReport, ContentionReport, CpuReport};
+use super::advice;
 use super::recording::{Partial, Recording};
 use crate::cli::{Report, ReportKind};
 use crate::exit::usage;
@@ -133,13 +134,29 @@ impl Reporter<'_> {
         })
     }
 
+    /// A recording does not say what was asked for: the program may also have done nothing of the kind.
+    fn nothing(&self) -> String {
+        let Report { kind, view, .. } = self.options;
+        let view = view.map_or(View::Cpu, Into::into);
+        let of_view = if *kind == ReportKind::Cpu { format!(" in the view '{view}'") } else { String::new() };
+        let subject = kind.subject();
+        let advice = match view {
+            // Somebody insisted; else all samples are shown.
+            View::Cpu if *kind == ReportKind::Cpu && self.options.view.is_some() => {
+                "--view thread-time shows waiting threads too"
+            }
+            view => advice::for_report(*kind, view),
+        };
+        format!(
+            "no {subject}{of_view} in this recording: there were none, or they were not asked for; {advice}"
+        )
+    }
+
     fn answer(&self, mut answer: impl Answer, recording: &Recording) -> anyhow::Result<u8> {
         let Self { options, output } = self;
         let kind = options.kind.name();
         let lost = recording.lost();
-        if answer.is_empty() {
-            output.note(format_args!("nothing in this recording is about {kind}: {}", options.kind.hint()));
-        }
+        let nothing = answer.is_empty().then(|| self.nothing());
         if let Some(n) = options.number {
             answer.limit(n);
         } else if !output.json() {
@@ -151,9 +168,13 @@ impl Reporter<'_> {
         if output.json() {
             let schema = format!("runtap.report.{kind}/1");
             let file = PathBuf::from(&options.file).display().to_string();
+            if let Some(nothing) = nothing {
+                output.note(nothing);
+            }
             output.document(&Document { schema, file: &file, lost, partial: recording.partial(), answer })?;
         } else {
-            output.text(answer.text())?;
+            // Tables of zeros would look as if all had been measured.
+            output.text(nothing.map_or_else(|| answer.text(), |nothing| format!("{nothing}\n")))?;
         }
         Ok(recording.warn_if_partial(*output))
     }
