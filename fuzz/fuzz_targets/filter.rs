@@ -31,7 +31,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let _ = reader.items(stream).for_each(|item| match item {
         Item::Header(of_stream) => header = of_stream.clone(),
         Item::Event(event) => {
-            let payload = Payload::new(schema, input.get(end + 1..).unwrap_or_default(), 8);
+            let payload = Payload::new(schema, input.get(end + 1..).unwrap_or_default());
             let record = Record { header: &header, event: &event, payload };
             assert_eq!(filter.matches(&record, &frames), bracketed.matches(&record, &frames));
         }
@@ -56,6 +56,6 @@ fn event() -> &'static (Vec<u8>, Schema) {
         let metadata_id = writer.define_event(&metadata).expect("a sound definition");
         let event = EventToWrite { metadata_id, thread_id: 5, timestamp: 9, ..EventToWrite::default() };
         writer.event(&event).expect("a sound event");
-        (writer.finish(), Schema::of(&metadata))
+        (writer.finish(), Schema::of(&metadata, 8))
     })
 }

@@ -10,16 +10,21 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let provider =
         ["Microsoft-Windows-DotNETRuntime", "Microsoft-Windows-DotNETRuntimeRundown"][usize::from(high & 1)];
     let id = u32::from(*low) + 256 * u32::from(high >> 1 & 1);
-    look(&Schema::of(&Metadata::new(provider, id, "")), rest);
+    look(&Metadata::new(provider, id, ""), rest);
     let types = rest.split(|byte| *byte == 0).next().unwrap_or_default();
     let mut metadata = Metadata::new("P", 1, "E");
     metadata.fields = fields(&mut types[..types.len().min(24)].iter(), 0);
-    look(&Schema::of(&metadata), &rest[types.len()..]);
+    look(&metadata, &rest[types.len()..]);
 });
 
-fn look(schema: &Schema, bytes: &[u8]) {
+fn look(metadata: &Metadata, bytes: &[u8]) {
     for pointer_size in [4, 8] {
-        let values = count(Payload::new(schema, bytes, pointer_size).fields());
+        let schema = Schema::of(metadata, pointer_size);
+        let fields = Payload::new(&schema, bytes).fields();
+        let mut visited = 0;
+        fields.clone().for_each(|field| visited += usize::from(field.is_ok()));
+        assert_eq!(visited, fields.clone().filter(Result::is_ok).count());
+        let values = count(fields);
         assert!(values <= 128 * (bytes.len() + 8), "{values} values of {} bytes", bytes.len());
     }
 }
@@ -33,7 +38,7 @@ fn count(fields: Fields<'_>) -> usize {
 
 fn one(value: Value<'_>) -> usize {
     1 + match value {
-        Value::Object(fields) => count(fields),
+        Value::Object(object) => count(object.fields()),
         Value::Array(elements) => elements.map(one).sum(),
         _ => 0,
     }

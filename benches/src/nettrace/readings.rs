@@ -89,13 +89,14 @@ impl Fields {
         if self.known.get(id) != Some(&true) {
             self.know(metadata, id);
         }
-        for field in self.decoder.payload_of(metadata_id, payload).fields() {
-            self.read += 1;
+        let Self { read, failed, check, .. } = self;
+        self.decoder.payload_of(metadata_id, payload).fields().for_each(|field| {
+            *read += 1;
             match field {
-                Ok((_, value)) => self.check = self.check.wrapping_add(bits(&value)),
-                Err(_) => self.failed += 1,
+                Ok((_, value)) => *check = check.wrapping_add(bits(&value)),
+                Err(_) => *failed += 1,
             }
-        }
+        });
     }
 
     /// The definition may have come in an earlier part.

@@ -163,13 +163,13 @@ impl<'a> Record<'a> {
 
 fn inside<'a>(value: Value<'a>, path: &str) -> Option<Value<'a>> {
     match value {
-        Value::Object(fields) => fields.clone().get(path).or_else(|| {
+        Value::Object(fields) => fields.get(path).or_else(|| {
             let (outer, inner) = path.split_once('.')?;
             inside(fields.get(outer)?, inner)
         }),
         Value::Array(pairs) => pairs
             .objects()
-            .find(|pair| pair.clone().get("Key").and_then(|key| key.as_text()).as_deref() == Some(path))?
+            .find(|pair| pair.get("Key").and_then(|key| key.as_text()).as_deref() == Some(path))?
             .get("Value"),
         _ => None,
     }

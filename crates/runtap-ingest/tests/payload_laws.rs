@@ -102,11 +102,11 @@ impl Made {
             (Self::Objects(made), Value::Array(read)) => {
                 made.len() == read.len()
                     && made.iter().zip(read.objects()).all(|((n, s), read)| {
-                        read.clone().get("n").and_then(|n| n.as_i64()) == Some((*n).into())
+                        read.get("n").and_then(|n| n.as_i64()) == Some((*n).into())
                             && read.get("s").and_then(|s| s.as_text()).as_ref() == Some(s)
                     })
             }
-            (Self::Object(made), Value::Object(read)) => all_are(made, read),
+            (Self::Object(made), Value::Object(read)) => all_are(made, read.fields()),
             _ => false,
         }
     }
@@ -147,10 +147,10 @@ fn made() -> impl Strategy<Value = Made> {
     plain.prop_recursive(3, 12, 4, |inner| prop::collection::vec(inner, 1..4).prop_map(Made::Object))
 }
 
-fn schema_of(fields: Vec<Field>) -> Schema {
+fn schema_of(fields: Vec<Field>, pointer_size: u32) -> Schema {
     let mut metadata = Metadata::new("P", 1, "E");
     metadata.fields = fields;
-    Schema::of(&metadata)
+    Schema::of(&metadata, pointer_size)
 }
 
 fn any_type() -> impl Strategy<Value = FieldType> {
@@ -183,8 +183,8 @@ fn any_type() -> impl Strategy<Value = FieldType> {
 fn walk(fields: Fields<'_>) -> (usize, Option<PayloadError>) {
     fn count(value: Value<'_>) -> usize {
         1 + match value {
-            Value::Object(fields) => {
-                let (n, error) = walk(fields);
+            Value::Object(object) => {
+                let (n, error) = walk(object.fields());
                 assert_eq!(error, None, "it was walked over when it was handed out");
                 n
             }
@@ -198,6 +198,9 @@ fn walk(fields: Fields<'_>) -> (usize, Option<PayloadError>) {
         }
     }
     let (mut n, mut failed) = (0, None);
+    let mut visited = Vec::new();
+    fields.clone().for_each(|field| visited.push(format!("{field:?}")));
+    assert_eq!(fields.clone().map(|field| format!("{field:?}")).collect::<Vec<_>>(), visited);
     for field in fields {
         assert_eq!(failed, None, "nothing comes after an error");
         match field {
@@ -211,11 +214,11 @@ fn walk(fields: Fields<'_>) -> (usize, Option<PayloadError>) {
 proptest! {
     #[test]
     fn what_is_written_comes_back(made in prop::collection::vec(made(), 2..6), newer in prop::collection::vec(any::<u8>(), 0..5)) {
-        let schema = schema_of(fields_of(&made));
+        let schema = schema_of(fields_of(&made), 8);
         // A newer version appends fields.
         let mut bytes = bytes_of(&made);
         bytes.extend_from_slice(&newer);
-        let payload = Payload::new(&schema, &bytes, 8);
+        let payload = Payload::new(&schema, &bytes);
         prop_assert!(all_are(&made, payload.fields()));
         let mut fields = payload.fields();
         fields.by_ref().for_each(drop);
@@ -224,11 +227,11 @@ proptest! {
 
     #[test]
     fn a_cut_payload_gives_the_fields_in_front_of_the_cut(made in prop::collection::vec(made(), 2..6)) {
-        let schema = schema_of(fields_of(&made));
+        let schema = schema_of(fields_of(&made), 8);
         let bytes = bytes_of(&made);
         for n in 0..bytes.len() {
             let mut read = 0;
-            for (field, made) in Payload::new(&schema, &bytes[..n], 8).fields().zip(&made) {
+            for (field, made) in Payload::new(&schema, &bytes[..n]).fields().zip(&made) {
                 match field {
                     Ok((_, value)) => prop_assert!(made.is(value)),
                     Err(error) => {
@@ -245,8 +248,9 @@ proptest! {
 
     #[test]
     fn any_bytes_by_any_schema_end_soon(types in prop::collection::vec(any_type(), 0..5), bytes: Vec<u8>, four: bool) {
-        let schema = schema_of(types.into_iter().map(|t| Field::new("f", t)).collect());
-        let (values, _) = walk(Payload::new(&schema, &bytes, if four { 4 } else { 8 }).fields());
+        let types = types.into_iter().map(|t| Field::new("f", t)).collect();
+        let schema = schema_of(types, if four { 4 } else { 8 });
+        let (values, _) = walk(Payload::new(&schema, &bytes).fields());
         // Each value is a byte at least, or an object or array around one, or without one.
         prop_assert!(values <= 64 * (bytes.len() + 8), "{values} values of {} bytes", bytes.len());
     }
@@ -254,8 +258,8 @@ proptest! {
     #[test]
     fn any_bytes_for_the_events_of_the_runtime_end_soon(id in 0u32..310, bytes: Vec<u8>, four: bool) {
         for provider in ["Microsoft-Windows-DotNETRuntime", "Microsoft-Windows-DotNETRuntimeRundown"] {
-            let schema = Schema::of(&Metadata::new(provider, id, ""));
-            let (values, _) = walk(Payload::new(&schema, &bytes, if four { 4 } else { 8 }).fields());
+            let schema = Schema::of(&Metadata::new(provider, id, ""), if four { 4 } else { 8 });
+            let (values, _) = walk(Payload::new(&schema, &bytes).fields());
             prop_assert!(values <= bytes.len() + 8);
         }
     }
@@ -265,13 +269,13 @@ proptest! {
 fn lengths_without_bytes_are_refused() {
     let nothing = FieldType::Array(Box::new(FieldType::Object(Vec::new())));
     for field_type in [nothing.clone(), FieldType::Array(Box::new(nothing))] {
-        let schema = schema_of(vec![Field::new("f", field_type)]);
-        let error = Payload::new(&schema, &[0xff; 4], 8).fields().next().unwrap().unwrap_err();
+        let schema = schema_of(vec![Field::new("f", field_type)], 8);
+        let error = Payload::new(&schema, &[0xff; 4]).fields().next().unwrap().unwrap_err();
         assert!(error.to_string().contains("without bytes"), "{error}");
     }
     // BulkType says how many types it has.
-    let schema = Schema::of(&Metadata::new("Microsoft-Windows-DotNETRuntime", 15, ""));
-    let mut fields = Payload::new(&schema, &[0xff; 40], 8).fields();
+    let schema = Schema::of(&Metadata::new("Microsoft-Windows-DotNETRuntime", 15, ""), 8);
+    let mut fields = Payload::new(&schema, &[0xff; 40]).fields();
     let error = fields.find_map(Result::err).unwrap();
     assert_eq!(error.to_string(), "Values[0].Name at offset 31 of the payload: needs 11 bytes, 9 are left");
 }
@@ -281,22 +285,25 @@ fn lengths_without_bytes_are_refused() {
 fn newer_types() {
     let text = FieldType::Array(Box::new(FieldType::Utf8Unit));
     let numbers = FieldType::DataLoc(Box::new(FieldType::U16));
-    let schema = schema_of(vec![
-        Field::new("minus", FieldType::VarInt),
-        Field::new("plus", FieldType::VarUInt),
-        Field::new("yes", FieldType::Bool8),
-        Field::new("two", FieldType::FixedArray(Box::new(FieldType::I16), 2)),
-        Field::new("text", text),
-        Field::new("whole", FieldType::Utf8Unit),
-        Field::new("there", numbers),
-        Field::new("behind", FieldType::RelLoc(Box::new(FieldType::Utf8Unit))),
-    ]);
+    let schema = schema_of(
+        vec![
+            Field::new("minus", FieldType::VarInt),
+            Field::new("plus", FieldType::VarUInt),
+            Field::new("yes", FieldType::Bool8),
+            Field::new("two", FieldType::FixedArray(Box::new(FieldType::I16), 2)),
+            Field::new("text", text),
+            Field::new("whole", FieldType::Utf8Unit),
+            Field::new("there", numbers),
+            Field::new("behind", FieldType::RelLoc(Box::new(FieldType::Utf8Unit))),
+        ],
+        8,
+    );
     let mut w = Writer::new();
     w.u8(3).varu64(300).u8(1).i16(-1).i16(7).u16(2).bytes(b"ab").u16(3).bytes("é!".as_bytes());
     let loc = w.len() + 8;
     w.u32(4 << 16 | u32::try_from(loc).unwrap()).u32(2 << 16 | 4).u16(10).u16(20).bytes(b"xy");
     let bytes = w.into_bytes();
-    let payload = Payload::new(&schema, &bytes, 8);
+    let payload = Payload::new(&schema, &bytes);
     assert_eq!(payload.get("minus").unwrap().as_i64(), Some(-2));
     assert_eq!(payload.u64("plus"), Some(300));
     assert!(matches!(payload.get("yes"), Some(Value::Bool(true))));
@@ -309,24 +316,24 @@ fn newer_types() {
     assert_eq!(payload.text("behind").as_deref(), Some("xy"));
     let mut far = bytes.clone();
     far[loc - 8] = 0xff;
-    let error = Payload::new(&schema, &far, 8).fields().find_map(Result::err).unwrap();
+    let error = Payload::new(&schema, &far).fields().find_map(Result::err).unwrap();
     assert!(error.to_string().starts_with("there at offset"), "{error}");
 }
 
 #[test]
 fn the_same_bytes_are_not_shown_again_and_again() {
     let all = || FieldType::DataLoc(Box::new(FieldType::U8));
-    let schema = schema_of((0..1000).map(|i| Field::new(format!("f{i}"), all())).collect());
+    let schema = schema_of((0..1000).map(|i| Field::new(format!("f{i}"), all())).collect(), 8);
     let bytes = [0, 0, 0xa0, 0x0f].repeat(1000);
-    let (values, error) = walk(Payload::new(&schema, &bytes, 8).fields());
+    let (values, error) = walk(Payload::new(&schema, &bytes).fields());
     assert!(values == 1 && error.is_some(), "{values}");
 }
 
 #[test]
 fn older_versions_end_where_newer_ones_go_on() {
-    let schema = Schema::of(&Metadata::new("Microsoft-Windows-DotNETRuntime", 81, ""));
+    let schema = Schema::of(&Metadata::new("Microsoft-Windows-DotNETRuntime", 81, ""), 8);
     let names = |bytes: &[u8]| -> Result<Vec<String>, PayloadError> {
-        Payload::new(&schema, bytes, 8).fields().map(|field| field.map(|(name, _)| name.to_owned())).collect()
+        Payload::new(&schema, bytes).fields().map(|field| field.map(|(name, _)| name.to_owned())).collect()
     };
     assert_eq!(names(&[]), Ok(vec![]));
     assert_eq!(names(&[0; 3]), Ok(vec!["ContentionFlags".to_owned(), "ClrInstanceID".to_owned()]));

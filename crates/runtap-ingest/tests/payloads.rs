@@ -35,6 +35,7 @@ fn show(value: Value<'_>) -> String {
         Value::Bytes(bytes) => format!("{bytes:02x?}"),
         Value::Object(fields) => {
             let fields: Vec<String> = fields
+                .fields()
                 .map(|field| field.unwrap())
                 .map(|(name, value)| format!("{name}={}", show(value)))
                 .collect();
@@ -235,7 +236,7 @@ fn logs_sources_and_counters_have_their_fields() {
                 }
                 "Message" if payload.get("Arguments").is_some() => {
                     let Some(Value::Array(arguments)) = payload.get("Arguments") else { panic!("no array") };
-                    arguments.objects().all(|o| o.clone().get("Key").is_some() && o.get("Value").is_some())
+                    arguments.objects().all(|o| o.get("Key").is_some() && o.get("Value").is_some())
                         && matches!(payload.get("Exception"), Some(Value::Object(_)))
                 }
                 "EventCounters" => {

@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
                 self.offset += N as u64;
                 Ok(*head)
             }
-            None => Err(self.unexpected_end(what, N as u64)),
+            None => Err(unexpected_end(self.offset, what, N as u64, self.rest)),
         }
     }
 
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
                 self.offset += n as u64;
                 Ok(head)
             }
-            None => Err(self.unexpected_end(what, n as u64)),
+            None => Err(unexpected_end(self.offset, what, n as u64, self.rest)),
         }
     }
 
@@ -95,13 +95,9 @@ impl<'a> Reader<'a> {
         Ok(Self::at(self.bytes(n, what)?, offset))
     }
 
-    #[cold]
-    fn unexpected_end(&self, what: &'static str, needed: u64) -> DecodeError {
-        self.error(what, DecodeErrorKind::UnexpectedEnd { needed, available: self.rest.len() as u64 })
-    }
-
     fixed! { u8: u8, u16: u16, u32: u32, u64: u64, i8: i8, i16: i16, i32: i32, i64: i64, f32: f32, f64: f64 }
 
+    #[inline]
     /// A GUID in .NET's layout: the first three fields little-endian, the last eight bytes as they are.
     pub fn guid(&mut self, what: &'static str) -> Result<Uuid, DecodeError> {
         Ok(Uuid::from_bytes_le(self.array(what)?))
@@ -132,13 +128,14 @@ impl<'a> Reader<'a> {
             }
         }
         Err(if self.rest.len() < 10 {
-            self.unexpected_end(what, self.rest.len() as u64 + 1)
+            unexpected_end(self.offset, what, self.rest.len() as u64 + 1, self.rest)
         } else {
             self.error(what, DecodeErrorKind::OverlongVarint { limit: 10 })
         })
     }
 
     /// A UTF-16 string that ends with a NUL unit, which is not part of the result. May start at an odd offset.
+    #[inline]
     pub fn utf16z(&mut self, what: &'static str) -> Result<Utf16<'a>, DecodeError> {
         let (units, _odd) = self.rest.as_chunks::<2>();
         match nul(units) {
@@ -147,7 +144,7 @@ impl<'a> Reader<'a> {
                 self.bytes(2, what)?;
                 Ok(Utf16::new(text))
             }
-            None => Err(self.unexpected_end(what, self.rest.len() as u64 + 2)),
+            None => Err(unexpected_end(self.offset, what, self.rest.len() as u64 + 2, self.rest)),
         }
     }
 
@@ -157,7 +154,7 @@ impl<'a> Reader<'a> {
         let Some(text_units) = n.checked_sub(1) else { return Ok(None) };
         let bytes = usize::try_from(u64::from(text_units) * 2).unwrap_or(usize::MAX);
         if self.rest.len() < bytes.saturating_add(2) {
-            return Err(self.unexpected_end(what, u64::from(n) * 2));
+            return Err(unexpected_end(self.offset, what, u64::from(n) * 2, self.rest));
         }
         let text = probe.bytes(bytes, what)?;
         if probe.u16(what)? != 0 {
@@ -168,7 +165,15 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Takes no reference to the reader: one that is lent to a function that is not inlined has to be in memory, in every
+/// loop that reads.
+#[cold]
+fn unexpected_end(offset: u64, what: &'static str, needed: u64, rest: &[u8]) -> DecodeError {
+    DecodeError::new(offset, what, DecodeErrorKind::UnexpectedEnd { needed, available: rest.len() as u64 })
+}
+
 /// Where the first NUL is. Looks at eight units at a time: recordings are full of long names.
+#[inline(never)]
 fn nul(units: &[[u8; 2]]) -> Option<usize> {
     let (blocks, _) = units.as_chunks::<8>();
     // Without a branch for each unit.

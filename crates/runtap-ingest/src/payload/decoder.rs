@@ -1,11 +1,9 @@
 //! The schemas of a stream: which one an event has.
 
+use super::{Fields, Schema, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use runtap_nettrace::{Event, Item, Metadata};
-use runtap_wire::Reader;
-
-use super::{Fields, Schema, Value};
 
 /// Metadata ids up to here are found by index; larger ones, which only old formats have, by hash.
 const DENSE: usize = 1 << 16;
@@ -15,7 +13,7 @@ const DENSE: usize = 1 << 16;
 pub struct Decoder {
     dense: Vec<Option<Box<Schema>>>,
     others: HashMap<u32, Box<Schema>, RandomState>,
-    pointer_size: usize,
+    pointer_size: u32,
     unknown: Schema,
 }
 
@@ -35,14 +33,14 @@ impl Decoder {
     #[inline]
     pub fn item(&mut self, item: &Item<'_>) {
         match item {
-            Item::Header(header) => self.pointer_size = usize::try_from(header.pointer_size).unwrap_or(8),
+            Item::Header(header) => self.pointer_size = header.pointer_size,
             Item::Metadata(metadata) => self.define(metadata),
             _ => {}
         }
     }
 
     fn define(&mut self, metadata: &Metadata) {
-        let schema = Some(Box::new(Schema::of(metadata)));
+        let schema = Some(Box::new(Schema::of(metadata, self.pointer_size)));
         match usize::try_from(metadata.id) {
             Ok(id) if id < DENSE => {
                 if self.dense.len() <= id {
@@ -82,7 +80,7 @@ impl Decoder {
     /// The payload of an event by its metadata id, with its schema: for those who have put no whole event together.
     #[inline]
     pub fn payload_of<'a>(&'a self, metadata_id: u32, bytes: &'a [u8]) -> Payload<'a> {
-        Payload { schema: self.schema_of(metadata_id), bytes, pointer_size: self.pointer_size }
+        Payload::new(self.schema_of(metadata_id), bytes)
     }
 }
 
@@ -91,13 +89,13 @@ impl Decoder {
 pub struct Payload<'a> {
     schema: &'a Schema,
     bytes: &'a [u8],
-    pointer_size: usize,
 }
 
 impl<'a> Payload<'a> {
-    /// A payload of a process with pointers of 4 or 8 bytes.
-    pub fn new(schema: &'a Schema, bytes: &'a [u8], pointer_size: u32) -> Self {
-        Self { schema, bytes, pointer_size: if pointer_size == 4 { 4 } else { 8 } }
+    /// A payload and what it is to be read by.
+    #[inline]
+    pub fn new(schema: &'a Schema, bytes: &'a [u8]) -> Self {
+        Self { schema, bytes }
     }
 
     /// The schema.
@@ -113,7 +111,7 @@ impl<'a> Payload<'a> {
     /// All fields in their order.
     #[inline]
     pub fn fields(&self) -> Fields<'a> {
-        Fields::new(&self.schema.fields, Reader::new(self.bytes), self.pointer_size)
+        Fields::new(&self.schema.fields, self.bytes)
     }
 
     /// A field by its name; `None` where there is none, or it can't be read.

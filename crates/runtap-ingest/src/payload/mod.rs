@@ -19,6 +19,6 @@ mod value;
 
 pub use decoder::{Decoder, Payload};
 pub use error::PayloadError;
-pub use read::{Elements, Fields};
+pub use read::{Elements, Fields, Object};
 pub use schema::Schema;
 pub use value::{Decimal, FileTime, Value};

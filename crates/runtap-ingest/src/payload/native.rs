@@ -15,7 +15,7 @@ pub(super) struct Native {
 }
 
 /// The row of an event: by its id, or by its name where the table has that.
-pub(super) fn find(provider: &str, id: u32, name: &str) -> Option<Native> {
+pub(super) fn find(provider: &str, id: u32, name: &str, pointer_size: u32) -> Option<Native> {
     let mut lines = TABLE.lines().skip_while(|line| !is_section(line, provider));
     lines.next()?;
     let row = lines.take_while(|line| !line.starts_with('[')).find_map(|line| {
@@ -26,7 +26,7 @@ pub(super) fn find(provider: &str, id: u32, name: &str) -> Option<Native> {
         };
         wanted.then_some(rest)
     })?;
-    Some(parse(row).unwrap_or_else(|| unreachable!("every row is tested")))
+    Some(parse(row, pointer_size).unwrap_or_else(|| unreachable!("every row is tested")))
 }
 
 fn is_section(line: &str, provider: &str) -> bool {
@@ -34,7 +34,7 @@ fn is_section(line: &str, provider: &str) -> bool {
 }
 
 /// `Task/Opcode[:number] fields`
-fn parse(row: &'static str) -> Option<Native> {
+fn parse(row: &'static str, pointer_size: u32) -> Option<Native> {
     let row = row.trim();
     let (name, fields) = row.split_once(' ').unwrap_or((row, ""));
     let (name, opcode) = match name.split_once(':') {
@@ -42,12 +42,12 @@ fn parse(row: &'static str) -> Option<Native> {
         None => (name, None),
     };
     let mut text = fields.trim();
-    let fields = parse_fields(&mut text)?;
+    let fields = parse_fields(&mut text, pointer_size)?;
     text.is_empty().then_some(Native { name, opcode, fields })
 }
 
 /// Fields up to the end of the row or a closing brace.
-fn parse_fields(text: &mut &'static str) -> Option<Layout> {
+fn parse_fields(text: &mut &'static str, pointer_size: u32) -> Option<Layout> {
     let mut fields: Vec<FieldDef> = Vec::new();
     let mut optional = false;
     loop {
@@ -61,7 +61,7 @@ fn parse_fields(text: &mut &'static str) -> Option<Layout> {
         }
         let (name, rest) = text.split_once(':')?;
         *text = rest;
-        let mut kind = parse_kind(text)?;
+        let mut kind = parse_kind(text, pointer_size)?;
         if let Some(rest) = text.strip_prefix('[') {
             let (length, rest) = rest.split_once(']')?;
             *text = rest;
@@ -81,10 +81,10 @@ fn slot(fields: &mut [FieldDef], name: &str) -> Option<Slot> {
     Some(*field.keep.get_or_insert(next))
 }
 
-fn parse_kind(text: &mut &'static str) -> Option<Kind> {
+fn parse_kind(text: &mut &'static str, pointer_size: u32) -> Option<Kind> {
     if let Some(rest) = text.strip_prefix('{') {
         *text = rest;
-        let fields = parse_fields(text)?;
+        let fields = parse_fields(text, pointer_size)?;
         *text = text.strip_prefix('}')?;
         return Some(Kind::Object(fields));
     }
@@ -101,8 +101,10 @@ fn parse_kind(text: &mut &'static str) -> Option<Kind> {
         "f64" => Kind::F64,
         "bool" => Kind::Bool32,
         "x64" => Kind::Hex64,
-        "ptr" => Kind::Pointer,
-        "size" => Kind::Size,
+        "ptr" if pointer_size == 4 => Kind::Hex32,
+        "ptr" => Kind::Hex64,
+        "size" if pointer_size == 4 => Kind::U32,
+        "size" => Kind::U64,
         "z" => Kind::Utf16z,
         "a" => Kind::Utf8z,
         "guid" => Kind::Guid,
@@ -127,7 +129,7 @@ mod tests {
                 continue;
             }
             let (key, row) = line.split_once(' ').unwrap_or_else(|| panic!("{line}"));
-            assert!(parse(row).is_some(), "{line}");
+            assert!(parse(row, 8).is_some(), "{line}");
             assert!(key.starts_with('=') || key.parse::<u32>().is_ok(), "{line}");
             assert!(keys.insert((section, key)), "twice: {section} {line}");
             rows += 1;
@@ -137,16 +139,16 @@ mod tests {
 
     #[test]
     fn rows_are_found_by_provider_and_id_or_name() {
-        assert_eq!(find(RUNTIME, 143, "").unwrap().name, "Method/LoadVerbose");
-        assert_eq!(find(RUNDOWN, 143, "").unwrap().name, "Method/DCStartVerbose");
-        assert_eq!(find("Microsoft-Diagnostics-DiagnosticSource", 77, "Event").unwrap().name, "Event");
-        assert_eq!(find(RUNTIME, 60_000, ""), None);
-        assert_eq!(find("Nobody", 1, ""), None);
+        assert_eq!(find(RUNTIME, 143, "", 8).unwrap().name, "Method/LoadVerbose");
+        assert_eq!(find(RUNDOWN, 143, "", 8).unwrap().name, "Method/DCStartVerbose");
+        assert_eq!(find("Microsoft-Diagnostics-DiagnosticSource", 77, "Event", 8).unwrap().name, "Event");
+        assert_eq!(find(RUNTIME, 60_000, "", 8), None);
+        assert_eq!(find("Nobody", 1, "", 8), None);
     }
 
     #[test]
     fn the_notation() {
-        let native = parse("Task/Do:7 n:u32 | v:{a:z b:x64[u16]}[n]").unwrap();
+        let native = parse("Task/Do:7 n:u32 | v:{a:z b:x64[u16]}[n]", 8).unwrap();
         assert_eq!((native.name, native.opcode), ("Task/Do", Some(7)));
         let inner = Kind::Object(Box::new([
             FieldDef::new("a", Kind::Utf16z),
@@ -157,7 +159,7 @@ mod tests {
         let v = FieldDef { optional: true, ..FieldDef::new("v", array) };
         assert_eq!(*native.fields, [n, v]);
         for wrong in ["X a", "X a:what", "X a:u8[b]", "X a:{b:u8", "X a:u8}", "X:y a:u8"] {
-            assert_eq!(parse(wrong), None, "{wrong}");
+            assert_eq!(parse(wrong, 8), None, "{wrong}");
         }
     }
 }

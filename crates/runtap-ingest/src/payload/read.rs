@@ -8,7 +8,7 @@ use std::slice;
 use runtap_wire::{DecodeErrorKind, Reader, Utf16};
 
 use super::PayloadError;
-use super::schema::{FieldDef, From, Kind, Length, SLOTS};
+use super::schema::{FieldDef, From, Kind, Layout, Length, SLOTS};
 use super::value::{Decimal, FileTime, Value};
 
 /// The fields of a payload, or of an object in it: name and value.
@@ -19,20 +19,20 @@ pub struct Fields<'a> {
     defs: slice::Iter<'a, FieldDef>,
     reader: Reader<'a>,
     kept: [u64; SLOTS],
-    pointer_size: usize,
     /// All bytes, for values that lie elsewhere, and how many of them such values have taken: honest ones share none.
     whole: &'a [u8],
     located: usize,
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn new(defs: &'a [FieldDef], reader: Reader<'a>, pointer_size: usize) -> Self {
-        let whole = reader.rest();
-        Self { defs: defs.iter(), reader, kept: [0; SLOTS], pointer_size, whole, located: 0 }
+    #[inline]
+    pub(super) fn new(defs: &'a [FieldDef], whole: &'a [u8]) -> Self {
+        Self { defs: defs.iter(), reader: Reader::new(whole), kept: [0; SLOTS], whole, located: 0 }
     }
 
-    /// The value of a field that says where its elements are.
-    fn located(&mut self, element: &'a Kind, from: From) -> Result<Value<'a>, PayloadError> {
+    /// The value of a field that says where its elements are, and the fields behind it.
+    #[inline(never)]
+    fn located(mut self, element: &'a Kind, from: From) -> Result<(Value<'a>, Self), PayloadError> {
         let field = self.reader.clone();
         let value = self.reader.u32("")?;
         let place = usize::try_from(value & 0xffff).unwrap_or(usize::MAX);
@@ -49,12 +49,12 @@ impl<'a> Fields<'a> {
                 .error("", DecodeErrorKind::Unexpected { value: value.into(), expected })
                 .into());
         };
-        let element_size = element.size(self.pointer_size).filter(|size| *size > 0);
+        let element_size = element.size().filter(|size| *size > 0);
         let Some(n) = element_size.map(|each| size / each) else {
             return Err(field.error("", DecodeErrorKind::Invalid("has elements of no fixed size")).into());
         };
         let offset = u64::try_from(base + place).unwrap_or(u64::MAX);
-        elements(element, n, &mut Reader::at(bytes, offset), self.pointer_size)
+        Ok((elements(element, n, &mut Reader::at(bytes, offset))?, self))
     }
 
     /// The value of the first field of this name; `None` where there is none, or it can't be read.
@@ -79,37 +79,88 @@ impl<'a> Iterator for Fields<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let def = self.defs.next()?;
-        if def.optional && self.reader.is_empty() {
+        if self.reader.is_empty() && def.optional {
             self.defs = [].iter();
             return None;
         }
         let value = match &def.kind {
-            Kind::Located(element, from) => self.located(element, *from),
-            kind => value(kind, &mut self.reader, &self.kept, self.pointer_size),
+            Kind::Located(element, from) => self.clone().located(element, *from).map(|(value, fields)| {
+                *self = fields;
+                value
+            }),
+            kind => value(kind, &mut self.reader, self.kept),
         };
         let value = match value {
             Ok(value) => value,
             Err(error) => return Some(Err(self.fail(def, error))),
         };
-        keep(def, &value, &mut self.kept);
+        keep(def, value.as_u64(), &mut self.kept);
         Some(Ok((&def.name, value)))
+    }
+
+    /// As by [`Self::next`]. Each value goes to `visit` from where it is read, so that the compiler knows there of which
+    /// kind it is.
+    #[inline]
+    fn for_each<F: FnMut(Self::Item)>(mut self, mut visit: F) {
+        while let Some(def) = self.defs.next() {
+            if self.reader.is_empty() && def.optional {
+                return;
+            }
+            let mut take = |value: Value<'a>| {
+                let length = if def.keep.is_some() { value.as_u64() } else { None };
+                visit(Ok((&*def.name, value)));
+                length
+            };
+            let length = match &def.kind {
+                Kind::Located(element, from) => {
+                    self.clone().located(element, *from).map(|(value, fields)| {
+                        self = fields;
+                        take(value)
+                    })
+                }
+                kind => read(kind, &mut self.reader, self.kept, take),
+            };
+            match length {
+                Ok(length) => keep(def, length, &mut self.kept),
+                Err(error) => return visit(Err(self.fail(def, error))),
+            }
+        }
     }
 }
 
-/// The elements of an array.
+/// Named values inside a payload. They were walked over when they were handed out, so that reading them does not fail.
+#[derive(Debug, Clone, Copy)]
+pub struct Object<'a> {
+    // One pointer: a value is as large as the largest of them.
+    defs: &'a Layout,
+    bytes: &'a [u8],
+}
+
+impl<'a> Object<'a> {
+    /// All fields in their order.
+    pub fn fields(self) -> Fields<'a> {
+        Fields::new(self.defs, self.bytes)
+    }
+
+    /// The value of the first field of this name.
+    pub fn get(self, name: &str) -> Option<Value<'a>> {
+        self.fields().get(name)
+    }
+}
+
+/// The elements of an array. They were walked over when they were handed out, so that reading them does not fail.
 #[derive(Debug, Clone)]
 pub struct Elements<'a> {
     kind: &'a Kind,
-    reader: Reader<'a>,
-    left: usize,
-    pointer_size: usize,
+    bytes: &'a [u8],
+    left: u32,
 }
 
 impl<'a> Elements<'a> {
     /// The elements as objects; nothing where they are none.
-    pub fn objects(self) -> impl Iterator<Item = Fields<'a>> {
+    pub fn objects(self) -> impl Iterator<Item = Object<'a>> {
         self.filter_map(|value| match value {
-            Value::Object(fields) => Some(fields),
+            Value::Object(object) => Some(object),
             _ => None,
         })
     }
@@ -120,53 +171,79 @@ impl<'a> Iterator for Elements<'a> {
 
     fn next(&mut self) -> Option<Value<'a>> {
         self.left = self.left.checked_sub(1)?;
-        // The array was walked over when it was handed out, so that this does not fail.
-        value(self.kind, &mut self.reader, &[0; SLOTS], self.pointer_size).ok()
+        let mut r = Reader::new(self.bytes);
+        let value = value(self.kind, &mut r, [0; SLOTS]).ok();
+        self.bytes = r.rest();
+        value
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        (left, Some(left))
     }
 }
 
 impl ExactSizeIterator for Elements<'_> {}
 
 #[inline]
-fn keep(def: &FieldDef, value: &Value<'_>, kept: &mut [u64; SLOTS]) {
+fn keep(def: &FieldDef, length: Option<u64>, kept: &mut [u64; SLOTS]) {
     if let Some(slot) = def.keep
         && let Some(place) = kept.get_mut(usize::from(slot))
     {
-        *place = value.as_u64().unwrap_or_default();
+        *place = length.unwrap_or_default();
     }
 }
 
 /// Reads a value and goes behind it.
+fn value<'a>(kind: &'a Kind, r: &mut Reader<'a>, kept: [u64; SLOTS]) -> Result<Value<'a>, PayloadError> {
+    read(kind, r, kept, |value| value)
+}
+
+/// Hands a value to `take` and goes behind it.
+///
+/// The simple ones are read here. What is lent to a function that is not inlined has to be in memory, so that the reader
+/// goes to the others, and comes back, by value.
 #[inline]
-fn value<'a>(
+fn read<'a, T>(
     kind: &'a Kind,
     r: &mut Reader<'a>,
-    kept: &[u64; SLOTS],
-    pointer_size: usize,
-) -> Result<Value<'a>, PayloadError> {
+    kept: [u64; SLOTS],
+    take: impl FnOnce(Value<'a>) -> T,
+) -> Result<T, PayloadError> {
     Ok(match kind {
-        Kind::Bool32 => Value::Bool(r.u32("")? != 0),
-        Kind::Bool8 => Value::Bool(r.u8("")? != 0),
-        Kind::Char => Value::Char(r.u16("")?),
-        Kind::I8 => Value::Int(r.i8("")?.into()),
-        Kind::I16 => Value::Int(r.i16("")?.into()),
-        Kind::I32 => Value::Int(r.i32("")?.into()),
-        Kind::I64 => Value::Int(r.i64("")?),
-        Kind::U8 => Value::UInt(r.u8("")?.into()),
-        Kind::U16 => Value::UInt(r.u16("")?.into()),
-        Kind::U32 => Value::UInt(r.u32("")?.into()),
-        Kind::U64 => Value::UInt(r.u64("")?),
-        Kind::F32 => Value::F32(r.f32("")?),
-        Kind::F64 => Value::F64(r.f64("")?),
-        Kind::Hex64 => Value::Hex(r.u64("")?),
-        Kind::Pointer => Value::Hex(pointer(r, pointer_size)?),
-        Kind::Size => Value::UInt(pointer(r, pointer_size)?),
-        Kind::Utf16z => Value::Utf16(r.utf16z("")?),
-        Kind::Utf8z => Value::Utf8(utf8z(r)?),
+        Kind::Bool32 => take(Value::Bool(r.u32("")? != 0)),
+        Kind::Bool8 => take(Value::Bool(r.u8("")? != 0)),
+        Kind::Char => take(Value::Char(r.u16("")?)),
+        Kind::I8 => take(Value::Int(r.i8("")?.into())),
+        Kind::I16 => take(Value::Int(r.i16("")?.into())),
+        Kind::I32 => take(Value::Int(r.i32("")?.into())),
+        Kind::I64 => take(Value::Int(r.i64("")?)),
+        Kind::U8 => take(Value::UInt(r.u8("")?.into())),
+        Kind::U16 => take(Value::UInt(r.u16("")?.into())),
+        Kind::U32 => take(Value::UInt(r.u32("")?.into())),
+        Kind::U64 => take(Value::UInt(r.u64("")?)),
+        Kind::F32 => take(Value::F32(r.f32("")?)),
+        Kind::F64 => take(Value::F64(r.f64("")?)),
+        Kind::Hex32 => take(Value::Hex(r.u32("")?.into())),
+        Kind::Hex64 => take(Value::Hex(r.u64("")?)),
+        Kind::Utf16z => take(Value::Utf16(r.utf16z("")?)),
+        Kind::Guid => take(Value::Guid(r.guid("")?)),
+        kind => {
+            let (value, behind) = other_value(kind, r.clone(), kept)?;
+            *r = behind;
+            take(value)
+        }
+    })
+}
+
+#[inline(never)]
+fn other_value<'a>(
+    kind: &'a Kind,
+    mut r: Reader<'a>,
+    kept: [u64; SLOTS],
+) -> Result<(Value<'a>, Reader<'a>), PayloadError> {
+    let value = match kind {
+        Kind::Utf8z => Value::Utf8(utf8z(&mut r)?),
         Kind::Utf8Counted => {
             let length = r.u16("")?;
             Value::Utf8(r.bytes(length.into(), "")?)
@@ -176,47 +253,45 @@ fn value<'a>(
             Value::Int((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
         }
         Kind::VarUInt => Value::UInt(r.varu64("")?),
-        Kind::Guid => Value::Guid(r.guid("")?),
         Kind::Decimal => Value::Decimal(Decimal::from_bytes(r.array("")?)),
         Kind::FileTime => Value::Time(FileTime(r.u64("")?)),
         Kind::Object(defs) => {
-            let inside = r.clone();
-            skip(kind, r, kept, pointer_size)?;
-            Value::Object(Fields::new(defs, inside, pointer_size))
+            let bytes = passed(&mut r, |r| skip(kind, r, kept))?;
+            Value::Object(Object { defs, bytes })
         }
         Kind::Array(element, length) => {
-            let n = count(*length, r, kept)?;
-            elements(element, n, r, pointer_size)?
+            let n = count(*length, &mut r, kept)?;
+            elements(element, n, &mut r)?
         }
         Kind::Utf8Unit => Value::Utf8(r.bytes(1, "")?),
-        // Only a field of the payload itself can look elsewhere in it.
-        Kind::Located(..) | Kind::Opaque => {
-            return Err(r.error("", DecodeErrorKind::Invalid("is of a type that is not known")).into());
-        }
-    })
+        // Only a field of the payload itself can look elsewhere in it; the simple ones do not come here.
+        _ => return Err(r.error("", DecodeErrorKind::Invalid("is of a type that is not known")).into()),
+    };
+    Ok((value, r))
 }
 
 /// Reads so many elements and goes behind them.
-fn elements<'a>(
-    element: &'a Kind,
-    n: usize,
-    r: &mut Reader<'a>,
-    pointer_size: usize,
-) -> Result<Value<'a>, PayloadError> {
+fn elements<'a>(element: &'a Kind, n: usize, r: &mut Reader<'a>) -> Result<Value<'a>, PayloadError> {
     Ok(match element {
         Kind::U8 => Value::Bytes(r.bytes(n, "")?),
         Kind::Utf8Unit => Value::Utf8(r.bytes(n, "")?),
         Kind::Char => Value::Utf16(Utf16::new(r.bytes(n.saturating_mul(2), "")?)),
         _ => {
-            let elements = Elements { kind: element, reader: r.clone(), left: n, pointer_size };
-            skip_elements(element, n, r, pointer_size)?;
-            Value::Array(elements)
+            let bytes = passed(r, |r| skip_elements(element, n, r))?;
+            // Each of them took a byte of the payload, which is never that long.
+            Value::Array(Elements { kind: element, bytes, left: u32::try_from(n).unwrap_or(u32::MAX) })
         }
     })
 }
 
-fn pointer(r: &mut Reader<'_>, pointer_size: usize) -> Result<u64, PayloadError> {
-    Ok(if pointer_size == 4 { r.u32("")?.into() } else { r.u64("")? })
+/// The bytes that `pass` passes over.
+fn passed<'a>(
+    r: &mut Reader<'a>,
+    pass: impl FnOnce(&mut Reader<'a>) -> Result<(), PayloadError>,
+) -> Result<&'a [u8], PayloadError> {
+    let before = r.rest();
+    pass(r)?;
+    Ok(before.get(..before.len() - r.remaining()).unwrap_or_default())
 }
 
 fn utf8z<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], PayloadError> {
@@ -228,7 +303,7 @@ fn utf8z<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], PayloadError> {
     Ok(text)
 }
 
-fn count(length: Length, r: &mut Reader<'_>, kept: &[u64; SLOTS]) -> Result<usize, PayloadError> {
+fn count(length: Length, r: &mut Reader<'_>, kept: [u64; SLOTS]) -> Result<usize, PayloadError> {
     let count = match length {
         Length::Counted => u64::from(r.u16("")?),
         Length::Fixed(n) => u64::from(n),
@@ -238,13 +313,8 @@ fn count(length: Length, r: &mut Reader<'_>, kept: &[u64; SLOTS]) -> Result<usiz
 }
 
 /// Goes behind a value, and sees to it that it can be read.
-fn skip<'a>(
-    kind: &'a Kind,
-    r: &mut Reader<'a>,
-    kept: &[u64; SLOTS],
-    pointer_size: usize,
-) -> Result<(), PayloadError> {
-    if let Some(size) = kind.size(pointer_size) {
+fn skip<'a>(kind: &'a Kind, r: &mut Reader<'a>, kept: [u64; SLOTS]) -> Result<(), PayloadError> {
+    if let Some(size) = kind.size() {
         r.bytes(size, "")?;
         return Ok(());
     }
@@ -253,32 +323,25 @@ fn skip<'a>(
             let mut kept = [0; SLOTS];
             for def in defs {
                 let walked = match def.keep {
-                    Some(_) => {
-                        value(&def.kind, r, &kept, pointer_size).map(|value| keep(def, &value, &mut kept))
-                    }
-                    None => skip(&def.kind, r, &kept, pointer_size),
+                    Some(_) => value(&def.kind, r, kept).map(|value| keep(def, value.as_u64(), &mut kept)),
+                    None => skip(&def.kind, r, kept),
                 };
                 walked.map_err(|error| error.in_field(&def.name))?;
             }
         }
         Kind::Array(element, length) => {
             let n = count(*length, r, kept)?;
-            skip_elements(element, n, r, pointer_size)?;
+            skip_elements(element, n, r)?;
         }
         _ => {
-            value(kind, r, kept, pointer_size)?;
+            value(kind, r, kept)?;
         }
     }
     Ok(())
 }
 
-fn skip_elements<'a>(
-    element: &'a Kind,
-    n: usize,
-    r: &mut Reader<'a>,
-    pointer_size: usize,
-) -> Result<(), PayloadError> {
-    match element.size(pointer_size) {
+fn skip_elements<'a>(element: &'a Kind, n: usize, r: &mut Reader<'a>) -> Result<(), PayloadError> {
+    match element.size() {
         Some(0) if n > 0 => Err(without_bytes(r)),
         Some(size) => {
             r.bytes(size.saturating_mul(n), "")?;
@@ -288,7 +351,7 @@ fn skip_elements<'a>(
             let n = u32::try_from(n).unwrap_or(u32::MAX);
             for index in 0..n {
                 let before = r.remaining();
-                skip(element, r, &[0; SLOTS], pointer_size).map_err(|error| error.in_element(index))?;
+                skip(element, r, [0; SLOTS]).map_err(|error| error.in_element(index))?;
                 if r.remaining() == before {
                     return Err(without_bytes(r));
                 }

@@ -54,12 +54,10 @@ pub(super) enum Kind {
     U64,
     F32,
     F64,
-    /// An identifier or address of 8 bytes.
+    /// An address of a 32-bit process.
+    Hex32,
+    /// An identifier of 8 bytes, or an address of a 64-bit process.
     Hex64,
-    /// An address of the target.
-    Pointer,
-    /// A size of the target.
-    Size,
     Utf16z,
     Utf8z,
     /// A `u16` number of bytes, then UTF-8.
@@ -102,24 +100,23 @@ pub(super) enum From {
 
 impl Kind {
     /// The number of bytes, where it is always the same.
-    pub(super) fn size(&self, pointer_size: usize) -> Option<usize> {
+    pub(super) fn size(&self) -> Option<usize> {
         Some(match self {
             Self::I8 | Self::U8 | Self::Bool8 | Self::Utf8Unit => 1,
             Self::Char | Self::I16 | Self::U16 => 2,
-            Self::Bool32 | Self::I32 | Self::U32 | Self::F32 | Self::Located(..) => 4,
+            Self::Bool32 | Self::I32 | Self::U32 | Self::F32 | Self::Hex32 | Self::Located(..) => 4,
             Self::I64 | Self::U64 | Self::F64 | Self::Hex64 | Self::FileTime => 8,
-            Self::Pointer | Self::Size => pointer_size,
             Self::Guid | Self::Decimal => 16,
             Self::Object(fields) => {
                 let mut sum = 0usize;
                 for field in fields {
-                    sum = sum.checked_add(field.kind.size(pointer_size)?)?;
+                    sum = sum.checked_add(field.kind.size()?)?;
                 }
                 sum
             }
             // Elements without bytes are refused where they are read.
             Self::Array(element, Length::Fixed(n)) => {
-                element.size(pointer_size).filter(|each| *each > 0)?.checked_mul(usize::from(*n))?
+                element.size().filter(|each| *each > 0)?.checked_mul(usize::from(*n))?
             }
             Self::Utf16z
             | Self::Utf8z
@@ -134,11 +131,12 @@ impl Kind {
 
 impl Schema {
     /// The schema of an event that the stream defines: by the definition's own fields, else by what is built in.
+    /// `pointer_size` is that of the process: 4 bytes or 8.
     ///
     /// An event whose only field is an object without a name (`EventCounters`, and all that are written with
     /// `EventSource.Write`) is taken for that object.
-    pub fn of(metadata: &Metadata) -> Self {
-        let native = native::find(&metadata.provider, metadata.event_id, &metadata.name);
+    pub fn of(metadata: &Metadata, pointer_size: u32) -> Self {
+        let native = native::find(&metadata.provider, metadata.event_id, &metadata.name, pointer_size);
         let (native_name, native_opcode, native_fields) = match native {
             Some(native) => (Some(native.name), native.opcode, Some(native.fields)),
             None => (None, None, None),
@@ -290,7 +288,7 @@ mod tests {
     fn schema(name: &str, opcode: Option<u8>) -> Schema {
         let mut metadata = Metadata::new("P", 1, name);
         metadata.opcode = opcode;
-        Schema::of(&metadata)
+        Schema::of(&metadata, 8)
     }
 
     #[test]
@@ -308,7 +306,7 @@ mod tests {
         ] {
             assert_eq!(schema(name, opcode).task_and_opcode(), shown);
         }
-        let native = Schema::of(&Metadata::new(crate::clr::RUNTIME, 1, ""));
+        let native = Schema::of(&Metadata::new(crate::clr::RUNTIME, 1, ""), 8);
         assert_eq!(
             (native.name(), native.task_and_opcode().as_str(), native.opcode()),
             ("GC/Start", "GC/Start", Some(1))
@@ -326,7 +324,7 @@ mod tests {
         ] {
             let mut metadata = Metadata::new("P", 1, "EventCounters");
             metadata.fields = fields;
-            let schema = Schema::of(&metadata);
+            let schema = Schema::of(&metadata, 8);
             assert_eq!(*schema.fields, [FieldDef::new("n", Kind::I32)]);
         }
     }

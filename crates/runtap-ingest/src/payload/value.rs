@@ -4,7 +4,7 @@ use std::fmt;
 
 use runtap_wire::{Utf16, Uuid};
 
-use super::read::{Elements, Fields};
+use super::read::{Elements, Object};
 
 /// The value of a field. Integers of all sizes are widened; texts and nested values borrow from the payload.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub enum Value<'a> {
     /// An array of bytes.
     Bytes(&'a [u8]),
     /// Named values.
-    Object(Fields<'a>),
+    Object(Object<'a>),
     /// Values of one type.
     Array(Elements<'a>),
 }
@@ -96,32 +96,39 @@ impl FileTime {
     }
 }
 
-/// A .NET decimal: a 96-bit integer and a power of ten, 16 bytes on the wire (flags, high, low, middle word).
+/// A .NET decimal: a 96-bit integer and a power of ten, as on the wire (flags, high, low, middle word).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decimal {
-    /// The digits.
-    pub digits: u128,
-    /// How many of the digits stand behind the point: 0 to 28 in a real one.
-    pub scale: u8,
-    /// Whether it is below zero.
-    pub negative: bool,
-}
+pub struct Decimal([u8; 16]);
 
 impl Decimal {
     pub(super) fn from_bytes(bytes: [u8; 16]) -> Self {
-        let [f0, f1, scale, sign, h0, h1, h2, h3, low @ ..] = bytes;
-        let (_, _) = (f0, f1);
-        let digits =
-            u128::from(u32::from_le_bytes([h0, h1, h2, h3])) << 64 | u128::from(u64::from_le_bytes(low));
-        Self { digits, scale, negative: sign & 0x80 != 0 }
+        Self(bytes)
+    }
+
+    /// The digits.
+    pub fn digits(self) -> u128 {
+        let [_, _, _, _, h0, h1, h2, h3, low @ ..] = self.0;
+        u128::from(u32::from_le_bytes([h0, h1, h2, h3])) << 64 | u128::from(u64::from_le_bytes(low))
+    }
+
+    /// How many of the digits stand behind the point: 0 to 28 in a real one.
+    pub fn scale(self) -> u8 {
+        let [_, _, scale, ..] = self.0;
+        scale
+    }
+
+    /// Whether it is below zero.
+    pub fn is_negative(self) -> bool {
+        let [_, _, _, sign, ..] = self.0;
+        sign & 0x80 != 0
     }
 }
 
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.negative { "-" } else { "" };
-        let scale = usize::from(self.scale);
-        let digits = format!("{:0width$}", self.digits, width = scale + 1);
+        let sign = if self.is_negative() { "-" } else { "" };
+        let scale = usize::from(self.scale());
+        let digits = format!("{:0width$}", self.digits(), width = scale + 1);
         // The text is at least one digit longer than the scale.
         let (whole, fraction) = digits.split_at(digits.len() - scale);
         let point = if scale == 0 { "" } else { "." };
@@ -140,7 +147,9 @@ mod tests {
         assert_eq!(Decimal::from_bytes(bytes).to_string(), "-1.50");
         (bytes[2], bytes[3], bytes[4]) = (0, 0, 1);
         assert_eq!(Decimal::from_bytes(bytes).to_string(), "18446744073709551766");
-        assert_eq!(Decimal { digits: 5, scale: 3, negative: false }.to_string(), "0.005");
+        bytes = [0; 16];
+        (bytes[2], bytes[8]) = (3, 5);
+        assert_eq!(Decimal::from_bytes(bytes).to_string(), "0.005");
     }
 
     #[test]

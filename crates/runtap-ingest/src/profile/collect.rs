@@ -253,7 +253,7 @@ fn bulk_type(
 ) {
     let Some(crate::payload::Value::Array(values)) = payload.get("Values") else { return };
     for fields in values.objects() {
-        let id = fields.clone().get("TypeID").and_then(|id| id.as_u64());
+        let id = fields.get("TypeID").and_then(|id| id.as_u64());
         let name = fields.get("Name").and_then(|name| name.as_text());
         if let (Some(id), Some(name)) = (id, name) {
             types.insert(id, texts.add(name));

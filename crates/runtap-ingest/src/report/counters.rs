@@ -225,7 +225,7 @@ fn meter(id: u32, payload: Payload<'_>) -> Option<CounterSeries> {
 fn event_counter(provider: &str, payload: Payload<'_>) -> Option<CounterSeries> {
     // The fields are the payload's own, or those of its only one.
     let fields = match payload.get("Payload").or_else(|| payload.get("")) {
-        Some(Value::Object(fields)) => fields,
+        Some(Value::Object(object)) => object.fields(),
         _ => payload.fields(),
     };
     let get = |name: &str| fields.clone().get(name);

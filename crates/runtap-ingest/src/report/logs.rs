@@ -155,11 +155,9 @@ fn message(way: Way, payload: Payload<'_>) -> Option<What> {
         Way::Text => false,
         Way::Json => payload.text("ExceptionJson").is_some_and(|json| json.len() > 2),
         Way::Fields => match payload.get("Exception") {
-            Some(Value::Object(fields)) => fields
-                .clone()
-                .get("TypeName")
-                .and_then(|name| name.as_text())
-                .is_some_and(|name| !name.is_empty()),
+            Some(Value::Object(fields)) => {
+                fields.get("TypeName").and_then(|name| name.as_text()).is_some_and(|name| !name.is_empty())
+            }
             _ => false,
         },
     };
@@ -183,9 +181,7 @@ fn template(payload: Payload<'_>) -> Option<String> {
     let Value::Array(pairs) = payload.get("Arguments")? else { return None };
     pairs
         .objects()
-        .find(|pair| {
-            pair.clone().get("Key").and_then(|key| key.as_text()).as_deref() == Some("{OriginalFormat}")
-        })?
+        .find(|pair| pair.get("Key").and_then(|key| key.as_text()).as_deref() == Some("{OriginalFormat}"))?
         .get("Value")?
         .as_text()
 }

@@ -163,7 +163,7 @@ fn value(out: &mut Vec<u8>, value: Value<'_>) {
         Value::Utf16(value) => utf16(out, value),
         Value::Utf8(value) => text(out, &String::from_utf8_lossy(value)),
         Value::Bytes(value) => bytes(out, value),
-        Value::Object(fields) => _ = object(out, fields),
+        Value::Object(inner) => _ = object(out, inner.fields()),
         Value::Array(elements) => {
             list(out, b'[', elements, self::value);
             out.push(b']');

@@ -118,7 +118,7 @@ fn value(out: &mut Vec<u8>, value: Value<'_>) {
         Value::Bytes(value) => put(out, format_args!("({} bytes)", value.len())),
         Value::Object(inner) => {
             out.push(b'{');
-            fields(out, inner);
+            fields(out, inner.fields());
             out.extend_from_slice(b" }");
         }
         Value::Array(elements) => {

@@ -184,7 +184,7 @@ fn count(fields: Fields<'_>) -> usize {
 
 fn one(value: Value<'_>) -> usize {
     1 + match value {
-        Value::Object(fields) => count(fields),
+        Value::Object(object) => count(object.fields()),
         Value::Array(elements) => elements.map(one).sum(),
         _ => 0,
     }
