@@ -38,6 +38,8 @@ threads = [p.track_descriptor.thread.thread_name for p in trace.packet if p.trac
 types = [p.track_event.type for p in trace.packet if p.HasField("track_event")]
 print(json.dumps({
     "threads": threads,
+    "processes": [p.track_descriptor.process.pid for p in trace.packet if p.track_descriptor.HasField("process")],
+    "threadPids": [p.track_descriptor.thread.pid for p in trace.packet if p.track_descriptor.HasField("thread")],
     "begins": types.count(TrackEvent.TYPE_SLICE_BEGIN),
     "ends": types.count(TrackEvent.TYPE_SLICE_END),
     "unknown": unknown(trace),
@@ -50,7 +52,12 @@ for (const source of sources()) {
 
     before(async () => {
       files = await source.make();
-      const served = { evented: '/evented.speedscope.json', chrome: '/chrome.json', pprof: '/profile.pb.gz' };
+      const served = {
+        evented: '/evented.speedscope.json',
+        chrome: '/chrome.json',
+        mergedChrome: '/merged.json',
+        pprof: '/profile.pb.gz',
+      };
       server = await serve(Object.fromEntries(Object.entries(served).map(([kind, path]) => [path, files[kind]])));
       if (!noBrowser) browser = await launch();
     });
@@ -128,6 +135,36 @@ for (const source of sources()) {
       await openInSpeedscope(t, '/chrome.json', [args.name], 'chrome');
     });
 
+    test('chrome, merged: each process has a number and a name', (t) => {
+      if (missing(t, files.mergedChrome)) return;
+      const { traceEvents } = readJson(files.mergedChrome);
+      const named = traceEvents.filter((event) => event.name === 'process_name').map((event) => event.pid);
+      assert.ok(named.length > 1 && new Set(named).size === named.length, named.join());
+      const used = new Set(traceEvents.filter((event) => event.ph === 'B').map((event) => event.pid));
+      assert.deepEqual([...used].sort(), named.toSorted());
+    });
+
+    test('chrome, merged: speedscope lists the threads of each process', { skip: noBrowser }, async (t) => {
+      if (missing(t, files.mergedChrome)) return;
+      const { traceEvents } = readJson(files.mergedChrome);
+      const of = (wanted) => traceEvents.filter((event) => event.name === wanted);
+      const nameOf = new Map(of('process_name').map(({ pid, args }) => [pid, args.name]));
+      const { page, complaints } = await open(browser, server.origin, '/#profileURL=/merged.json');
+      await page.getByText(/\(\d+\/\d+\)/).first().waitFor();
+      // The list of all.
+      await page.keyboard.press('t');
+      await page.getByText('Total Weight').waitFor();
+      for (const { pid, args } of of('thread_name')) {
+        const shown = `${nameOf.get(pid)} (pid ${pid}), ${args.name}`;
+        await page.getByText(shown, { exact: false }).first().waitFor();
+      }
+      const picture = join(workspace, `${source.name}-merged.png`);
+      await page.screenshot({ path: picture });
+      t.diagnostic(`screenshot: ${picture}`);
+      assert.deepEqual(complaints, []);
+      await page.close();
+    });
+
     test('perfetto: its own schema reads it', { skip: noPackage }, (t) => {
       if (missing(t, files.perfetto)) return;
       const { threads, begins, ends, unknown } = JSON.parse(run('python3', ['-c', COUNT_SLICES, files.perfetto]));
@@ -136,6 +173,14 @@ for (const source of sources()) {
       assert.equal(begins, ends);
       const inChrome = files.chrome && readJson(files.chrome).traceEvents.filter((event) => event.ph === 'B').length;
       assert.equal(begins, inChrome ?? begins, 'as many slices as there are in the other format');
+    });
+
+    test('perfetto, merged: its own schema finds the threads of each process', { skip: noPackage }, (t) => {
+      if (missing(t, files.mergedPerfetto)) return;
+      const { processes, threadPids, unknown } = JSON.parse(run('python3', ['-c', COUNT_SLICES, files.mergedPerfetto]));
+      assert.equal(unknown, 0, 'every field is one of the schema');
+      assert.ok(processes.length > 1 && new Set(processes).size === processes.length, processes.join());
+      assert.deepEqual([...new Set(threadPids)].sort(), processes.toSorted());
     });
 
     test('perfetto: protoc reads it', { skip: noProtoc }, (t) => {

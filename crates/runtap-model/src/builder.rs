@@ -11,6 +11,7 @@ use crate::strings::{StringHandle, next_index};
 use crate::trace::{Process, Trace};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use std::sync::Arc;
 
 /// A trace that is being filled.
 #[derive(Debug, Clone, Default)]
@@ -95,11 +96,11 @@ impl TraceBuilder {
         self.trace.threads[thread.index()].set_name(name);
     }
 
-    /// Says which process a thread is of, in a trace of several processes.
+    /// Says which process a thread is of, in a trace of several processes. All threads of a process share one value.
     ///
     /// # Panics
     /// If the handle is not of this builder.
-    pub fn set_thread_process(&mut self, thread: ThreadHandle, process: &str) {
+    pub fn set_thread_process(&mut self, thread: ThreadHandle, process: &Arc<Process>) {
         self.trace.threads[thread.index()].set_process(process);
     }
 

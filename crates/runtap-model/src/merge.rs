@@ -11,8 +11,8 @@ use crate::stacks::StackHandle;
 use crate::trace::{Process, Trace};
 
 impl Trace {
-    /// One trace with the threads of all, in the order of the list; each thread is [labelled](crate::Thread::label)
-    /// with its process. What belongs to one process is that of the first.
+    /// One trace with the threads of all, in the order of the list; each thread [knows its
+    /// process](crate::Thread::process). What belongs to one process is that of the first.
     pub fn merge(traces: impl IntoIterator<Item = Self>) -> Self {
         let traces: Vec<Self> = traces.into_iter().collect();
         let start = traces.iter().filter_map(|trace| trace.start_unix_ns).min();
@@ -43,10 +43,10 @@ impl Trace {
             }
             let later = trace.start_unix_ns.zip(start).map_or(0, |(own, first)| own.saturating_sub(first));
             let later = u64::try_from(later).unwrap_or(0);
-            let label: Arc<str> = trace.process.label().into();
+            let process = Arc::new(trace.process);
             duration_ns = duration_ns.max(later.saturating_add(trace.duration_ns));
             out_of_order += trace.out_of_order;
-            threads.extend(trace.threads.into_iter().map(|thread| thread.moved(&label, later, &stacks)));
+            threads.extend(trace.threads.into_iter().map(|thread| thread.moved(&process, later, &stacks)));
         }
         Self {
             threads,
@@ -86,6 +86,11 @@ mod tests {
             Trace::merge([one("a", 5_000, &["A()", "B()"]), one("b", 2_000, &["B()", "C()", "C()"])]);
         let labels: Vec<String> = merged.threads().map(|(_, thread)| thread.label()).collect();
         assert_eq!(labels, ["a (7) Thread (70)", "b (7) Thread (70)"]);
+        let own: Vec<String> = merged.threads().map(|(_, thread)| thread.own_label()).collect();
+        assert_eq!(own, ["Thread (70)", "Thread (70)"]);
+        let processes: Vec<_> =
+            merged.threads().filter_map(|(_, thread)| thread.process()?.name.clone()).collect();
+        assert_eq!(processes, ["a", "b"]);
         assert_eq!(merged.process().label(), "a (7) and another process");
         let seen: Vec<(u64, u64, String)> = merged
             .threads()

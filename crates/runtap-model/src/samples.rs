@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::stacks::StackHandle;
+use crate::trace::Process;
 use crate::view::View;
 
 /// What the sampler found a thread doing.
@@ -55,7 +56,7 @@ pub struct Thread {
     tid: u64,
     name: Option<String>,
     /// In a trace of several processes: which one.
-    process: Option<Arc<str>>,
+    process: Option<Arc<Process>>,
     runs: Vec<Run>,
     /// The weight of each run, where there are samples that brought their own. Ticks need none: each lasts to the next
     /// one.
@@ -164,23 +165,34 @@ impl Thread {
         self.name.as_deref()
     }
 
-    /// `Thread (TID) NAME`, or `Thread (TID)` without a name: what files call it. In a [merged](crate::Trace::merge)
-    /// trace the process comes first: `app (4711) Thread (TID) NAME`.
-    pub fn label(&self) -> String {
-        let process = self.process.as_ref().map_or_else(String::new, |process| format!("{process} "));
-        let name = self.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-        format!("{process}Thread ({}){name}", self.tid)
+    /// Whose it is, in a trace of several processes: for all threads of a process the same value. `None` where it is the
+    /// [process of the trace](crate::Trace::process).
+    pub fn process(&self) -> Option<&Process> {
+        self.process.as_deref()
     }
 
-    pub(crate) fn set_process(&mut self, process: &str) {
-        if self.process.as_deref() != Some(process) {
-            self.process = Some(process.into());
-        }
+    /// `Thread (TID) NAME`, or `Thread (TID)` without a name: what files call it. In a trace of several processes its
+    /// process comes first: `app (4711) Thread (TID) NAME`.
+    pub fn label(&self) -> String {
+        let process =
+            self.process.as_ref().map_or_else(String::new, |process| format!("{} ", process.label()));
+        format!("{process}{}", self.own_label())
+    }
+
+    /// The same without the process, for files that have a place for processes.
+    pub fn own_label(&self) -> String {
+        let name = self.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+        format!("Thread ({}){name}", self.tid)
+    }
+
+    pub(crate) fn set_process(&mut self, process: &Arc<Process>) {
+        self.process = Some(Arc::clone(process));
     }
 
     /// The same thread of `process` in another trace, where all times are `later` and its stacks have other handles.
-    pub(crate) fn moved(mut self, process: &Arc<str>, later: u64, stacks: &[StackHandle]) -> Self {
-        self.process = Some(Arc::clone(process));
+    pub(crate) fn moved(mut self, process: &Arc<Process>, later: u64, stacks: &[StackHandle]) -> Self {
+        // A machine's threads know their process better.
+        self.process.get_or_insert_with(|| Arc::clone(process));
         self.last_ns = self.last_ns.saturating_add(later);
         self.end_ns = self.end_ns.saturating_add(later);
         for run in &mut self.runs {

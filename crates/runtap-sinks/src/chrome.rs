@@ -2,7 +2,7 @@
 //!
 //! | in the model | in the file |
 //! |---|---|
-//! | process | `pid`; a metadata event `process_name`: its name |
+//! | process, or each of several | `pid`; a metadata event `process_name`: its name |
 //! | thread with weight in the view | `tid`; metadata events `thread_name`: `Thread (TID) NAME`, and `thread_sort_index` in the order of first use |
 //! | frame | `name` of a pair of events: `"ph":"B"` where it comes onto the stack, `"ph":"E"` where it leaves |
 //! | samples in a row with the same frame in the same place | one such pair |
@@ -16,9 +16,10 @@
 //!
 //! The events of a thread stand together and in order, those of different threads one after the other: readers sort
 //! by time, and keep the order of equal times. The name at the end of a span is for speedscope, which pairs by it.
-//! A process without a number gets 1: readers take 0 for the idle one.
+//! Two processes of one number get different ones, as `processes.rs` says.
 //! The format: "Trace Event Format", the document of the Chromium project.
 
+use crate::processes::Processes;
 use crate::spans::{self, Change};
 use crate::{Error, Options, json};
 use runtap_model::{Trace, Unit};
@@ -31,7 +32,7 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     }
     let threads = crate::threads(trace, options.view)?;
     let names = json::Names::new(trace)?;
-    let pid = trace.process().pid.unwrap_or(1);
+    let processes = Processes::new(trace, &threads);
 
     let mut w = BufWriter::with_capacity(1 << 16, w);
     w.write_all(br#"{"displayTimeUnit":"ns","otherData":{"exporter":"#)?;
@@ -40,16 +41,22 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     if let Some(start) = trace.start_unix_ns() {
         write!(w, r#","start_unix_ns":"{start}""#)?;
     }
-    write!(
-        w,
-        "}},\"traceEvents\":[\n{{\"ph\":\"M\",\"pid\":{pid},\"name\":\"process_name\",\"args\":{{\"name\":"
-    )?;
-    json::string(&mut w, trace.process().name.as_deref().unwrap_or("a process"))?;
-    w.write_all(b"}}")?;
+    w.write_all(b"},\"traceEvents\":[")?;
+    for (index, process) in processes.iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        write!(
+            w,
+            "{comma}\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":",
+            process.pid
+        )?;
+        json::string(&mut w, process.name())?;
+        w.write_all(b"}}")?;
+    }
     for (index, thread) in threads.iter().enumerate() {
-        let place = format!(r#","pid":{pid},"tid":{}"#, thread.tid());
+        let (pid, tid) = (processes.of(index).pid, thread.tid());
+        let place = format!(r#","pid":{pid},"tid":{tid}"#);
         write!(w, ",\n{{\"ph\":\"M\"{place},\"name\":\"thread_name\",\"args\":{{\"name\":")?;
-        json::string(&mut w, &thread.label())?;
+        json::string(&mut w, &thread.own_label())?;
         w.write_all(b"}}")?;
         write!(
             w,
@@ -59,7 +66,7 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
             let (begin, end, rest) = match number {
                 0 => (b'B', b'E', format!("\"{place},\"ts\":")),
                 n => {
-                    let id = format!(r#"","cat":"overlap","id":"{}.{n}""#, thread.tid());
+                    let id = format!(r#"","cat":"overlap","id":"{pid}.{tid}.{n}""#);
                     (b'b', b'e', format!("{id}{place},\"ts\":"))
                 }
             };

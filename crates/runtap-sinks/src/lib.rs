@@ -29,6 +29,7 @@ mod json;
 mod origin;
 pub mod perfetto;
 pub mod pprof;
+mod processes;
 mod proto;
 mod spans;
 pub mod speedscope;

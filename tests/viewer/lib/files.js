@@ -27,6 +27,8 @@ const KINDS = {
   chrome: ['.chromium.json', 'RUNTAP_VIEW_CHROME'],
   perfetto: ['.perfetto-trace', 'RUNTAP_VIEW_PERFETTO'],
   pprof: ['.pb.gz', 'RUNTAP_VIEW_PPROF'],
+  mergedChrome: ['.merged.chromium.json', 'RUNTAP_VIEW_MERGED_CHROME'],
+  mergedPerfetto: ['.merged.perfetto-trace', 'RUNTAP_VIEW_MERGED_PERFETTO'],
 };
 
 /** What `path` gives for each kind. */
@@ -66,7 +68,9 @@ async function demo(binary) {
     run(binary, ['trace', '-p', pid, '--duration', '2s', '--to', `nettrace,${DEMO}`, '-o', output]);
     const evented = join(workspace, 'demo.evented.speedscope.json');
     run(binary, ['convert', output, '--to', 'speedscope', '--evented', '-o', evented]);
-    return each((extension) => join(workspace, `demo${extension}`));
+    const made = each((extension) => join(workspace, `demo${extension}`));
+    // It is one process.
+    return { ...made, mergedChrome: null, mergedPerfetto: null };
   } finally {
     target.kill();
     if (target.exitCode === null && target.signalCode === null) await once(target, 'exit');

@@ -5,10 +5,11 @@
 //! process, so that stacks are named for each process.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_model::{FrameHandle, SampleKind, StackHandle, TraceBuilder};
+use runtap_model::{self as model, FrameHandle, SampleKind, StackHandle, TraceBuilder};
 use runtap_nettrace::{Event, Item, Metadata, TraceHeader};
 
 use crate::payload::{Decoder, Payload};
@@ -189,24 +190,21 @@ impl Universal {
             named: HashMap::default(),
         };
         let mut seen: Vec<(u64, Option<String>)> = Vec::new();
-        let mut labels: HashMap<u64, String, RandomState> = HashMap::default();
+        let mut known: HashMap<u64, Arc<model::Process>, RandomState> = HashMap::default();
         for Sample { process, .. } in &self.samples {
-            if !labels.contains_key(process) {
+            known.entry(*process).or_insert_with(|| {
                 let name = self.processes.get(process).and_then(|process| process.name.clone());
-                let label = name
-                    .clone()
-                    .map_or_else(|| format!("process {process}"), |name| format!("{name} ({process})"));
-                labels.insert(*process, label);
-                seen.push((*process, name));
-            }
+                seen.push((*process, name.clone()));
+                Arc::new(model::Process { pid: u32::try_from(*process).ok(), name, command_line: None })
+            });
         }
         for Sample { timestamp, process, thread, stack, waited, .. } in &self.samples {
             let stack = namer.stack(*process, *stack, builder);
             let handle = builder.thread(*thread);
             if seen.len() > 1
-                && let Some(label) = labels.get(process)
+                && let Some(process) = known.get(process)
             {
-                builder.set_thread_process(handle, label);
+                builder.set_thread_process(handle, process);
             }
             let (kind, weight) = match waited {
                 Some(ticks) => (SampleKind::External, ns(header, *ticks)),

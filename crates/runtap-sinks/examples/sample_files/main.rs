@@ -2,6 +2,7 @@
 
 mod trace;
 
+use runtap_model::Trace;
 use runtap_sinks::{Format, Options};
 use std::error::Error;
 use std::fs::{self, File};
@@ -20,5 +21,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     options.evented = true;
     let file = File::create(dir.join(format!("sample.evented{}", Format::Speedscope.extension())))?;
     Format::Speedscope.write(&trace, file, &options)?;
+    let merged = Trace::merge([trace.clone(), trace]);
+    for format in [Format::Chrome, Format::Perfetto] {
+        let file = File::create(dir.join(format!("sample.merged{}", format.extension())))?;
+        format.write(&merged, file, &Options::new(format.default_view()))?;
+    }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! | in the model | in the file |
 //! |---|---|
-//! | process | `meta.product`, `processName`, `pid`; `meta.arguments` is the command line |
+//! | process | `meta.product`; of each thread `processName` and `pid`, by which the page groups them; `meta.arguments` is the command line |
 //! | start of the session | `meta.startTime`, in milliseconds since 1970 |
 //! | sampling period | `meta.interval`, in milliseconds |
 //! | thread with weight in the view | one of `threads`, named `Thread (TID) NAME`, in the order of first use |
@@ -25,6 +25,7 @@ mod tables;
 
 use self::tables::{Tables, column};
 use crate::json::{number, string};
+use crate::processes::{Numbered, Processes};
 use crate::{Error, Options};
 use flate2::{Compression, GzBuilder};
 use runtap_model::{Sample, SampleKind, StackHandle, Thread, Trace, Unit, View};
@@ -42,20 +43,17 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     write_meta(trace, &threads, options, &mut w)?;
     w.write_all(b"},\n\"libs\":[],\"pages\":[],\"counters\":[],\"profilerOverhead\":[],\"threads\":[")?;
     let mut tables = Tables::new(trace);
-    let has_main = threads.iter().any(|thread| is_main(trace, thread));
+    let processes = Processes::new(trace, &threads);
+    // A process is shown by its main thread.
+    let main_threads = processes.main_threads(&threads);
     for (i, thread) in threads.iter().enumerate() {
         w.write_all(if i == 0 { b"\n" } else { b",\n" })?;
-        // A process is shown by its main thread.
-        let is_main = is_main(trace, thread) || (i == 0 && !has_main);
-        write_thread(trace, thread, is_main, options.view, &mut tables, &mut w)?;
+        let whose = (processes.of(i), main_threads[i]);
+        write_thread(trace, thread, whose, options.view, &mut tables, &mut w)?;
     }
     w.write_all(b"\n]}\n")?;
     w.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?.flush()?;
     Ok(())
-}
-
-fn is_main(trace: &Trace, thread: &Thread) -> bool {
-    trace.process().pid.is_some_and(|pid| u64::from(pid) == thread.tid())
 }
 
 fn write_meta(trace: &Trace, threads: &[&Thread], options: &Options, w: &mut impl Write) -> io::Result<()> {
@@ -87,16 +85,16 @@ fn write_meta(trace: &Trace, threads: &[&Thread], options: &Options, w: &mut imp
 fn write_thread(
     trace: &Trace,
     thread: &Thread,
-    is_main: bool,
+    (process, is_main): (Numbered<'_>, bool),
     view: View,
     tables: &mut Tables,
     w: &mut impl Write,
 ) -> io::Result<()> {
-    let pid = trace.process().pid.unwrap_or(1);
+    let (tid, pid) = (thread.tid(), process.pid);
     w.write_all(br#"{"name":"#)?;
-    string(w, &thread.label())?;
-    write!(w, r#","isMainThread":{is_main},"tid":"{}","pid":"{pid}","processName":"#, thread.tid())?;
-    string(w, trace.process().name.as_deref().unwrap_or("a process"))?;
+    string(w, &thread.own_label())?;
+    write!(w, r#","isMainThread":{is_main},"tid":"{tid}","pid":"{pid}","processName":"#)?;
+    string(w, process.name())?;
     w.write_all(
         br#","processType":"default","processStartupTime":0,"processShutdownTime":null,"registerTime":"#,
     )?;

@@ -2,7 +2,7 @@
 //!
 //! | in the model | in the file |
 //! |---|---|
-//! | process | a packet with a `TrackDescriptor`: `process`, with `pid`, `process_name` and `cmdline` |
+//! | process, or each of several | a packet with a `TrackDescriptor`: `process`, with `pid`, `process_name` and `cmdline` |
 //! | thread with weight in the view | one with `thread`: `pid`, `tid`, `thread_name` = `Thread (TID) NAME`; in the order of first use |
 //! | frame | an interned event name, sent with the first event that has it |
 //! | samples in a row with the same frame in the same place | `TYPE_SLICE_BEGIN` where it comes onto the stack, `TYPE_SLICE_END` where it leaves |
@@ -15,7 +15,7 @@
 //! | a sample that lasts no time | not in the file: its time is in that of the others |
 //!
 //! The packets of a thread stand together and in order; readers sort all of them by time, and keep the order of
-//! equal times. Everything is one sequence. A process without a number gets 1: readers take 0 for the idle one.
+//! equal times. Everything is one sequence. Two processes of one number get different ones, as `processes.rs` says.
 
 mod message;
 
@@ -24,6 +24,7 @@ use self::message::{
     REALTIME, SLICE_BEGIN, SLICE_END, STATE_CLEARED, ThreadDescriptor, TracePacket, TrackDescriptor,
     TrackEvent,
 };
+use crate::processes::{Numbered, Processes};
 use crate::proto::Fields;
 use crate::spans::{self, Change};
 use crate::{Error, Options};
@@ -32,28 +33,32 @@ use std::io::{BufWriter, Write};
 
 /// The only sequence of packets.
 const SEQUENCE: u32 = 1;
-/// The track of the process; those of the threads follow.
-const PROCESS_TRACK: u64 = 1;
-
 /// Writes `trace` for Perfetto.
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
     if options.view.unit() != Unit::Nanoseconds {
         return Err(Error::NoTimeAxis(options.view));
     }
     let threads = crate::threads(trace, options.view)?;
-    let pid = trace.process().pid.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(1);
+    let processes = Processes::new(trace, &threads);
 
     let mut file = Fields::new(BufWriter::with_capacity(1 << 16, w));
     file.message(PACKET, &first(trace))?;
-    file.message(PACKET, &process(trace, pid))?;
+    // The tracks of the processes are 1, 2 …; those of the threads follow.
+    let track_of = |place: usize| place as u64 + 1;
+    for (place, process) in processes.iter().enumerate() {
+        file.message(PACKET, &describe(process, track_of(place)))?;
+    }
     // Whether a name was sent, by the index of the frame; the last is that of the missing stack.
     let no_stack = trace.frames().len();
     let mut sent = vec![false; no_stack + 1];
-    let mut track = PROCESS_TRACK;
-    for thread in threads {
+    let mut track = processes.iter().len() as u64;
+    for (index, thread) in threads.iter().enumerate() {
         track += 1;
         let of_thread = track;
-        file.message(PACKET, &description(thread, of_thread, pid))?;
+        file.message(
+            PACKET,
+            &description(thread, of_thread, processes.of(index), track_of(processes.place(index))),
+        )?;
         for (number, lane) in spans::lanes(thread, options.view).iter().enumerate() {
             if number > 0 {
                 track += 1;
@@ -109,26 +114,30 @@ fn first(trace: &Trace) -> TracePacket {
     }
 }
 
-fn process(trace: &Trace, pid: i32) -> TracePacket {
-    let process = ProcessDescriptor {
-        pid: Some(pid),
-        cmdline: trace.process().command_line.iter().cloned().collect(),
-        process_name: trace.process().name.clone(),
+fn describe(process: Numbered<'_>, track: u64) -> TracePacket {
+    let descriptor = ProcessDescriptor {
+        pid: Some(number(process)),
+        cmdline: process.process.command_line.iter().cloned().collect(),
+        process_name: process.process.name.clone(),
     };
     let track_descriptor =
-        TrackDescriptor { uuid: Some(PROCESS_TRACK), process: Some(process), ..TrackDescriptor::default() };
+        TrackDescriptor { uuid: Some(track), process: Some(descriptor), ..TrackDescriptor::default() };
     TracePacket { timestamp: Some(0), track_descriptor: Some(track_descriptor), ..packet() }
 }
 
-fn description(thread: &Thread, track: u64, pid: i32) -> TracePacket {
+fn number(process: Numbered<'_>) -> i32 {
+    i32::try_from(process.pid).unwrap_or(1)
+}
+
+fn description(thread: &Thread, track: u64, process: Numbered<'_>, parent: u64) -> TracePacket {
     let descriptor = ThreadDescriptor {
-        pid: Some(pid),
+        pid: Some(number(process)),
         tid: Some(i64::try_from(thread.tid()).unwrap_or(i64::MAX)),
-        thread_name: Some(thread.label()),
+        thread_name: Some(thread.own_label()),
     };
     let track_descriptor = TrackDescriptor {
         uuid: Some(track),
-        parent_uuid: Some(PROCESS_TRACK),
+        parent_uuid: Some(parent),
         thread: Some(descriptor),
         ..TrackDescriptor::default()
     };
@@ -139,7 +148,7 @@ fn description(thread: &Thread, track: u64, pid: i32) -> TracePacket {
 fn further_track(thread: &Thread, track: u64, of_thread: u64) -> TracePacket {
     let track_descriptor = TrackDescriptor {
         uuid: Some(track),
-        name: Some(thread.label()),
+        name: Some(thread.own_label()),
         parent_uuid: Some(of_thread),
         ..TrackDescriptor::default()
     };

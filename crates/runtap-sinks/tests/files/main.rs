@@ -8,4 +8,5 @@ mod laws_binary;
 mod laws_spans;
 mod read;
 mod recordings;
+mod several;
 mod snapshots;

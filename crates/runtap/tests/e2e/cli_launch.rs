@@ -362,7 +362,6 @@ fn all_processes_can_be_in_one_profile() {
     let chrome = fs::read(folder.path().join("x.chromium.json")).unwrap();
     let chrome: Value = serde_json::from_slice(&chrome).unwrap();
     let chrome = chrome["traceEvents"].as_array().unwrap();
-    // Its texts stand in it as they are.
     let perfetto = fs::read(folder.path().join("x.perfetto-trace")).unwrap();
     let unpacked =
         Command::new("gzip").arg("-dc").arg(folder.path().join("x.firefox.json.gz")).output().unwrap();
@@ -372,17 +371,33 @@ fn all_processes_can_be_in_one_profile() {
         let start = format!("demo ({pid}) Thread (");
         assert!(names.iter().any(|name| name.starts_with(&start)), "{start}: {names:?}");
         assert!(folded.lines().any(|line| line.starts_with(&start) && line.contains("hot_work")), "{folded}");
-        let is_its = |name: &Value| name.as_str().is_some_and(|name| name.starts_with(&start));
-        let named = |event: &&Value| event["name"] == "thread_name" && is_its(&event["args"]["name"]);
-        assert!(chrome.iter().any(|event| named(&event)), "{start}");
-        assert!(perfetto.windows(start.len()).any(|text| text == start.as_bytes()), "{start}");
-        let thread = firefox.iter().find(|thread| is_its(&thread["name"]));
+        // Chrome, Perfetto and Firefox know processes.
+        let of_it = |event: &&Value| event["pid"] == *pid;
+        let named = |name: &str| chrome.iter().filter(of_it).find(|event| event["name"] == name);
+        assert_eq!(named("process_name").unwrap()["args"]["name"], "demo", "{pid}");
+        let thread = named("thread_name").unwrap()["args"]["name"].as_str().unwrap();
+        assert!(thread.starts_with("Thread ("), "{thread}");
+        assert!(perfetto.windows(6).any(|bytes| bytes.starts_with(&descriptor_of_a_thread(pid))), "{pid}");
+        let own = pid.to_string();
+        let thread = firefox.iter().find(|thread| thread["pid"].as_str() == Some(&own));
         let samples = thread.unwrap_or_else(|| panic!("{start}"))["samples"]["length"].as_u64();
         assert!(samples.is_some_and(|samples| samples > 0), "{start}");
     }
     // The stream has no place for a second process.
     let mistake = run(trace_of(["--children", "--merge"], &Command::new("true")));
     mistake.expect_code(2).says("--to speedscope");
+}
+
+/// How a description of a thread of this process begins in Perfetto's format: `pid`, and the key of `tid`.
+fn descriptor_of_a_thread(pid: &Value) -> Vec<u8> {
+    let mut rest = pid.as_u64().expect("a number");
+    let mut bytes = vec![0x08];
+    while rest >= 0x80 {
+        bytes.push(u8::try_from(rest & 0x7f).expect("seven bits") | 0x80);
+        rest >>= 7;
+    }
+    bytes.extend([u8::try_from(rest).expect("seven bits"), 0x10]);
+    bytes
 }
 
 #[test]

@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 pub(crate) struct Trace {
     /// Clocks and their times.
     pub(crate) clocks: Vec<(u64, u64)>,
-    /// Pid, name, command line.
+    /// Pid, name, command line of the first.
     pub(crate) process: (u64, String, Vec<String>),
+    /// Pid and name of each, and the names of its threads.
+    pub(crate) processes: Vec<(u64, String, Vec<String>)>,
     pub(crate) events: Vec<Event>,
 }
 
@@ -29,6 +31,7 @@ pub(crate) fn read(file: &[u8]) -> Trace {
     let mut trace = Trace::default();
     let mut names = BTreeMap::new();
     let mut tracks = BTreeMap::new();
+    let mut owners = BTreeMap::new();
     for (index, (number, packet)) in fields(file).into_iter().enumerate() {
         assert_eq!(number, 1, "a trace is packets only");
         let packet = one_each(packet);
@@ -60,7 +63,13 @@ pub(crate) fn read(file: &[u8]) -> Trace {
                 let text =
                     |wanted| all.iter().filter(move |(n, _)| *n == wanted).map(|(_, f)| f.text().to_owned());
                 let pid = all.iter().find(|(n, _)| *n == 1).expect("a pid").1.number();
-                trace.process = (pid, text(6).next().unwrap_or_default(), text(2).collect());
+                let name = text(6).next().unwrap_or_default();
+                if trace.processes.is_empty() {
+                    trace.process = (pid, name.clone(), text(2).collect());
+                }
+                assert!(trace.processes.iter().all(|other| other.0 != pid), "a number is one process");
+                owners.insert(uuid, trace.processes.len());
+                trace.processes.push((pid, name, Vec::new()));
                 assert_eq!(tracks.insert(uuid, None), None);
             } else if !descriptor.contains_key(&4) {
                 let parent = tracks[&descriptor[&5].number()].clone().expect("a thread is the parent");
@@ -69,8 +78,10 @@ pub(crate) fn read(file: &[u8]) -> Trace {
             } else {
                 assert_eq!(tracks[&descriptor[&5].number()], None, "the process is the parent");
                 let thread = one_each(descriptor[&4]);
-                assert_eq!(thread[&1].number(), trace.process.0);
+                let owner = &mut trace.processes[owners[&descriptor[&5].number()]];
+                assert_eq!(thread[&1].number(), owner.0);
                 let name = thread[&5].text();
+                owner.2.push(name.to_owned());
                 assert!(name.starts_with(&format!("Thread ({})", thread[&2].number())), "{name}");
                 assert_eq!(tracks.insert(uuid, Some(name.to_owned())), None);
             }
