@@ -100,5 +100,10 @@ mod tests {
         let error = clr_keywords("gc+exceptoin").unwrap_err();
         assert_eq!(error.to_string(), "'exceptoin' is not a CLR event keyword; did you mean 'exception'?");
         assert!(clr_keywords("gc++jit").is_err());
+        let error = clr_keywords("zzzzzzzz").unwrap_err().to_string();
+        assert!(
+            error.starts_with("'zzzzzzzz' is not a CLR event keyword. There are gc, gchandle, "),
+            "{error}"
+        );
     }
 }

@@ -56,7 +56,7 @@ pub enum ProviderError {
         text: String,
     },
     /// A name that is no keyword of the CLR provider.
-    #[error("'{name}' is not a CLR event keyword{}", did_you_mean(*nearest))]
+    #[error("'{name}' is not a CLR event keyword{}", nearest.map_or_else(all_clr_keywords, |n| did_you_mean(Some(n))))]
     UnknownClrKeyword {
         /// The name.
         name: String,
@@ -76,6 +76,11 @@ pub enum ProviderError {
 fn all_profiles() -> String {
     let names: Vec<&str> = super::PROFILES.iter().map(|profile| profile.name).collect();
     names.join(", ")
+}
+
+fn all_clr_keywords() -> String {
+    let names: Vec<&str> = clr::KEYWORDS.iter().map(|keyword| keyword.name).collect();
+    format!(". There are {}", names.join(", "))
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {

@@ -98,10 +98,40 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Whether a file of this format can hold it: some can't show a thread that does two things at a time.
-    pub(crate) fn fits(self, format: FileFormat) -> bool {
-        let overlaps = self.compat == Some(Compat::DotnetTrace);
-        !overlaps || !matches!(format, FileFormat::Chrome | FileFormat::Perfetto | FileFormat::Firefox)
+    /// Whether files of these formats can hold it: some have nothing but a time axis, some can't show a thread that does
+    /// two things at a time. Asked before anything is recorded.
+    ///
+    /// # Errors
+    /// Says which can't, and which can.
+    pub(crate) fn check(self, formats: &[FileFormat]) -> Result<(), String> {
+        let view = self.view.map(runtap_model::View::from);
+        let timeless = view.filter(|view| view.unit() != runtap_model::Unit::Nanoseconds);
+        for format in formats {
+            let name = format.name();
+            match format {
+                FileFormat::Chrome | FileFormat::Perfetto | FileFormat::Firefox if self.compat.is_some() => {
+                    return Err(format!(
+                        "--compat dotnet-trace puts the work of several threads on one, which {name} can't show: use \
+                         speedscope, folded, flamegraph or pprof"
+                    ));
+                }
+                FileFormat::Chrome | FileFormat::Perfetto => {
+                    if let Some(view) = timeless {
+                        return Err(format!(
+                            "the view '{view}' has no time axis, which {name} needs: use speedscope, firefox, pprof, \
+                             folded or flamegraph"
+                        ));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether any of it is said.
+    pub(crate) fn is_given(self) -> bool {
+        self.view.is_some() || self.evented || self.compat.is_some()
     }
 }
 

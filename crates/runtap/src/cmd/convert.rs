@@ -43,13 +43,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     if formats.contains(&FileFormat::Nettrace) {
         return Err(usage("the recording is in the nettrace format already"));
     }
-    if let Some(format) = formats.iter().find(|format| !options.content.fits(**format)) {
-        return Err(usage(format!(
-            "--compat dotnet-trace puts the work of several threads on one, which {} can't show: use speedscope, folded, \
-             flamegraph or pprof",
-            format.name()
-        )));
-    }
+    options.content.check(&formats).map_err(usage)?;
     if options.output.is_none() && fs::metadata(&options.file).is_ok_and(|meta| !meta.is_file()) {
         return Err(usage(format!(
             "{} is no file that a result could be put beside: give -o",

@@ -199,7 +199,7 @@ fn views_of_events_are_converted() {
     assert_eq!(speedscope["profiles"][0]["startValue"], 0);
     assert!(convert("alloc", "flamegraph").expect_code(0).text().contains("memory allocated"));
     assert!(convert("gc", "chrome").expect_code(0).text().contains("GC gen 2 (Induced)"));
-    convert("alloc", "chrome").expect_code(1).says("no time axis").says("choose speedscope");
+    convert("alloc", "chrome").expect_code(2).says("no time axis").says("use speedscope");
     for (view, hint) in
         [("contention", "--clrevents contention"), ("jit", "--clrevents jit"), ("async", "TplEventSource")]
     {

@@ -56,6 +56,9 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         tell(&request, output);
         return user_events::run(&options, &request, output).await;
     }
+    if options.recording.content.is_given() && formats.iter().all(|format| *format == FileFormat::Nettrace) {
+        output.note("--view, --evented and --compat are for other formats: a nettrace file holds all that is recorded");
+    }
     let stopping = Condition::new(&options.stopping)?;
     let mut job = Job::new(&options.recording, &formats, &request, output)?;
     (job.children, job.merge) = (options.several.children, options.several.merge);
@@ -96,6 +99,7 @@ fn formats(options: &Trace) -> Vec<FileFormat> {
 
 /// Options that do not go together, and that clap can't tell.
 fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<()> {
+    options.recording.content.check(formats).map_err(usage)?;
     if options.several.children {
         check_several(options)?;
     }
