@@ -81,6 +81,7 @@ pub(super) fn parse(stat: &[u8]) -> Option<Life> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -115,7 +116,12 @@ mod tests {
         let system = System::current();
         let mark = format!("mark-of-{}", std::process::id());
         assert_eq!(system.started_with(mark.as_bytes()), []);
-        let mut child = Command::new("cat").env("RUNTAP_TEST", &mark).stdin(Stdio::piped()).spawn().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo up; read line"]).env("RUNTAP_TEST", &mark);
+        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // Its environment is there some time after the kernel has let its creator go on.
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        said.read_line(&mut String::new()).unwrap();
         assert_eq!(system.started_with(mark.as_bytes()), [child.id()]);
         child.wait().unwrap();
         assert_eq!(system.started_with(mark.as_bytes()), []);
