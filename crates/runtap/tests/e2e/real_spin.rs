@@ -4,7 +4,8 @@
 //! A share is what a sample of the program's time says of it, so it has an error of its own: a thread that has to wait
 //! for a processor stands still in one place, and each such wait counts as one draw. The recording's own parts tell
 //! how large that error is. Where other work keeps the processors busy it is longer until the error is small beside
-//! the 3 points that are allowed; what the shares themselves are plays no part in that.
+//! the 3 points that are allowed; what the shares themselves are plays no part in that. Where the longest one is not
+//! enough, four times the error is allowed: with less the other work would be judged.
 
 #![expect(clippy::cast_precision_loss, reason = "times of a minute in nanoseconds, and numbers of samples")]
 #![expect(clippy::print_stderr, reason = "the figures are worth a look when one is wrong")]
@@ -109,15 +110,16 @@ fn the_known_call_tree_is_seen(runtime: &RealRuntime) -> Result<(), Skip> {
         speedscope::read(&profile)
     };
     let mut threads = record(SECONDS);
-    let error = worst_error(&threads);
+    let mut error = worst_error(&threads);
     eprintln!("standard error after {SECONDS} s: {error:.2} points");
     if error > ERROR {
         threads = record((SECONDS * (error / ERROR).powi(2)).min(MOST_SECONDS));
-        eprintln!("standard error after a longer recording: {:.2} points", worst_error(&threads));
+        error = worst_error(&threads);
+        eprintln!("standard error after a longer recording: {error:.2} points");
     }
 
     frames_are_named(&threads);
-    shares_are_right(&threads);
+    shares_are_right(&threads, 4.0 * error.max(ERROR));
     weights_are_the_time_recorded(&threads, &file);
     dotnet_trace_says_the_same(&dotnet_trace, &file, &threads);
     target.still_answers();
@@ -169,7 +171,8 @@ fn frames_are_named(threads: &[Thread]) {
     assert!(named >= 0.99 * all, "{:.2} % of the frames have a name", 100.0 * named / all);
 }
 
-fn shares_are_right(threads: &[Thread]) {
+/// So many points are allowed.
+fn shares_are_right(threads: &[Thread], allowed: f64) {
     let mut wrong = Vec::new();
     for (thread, shares) in KNOWN {
         let inclusive = called(threads, thread).inclusive();
@@ -177,7 +180,7 @@ fn shares_are_right(threads: &[Thread]) {
             let found: f64 = 100.0
                 * inclusive.iter().filter(|(name, _)| is(name, frame)).map(|(_, share)| share).sum::<f64>();
             eprintln!("{thread}  {frame:<45} {expected:5.1} {found:6.2}");
-            if (found - expected).abs() > 3.0 {
+            if (found - expected).abs() > allowed {
                 wrong.push(format!("{frame} of {thread}: {found:.2} instead of {expected}"));
             }
         }
