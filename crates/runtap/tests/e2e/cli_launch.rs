@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 
 use runtap_diag_proto::{Advertise, Uuid};
 use runtap_testkit::{Finished, Program, Running, Signal, eventually, run};
+use runtap_transport::discover::System;
+use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -30,6 +32,27 @@ fn demo(folder: &TempDir, seconds: &str) -> Command {
 /// The built-in program as the words of a script.
 fn words(demo: &Command) -> Vec<&OsStr> {
     std::iter::once(demo.get_program()).chain(demo.get_args()).collect()
+}
+
+/// The same command with what it says on its output too, for messages that have to be read while it runs.
+fn in_one_stream(traced: &Command) -> Command {
+    let mut both = shell("exec \"$@\" 2>&1", words(traced));
+    both.envs(traced.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    both.env_remove("DOTNET_DiagnosticPorts").stdin(Stdio::piped()).stdout(Stdio::piped());
+    both
+}
+
+/// Tells the built-in programs of a folder to end. They make a good end of it.
+fn end_all(folder: &TempDir) {
+    let system = System::current();
+    for pid in system.started_with(folder.path().as_os_str().as_encoded_bytes()) {
+        let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        // Others have these words behind their own.
+        if command_line.split(|b| *b == 0).nth(1) == Some(b"demo") {
+            // It may just have ended.
+            let _ = kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::TERM);
+        }
+    }
 }
 
 fn path(folder: &TempDir, name: &str) -> String {
@@ -138,22 +161,27 @@ fn ports_that_were_there_are_kept() {
 fn the_command_goes_on_when_the_recording_is_over_or_is_ended() {
     let folder = folder();
     let file = path(&folder, "x.nettrace");
-    let launched = demo(&folder, "3");
+    let launched = demo(&folder, "600");
     let options = ["--providers", DEMO, "--duration", "0.3s", "--show-child-io", "-o", &file];
-    let finished = run(trace_of(options, &launched));
-    // It ended by itself, later.
-    let told = told_ticks(finished.expect_code(0).text());
-    assert!(told[0] > ticks_in(file.as_ref()) && finished.text().contains("done"), "{finished}");
+    let mut tracing = Program::start(in_one_stream(&trace_of(options, &launched)));
+    // That is said a second later: some ticks.
+    tracing.wait_for("the recording is over; waiting for the command");
+    end_all(&folder);
+    let told = told_ticks(&format!("truth {}", tracing.wait_for("truth ")));
+    tracing.wait_for("done");
+    assert_eq!(tracing.wait().code(), Some(0), "{:?}", tracing.lines());
+    assert!(told[0] > ticks_in(file.as_ref()), "{told:?}");
 
     let launched = demo(&folder, "600");
     let finished = run(trace_of(options.into_iter().chain(["--kill-command"]), &launched));
     // It makes a good end of SIGTERM.
     assert!(finished.expect_code(0).text().contains("done"), "{finished}");
     // This one does not hear it; what it has started outlives it.
-    let mut launched = shell("trap '' TERM; \"$@\"", words(&demo(&folder, "8")));
+    let mut launched = shell("trap '' TERM; \"$@\"", words(&demo(&folder, "600")));
     launched.env("TMPDIR", folder.path());
     let options = ["--duration", "0.3s", "-o", &file, "--kill-command"];
     run(trace_of(options, &launched)).expect_code(137).says("still running");
+    end_all(&folder);
     all_have_ended(folder.path());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the file alone is left");
 }
@@ -190,12 +218,7 @@ fn a_command_without_a_runtime_runs_on_untraced() {
     let mut launched = shell(script, words(&demo));
     launched.env("TMPDIR", folder.path()).env("GO", &go);
     let options = ["--dial-in", "0.1s", "--show-child-io", "-o", file.to_str().unwrap()];
-    let traced = trace_of(options, &launched);
-    // Its messages have to be read while it runs.
-    let mut both = shell("exec \"$@\" 2>&1", words(&traced));
-    both.envs(traced.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    both.env_remove("DOTNET_DiagnosticPorts").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut tracing = Program::start(both);
+    let mut tracing = Program::start(in_one_stream(&trace_of(options, &launched)));
     tracing.wait_for("warning: no .NET runtime has dialled in after 100ms; the command");
     fs::write(&go, "").unwrap();
     // Suspended until it is told to go on.

@@ -14,7 +14,7 @@ use runtap_transport::Endpoint;
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
-use crate::common::{Target, command, folder, json, ps_row, runtap, unique};
+use crate::common::{Recording, Target, command, folder, json, ps_row, runtap, unique};
 
 on_each_runtime!(
     a_healthy_process_has_no_errors,
@@ -352,15 +352,10 @@ fn a_process_that_a_killed_runtap_left_suspended(runtime: &RealRuntime) -> Resul
 fn a_silent_client_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &["60", "1000"])?);
     let socket = target.socket();
-    let recorder = command(["trace", "-p", &target.p(), "-o", "/dev/null", "-q"]);
-    let recorder = runtap_testkit::Running::start(recorder);
+    let recording = Recording::start(&target, target.temp.path().join("x.nettrace"), &["-q"]);
     let clients = |document: &Value| finding(document, "busy")["detail"].as_str().unwrap().to_owned();
-    // The recording is under way when its connection is there.
-    eventually("a session", || {
-        let table = fs::read_to_string("/proc/net/unix").unwrap();
-        let taken = |line: &str| line.contains(" 0001 03 ") && line.ends_with(socket.to_str().unwrap());
-        table.lines().any(taken).then_some(())
-    });
+    // By then it has asked all that it asks, and its one connection is that of the session.
+    recording.wait_for_bytes(1);
     target.still_answers();
     let silent = UnixStream::connect(&socket).unwrap();
     let document = doctor(target.pid(), 3);
@@ -368,12 +363,12 @@ fn a_silent_client_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
     let detail = clients(&document);
     let me = std::process::id();
     assert!(detail.contains(&format!("waits for process {me} (")), "{detail}");
-    assert!(!detail.contains(&format!("process {} (", recorder.id())), "{detail}");
+    assert!(!detail.contains(&format!("process {} (", recording.runtap.id())), "{detail}");
     says(&finding(&document, "busy"), "fix", &format!("kill {me}"));
     assert_eq!(ps_row(target.pid())["reason"], "busy");
     drop(silent);
     target.still_answers();
-    drop(recorder);
+    drop(recording);
     Ok(())
 }
 
