@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -225,9 +226,11 @@ pub(crate) fn all_have_ended(text: &Path) {
     });
 }
 
-/// A new folder.
+/// A new folder. Everybody may look into it: where not, root's tool has its port elsewhere.
 pub(crate) fn folder() -> TempDir {
-    tempfile::Builder::new().prefix("runtap-e2e-").tempdir().expect("a temporary folder")
+    let folder = tempfile::Builder::new().prefix("runtap-e2e-").tempdir().expect("a temporary folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("the folder is ours");
+    folder
 }
 
 /// A name that nothing else has, on this machine or in this process.

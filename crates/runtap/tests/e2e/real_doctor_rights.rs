@@ -58,7 +58,7 @@ impl Place {
     }
 
     /// A folder in it that only root may look into.
-    fn private(&self) -> PathBuf {
+    pub(crate) fn private(&self) -> PathBuf {
         let private = self.path().join("private");
         fs::create_dir(&private).unwrap();
         fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();

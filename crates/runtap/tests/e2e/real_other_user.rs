@@ -13,7 +13,11 @@ use serde_json::Value;
 use crate::common::{all_have_ended, count_of, counts, json, runtap, trace_of};
 use crate::real_doctor_rights::{NOBODY, Place, can_run};
 
-on_each_runtime!(a_command_of_another_user_is_recorded, another_users_programs_of_a_killed_tool_are_freed,);
+on_each_runtime!(
+    a_command_of_another_user_is_recorded,
+    a_private_temporary_folder_is_no_obstacle,
+    another_users_programs_of_a_killed_tool_are_freed,
+);
 
 /// `children` as nobody, with a folder for everything.
 fn children_of_nobody(runtime: &RealRuntime, place: &Path) -> Result<Command, Skip> {
@@ -36,6 +40,21 @@ fn a_command_of_another_user_is_recorded(runtime: &RealRuntime) -> Result<(), Sk
         assert_eq!(count_of(&counts, "Microsoft-Windows-DotNETRuntime", 187), 1, "its first event");
     }
     all_have_ended(place.path());
+    Ok(())
+}
+
+/// Root's temporary folder may be private, and the program inherits it: its port has to be elsewhere.
+fn a_private_temporary_folder_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    can_run(&NOBODY, runtime)?;
+    let private = place.private();
+    let children = runtime.program("children", &["0.3"])?.env("TMPDIR", &private).wrapped_by(&NOBODY);
+    let file = place.path().join("x.nettrace");
+    let options = ["--children", "--format", "json", "-o", file.to_str().unwrap()];
+    let summary = run(trace_of(options, &children.command())).expect_code(0).json();
+    assert_eq!(summary["processes"].as_array().unwrap().len(), 7, "{summary:#}");
+    assert_eq!(summary["partial"], Value::Null, "{summary:#}");
+    all_have_ended(&private);
     Ok(())
 }
 
