@@ -1,36 +1,30 @@
-//! `trace -- COMMAND` and ports, on the built-in program, which dials in as a runtime does.
+//! `trace -- COMMAND` on the built-in program, which dials in as a runtime does. Several of them are in `cli_many`, ports
+//! of the user in `cli_ports`.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use runtap_diag_proto::{Advertise, Uuid};
-use runtap_testkit::{Finished, Program, Running, Signal, eventually, run};
+use runtap_testkit::{Program, Running, Signal, eventually, run};
 use runtap_transport::discover::System;
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{
-    all_have_ended, beside_others, command, count_of, counts, folder, json, runtap, shell, socket_in,
-    trace_of,
-};
+use crate::common::{all_have_ended, command, count_of, counts, folder, runtap, shell, trace_of};
 
-const DEMO: &str = "Runtap-Demo";
+pub(crate) const DEMO: &str = "Runtap-Demo";
 
 /// The built-in program for so many seconds.
-fn demo(folder: &TempDir, seconds: &str) -> Command {
+pub(crate) fn demo(folder: &TempDir, seconds: &str) -> Command {
     let mut command = command(["demo", "serve", "--seconds", seconds]);
     command.env("TMPDIR", folder.path());
     command
 }
 
 /// The built-in program as the words of a script.
-fn words(demo: &Command) -> Vec<&OsStr> {
+pub(crate) fn words(demo: &Command) -> Vec<&OsStr> {
     std::iter::once(demo.get_program()).chain(demo.get_args()).collect()
 }
 
@@ -55,16 +49,16 @@ fn end_all(folder: &TempDir) {
     }
 }
 
-fn path(folder: &TempDir, name: &str) -> String {
+pub(crate) fn path(folder: &TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()
 }
 
-fn ticks_in(file: &Path) -> u64 {
+pub(crate) fn ticks_in(file: &Path) -> u64 {
     count_of(&counts(file, 0), "Runtap-Demo", 1)
 }
 
 /// The ticks that programs say they have made, in order of size.
-fn told_ticks(said: &str) -> Vec<u64> {
+pub(crate) fn told_ticks(said: &str) -> Vec<u64> {
     let truth = said.lines().filter_map(|line| line.strip_prefix("truth "));
     let mut ticks: Vec<u64> =
         truth.map(|truth| serde_json::from_str::<Value>(truth).unwrap()["ticks"].as_u64().unwrap()).collect();
@@ -289,239 +283,4 @@ fn an_event_ends_the_recording() {
     }
     let wrong = ["trace", "-p", "1", "--stopping-event-event-name", "Tick"];
     runtap(wrong).expect_code(2).says("--stopping-event-provider-name");
-}
-
-fn two(folder: &TempDir, options: &[&str]) -> Finished {
-    let demo = demo(folder, "1");
-    let mut launched = shell("\"$@\" & \"$@\"; wait", words(&demo));
-    launched.env("TMPDIR", folder.path());
-    run(trace_of(options.iter().copied(), &launched))
-}
-
-#[test]
-fn every_process_that_dials_in_goes_on_and_with_children_is_recorded() {
-    let folder = folder();
-    let file = folder.path().join("x.speedscope.json");
-    let options = ["--show-child-io", "--format", "json", "-o", file.to_str().unwrap()];
-    let formats =
-        ["--to", "speedscope,nettrace", "--providers", DEMO, "--profile", "dotnet-sampled-thread-time"];
-
-    let one = two(&folder, &[&options[..], &formats].concat());
-    assert_eq!(told_ticks(&one.expect_code(0).stderr).len(), 2, "both have run");
-    assert_eq!(one.json()["processes"].as_array().unwrap().len(), 1);
-
-    let all = two(&folder, &[&options[..], &formats, &["--children"]].concat());
-    let summary = all.expect_code(0).json();
-    let processes = summary["processes"].as_array().unwrap();
-    assert_eq!(processes.len(), 2);
-    let second = &processes[1]["pid"];
-    let names: Vec<&str> =
-        summary["outputs"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
-    let named = |name: String| folder.path().join(name).to_str().unwrap().to_owned();
-    let expected = [
-        named("x.speedscope.json".into()),
-        named("x.nettrace".into()),
-        named(format!("x.{second}.speedscope.json")),
-        named(format!("x.{second}.nettrace")),
-    ];
-    assert_eq!(names, expected);
-    let mut recorded = [ticks_in(names[1].as_ref()), ticks_in(names[3].as_ref())];
-    recorded.sort_unstable();
-    assert_eq!(told_ticks(&all.stderr), recorded);
-    for (name, process) in [(names[1], &processes[0]), (names[3], &processes[1])] {
-        assert_eq!(counts(name.as_ref(), 0)["process_id"], process["pid"]);
-    }
-}
-
-/// As many as dial in: each is recorded from its first event to its last, and none waits.
-#[test]
-fn two_hundred_at_once() {
-    const MANY: usize = 200;
-    let _machine = beside_others();
-    let folder = folder();
-    let file = folder.path().join("x.nettrace");
-    let demo = demo(&folder, "1");
-    let script = format!("i=0; while [ $i -lt {MANY} ]; do \"$@\" & i=$((i+1)); done; wait");
-    let mut launched = shell(&script, words(&demo));
-    launched.env("TMPDIR", folder.path());
-    let options = ["--children", "--providers", DEMO, "--show-child-io", "--format", "json", "-o"];
-    let finished = run(trace_of(options.into_iter().chain([file.to_str().unwrap()]), &launched));
-    let summary = finished.expect_code(0).json();
-    assert_eq!((&summary["partial"], &summary["lost"]), (&Value::Null, &Value::from(0)));
-    let mut pids = BTreeSet::new();
-    let mut recorded = Vec::new();
-    for process in summary["processes"].as_array().unwrap() {
-        let counts = counts(process["outputs"][0]["path"].as_str().unwrap().as_ref(), 0);
-        assert_eq!(counts["process_id"], process["pid"]);
-        recorded.push(count_of(&counts, DEMO, 1));
-        pids.insert(process["pid"].as_u64().unwrap());
-    }
-    assert_eq!(pids.len(), MANY);
-    recorded.sort_unstable();
-    assert_eq!(told_ticks(&finished.stderr), recorded);
-}
-
-#[test]
-fn all_processes_can_be_in_one_profile() {
-    let folder = folder();
-    let file = folder.path().join("x.speedscope.json");
-    let formats = "speedscope,folded,chrome,perfetto,firefox,flamegraph,pprof";
-    let options = ["--children", "--merge", "--format", "json", "--to", formats, "-o"];
-    let finished = two(&folder, &[&options[..], &[file.to_str().unwrap()]].concat());
-    let summary = finished.expect_code(0).json();
-    let pids: Vec<&Value> =
-        summary["processes"].as_array().unwrap().iter().map(|process| &process["pid"]).collect();
-    assert_eq!(pids.len(), 2);
-    assert_eq!(summary["outputs"].as_array().unwrap().len(), 7, "{summary:#}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 7, "a file a format is left");
-    let profile: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    let names: Vec<&str> = profile["profiles"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|profile| profile["name"].as_str().unwrap())
-        .collect();
-    let folded = fs::read_to_string(folder.path().join("x.folded")).unwrap();
-    let chrome = fs::read(folder.path().join("x.chromium.json")).unwrap();
-    let chrome: Value = serde_json::from_slice(&chrome).unwrap();
-    let chrome = chrome["traceEvents"].as_array().unwrap();
-    let perfetto = fs::read(folder.path().join("x.perfetto-trace")).unwrap();
-    let unpacked =
-        Command::new("gzip").arg("-dc").arg(folder.path().join("x.firefox.json.gz")).output().unwrap();
-    let firefox: Value = serde_json::from_slice(&unpacked.stdout).unwrap();
-    let firefox = firefox["threads"].as_array().unwrap();
-    for pid in pids {
-        let start = format!("demo ({pid}) Thread (");
-        assert!(names.iter().any(|name| name.starts_with(&start)), "{start}: {names:?}");
-        assert!(folded.lines().any(|line| line.starts_with(&start) && line.contains("hot_work")), "{folded}");
-        // Chrome, Perfetto and Firefox know processes.
-        let of_it = |event: &&Value| event["pid"] == *pid;
-        let named = |name: &str| chrome.iter().filter(of_it).find(|event| event["name"] == name);
-        assert_eq!(named("process_name").unwrap()["args"]["name"], "demo", "{pid}");
-        let thread = named("thread_name").unwrap()["args"]["name"].as_str().unwrap();
-        assert!(thread.starts_with("Thread ("), "{thread}");
-        assert!(perfetto.windows(6).any(|bytes| bytes.starts_with(&descriptor_of_a_thread(pid))), "{pid}");
-        let own = pid.to_string();
-        let thread = firefox.iter().find(|thread| thread["pid"].as_str() == Some(&own));
-        let samples = thread.unwrap_or_else(|| panic!("{start}"))["samples"]["length"].as_u64();
-        assert!(samples.is_some_and(|samples| samples > 0), "{start}");
-    }
-    // The stream has no place for a second process.
-    let mistake = run(trace_of(["--children", "--merge"], &Command::new("true")));
-    mistake.expect_code(2).says("--to speedscope");
-}
-
-/// How a description of a thread of this process begins in Perfetto's format: `pid`, and the key of `tid`.
-fn descriptor_of_a_thread(pid: &Value) -> Vec<u8> {
-    let mut rest = pid.as_u64().expect("a number");
-    let mut bytes = vec![0x08];
-    while rest >= 0x80 {
-        bytes.push(u8::try_from(rest & 0x7f).expect("seven bits") | 0x80);
-        rest >>= 7;
-    }
-    bytes.extend([u8::try_from(rest).expect("seven bits"), 0x10]);
-    bytes
-}
-
-#[test]
-fn a_port_is_listened_on_or_dialled() {
-    let folder = folder();
-    let port = path(&folder, "port");
-    let file = path(&folder, "x.nettrace");
-    // Suspended until somebody listens.
-    let mut launched = demo(&folder, "2");
-    launched.env("DOTNET_DiagnosticPorts", &port).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut program = Program::start(launched);
-    let listen = format!("{port},listen");
-    let info = json(["info", "--diagnostic-port", &listen, "--format", "json"]);
-    assert_eq!(info["pid"], program.id());
-    // That did not let it go on. Without a mode: nobody listens there, so that we do.
-    runtap(["trace", "--diagnostic-port", &port, "--providers", DEMO, "-o", &file])
-        .expect_code(0)
-        .says(&port);
-    let truth = program.truth();
-    assert_eq!(truth["ticks"], ticks_in(file.as_ref()));
-    program.wait();
-    assert!(!Path::new(&port).exists());
-
-    let mut launched = demo(&folder, "600");
-    launched.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut program = Program::start(launched);
-    program.wait_for("ready");
-    let socket = socket_in(folder.path(), program.id());
-    for mode in ["", ",connect"] {
-        let port = format!("{}{mode}", socket.display());
-        runtap(["trace", "--dport", &port, "--providers", DEMO, "--duration", "0.6s", "-o", &file])
-            .expect_code(0);
-        assert!(ticks_in(file.as_ref()) > 0);
-    }
-}
-
-/// Every verb that can wait on a port, and what it takes to be sent.
-const WAITING: [&[&str]; 12] = [
-    &["doctor"],
-    &["info"],
-    &["env"],
-    &["set-env", "A=1"],
-    &["resume"],
-    &["dump"],
-    &[
-        "profiler",
-        "attach",
-        "--clsid",
-        "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0",
-        "--path",
-        env!("CARGO_BIN_EXE_runtap"),
-    ],
-    &["perfmap", "enable"],
-    &["perfmap", "disable"],
-    &["startup-hook", "/hook.dll"],
-    &["tail", "--clrevents", "gc"],
-    &["trace"],
-];
-
-/// A verb at a port of ours, and its socket.
-fn wait_at_a_port(folder: &TempDir, verb: &[&str]) -> (Running, PathBuf) {
-    let port = folder.path().join("port");
-    let mut waiting = command(verb);
-    waiting.arg("--diagnostic-port").arg(format!("{},listen", port.display())).current_dir(folder.path());
-    let waiting = Running::start(waiting);
-    eventually("the socket", || port.exists().then_some(()));
-    (waiting, port)
-}
-
-/// Nobody dials in; the socket does not stay behind.
-#[test]
-fn waiting_on_a_port_can_be_interrupted() {
-    let folder = folder();
-    for verb in WAITING {
-        for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-            let (waiting, port) = wait_at_a_port(&folder, verb);
-            waiting.signal(signal);
-            waiting.wait().expect_code(code);
-            assert!(!port.exists(), "{verb:?}");
-        }
-    }
-}
-
-/// Somebody has dialled in, was asked, and does not answer.
-#[test]
-fn waiting_for_an_answer_on_a_port_can_be_interrupted() {
-    let folder = folder();
-    let advertise = Advertise { runtime_cookie: Uuid::from_u128(7), process_id: 1 };
-    for verb in WAITING {
-        let (waiting, port) = wait_at_a_port(&folder, verb);
-        // A connection may be hung up on without a word, and a runtime dials in again then. Held until the end.
-        let _asked = eventually("a request", || {
-            let mut runtime = UnixStream::connect(&port).ok()?;
-            runtime.write_all(&advertise.to_bytes()).ok()?;
-            let mut request = [0; 20];
-            runtime.read_exact(&mut request).ok()?;
-            assert!(request.starts_with(b"DOTNET_IPC_V1\0"), "{request:x?}");
-            Some(runtime)
-        });
-        waiting.signal(Signal::INT);
-        waiting.wait().expect_code(130);
-        assert!(!port.exists(), "{verb:?}");
-    }
 }

@@ -3,10 +3,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runtap_testkit::{Finished, RealRuntime, Skip, eventually, run};
+use runtap_testkit::{Finished, Program, RealRuntime, Skip, eventually, run};
 use serde_json::Value;
 
 use crate::real_doctor::{codes, idle, judged};
@@ -54,6 +54,39 @@ fn a_profiler_for_the_start_as_the_same_user(runtime: &RealRuntime) -> Result<()
     profiler_for_the_start(runtime, &place, &unshare, |arguments| place.command(&NOBODY, arguments))
 }
 
+/// A program in namespaces of its own that waits at its start.
+struct Inside {
+    program: Program,
+    /// As we see it.
+    pid: u32,
+    /// Its temporary directory, by the path that it has there.
+    temp: PathBuf,
+}
+
+/// Starts one that writes all that it writes to its temporary directory.
+fn suspended(
+    runtime: &RealRuntime,
+    place: &Place,
+    unshare: &[&str],
+    command: &impl Fn(&[&str]) -> Command,
+) -> Result<Inside, Skip> {
+    let temp = place.path().join("inside");
+    fs::create_dir(&temp).unwrap();
+    fs::set_permissions(&temp, fs::Permissions::from_mode(0o777)).unwrap();
+    let launch = contained(idle(runtime)?, unshare, &temp)
+        .env("DOTNET_DefaultDiagnosticPortSuspend", "1")
+        .env("DOTNET_PerfMapJitDumpPath", &temp)
+        .env("DEMO_HOOK_OUT", temp.join("hook.txt"))
+        .env("DEMO_PROFILER_OUT", temp.join("profiler.txt"));
+    let program = launch.spawn_unready();
+    let pid = child_of(&program);
+    eventually("a suspended program", || {
+        let document = run(command(&["doctor", &pid.to_string(), "--format", "json"])).json();
+        (document["reachable"] == true && codes(&document) == ["suspended"]).then_some(())
+    });
+    Ok(Inside { program, pid, temp })
+}
+
 /// The library is looked at, and loaded, where the target sees it.
 fn profiler_for_the_start(
     runtime: &RealRuntime,
@@ -61,19 +94,8 @@ fn profiler_for_the_start(
     unshare: &[&str],
     command: impl Fn(&[&str]) -> Command,
 ) -> Result<(), Skip> {
-    let temp = place.path().join("inside");
-    fs::create_dir(&temp).unwrap();
-    fs::set_permissions(&temp, fs::Permissions::from_mode(0o777)).unwrap();
-    let launch = contained(idle(runtime)?, unshare, &temp)
-        .env("DOTNET_DefaultDiagnosticPortSuspend", "1")
-        .env("DEMO_PROFILER_OUT", temp.join("profiler.txt"));
-    let mut program = launch.spawn_unready();
-    let pid = child_of(&program);
+    let Inside { mut program, pid, temp } = suspended(runtime, place, unshare, &command)?;
     let p = pid.to_string();
-    eventually("a suspended program", || {
-        let document = run(command(&["doctor", &p, "--format", "json"])).json();
-        (document["reachable"] == true && codes(&document) == ["suspended"]).then_some(())
-    });
     // Only we see this one: its own file system lies over the folder.
     let library = profiler()?;
     let ours = temp.join("libours.so");
@@ -97,16 +119,7 @@ fn every_verb(
     unshare: &[&str],
     command: impl Fn(&[&str]) -> Command,
 ) -> Result<(), Skip> {
-    let temp = place.path().join("inside");
-    fs::create_dir(&temp).unwrap();
-    fs::set_permissions(&temp, fs::Permissions::from_mode(0o777)).unwrap();
-    let launch = contained(idle(runtime)?, unshare, &temp)
-        .env("DOTNET_DefaultDiagnosticPortSuspend", "1")
-        .env("DOTNET_PerfMapJitDumpPath", &temp)
-        .env("DEMO_HOOK_OUT", temp.join("hook.txt"))
-        .env("DEMO_PROFILER_OUT", temp.join("profiler.txt"));
-    let mut program = launch.spawn_unready();
-    let pid = child_of(&program);
+    let Inside { mut program, pid, temp } = suspended(runtime, place, unshare, &command)?;
     let p = pid.to_string();
     let seen =
         |name: &str| Path::new(&format!("/proc/{pid}/root")).join(temp.strip_prefix("/").unwrap()).join(name);
@@ -116,10 +129,6 @@ fn every_verb(
         finished
     };
 
-    eventually("a suspended program", || {
-        let document = run(command(&["doctor", &p, "--format", "json"])).json();
-        (document["reachable"] == true && codes(&document) == ["suspended"]).then_some(())
-    });
     done(&["resume", &p]);
     program.wait_for("ready");
     assert_eq!(program.own_pid(), 1, "first in its namespace");

@@ -1,37 +1,27 @@
 //! `doctor`: each reason is produced by a real situation. Those that need other users or namespaces are in
-//! `real_doctor_rights`.
+//! `real_doctor_rights`, programs that wait at their start in `real_doctor_waits`, dumps in `real_doctor_dumps`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use runtap_diag::blocking::Client;
-use runtap_testkit::{Launch, Program, RealRuntime, Signal, Skip, eventually, require, run, shared_dir};
-use runtap_transport::Endpoint;
+use runtap_testkit::{Launch, RealRuntime, Signal, Skip, eventually, run};
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
-use crate::common::{Recording, Target, command, folder, json, ps_row, runtap, unique};
+use crate::common::{Recording, Target, command, folder, ps_row, runtap, unique};
 
 on_each_runtime!(
     a_healthy_process_has_no_errors,
     switched_off_diagnostics,
     a_missing_temporary_directory,
     a_deleted_socket,
-    a_process_that_waits_at_its_start,
-    a_process_that_a_killed_runtap_left_suspended,
     a_silent_client_is_named,
     a_stopped_process_is_busy,
 );
-on_the_newest_runtime!(
-    all_processes_and_the_machine,
-    a_name_is_enough,
-    a_createdump_that_cannot_be_started,
-    a_dump_that_is_written_makes_it_busy,
-);
+on_the_newest_runtime!(all_processes_and_the_machine, a_name_is_enough);
 
 /// What the doctor says of a process.
 #[track_caller]
@@ -83,7 +73,7 @@ pub(crate) fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
 }
 
 /// A program without a runtime, that lives until its input ends.
-struct Cat(Child);
+pub(crate) struct Cat(pub(crate) Child);
 
 impl Cat {
     fn start(mut command: Command) -> Self {
@@ -265,89 +255,6 @@ fn a_deleted_socket(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// A program that is suspended, seen by its finding.
-fn wait_for_suspension(program: &Program) -> Value {
-    eventually("a suspended process", || {
-        let mut command = command(["doctor", "--format", "json"]);
-        command.arg(program.id().to_string());
-        let document = run(command).json();
-        // Until its server is up it is only starting.
-        let up = document["reachable"] == true;
-        let found = document["findings"].as_array().unwrap().iter().find(|it| it["code"] == "suspended")?;
-        assert_eq!(found["severity"], "warning");
-        up.then(|| found.clone())
-    })
-}
-
-fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> {
-    let dir = folder();
-    let launch =
-        |ports: &str| Ok(idle(runtime)?.env("TMPDIR", dir.path()).env("DOTNET_DiagnosticPorts", ports));
-
-    // A tool of which only the socket is left, as after kill -9.
-    let port = dir.path().join("tool.port");
-    let listener = UnixListener::bind(&port).unwrap();
-    let abandoned = launch(port.to_str().unwrap())?.spawn_unready();
-    let waiting = wait_for_suspension(&abandoned);
-    let me = std::process::id();
-    says(&waiting, "detail", &format!("{}, on which process {me} ", port.display()));
-    drop(listener);
-    let waiting = wait_for_suspension(&abandoned);
-    says(&waiting, "detail", "on which nobody listens");
-    says(&waiting, "fix", &format!("runtap resume {} ", abandoned.id()));
-    says(&waiting, "fix", &format!("runtap trace --diagnostic-port '{},listen'", port.display()));
-    assert_eq!(ps_row(abandoned.id())["suspended"], true);
-    // That is what mends it.
-    runtap(["resume", &abandoned.id().to_string()]).expect_code(0);
-    assert_eq!(codes(&doctor(abandoned.id(), 0)), [] as [&str; 0]);
-
-    // A slip in the variable.
-    let slip = launch(",nosuspend")?.in_folder(dir.path()).spawn_unready();
-    let waiting = wait_for_suspension(&slip);
-    says(&waiting, "detail", "the port nosuspend");
-    says(&waiting, "detail", "DOTNET_DiagnosticPorts 'nosuspend'");
-
-    let own = idle(runtime)?.env("TMPDIR", dir.path()).env("DOTNET_DefaultDiagnosticPortSuspend", "1");
-    let mut own = own.spawn_unready();
-    let waiting = wait_for_suspension(&own);
-    says(&waiting, "detail", "DOTNET_DefaultDiagnosticPortSuspend");
-    assert_eq!(waiting["fix"], format!("runtap resume {}", own.id()));
-    runtap(["resume", &own.id().to_string()]).expect_code(0);
-    own.wait_for("ready");
-    assert_eq!(codes(&doctor(own.id(), 0)), [] as [&str; 0]);
-
-    // One that does not wait is not suspended, whether its port is there or not.
-    let free = launch(&format!("{},nosuspend", port.display()))?.spawn();
-    assert_eq!(codes(&doctor(free.id(), 0)), [] as [&str; 0]);
-    Ok(())
-}
-
-/// A runtap that took a runtime in and was killed before it let it go on: the doctor names whom it left suspended.
-fn a_process_that_a_killed_runtap_left_suspended(runtime: &RealRuntime) -> Result<(), Skip> {
-    let dir = folder();
-    let port = dir.path().join("killed.port");
-    let mut tool = command(["trace", "--resume-runtime", "false", "-o"]);
-    tool.arg(dir.path().join("x.nettrace"))
-        .arg("--diagnostic-port")
-        .arg(format!("{},listen", port.display()));
-    let tool = runtap_testkit::Running::start(tool);
-    eventually("the port", || port.exists().then_some(()));
-    let launch = idle(runtime)?.env("TMPDIR", dir.path()).env("DOTNET_DiagnosticPorts", &port);
-    let mut left = launch.spawn_unready();
-    let waiting = wait_for_suspension(&left);
-    says(&waiting, "detail", &format!("process {} ", tool.id()));
-    tool.signal(Signal::KILL);
-    drop(tool.wait());
-    let all = json(["doctor", "--format", "json"]);
-    let named =
-        all["processes"].as_array().unwrap().iter().find(|it| it["pid"] == left.id()).unwrap().clone();
-    says(&finding(&named, "suspended"), "detail", "on which nobody listens");
-    runtap(["resume", &left.id().to_string()]).expect_code(0);
-    left.wait_for("ready");
-    assert_eq!(codes(&doctor(left.id(), 0)), [] as [&str; 0]);
-    Ok(())
-}
-
 /// The client that connects and says nothing is this test, by a connection that another one is not taken for.
 fn a_silent_client_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &["60", "1000"])?);
@@ -428,88 +335,4 @@ fn a_name_is_enough(runtime: &RealRuntime) -> Result<(), Skip> {
     runtap(["doctor", &name]).expect_code(3).says(&target.p()).says(&second.p()).says("-p");
     runtap(["doctor", &format!("{name}x")]).expect_code(3).says("looks like .NET");
     Ok(())
-}
-
-/// A runtime of its own, whose createdump can be changed.
-fn copied(runtime: &RealRuntime) -> (tempfile::TempDir, RealRuntime, PathBuf) {
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let copy = runtime.linked_into(dir.path());
-    let shared = copy.root().join("shared/Microsoft.NETCore.App");
-    let version = fs::read_dir(shared).unwrap().next().unwrap().unwrap().path();
-    (dir, copy, version.join("createdump"))
-}
-
-fn a_createdump_that_cannot_be_started(runtime: &RealRuntime) -> Result<(), Skip> {
-    let (_dir, copy, createdump) = copied(runtime);
-    let target = Target::start(idle(&copy)?);
-    assert_eq!(codes(&doctor(target.pid(), 0)), [] as [&str; 0]);
-    fs::set_permissions(&createdump, fs::Permissions::from_mode(0o644)).unwrap();
-    let document = doctor(target.pid(), 0);
-    assert_eq!(codes(&document), ["no-createdump"]);
-    says(&finding(&document, "no-createdump"), "fix", &format!("chmod a+x {}", createdump.display()));
-    fs::remove_file(&createdump).unwrap();
-    let document = doctor(target.pid(), 0);
-    says(&finding(&document, "no-createdump"), "detail", "is missing");
-    target.still_answers();
-    Ok(())
-}
-
-/// A createdump of ours that takes until we let it go.
-fn a_dump_that_is_written_makes_it_busy(runtime: &RealRuntime) -> Result<(), Skip> {
-    let (dir, copy, createdump) = copied(runtime);
-    let gate = dir.path().join("gate");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &gate, 0o600.into()).unwrap();
-    fs::write(&createdump, format!("#!/bin/sh\nread line < '{}'\nexit 1\n", gate.display())).unwrap();
-    let target = Target::start(idle(&copy)?);
-    let client = Client::new(Endpoint::unix(target.socket())).unwrap();
-    let path = dir.path().join("x.dmp");
-    let asking = std::thread::spawn(move || client.request(dump(&path)));
-    let detail = eventually("a dump", || {
-        let mut command = command(["doctor", "--format", "json"]);
-        command.arg(target.p());
-        let document = run(command).json();
-        let busy = document["findings"].as_array().unwrap().iter().find(|it| it["code"] == "busy")?.clone();
-        let detail = busy["detail"].as_str().unwrap().to_owned();
-        detail.contains("createdump").then_some(detail)
-    });
-    assert!(detail.contains("it writes a dump of itself"), "{detail}");
-    fs::write(&gate, "\n").unwrap();
-    asking.join().unwrap().unwrap_err();
-    Ok(())
-}
-
-fn dump(path: &Path) -> runtap_diag::Request {
-    use runtap_diag::{CoreDump, DumpFlags, DumpForm, DumpType};
-    let dump = CoreDump {
-        path: path.to_str().unwrap().to_owned(),
-        kind: DumpType::FULL,
-        flags: DumpFlags::default(),
-    };
-    runtap_diag::Request::GenerateCoreDump { form: DumpForm::GenerateCoreDump3, dump }
-}
-
-/// A program without JIT, whose runtime has no createdump.
-#[test]
-fn real_native_aot_cannot_write_dumps() {
-    let shared =
-        require!(shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)")));
-    let dir = folder();
-    let mut tar = Command::new("tar");
-    tar.arg("-xf").arg(shared.join("apps/dotnet/aot/aottarget-linux-x64.tar.xz")).arg("--no-same-owner");
-    run({
-        tar.arg("-C").arg(dir.path());
-        tar
-    })
-    .expect_code(0);
-    for version in ["8", "9"] {
-        let mut program = Command::new(dir.path().join(format!("aot/aottarget-net{version}")));
-        program.env("TMPDIR", dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = program.spawn().unwrap();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-        let program = Cat(child);
-        let document = doctor(program.0.id(), 0);
-        assert_eq!(codes(&document), ["no-createdump"]);
-        says(&finding(&document, "no-createdump"), "detail", "NativeAOT");
-        assert_eq!(json(["info", &program.0.id().to_string(), "--format", "json"])["suspended"], Value::Null);
-    }
 }

@@ -1,0 +1,116 @@
+//! `--diagnostic-port`: runtimes that dial in there, or listen, and signals while nobody comes or answers.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use runtap_diag_proto::{Advertise, Uuid};
+use runtap_testkit::{Program, Running, Signal, eventually};
+use tempfile::TempDir;
+
+use crate::cli_launch::{DEMO, demo, path, ticks_in};
+use crate::common::{command, folder, json, runtap, socket_in};
+
+#[test]
+fn a_port_is_listened_on_or_dialled() {
+    let folder = folder();
+    let port = path(&folder, "port");
+    let file = path(&folder, "x.nettrace");
+    // Suspended until somebody listens.
+    let mut launched = demo(&folder, "2");
+    launched.env("DOTNET_DiagnosticPorts", &port).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = Program::start(launched);
+    let listen = format!("{port},listen");
+    let info = json(["info", "--diagnostic-port", &listen, "--format", "json"]);
+    assert_eq!(info["pid"], program.id());
+    // That did not let it go on. Without a mode: nobody listens there, so that we do.
+    runtap(["trace", "--diagnostic-port", &port, "--providers", DEMO, "-o", &file])
+        .expect_code(0)
+        .says(&port);
+    let truth = program.truth();
+    assert_eq!(truth["ticks"], ticks_in(file.as_ref()));
+    program.wait();
+    assert!(!Path::new(&port).exists());
+
+    let mut launched = demo(&folder, "600");
+    launched.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = Program::start(launched);
+    program.wait_for("ready");
+    let socket = socket_in(folder.path(), program.id());
+    for mode in ["", ",connect"] {
+        let port = format!("{}{mode}", socket.display());
+        runtap(["trace", "--dport", &port, "--providers", DEMO, "--duration", "0.6s", "-o", &file])
+            .expect_code(0);
+        assert!(ticks_in(file.as_ref()) > 0);
+    }
+}
+
+/// Every verb that can wait on a port, and what it takes to be sent.
+const WAITING: [&[&str]; 12] = [
+    &["doctor"],
+    &["info"],
+    &["env"],
+    &["set-env", "A=1"],
+    &["resume"],
+    &["dump"],
+    &[
+        "profiler",
+        "attach",
+        "--clsid",
+        "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0",
+        "--path",
+        env!("CARGO_BIN_EXE_runtap"),
+    ],
+    &["perfmap", "enable"],
+    &["perfmap", "disable"],
+    &["startup-hook", "/hook.dll"],
+    &["tail", "--clrevents", "gc"],
+    &["trace"],
+];
+
+/// A verb at a port of ours, and its socket.
+fn wait_at_a_port(folder: &TempDir, verb: &[&str]) -> (Running, PathBuf) {
+    let port = folder.path().join("port");
+    let mut waiting = command(verb);
+    waiting.arg("--diagnostic-port").arg(format!("{},listen", port.display())).current_dir(folder.path());
+    let waiting = Running::start(waiting);
+    eventually("the socket", || port.exists().then_some(()));
+    (waiting, port)
+}
+
+/// Nobody dials in; the socket does not stay behind.
+#[test]
+fn waiting_on_a_port_can_be_interrupted() {
+    let folder = folder();
+    for verb in WAITING {
+        for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+            let (waiting, port) = wait_at_a_port(&folder, verb);
+            waiting.signal(signal);
+            waiting.wait().expect_code(code);
+            assert!(!port.exists(), "{verb:?}");
+        }
+    }
+}
+
+/// Somebody has dialled in, was asked, and does not answer.
+#[test]
+fn waiting_for_an_answer_on_a_port_can_be_interrupted() {
+    let folder = folder();
+    let advertise = Advertise { runtime_cookie: Uuid::from_u128(7), process_id: 1 };
+    for verb in WAITING {
+        let (waiting, port) = wait_at_a_port(&folder, verb);
+        // A connection may be hung up on without a word, and a runtime dials in again then. Held until the end.
+        let _asked = eventually("a request", || {
+            let mut runtime = UnixStream::connect(&port).ok()?;
+            runtime.write_all(&advertise.to_bytes()).ok()?;
+            let mut request = [0; 20];
+            runtime.read_exact(&mut request).ok()?;
+            assert!(request.starts_with(b"DOTNET_IPC_V1\0"), "{request:x?}");
+            Some(runtime)
+        });
+        waiting.signal(Signal::INT);
+        waiting.wait().expect_code(130);
+        assert!(!port.exists(), "{verb:?}");
+    }
+}
