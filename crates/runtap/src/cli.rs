@@ -2,6 +2,8 @@
 
 mod actions;
 mod demo;
+#[cfg(test)]
+mod examples;
 mod formats;
 mod reading;
 mod session;
