@@ -18,7 +18,7 @@ use crate::cli::{AnyFormat, Compat, Content, Convert, FileFormat};
 use crate::exit::{self, ExpectedError, usage};
 use crate::files::{Destination, Planned, plan, without_extension, write_whole};
 use crate::output::Output;
-use crate::units::{Bytes, Count};
+use crate::units::Count;
 
 /// `runtap.convert/1`
 #[derive(Serialize)]
@@ -63,8 +63,11 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     for Planned { format, to } in &planned {
         let bytes = write(&trace, *format, options.content, to, output)?;
         if let Destination::File(path) = to {
-            output.note(format_args!("{}  {}  {}", path.display(), format.name(), Bytes(bytes)));
-            outputs.push(OutputFile::new(path, *format, bytes));
+            let file = OutputFile::new(path, *format, bytes);
+            if !output.json() {
+                output.text(format_args!("{file}\n"))?;
+            }
+            outputs.push(file);
         }
     }
     if output.json() {

@@ -54,13 +54,13 @@ pub(crate) fn run(options: &Repair, output: Output) -> anyhow::Result<u8> {
         return Err(usage(format!("{} is the recording itself: give another -o", to.display())));
     }
 
-    // Once to see whether there is anything to repair: a copy of a whole recording is of no use.
+    // Once to see whether there is anything to repair: a copy of a whole recording is of no use, but to who reads a pipe.
     let (header, repaired) = repair(path, |_| Ok(()))?;
     let Some(header) = header else {
         let message = format!("{} can't be repaired: {}", path.display(), no_header(&repaired));
         return Err(expected(exit::USAGE, message, None));
     };
-    let written = if repaired.has_changed() {
+    let written = if repaired.has_changed() || to == Destination::Stdout {
         write_whole(&to, |out| repair(path, |bytes| Ok(out.write_all(bytes)?)).map(drop))?;
         match &to {
             Destination::File(to) => Some(to.display().to_string()),
@@ -89,7 +89,7 @@ pub(crate) fn run(options: &Repair, output: Output) -> anyhow::Result<u8> {
             output.document(&document)?;
         }
     } else {
-        tell(&repaired, path, written.as_deref(), output);
+        tell(&repaired, path, &to, output)?;
     }
     Ok(exit::OK)
 }
@@ -121,18 +121,26 @@ fn no_header(repaired: &Repaired) -> String {
     repaired.partial.as_ref().map_or_else(|| "it has no header".to_owned(), ToString::to_string)
 }
 
-fn tell(repaired: &Repaired, path: &Path, written: Option<&str>, output: Output) {
-    let Some(written) = written else {
+/// The copy on stdout, where that does not hold it itself; everything else on stderr.
+fn tell(repaired: &Repaired, path: &Path, to: &Destination, output: Output) -> anyhow::Result<()> {
+    if !repaired.has_changed() {
         output.note(format_args!("{} is whole: nothing to repair", path.display()));
-        return;
-    };
+        return Ok(());
+    }
     let partial = repaired.partial.as_ref().map(ToString::to_string);
     let why = partial.as_deref().unwrap_or("has blocks that nobody knows");
-    output.note(format_args!("{} {why}", path.display()));
     let Repaired { bytes_read, bytes_written, blocks_shortened, blocks_left_out, .. } = repaired;
     output.note(format_args!(
-        "{written}  {} of {}, {blocks_shortened} blocks shortened, {blocks_left_out} left out",
-        Bytes(*bytes_written),
-        Bytes(*bytes_read)
+        "{} {why}; blocks shortened: {blocks_shortened}, left out: {blocks_left_out}",
+        path.display()
     ));
+    match to {
+        Destination::Stdout => Ok(()),
+        Destination::File(to) => output.text(format_args!(
+            "{}  {} of {}\n",
+            to.display(),
+            Bytes(*bytes_written),
+            Bytes(*bytes_read)
+        )),
+    }
 }

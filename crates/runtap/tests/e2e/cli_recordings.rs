@@ -107,7 +107,13 @@ fn convert_writes_beside_the_recording() {
     let file = folder.path().join("my.app.nettrace");
     fs::write(&file, &bytes).unwrap();
     let all = ["--to", "speedscope", "--to", "folded", "--to", "flamegraph,chrome,perfetto,firefox,pprof"];
-    runtap(["convert", file.to_str().unwrap()].iter().chain(&all)).expect_code(0);
+    let done = runtap(["convert", file.to_str().unwrap()].iter().chain(&all));
+    // A line for each file, with its format and size.
+    let lines: Vec<Vec<&str>> =
+        done.expect_code(0).text().lines().map(|line| line.split("  ").collect()).collect();
+    assert!(lines.iter().all(|line| line.len() == 3 && Path::new(line[0]).is_file()), "{done}");
+    let formats: Vec<&str> = lines.iter().map(|line| line[1]).collect();
+    assert_eq!(formats, ["speedscope", "folded", "flamegraph", "chrome", "perfetto", "firefox", "pprof"]);
     let mut names: Vec<String> = fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

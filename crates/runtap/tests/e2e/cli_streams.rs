@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use runtap_testkit::{require, shared_data};
+use runtap_testkit::{Running, require, shared_data};
 use serde_json::{Value, json};
 
-use crate::common::{counts, folder, runtap};
+use crate::common::{command, counts, folder, runtap};
 
 #[test]
 fn a_cut_recording_is_repaired() {
@@ -15,8 +15,9 @@ fn a_cut_recording_is_repaired() {
     fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
     let before = counts(&file, 5);
     let done = runtap(["repair", file.to_str().unwrap()]);
-    done.expect_code(0).says("cut off").says("cut.repaired.nettrace");
     let repaired = folder.path().join("cut.repaired.nettrace");
+    let line = format!("{}  ", repaired.display());
+    assert!(done.expect_code(0).says("cut off").text().starts_with(&line), "{done}");
     let after = counts(&repaired, 0);
     assert_eq!((&after["events"], &after["counts"]), (&before["events"], &before["counts"]));
     assert_eq!(after["partial"], Value::Null);
@@ -25,6 +26,12 @@ fn a_cut_recording_is_repaired() {
     // A second time there is nothing to do, and nothing is written.
     runtap(["repair", repaired.to_str().unwrap()]).expect_code(0).says("whole");
     assert!(!folder.path().join("cut.repaired.repaired.nettrace").exists());
+    // Whoever reads a pipe gets a recording all the same.
+    let redirected = folder.path().join("redirected");
+    let mut piped = command(["repair", repaired.to_str().unwrap(), "-o", "-"]);
+    piped.stdout(fs::File::create(&redirected).unwrap());
+    Running::start_as_it_is(piped).wait().expect_code(0).says("whole");
+    assert_eq!(fs::read(&redirected).unwrap(), fs::read(&repaired).unwrap());
 
     let other = folder.path().join("other");
     let answer =

@@ -17,7 +17,7 @@ use crate::cli::{AnyFormat, Content, Diff, FileFormat};
 use crate::exit::{self, usage};
 use crate::files::{Destination, Planned, plan, with_extension, without_extension, write_whole};
 use crate::output::Output;
-use crate::units::{Bytes, Count};
+use crate::units::Count;
 
 /// What is known of a recording beside its profile.
 struct Source {
@@ -154,8 +154,10 @@ fn write(
             written.map_err(convert::no_samples)
         })?;
         if let Destination::File(path) = to {
-            output.note(format_args!("{}  {}  {}", path.display(), format.name(), Bytes(bytes)));
-            outputs.push(OutputFile::new(path, *format, bytes));
+            let file = OutputFile::new(path, *format, bytes);
+            // The result on stdout is the comparison.
+            output.note(&file);
+            outputs.push(file);
         }
     }
     Ok(outputs)

@@ -1,6 +1,6 @@
 //! What `trace` says when it is over.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,6 +59,13 @@ pub(crate) struct OutputFile {
 impl OutputFile {
     pub(crate) fn new(path: &Path, format: FileFormat, bytes: u64) -> Self {
         Self { path: path.display().to_string(), format: format.name(), bytes }
+    }
+}
+
+/// The line of a file in a result: path, format, size.
+impl fmt::Display for OutputFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}  {}", self.path, self.format, Bytes(self.bytes))
     }
 }
 
@@ -171,7 +178,7 @@ impl Summary {
         let mut lines = String::new();
         for file in &self.outputs {
             // Writing to a String can't fail.
-            let _ = writeln!(lines, "{}  {}  {}", file.path, file.format, Bytes(file.bytes));
+            let _ = writeln!(lines, "{file}");
         }
         output.text(lines)
     }
