@@ -1,6 +1,6 @@
 //! What runtap costs. `cargo xtask bench` builds and starts this; docs/performance.md has the results.
 //!
-//! - `decode`, `count`, `fields`, `profile`: stages of reading a recording, for a tool that counts their instructions; `make`
+//! - `decode`, `count`, `fields`, `stacks`, `profile`: stages of reading a recording, for a tool that counts their instructions; `make`
 //!   writes such a recording.
 //! - `repeat`: writes a long recording out of a short one, for trials by hand.
 //! - `speed`: the same stages by the clock.
@@ -30,7 +30,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | repeat RECORDING FILE BYTES | decode FILE | count FILE | fields FILE | profile FILE | speed | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | repeat RECORDING FILE BYTES | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | measure PROGRAM ARGS…";
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();

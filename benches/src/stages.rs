@@ -6,14 +6,14 @@ use runtap_model::View;
 use runtap_nettrace::{Item, Reader};
 use runtap_sinks::{Options, speedscope};
 
-use crate::nettrace::{Fields, on_one};
+use crate::nettrace::{Fields, Stacks, on_one};
 
 /// A stage: bytes of a recording in, a number that depends on all of them out.
 pub(crate) type Stage = fn(&[u8]) -> Result<u64>;
 
 /// All of them, by name.
-pub(crate) const ALL: [(&str, Stage); 4] =
-    [("decode", decode), ("count", count), ("fields", fields), ("profile", profile)];
+pub(crate) const ALL: [(&str, Stage); 5] =
+    [("decode", decode), ("count", count), ("fields", fields), ("stacks", stacks), ("profile", profile)];
 
 /// Hands all items of a whole recording to `take`; gives the number of events that were lost.
 pub(crate) fn read(bytes: &[u8], mut take: impl FnMut(&Item<'_>)) -> Result<u64> {
@@ -51,6 +51,12 @@ fn count(bytes: &[u8]) -> Result<u64> {
 fn fields(bytes: &[u8]) -> Result<u64> {
     let parts = on_one(bytes, Fields::default)?;
     Ok(Fields::sum(&parts).1)
+}
+
+/// Every stack with its names.
+fn stacks(bytes: &[u8]) -> Result<u64> {
+    let (events, sums) = Stacks::sum(on_one(bytes, Stacks::default)?)?;
+    Ok(sums.into_iter().fold(events, u64::wrapping_add))
 }
 
 /// `runtap convert --to speedscope`.

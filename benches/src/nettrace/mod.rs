@@ -24,8 +24,8 @@ use runtap_testkit::{Peer, shared_data};
 use self::cores::on_all;
 pub(crate) use self::cores::on_one;
 use self::peers::Recording;
-pub(crate) use self::readings::Fields;
-use self::readings::{Events, Stacks};
+use self::readings::Events;
+pub(crate) use self::readings::{Fields, Stacks};
 use crate::cost::{self, Cost};
 use crate::output::{self, Table, bar, line, median};
 use crate::repeat;
@@ -133,6 +133,7 @@ fn compare(programs: &Programs<'_>, recording: Recording<'_>, folder: &Path, tit
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let te = |mode, runs: &[&str]| peers::tebench(tebench, recording, mode, runs, folder);
     let output = folder.join("converted.json");
+    let common = runtap_ingest::Stacks::default();
     let mut m = Measured::default();
     // What was found: for those who ask whether the same was done.
     let (mut fields, mut stacks, mut written) = (0, [0; 3], [0; 3]);
@@ -156,7 +157,7 @@ fn compare(programs: &Programs<'_>, recording: Recording<'_>, folder: &Path, tit
             Ok(events)
         };
         m.stacks_one.read(events, || sum(on_one(&bytes, Stacks::default)?))?;
-        m.stacks_all.read(events, || sum(on_all(cores, &bytes, Stacks::default)?))?;
+        m.stacks_all.read(events, || sum(on_all(cores, &bytes, || Stacks::of_part(&common))?))?;
         m.parse.0.push(te("parse", &["--warmup", "3", "--runs", "4"])?.0);
         m.count.0.push(peers::process(peers::count(runtap, file))?);
         m.process.0.push({

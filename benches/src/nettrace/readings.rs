@@ -124,66 +124,51 @@ impl Fields {
 /// Events have the index of a stack, each distinct stack is named once. Where code memory was used again, that is by one of
 /// its methods: which of them it was at what time is a question for profiles, not for this one.
 #[derive(Default)]
-pub(super) struct Stacks {
+pub(crate) struct Stacks {
     events: u64,
     code: CodeMap,
     /// Whether an event tells of code, by metadata id.
     tells: Vec<Option<bool>>,
-    /// Index by the stream's id, and the epoch of those ids.
-    by_id: Vec<Option<u32>>,
-    epoch: u64,
-    indexes: HashMap<Box<[u64]>, u32>,
-    /// Each distinct stack, and how many events have it.
-    list: Vec<(Box<[u64]>, u64)>,
+    distinct: runtap_ingest::Stacks,
+    /// How many events have each of them.
+    counts: Vec<u64>,
 }
 
 impl Sees for Stacks {
     #[inline]
     fn see(&mut self, item: &Item<'_>) {
-        let Item::Event(event) = item else { return };
-        self.events += 1;
-        if event.stack_id != 0 {
-            let id = usize::try_from(event.stack_id).unwrap_or(usize::MAX);
-            let index = match self.by_id.get(id) {
-                Some(Some(index)) if self.epoch == event.stack.epoch() => *index,
-                _ => self.add(event.stack, id),
-            };
-            self.count(index, 1);
-        }
-        let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
-        if self.tells.get(id) != Some(&Some(false)) {
-            self.tell(event.metadata, event.payload, id);
+        if let Item::Event(event) = item {
+            self.event(event.stack, event.metadata_id, event.metadata, event.payload);
         }
     }
 }
 
 impl Stacks {
-    #[inline(never)]
-    fn add(&mut self, stack: Stack<'_>, id: usize) -> u32 {
-        if self.epoch != stack.epoch() {
-            self.by_id.clear();
-            self.epoch = stack.epoch();
-        }
-        let index = self.index(stack.ips().collect());
-        if id < 1 << 20 {
-            self.by_id.resize(self.by_id.len().max(id + 1), None);
-            self.by_id.splice(id..=id, [Some(index)]);
-        }
-        index
+    /// For a part of a recording; all of them have `stacks` in common.
+    pub(crate) fn of_part(stacks: &runtap_ingest::Stacks) -> Self {
+        Self { distinct: stacks.of_part(), ..Self::default() }
     }
 
-    fn index(&mut self, stack: Box<[u64]>) -> u32 {
-        let Self { indexes, list, .. } = self;
-        let new = u32::try_from(list.len()).unwrap_or(u32::MAX);
-        *indexes.entry(stack).or_insert_with_key(|stack| {
-            list.push((stack.clone(), 0));
-            new
-        })
+    #[inline(never)]
+    fn event(&mut self, stack: Stack<'_>, metadata_id: u32, metadata: Option<&Metadata>, payload: &[u8]) {
+        self.events += 1;
+        if stack.id() != 0 {
+            let index = self.distinct.index(stack);
+            self.count(index, 1);
+        }
+        let id = usize::try_from(metadata_id).unwrap_or(usize::MAX);
+        if self.tells.get(id) != Some(&Some(false)) {
+            self.tell(metadata, payload, id);
+        }
     }
 
     #[inline]
     fn count(&mut self, index: u32, events: u64) {
-        if let Some((_, count)) = self.list.get_mut(index as usize) {
+        let index = index as usize;
+        if index >= self.counts.len() {
+            self.counts.resize(self.distinct.len(), 0);
+        }
+        if let Some(count) = self.counts.get_mut(index) {
             *count += events;
         }
     }
@@ -210,13 +195,12 @@ impl Stacks {
     }
 
     /// Events, those with a stack, the frames of those, and how many of them have a name.
-    pub(super) fn sum(parts: Vec<Self>) -> Result<(u64, [u64; 3])> {
+    pub(crate) fn sum(parts: Vec<Self>) -> Result<(u64, [u64; 3])> {
         let mut parts = parts.into_iter();
         let mut whole = parts.next().unwrap_or_default();
         for part in parts {
             whole.events += part.events;
-            for (stack, events) in part.list {
-                let index = whole.index(stack);
+            for (index, events) in whole.distinct.join(&part.distinct).into_iter().zip(part.counts) {
                 whole.count(index, events);
             }
             for method in part.code.methods() {
@@ -232,13 +216,18 @@ impl Stacks {
             }
         }
         whole.code.seal();
+        let named = |address| {
+            let method = whole.code.at(address, 0).and_then(|method| whole.code.method(method));
+            method.is_some_and(|method| method.has_name)
+        };
+        let mut known = HashMap::new();
         let mut sums = [0; 3];
-        for (stack, events) in &whole.list {
-            let names = stack.iter().enumerate().filter_map(|(depth, ip)| {
-                let address = if depth == 0 { *ip } else { ip.saturating_sub(1) };
-                whole.code.at(address, 0).and_then(|method| whole.code.method(method))
-            });
-            let named = names.filter(|method| method.has_name).count() as u64;
+        for (index, events) in whole.counts.iter().enumerate() {
+            let stack = whole.distinct.get(index);
+            // A caller is named by its call, which is in front of where it goes on.
+            let addresses =
+                stack.iter().enumerate().map(|(depth, ip)| ip.saturating_sub(u64::from(depth > 0)));
+            let named = addresses.filter(|ip| *known.entry(*ip).or_insert_with(|| named(*ip))).count() as u64;
             let frames = stack.len() as u64;
             for (sum, of_each) in sums.iter_mut().zip([u64::from(frames > 0), frames, named]) {
                 *sum += events * of_each;

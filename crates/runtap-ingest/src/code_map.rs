@@ -91,6 +91,8 @@ pub struct CodeMap {
     modules: HashMap<ModuleId, Vec<(u64, String)>, foldhash::fast::RandomState>,
     /// Methods by start; built by `seal`.
     by_start: Vec<MethodId>,
+    /// The start of each of them: one cache line has eight.
+    starts: Vec<u64>,
     /// For each place in `by_start` the largest end up to there.
     reach: Vec<u64>,
 }
@@ -152,6 +154,7 @@ impl CodeMap {
         });
         self.live.insert((id, start), MethodId(index));
         self.by_start.clear();
+        self.starts.clear();
     }
 
     /// A method that was unloaded at `time`; the event carries its whole description, so that one that was never seen
@@ -191,6 +194,8 @@ impl CodeMap {
         let methods = &self.methods;
         let key = |id: &MethodId| methods.get(id.0 as usize).map(|m| (m.start, m.loaded));
         self.by_start.sort_by_key(key);
+        let start = |id: &MethodId| methods.get(id.0 as usize).map_or(u64::MAX, |m| m.start);
+        self.starts = self.by_start.iter().map(start).collect();
         self.reach = self
             .by_start
             .iter()
@@ -230,7 +235,7 @@ impl CodeMap {
 
     /// All methods that ever covered `address`, from the last start backwards.
     fn candidates(&self, address: u64) -> impl Iterator<Item = MethodId> + '_ {
-        let behind = self.by_start.partition_point(|id| self.method(*id).is_some_and(|m| m.start <= address));
+        let behind = self.starts.partition_point(|start| *start <= address);
         let starts = self.by_start.get(..behind).unwrap_or_default().iter();
         let reach = self.reach.get(..behind).unwrap_or_default().iter();
         starts

@@ -6,6 +6,7 @@
 //! * [`payload`]: the fields of any event, by the stream's own descriptions or by what is built in.
 //! * [`Record`]: an event with everything that is known of it; [`Filter`]: a condition on records.
 //! * [`report`]: collections, exceptions, locks, requests, counters, logs: what people ask of a recording.
+//! * [`Stacks`], [`CodeMap`]: the distinct stacks of a stream, and the methods that their addresses are in.
 //! * [`clr`]: the events that names and profiles are made of, as structs.
 //!
 //! Nothing here opens a file or a socket: events come in by reference, answers go out as values.
@@ -32,3 +33,4 @@ pub use filter::{Filter, FilterError};
 pub use names::{FrameText, Names};
 pub use profile::{ProfileBuilder, ProfileOptions};
 pub use record::{Member, MemberValue, Record, UtcNs};
+pub use stacks::Stacks;

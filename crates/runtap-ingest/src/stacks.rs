@@ -6,9 +6,10 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use runtap_nettrace::Stack;
 
-/// Distinct stacks of addresses, leaf first.
+/// Distinct stacks of addresses, leaf first. Give it the stacks of one reader's events; those of other parts of the stream
+/// have an object of their own ([`Self::of_part`]).
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stacks {
+pub struct Stacks {
     /// The addresses of all stacks, one stack after the other.
     ips: Vec<u64>,
     /// Hash of each stack, and where its addresses end; they begin where those before them end.
@@ -28,13 +29,14 @@ const NONE: u32 = u32::MAX;
 
 impl Stacks {
     /// For the stacks of a part of the stream, which [`Self::join`] takes in later.
-    pub(crate) fn of_part(&self) -> Self {
+    #[must_use]
+    pub fn of_part(&self) -> Self {
         Self { hasher: self.hasher.clone(), ..Self::default() }
     }
 
-    /// The index of an event's stack.
+    /// The index of an event's stack. Indexes begin at 0.
     #[inline]
-    pub(crate) fn index(&mut self, stack: Stack<'_>) -> u32 {
+    pub fn index(&mut self, stack: Stack<'_>) -> u32 {
         let id = usize::try_from(stack.id()).unwrap_or(usize::MAX);
         match self.by_id.get(id) {
             Some(index) if *index != NONE && self.epoch == stack.epoch() => *index,
@@ -82,7 +84,7 @@ impl Stacks {
     }
 
     /// Takes in the stacks of the next part; the index here of each of them.
-    pub(crate) fn join(&mut self, next: &Self) -> Vec<u32> {
+    pub fn join(&mut self, next: &Self) -> Vec<u32> {
         // Readers of other parts number their epochs otherwise.
         self.by_id.clear();
         (0..next.len())
@@ -91,12 +93,17 @@ impl Stacks {
     }
 
     /// How many there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// The addresses of a stack, leaf first.
-    pub(crate) fn get(&self, index: usize) -> &[u64] {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The addresses of a stack by its index, leaf first.
+    pub fn get(&self, index: usize) -> &[u64] {
         let Some((_, end)) = self.list.get(index) else { return &[] };
         let start = index.checked_sub(1).and_then(|before| self.list.get(before)).map_or(0, |(_, end)| *end);
         self.ips.get(start..*end).unwrap_or_default()
