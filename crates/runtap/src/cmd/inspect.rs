@@ -45,12 +45,17 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
         partial: None,
     };
     let json = output.json();
-    if !json {
-        output.text(format_args!(
-            "{HEADING}{:>10}  {:>9}  {:<15} CONTENT{HEADING:#}\n",
-            "OFFSET", "SIZE", "BLOCK"
-        ))?;
-    }
+    let mut headed = false;
+    // No table where there is nothing to put into it.
+    let mut row = |line: String| {
+        if !std::mem::replace(&mut headed, true) {
+            output.text(format_args!(
+                "{HEADING}{:>10}  {:>9}  {:<15} CONTENT{HEADING:#}\n",
+                "OFFSET", "SIZE", "BLOCK"
+            ))?;
+        }
+        output.text(line)
+    };
     let (mut damaged, mut after, mut any) = (false, 0, false);
     let see = |found: Inspected| -> anyhow::Result<()> {
         match found {
@@ -64,13 +69,13 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
                 if json {
                     document.blocks.push(value(&block));
                 } else {
-                    output.text(line(&block))?;
+                    row(line(&block))?;
                 }
             }
             Inspected::End { offset, end } => {
                 (document.end, after) = (Some(offset), end);
                 if !json {
-                    output.text(format_args!("{offset:#010x}  {:>9}  end\n", end - offset))?;
+                    row(format!("{offset:#010x}  {:>9}  end\n", end - offset))?;
                 }
             }
             Inspected::Cut { offset, left } => {
