@@ -107,7 +107,7 @@ fn a_sample_of_the_last_third() {
 }
 
 #[test]
-#[ignore = "takes an hour, and wants to be optimised"]
+#[ignore = "takes twenty minutes, and wants to be optimised"]
 fn every_recording() {
     let mut done = 0;
     for recording in require!(recordings()) {
