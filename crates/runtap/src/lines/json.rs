@@ -128,19 +128,17 @@ pub(super) fn payload(out: &mut Vec<u8>, record: &Record<'_>) {
 fn object(out: &mut Vec<u8>, fields: Fields<'_>) -> Option<String> {
     let (mut first, mut wrong) = (true, None);
     out.push(b'{');
-    for field in fields {
-        match field {
-            Ok((name, one)) => {
-                if !std::mem::take(&mut first) {
-                    out.push(b',');
-                }
-                text(out, name);
-                out.push(b':');
-                value(out, one);
+    fields.for_each(|field| match field {
+        Ok((name, one)) => {
+            if !std::mem::take(&mut first) {
+                out.push(b',');
             }
-            Err(error) => wrong = Some(error.to_string()),
+            text(out, name);
+            out.push(b':');
+            value(out, one);
         }
-    }
+        Err(error) => wrong = Some(error.to_string()),
+    });
     out.push(b'}');
     wrong
 }

@@ -89,15 +89,13 @@ fn payload(out: &mut Vec<u8>, payload: Payload<'_>) {
 }
 
 fn fields(out: &mut Vec<u8>, fields: Fields<'_>) {
-    for field in fields {
-        match field {
-            Ok((name, one)) => {
-                put(out, format_args!(" {name}="));
-                value(out, one);
-            }
-            Err(error) => put(out, format_args!(" ({error})")),
+    fields.for_each(|field| match field {
+        Ok((name, one)) => {
+            put(out, format_args!(" {name}="));
+            value(out, one);
         }
-    }
+        Err(error) => put(out, format_args!(" ({error})")),
+    });
 }
 
 fn value(out: &mut Vec<u8>, value: Value<'_>) {
