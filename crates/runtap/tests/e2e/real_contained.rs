@@ -87,6 +87,11 @@ fn suspended(
     Ok(Inside { program, pid, temp })
 }
 
+/// A folder of a process, where we find it.
+fn seen_from_here(pid: u32, folder: &Path) -> PathBuf {
+    Path::new(&format!("/proc/{pid}/root")).join(folder.strip_prefix("/").unwrap())
+}
+
 /// The library is looked at, and loaded, where the target sees it.
 fn profiler_for_the_start(
     runtime: &RealRuntime,
@@ -104,8 +109,7 @@ fn profiler_for_the_start(
         |path: &str| run(command(&["profiler", "startup", &p, "--clsid", CLASS_ID, "--path", path]));
     startup(ours.to_str().unwrap()).expect_code(2).says("target's file system");
     startup(&library).expect_code(0);
-    let seen =
-        Path::new(&format!("/proc/{pid}/root")).join(temp.strip_prefix("/").unwrap()).join("profiler.txt");
+    let seen = seen_from_here(pid, &temp).join("profiler.txt");
     assert!(!seen.exists(), "it waits, too");
     run(command(&["resume", &p])).expect_code(0);
     program.wait_for("ready");
@@ -121,8 +125,7 @@ fn every_verb(
 ) -> Result<(), Skip> {
     let Inside { mut program, pid, temp } = suspended(runtime, place, unshare, &command)?;
     let p = pid.to_string();
-    let seen =
-        |name: &str| Path::new(&format!("/proc/{pid}/root")).join(temp.strip_prefix("/").unwrap()).join(name);
+    let seen = |name: &str| seen_from_here(pid, &temp).join(name);
     let done = |arguments: &[&str]| -> Finished {
         let finished = run(command(arguments));
         finished.expect_code(0);
