@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::cli_launch::{DEMO, demo, ticks_in, told_ticks, words};
 use crate::common::{beside_others, count_of, counts, folder, shell, trace_of};
+use crate::speedscope;
 
 fn two(folder: &TempDir, options: &[&str]) -> Finished {
     let demo = demo(folder, "1");
@@ -94,13 +95,7 @@ fn all_processes_can_be_in_one_profile() {
     assert_eq!(pids.len(), 2);
     assert_eq!(summary["outputs"].as_array().unwrap().len(), 7, "{summary:#}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 7, "a file a format is left");
-    let profile: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    let names: Vec<&str> = profile["profiles"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|profile| profile["name"].as_str().unwrap())
-        .collect();
+    let names: Vec<String> = speedscope::read(&file).into_iter().map(|thread| thread.name).collect();
     let folded = fs::read_to_string(folder.path().join("x.folded")).unwrap();
     let chrome = fs::read(folder.path().join("x.chromium.json")).unwrap();
     let chrome: Value = serde_json::from_slice(&chrome).unwrap();

@@ -9,6 +9,7 @@ use runtap_testkit::{Program, RealRuntime, Skip, eventually, shared_dir, workspa
 use serde_json::Value;
 
 use crate::common::{counts, folder, json, ps_row, runtap};
+use crate::speedscope;
 
 on_each_runtime!(a_container_is_no_obstacle, a_network_of_its_own_hides_nothing);
 
@@ -74,14 +75,8 @@ fn contained(runtime: &RealRuntime, more: &[&str]) -> Result<(), Skip> {
     assert_eq!((&summary["pid"], &summary["partial"]), (&Value::from(pid), &Value::Null));
     // The stream speaks the language of the namespace.
     assert_eq!(counts(&file, 0)["process_id"], 1);
-    let profile = fs::read(file.with_extension("speedscope.json")).unwrap();
-    let profile: Value = serde_json::from_slice(&profile).unwrap();
-    let names: Vec<&str> = profile["profiles"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|profile| profile["name"].as_str().unwrap())
-        .collect();
+    let threads_shown = speedscope::read(&file.with_extension("speedscope.json"));
+    let names: Vec<&str> = threads_shown.iter().map(|thread| thread.name.as_str()).collect();
     for (tid, name) in threads(pid).into_iter().filter(|(_, name)| name.starts_with("spin-")) {
         assert!(
             names.contains(&format!("Thread ({tid}) {name}").as_str()),
