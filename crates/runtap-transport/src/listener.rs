@@ -64,8 +64,9 @@ pub enum BindError {
 /// A listening Unix socket of mode 0600, or 0666 for everybody.
 #[derive(Debug)]
 pub struct Listener {
-    inner: tokio::net::UnixListener,
+    // Before the socket, which is dropped after it: see SocketFile.
     file: SocketFile,
+    inner: tokio::net::UnixListener,
     everybody: bool,
 }
 
@@ -89,7 +90,7 @@ impl Listener {
             Ok((tokio::net::UnixListener::from_std(bound)?, file))
         };
         match listen(&path) {
-            Ok((inner, file)) => Ok(Self { inner, file, everybody: options.everybody }),
+            Ok((inner, file)) => Ok(Self { file, inner, everybody: options.everybody }),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(BindError::InUse { path }),
             Err(source) => Err(BindError::Io { path, source }),
         }
@@ -134,7 +135,8 @@ fn is_stale(path: &Path) -> bool {
         && fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
 }
 
-/// The file of a bound socket. Removed on drop, unless another file has taken its name.
+/// The file of a bound socket. Removed on drop, unless another file has taken its name: while the socket is open no other
+/// file has the number of its own, even if that is deleted; afterwards a successor's file may have it.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,

@@ -162,9 +162,9 @@ async fn a_listener_leaves_its_successor_alone() {
     let dir = temp_dir();
     let path = dir.path().join("s");
     let first = Listener::bind(&path, BindOptions::default()).unwrap();
-    // Kept under another name, so that the successor can't get the same inode number.
-    fs::rename(&path, dir.path().join("old")).unwrap();
+    fs::remove_file(&path).unwrap();
     let second = Listener::bind(&path, BindOptions::default()).unwrap();
+    first.remove_file();
     drop(first);
     echoes(&second, &second.endpoint()).await;
 }
