@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,8 @@ pub fn run(command: Command) -> Finished {
 pub struct Running {
     what: String,
     child: Child,
-    stdout: Option<JoinHandle<Vec<u8>>>,
-    stderr: Option<JoinHandle<Vec<u8>>>,
+    stdout: Option<Collected>,
+    stderr: Option<Collected>,
 }
 
 impl Running {
@@ -53,8 +54,8 @@ impl Running {
         command.stderr(Stdio::piped());
         let what = format!("{command:?}");
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {what}: {error}"));
-        let stdout = child.stdout.take().map(collect);
-        let stderr = child.stderr.take().map(collect);
+        let stdout = child.stdout.take().map(Collected::of);
+        let stderr = child.stderr.take().map(Collected::of);
         Self { what, child, stdout, stderr }
     }
 
@@ -90,8 +91,11 @@ impl Running {
             let _ = self.child.kill();
         }
         let status = self.child.wait().expect("the child can be waited for");
-        let output = |thread: Option<JoinHandle<Vec<u8>>>| {
-            thread.map(|thread| thread.join().expect("reading does not panic")).unwrap_or_default()
+        // What it has started may live on and hold the pipes: then there is no end to wait for.
+        let output = |collected: Option<Collected>| {
+            collected
+                .map(|collected| if in_time { collected.all() } else { collected.so_far() })
+                .unwrap_or_default()
         };
         let finished = Finished {
             what: std::mem::take(&mut self.what),
@@ -112,13 +116,40 @@ impl Drop for Running {
     }
 }
 
-fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // A pipe that breaks has given all that it had.
-        let _ = pipe.read_to_end(&mut bytes);
-        bytes
-    })
+/// What came out of a pipe.
+#[derive(Debug)]
+struct Collected {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Collected {
+    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::<Mutex<Vec<u8>>>::default();
+        let into = Arc::clone(&bytes);
+        let reader = thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            loop {
+                match pipe.read(&mut chunk) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    // A pipe that breaks has given all that it had.
+                    Ok(0) | Err(_) => break,
+                    Ok(n) => into.lock().expect("nobody panics with it").extend_from_slice(&chunk[..n]),
+                }
+            }
+        });
+        Self { bytes, reader }
+    }
+
+    /// Waits until all who write have closed it.
+    fn all(self) -> Vec<u8> {
+        self.reader.join().expect("reading does not panic");
+        std::mem::take(&mut self.bytes.lock().expect("nobody panics with it"))
+    }
+
+    fn so_far(self) -> Vec<u8> {
+        self.bytes.lock().expect("nobody panics with it").clone()
+    }
 }
 
 /// Waits for the end of a child, without taking its status.

@@ -5,6 +5,7 @@
 mod commands;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -157,7 +158,9 @@ fn real_dotnet_trace_lists_records_and_converts() {
     let target = Target::new(None);
     let pid = std::process::id().to_string();
 
-    let listed = run(peer.command().arg("ps"));
+    // In a folder without others: their list ends with an error when one of its processes does so meanwhile.
+    symlink(target.server.path(), dir.path().join(target.server.path().file_name().unwrap())).unwrap();
+    let listed = run(peer.command().arg("ps").env("TMPDIR", dir.path()));
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     assert!(listed.lines().any(|line| line.split_whitespace().next() == Some(&pid)), "{listed}");
 
