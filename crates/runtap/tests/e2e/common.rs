@@ -78,9 +78,17 @@ pub(crate) fn ps(mut command: Command) -> Vec<Value> {
     document["processes"].as_array().expect("processes is a list").clone()
 }
 
-/// The row of `runtap ps` for a process.
+/// The row of `runtap ps` for a process that answers in its own time: `ps` waits for a moment only, and a machine may take
+/// longer to give the process a turn.
 #[track_caller]
 pub(crate) fn ps_row(pid: u32) -> Value {
+    let row = || Some(ps_row_now(pid)).filter(|row| row["reason"] != "busy");
+    eventually("its answer to ps", row)
+}
+
+/// The row of `runtap ps` for a process, as it is now.
+#[track_caller]
+pub(crate) fn ps_row_now(pid: u32) -> Value {
     let rows = ps(command(["ps"]));
     let row = rows.iter().find(|row| row["pid"] == pid);
     row.unwrap_or_else(|| panic!("process {pid} is not among {rows:#?}")).clone()

@@ -11,7 +11,7 @@ use runtap_testkit::{Launch, RealRuntime, Signal, Skip, eventually, run};
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
-use crate::common::{Recording, Target, command, folder, ps_row, runtap, unique};
+use crate::common::{Recording, Target, command, folder, ps_row, ps_row_now, runtap, unique};
 
 on_each_runtime!(
     a_healthy_process_has_no_errors,
@@ -272,7 +272,7 @@ fn a_silent_client_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
     assert!(detail.contains(&format!("waits for process {me} (")), "{detail}");
     assert!(!detail.contains(&format!("process {} (", recording.runtap.id())), "{detail}");
     says(&finding(&document, "busy"), "fix", &format!("kill {me}"));
-    assert_eq!(ps_row(target.pid())["reason"], "busy");
+    assert_eq!(ps_row_now(target.pid())["reason"], "busy");
     drop(silent);
     target.still_answers();
     drop(recording);

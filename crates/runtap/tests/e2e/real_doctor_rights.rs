@@ -186,10 +186,11 @@ fn a_container_of_our_own_user(runtime: &RealRuntime) -> Result<(), Skip> {
     let file = place.path().join("contained.nettrace");
     let trace = ["trace", &p, "--duration", "0.2s", "-o", file.to_str().unwrap(), "--format", "json"];
     assert_eq!(by_user(&trace)["partial"], Value::Null);
-    let rows = by_user(&["ps", "--format", "json"]);
-    assert!(
-        rows["processes"].as_array().unwrap().iter().any(|row| row["pid"] == pid && row["reachable"] == true)
-    );
+    eventually("its answer to ps", || {
+        let rows = by_user(&["ps", "--format", "json"]);
+        let mut rows = rows["processes"].as_array().unwrap().iter();
+        rows.any(|row| row["pid"] == pid && row["reachable"] == true).then_some(())
+    });
     Ok(())
 }
 
