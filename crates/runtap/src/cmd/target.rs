@@ -1,5 +1,6 @@
 //! From `-p`, `-n`, a bare word or a port to one process that can be asked.
 
+use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +17,9 @@ use crate::exit::{self, ExpectedError, expected, usage};
 use crate::output::Output;
 
 /// How long a runtime may take to say who it is, where several are asked.
-const DEADLINE: Duration = Duration::from_millis(250);
+pub(super) const DEADLINE: Duration = Duration::from_millis(250);
+/// The same where the one that is looked for may be among those that did not answer.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Exit codes above this say that a signal has ended us.
 const INTERRUPTIONS: u8 = 128;
@@ -255,21 +258,40 @@ pub(super) fn name_of(command_line: &[String], comm: &str) -> String {
 /// The processes that are called so: by the kernel, by their files, or by the entry assembly that their runtime tells.
 /// At least one.
 async fn by_name(name: &str) -> anyhow::Result<Vec<Process>> {
-    let mut found = discover::processes(Options::default());
-    found.retain(|process| process.kind == Kind::Dotnet);
+    let mut all = discover::processes(Options::default());
+    all.retain(|process| process.kind == Kind::Dotnet);
     // All are asked: one that is called otherwise on disk may have this entry assembly.
-    let told = ask_all(&found).await;
-    let mut told = told.into_iter();
-    found.retain(|process| {
-        let entry = told.next().flatten().and_then(|info| info.entry_assembly);
-        process.comm == name || local_name(process) == name || entry.as_deref() == Some(name)
-    });
-    if found.is_empty() {
-        let message = format!("no .NET process is called '{name}'");
-        let hint = "'runtap ps' lists the names; upper and lower case matter".to_owned();
-        return Err(expected(exit::NO_TARGET, message, hint));
+    let (found, silent) = called(name, all, DEADLINE).await;
+    if !found.is_empty() {
+        return Ok(found);
     }
-    Ok(found)
+    // It may be busy, or the whole machine.
+    let (found, silent) = called(name, silent, PATIENCE).await;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let mut message = format!("no .NET process is called '{name}'");
+    if !silent.is_empty() {
+        let pids: Vec<String> = silent.iter().map(|process| process.pid.to_string()).collect();
+        let _ = write!(message, "; not known, because they did not answer: {}", pids.join(", "));
+    }
+    let hint = "'runtap ps' lists the names; upper and lower case matter".to_owned();
+    Err(expected(exit::NO_TARGET, message, hint))
+}
+
+/// Those of the processes that are called so, and those of the others that did not say in time how they are called.
+async fn called(name: &str, processes: Vec<Process>, limit: Duration) -> (Vec<Process>, Vec<Process>) {
+    let (mut found, mut silent) = (Vec::new(), Vec::new());
+    let told = ask_all(&processes, limit).await;
+    for (process, told) in processes.into_iter().zip(told) {
+        let entry = told.as_ref().ok().and_then(|info| info.entry_assembly.as_deref());
+        if process.comm == name || local_name(&process) == name || entry == Some(name) {
+            found.push(process);
+        } else if matches!(told, Err(None | Some(Error::Busy { .. }))) {
+            silent.push(process);
+        }
+    }
+    (found, silent)
 }
 
 /// The one process of that name.
@@ -289,19 +311,20 @@ fn only(name: &str, mut processes: Vec<Process>, hint: &str) -> anyhow::Result<P
 }
 
 /// Asks every process who it is, all at the same time: a busy one costs the others nothing. In the order of the list.
-async fn ask_all(processes: &[Process]) -> Vec<Option<ProcessInfo>> {
-    let asking: Vec<_> = processes.iter().map(|process| tokio::spawn(ask(process.endpoint()))).collect();
+async fn ask_all(processes: &[Process], limit: Duration) -> Vec<Result<ProcessInfo, Option<Error>>> {
+    let asking: Vec<_> =
+        processes.iter().map(|process| tokio::spawn(ask(process.endpoint(), limit))).collect();
     let mut told = Vec::with_capacity(asking.len());
     for task in asking {
-        told.push(task.await.ok().and_then(Result::ok));
+        told.push(task.await.unwrap_or(Err(None)));
     }
     told
 }
 
-/// Asks a runtime who it is, for at most [`DEADLINE`].
-pub(super) async fn ask(endpoint: Option<Endpoint>) -> Result<ProcessInfo, Option<Error>> {
-    let client = Client::new(endpoint.ok_or(None)?).with_timeouts(Timeouts::all(DEADLINE));
-    match tokio::time::timeout(DEADLINE, client.process_info()).await {
+/// Asks a runtime who it is, for at most this time.
+pub(super) async fn ask(endpoint: Option<Endpoint>, limit: Duration) -> Result<ProcessInfo, Option<Error>> {
+    let client = Client::new(endpoint.ok_or(None)?).with_timeouts(Timeouts::all(limit));
+    match tokio::time::timeout(limit, client.process_info()).await {
         Ok(answer) => answer.map_err(Some),
         Err(_deadline) => Err(None),
     }

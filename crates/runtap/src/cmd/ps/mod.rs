@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::info::suspended;
-use super::target::{ask, local_name};
+use super::target::{DEADLINE, ask, local_name};
 use crate::cli::Ps;
 use crate::output::{Clean, DIM, HEADING, Output};
 
@@ -86,7 +86,7 @@ async fn row(process: Process) -> Row {
     if process.kind != Kind::Dotnet {
         return row;
     }
-    match ask(process.endpoint()).await {
+    match ask(process.endpoint(), DEADLINE).await {
         Ok(info) => {
             row.suspended = suspended(&process, &info);
             row.reachable = true;
