@@ -183,8 +183,9 @@ pub(super) fn no_samples(error: runtap_sinks::Error) -> anyhow::Error {
     let hint = match &error {
         runtap_sinks::Error::NoSamples { view, recorded } if view.is_sampled() => match recorded {
             0 => {
-                "CPU samples come with the default profiles of 'runtap trace', or with --profile dotnet-sampled-thread-time; \
-                 allocations, collections, locks and more have views of their own: 'runtap convert --view alloc'"
+                "CPU samples come with the default profiles of 'runtap trace', or with --profile dotnet-sampled-thread-time, \
+                 once the program's own code runs; allocations, collections, locks and more have views of their own: \
+                 'runtap convert --view alloc'"
             }
             _ => "--view thread-time shows waiting threads too",
         },
