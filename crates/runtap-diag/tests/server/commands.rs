@@ -157,8 +157,9 @@ fn clients_that_take_too_long_are_hung_up_on() {
     (limits.request, limits.connections) = (Duration::from_millis(50), 1);
     let target = Target::with_limits(limits);
     let mut silent = target.connect();
-    // There is room for one: this waits until the silent one was hung up on.
-    target.client().process_info().unwrap();
+    // There is room for one: this waits until the silent one was hung up on. Who has no turn for that long is hung up
+    // on too.
+    assert!((0..20).any(|_| target.client().process_info().is_ok()));
     let mut answer = Vec::new();
     silent.read_to_end(&mut answer).unwrap();
     assert!(answer.is_empty());

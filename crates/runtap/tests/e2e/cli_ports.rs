@@ -40,7 +40,7 @@ fn a_port_is_listened_on_or_dialled() {
     let socket = socket_in(folder.path(), program.id());
     for mode in ["", ",connect"] {
         let port = format!("{}{mode}", socket.display());
-        runtap(["trace", "--dport", &port, "--providers", DEMO, "--duration", "0.6s", "-o", &file])
+        runtap(["trace", "--dport", &port, "--providers", DEMO, "--duration", "1s", "-o", &file])
             .expect_code(0);
         assert!(ticks_in(file.as_ref()) > 0);
     }

@@ -145,7 +145,7 @@ fn a_stream_goes_to_stdout(runtime: &RealRuntime) -> Result<(), Skip> {
         "trace",
         &target.p(),
         "--duration",
-        "0.3s",
+        "1s",
         "-o",
         "-",
         "--to",

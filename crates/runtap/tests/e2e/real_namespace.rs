@@ -62,7 +62,7 @@ fn contained(runtime: &RealRuntime, more: &[&str]) -> Result<(), Skip> {
         "-p",
         &p,
         "--duration",
-        "0.5s",
+        "1s",
         "-o",
         file.to_str().unwrap(),
         "--to",

@@ -15,7 +15,7 @@ use runtap_transport::discover::System;
 use rustix::process::{Resource, Signal, geteuid, getrlimit, setrlimit};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval, sleep_until, timeout};
+use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
 
 use super::conductor::Arrival;
 use super::guard;
@@ -25,6 +25,8 @@ use super::start::{self, Subject};
 
 /// How often it looks whether the tree lives, once its first process has ended.
 const LOOK: Duration = Duration::from_millis(200);
+/// How long a process may not be seen while it turns into another one.
+const TURN: Duration = Duration::from_millis(20);
 /// How long those that are being let go may take when all else is over.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long it waits for the command without a word.
@@ -90,7 +92,10 @@ impl Keeper {
                 status = ended(&mut self.command), if self.status.is_none() => self.status = Some(status),
                 () = until(patience), if nobody_came && self.arrivals.is_some() => self.untraced(),
                 () = job.stops.stopping(), if self.arrivals.is_some() => self.arrivals = None,
-                _ = look.tick(), if self.arrivals.is_some() => if self.tree_is_over() { self.arrivals = None },
+                _ = look.tick(), if self.arrivals.is_some() => if self.tree_is_over() {
+                    sleep(TURN).await;
+                    if self.tree_is_over() { self.arrivals = None }
+                },
                 () = job.reached(Phase::Recorded), if !recorded => {
                     recorded = true;
                     self.recording_ended();
