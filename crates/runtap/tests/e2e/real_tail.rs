@@ -94,8 +94,7 @@ fn filters_choose(runtime: &RealRuntime) -> Result<(), Skip> {
 
 fn the_time_ends_it(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = storm(runtime, "1000000")?;
-    let finished =
-        runtap(["tail", &target.p(), STORM[0], STORM[1], "--duration", "1s", "--format", "text"]);
+    let finished = runtap(["tail", &target.p(), STORM[0], STORM[1], "--duration", "1s", "--format", "text"]);
     let text = finished.expect_code(0).text();
     assert!(text.contains("Demo-Storm"), "{text}");
     target.still_answers();
