@@ -258,17 +258,16 @@ pub(super) fn name_of(command_line: &[String], comm: &str) -> String {
 /// The processes that are called so: by the kernel, by their files, or by the entry assembly that their runtime tells.
 /// At least one.
 async fn by_name(name: &str) -> anyhow::Result<Vec<Process>> {
-    let mut all = discover::processes(Options::default());
-    all.retain(|process| process.kind == Kind::Dotnet);
     // All are asked: one that is called otherwise on disk may have this entry assembly.
-    let (found, silent) = called(name, all, DEADLINE).await;
-    if !found.is_empty() {
-        return Ok(found);
-    }
-    // It may be busy, or the whole machine.
-    let (found, silent) = called(name, silent, PATIENCE).await;
-    if !found.is_empty() {
-        return Ok(found);
+    let mut silent = discover::processes(Options::default());
+    silent.retain(|process| process.kind == Kind::Dotnet);
+    // The one that is meant may be busy, or the whole machine.
+    for limit in [DEADLINE, PATIENCE] {
+        let (found, others) = called(name, silent, limit).await;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        silent = others;
     }
     let mut message = format!("no .NET process is called '{name}'");
     if !silent.is_empty() {
