@@ -154,12 +154,12 @@ fn silent_and_slow_clients_hold_up_nobody() {
 #[test]
 fn clients_that_take_too_long_are_hung_up_on() {
     let mut limits = Limits::default();
-    (limits.request, limits.connections) = (Duration::from_millis(50), 1);
+    (limits.request, limits.connections) = (Duration::from_secs(1), 1);
     let target = Target::with_limits(limits);
     let mut silent = target.connect();
-    // There is room for one: this waits until the silent one was hung up on. Who has no turn for that long is hung up
-    // on too.
-    assert!((0..20).any(|_| target.client().process_info().is_ok()));
+    // There is room for one: this waits until the silent one was hung up on. The limit is ours too, so that it has to be
+    // one within which this thread has its turn.
+    target.client().process_info().unwrap();
     let mut answer = Vec::new();
     silent.read_to_end(&mut answer).unwrap();
     assert!(answer.is_empty());

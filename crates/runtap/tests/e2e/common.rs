@@ -82,14 +82,20 @@ pub(crate) fn ps(mut command: Command) -> Vec<Value> {
 /// longer to give the process a turn.
 #[track_caller]
 pub(crate) fn ps_row(pid: u32) -> Value {
-    let row = || Some(ps_row_now(pid)).filter(|row| row["reason"] != "busy");
+    ps_row_of(|| command(["ps"]), pid)
+}
+
+/// The same by a given `runtap ps`.
+#[track_caller]
+pub(crate) fn ps_row_of(ps: impl Fn() -> Command, pid: u32) -> Value {
+    let row = || Some(ps_row_now(ps(), pid)).filter(|row| row["reason"] != "busy");
     eventually("its answer to ps", row)
 }
 
-/// The row of `runtap ps` for a process, as it is now.
+/// The row for a process, as it is now.
 #[track_caller]
-pub(crate) fn ps_row_now(pid: u32) -> Value {
-    let rows = ps(command(["ps"]));
+pub(crate) fn ps_row_now(command: Command, pid: u32) -> Value {
+    let rows = ps(command);
     let row = rows.iter().find(|row| row["pid"] == pid);
     row.unwrap_or_else(|| panic!("process {pid} is not among {rows:#?}")).clone()
 }

@@ -272,7 +272,7 @@ fn a_silent_client_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
     assert!(detail.contains(&format!("waits for process {me} (")), "{detail}");
     assert!(!detail.contains(&format!("process {} (", recording.runtap.id())), "{detail}");
     says(&finding(&document, "busy"), "fix", &format!("kill {me}"));
-    assert_eq!(ps_row_now(target.pid())["reason"], "busy");
+    assert_eq!(ps_row_now(command(["ps"]), target.pid())["reason"], "busy");
     drop(silent);
     target.still_answers();
     drop(recording);

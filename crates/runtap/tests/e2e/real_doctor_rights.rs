@@ -11,7 +11,7 @@ use runtap_testkit::{Launch, Program, RealRuntime, Skip, eventually, run};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::folder;
+use crate::common::{folder, ps_row_of};
 use crate::real_doctor::{codes, doctor, finding, idle, judged, says};
 
 on_the_newest_runtime!(
@@ -186,11 +186,7 @@ fn a_container_of_our_own_user(runtime: &RealRuntime) -> Result<(), Skip> {
     let file = place.path().join("contained.nettrace");
     let trace = ["trace", &p, "--duration", "0.2s", "-o", file.to_str().unwrap(), "--format", "json"];
     assert_eq!(by_user(&trace)["partial"], Value::Null);
-    eventually("its answer to ps", || {
-        let rows = by_user(&["ps", "--format", "json"]);
-        let mut rows = rows["processes"].as_array().unwrap().iter();
-        rows.any(|row| row["pid"] == pid && row["reachable"] == true).then_some(())
-    });
+    assert_eq!(ps_row_of(|| place.command(&NOBODY, ["ps"]), pid)["reachable"], true);
     Ok(())
 }
 
