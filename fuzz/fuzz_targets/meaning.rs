@@ -75,7 +75,7 @@ fn look(bytes: &[u8], choice: u8) {
             let _ = collector.finish();
         }};
     }
-    match choice % 18 {
+    match choice % 19 {
         0 => report!(Gc),
         1 => report!(Exceptions),
         2 => report!(Locks),

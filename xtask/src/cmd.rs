@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+mod advisories;
 mod bench;
 mod ci;
 mod conformance;
@@ -54,6 +55,12 @@ pub(crate) const COMMANDS: &[Command] = &[
         run: licenses::command,
     },
     Command { name: "layers", usage: "", about: "who may depend on whom", run: layers::command },
+    Command {
+        name: "advisories",
+        usage: "",
+        about: "known vulnerabilities of what we depend on, where the database can be had",
+        run: advisories::command,
+    },
     Command { name: "test", usage: "", about: "unit, integration and doc tests", run: test::command },
     Command { name: "doc", usage: "", about: "the API documentation, without warnings", run: doc::command },
     Command {

@@ -36,6 +36,7 @@ pub(crate) fn summary(reports: &[Report], total: Duration) {
         let (word, detail) = match &report.outcome {
             Ok(Outcome::Passed) => ("ok", String::new()),
             Ok(Outcome::Skipped(why)) => ("skipped", why.clone()),
+            Ok(Outcome::Told(what)) => ("told", what.clone()),
             Err(error) => ("FAILED", format!("{error:#}")),
         };
         let row = format!("{:<8} {:<12} {:>6.1} s  {}", word, report.name, report.time.as_secs_f64(), detail);

@@ -13,6 +13,8 @@ pub(crate) enum Outcome {
     Passed,
     /// It could not run here; the text names what is missing.
     Skipped(String),
+    /// What it found is worth knowing, and decides nothing.
+    Told(String),
 }
 
 /// A finished step.
@@ -38,6 +40,7 @@ pub(crate) fn run(name: &'static str, missing: Missing, work: impl FnOnce() -> R
     match &outcome {
         Ok(Outcome::Passed) => {}
         Ok(Outcome::Skipped(why)) => output::note(&format!("skipped: {why}")),
+        Ok(Outcome::Told(what)) => output::note(what),
         Err(error) => output::error(&format!("{name}: {error:#}")),
     }
     Report { name, outcome, time: start.elapsed() }
@@ -58,6 +61,8 @@ mod tests {
     fn a_missing_tool_fails_only_where_everything_was_asked_for() {
         let skipped = || Ok(Outcome::Skipped("no such tool".to_owned()));
         assert!(matches!(judge(Missing::Skip, skipped()), Ok(Outcome::Skipped(_))));
+        let told = Ok(Outcome::Told("worth knowing".to_owned()));
+        assert!(matches!(judge(Missing::Fail, told), Ok(Outcome::Told(_))));
         let error = judge(Missing::Fail, skipped()).unwrap_err();
         assert!(error.to_string().contains("no such tool"), "{error}");
     }

@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo run -p runtap-diag --example embed             # says its process id, ends with Enter
-//! runtap tail PID --providers Example-Worker:1         # or dotnet-trace collect -p PID --providers Example-Worker
+//! runtap tail PID --providers Example-Worker:1:4       # or dotnet-trace collect -p PID --providers Example-Worker:1:4
 //! ```
 
 #![expect(clippy::print_stdout, reason = "a program, not a library")]

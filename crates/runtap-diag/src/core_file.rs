@@ -12,8 +12,10 @@ use thiserror::Error;
 
 pub use runtap_objfile::elf::CoreProcess;
 
-/// The most bytes of notes that are read: a thread takes a kilobyte, a mapped file a hundred bytes.
-const MOST_NOTES: u64 = 256 << 20;
+/// The most bytes of notes that are read, in all: a thread takes up to four kilobytes, a mapped file a hundred bytes.
+const MOST_NOTES: u64 = 64 << 20;
+/// The longest table of segments: 1.1 million of them, where Linux allows 65,530 mappings if nothing is said.
+const MOST_SEGMENTS: u64 = 64 << 20;
 
 /// A whole core file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +41,16 @@ pub enum CoreFileError {
         /// The size that its segments need.
         needed: u64,
     },
+    /// A part of it is longer than that of any process: a file with holes can claim what it likes.
+    #[error("it can't be looked into: {bytes} bytes of {what} are more than {most}")]
+    TooLong {
+        /// Which part.
+        what: &'static str,
+        /// How long it claims to be.
+        bytes: u64,
+        /// What is read at most.
+        most: u64,
+    },
     /// It can't be read.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
@@ -57,7 +69,10 @@ impl CoreFile {
     /// It is cut, no core file, or can't be read.
     pub fn inspect(file: &File) -> Result<Self, CoreFileError> {
         let bytes = file.metadata()?.len();
-        let read = |part: Part| -> Result<Vec<u8>, CoreFileError> {
+        let read = |part: Part, what, most| -> Result<Vec<u8>, CoreFileError> {
+            if part.len as u64 > most {
+                return Err(CoreFileError::TooLong { what, bytes: part.len as u64, most });
+            }
             let end = part.offset.saturating_add(part.len as u64);
             if end > bytes {
                 return Err(CoreFileError::Cut { bytes, needed: end });
@@ -73,8 +88,9 @@ impl CoreFile {
             return Err(CoreFileError::OtherKind("it is a program or a library"));
         }
         let table = header.segments.ok_or(CoreFileError::OtherKind("it is of a 32-bit process"))?;
-        let count = table.count_part().map(read).transpose()?;
-        let table = read(table.part(count.as_deref())?)?;
+        let segments = |part| read(part, "segments", MOST_SEGMENTS);
+        let count = table.count_part().map(segments).transpose()?;
+        let table = segments(table.part(count.as_deref())?)?;
 
         let needed = elf::segments(&table).map(|segment| segment.file_end()).max().unwrap_or_default();
         if needed > bytes {
@@ -82,15 +98,18 @@ impl CoreFile {
         }
         let of_kind = |kind| elf::segments(&table).filter(move |segment| segment.kind == kind);
         let mut process = CoreProcess::default();
+        let mut left = MOST_NOTES;
         for notes in of_kind(SegmentType::NOTE) {
-            let len = usize::try_from(notes.file_size.min(MOST_NOTES)).unwrap_or(usize::MAX);
-            let content = read(Part { offset: notes.offset, len })?;
+            let len = usize::try_from(notes.file_size).unwrap_or(usize::MAX);
+            let content = read(Part { offset: notes.offset, len }, "notes", left)?;
+            left -= content.len() as u64;
             let said = elf::core_process(elf::notes(&content, notes.offset))?;
             if said.pid.is_some() {
                 process = said;
             }
         }
-        let memory = of_kind(SegmentType::LOAD).map(|segment| segment.file_size).sum();
+        let sizes = of_kind(SegmentType::LOAD).map(|segment| segment.file_size);
+        let memory = sizes.fold(0, u64::saturating_add);
         Ok(Self { process, bytes, memory })
     }
 }
@@ -157,6 +176,30 @@ mod tests {
                 Err(CoreFileError::Cut { bytes: has, needed }) => assert!(has == n as u64 && needed > has),
                 other => panic!("{n}: {other:?}"),
             }
+        }
+    }
+
+    /// With holes, a small file claims gigabytes of notes, in one piece or in many.
+    #[test]
+    fn what_is_only_claimed_is_not_read() {
+        let claims = |count: u16, notes: u64| {
+            let u64s = |values: &[u64]| values.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+            let mut bytes = core();
+            bytes.truncate(64);
+            bytes[56..58].copy_from_slice(&count.to_le_bytes());
+            for _ in 0..count {
+                bytes.extend(
+                    [&4u32.to_le_bytes()[..], &[0; 4], &u64s(&[1 << 30, 0, 0, notes, 0, 1])].concat(),
+                );
+            }
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&bytes).unwrap();
+            file.set_len(1 << 40).unwrap();
+            CoreFile::inspect(&file).unwrap_err()
+        };
+        for (count, notes) in [(1, 1 << 36), (60_000, 12 << 16)] {
+            let error = claims(count, notes);
+            assert!(matches!(error, CoreFileError::TooLong { what: "notes", .. }), "{error}");
         }
     }
 

@@ -33,7 +33,7 @@ pub enum Error {
     HungUp {
         /// The port.
         endpoint: Endpoint,
-        /// In its own pid namespace.
+        /// As the kernel says; where it does not, as the process says itself.
         process_id: u64,
     },
     /// The operating system failed.
@@ -55,7 +55,7 @@ pub enum Error {
     NotDialledIn {
         /// The port.
         endpoint: Endpoint,
-        /// In its own pid namespace.
+        /// As the kernel says; where it does not, as the process says itself.
         process_id: u64,
         /// How long.
         waited: Duration,
@@ -73,6 +73,20 @@ pub enum Error {
         endpoint: Endpoint,
         /// The file is there, its owner is gone.
         stale: bool,
+    },
+    /// What lies there is no socket.
+    #[error("{endpoint}: this is no socket")]
+    NoSocket {
+        /// Who was asked.
+        endpoint: Endpoint,
+    },
+    /// Another process than the one that is meant listens there, or nothing proves that it is that one. Nothing was sent.
+    #[error("{endpoint}: {reason}")]
+    WrongPeer {
+        /// Who was to be asked.
+        endpoint: Endpoint,
+        /// Who it is.
+        reason: ConnectFailure,
     },
     /// What came is no answer of this protocol.
     #[error("the answer to {command} is not valid: {source}")]
@@ -144,11 +158,23 @@ impl Error {
         matches!(
             self,
             Self::NotThere { .. }
+                | Self::NoSocket { .. }
                 | Self::NotPermitted { .. }
+                | Self::WrongPeer { .. }
                 | Self::Busy { .. }
                 | Self::NotDialledIn { .. }
                 | Self::HungUp { .. }
         )
+    }
+
+    /// Who did not answer, where that is what happened.
+    pub fn unanswered(&self) -> Option<&Endpoint> {
+        match self {
+            Self::Busy { endpoint, .. }
+            | Self::NotPermitted { endpoint }
+            | Self::NotThere { endpoint, .. } => Some(endpoint),
+            _ => None,
+        }
     }
 
     /// What one can do about it, one sentence for people; `None` if there is nothing useful to say.
@@ -170,6 +196,18 @@ impl Error {
             Self::HungUp { .. } => "the process has ended",
             Self::NotDialledIn { .. } => {
                 "the process may have ended, be stopped, or be busy with another diagnostic client"
+            }
+            Self::NoSocket { .. } => {
+                "give the path of a diagnostic socket: 'runtap ps --format json' has those of all"
+            }
+            Self::WrongPeer { reason: ConnectFailure::WrongPeer { wanted: None, .. }, .. } => {
+                "nothing was sent: run runtap as the user who runs that process, if that is the one you mean"
+            }
+            Self::WrongPeer { reason: ConnectFailure::UnknownPeer { .. }, .. } => {
+                "nothing was sent: run runtap where the process can be seen, in its container or on its host"
+            }
+            Self::WrongPeer { .. } => {
+                "nothing was sent: somebody stands in for the process, or has its socket; end that one, or find out who it is"
             }
             Self::NotPermitted { .. } => "only the user who runs the process, and root, may diagnose it",
             Self::NotThere { stale: true, .. } => {
@@ -208,6 +246,10 @@ impl From<ConnectError> for Error {
             ConnectFailure::Refused => Self::NotThere { endpoint, stale: true },
             ConnectFailure::PermissionDenied => Self::NotPermitted { endpoint },
             ConnectFailure::Busy { waited } => Self::Busy { endpoint, waited },
+            ConnectFailure::NoSocket => Self::NoSocket { endpoint },
+            reason @ (ConnectFailure::WrongPeer { .. } | ConnectFailure::UnknownPeer { .. }) => {
+                Self::WrongPeer { endpoint, reason }
+            }
             ConnectFailure::Io(source) => Self::Io { endpoint, source },
             other => Self::Io { endpoint, source: io::Error::other(other) },
         }
@@ -216,6 +258,8 @@ impl From<ConnectError> for Error {
 
 #[cfg(test)]
 mod tests {
+    use runtap_transport::Peer;
+
     use super::*;
 
     #[test]
@@ -249,6 +293,13 @@ mod tests {
         assert_eq!(shown(ConnectFailure::Busy { waited }), "/x did not answer within 250 ms");
         assert_eq!(shown(ConnectFailure::Refused), "/x: nobody listens on this socket");
         assert_eq!(shown(ConnectFailure::NotFound), "/x: there is no such socket");
+        assert_eq!(shown(ConnectFailure::NoSocket), "/x: this is no socket");
+        let peer = Peer { pid: Some(77), uid: 65_534 };
+        let wrong = |wanted| ConnectFailure::WrongPeer { peer, user: "nobody".to_owned(), wanted };
+        let text = "/x: the process behind this socket is PID 77 of user nobody, not 1234";
+        assert_eq!(shown(wrong(Some(1234))), text);
+        let text = "/x: the process behind this socket is PID 77 of user nobody, and neither ours nor root's";
+        assert_eq!(shown(wrong(None)), text);
         assert_eq!(shown(ConnectFailure::Io(io::ErrorKind::OutOfMemory.into())), "/x: out of memory");
     }
 }

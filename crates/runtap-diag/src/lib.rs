@@ -70,6 +70,6 @@ pub use runtap_diag_proto::{
     DumpForm, DumpType, EncodeError, ErrorReply, EventFilter, Format, Hresult, InfoForm, Level, PerfMapType,
     ProcessInfo, Provider, Reply, Request, RundownFallback, SessionConfig, SessionForm, SessionId,
     StartupProfiler, TracepointError, TracepointSet, Tracepoints, UserEventsConfig, UserEventsProvider,
-    Variable, diagnostic_ports, merge_providers,
+    Variable, diagnostic_ports, merge_providers, tool_port,
 };
 pub use session::{Chunks, Control, Session, Stopping};

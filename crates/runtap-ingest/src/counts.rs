@@ -4,6 +4,8 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use runtap_nettrace::{Event, Metadata};
 
+use crate::payload::Schema;
+
 /// Events of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventCount {
@@ -13,7 +15,7 @@ pub struct EventCount {
     pub id: u32,
     /// Event version.
     pub version: u32,
-    /// Name as the stream has it; the runtime's own events have none.
+    /// Name as the stream has it, or `Task/Opcode` for the runtime's own events, which bring none.
     pub name: String,
     /// How many.
     pub n: u64,
@@ -60,8 +62,9 @@ impl EventCounts {
 
     #[cold]
     fn add_new(&mut self, id: usize, metadata: Option<&Metadata>) {
-        let kind = metadata
-            .map_or_else(Kind::default, |m| (m.provider.clone(), m.event_id, m.version, m.name.clone()));
+        let name = |metadata| Schema::of(metadata, 8).name().to_owned();
+        let kind =
+            metadata.map_or_else(Kind::default, |m| (m.provider.clone(), m.event_id, m.version, name(m)));
         if id < DENSE && metadata.is_some() {
             if self.by_metadata.len() <= id {
                 self.by_metadata.resize(id + 1, None);

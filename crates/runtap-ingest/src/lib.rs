@@ -25,6 +25,7 @@ mod profile;
 mod record;
 pub mod report;
 mod stacks;
+mod suspensions;
 
 pub use code_map::{Address, Code, CodeMap, Method, MethodId, ModuleId};
 pub use counts::{EventCount, EventCounts};

@@ -140,7 +140,7 @@ fn modules_and_threads_are_named() {
     assert_eq!(lines(&trace, 6), ["app!N.m() 1"]);
     let labels: Vec<String> = trace.threads().map(|(_, thread)| thread.label()).collect();
     assert_eq!(labels, ["Thread (5) worker", "Thread (6)"]);
-    assert_eq!(trace.ticks(View::Cpu), 1, "a kind that nobody knows is no CPU time");
+    assert_eq!(trace.ticks(View::Cpu), 1, "a kind that nobody knows is no managed sample");
 }
 
 #[test]

@@ -3,6 +3,10 @@
 //! Frames are the same if module and name are the same, stacks if all their frames are; threads play no part, since
 //! their numbers mean nothing from one run to the next. Which is why this works for two recordings of different
 //! processes, and not for a method that was renamed.
+//!
+//! What has no name has only an address, which means nothing in another process: all of it is one frame per module. And
+//! one version of the runtime may begin its threads with a frame that another does not have: stacks are aligned on the
+//! outermost frame that both have, so that what they have in common meets.
 
 use crate::builder::TraceBuilder;
 use crate::frames::FrameHandle;
@@ -33,10 +37,16 @@ impl Comparison {
     /// Compares what `view` selects of two traces.
     pub fn new(before: &Trace, after: &Trace, view: View) -> Self {
         let mut builder = TraceBuilder::new();
-        let places = [before, after].map(|trace| merge(trace, &mut builder));
+        let frames = [before, after].map(|trace| merge_frames(trace, &mut builder));
+        let both = common(&frames);
+        let sides = [(before, &frames[0]), (after, &frames[1])];
+        let whole = sides.map(|(trace, frames)| merge_stacks(trace, frames, &mut builder, |_| true));
+        let aligned = sides.map(|(trace, frames)| {
+            merge_stacks(trace, frames, &mut builder, |frame| both.get(frame.index()) == Some(&true))
+        });
         let tables = builder.finish();
-        let [before, after] = [(before, &places[0]), (after, &places[1])]
-            .map(|(trace, places)| Side::new(trace, places, &tables, view));
+        let side = |trace, at: usize| Side::new(trace, &whole[at], &aligned[at], &tables, view);
+        let (before, after) = (side(before, 0), side(after, 1));
         Self { tables, view, before, after }
     }
 
@@ -130,14 +140,22 @@ fn float(number: u64) -> f64 {
 }
 
 impl Side {
-    fn new(trace: &Trace, places: &[StackHandle], tables: &Trace, view: View) -> Self {
-        let stacks = StackWeights::new(trace, view, None).moved(places, tables.stacks().len());
-        let frames = FrameTotals::of(tables, &stacks);
+    fn new(
+        trace: &Trace,
+        whole: &[StackHandle],
+        aligned: &[StackHandle],
+        tables: &Trace,
+        view: View,
+    ) -> Self {
+        let moved = |places| StackWeights::new(trace, view, None).moved(places, tables.stacks().len());
+        // What a frame takes counts also where it stands below all that both have.
+        let frames = FrameTotals::of(tables, &moved(whole));
+        let stacks = moved(aligned);
         let threads = trace.threads().filter(|(_, thread)| thread.samples(view).next().is_some()).count();
         Self { stacks, frames, threads, duration_ns: trace.duration_ns() }
     }
 
-    /// The weight of each stack of the common table.
+    /// The weight of each stack of the common table, without the outermost frames that the other trace does not have.
     pub fn stacks(&self) -> &StackWeights {
         &self.stacks
     }
@@ -158,15 +176,59 @@ impl Side {
     }
 }
 
-/// Adds the stacks of a trace to the common table; where each of them is there.
-fn merge(trace: &Trace, builder: &mut TraceBuilder) -> Vec<StackHandle> {
-    let frames: Vec<FrameHandle> =
-        trace.all_frames().map(|(_, frame)| builder.frame(frame.module, frame.name)).collect();
-    let mut places: Vec<StackHandle> = Vec::with_capacity(trace.stacks().len());
+/// The name of all frames without one.
+const NO_NAME: &str = "?";
+
+/// Whether a name is an address.
+fn is_address(name: &str) -> bool {
+    name.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+}
+
+/// Adds the frames of a trace to the common table; where each of them is there.
+fn merge_frames(trace: &Trace, builder: &mut TraceBuilder) -> Vec<FrameHandle> {
+    let name = |name| if is_address(name) { NO_NAME } else { name };
+    trace.all_frames().map(|(_, frame)| builder.frame(frame.module, name(frame.name))).collect()
+}
+
+/// Which frames of the common table both traces have.
+fn common([before, after]: &[Vec<FrameHandle>; 2]) -> Vec<bool> {
+    let len = before.iter().chain(after).map(|frame| frame.index() + 1).max().unwrap_or(0);
+    let has = |frames: &[FrameHandle]| {
+        let mut has = vec![false; len];
+        for frame in frames {
+            has[frame.index()] = true;
+        }
+        has
+    };
+    has(before).into_iter().zip(has(after)).map(|(before, after)| before && after).collect()
+}
+
+/// Adds the stacks of a trace to the common table; where each of them is there. A stack begins with the first frame that
+/// `begins` it, or with its own if none does.
+fn merge_stacks(
+    trace: &Trace,
+    frames: &[FrameHandle],
+    builder: &mut TraceBuilder,
+    begins: impl Fn(FrameHandle) -> bool,
+) -> Vec<StackHandle> {
+    let unnamed: Vec<bool> = trace.all_frames().map(|(_, frame)| is_address(frame.name)).collect();
+    // Where a stack is, its own frame, and whether one that begins it was met.
+    let mut places: Vec<(StackHandle, bool)> = Vec::with_capacity(trace.stacks().len());
     for (_, stack) in trace.stacks().iter() {
+        let (index, frame) = (stack.frame.index(), frames[stack.frame.index()]);
         // Callers come before their callees.
         let parent = stack.parent.map(|parent| places[parent.index()]);
-        places.push(builder.stack(parent, frames[stack.frame.index()]));
+        let onto = match parent {
+            Some((place, true)) => Some(place),
+            Some((place, false)) if !begins(frame) => Some(place),
+            _ => None,
+        };
+        // How many frames without a name follow each other is chance.
+        let place = match onto {
+            Some(place) if unnamed[index] && builder.callee(place).frame == frame => place,
+            onto => builder.stack(onto, frame),
+        };
+        places.push((place, begins(frame) || parent.is_some_and(|(_, begun)| begun)));
     }
-    places
+    places.into_iter().map(|(place, _)| place).collect()
 }

@@ -19,6 +19,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
+mod bounds;
 mod builder;
 mod comparison;
 mod frames;
@@ -32,6 +33,7 @@ mod totals;
 mod trace;
 mod view;
 
+pub use bounds::{DeepStacks, LEFT_OUT};
 pub use builder::TraceBuilder;
 pub use comparison::{Comparison, ShareChange, Side};
 pub use frames::{Frame, FrameHandle, FrameTable};

@@ -234,6 +234,21 @@ impl Thread {
         KINDS.iter().zip(&self.sums).filter(move |(kind, _)| view.selects(**kind)).map(|(_, sums)| *sums)
     }
 
+    /// The stacks of all samples.
+    pub(crate) fn stacks_mut(&mut self) -> impl Iterator<Item = &mut StackHandle> {
+        self.runs.iter_mut().filter_map(|run| run.stack.as_mut())
+    }
+
+    /// Leaves out the samples from `time_ns` on; those before keep their weights.
+    pub(crate) fn end_at(&mut self, time_ns: u64) {
+        let kept = self.runs.partition_point(|run| run.time_ns < time_ns);
+        let Some(first_left_out) = self.runs.get(kept) else { return };
+        self.end_ns = first_left_out.time_ns;
+        self.runs.truncate(kept);
+        self.weights.truncate(kept);
+        self.add_up();
+    }
+
     pub(crate) fn set_name(&mut self, name: &str) {
         self.name = if name.is_empty() { None } else { Some(name.to_owned()) };
     }

@@ -32,10 +32,10 @@ impl StackWeights {
     pub fn new(trace: &Trace, view: View, thread: Option<ThreadHandle>) -> Self {
         let mut weights =
             Self { by_stack: vec![Sum::default(); trace.stacks().len()], no_stack: Sum::default() };
-        for (handle, of_trace) in trace.threads() {
-            if thread.is_some_and(|wanted| wanted != handle) {
-                continue;
-            }
+        let all = trace.threads().map(|(_, of_trace)| of_trace);
+        let only = thread.map(|handle| trace.thread(handle));
+        // With one of them, the others cost nothing.
+        for of_trace in only.into_iter().chain(all.take(if only.is_some() { 0 } else { usize::MAX })) {
             for sample in of_trace.samples(view) {
                 let sum = match sample.stack {
                     Some(stack) => &mut weights.by_stack[stack.index()],

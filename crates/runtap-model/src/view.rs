@@ -26,6 +26,8 @@ pub enum View {
     Jit,
     /// Time of asynchronous operations, running or waiting.
     Async,
+    /// Time of requests, and what they waited for.
+    Request,
 }
 
 /// What the weights of a view count.
@@ -42,7 +44,7 @@ pub enum Unit {
 
 impl View {
     /// Every view there is.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ThreadTime,
         Self::Cpu,
         Self::Alloc,
@@ -51,6 +53,7 @@ impl View {
         Self::Gc,
         Self::Jit,
         Self::Async,
+        Self::Request,
     ];
 
     /// The name on the command line and in files.
@@ -64,6 +67,7 @@ impl View {
             Self::Gc => "gc",
             Self::Jit => "jit",
             Self::Async => "async",
+            Self::Request => "request",
         }
     }
 

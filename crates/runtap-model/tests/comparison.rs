@@ -38,7 +38,7 @@ fn the_same_frames_meet_whatever_their_order() {
     assert_eq!(of(new), [(0, 0, 0), (20, 20, 20)]);
     assert_eq!(comparison.after().stacks().no_stack_ns(), 20);
     assert_eq!(comparison.before().stacks().ticks() + comparison.after().stacks().ticks(), 300);
-    assert_eq!(comparison.tables().stacks().len(), 5, "equal stacks are one");
+    assert_eq!(stacks(&comparison).len(), 4, "equal stacks are one");
     let change = comparison.total_change(main);
     assert!((change.before - 0.9).abs() < 1e-9 && (change.after - 0.8).abs() < 1e-9);
     assert!((change.change() + 0.1).abs() < 1e-9);
@@ -89,4 +89,45 @@ fn nothing_against_something_is_no_division_by_zero() {
     let change = comparison.self_change(frame(&comparison, "a"));
     assert!((change.before.abs(), change.after) < (1e-9, 1.1));
     assert_eq!(comparison.before().threads() + comparison.after().threads(), 1);
+}
+
+/// Each stack of the common table with its weights, from the root.
+fn stacks(comparison: &Comparison) -> Vec<(String, u64, u64)> {
+    let tables = comparison.tables();
+    let [before, after] = [comparison.before(), comparison.after()].map(runtap_model::Side::stacks);
+    let mut all = Vec::new();
+    for (handle, _) in tables.stacks().iter() {
+        let mut names: Vec<String> =
+            tables.stacks().frames(handle).map(|frame| tables.frame(frame).to_string()).collect();
+        names.reverse();
+        let (before, after) = (before.self_ns(handle), after.self_ns(handle));
+        if before + after > 0 {
+            all.push((names.join(" "), before, after));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn addresses_of_two_processes_are_no_names() {
+    let before = trace(1, &[("main 0x7f001000 0x7f002000 work", 5), ("0x7f003000", 2)]);
+    let after = trace(1, &[("main 0x5500aa00 work", 8), ("0x5500bb00", 1), ("0xnone", 1)]);
+    let comparison = Comparison::new(&before, &after, View::Cpu);
+    let wanted = [("app!0xnone", 0, 1), ("app!?", 2, 1), ("app!main app!? app!work", 5, 8)];
+    assert_eq!(stacks(&comparison), wanted.map(|(stack, a, b)| (stack.to_owned(), a, b)));
+    let unnamed = frame(&comparison, "?");
+    assert!(comparison.total_change(unnamed).change().abs() < 0.11);
+}
+
+#[test]
+fn stacks_meet_at_the_outermost_frame_that_both_have() {
+    let before = trace(1, &[("main work", 6), ("gone", 2)]);
+    let after = trace(1, &[("entry main work", 9), ("entry main new", 1)]);
+    let comparison = Comparison::new(&before, &after, View::Cpu);
+    let wanted = [("app!gone", 2, 0), ("app!main app!new", 0, 1), ("app!main app!work", 6, 9)];
+    assert_eq!(stacks(&comparison), wanted.map(|(stack, a, b)| (stack.to_owned(), a, b)));
+    // It is told nevertheless.
+    let entry = frame(&comparison, "entry");
+    assert_eq!(comparison.after().frames().total_ns(entry), 10);
 }

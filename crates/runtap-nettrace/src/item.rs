@@ -30,7 +30,7 @@ pub enum Item<'a> {
 pub struct Event<'a> {
     /// Which definition describes the event.
     pub metadata_id: u32,
-    /// That definition; `None` if the stream did not bring it.
+    /// That definition. A reader hands out no event without one.
     pub metadata: Option<&'a Metadata>,
     /// Operating system's id of the thread that the event is about: a CPU sample's is the sampled thread. In Nettrace 6
     /// the index of the thread, if the stream does not tell the id.

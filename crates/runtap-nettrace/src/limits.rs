@@ -9,13 +9,15 @@ pub struct Limits {
     pub max_block: u32,
     /// Most event definitions that are live at the same time.
     pub max_metadata: usize,
-    /// Most bytes, on the wire, of all live event definitions together.
+    /// Largest event definition in bytes on the wire; a larger one counts as damaged.
+    pub max_definition: usize,
+    /// Most bytes that all live event definitions take together in memory, about.
     pub max_metadata_bytes: usize,
-    /// Most bytes of stack blocks between two sequence points; at most `u32::MAX` has an effect.
+    /// Most bytes that the stacks between two sequence points take in memory, about; at most `u32::MAX` has an effect.
     pub max_stack_bytes: usize,
-    /// The same for blocks of labels (Nettrace 6).
+    /// The same for labels (Nettrace 6).
     pub max_label_bytes: usize,
-    /// Most bytes, on the wire, of the descriptions of all live threads (Nettrace 6).
+    /// The same for the descriptions of all live threads (Nettrace 6).
     pub max_thread_bytes: usize,
     /// Most bytes that [`InOrder`](crate::InOrder) holds back: those of the stream, and what it remembers of runs. What
     /// is more is given at once, in the order that the stream has.
@@ -30,6 +32,7 @@ impl Default for Limits {
         Self {
             max_block: 64 << 20,
             max_metadata: 1 << 17,
+            max_definition: 1 << 20,
             max_metadata_bytes: 64 << 20,
             max_stack_bytes: 64 << 20,
             max_label_bytes: 64 << 20,

@@ -12,6 +12,9 @@ const FRAME: u64 = 64;
 /// More than any header of a frame.
 const LONG_FRAME: u64 = 512;
 
+/// Most blocks that the parts of one epoch have to read again. Beyond them the rest of the stream is one part.
+const MOST_OF_EPOCH: usize = 1 << 14;
+
 /// Finds the parts of a stream of known length by the headers of its blocks, which tell their sizes. Of the blocks
 /// themselves it looks at definitions, threads and sequence points only.
 ///
@@ -58,6 +61,7 @@ pub struct Scan {
     parts: Vec<Part>,
     /// Blocks since the last sequence point that define what events of its epoch name.
     epoch: Vec<Range<u64>>,
+    epoch_bytes: u64,
     done: bool,
 }
 
@@ -90,6 +94,7 @@ impl Scan {
             ask: FRAME,
             parts: vec![first],
             epoch: Vec::new(),
+            epoch_bytes: 0,
             done: false,
         }
     }
@@ -146,8 +151,16 @@ impl Scan {
         let this = self.at..end;
         if frame.is_of_epoch {
             self.epoch.push(this);
+            self.epoch_bytes += length;
+            // Each part reads them again, and the list of them is kept for each.
+            if self.epoch.len() > MOST_OF_EPOCH
+                || self.epoch_bytes > self.core.limits().max_stack_bytes as u64
+            {
+                return None;
+            }
         } else if frame.ends_epoch {
             self.epoch.clear();
+            self.epoch_bytes = 0;
         }
         (self.at, self.ask) = (end, FRAME);
         let part = self.parts.last_mut()?;

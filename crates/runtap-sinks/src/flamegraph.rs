@@ -8,6 +8,7 @@
 //! | frame | a box on its caller, sorted by name; the same caller's calls of it are one box |
 //! | weight | width; the tooltip tells it in milliseconds (or bytes, or as a number) and in percent of all |
 //! | a sample without a stack | a box `[no stack]` on its thread |
+//! | name | label: without the module, and readable for lambdas, local functions and asynchronous methods; the tooltip has it whole |
 //! | module | hue: blue for the framework (`System.*`, `Microsoft.*`), orange for everything else, grey for an address without a name |
 //! | view | which samples; `cpu` unless another is asked for |
 //! | kind, times | not in the picture |
@@ -26,17 +27,30 @@ use std::io::{BufWriter, Write};
 /// The narrowest box that is drawn, in percent of the picture.
 const LEAST_PERCENT: f64 = 0.01;
 
+/// The most text that is given to inferno, which keeps it all, several times. Where a picture would need more (thousands of
+/// stacks of a thousand frames each), narrower boxes are left out, down to what a screen can show.
+const MOST_BYTES: usize = 128 << 20;
+
 /// Writes `trace` as a flame graph.
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
     // A thread whose branches are all too narrow ends a stack.
     let fold = Fold::new(trace, options.view)?.with_labels(text::leaf);
     // Half of what inferno leaves out: only there to bound the lines, which it wants all at once.
-    let least_ns = fold.total_ns() / 20_000;
-    let mut lines = Vec::new();
-    fold.walk(least_ns, |stack, ns| {
-        lines.push(format!("{stack} {ns}"));
-        Ok(())
-    })?;
+    let mut least_ns = fold.total_ns() / 20_000;
+    let lines = loop {
+        let (mut lines, mut bytes) = (Vec::new(), 0_usize);
+        fold.walk(least_ns, |stack, ns| {
+            bytes = bytes.saturating_add(stack.len() + 24);
+            if bytes <= MOST_BYTES {
+                lines.push(format!("{stack} {ns}"));
+            }
+            Ok(())
+        })?;
+        if bytes <= MOST_BYTES || least_ns > fold.total_ns() {
+            break lines;
+        }
+        least_ns = (least_ns * 2).max(1);
+    };
 
     let mut palette = palette(trace, &fold);
     let mut drawing = flamegraph::Options::default();
@@ -65,10 +79,29 @@ pub(crate) fn draw(
     // "flame chart" means to take the lines as they are, from the last to the first.
     drawing.flame_chart = true;
 
+    let mut picture = Vec::new();
+    flamegraph::from_lines(drawing, lines.iter().rev().map(String::as_str), &mut picture)?;
     let mut w = BufWriter::with_capacity(1 << 16, w);
-    flamegraph::from_lines(drawing, lines.iter().rev().map(String::as_str), &mut w)?;
+    write_with_readable_labels(&picture, &mut w)?;
     w.write_all(b"\n")?;
     w.flush()?;
+    Ok(())
+}
+
+/// How inferno's script makes a label from a tooltip.
+const LABEL: &str = r#".textContent.replace(/\([^(]*\)$/,"")"#;
+/// The same, and what does not help where there is little room left to the tooltip: the module, and what the compiler
+/// makes of the names of lambdas, local functions, and methods that go on after they have waited.
+const READABLE: &str = r#".textContent.replace(/\([^(]*\)$/,"").replace(/^[^!(\s]+!/,"").replace(/<>c(__DisplayClass[\d_]+)?[.+]/,"").replace(/<([^<>]+)>d__[^.]*\.MoveNext/,"$1 [resumed]").replace(/<([^<>]+)>b__[\d_|]+/,"lambda in $1").replace(/<([^<>]+)>g__([^|]+)\|[\d_]+/,"$2 in $1")"#;
+
+fn write_with_readable_labels(picture: &[u8], w: &mut impl Write) -> std::io::Result<()> {
+    let picture = str::from_utf8(picture).map_err(std::io::Error::other)?;
+    for (i, part) in picture.split(LABEL).enumerate() {
+        if i > 0 {
+            w.write_all(READABLE.as_bytes())?;
+        }
+        w.write_all(part.as_bytes())?;
+    }
     Ok(())
 }
 
@@ -81,17 +114,18 @@ fn unit(view: View) -> (&'static str, f64) {
     }
 }
 
-/// `CPU time in managed code · 5.0 s recorded · 4,987 samples · 4 threads`
+/// `wall time of managed samples · 5.0 s recorded · 4,987 samples · 4 threads`
 fn subtitle(trace: &Trace, view: View) -> String {
     let what = match view {
         View::ThreadTime => "all samples, running or waiting",
-        View::Cpu => "CPU time in managed code",
+        View::Cpu => "wall time of managed samples",
         View::Alloc => "memory allocated",
         View::Exceptions => "exceptions thrown",
         View::Contention => "time waiting for locks",
         View::Gc => "pauses of the garbage collector",
         View::Jit => "time in the compiler",
         View::Async => "time of asynchronous operations, running or waiting",
+        View::Request => "time of requests, running or waiting",
         other => other.name(),
     };
     let seconds = trace.duration_ns() / 1_000_000_000;
@@ -160,6 +194,18 @@ mod tests {
             ["0 samples", "1 sample", "999 samples", "1,000 samples"]
         );
         assert_eq!(of(12_345_678), "12,345,678 samples");
+    }
+
+    /// A new inferno may make labels another way.
+    #[test]
+    fn labels_are_made_where_they_are_expected() {
+        let mut picture = Vec::new();
+        let lines = ["T;app!A.<>c.<Run>b__0_0() 10".to_owned()];
+        draw(&mut flamegraph::Options::default(), View::Cpu, &lines, &mut picture).unwrap();
+        let picture = String::from_utf8(picture).unwrap();
+        assert_eq!(picture.matches(READABLE).count(), 2, "both ways to make a label");
+        assert_eq!(picture.matches(LABEL).count(), 2, "only as the beginning of ours");
+        assert!(picture.contains("<title>app!A.&lt;&gt;c.&lt;Run&gt;b__0_0()"), "the tooltip has all of it");
     }
 
     #[test]

@@ -72,12 +72,69 @@ impl<'a> Fold<'a> {
         least_ns: u64,
         mut line: impl FnMut(&str, u64) -> io::Result<()>,
     ) -> io::Result<()> {
+        let mut branches = Branches::new(self.trace);
         for (label, thread) in &self.threads {
-            let weights = StackWeights::new(self.trace, self.view, Some(*thread));
-            let tree = Tree::new(self.trace, &self.names, [&weights], least_ns);
+            let tree = branches.tree_of(self, *thread, least_ns);
             tree.walk(label, |path, [own_ns]| line(path, own_ns))?;
         }
         Ok(())
+    }
+}
+
+/// The branches of one thread after the other. What a thread costs depends on its own samples: a recording may have as many
+/// threads as stacks.
+struct Branches<'a> {
+    trace: &'a Trace,
+    /// By stack; 0 between two threads.
+    weights: Vec<u64>,
+    is_seen: Vec<bool>,
+}
+
+impl<'a> Branches<'a> {
+    fn new(trace: &'a Trace) -> Self {
+        let stacks = trace.stacks().len();
+        Self { trace, weights: vec![0; stacks], is_seen: vec![false; stacks] }
+    }
+
+    fn tree_of<'n>(&mut self, fold: &'n Fold<'_>, thread: ThreadHandle, least: u64) -> Tree<'n, 1> {
+        let stacks = self.trace.stacks();
+        let mut seen: Vec<StackHandle> = Vec::new();
+        let (mut total, mut no_stack) = (0_u64, 0_u64);
+        for sample in self.trace.thread(thread).samples(fold.view) {
+            total = total.saturating_add(sample.weight_ns);
+            let Some(stack) = sample.stack else {
+                no_stack = no_stack.saturating_add(sample.weight_ns);
+                continue;
+            };
+            self.weights[stack.index()] = self.weights[stack.index()].saturating_add(sample.weight_ns);
+            let mut next = Some(stack);
+            while let Some(stack) = next.filter(|stack| !self.is_seen[stack.index()]) {
+                self.is_seen[stack.index()] = true;
+                seen.push(stack);
+                next = stacks.get(stack).parent;
+            }
+        }
+        // Callees come after their callers, so the reverse pass meets each branch when it is complete.
+        seen.sort_unstable_by(|a, b| b.cmp(a));
+        let mut nodes = Vec::new();
+        for handle in seen {
+            let stack = stacks.get(handle);
+            let branch = std::mem::take(&mut self.weights[handle.index()]);
+            self.is_seen[handle.index()] = false;
+            if let Some(parent) = stack.parent {
+                let sum = &mut self.weights[parent.index()];
+                *sum = sum.saturating_add(branch);
+            }
+            if branch >= least.max(1) {
+                nodes.push(Node {
+                    parent: stack.parent,
+                    stack: handle,
+                    frame: stack.frame,
+                    branch: [branch],
+                });
+            }
+        }
+        Tree::of_nodes(&fold.names, nodes, [total], [no_stack])
     }
 }
 
@@ -127,7 +184,7 @@ impl<'a, const N: usize> Tree<'a, N> {
                 add(&mut branches[parent.index()], own);
             }
         }
-        let mut nodes: Vec<Node<N>> = stacks
+        let nodes = stacks
             .iter()
             .map(|(stack, s)| Node {
                 parent: s.parent,
@@ -137,8 +194,16 @@ impl<'a, const N: usize> Tree<'a, N> {
             })
             .filter(|node| node.branch.iter().any(|weight| *weight >= least.max(1)))
             .collect();
+        Self::of_nodes(
+            names,
+            nodes,
+            weights.map(StackWeights::total_ns),
+            weights.map(StackWeights::no_stack_ns),
+        )
+    }
+
+    fn of_nodes(names: &'a Names, mut nodes: Vec<Node<N>>, total: [u64; N], no_stack: [u64; N]) -> Self {
         nodes.sort_unstable_by_key(|n| (n.parent, names.ranks[n.frame.index()], n.stack));
-        let (total, no_stack) = (weights.map(StackWeights::total_ns), weights.map(StackWeights::no_stack_ns));
         Self { names, nodes, total, no_stack }
     }
 

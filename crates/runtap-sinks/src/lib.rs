@@ -19,6 +19,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
+mod bound;
 pub mod chrome;
 pub mod difference;
 pub mod firefox;
@@ -33,7 +34,7 @@ mod processes;
 mod proto;
 mod spans;
 pub mod speedscope;
-mod text;
+pub mod text;
 
 use runtap_model::{Thread, Trace, View};
 use std::io;
@@ -106,6 +107,12 @@ impl Format {
         }
     }
 
+    /// The time in nanoseconds since the session's start at which `trace` [has to end](Trace::end_at) so that its file has
+    /// at most about [`Options::max_bytes`]; `None` if it may stay whole, as nearly all may.
+    pub fn end_within(self, trace: &Trace, options: &Options) -> Option<u64> {
+        bound::end(self, trace, options)
+    }
+
     /// Writes `trace` in this format.
     pub fn write(self, trace: &Trace, w: impl io::Write, options: &Options) -> Result<(), Error> {
         match self {
@@ -121,7 +128,7 @@ impl Format {
 }
 
 /// The position of the thread to show first: the first of those with the most in `view`, or, if that is a view of all
-/// samples, with the most time in managed code.
+/// samples, with the most time of managed samples.
 fn busiest(threads: &[&Thread], view: View) -> usize {
     let view = if view.is_sampled() { View::Cpu } else { view };
     // `max_by_key` takes the last.
@@ -149,13 +156,15 @@ pub struct Options {
     pub evented: bool,
     /// Whether speedscope files hold the events that dotnet-trace makes of the samples.
     pub dotnet_trace: bool,
+    /// About how many bytes a file may have: see [`Format::end_within`], by which the caller keeps it.
+    pub max_bytes: u64,
 }
 
 impl Options {
     /// Options for `view`, written by this version of runtap.
     pub fn new(view: View) -> Self {
         let exporter = concat!("runtap ", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { view, exporter, evented: false, dotnet_trace: false }
+        Self { view, exporter, evented: false, dotnet_trace: false, max_bytes: 1 << 30 }
     }
 }
 

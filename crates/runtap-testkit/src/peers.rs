@@ -19,10 +19,14 @@ const TOOLS: [(&str, &str); 4] = [
     ("mspipe", "peers/mspipe/mspipe.tar.xz"),
 ];
 
+/// Name, the tool in whose folder it lives because it needs that tool's libraries, and its folder below the shared one.
+const GUESTS: [(&str, &str, &str); 2] =
+    [("tegc", "tebench", "peers/tebench/analysis"), ("tedump", "tebench", "peers/tebench/analysis")];
+
 /// The SHA-256 of what a folder was made from.
 pub(crate) const STAMP: &str = ".unpacked";
 
-/// A tool that runs on .NET: `dotnet-trace`, `tebench`, `dncli`, `mspipe`.
+/// A tool that runs on .NET: `dotnet-trace`, `tebench` and its guests `tegc` and `tedump`, `dncli`, `mspipe`.
 #[derive(Debug, Clone)]
 pub struct Peer {
     runtime: RealRuntime,
@@ -38,20 +42,21 @@ impl Peer {
     /// # Panics
     /// When the name is not known, or the shared folder is there and unpacking fails.
     pub fn available(name: &str) -> Result<Self, Skip> {
-        let Some((_, archive)) = TOOLS.iter().find(|(known, _)| *known == name) else {
+        let guest = GUESTS.iter().find(|(known, ..)| *known == name);
+        let host = guest.map_or(name, |(_, host, _)| host);
+        let Some((_, archive)) = TOOLS.iter().find(|(known, _)| *known == host) else {
             panic!("{name} is not one of {:?}", TOOLS.map(|(known, _)| known));
         };
         // All of them are net8.0 programs that run on any later version too.
         let runtime = RealRuntime::newest()?;
-        let folder = folder().join(name);
-        if !folder.join(STAMP).is_file() {
-            let archive = required()?.join(archive);
-            let _lock = lock();
-            if !folder.join(STAMP).is_file() {
-                unpack(&archive, name, &folder);
-            }
+        let folder = unpacked(host, archive)?;
+        let program = folder.join(format!("{name}.dll"));
+        if let Some((.., from)) = guest
+            && !program.is_file()
+        {
+            move_guest_in(name, &required()?.join(from), &folder);
         }
-        Ok(Self { runtime, program: folder.join(format!("{name}.dll")) })
+        Ok(Self { runtime, program })
     }
 
     /// The command that runs it.
@@ -91,6 +96,19 @@ pub(crate) fn lock() -> File {
     lock.unwrap_or_else(|error| panic!("cannot lock {}: {error}", folder.display()))
 }
 
+/// The folder of a tool, unpacked from this archive below the shared folder.
+pub(crate) fn unpacked(name: &str, archive: &str) -> Result<PathBuf, Skip> {
+    let folder = folder().join(name);
+    if !folder.join(STAMP).is_file() {
+        let archive = required()?.join(archive);
+        let _lock = lock();
+        if !folder.join(STAMP).is_file() {
+            unpack(&archive, name, &folder);
+        }
+    }
+    Ok(folder)
+}
+
 /// All or nothing; with the lock held.
 fn unpack(archive: &Path, name: &str, into: &Path) {
     let part = tempfile::Builder::new().prefix(".part-").tempdir_in(folder()).expect("a folder for parts");
@@ -100,6 +118,16 @@ fn unpack(archive: &Path, name: &str, into: &Path) {
     let inner = part.path().join(name);
     fs::write(inner.join(STAMP), sha256(archive) + "\n").expect("the archive holds a folder of its name");
     move_in(&inner, into, part.path());
+}
+
+/// Puts a guest beside its host's libraries: its assembly last, which is what others look for.
+fn move_guest_in(name: &str, from: &Path, folder: &Path) {
+    let _lock = lock();
+    for file in [format!("{name}.runtimeconfig.json"), format!("{name}.dll")] {
+        let part = folder.join(format!(".part-{file}"));
+        let copied = fs::copy(from.join(&file), &part).and_then(|_| fs::rename(&part, folder.join(&file)));
+        copied.unwrap_or_else(|error| panic!("cannot bring {file} from {}: {error}", from.display()));
+    }
 }
 
 /// Gives a folder its final name; one that has it already goes into `part`.

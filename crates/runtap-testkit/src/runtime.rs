@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::peers::{folder, lock, run};
 use crate::program::Launch;
 use crate::shared::{required, shared_dir};
-use crate::{Skip, small};
+use crate::{Skip, collector, small};
 
 /// The versions that the shared folder has.
 const MAJORS: [u8; 3] = [8, 9, 10];
@@ -152,6 +152,18 @@ impl RealRuntime {
     /// When the compiler does not take it.
     pub fn small_program(&self) -> Result<Launch, Skip> {
         Ok(Launch::new(self, small::assembly()?, &[]))
+    }
+
+    /// The test kit's own program that keeps the garbage collector busy for so many rounds (`programs/collector.cs`):
+    /// collections of every kind. It begins when a line is read; its truth has the runtime's own account of the pauses.
+    ///
+    /// # Errors
+    /// No C# compiler (the shared folder's).
+    ///
+    /// # Panics
+    /// When the compiler does not take it.
+    pub fn collector_program(&self, rounds: &str) -> Result<Launch, Skip> {
+        Ok(Launch::new(self, collector::assembly()?, &[rounds]))
     }
 
     /// Whose events the small program writes: 1 `One`, 2 `Two`, 3 `Three`.

@@ -44,7 +44,7 @@ impl Target {
 
     /// Whether the runtime takes it, sent without a look.
     fn is_taken(&self, path: &Path) -> bool {
-        let Endpoint::Unix(socket) = &self.endpoint else { panic!("{:?}", self.endpoint) };
+        let socket = self.endpoint.path().expect("a runtime has a socket with a path");
         let request = Request::ApplyStartupHook { path: path.to_str().unwrap().to_owned() };
         let mut stream = UnixStream::connect(socket).unwrap();
         stream.write_all(&request.to_bytes().unwrap()).unwrap();

@@ -3,43 +3,95 @@
 //!
 //! Nothing in it is foreign to Linux, so it is compiled and tested there too. On macOS it was never run.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{self, UnixListener};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::ConnectFailure;
+use tokio::net::UnixStream;
+
+use crate::endpoint::ProcessEndpoint;
+use crate::folder::Folder;
+use crate::{ConnectFailure, Peer};
 
 /// What fits into `sun_path` of macOS with the final NUL.
 const LONGEST_PATH: usize = 103;
 
-/// A full queue is a refusal here: it can't be told from a stale socket, and is not tried again.
-pub(crate) async fn connect(
-    path: &Path,
+/// At a path that somebody named: our own user or root has to listen there.
+pub(crate) async fn connect(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
+    let stream = dial(path, timeout).await?;
+    let peer = peer(&stream)?;
+    let trusted = peer.uid == rustix::process::geteuid().as_raw() || peer.uid == 0;
+    if trusted { Ok(stream) } else { Err(wrong(peer, None)) }
+}
+
+/// The same, whoever listens.
+pub(crate) async fn connect_to_anybody(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
+    dial(path, timeout).await
+}
+
+/// At one of the sockets that may be a process's own: the process has to listen there.
+pub(crate) async fn connect_to(
+    process: &ProcessEndpoint,
     timeout: Duration,
-) -> Result<tokio::net::UnixStream, ConnectFailure> {
+) -> Result<UnixStream, ConnectFailure> {
+    let wanted = process.pid;
+    let mut failure = ConnectFailure::NotFound;
+    for socket in &process.sockets {
+        match dial(&socket.path, timeout).await {
+            Ok(stream) => match peer(&stream)? {
+                Peer { pid: Some(pid), .. } if pid == wanted => return Ok(stream),
+                Peer { pid: None, .. } => failure = ConnectFailure::UnknownPeer { wanted },
+                peer => failure = wrong(peer, Some(wanted)),
+            },
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn peer(stream: &UnixStream) -> io::Result<Peer> {
+    let credentials = stream.peer_cred()?;
+    let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0);
+    Ok(Peer { pid, uid: credentials.uid() })
+}
+
+/// The names of users are not looked up here.
+fn wrong(peer: Peer, wanted: Option<u32>) -> ConnectFailure {
+    ConnectFailure::WrongPeer { user: peer.uid.to_string(), peer, wanted }
+}
+
+/// A full queue is a refusal here: it can't be told from a stale socket, and is not tried again.
+async fn dial(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
     check(path)?;
-    match tokio::time::timeout(timeout, tokio::net::UnixStream::connect(path)).await {
+    match tokio::time::timeout(timeout, UnixStream::connect(path)).await {
         Ok(connected) => Ok(connected?),
         Err(_elapsed) => Err(ConnectFailure::Busy { waited: timeout }),
     }
 }
 
 /// The kernel answers at once; there is nothing to wait for.
-pub(crate) fn connect_blocking(path: &Path, _timeout: Duration) -> Result<UnixStream, ConnectFailure> {
+fn connect_blocking(path: &Path) -> Result<net::UnixStream, ConnectFailure> {
     check(path)?;
-    Ok(UnixStream::connect(path)?)
+    Ok(net::UnixStream::connect(path)?)
 }
 
 /// Binds and listens, with the backlog of the standard library. The socket is bound in a directory that only we may
 /// enter, and moved to its place when its mode is 0600, or 0666 for everybody: at no moment can others connect who are not
 /// meant to.
-pub(crate) fn bind(path: &Path, _backlog: i32, everybody: bool) -> io::Result<UnixListener> {
+pub(crate) fn bind(
+    folder: &Folder,
+    name: &OsStr,
+    _backlog: i32,
+    everybody: bool,
+) -> io::Result<UnixListener> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let path = &folder.path().join(name);
     check(path)?;
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let parent =
@@ -50,6 +102,13 @@ pub(crate) fn bind(path: &Path, _backlog: i32, everybody: bool) -> io::Result<Un
     // Empty by now, or with a socket that nobody listens on.
     let _ = fs::remove_dir_all(&private);
     bound
+}
+
+/// The owner of a socket's file, if nobody listens behind it.
+pub(crate) fn stale_owner(folder: &Folder, name: &OsStr) -> Option<u32> {
+    let path = folder.path().join(name);
+    let meta = fs::symlink_metadata(&path).ok().filter(|meta| meta.file_type().is_socket())?;
+    matches!(connect_blocking(&path), Err(ConnectFailure::Refused)).then(|| meta.uid())
 }
 
 fn bind_in(private: &Path, path: &Path, mode: u32) -> io::Result<UnixListener> {
@@ -82,20 +141,24 @@ mod tests {
     use std::os::unix::fs::FileTypeExt;
 
     use super::*;
+    use crate::discover::naming::SocketName;
+    use crate::discover::{Socket, SocketState};
 
     #[test]
     fn a_private_socket_takes_connections_and_leaves_nothing_beside_it() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s.sock");
-        let listener = bind(&path, 255, false).unwrap();
+        let path = dir.path().join("s");
+        let folder = Folder::open(dir.path()).unwrap();
+        let bind = || bind(&folder, "s".as_ref(), 255, false);
+        let listener = bind().unwrap();
         let meta = fs::symlink_metadata(&path).unwrap();
         assert!(meta.file_type().is_socket());
         assert_eq!(meta.permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        assert_eq!(bind(&path, 255, false).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(bind().unwrap_err().kind(), io::ErrorKind::AddrInUse);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 
-        let mut near = connect_blocking(&path, Duration::ZERO).unwrap();
+        let mut near = connect_blocking(&path).unwrap();
         let (mut far, _) = listener.accept().unwrap();
         far.set_nonblocking(false).unwrap();
         near.write_all(b"x").unwrap();
@@ -103,9 +166,11 @@ mod tests {
         let mut text = String::new();
         far.read_to_string(&mut text).unwrap();
         assert_eq!(text, "x");
+        assert_eq!(stale_owner(&folder, "s".as_ref()), None);
         drop(listener);
-        let refused = connect_blocking(&path, Duration::ZERO).unwrap_err();
+        let refused = connect_blocking(&path).unwrap_err();
         assert!(matches!(refused, ConnectFailure::Refused), "{refused}");
+        assert_eq!(stale_owner(&folder, "s".as_ref()), Some(meta.uid()));
     }
 
     #[tokio::test]
@@ -120,7 +185,24 @@ mod tests {
         let told = connect(&long, second).await.unwrap_err();
         assert!(told.to_string().contains("longer"), "{told}");
         let path = dir.path().join("s");
-        let _listener = bind(&path, 1, false).unwrap();
+        let _listener = bind(&Folder::open(dir.path()).unwrap(), "s".as_ref(), 1, false).unwrap();
         connect(&path, second).await.unwrap();
+        connect_to_anybody(&path, second).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn only_the_process_itself_is_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = SocketName::runtime(std::process::id(), 1).to_string();
+        let _listener = bind(&Folder::open(dir.path()).unwrap(), name.as_ref(), 1, false).unwrap();
+        let dial = async |pid| {
+            let socket =
+                Socket::new(dir.path().join(&name), SocketName::runtime(pid, 1), SocketState::Matching);
+            let process = ProcessEndpoint { pid, start_time: 1, sockets: vec![socket] };
+            connect_to(&process, Duration::from_secs(1)).await
+        };
+        dial(std::process::id()).await.unwrap();
+        let told = dial(1).await.unwrap_err();
+        assert!(matches!(told, ConnectFailure::WrongPeer { wanted: Some(1), .. }), "{told}");
     }
 }

@@ -5,11 +5,13 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::Stream;
+use crate::discover::Socket;
+use crate::{Peer, Stream};
 
 /// The address of a peer. TCP will join; match with a wildcard.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,12 +21,36 @@ pub enum Endpoint {
     Unix(PathBuf),
     /// A named pipe of Windows, by its name without `\\.\pipe\`. Elsewhere nobody is there.
     Pipe(String),
+    /// The diagnostics socket of one process: dialled where that process has it, and used only if the process itself
+    /// listens there.
+    Process(Arc<ProcessEndpoint>),
+}
+
+/// The sockets that may be those of one process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ProcessEndpoint {
+    pub(crate) pid: u32,
+    pub(crate) start_time: u64,
+    /// Those to try first come first. Not empty.
+    pub(crate) sockets: Vec<Socket>,
 }
 
 impl Endpoint {
     /// A Unix domain socket.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
         Self::Unix(path.into())
+    }
+
+    /// The sockets that may be those of a process, by what was found of it. `None` without any.
+    pub(crate) fn of_process<'a>(
+        pid: u32,
+        start_time: u64,
+        sockets: impl IntoIterator<Item = &'a Socket>,
+    ) -> Option<Self> {
+        let sockets: Vec<Socket> =
+            sockets.into_iter().filter(|socket| socket.may_be_its_own()).cloned().collect();
+        let process = ProcessEndpoint { pid, start_time, sockets };
+        (!process.sockets.is_empty()).then(|| Self::Process(Arc::new(process)))
     }
 
     /// A named pipe of Windows.
@@ -36,11 +62,22 @@ impl Endpoint {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Unix(path) => Some(path),
+            Self::Process(process) => process.sockets.first().map(|socket| socket.path.as_path()),
             Self::Pipe(_) => None,
         }
     }
 
-    /// Dials the peer. A queue that is full is tried again until `timeout` is over.
+    /// The process whose server it is, where that is known; its id in our pid namespace.
+    pub fn process_id(&self) -> Option<u32> {
+        match self {
+            Self::Process(process) => Some(process.pid),
+            Self::Unix(_) | Self::Pipe(_) => None,
+        }
+    }
+
+    /// Dials the peer. A queue that is full is tried again until `timeout` is over. Before anything can be sent the
+    /// kernel is asked who listens: a process has to be the one that is meant; at a path it has to be our own user's or
+    /// root's, or the very process that a runtime's socket is named after.
     ///
     /// # Errors
     /// See [`ConnectFailure`].
@@ -48,6 +85,8 @@ impl Endpoint {
         match self {
             #[cfg(unix)]
             Self::Unix(path) => crate::unix::connect(path, timeout).await.map(Stream::from),
+            #[cfg(unix)]
+            Self::Process(process) => crate::unix::connect_to(process, timeout).await.map(Stream::from),
             #[cfg(windows)]
             Self::Pipe(_) => crate::windows::connect(&self.to_string(), timeout).await.map(Stream::from),
             _ => unsupported(),
@@ -55,17 +94,34 @@ impl Endpoint {
         .map_err(|reason| ConnectError { endpoint: self.clone(), reason })
     }
 
-    /// As [`connect`](Self::connect), for callers without an async runtime. The socket is in blocking mode.
+    /// As [`connect`](Self::connect) to a path, whoever listens there: for those who ask [`Stream::peer`] themselves before
+    /// they say anything.
     ///
     /// # Errors
     /// See [`ConnectFailure`].
-    #[cfg(unix)]
+    pub async fn connect_to_anybody(&self, timeout: Duration) -> Result<Stream, ConnectError> {
+        match self {
+            #[cfg(unix)]
+            Self::Unix(path) => crate::unix::connect_to_anybody(path, timeout)
+                .await
+                .map(Stream::from)
+                .map_err(|reason| ConnectError { endpoint: self.clone(), reason }),
+            _ => self.connect(timeout).await,
+        }
+    }
+
+    /// As [`connect`](Self::connect), for callers without an async runtime. The socket is in blocking mode. Linux only.
+    ///
+    /// # Errors
+    /// See [`ConnectFailure`].
+    #[cfg(target_os = "linux")]
     pub fn connect_blocking(
         &self,
         timeout: Duration,
     ) -> Result<std::os::unix::net::UnixStream, ConnectError> {
         match self {
             Self::Unix(path) => crate::unix::connect_blocking(path, timeout),
+            Self::Process(process) => crate::unix::connect_blocking_to(process, timeout),
             Self::Pipe(_) => unsupported(),
         }
         .map_err(|reason| ConnectError { endpoint: self.clone(), reason })
@@ -80,8 +136,8 @@ fn unsupported<T>() -> Result<T, ConnectFailure> {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unix(path) => path.display().fmt(f),
             Self::Pipe(name) => write!(f, r"\\.\pipe\{name}"),
+            Self::Unix(_) | Self::Process(_) => self.path().unwrap_or_else(|| Path::new("")).display().fmt(f),
         }
     }
 }
@@ -104,7 +160,7 @@ pub enum ConnectFailure {
     /// There is no such socket (any more).
     #[error("there is no such socket")]
     NotFound,
-    /// The file is there and nobody listens: its owner was killed. A file that is no socket gives this too.
+    /// The file is there and nobody listens: its owner was killed.
     #[error("nobody listens on this socket (its owner is gone)")]
     Refused,
     /// The socket, or a directory on the way, belongs to somebody else.
@@ -116,6 +172,29 @@ pub enum ConnectFailure {
         /// How long it was tried.
         waited: Duration,
     },
+    /// What lies there is no socket.
+    #[error("this is no socket")]
+    NoSocket,
+    /// Somebody else than was meant listens there. Nothing was sent.
+    #[error(
+        "the process behind this socket is {} of user {user}, {}",
+        match peer.pid { Some(pid) => format!("PID {pid}"), None => "one that has ended, or that can't be seen from here,".to_owned() },
+        match wanted { Some(pid) => format!("not {pid}"), None => "and neither ours nor root's".to_owned() }
+    )]
+    WrongPeer {
+        /// Who it is, as the kernel has it.
+        peer: Peer,
+        /// The name of its user, else the number.
+        user: String,
+        /// The process that was meant; `None` where any of our own user's would have done.
+        wanted: Option<u32>,
+    },
+    /// The kernel does not say who listens: a process of another pid namespace than ours. Nothing was sent.
+    #[error("the process behind this socket can't be seen from here: nothing proves that it is {wanted}")]
+    UnknownPeer {
+        /// The process that was meant.
+        wanted: u32,
+    },
     /// Anything else.
     #[error("{0}")]
     Io(#[source] io::Error),
@@ -123,6 +202,13 @@ pub enum ConnectFailure {
 
 impl From<io::Error> for ConnectFailure {
     fn from(error: io::Error) -> Self {
+        // A path that leads round in a circle, or out of where it has to stay.
+        #[cfg(unix)]
+        if let Some(rustix::io::Errno::LOOP | rustix::io::Errno::XDEV) =
+            rustix::io::Errno::from_io_error(&error)
+        {
+            return Self::NotFound;
+        }
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NotFound,
             io::ErrorKind::ConnectionRefused => Self::Refused,

@@ -1,7 +1,8 @@
 //! Local sockets, their discovery and the processes behind them.
 //!
 //! - [`Endpoint`] names a peer, [`Endpoint::connect`] dials it within a time-out and says *why* when it can't:
-//!   not there, nobody listens (a stale socket), not permitted, its queue is full.
+//!   not there, nobody listens (a stale socket), not permitted, its queue is full, or somebody else listens there than
+//!   the one who is meant.
 //! - [`Listener`] is the other side: a socket that is private from its first moment and gone when it is dropped.
 //! - [`discover`] finds .NET and JVM processes and their sockets, in this and in other namespaces, and says what
 //!   stands in the way when a process can't be reached.
@@ -13,7 +14,13 @@ mod bsd;
 pub mod discover;
 mod endpoint;
 #[cfg(unix)]
+mod folder;
+#[cfg(unix)]
 mod listener;
+#[cfg(target_os = "linux")]
+mod proof;
+#[cfg(target_os = "linux")]
+mod root;
 mod stream;
 #[cfg(target_os = "linux")]
 mod unix;
@@ -23,7 +30,9 @@ mod unix;
 #[cfg(windows)]
 mod windows;
 
-pub use endpoint::{ConnectError, ConnectFailure, Endpoint};
+pub use endpoint::{ConnectError, ConnectFailure, Endpoint, ProcessEndpoint};
+#[cfg(unix)]
+pub use folder::Folder;
 #[cfg(unix)]
 pub use listener::{BindError, BindOptions, Listener};
 pub use stream::{Peer, Stream};

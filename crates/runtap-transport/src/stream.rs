@@ -26,7 +26,7 @@ pub struct Stream {
 }
 
 /// The process at the other end of a connection, as the kernel knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Peer {
     /// Its process id in our pid namespace; `None` if the kernel does not say.
     pub pid: Option<u32>,

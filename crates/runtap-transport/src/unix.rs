@@ -1,54 +1,39 @@
 //! Unix domain sockets of Linux: dialling with a deadline, paths longer than `sun_path`, private binding.
 //!
-//! Refuses to guess: every attempt is one non-blocking `connect`, and only a full queue (EAGAIN) is tried again.
+//! What is dialled is a descriptor of the socket's file, not a path that may lead elsewhere by then, and whoever listens
+//! is checked ([`proof`]) before the connection is handed out. Refuses to guess: every attempt is one non-blocking
+//! `connect`, and only a full queue (EAGAIN) is tried again.
 
+use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::ConnectFailure;
+use crate::discover::linux::ProcDir;
+use crate::discover::naming::SocketName;
+use crate::endpoint::ProcessEndpoint;
+use crate::folder::Folder;
+use crate::proof::{self, Expected};
+use crate::root::{self, POINT};
 
 /// What fits into `sun_path` with the final NUL that some kernels and runtimes want.
 const LONGEST_PATH: usize = 107;
+/// Names that are tried for a folder of our own.
+const MOST_NAMES: u32 = 1000;
 
 /// Waits between attempts at a full queue.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-
-/// An address for `path`. A path that is too long goes through a descriptor of its directory, which has to live
-/// as long as the address is used.
-struct Address {
-    address: SocketAddrUnix,
-    _directory: Option<OwnedFd>,
-}
-
-impl Address {
-    fn new(path: &Path) -> io::Result<Self> {
-        if path.as_os_str().is_empty() {
-            // An empty `sun_path` would ask the kernel for an address of its own choice.
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        if path.as_os_str().as_bytes().len() <= LONGEST_PATH {
-            return Ok(Self { address: SocketAddrUnix::new(path)?, _directory: None });
-        }
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let directory =
-            rustix::fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let short: PathBuf = ["/proc/self/fd", &directory.as_raw_fd().to_string()].iter().collect();
-        let address = SocketAddrUnix::new(short.join(name))?;
-        Ok(Self { address, _directory: Some(directory) })
-    }
-}
+/// Sockets of one process that are tried. It has one; more are made by somebody who wants to be in the way.
+const MOST_SOCKETS: usize = 16;
 
 fn socket() -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(
@@ -59,90 +44,276 @@ fn socket() -> Result<OwnedFd, Errno> {
     )
 }
 
-/// One attempt after the other, and the time they have taken together.
-struct Attempts {
-    address: Address,
+/// A socket's file, held by a descriptor.
+struct Candidate {
+    file: OwnedFd,
     socket: OwnedFd,
+}
+
+impl Candidate {
+    fn new(file: OwnedFd) -> Result<Self, ConnectFailure> {
+        if root::kind(file.as_fd())? != FileType::Socket {
+            return Err(ConnectFailure::NoSocket);
+        }
+        Ok(Self { file, socket: socket().map_err(io::Error::from)? })
+    }
+
+    /// Tries once. `false`: its queue is full.
+    fn attempt(&self, expected: &Expected) -> Result<bool, ConnectFailure> {
+        let address = SocketAddrUnix::new(root::path_of(self.file.as_fd())).map_err(io::Error::from)?;
+        match rustix::net::connect(&self.socket, &address) {
+            Ok(()) => proof::check(self.socket.as_fd(), expected).map(|()| true),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+}
+
+/// One attempt after the other at one socket or several, and the time they have taken together.
+struct Attempts {
+    /// Those that are left.
+    candidates: Vec<Candidate>,
+    expected: Expected,
+    /// Why the others failed: the failure to tell.
+    failure: Option<ConnectFailure>,
     started: Instant,
     timeout: Duration,
     pause: Duration,
 }
 
 impl Attempts {
-    fn new(path: &Path, timeout: Duration) -> io::Result<Self> {
-        Ok(Self {
-            address: Address::new(path)?,
-            socket: socket()?,
+    fn at(
+        files: impl IntoIterator<Item = io::Result<OwnedFd>>,
+        expected: Expected,
+        timeout: Duration,
+    ) -> Self {
+        let mut attempts = Self {
+            candidates: Vec::new(),
+            expected,
+            failure: None,
             started: Instant::now(),
             timeout,
             pause: FIRST_PAUSE,
-        })
+        };
+        for file in files {
+            match file.map_err(ConnectFailure::from).and_then(Candidate::new) {
+                Ok(candidate) => attempts.candidates.push(candidate),
+                Err(failure) => attempts.failed(failure),
+            }
+        }
+        attempts
     }
 
-    /// Tries once. `Ok(Some(pause))`: the queue is full, come back after `pause`.
-    fn attempt(&mut self) -> Result<Option<Duration>, ConnectFailure> {
-        match rustix::net::connect(&self.socket, &self.address.address) {
-            Ok(()) => Ok(None),
-            Err(Errno::AGAIN | Errno::INTR) => {
-                let waited = self.started.elapsed();
-                let left = self.timeout.saturating_sub(waited);
-                if left.is_zero() {
-                    return Err(ConnectFailure::Busy { waited });
-                }
-                let pause = self.pause.min(left);
-                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-                Ok(Some(pause))
-            }
-            Err(error) => Err(io::Error::from(error).into()),
+    /// At a path that somebody named.
+    fn at_path(path: &Path, expected: Expected, timeout: Duration) -> Self {
+        Self::at([root::open_named(path, POINT)], expected, timeout)
+    }
+
+    /// At the sockets that may be those of a process.
+    fn at_process(endpoint: &ProcessEndpoint, timeout: Duration) -> Result<Self, ConnectFailure> {
+        let ProcessEndpoint { pid, start_time, ref sockets } = *endpoint;
+        let dir = ProcDir::open(Path::new("/proc"), pid)?;
+        if dir.stat().is_none_or(|(_, start)| start != start_time) {
+            // Another process has its number.
+            return Err(ConnectFailure::NotFound);
+        }
+        let files: Vec<_> = sockets
+            .iter()
+            .take(MOST_SOCKETS)
+            .map(|socket| socket.at.open(&dir, POINT | OFlags::NOFOLLOW))
+            .collect();
+        Ok(Self::at(files, Expected::Process { pid, start_time, dir }, timeout))
+    }
+
+    /// Remembers the first failure, but for one that tells of somebody in the way.
+    fn failed(&mut self, failure: ConnectFailure) {
+        let tells = matches!(failure, ConnectFailure::WrongPeer { .. });
+        let told = matches!(self.failure, Some(ConnectFailure::WrongPeer { .. }));
+        if self.failure.is_none() || tells && !told {
+            self.failure = Some(failure);
         }
     }
+
+    /// Tries all once.
+    fn attempt(&mut self) -> Result<Attempt, ConnectFailure> {
+        let mut waiting = Vec::new();
+        for candidate in std::mem::take(&mut self.candidates) {
+            match candidate.attempt(&self.expected) {
+                Ok(true) => return Ok(Attempt::Connected(candidate.socket)),
+                Ok(false) => waiting.push(candidate),
+                Err(failure) => self.failed(failure),
+            }
+        }
+        self.candidates = waiting;
+        if self.candidates.is_empty() {
+            return Err(self.failure.take().unwrap_or(ConnectFailure::NotFound));
+        }
+        let waited = self.started.elapsed();
+        let left = self.timeout.saturating_sub(waited);
+        if left.is_zero() {
+            return Err(ConnectFailure::Busy { waited });
+        }
+        let pause = self.pause.min(left);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        Ok(Attempt::Wait(pause))
+    }
+
+    async fn connect(mut self) -> Result<tokio::net::UnixStream, ConnectFailure> {
+        loop {
+            match self.attempt()? {
+                Attempt::Connected(socket) => {
+                    return Ok(tokio::net::UnixStream::from_std(UnixStream::from(socket))?);
+                }
+                Attempt::Wait(pause) => tokio::time::sleep(pause).await,
+            }
+        }
+    }
+
+    fn connect_blocking(mut self) -> Result<UnixStream, ConnectFailure> {
+        loop {
+            match self.attempt()? {
+                Attempt::Connected(socket) => {
+                    let stream = UnixStream::from(socket);
+                    stream.set_nonblocking(false)?;
+                    return Ok(stream);
+                }
+                Attempt::Wait(pause) => std::thread::sleep(pause),
+            }
+        }
+    }
+}
+
+enum Attempt {
+    Connected(OwnedFd),
+    /// Queues are full: come back after this time.
+    Wait(Duration),
 }
 
 pub(crate) async fn connect(
     path: &Path,
     timeout: Duration,
 ) -> Result<tokio::net::UnixStream, ConnectFailure> {
-    let mut attempts = Attempts::new(path, timeout)?;
-    while let Some(pause) = attempts.attempt()? {
-        tokio::time::sleep(pause).await;
-    }
-    Ok(tokio::net::UnixStream::from_std(UnixStream::from(attempts.socket))?)
+    Attempts::at_path(path, own_user(path), timeout).connect().await
+}
+
+pub(crate) async fn connect_to_anybody(
+    path: &Path,
+    timeout: Duration,
+) -> Result<tokio::net::UnixStream, ConnectFailure> {
+    Attempts::at_path(path, Expected::Anybody, timeout).connect().await
+}
+
+fn own_user(path: &Path) -> Expected {
+    Expected::OwnUser { name: path.file_name().and_then(OsStr::to_str).and_then(SocketName::parse) }
 }
 
 pub(crate) fn connect_blocking(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
-    let mut attempts = Attempts::new(path, timeout)?;
-    while let Some(pause) = attempts.attempt()? {
-        std::thread::sleep(pause);
-    }
-    let stream = UnixStream::from(attempts.socket);
-    stream.set_nonblocking(false)?;
-    Ok(stream)
+    Attempts::at_path(path, own_user(path), timeout).connect_blocking()
 }
 
-/// Binds and listens. The file has mode 0600 from the moment it exists, whatever the umask: on Linux a socket's
-/// file takes the mode of the socket itself. Then everybody is let in, if that is wanted.
-pub(crate) fn bind(path: &Path, backlog: i32, everybody: bool) -> io::Result<UnixListener> {
-    let address = Address::new(path)?;
+/// To one of the sockets that may be a process's own, if the process listens there.
+pub(crate) async fn connect_to(
+    process: &ProcessEndpoint,
+    timeout: Duration,
+) -> Result<tokio::net::UnixStream, ConnectFailure> {
+    Attempts::at_process(process, timeout)?.connect().await
+}
+
+pub(crate) fn connect_blocking_to(
+    process: &ProcessEndpoint,
+    timeout: Duration,
+) -> Result<UnixStream, ConnectFailure> {
+    Attempts::at_process(process, timeout)?.connect_blocking()
+}
+
+/// The owner of a socket's file, if nobody listens behind it.
+pub(crate) fn stale_owner(folder: &Folder, name: &OsStr) -> Option<u32> {
+    let file = rustix::fs::openat(folder, name, POINT | OFlags::NOFOLLOW, Mode::empty()).ok()?;
+    let owner = rustix::fs::fstat(&file).ok()?.st_uid;
+    let attempt = Attempts::at([Ok(file)], Expected::Anybody, Duration::ZERO).attempt();
+    matches!(attempt, Err(ConnectFailure::Refused)).then_some(owner)
+}
+
+/// Binds in a folder, listens, and gives the socket's file. Its mode is 0600 from the moment it exists, whatever the
+/// umask: on Linux a socket's file takes the mode of the socket itself. For everybody it is 0666; that mode is given in a
+/// folder of our own, because whoever owns `folder` could exchange the file before it has it.
+pub(crate) fn bind(folder: &Folder, name: &OsStr, backlog: i32, everybody: bool) -> io::Result<UnixListener> {
     let socket = socket()?;
-    let private = Mode::RUSR | Mode::WUSR;
-    rustix::fs::fchmod(&socket, private)?;
-    rustix::net::bind(&socket, &address.address)?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     if everybody {
-        let_everybody_in(path)?;
+        let own = PrivateFolder::in_folder(folder)?;
+        own.bind(&socket)?;
+        rustix::fs::chmodat(&own.opened, SOCKET, Mode::from_raw_mode(0o666), AtFlags::empty())?;
+        own.hand_over(name)?;
+    } else {
+        rustix::net::bind(&socket, &address(folder, name)?)?;
     }
     rustix::net::listen(&socket, backlog)?;
     Ok(UnixListener::from(socket))
 }
 
-/// The umask would take the right to write from the mode of the socket itself. What is at the path may not be ours any
-/// more, in a folder of somebody else's: only a socket is touched.
-fn let_everybody_in(path: &Path) -> io::Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty())?;
-    let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
-    if kind != FileType::Socket {
-        return Err(io::ErrorKind::AlreadyExists.into());
+/// The kernel's table of sockets shows this text to whoever looks for the socket: the path, where it is known to lead
+/// here and fits.
+fn address(folder: &Folder, name: &OsStr) -> io::Result<SocketAddrUnix> {
+    let path = folder.path().join(name);
+    if folder.is_named() && path.as_os_str().len() <= LONGEST_PATH {
+        return Ok(SocketAddrUnix::new(path)?);
     }
-    let link: PathBuf = ["/proc/self/fd", &file.as_raw_fd().to_string()].iter().collect();
-    Ok(rustix::fs::chmod(link, Mode::from_raw_mode(0o666))?)
+    Ok(SocketAddrUnix::new(root::path_of(folder.as_fd()).join(name))?)
+}
+
+/// The name of a socket in a folder of its own.
+const SOCKET: &str = "s";
+
+/// A folder in another one that only we may enter. Removed when it is dropped.
+struct PrivateFolder<'a> {
+    parent: &'a Folder,
+    name: String,
+    opened: OwnedFd,
+}
+
+impl<'a> PrivateFolder<'a> {
+    fn in_folder(parent: &'a Folder) -> io::Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        for _ in 0..MOST_NAMES {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".runtap-{}-{number}", std::process::id());
+            match rustix::fs::mkdirat(parent, &name, Mode::RWXU) {
+                // Left behind, or made by somebody to be in the way.
+                Err(Errno::EXIST) => continue,
+                made => made?,
+            }
+            let flags = POINT | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+            let opened = rustix::fs::openat(parent, &name, flags, Mode::empty())?;
+            let stat = rustix::fs::fstat(&opened)?;
+            let others = Mode::from_raw_mode(stat.st_mode) & (Mode::RWXG | Mode::RWXO);
+            if stat.st_uid != rustix::process::geteuid().as_raw() || !others.is_empty() {
+                // Somebody has exchanged it.
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            return Ok(Self { parent, name, opened });
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    fn bind(&self, socket: &OwnedFd) -> io::Result<()> {
+        let address = SocketAddrUnix::new(root::path_of(self.opened.as_fd()).join(SOCKET))?;
+        Ok(rustix::net::bind(socket, &address)?)
+    }
+
+    /// Gives the socket its name outside. A name that is taken stays with whoever has it.
+    fn hand_over(self, name: &OsStr) -> io::Result<()> {
+        match rustix::fs::linkat(&self.opened, SOCKET, self.parent, name, AtFlags::empty()) {
+            Err(Errno::EXIST) => Err(io::ErrorKind::AddrInUse.into()),
+            linked => Ok(linked?),
+        }
+    }
+}
+
+impl Drop for PrivateFolder<'_> {
+    fn drop(&mut self) {
+        // What can't be removed is an empty folder that nobody else can use.
+        let _ = rustix::fs::unlinkat(&self.opened, SOCKET, AtFlags::empty());
+        let _ = rustix::fs::unlinkat(self.parent, &self.name, AtFlags::REMOVEDIR);
+    }
 }

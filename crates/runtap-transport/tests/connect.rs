@@ -72,7 +72,7 @@ async fn nothing_there_nobody_listening_and_no_socket_are_told_apart() {
 
     fs::write(dir.path().join("file"), "").unwrap();
     let error = at("file").connect(PATIENT).await.unwrap_err();
-    assert!(matches!(error.reason, ConnectFailure::Refused), "{error}");
+    assert!(matches!(error.reason, ConnectFailure::NoSocket), "{error}");
     let error = at("file/below").connect(PATIENT).await.unwrap_err();
     assert!(matches!(error.reason, ConnectFailure::NotFound), "{error}");
 }

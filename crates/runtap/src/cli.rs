@@ -12,6 +12,7 @@ mod trace;
 
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
@@ -26,6 +27,7 @@ pub(crate) use self::session::{BufferingMode, SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
+use crate::units::parse_pid;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -94,8 +96,10 @@ pub(crate) enum Verb {
     /// Have a process load an assembly and run its startup hook
     StartupHook(StartupHook),
     /// Record events and CPU samples of a process to a file
-    #[command(visible_alias = "collect")]
     Trace(Box<Trace>),
+    /// The same as trace, by the name that dotnet-trace has for it
+    // An alias would take the place of the verb where a shell asks for all verbs.
+    Collect(Box<Trace>),
     /// Show the events of a running process while they happen
     Tail(Box<Tail>),
     /// Convert a recording to other formats
@@ -119,6 +123,12 @@ pub(crate) enum Verb {
     /// Let everybody go on who dials in on a port, until nobody is left who could
     #[command(hide = true)]
     GuardPort(GuardPort),
+    /// List what --profile takes, and what each asks for
+    #[command(after_help = "\
+Examples:
+  runtap list-profiles
+  runtap list-profiles --format json | jq -r '.profiles[].name'")]
+    ListProfiles(ResultFormat),
     /// Show the licences of runtap and of everything that is in it
     #[command(after_help = "\
 Examples:
@@ -132,6 +142,14 @@ Examples:
   runtap version --format json | jq -r .commit")]
     Version(ResultFormat),
 }
+
+/// A recording to read: `-` is what comes on stdin.
+fn input_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| if path.as_os_str() == "-" { PathBuf::from(STDIN) } else { path })
+}
+
+/// Stdin, by a name that can be opened.
+pub(crate) const STDIN: &str = "/dev/stdin";
 
 /// The format of a printed result.
 #[derive(Debug, Args, Clone)]
@@ -163,12 +181,13 @@ pub(crate) struct Target {
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetOptions {
     /// Process id
-    #[arg(short, long, value_name = "PID", conflicts_with = "name", add = ArgValueCompleter::new(complete::pids))]
+    #[arg(short, long, value_name = "PID", value_parser = parse_pid, conflicts_with = "name", add = ArgValueCompleter::new(complete::pids))]
     pub(crate) process_id: Option<u32>,
     /// Exact name of the process or of its entry assembly
     #[arg(short, long, value_name = "NAME", add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: Option<String>,
-    /// A diagnostic port: the path of a socket on which a runtime listens (`,connect`), or on which we do (`,listen`)
+    /// A diagnostic port: a socket on which a runtime listens (`,connect`), or on which we do (`,listen`): PATH, uds:PATH or
+    /// `file://PATH`
     #[arg(long, visible_alias = "dport", value_name = "ADDR[,MODE]", conflicts_with_all = ["process_id", "name"])]
     pub(crate) diagnostic_port: Option<String>,
 }
@@ -200,9 +219,16 @@ impl TargetOptions {
 #[command(after_help = "\
 Examples:
   runtap ps
+  runtap ps MyService
   runtap ps --watch
   runtap ps --format json | jq '.processes[] | select(.reachable)'")]
 pub(crate) struct Ps {
+    /// Only processes of this name, or this one
+    #[arg(value_name = "NAME", add = ArgValueCompleter::new(complete::targets))]
+    pub(crate) name: Option<String>,
+    /// Whole lines, also where the terminal is narrower
+    #[arg(long)]
+    pub(crate) wide: bool,
     /// Processes of all users, also those that can't be reached
     #[arg(long)]
     pub(crate) all_users: bool,
@@ -249,6 +275,8 @@ pub(crate) struct Doctor {
 pub(crate) struct GuardPort {
     /// The socket
     pub(crate) path: std::ffi::OsString,
+    /// Users whose processes it is there for, besides our own and root
+    pub(crate) users: Vec<u32>,
 }
 
 #[derive(Debug, Args)]

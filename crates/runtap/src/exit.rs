@@ -27,6 +27,8 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) struct ExpectedError {
     pub(crate) code: u8,
     pub(crate) message: String,
+    /// What the message speaks of, a line each.
+    pub(crate) list: Vec<String>,
     pub(crate) hint: Option<String>,
 }
 
@@ -44,7 +46,17 @@ pub(crate) fn expected(
     message: impl Into<String>,
     hint: impl Into<Option<String>>,
 ) -> anyhow::Error {
-    ExpectedError { code, message: message.into(), hint: hint.into() }.into()
+    with_list(code, message, Vec::new(), hint)
+}
+
+/// The same with a list between message and hint.
+pub(crate) fn with_list(
+    code: u8,
+    message: impl Into<String>,
+    list: Vec<String>,
+    hint: impl Into<Option<String>>,
+) -> anyhow::Error {
+    ExpectedError { code, message: message.into(), list, hint: hint.into() }.into()
 }
 
 /// Wrong usage.

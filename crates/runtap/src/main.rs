@@ -6,6 +6,7 @@ mod demo;
 mod exit;
 mod files;
 mod lines;
+mod memory;
 mod output;
 mod units;
 

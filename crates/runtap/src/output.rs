@@ -2,12 +2,15 @@
 
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
+pub(crate) use runtap_sinks::text::{Clean, acts_unseen};
 use serde::Serialize;
 
 use crate::cli::{Color, Global};
+use crate::exit::ExpectedError;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -64,18 +67,12 @@ impl Output {
         if self.several {
             return self.document_line(value);
         }
-        let mut out = io::stdout().lock();
-        serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
-        out.write_all(b"\n")?;
-        Ok(out.flush()?)
+        write_json(serde_json::to_string_pretty(value), io::stdout().lock())
     }
 
     /// Writes a result as one line of JSON: one of several.
     pub(crate) fn document_line(self, value: &impl Serialize) -> anyhow::Result<()> {
-        let mut out = io::stdout().lock();
-        serde_json::to_writer(&mut out, value).map_err(io::Error::from)?;
-        out.write_all(b"\n")?;
-        Ok(out.flush()?)
+        write_json(serde_json::to_string(value), io::stdout().lock())
     }
 
     /// Shows a text in place of what the terminal shows. Where stdout is no terminal, [`text`](Self::text) is meant.
@@ -85,6 +82,11 @@ impl Output {
         self.text(format_args!("{CLEAR}{text}"))
     }
 
+    /// How many columns there are for a table that is a result; `None` where nobody minds.
+    pub(crate) fn columns(self) -> Option<usize> {
+        columns(io::stdout())
+    }
+
     /// Whether a person sees the result as it comes.
     pub(crate) fn is_seen(self) -> bool {
         !self.json && io::stdout().is_terminal()
@@ -92,9 +94,7 @@ impl Output {
 
     /// A document on stderr, where stdout carries another result.
     pub(crate) fn document_to_stderr(self, value: &impl Serialize) -> anyhow::Result<()> {
-        let mut text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
-        text.push('\n');
-        Ok(io::stderr().lock().write_all(text.as_bytes())?)
+        write_json(serde_json::to_string_pretty(value), io::stderr().lock())
     }
 
     /// Writes a result as text; styles are dropped where stdout is no terminal. What comes from the target must have
@@ -131,6 +131,11 @@ impl Output {
         self.line(Clean(&text.to_string()));
     }
 
+    /// A line of a list that the user chooses from.
+    pub(crate) fn item(self, text: impl Display) {
+        self.line(cut(Clean(&text.to_string()).to_string(), columns(io::stderr())));
+    }
+
     /// Something for the curious: shown with `--verbose`.
     pub(crate) fn detail(self, text: impl Display) {
         if self.verbose > 0 {
@@ -154,6 +159,8 @@ impl Output {
             }
         }
         self.line(format_args!("{ERROR}error{ERROR:#}: {}", Clean(&text)));
+        let list = error.downcast_ref::<ExpectedError>().map(|expected| &expected.list);
+        list.into_iter().flatten().for_each(|item| self.item(item));
         if let Some(hint) = hint {
             self.line(format_args!("  {HINT}hint{HINT:#}: {}", Clean(hint)));
         }
@@ -163,7 +170,8 @@ impl Output {
     pub(crate) fn status(self, text: impl Display) {
         let mut err = io::stderr().lock();
         let columns = rustix::termios::tcgetwinsize(&err).map_or(80, |size| usize::from(size.ws_col));
-        let text: String = text.to_string().chars().take(columns.saturating_sub(1)).collect();
+        let text: String =
+            Clean(&text.to_string()).to_string().chars().take(columns.saturating_sub(1)).collect();
         // A lost progress line is no reason to fail.
         let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
         STATUS_SHOWN.store(!text.is_empty(), Ordering::Relaxed);
@@ -184,32 +192,57 @@ impl Output {
     }
 }
 
+/// How many columns a terminal has; `None` for what is no terminal.
+fn columns(stream: impl AsFd + IsTerminal) -> Option<usize> {
+    let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(stream).ok())??;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// A line that fits, where there is a limit: what is too much is left out, and that is shown.
+pub(crate) fn cut(mut line: String, columns: Option<usize>) -> String {
+    if let Some(columns) = columns
+        && let Some((end, _)) = line.char_indices().nth(columns)
+    {
+        let last = line.char_indices().nth(columns.saturating_sub(1)).map_or(end, |(last, _)| last);
+        line.truncate(last);
+        line.push('…');
+    }
+    line
+}
+
 /// Whether a progress line stands on the terminal: a message must not be appended to it.
 static STATUS_SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// Text of a stranger with everything escaped that would act on a terminal: control characters, line breaks, and
-/// marks that turn the direction of writing.
-pub(crate) struct Clean<'a>(pub(crate) &'a str);
-
-/// Whether a letter would act on a terminal.
-pub(crate) fn acts_on_terminal(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+fn write_json(json: serde_json::Result<String>, mut out: impl Write) -> anyhow::Result<()> {
+    let mut text = json_to_show(json.map_err(io::Error::from)?);
+    text.push('\n');
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
 }
 
-impl Display for Clean<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.0.contains(acts_on_terminal) {
-            return f.pad(self.0);
+/// JSON with what [acts unseen](acts_unseen) escaped too: the document says the same, and does no harm where it is looked
+/// at. Outside of its texts there are only line breaks.
+fn json_to_show(json: String) -> String {
+    let acts = |c: char| c != '\n' && acts_unseen(c);
+    if !json.contains(acts) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if acts(c) {
+            json_escape(c, &mut text);
+        } else {
+            text.push(c);
         }
-        let mut text = String::with_capacity(self.0.len() + 8);
-        for c in self.0.chars() {
-            if acts_on_terminal(c) {
-                text.extend(c.escape_default());
-            } else {
-                text.push(c);
-            }
-        }
-        f.pad(&text)
+    }
+    text
+}
+
+/// A letter as JSON writes it if it must not stand there as it is.
+pub(crate) fn json_escape(c: char, out: &mut impl fmt::Write) {
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        // Writing to memory can't fail.
+        let _ = write!(out, "\\u{unit:04x}");
     }
 }
 
@@ -218,9 +251,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_stranger_acts_on_the_terminal() {
-        assert_eq!(Clean("plain 中😀 text").to_string(), "plain 中😀 text");
-        assert_eq!(Clean("\x1b]0;x\x07\n\u{202e}").to_string(), "\\u{1b}]0;x\\u{7}\\n\\u{202e}");
-        assert_eq!(format!("{:<5}|", Clean("ab")), "ab   |");
+    fn a_line_fits() {
+        assert_eq!(cut("äbcde".to_owned(), Some(4)), "äbc…");
+        assert_eq!(cut("äbcd".to_owned(), Some(4)), "äbcd");
+        assert_eq!(cut("äbcde".to_owned(), None), "äbcde");
+        assert_eq!(cut("ab".to_owned(), Some(1)), "…");
+    }
+
+    #[test]
+    fn documents_say_the_same_and_act_on_nothing() {
+        let texts = ["plain 中", "\u{1b}[2J\u{9b}\u{202e}\u{200b}", "\u{e0041}\n"];
+        for json in [serde_json::to_string(&texts).unwrap(), serde_json::to_string_pretty(&texts).unwrap()] {
+            let shown = json_to_show(json);
+            assert!(!shown.contains(|c| c != '\n' && acts_unseen(c)), "{shown:?}");
+            assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), texts);
+        }
     }
 }

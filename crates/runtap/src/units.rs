@@ -95,6 +95,49 @@ pub(crate) fn parse_megabytes(text: &str) -> Result<u32, String> {
     if size == 0 { Err("a buffer of 0 MB can hold no event".to_owned()) } else { Ok(size) }
 }
 
+/// Parses a process id.
+pub(crate) fn parse_pid(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_no_number| format!("'{text}' is no process id; a name is given with -n"))
+}
+
+/// Parses how many rows to show.
+pub(crate) fn parse_rows(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_no_number| format!("'{text}' is no number of rows"))
+}
+
+/// So many things of a kind: `1 event`, `2,000 events`.
+pub(crate) struct Things(pub(crate) u64, pub(crate) &'static str);
+
+impl fmt::Display for Things {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(n, thing) = self;
+        let plural = match n {
+            1 => "",
+            _ if thing.ends_with('s') => "es",
+            _ => "s",
+        };
+        write!(f, "{} {thing}{plural}", Count(*n))
+    }
+}
+
+/// How long something took, as people say it: `250 ms`, `3.2 s`, `00:01:30`.
+pub(crate) struct Span(pub(crate) Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            span if span < Duration::from_secs(1) => write!(f, "{} ms", span.as_millis()),
+            span if span < Duration::from_mins(1) => write!(f, "{:.1} s", span.as_secs_f64()),
+            span => Clock(span).fmt(f),
+        }
+    }
+}
+
+/// The same for a limit, of which there is none with 0.
+pub(crate) fn parse_limit_megabytes(text: &str) -> Result<u32, String> {
+    if text.trim() == "0" { Ok(0) } else { parse_megabytes(text) }
+}
+
 /// Bytes with a unit: `980 B`, `1.2 MB`.
 pub(crate) struct Bytes(pub(crate) u64);
 
@@ -188,6 +231,12 @@ mod tests {
     #[test]
     fn numbers_for_people() {
         assert_eq!(Bytes(1_234_567).to_string(), "1.2 MB");
+        assert_eq!(
+            [Things(0, "event"), Things(1, "event"), Things(2000, "process")].map(|it| it.to_string()),
+            ["0 events", "1 event", "2,000 processes"]
+        );
+        let span = |ms| Span(Duration::from_millis(ms)).to_string();
+        assert_eq!([span(250), span(3210), span(90_000)], ["250 ms", "3.2 s", "00:01:30"]);
         assert_eq!(Count(1_234_567).to_string(), "1,234,567");
         assert_eq!(Count(123).to_string(), "123");
         assert_eq!(Clock(Duration::from_secs(3_725)).to_string(), "01:02:05");

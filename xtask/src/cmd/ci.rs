@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::cmd::{
-    bench, conformance, cross, doc, extras, fmt, fuzz, layers, licenses, lint, peers, size, test,
+    advisories, bench, conformance, cross, doc, extras, fmt, fuzz, layers, licenses, lint, peers, size, test,
 };
 use crate::output;
 use crate::step::{self, Missing, Outcome};
@@ -29,6 +29,8 @@ const STEPS: &[(&str, Check)] = &[
     ("licenses", licenses::check),
     ("machete", extras::machete),
     ("deny", extras::deny),
+    // Decides nothing.
+    ("advisories", advisories::tell),
     ("release", test::build),
     ("peers", peers::from_here),
     ("doc", doc::check),

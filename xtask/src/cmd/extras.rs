@@ -8,8 +8,7 @@ use crate::process;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// Licences, sources and banned crates of the whole tree (deny.toml). Not advisories: a check must not turn red on a
-/// day when nothing changed.
+/// Licences, sources and banned crates of the whole tree (deny.toml). Advisories are `advisories`' to tell.
 pub(crate) fn deny(ws: &Workspace) -> Result<Outcome> {
     with(ws, "cargo-deny", || {
         ws.cargo(&["deny", "--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"])

@@ -46,7 +46,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     };
     match run(ws, until)? {
         Outcome::Passed => Ok(()),
-        Outcome::Skipped(why) => bail!(why),
+        Outcome::Skipped(why) | Outcome::Told(why) => bail!(why),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask lint`: clippy without a warning, then what clippy does not look at.
 //!
-//! Every Rust file opens with a `//!` doc and has one job: a note above 400 lines, a failure above 800.
+//! Every Rust file opens with a `//!` doc and has one job: a note above 400 lines, a failure above 800. No product file
+//! spells the way into another process's root itself: there is one door, which no link leads out of.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,18 @@ use crate::workspace::Workspace;
 const SOFT_CAP: usize = 400;
 const HARD_CAP: usize = 800;
 const FOLDERS: [&str; 5] = ["crates", "xtask", "tests", "benches", "fuzz"];
+/// The files that make up the door to the files of other processes, or only tell people of a path.
+const DOOR: [&str; 6] = [
+    "crates/runtap-transport/src/root.rs",
+    "crates/runtap-transport/src/discover/linux.rs",
+    "crates/runtap-transport/src/discover/location.rs",
+    "crates/runtap-transport/src/discover/view.rs",
+    "crates/runtap-diag/src/doctor/diagnose.rs",
+    // The way of our own outputs, which knows that door when it comes to it.
+    "crates/runtap/src/files/place.rs",
+];
+/// How the way into a process's file system is spelt.
+const WAYS_IN: [&str; 4] = ["\"root\"", "\"cwd\"", "}/root", "}/cwd"];
 /// Not written by hand, or not ours.
 const LEFT_OUT: [&str; 4] = ["target", "generated", "node_modules", "corpus"];
 
@@ -39,7 +52,9 @@ pub(crate) fn files(ws: &Workspace) -> Result<Outcome> {
     for path in &paths {
         let shown = path.strip_prefix(ws.root()).unwrap_or(path).display();
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
-        for finding in look_at(&text) {
+        let name = path.strip_prefix(ws.root()).unwrap_or(path).to_string_lossy();
+        let way_in = if is_product(&name) { way_in(&text) } else { None };
+        for finding in look_at(&text).into_iter().chain(way_in) {
             output::note(&format!("{shown}: {finding}"));
             failed += usize::from(finding.fails());
         }
@@ -56,6 +71,8 @@ enum Finding {
     NoDoc,
     Long(usize),
     TooLong(usize),
+    /// The line.
+    WayIn(usize),
 }
 
 impl Finding {
@@ -69,6 +86,11 @@ impl std::fmt::Display for Finding {
         match self {
             Self::NoDoc => write!(f, "does not open with a `//!` doc that says what the file is for"),
             Self::Long(lines) => write!(f, "{lines} lines (above {SOFT_CAP}): does it have one job?"),
+            Self::WayIn(line) => write!(
+                f,
+                "line {line}: a path into another process's root or working directory; a link in it leads out again. \
+                 FileView and Endpoint open what is there"
+            ),
             Self::TooLong(lines) => write!(f, "{lines} lines: above {HARD_CAP} a file must be split"),
         }
     }
@@ -87,6 +109,23 @@ fn look_at(text: &str) -> Vec<Finding> {
         _ => {}
     }
     found
+}
+
+/// Whether a file is part of what is shipped, and not of the door.
+fn is_product(path: &str) -> bool {
+    path.starts_with("crates/")
+        && path.contains("/src/")
+        && !path.contains("testkit")
+        && !DOOR.contains(&path)
+}
+
+/// The first line that spells the way into another process's root. Tests at the end of a file lay out their own.
+fn way_in(text: &str) -> Option<Finding> {
+    let product = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
+    let is_comment = |line: &str| line.trim_start().starts_with("//");
+    let mut lines = product.enumerate();
+    let found = lines.find(|(_, line)| !is_comment(line) && WAYS_IN.iter().any(|way| line.contains(way)));
+    found.map(|(n, _)| Finding::WayIn(n + 1))
 }
 
 fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
@@ -120,6 +159,23 @@ mod tests {
         assert!(!Finding::Long(401).fails());
         assert_eq!(look_at(&lines(801)), [Finding::TooLong(801)]);
         assert!(Finding::TooLong(801).fails());
+    }
+
+    #[test]
+    fn the_way_into_a_root_is_spelt_in_one_place() {
+        let join = "//! doc\n// dir.join(\"root\")\nlet path = dir.join(\"root\");\n";
+        assert_eq!(way_in(join), Some(Finding::WayIn(3)));
+        assert_eq!(way_in("format!(\"/proc/{pid}/root/tmp\")"), Some(Finding::WayIn(1)));
+        assert_eq!(way_in("let x = 1;\n#[cfg(test)]\nmod tests { \"root\" }"), None);
+        assert!(is_product("crates/runtap/src/cmd/dump/mod.rs"));
+        for other in [
+            DOOR[0],
+            "crates/runtap/tests/e2e/common.rs",
+            "xtask/src/main.rs",
+            "crates/runtap-testkit/src/lib.rs",
+        ] {
+            assert!(!is_product(other), "{other}");
+        }
     }
 
     #[test]

@@ -49,6 +49,13 @@ impl Examination {
             }
             Answer::NobodyListens => Reason::StaleSocket { sockets: sockets() },
             Answer::NotThere | Answer::NotAsked => Reason::SocketDeleted { sockets: sockets() },
+            Answer::Foreign(_) if self.facts.runtime == Runtime::None => Reason::NotDotnet,
+            Answer::Foreign(who) => {
+                let detail = format!("is not the one who listens on the socket with its name: {who}");
+                let fix =
+                    "nothing was sent to it; look who that is and end it, it stands in for this process";
+                return Some(Finding::new(Code::ForeignSocket, Severity::Error, detail, fix));
+            }
             Answer::Failed(error) => {
                 let detail = format!("does not answer as a .NET runtime does: {error}");
                 return Some(Finding::new(
@@ -63,7 +70,7 @@ impl Examination {
     }
 
     /// It did not answer in time: who keeps it from that.
-    fn busy(&self) -> Finding {
+    pub(super) fn busy(&self) -> Finding {
         let pid = self.facts.pid;
         // The helper stops the process that it writes.
         let tracer =
@@ -127,7 +134,7 @@ impl Examination {
     }
 
     /// It waits at its start, and for whom.
-    fn suspended(&self) -> Option<Finding> {
+    pub(super) fn suspended(&self) -> Option<Finding> {
         let facts = &self.facts;
         let environment = facts.environment.as_ref()?;
         if facts.startup != Startup::Waiting {
@@ -141,6 +148,11 @@ impl Examination {
             if port.too_long {
                 waits.push(format!("the port {address}, whose path is too long: it can never be reached"));
                 fixes.push("start it again with a shorter path in DOTNET_DiagnosticPorts".to_owned());
+            } else if port.listeners.is_empty() && !port.deserted {
+                waits.push(format!(
+                    "the port {address}; whether somebody listens there can't be seen from here"
+                ));
+                fixes.push(format!("as root it can be told: sudo runtap doctor {pid}"));
             } else if port.listeners.is_empty() {
                 waits.push(format!(
                     "the port {address}, on which nobody listens: the tool that started it has ended, or has not begun"

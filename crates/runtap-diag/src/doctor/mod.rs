@@ -12,6 +12,7 @@ mod machine;
 mod tests;
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -108,6 +109,8 @@ pub enum Answer {
     NotPermitted,
     /// Nobody listens on the socket.
     NobodyListens,
+    /// Another process listens on the socket; how it is told.
+    Foreign(String),
     /// The socket is gone.
     NotThere,
     /// Somebody answered who is no runtime, or something else failed.
@@ -120,12 +123,14 @@ pub enum Answer {
 pub struct AwaitedPort {
     /// As it stands in the variable.
     pub address: String,
-    /// The path by which we can open it.
+    /// What it is called from here.
     pub host: PathBuf,
     /// Whether it is too long for the runtime ever to reach it.
     pub too_long: bool,
     /// Who listens there, as far as we may see.
     pub listeners: Vec<Holder>,
+    /// Whether it is certain that nobody listens there.
+    pub deserted: bool,
 }
 
 /// Everything that is known of a process.
@@ -186,12 +191,43 @@ pub fn reason(system: &System, pid: u32, answer: Answer) -> Option<Code> {
     examination.diagnose().reason()
 }
 
+/// Why a process could not be reached that was asked something else: the look that a mere error message lacks. `None`
+/// where nothing is found, or the process is not known by its id.
+pub fn explain(system: &System, error: &Error) -> Option<Finding> {
+    let pid = error.unanswered()?.process_id()?;
+    let facts = system.facts(pid);
+    let findings = complete(system, facts, Answer::of_error(error)).diagnose().findings;
+    findings.into_iter().find(|finding| finding.severity == Severity::Error)
+}
+
+/// What keeps a process from answering anything at all, as far as one look tells: it is stopped.
+pub fn stopped(system: &System, pid: u32) -> Option<Finding> {
+    let facts = system.facts(pid);
+    let is_stopped = matches!(facts.life, Life::Stopped);
+    is_stopped.then(|| complete(system, facts, Answer::Silent).busy())
+}
+
+/// For what a process waits at its start that no command over its own port gives it: a port of its environment that it
+/// can't reach, or on which nobody listens. `None` where that is not certain.
+pub fn forsaken(system: &System, pid: u32) -> Option<Finding> {
+    let facts = system.facts(pid);
+    if facts.startup != Startup::Waiting {
+        return None;
+    }
+    let examination = complete(system, facts, Answer::NotAsked);
+    let lost = examination.awaited.iter().any(|port| port.too_long || port.deserted);
+    examination.suspended().filter(|_| lost)
+}
+
 fn complete(system: &System, facts: Facts, answer: Answer) -> Examination {
     let clients = if answer == Answer::Silent { system.clients(facts.pid) } else { Clients::default() };
     let value = facts.environment.as_ref().and_then(|environment| environment.ports.clone());
     let value = value.map(OsString::into_encoded_bytes).unwrap_or_default();
-    let awaited =
-        if facts.startup == Startup::Done { Vec::new() } else { awaited(system, facts.pid, &value) };
+    let awaited = if facts.startup == Startup::Done {
+        Vec::new()
+    } else {
+        awaited(system, facts.pid, facts.other_mount_namespace, &value)
+    };
     let tracer = match facts.life {
         Life::Traced { by } => Some(system.holder(by)),
         _ => None,
@@ -199,18 +235,25 @@ fn complete(system: &System, facts: Facts, answer: Answer) -> Examination {
     Examination { facts, answer, clients, awaited, warnings: diagnostic_ports::lint(&value), tracer }
 }
 
-fn awaited(system: &System, pid: u32, value: &[u8]) -> Vec<AwaitedPort> {
+/// `elsewhere`: sockets of the process may be in a namespace of their own.
+fn awaited(system: &System, pid: u32, elsewhere: bool, value: &[u8]) -> Vec<AwaitedPort> {
     let view = system.file_view(pid).ok();
     let ports = diagnostic_ports::parse(value).filter(DiagnosticPort::is_waited_for);
     let port = |port: DiagnosticPort<'_>| {
         let address = String::from_utf8_lossy(port.address).into_owned();
         let path = PathBuf::from(&address);
-        let host = view.as_ref().and_then(|view| view.to_host(&path).ok()).unwrap_or(path);
+        let file = view.as_ref().map(|view| view.metadata(&path));
+        let deserted = match &file {
+            Some(Ok(file)) => !elsewhere && system.is_listened_on(file) == Some(false),
+            Some(Err(error)) => error.kind() == ErrorKind::NotFound,
+            None => false,
+        };
         AwaitedPort {
             too_long: port.address.len() > diagnostic_ports::LONGEST_ADDRESS,
-            listeners: system.listeners(&host),
+            listeners: file.and_then(Result::ok).map(|file| system.listeners(&file)).unwrap_or_default(),
+            deserted,
+            host: view.as_ref().map_or_else(|| path.clone(), |view| view.shown(&path)),
             address,
-            host,
         }
     };
     ports.map(port).collect()
@@ -234,6 +277,7 @@ impl Answer {
             error if error.is_unknown_command() => Self::Answered(None),
             Error::Busy { .. } | Error::TimedOut { .. } => Self::Silent,
             Error::NotPermitted { .. } => Self::NotPermitted,
+            Error::WrongPeer { reason, .. } => Self::Foreign(reason.to_string()),
             Error::NotThere { stale: true, .. } => Self::NobodyListens,
             Error::NotThere { stale: false, .. } => Self::NotThere,
             other => Self::Failed(other.to_string()),

@@ -202,6 +202,7 @@ fn suspended(value: &str, listeners: &[Holder]) -> Finding {
                 host: PathBuf::from("/host").join(String::from_utf8(port.address.to_vec()).unwrap()),
                 too_long: port.address.len() > diagnostic_ports::LONGEST_ADDRESS,
                 listeners: listeners.to_vec(),
+                deserted: listeners.is_empty(),
             })
             .collect();
     });

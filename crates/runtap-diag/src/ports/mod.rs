@@ -18,12 +18,18 @@
 //! # }
 //! ```
 //!
-//! - **Many runtimes on one port**, told apart by the cookie of their Advertise message. Each is handed out once.
+//! - **Many runtimes on one port**, told apart by the cookie of their Advertise message *and* by the process that the
+//!   kernel sees at the other end. Each is handed out once. A cookie is no secret: who repeats that of another process is
+//!   a runtime of its own, and gets nothing that was meant for the other. So does a process that changes its user.
 //! - **A command uses up a connection.** A [`Client`](crate::Client) of such a runtime takes the idle connection, or
 //!   waits until the runtime dials in again, for at most [`Timeouts::connect`](crate::Timeouts::connect).
-//! - **A newer Advertise of the same cookie replaces the older idle connection**, as in Microsoft's tools.
-//! - **Nobody is blocked by a stranger**: every Advertise has a deadline of its own, and where too many say nothing,
-//!   the oldest of them is hung up on.
+//! - **The process id of an Advertise message is a claim**: [`Runtime::peer`] is the kernel's word. They differ where the
+//!   runtime lives in a pid namespace of its own, and behind a router ([`Runtime::claims_another_id`]).
+//! - **A newer Advertise of the same runtime replaces the older idle connection**, as in Microsoft's tools.
+//! - **Nobody is blocked by a stranger**: every Advertise has a deadline of its own, 250 ms. At a port for everybody,
+//!   processes of our user, of root, and those below us are kin and always have room; all others are guests, of whom each
+//!   user may hold a sixteenth of our descriptors (4 to 256), and all together an eighth (8 to 1024). Beyond that the
+//!   oldest is hung up on, and nobody pays for it but whoever holds most. Without descriptors all guests are.
 //! - A port that is dropped hangs up on everybody. What was suspended stays suspended, and dials in on the next port
 //!   of that name: [`Port::resume_all`] is for that.
 //!
@@ -32,33 +38,40 @@
 //! "Diagnostic Ports", and what .NET 8, 9 and 10 were measured to do.
 
 mod accept;
+#[allow(unreachable_pub, reason = "exported to the fuzz target")]
+mod admission;
+/// For the fuzz targets.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use super::admission::{Admission, DEADLINE, Limits, Standing, Verdict};
+}
+mod process;
+mod registry;
 mod runtime;
 mod slot;
 #[cfg(target_os = "linux")]
 mod waiting;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_diag_proto::Advertise;
-use runtap_transport::{BindError, BindOptions, Endpoint, Listener, Peer, Stream};
+use runtap_transport::{BindError, BindOptions, Endpoint, Listener};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
-use uuid::Uuid;
 
+pub use self::process::user_of;
+use self::registry::Registry;
+pub(crate) use self::registry::Ticket;
+pub use self::registry::{Visitor, Visitors};
 pub use self::runtime::Runtime;
 pub(crate) use self::slot::Slot;
 #[cfg(target_os = "linux")]
-pub use self::waiting::{waited_for, waiting_for};
+pub use self::waiting::{SuspendPort, waited_for, waiting_for};
 use crate::Error;
-
-/// Runtimes that are remembered although they have hung up, so that none is taken for a new one. Above this number
-/// they are forgotten.
-const REMEMBERED: usize = 10_000;
 
 /// How long [`Port::resume_all`] waits for answers when it is to end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -82,8 +95,8 @@ impl Port {
         Self::bind_with(path.into(), BindOptions::default())
     }
 
-    /// The same for processes of every user (mode 0666). Who has dialled in, the kernel says: [`Runtime::peer`]. Let
-    /// those go on that you do not know, and ask nothing else of them.
+    /// The same for processes of every user (mode 0666). Who has dialled in, the kernel says: [`Runtime::peer`] and
+    /// [`Runtime::is_kin`]. Let those go on that you do not know, and ask nothing else of them.
     ///
     /// # Errors
     /// As [`bind`](Self::bind).
@@ -92,11 +105,16 @@ impl Port {
     }
 
     fn bind_with(path: PathBuf, options: BindOptions) -> Result<Self, BindError> {
-        let listener = Arc::new(Listener::bind(path, options.replace_stale(true))?);
+        Ok(Self::on(Listener::bind(path, options.replace_stale(true))?))
+    }
+
+    /// On a socket that listens already.
+    pub(crate) fn on(listener: Listener) -> Self {
+        let listener = Arc::new(listener);
         let (tell, arrivals) = mpsc::unbounded_channel();
-        let registry = Arc::new(Registry { endpoint: listener.endpoint(), tell, slots: Mutex::default() });
+        let registry = Arc::new(Registry::new(listener.endpoint(), listener.lets_everybody_in(), tell));
         let accepting = tokio::spawn(accept::run(Arc::clone(&listener), Arc::clone(&registry)));
-        Ok(Self { listener, registry, arrivals, accepting: accepting.abort_handle() })
+        Self { listener, registry, arrivals, accepting: accepting.abort_handle() }
     }
 
     /// The path of the socket.
@@ -106,7 +124,7 @@ impl Port {
 
     /// Where runtimes dial in.
     pub fn endpoint(&self) -> &Endpoint {
-        &self.registry.endpoint
+        self.registry.endpoint()
     }
 
     /// The next runtime that has not dialled in before. Those that nobody accepts wait, suspended if they were started
@@ -117,6 +135,11 @@ impl Port {
             // We hold a sender ourselves.
             None => std::future::pending().await,
         }
+    }
+
+    /// Those who dial in and are no kin, once for each user: to tell of them.
+    pub fn visitors(&self) -> Visitors {
+        Visitors::new(&self.registry)
     }
 
     /// Lets every runtime go on that dials in, those that wait already among them, until `until` is ready; then
@@ -159,40 +182,6 @@ impl Drop for Port {
         self.accepting.abort();
         // The task may live on for a moment, but nobody is to find us any more.
         self.listener.remove_file();
-        for slot in self.registry.slots().values() {
-            slot.close();
-        }
-    }
-}
-
-/// The runtimes of a port, by cookie.
-#[derive(Debug)]
-struct Registry {
-    endpoint: Endpoint,
-    tell: mpsc::UnboundedSender<Runtime>,
-    slots: Mutex<BTreeMap<Uuid, Arc<Slot>>>,
-}
-
-impl Registry {
-    fn slots(&self) -> MutexGuard<'_, BTreeMap<Uuid, Arc<Slot>>> {
-        // Nothing that runs under the lock can panic halfway through a change.
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A runtime has said who it is; its connection is idle now.
-    fn dialled_in(&self, advertise: Advertise, peer: Peer, stream: Stream) {
-        let mut slots = self.slots();
-        if let Some(slot) = slots.get(&advertise.runtime_cookie) {
-            slot.put(stream);
-            return;
-        }
-        if slots.len() >= REMEMBERED {
-            slots.retain(|_, slot| !slot.has_hung_up());
-        }
-        let slot = Arc::new(Slot::new(self.endpoint.clone(), advertise, peer));
-        slot.put(stream);
-        slots.insert(advertise.runtime_cookie, Arc::clone(&slot));
-        // Nobody listens any more: the port is being dropped.
-        let _ = self.tell.send(Runtime::new(slot));
+        self.registry.close();
     }
 }

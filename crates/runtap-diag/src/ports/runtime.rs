@@ -8,7 +8,8 @@ use runtap_transport::{Peer, discover};
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::Slot;
+use super::admission::Standing;
+use super::{Slot, process};
 use crate::{Client, Error};
 
 /// Between two tries of something that a runtime did not answer.
@@ -22,15 +23,21 @@ pub struct Runtime {
     slot: Arc<Slot>,
     /// Of its process, so that another one with the same pid is not taken for it.
     start_time: Option<u64>,
+    standing: Standing,
 }
 
 impl Runtime {
-    pub(super) fn new(slot: Arc<Slot>) -> Self {
+    pub(super) fn new(slot: Arc<Slot>, standing: Standing) -> Self {
         let start_time = slot.peer().pid.and_then(discover::start_time);
-        Self { slot, start_time }
+        Self { slot, start_time, standing }
     }
 
-    /// The pid in **its own** pid namespace, as it says itself.
+    #[cfg(test)]
+    pub(super) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    /// The pid in **its own** pid namespace, as it says itself: a claim. Whose connection it is, says [`peer`](Self::peer).
     pub fn process_id(&self) -> u64 {
         self.slot.advertise().process_id
     }
@@ -43,6 +50,19 @@ impl Runtime {
     /// Who dialled, as the kernel says: the pid in our namespace.
     pub fn peer(&self) -> Peer {
         self.slot.peer()
+    }
+
+    /// Whether it is a process of our own user, of root, or one that was started below us. Everybody else has dialled in
+    /// because a port is open to everybody.
+    pub fn is_kin(&self) -> bool {
+        self.standing == Standing::Kin
+    }
+
+    /// Whether the process that the kernel sees calls itself otherwise in its own pid namespace than what it has said
+    /// here: it speaks for another one, as routers do, or does not say the truth. `None` where that can't be seen:
+    /// without `/proc`, or from within a pid namespace that it is not in.
+    pub fn claims_another_id(&self) -> Option<bool> {
+        Some(u64::from(process::own_pid(self.peer().pid?)?) != self.process_id())
     }
 
     /// Asks it. Each command uses up a connection and waits for the next one where there is none.
@@ -69,7 +89,13 @@ impl Runtime {
         let client = self.client();
         let mut tries = 0;
         loop {
-            let error = match client.resume().await {
+            let answer = tokio::select! {
+                biased;
+                answer = client.resume() => answer,
+                // Its connection is not to be held until it answers.
+                () = self.slot.closed() => self.slot.take(Duration::ZERO).await.map(drop),
+            };
+            let error = match answer {
                 Ok(()) => return Ok(()),
                 // .NET Core 3 can't be suspended.
                 Err(Error::Refused { reply, .. }) if reply.hresult == Hresult::UNKNOWN_COMMAND => {

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use super::Ticket;
 use crate::Error;
 
 /// What is known of a runtime, and its idle connection.
@@ -25,11 +26,15 @@ pub(crate) struct Slot {
     state: Mutex<State>,
     /// Told once for each connection that is put here, and to all who wait when none will come.
     arrived: Notify,
+    /// Told to all who wait when it is closed.
+    changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     idle: Option<Idle>,
+    /// Of the connection that was taken last: whoever has taken it holds the slot too, and has one at a time.
+    taken: Option<Ticket>,
     /// The runtime closed its idle connection: it has ended.
     hung_up: bool,
     /// The port is gone.
@@ -42,6 +47,8 @@ struct Idle {
     stream: Stream,
     /// The task that notices when the runtime hangs up, so that no descriptor is kept for the dead.
     _watcher: Watcher,
+    /// Of guests only: given back when the connection is closed, or the slot is gone.
+    ticket: Option<Ticket>,
 }
 
 /// Ends its task when it is dropped.
@@ -56,7 +63,14 @@ impl Drop for Watcher {
 
 impl Slot {
     pub(super) fn new(endpoint: Endpoint, advertise: Advertise, peer: Peer) -> Self {
-        Self { endpoint, advertise, peer, state: Mutex::default(), arrived: Notify::new() }
+        Self {
+            endpoint,
+            advertise,
+            peer,
+            state: Mutex::default(),
+            arrived: Notify::new(),
+            changed: Notify::new(),
+        }
     }
 
     pub(crate) fn endpoint(&self) -> &Endpoint {
@@ -71,20 +85,32 @@ impl Slot {
         self.peer
     }
 
+    /// Its process id as the kernel says; only where that is not to be had, as it says itself.
+    fn process_id(&self) -> u64 {
+        self.peer.pid.map_or(self.advertise.process_id, u64::from)
+    }
+
+    /// Whether its connection was let in on this ticket.
+    pub(super) fn holds(&self, ticket: u64) -> bool {
+        let state = self.lock();
+        let held = state.idle.as_ref().and_then(|idle| idle.ticket.as_ref()).into_iter().chain(&state.taken);
+        held.into_iter().any(|held| held.id() == ticket)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that runs under the lock can panic halfway through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The runtime has dialled in; an older connection that nobody took is closed.
-    pub(super) fn put(self: &Arc<Self>, stream: Stream) {
+    pub(super) fn put(self: &Arc<Self>, stream: Stream, ticket: Option<Ticket>) {
         let mut state = self.lock();
         if state.closed {
             return;
         }
         let slot = Arc::downgrade(self);
         let watcher = tokio::spawn(poll_fn(move |cx| Self::poll_hang_up(&slot, cx)));
-        state.idle = Some(Idle { stream, _watcher: Watcher(watcher.abort_handle()) });
+        state.idle = Some(Idle { stream, _watcher: Watcher(watcher.abort_handle()), ticket });
         state.hung_up = false;
         drop(state);
         self.arrived.notify_one();
@@ -97,6 +123,18 @@ impl Slot {
         state.idle = None;
         drop(state);
         self.arrived.notify_waiters();
+        self.changed.notify_waiters();
+    }
+
+    /// Ready when the port is gone, or has hung up on this runtime.
+    pub(super) async fn closed(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.lock().closed {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Whether the runtime has closed its idle connection, and no newer one has come.
@@ -106,7 +144,7 @@ impl Slot {
 
     /// The idle connection, or the next one, which may take as long as `within`.
     pub(crate) async fn take(&self, within: Duration) -> Result<Stream, Error> {
-        let process_id = self.advertise.process_id;
+        let process_id = self.process_id();
         let waiting = async {
             loop {
                 let arrived = self.arrived.notified();
@@ -131,12 +169,13 @@ impl Slot {
         if let Some(idle) = state.idle.take() {
             // The watcher may not have been told yet.
             if idle.stream.is_idle() {
+                state.taken = idle.ticket;
                 return Ok(Some(idle.stream));
             }
             state.hung_up = true;
         }
         if state.hung_up {
-            let (endpoint, process_id) = (self.endpoint.clone(), self.advertise.process_id);
+            let (endpoint, process_id) = (self.endpoint.clone(), self.process_id());
             return Err(Error::HungUp { endpoint, process_id });
         }
         Ok(None)

@@ -19,7 +19,7 @@ const fn k(name: &'static str, bit: u64) -> ClrKeyword {
 }
 
 /// All names, in the order of their bits; two names may share a bit.
-pub(super) const KEYWORDS: &[ClrKeyword] = &[
+pub const KEYWORDS: &[ClrKeyword] = &[
     k("gc", 0x1),
     k("gchandle", 0x2),
     k("assemblyloader", 0x4),

@@ -109,6 +109,11 @@ pub fn parse_level(text: &str) -> Result<Level, ProviderError> {
     found.map(|(_, level)| *level).ok_or_else(|| ProviderError::Level { text: text.to_owned() })
 }
 
+/// Whether a level is a number above those that there are.
+pub(super) fn is_above_verbose(text: &str) -> bool {
+    text.parse::<u32>().is_ok_and(|number| Level::from_number(number).is_none())
+}
+
 /// One provider as it was written, with what was left out still open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderSpec {
@@ -118,6 +123,8 @@ pub struct ProviderSpec {
     pub keywords: Option<u64>,
     /// Level; `None` where none was written.
     pub level: Option<Level>,
+    /// Whether the level was written as a number above the highest.
+    pub is_above_verbose: bool,
     /// Arguments for the provider (`key=value;key=value`).
     pub arguments: Option<String>,
 }
@@ -157,12 +164,12 @@ impl ProviderSpec {
             None | Some("") => None,
             Some(text) => Some(parse_keywords(name, text)?),
         };
-        let level = match fields.next().map(str::trim) {
-            None | Some("") => None,
-            Some(text) => Some(parse_level(text)?),
+        let (level, is_above_verbose) = match fields.next().map(str::trim) {
+            None | Some("") => (None, false),
+            Some(text) => (Some(parse_level(text)?), is_above_verbose(text)),
         };
         let arguments = fields.next().filter(|text| !text.is_empty()).map(str::to_owned);
-        Ok(Self { name: name.to_owned(), keywords, level, arguments })
+        Ok(Self { name: name.to_owned(), keywords, level, is_above_verbose, arguments })
     }
 }
 
@@ -221,8 +228,10 @@ mod tests {
             name: "A-B".into(),
             keywords,
             level,
+            is_above_verbose: false,
             arguments: arguments.map(str::to_owned),
         };
+        assert!(one("A-B:0:6").is_above_verbose && !one("A-B:0:5").is_above_verbose);
         assert_eq!(one("A-B"), spec(None, None, None));
         assert_eq!(one("A-B:0"), spec(Some(0), None, None));
         assert_eq!(one("A-B:ff:5"), spec(Some(0xff), Some(Level::Verbose), None));
@@ -232,7 +241,8 @@ mod tests {
         );
         assert_eq!(one("A-B::5"), spec(None, Some(Level::Verbose), None));
         assert_eq!(one("A-B:::x=1"), spec(None, None, Some("x=1")));
-        assert_eq!(one("A-B:1:9"), spec(Some(1), Some(Level::Verbose), None));
+        let above = ProviderSpec { is_above_verbose: true, ..spec(Some(1), Some(Level::Verbose), None) };
+        assert_eq!(one("A-B:1:9"), above);
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod profiles;
 mod request;
 mod tracepoints;
 
-pub use clr::{CLR_PROVIDER, ClrKeyword, clr_keywords};
+pub use clr::{CLR_PROVIDER, ClrKeyword, KEYWORDS as CLR_KEYWORDS, clr_keywords};
 pub use filter::{parse_event_filter, parse_event_ids};
 pub use grammar::{ProviderError, ProviderSpec, parse_level};
 pub use profiles::{PROFILES, Profile, profile};

@@ -5,6 +5,7 @@ use std::fmt;
 use runtap_diag_proto::{EncodeError, Level, Provider, merge_providers};
 use thiserror::Error;
 
+use super::grammar::is_above_verbose;
 use super::{
     CLR_PROVIDER, ProviderError, ProviderSpec, clr_keywords, parse_event_filter, parse_level, profile,
 };
@@ -34,7 +35,14 @@ pub enum EnabledBy {
     Profile,
     /// `--clrevents`
     ClrEvents,
+    /// `--method-names`
+    MethodNames,
 }
+
+const NO_HIGHER_LEVEL: &str = "levels end at 5 (Verbose), which is taken";
+
+/// Loader and Jit: modules and compiled methods.
+const METHOD_NAMES: u64 = 0x18;
 
 impl fmt::Display for EnabledBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,6 +50,7 @@ impl fmt::Display for EnabledBy {
             Self::Providers => "--providers",
             Self::Profile => "--profile",
             Self::ClrEvents => "--clrevents",
+            Self::MethodNames => "--method-names",
         })
     }
 }
@@ -119,6 +128,9 @@ impl Request {
                 if spec.keywords.is_none() && !open.contains(&spec.name) {
                     open.push(spec.name.clone());
                 }
+                if spec.is_above_verbose {
+                    request.notes.push(format!("{}: {NO_HIGHER_LEVEL}", spec.name));
+                }
                 named.push(Provider {
                     arguments: spec.arguments,
                     ..Provider::new(
@@ -139,6 +151,9 @@ impl Request {
         let mut profiles: Vec<&str> =
             selection.profiles.iter().flat_map(|list| list.split(',')).map(str::trim).collect();
         profiles.retain(|name| !name.is_empty());
+        if profiles.is_empty() && !selection.profiles.is_empty() {
+            request.notes.push("--profile is empty: 'runtap list-profiles' lists what it takes".to_owned());
+        }
         if named.is_empty() && profiles.is_empty() && selection.clr_events.is_none() {
             profiles = vec!["dotnet-common", "dotnet-sampled-thread-time"];
             request.notes.push(format!("no providers given: taking the profiles {}", profiles.join(" and ")));
@@ -160,6 +175,36 @@ impl Request {
         request.add_clr_events(selection)?;
         request.add_filters(selection)?;
         Ok(request)
+    }
+
+    /// Has the runtime tell the name of each method when it compiles it, not only at the end of a session: for recordings
+    /// that may be broken off. That takes the level Verbose, which other keywords of the runtime's provider get too.
+    pub fn add_method_names(&mut self) {
+        let known = self.providers.iter_mut().find(|entry| entry.provider.name == CLR_PROVIDER);
+        let Some(Requested { provider, .. }) = known else {
+            let provider = Provider::new(CLR_PROVIDER, METHOD_NAMES, Level::Verbose);
+            self.providers.push(Requested { provider, by: EnabledBy::MethodNames });
+            return;
+        };
+        // At level 0 it tells everything already.
+        if (Level::Critical..Level::Verbose).contains(&provider.level) {
+            if provider.keywords & !METHOD_NAMES != 0 {
+                self.notes.push(format!(
+                    "{CLR_PROVIDER} is asked for at the level Verbose, because names of methods come at that level only"
+                ));
+            }
+            provider.level = Level::Verbose;
+        }
+        provider.keywords |= METHOD_NAMES;
+    }
+
+    /// Whether names of methods come while the session runs.
+    pub fn tells_method_names(&self) -> bool {
+        self.providers.iter().any(|Requested { provider, .. }| {
+            provider.name == CLR_PROVIDER
+                && provider.keywords & METHOD_NAMES == METHOD_NAMES
+                && matches!(provider.level, Level::LogAlways | Level::Verbose)
+        })
     }
 
     fn add_filters(&mut self, selection: &Selection<'_>) -> Result<(), RequestError> {
@@ -203,6 +248,9 @@ impl Request {
             Some(text) => parse_level(text)
                 .map_err(|source| RequestError::Option { option: "--clreventlevel", source })?,
         };
+        if selection.clr_event_level.is_some_and(is_above_verbose) {
+            self.notes.push(format!("--clreventlevel: {NO_HIGHER_LEVEL}"));
+        }
         let Some(events) = selection.clr_events else {
             if selection.clr_event_level.is_some() {
                 self.notes.push("--clreventlevel has no effect without --clrevents".to_owned());
@@ -226,6 +274,26 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use runtap_diag_proto::EventFilter;
+
+    #[test]
+    fn method_names_take_a_level_of_their_own() {
+        let clr = |request: &Request| {
+            let entry = request.providers.iter().find(|entry| entry.provider.name == CLR_PROVIDER).unwrap();
+            (entry.provider.keywords, entry.provider.level, entry.by)
+        };
+        let mut alone = resolve(&["A:1:4"], &[], None).unwrap();
+        alone.add_method_names();
+        assert_eq!(clr(&alone), (0x18, Level::Verbose, EnabledBy::MethodNames));
+        assert_eq!(alone.notes, [] as [&str; 0]);
+        assert!(
+            alone.tells_method_names()
+                && !resolve(&[], &[], Some("gc+loader+jit")).unwrap().tells_method_names()
+        );
+        let mut raised = resolve(&[], &[], Some("gc")).unwrap();
+        raised.add_method_names();
+        assert_eq!(clr(&raised), (0x19, Level::Verbose, EnabledBy::ClrEvents));
+        assert!(raised.notes[0].contains("at the level Verbose"), "{:?}", raised.notes);
+    }
 
     use super::*;
 

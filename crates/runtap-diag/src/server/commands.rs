@@ -13,8 +13,13 @@ use runtap_diag_proto::{
 /// The commands that a program can carry out. Each refuses unless it is overridden.
 ///
 /// They are called on threads of their own, so they may take their time: other clients are served meanwhile, and
-/// commands of other clients may come at the same time. One that panics has failed (E_FAIL). The strings come from the
-/// client, as they are: paths may be relative, or lead anywhere.
+/// commands of other clients may come at the same time, as many as [`Limits::connections`](super::Limits::connections)
+/// allows. One that panics has failed (E_FAIL).
+///
+/// A client chooses the type of a dump out of four, its flags, the class id and the data of a profiler, and every string,
+/// which comes as it is: paths may be relative, be empty, or lead anywhere, and names may hold anything but a NUL. All of
+/// them together have less than 64 KiB. It is a process of our own user or of root, who could do the same with a debugger;
+/// a program that has more rights than its user must not take paths from it.
 ///
 /// ```
 /// use runtap_diag::{Hresult, server::Commands};

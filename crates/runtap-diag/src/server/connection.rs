@@ -4,10 +4,12 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use runtap_diag_proto::server::{Event, Server as Machine};
 use runtap_diag_proto::{ErrorReply, Format, Hresult, Reply, Request, SessionConfig, SessionForm, SessionId};
+use runtap_transport::Peer;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
@@ -15,6 +17,7 @@ use tokio::time::timeout;
 use super::commands::{Commands, carry_out, is_command};
 use super::dial_out::Startup;
 use super::encoder::Encoder;
+use super::notice::{Notice, Told};
 use super::session::{Batch, Served};
 use super::{EventPipe, Limits, ProcessDescription};
 
@@ -42,8 +45,19 @@ struct Inner {
     commands: Arc<dyn Commands>,
     limits: Limits,
     startup: Startup,
+    told: Told,
     /// The server is shutting down: nothing new is begun.
     closing: watch::Sender<bool>,
+}
+
+/// A connection and what goes with it.
+#[derive(Debug, Default)]
+pub(super) struct Visit {
+    pub(super) peer: Option<Peer>,
+    /// Given back when the client gets a session.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
+    /// Set when the whole request has come.
+    pub(super) asked: Arc<AtomicBool>,
 }
 
 impl Dispatcher {
@@ -53,9 +67,11 @@ impl Dispatcher {
         commands: Arc<dyn Commands>,
         limits: Limits,
         startup: Startup,
+        told: Told,
     ) -> Self {
         let closing = watch::Sender::new(false);
-        Self { inner: Arc::new(Inner { description, pipe, commands, limits, startup, closing }), port: 0 }
+        let inner = Inner { description, pipe, commands, limits, startup, told, closing };
+        Self { inner: Arc::new(inner), port: 0 }
     }
 
     /// The same server, for connections over its connect port `number` (from 1): a resume counts for that port only.
@@ -88,30 +104,37 @@ impl Dispatcher {
         &self.inner.limits
     }
 
-    /// Serves one connection to its end.
+    pub(super) fn told(&self) -> &Told {
+        &self.inner.told
+    }
+
+    /// Serves one connection to its end. Whose it is, is the caller's to judge.
     ///
     /// # Errors
     /// The client went away, or took too long (`TimedOut`). Nothing is left to do then.
     pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
-        self.serve_with(stream, None).await
+        self.serve_with(stream, Visit::default()).await
     }
 
-    /// As [`serve`](Self::serve); `permit` is given back when the client gets a session.
+    /// As [`serve`](Self::serve), for a client of whom is known who it is.
     pub(super) async fn serve_with(
         &self,
         mut stream: impl AsyncRead + AsyncWrite + Unpin,
-        permit: Option<OwnedSemaphorePermit>,
+        visit: Visit,
     ) -> io::Result<()> {
+        let Visit { peer, permit, asked } = visit;
         let mut machine = Machine::new();
         let mut closing = self.inner.closing.subscribe();
         let request = tokio::select! {
             _ = closing.wait_for(|closing| *closing) => return Err(io::ErrorKind::ConnectionAborted.into()),
             read = timeout(self.inner.limits.request, read_request(&mut machine, &mut stream)) => read??,
         };
+        asked.store(true, Ordering::Relaxed);
         let Some(request) = request else {
             // Refused already.
             return self.answer(&mut machine, &mut stream).await;
         };
+        self.inner.told.tell(|| Notice::Request { peer, command: request.command() });
         match request {
             Request::ProcessInfo(_) => {
                 let reply = Reply::ProcessInfo(self.inner.description.info.clone());

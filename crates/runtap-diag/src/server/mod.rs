@@ -17,7 +17,12 @@
 //! ```
 //!
 //! Every connection is served on its own: a client that sends nothing, or reads nothing, holds up nobody, and is
-//! hung up on after a while ([`Limits`]). Malformed requests get the answer of a healthy runtime.
+//! hung up on after a while ([`Limits`]); where there is no room, the oldest that has sent nothing makes some. Malformed
+//! requests get the answer of a healthy runtime. No request is longer than 64 KiB, with all its strings.
+//!
+//! **Whose clients they are.** The socket has mode 0600, and the kernel is asked for the user of each client before a
+//! byte is read: it is ours, or root. The same goes for the tools that are dialled ([`ConnectPort::any_user`]).
+//! [`Builder::on_notice`] tells the program who asks for what.
 //!
 //! | command | answer |
 //! |---|---|
@@ -43,6 +48,7 @@ mod description;
 mod dial_out;
 mod encoder;
 mod event;
+mod notice;
 mod pipe;
 mod run;
 mod session;
@@ -58,6 +64,7 @@ pub use description::ProcessDescription;
 pub use dial_out::{ConnectPort, dial_out};
 pub use encoder::Rundown;
 pub use event::{Event, EventData, current_thread_id};
+pub use notice::Notice;
 pub use pipe::{DefineError, EventPipe};
 pub use run::{Builder, Server, ServerThread};
 
@@ -69,7 +76,8 @@ pub struct Limits {
     pub request: Duration,
     /// How long a client may take nothing of what is sent to it before it is hung up on.
     pub stalled_reader: Duration,
-    /// Connections that are served at the same time, sessions not counted. Further ones wait in the queue.
+    /// Connections that are served at the same time, sessions not counted. Further ones wait in the queue, for as long as
+    /// it takes: but for 100 ms at most if there is one that has sent nothing, which is hung up on then.
     pub connections: usize,
     /// Most bytes of events that one session keeps for its reader, whatever buffer the client asks for.
     pub session_buffer: usize,

@@ -1,10 +1,12 @@
 //! The sockets, listening and dialling, and their life: in the caller's event loop, or on a thread of its own.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,14 +15,19 @@ use runtap_transport::discover::naming::SocketName;
 use runtap_transport::{BindOptions, Listener, discover};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
 
 use super::commands::{Commands, Refuse};
+use super::connection::Visit;
 use super::dial_out::{self, ConnectPort, Startup};
+use super::notice::{Notice, Told};
 use super::{Dispatcher, EventPipe, Limits, ProcessDescription, StartError};
 
 /// How long the server waits when the system is out of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
+/// How long a client waits for room while there is one that has sent nothing.
+const CROWDED: Duration = Duration::from_millis(100);
 
 /// Makes a server.
 #[derive(Debug)]
@@ -32,6 +39,7 @@ pub struct Builder {
     path: Option<PathBuf>,
     suspend: bool,
     ports: Vec<ConnectPort>,
+    told: Told,
 }
 
 impl Builder {
@@ -45,6 +53,7 @@ impl Builder {
             path: None,
             suspend: false,
             ports: Vec::new(),
+            told: Told::default(),
         }
     }
 
@@ -59,6 +68,14 @@ impl Builder {
     #[must_use]
     pub fn commands(mut self, commands: Arc<dyn Commands>) -> Self {
         self.commands = commands;
+        self
+    }
+
+    /// Which tells this of its clients and of the tools that it dials. Called on the server's thread: what takes long is to
+    /// be handed on.
+    #[must_use]
+    pub fn on_notice(mut self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        self.told = Told::new(tell);
         self
     }
 
@@ -108,7 +125,7 @@ impl Builder {
     /// ([`Dispatcher::of_port`]).
     pub fn dispatcher(self) -> Dispatcher {
         let startup = Startup::new(self.suspend, &self.ports);
-        Dispatcher::new(self.description, self.pipe, self.commands, self.limits, startup)
+        Dispatcher::new(self.description, self.pipe, self.commands, self.limits, startup, self.told)
     }
 
     /// Makes the socket. A stale one of the same name is replaced. Needs a tokio runtime with I/O and time.
@@ -190,7 +207,7 @@ impl Server {
         drop(listener);
         drop(dialling);
         let patience = dispatcher.limits().shut_down;
-        let _ = tokio::time::timeout(patience, async {
+        let _ = timeout(patience, async {
             dispatcher.close().await;
             // The clients that asked for the stop want their answer.
             while connections.join_next().await.is_some() {}
@@ -201,20 +218,50 @@ impl Server {
 
 async fn accept(listener: &Listener, dispatcher: &Dispatcher, connections: &mut JoinSet<()>) {
     let room = Arc::new(Semaphore::new(dispatcher.limits().connections.max(1)));
+    let mut silent: VecDeque<Silent> = VecDeque::new();
     loop {
         while connections.try_join_next().is_some() {}
-        // Never closed.
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((stream, _peer)) => {
-                let dispatcher = dispatcher.clone();
-                connections.spawn(async move {
-                    // A client that went away is its own affair.
-                    let _: io::Result<()> = dispatcher.serve_with(stream, Some(permit)).await;
-                });
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(_out_of_descriptors) => {
+                tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+                continue;
             }
-            Err(_out_of_descriptors) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
-        }
+        };
+        let permit = loop {
+            match timeout(CROWDED, Arc::clone(&room).acquire_owned()).await {
+                Ok(Ok(permit)) => break permit,
+                // Never closed.
+                Ok(Err(_closed)) => return,
+                Err(_crowded) => {
+                    silent.retain(Silent::is_so);
+                    if let Some(oldest) = silent.pop_front() {
+                        oldest.task.abort();
+                    }
+                }
+            }
+        };
+        silent.retain(Silent::is_so);
+        let asked = Arc::<AtomicBool>::default();
+        let visit = Visit { peer: Some(peer), permit: Some(permit), asked: Arc::clone(&asked) };
+        let dispatcher = dispatcher.clone();
+        let task = connections.spawn(async move {
+            // A client that went away is its own affair.
+            let _: io::Result<()> = dispatcher.serve_with(stream, visit).await;
+        });
+        silent.push_back(Silent { task, asked });
+    }
+}
+
+/// A client that has not sent its request yet.
+struct Silent {
+    task: AbortHandle,
+    asked: Arc<AtomicBool>,
+}
+
+impl Silent {
+    fn is_so(&self) -> bool {
+        !self.asked.load(Ordering::Relaxed) && !self.task.is_finished()
     }
 }
 

@@ -30,7 +30,7 @@ async fn no_socket_a_stale_socket_and_no_socket_at_all_are_told_apart() {
     assert_eq!(kind(&client.process_info().await.unwrap_err()), "stale");
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "").unwrap();
-    assert_eq!(kind(&client.process_info().await.unwrap_err()), "stale");
+    assert_eq!(kind(&client.process_info().await.unwrap_err()), "no socket");
 }
 
 #[tokio::test]

@@ -171,6 +171,35 @@ async fn who_hangs_up_is_told_and_kept_no_descriptor_for() {
     assert_eq!(kind(&second.client().resume().await.unwrap_err()), "hung up");
 }
 
+/// It was said in time, and we had no turn to read it before its deadline was over.
+#[tokio::test(start_paused = true)]
+async fn what_was_said_in_time_is_heard_late() {
+    use std::io::Write;
+    let (mut port, _folder) = port();
+    let mut stream = std::os::unix::net::UnixStream::connect(port.path()).unwrap();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    let _next = std::os::unix::net::UnixStream::connect(port.path()).unwrap();
+    stream.write_all(&advertise(1).to_bytes()).unwrap();
+    tokio::time::advance(Duration::from_millis(300)).await;
+    assert_eq!(port.accept().await.process_id(), 1);
+}
+
+/// What an Advertise message says of the process is compared with the kernel's word.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_wrong_process_id_is_known_as_such() {
+    let (mut port, _folder) = port();
+    let us = std::process::id();
+    for (claim, differs) in [(us, false), (us + 1, true)] {
+        let _stream = dial(port.path(), claim).await;
+        let runtime = port.accept().await;
+        assert_eq!(runtime.claims_another_id(), Some(differs));
+        assert_eq!((runtime.peer().pid, runtime.is_kin()), (Some(us), true));
+    }
+}
+
 #[tokio::test]
 async fn who_speaks_without_being_asked_is_hung_up_on() {
     let (mut port, _folder) = port();
@@ -193,8 +222,9 @@ async fn one_that_does_not_come_back_is_waited_for_so_long_only() {
     });
     outcome.unwrap();
     let error = client.resume().await.unwrap_err();
-    let path = port.path().display();
-    assert_eq!(error.to_string(), format!("process 1 did not dial in again on {path} within 300 ms"));
+    // As the kernel says, not as it calls itself.
+    let (path, pid) = (port.path().display(), std::process::id());
+    assert_eq!(error.to_string(), format!("process {pid} did not dial in again on {path} within 300 ms"));
     assert!(error.is_unreachable() && error.hint().is_some());
 }
 

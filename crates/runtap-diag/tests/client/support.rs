@@ -183,6 +183,8 @@ pub(crate) fn kind(error: &Error) -> &'static str {
         Error::NotPermitted { .. } => "not permitted",
         Error::NotThere { stale: false, .. } => "not there",
         Error::NotThere { stale: true, .. } => "stale",
+        Error::NoSocket { .. } => "no socket",
+        Error::WrongPeer { .. } => "wrong peer",
         Error::Protocol { .. } => "protocol",
         Error::Refused { .. } => "refused",
         Error::Invalid(_) => "invalid",

@@ -5,9 +5,10 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use runtap_diag::blocking::Client;
-use runtap_diag::server::{Builder, Limits, ProcessDescription};
+use runtap_diag::server::{Builder, Limits, Notice, ProcessDescription};
 use runtap_diag::{
-    Error, Format, Hresult, InfoForm, Reply, Request, SessionConfig, SessionForm, SessionId, Variable,
+    Command, Error, Format, Hresult, InfoForm, Reply, Request, SessionConfig, SessionForm, SessionId,
+    Variable,
 };
 use runtap_transport::{Endpoint, discover};
 
@@ -154,15 +155,42 @@ fn silent_and_slow_clients_hold_up_nobody() {
 #[test]
 fn clients_that_take_too_long_are_hung_up_on() {
     let mut limits = Limits::default();
-    (limits.request, limits.connections) = (Duration::from_secs(1), 1);
+    limits.request = Duration::from_secs(1);
     let target = Target::with_limits(limits);
     let mut silent = target.connect();
-    // There is room for one: this waits until the silent one was hung up on. The limit is ours too, so that it has to be
-    // one within which this thread has its turn.
-    target.client().process_info().unwrap();
     let mut answer = Vec::new();
     silent.read_to_end(&mut answer).unwrap();
     assert!(answer.is_empty());
+}
+
+/// However many say nothing, for however long they may.
+#[test]
+fn who_says_nothing_makes_room_for_who_does() {
+    let mut limits = Limits::default();
+    (limits.request, limits.connections) = (Duration::from_hours(1), 2);
+    let target = Target::with_limits(limits);
+    let mut half = target.connect();
+    half.write_all(&Request::ResumeRuntime.to_bytes().unwrap()[..19]).unwrap();
+    let silent: Vec<_> = (0..4).map(|_| target.connect()).collect();
+    target.client().process_info().unwrap();
+    // The oldest were hung up on.
+    let mut answer = Vec::new();
+    half.read_to_end(&mut answer).unwrap();
+    assert!(answer.is_empty());
+    drop(silent);
+}
+
+#[test]
+fn the_program_learns_who_asks_for_what() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let builder = Builder::new(ProcessDescription::of_this_process()).path(folder.path().join("s"));
+    let server = builder.on_notice(move |notice| tell.send(notice.clone()).unwrap()).spawn().unwrap();
+    Client::new(Endpoint::unix(server.path())).unwrap().resume().unwrap();
+    let Notice::Request { peer: Some(peer), command } = told.recv().unwrap() else { panic!("no request") };
+    assert_eq!((peer.pid, command), (Some(std::process::id()), Command::RESUME_RUNTIME));
+    let text = Notice::Request { peer: Some(peer), command }.to_string();
+    assert!(text.contains(&format!("process {} of user ", std::process::id())), "{text}");
 }
 
 #[test]

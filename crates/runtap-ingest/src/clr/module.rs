@@ -47,7 +47,9 @@ impl<'a> ModuleEvent<'a> {
     /// The module as frames show it: the file name without folder and extension. `None` where there is no path.
     pub fn short_name(&self) -> Option<String> {
         let path = if self.il_path.is_empty() { self.native_path } else { self.il_path }.to_string();
-        file_stem(&path, &MODULE_EXTENSIONS).map(str::to_owned)
+        let stem = file_stem(&path, &MODULE_EXTENSIONS)?;
+        // Precompiled assemblies were files of their own, `System.Private.CoreLib.ni.dll`.
+        Some(file_stem(stem, &["ni"]).unwrap_or(stem).to_owned())
     }
 }
 
@@ -89,6 +91,8 @@ mod tests {
             ("/srv/app/spin.dll", Some("spin")),
             ("C:\\app\\My.App.EXE", Some("My.App")),
             ("My.Proxies", Some("My.Proxies")),
+            ("/x/System.Private.CoreLib.ni.dll", Some("System.Private.CoreLib")),
+            ("C:\\x\\mscorlib.NI.DLL", Some("mscorlib")),
             ("", None),
         ] {
             let mut w = Writer::new();

@@ -4,14 +4,14 @@ use runtap_wire::{DecodeError, Reader, Utf16};
 
 use super::EVENT_PIPE;
 
-/// Event 1 of `Microsoft-DotNETCore-EventPipe`: `z command line, z operating system, z architecture`.
+/// Event 1 of `Microsoft-DotNETCore-EventPipe`: `z command line, [v1] z operating system, z architecture`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessInfoEvent<'a> {
     /// Command line, arguments joined by blanks.
     pub command_line: Utf16<'a>,
-    /// Operating system (`Linux`).
+    /// Operating system (`Linux`); empty where the runtime is too old to tell it.
     pub os: Utf16<'a>,
-    /// Architecture (`x64`).
+    /// Architecture (`x64`); empty likewise.
     pub arch: Utf16<'a>,
 }
 
@@ -25,10 +25,9 @@ impl<'a> ProcessInfoEvent<'a> {
             return Ok(None);
         }
         let mut r = Reader::new(payload);
-        Ok(Some(Self {
-            command_line: r.utf16z("CommandLine")?,
-            os: r.utf16z("OSInformation")?,
-            arch: r.utf16z("ArchInformation")?,
-        }))
+        let command_line = r.utf16z("CommandLine")?;
+        // Version 0, of .NET Core 3, ends here.
+        let mut newer = |what| if r.is_empty() { Ok(Utf16::default()) } else { r.utf16z(what) };
+        Ok(Some(Self { command_line, os: newer("OSInformation")?, arch: newer("ArchInformation")? }))
     }
 }

@@ -5,11 +5,11 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_model::StackHandle;
 
 use super::collect::{Raw, What, Work};
 use super::frames::{Framed, Frames, Part};
-use super::state::Rooted;
+use super::paths::Path;
+use super::requests::Requests;
 
 /// Longest chain of tasks that start tasks.
 const MAX_CHAIN: u32 = 1000;
@@ -17,58 +17,85 @@ const MAX_CHAIN: u32 = 1000;
 /// An index into the list of activities.
 type Id = usize;
 
+/// A stack, and the thread that it begins on.
+pub(super) type Rooted = (u64, Path);
+
+/// What a thread does: what it was started for, or a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Doing {
+    Own(u64),
+    Task(Id),
+}
+
 #[derive(Debug)]
 struct Activity {
     work: Option<Work>,
     /// The stack of the code that started it; none for one that nobody did.
     origin: Option<Rooted>,
-    creator: Option<Id>,
+    creator: Option<Doing>,
     created: u64,
     /// Its thread does nothing else until it ends.
     blocks: bool,
     awaits: bool,
     /// What its thread did before.
-    before: Option<Id>,
+    before: Option<Doing>,
+    /// Whether that leads to what the thread was started for.
+    leads_to_own: bool,
     chain: u32,
 }
 
 /// The end of an await: where and since when it lasted.
 pub(super) struct Awaited {
-    pub(super) thread: u64,
     pub(super) since: u64,
-    pub(super) stack: StackHandle,
+    pub(super) stack: Rooted,
+    /// The await itself.
+    pub(super) doing: Doing,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Activities {
     list: Vec<Activity>,
     by_work: HashMap<Work, Id, RandomState>,
-    /// What each thread does; nothing but what it was started for, if it isn't here.
-    current: HashMap<u64, Id, RandomState>,
+    /// What each thread does; nothing is known of a thread that nobody asked for.
+    current: HashMap<u64, Doing, RandomState>,
     /// The first awaits of an activity that have not ended, or of a thread.
-    awaits: HashMap<(Option<Id>, u64), Vec<Id>, RandomState>,
+    awaits: HashMap<Doing, Vec<Id>, RandomState>,
 }
 
 impl Activities {
+    /// What a thread does now: what it was started for, if nothing else is known.
+    pub(super) fn doing(&mut self, thread: u64) -> Doing {
+        *self.current.entry(thread).or_insert(Doing::Own(thread))
+    }
+
     /// Takes an event of a task. The end of the await that kept an activity from going on is returned.
-    pub(super) fn take(&mut self, raw: &Raw, now: u64, frames: &mut Frames<'_>) -> Option<Awaited> {
+    pub(super) fn take(
+        &mut self,
+        raw: &Raw,
+        now: u64,
+        frames: &mut Frames<'_>,
+        requests: &mut Requests,
+    ) -> Option<Awaited> {
         match raw.what {
             // A continuation may be scheduled once more as a task.
             What::Scheduled(work) if self.by_work.contains_key(&work) => {}
             What::Scheduled(work) | What::Continues(work) | What::Queued(work) => {
-                self.create(work, raw, now, frames);
+                self.create(work, raw, now, frames, requests);
             }
             What::Awaits { task, blocks } => {
-                let id = self.create(task, raw, now, frames);
+                let id = self.create(task, raw, now, frames, requests);
                 if let Some(new) = self.list.get_mut(id) {
                     (new.awaits, new.blocks) = (true, blocks);
-                    self.awaits.entry(creator_key(new.creator, raw.thread)).or_default().push(id);
+                    if let Some(creator) = new.creator {
+                        self.awaits.entry(creator).or_default().push(id);
+                    }
                 }
             }
             What::Started(work) | What::Dequeued(work) => self.start(work, raw),
             What::AwaitEnds(work) => {
-                let current = self.current.get(&raw.thread).copied();
-                if let Some(current) = current.filter(|id| self.list.get(*id).is_some_and(|it| it.awaits)) {
+                if let Some(Doing::Task(current)) = self.current.get(&raw.thread).copied()
+                    && self.list.get(current).is_some_and(|it| it.awaits)
+                {
                     self.stop(Some(current), raw.thread);
                 }
                 let id = self.by_work.get(&work).copied();
@@ -82,7 +109,7 @@ impl Activities {
             }
             What::Parks => {
                 let before = self.current.get(&raw.thread).copied();
-                let id = self.list.len();
+                let (id, leads_to_own) = (self.list.len(), self.leads_to_own(before));
                 self.list.push(Activity {
                     work: None,
                     origin: None,
@@ -91,74 +118,99 @@ impl Activities {
                     blocks: false,
                     awaits: false,
                     before,
+                    leads_to_own,
                     chain: 0,
                 });
-                self.current.insert(raw.thread, id);
+                self.current.insert(raw.thread, Doing::Task(id));
             }
             _ => {}
         }
         None
     }
 
-    fn create(&mut self, work: Work, raw: &Raw, now: u64, frames: &mut Frames<'_>) -> Id {
-        let creator = self.current.get(&raw.thread).copied();
+    fn create(
+        &mut self,
+        work: Work,
+        raw: &Raw,
+        now: u64,
+        frames: &mut Frames<'_>,
+        requests: &mut Requests,
+    ) -> Id {
+        let creator = self.doing(raw.thread);
         let whole = frames.of_stream(raw.stack, raw.timestamp);
-        let chain = creator.and_then(|id| self.list.get(id)).map_or(0, |creator| creator.chain);
+        let chain = match creator {
+            Doing::Task(id) => self.list.get(id).map_or(0, |creator| creator.chain),
+            Doing::Own(_) => 0,
+        };
         let origin = self.rooted(without_telling(&whole), raw.thread, frames);
         let id = self.list.len();
         self.list.push(Activity {
             work: Some(work),
             origin: (chain < MAX_CHAIN).then_some(origin),
-            creator,
+            creator: Some(creator),
             created: now,
             blocks: false,
             awaits: false,
             before: None,
+            leads_to_own: false,
             chain: chain + 1,
         });
         self.by_work.insert(work, id);
+        requests.inherit(creator, Doing::Task(id));
         id
     }
 
     fn start(&mut self, work: Work, raw: &Raw) {
         let Some(id) = self.by_work.get(&work).copied() else { return };
         let current = self.current.get(&raw.thread).copied();
+        let leads_to_own = self.leads_to_own(current);
         let Some(activity) = self.list.get_mut(id) else { return };
-        if activity.before.is_some() || current == Some(id) {
+        if activity.before.is_some() || current == Some(Doing::Task(id)) {
             return;
         }
-        activity.before = current;
+        (activity.before, activity.leads_to_own) = (current, leads_to_own);
         let blocks = activity.blocks;
-        self.current.insert(raw.thread, id);
+        self.current.insert(raw.thread, Doing::Task(id));
         if blocks {
             self.stop(Some(id), raw.thread);
         }
     }
 
-    /// Ends an activity of a thread and all that it began since. One that is not known ends everything.
-    fn stop(&mut self, id: Option<Id>, thread: u64) {
-        while let Some(top) = self.current.get(&thread).copied() {
-            let Some(activity) = self.list.get_mut(top) else { break };
-            match activity.before.take() {
-                Some(before) => self.current.insert(thread, before),
-                None => self.current.remove(&thread),
-            };
-            if id.is_some() {
-                self.forget(top);
-            }
-            if id == Some(top) {
-                break;
-            }
-        }
-        if let Some(id) = id {
-            self.forget(id);
+    /// Whether what a thread does leads to what it was started for.
+    fn leads_to_own(&self, doing: Option<Doing>) -> bool {
+        match doing {
+            Some(Doing::Own(_)) => true,
+            Some(Doing::Task(id)) => self.list.get(id).is_some_and(|activity| activity.leads_to_own),
+            None => false,
         }
     }
 
+    /// Ends an activity of a thread and all that it began since. Of one that is not known nothing ends but the thread's
+    /// chain, unless that leads to what the thread was started for.
+    fn stop(&mut self, id: Option<Id>, thread: u64) {
+        let mut top = self.current.get(&thread).copied();
+        let Some(id) = id else {
+            if !self.leads_to_own(top) {
+                self.current.remove(&thread);
+            }
+            return;
+        };
+        while let Some(Doing::Task(at)) = top {
+            top = self.list.get_mut(at).and_then(|activity| activity.before.take());
+            self.forget(at);
+            if id == at {
+                break;
+            }
+        }
+        match top {
+            Some(doing) => self.current.insert(thread, doing),
+            None => self.current.remove(&thread),
+        };
+        self.forget(id);
+    }
+
     fn forget(&mut self, id: Id) {
-        if let Some(work) = self.list.get(id).and_then(|activity| activity.work)
-            && self.by_work.get(&work) == Some(&id)
-        {
+        if let Some(work) = self.list.get(id).and_then(|activity| activity.work) {
             self.by_work.remove(&work);
         }
     }
@@ -167,27 +219,40 @@ impl Activities {
     fn unblock(&mut self, id: Id, frames: &mut Frames<'_>) -> Option<Awaited> {
         let activity = self.list.get(id)?;
         let (thread, origin) = activity.origin?;
-        let begun = self.awaits.get_mut(&creator_key(activity.creator, thread))?;
+        let begun = self.awaits.get_mut(&activity.creator?)?;
         if !begun.contains(&id) {
             return None;
         }
         begun.clear();
-        Some(Awaited { thread, since: activity.created, stack: frames.start_task(origin) })
+        let stack = (thread, frames.start_task(origin));
+        Some(Awaited { since: activity.created, stack, doing: Doing::Task(id) })
     }
 
     /// The stack of an event, with its activity's origin.
-    pub(super) fn stack(&self, raw: &Raw, frames: &mut Frames<'_>) -> Rooted {
+    pub(super) fn stack(&mut self, raw: &Raw, frames: &mut Frames<'_>) -> Rooted {
         let whole = frames.of_stream(raw.stack, raw.timestamp);
+        self.doing(raw.thread);
         self.rooted(&whole, raw.thread, frames)
     }
 
+    /// The stack of an event without the frames that only tell it.
+    pub(super) fn stack_of_await(&mut self, raw: &Raw, frames: &mut Frames<'_>) -> Rooted {
+        let whole = frames.of_stream(raw.stack, raw.timestamp);
+        self.doing(raw.thread);
+        self.rooted(without_telling(&whole), raw.thread, frames)
+    }
+
     /// The stack of what a thread does, for an event that has none.
-    pub(super) fn stack_without_event(&self, raw: &Raw, frames: &mut Frames<'_>) -> Rooted {
+    pub(super) fn stack_without_event(&mut self, raw: &Raw, frames: &mut Frames<'_>) -> Rooted {
+        self.doing(raw.thread);
         self.rooted(&[], raw.thread, frames)
     }
 
     fn rooted(&self, whole: &[Framed], thread: u64, frames: &mut Frames<'_>) -> Rooted {
-        let origin = self.current.get(&thread).and_then(|id| self.list.get(*id)?.origin);
+        let origin = match self.current.get(&thread) {
+            Some(Doing::Task(id)) => self.list.get(*id).and_then(|activity| activity.origin),
+            _ => None,
+        };
         if let Some((root, origin)) = origin
             && let Some(own) = own_frames(whole)
         {
@@ -197,13 +262,8 @@ impl Activities {
             let start = frames.start_task(origin);
             return (root, frames.put(start, own));
         }
-        let start = frames.thread(thread);
-        (thread, frames.put(start, whole))
+        (thread, frames.put(Path::default(), whole))
     }
-}
-
-fn creator_key(creator: Option<Id>, thread: u64) -> (Option<Id>, u64) {
-    (creator, if creator.is_some() { 0 } else { thread })
 }
 
 /// The frames of a task: those above the method that runs it. `None` if no method on the stack runs tasks.
@@ -212,7 +272,7 @@ fn own_frames(whole: &[Framed]) -> Option<&[Framed]> {
         return Some(whole);
     }
     let mut end = None;
-    for (depth, (_, part)) in whole.iter().enumerate() {
+    for (depth, Framed { part, .. }) in whole.iter().enumerate() {
         match *part {
             Some(Part::RUNS) => return whole.get(..end.unwrap_or(depth)),
             Some(Part::HELPS_TO_RUN) => end = Some(depth),
@@ -227,7 +287,7 @@ fn own_frames(whole: &[Framed]) -> Option<&[Framed]> {
 fn without_telling(whole: &[Framed]) -> &[Framed] {
     let mut rest = whole;
     let mut told = false;
-    for (depth, (_, part)) in whole.iter().enumerate() {
+    for (depth, Framed { part, .. }) in whole.iter().enumerate() {
         match *part {
             Some(Part::HELPS_TO_TELL) if told => rest = whole.get(depth + 1..).unwrap_or_default(),
             Some(Part::TELLS) if !told => {
@@ -245,6 +305,7 @@ fn without_telling(whole: &[Framed]) -> &[Framed] {
 mod tests {
     use runtap_model::TraceBuilder;
 
+    use super::super::paths::Place;
     use super::*;
 
     /// Frames, leaf first: `r` runs tasks, `h` helps to, `t` tells, `s` helps to tell, `?` is not known.
@@ -258,7 +319,7 @@ mod tests {
             '?' => None,
             _ => Some(Part::default()),
         };
-        text.chars().map(|c| (frame, part(c))).collect()
+        text.chars().map(|c| Framed { place: Place { ip: None, frame }, part: part(c) }).collect()
     }
 
     #[test]

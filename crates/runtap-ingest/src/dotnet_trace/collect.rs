@@ -2,6 +2,7 @@
 
 use runtap_nettrace::Event;
 
+use super::spans::{Pairs, Span};
 use crate::clr;
 
 /// The name for what a thread is for.
@@ -11,6 +12,10 @@ pub(super) type Role = &'static str;
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     pub(super) raw: Vec<Raw>,
+    /// What [`What::Begins`] and [`What::Stops`] tell.
+    pub(super) spans: Vec<Span>,
+    /// For the view `request`.
+    pub(super) requests: bool,
     kinds: Vec<Option<Kind>>,
 }
 
@@ -42,6 +47,8 @@ pub(super) enum What {
         blocks: bool,
     },
     AwaitEnds(Work),
+    /// What somebody may await has ended; for the view `request`.
+    OperationEnds(Work),
     /// A continuation waits to run.
     Continues(Work),
     /// The thread pool was given work.
@@ -51,6 +58,9 @@ pub(super) enum What {
     Parks,
     /// The thread is one of the runtime's own.
     Is(Role),
+    /// An activity begins, or ends: the index of what is told.
+    Begins(usize),
+    Stops(usize),
 }
 
 /// Something that is run later: what kind of number it has, and the number.
@@ -69,6 +79,7 @@ enum Kind {
     Tpl(u32),
     Runtime(u32),
     Is(Role),
+    Pair(Pairs),
 }
 
 const POOL: Role = ".NET ThreadPool";
@@ -93,7 +104,7 @@ impl Kind {
 impl Collector {
     /// What an event tells that the profile needs.
     #[inline]
-    pub(super) fn what(&mut self, event: &Event<'_>) -> Option<What> {
+    pub(super) fn what(&mut self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<What> {
         let id = usize::try_from(event.metadata_id).unwrap_or(usize::MAX);
         let kind = match self.kinds.get(id) {
             Some(Some(kind)) => *kind,
@@ -108,13 +119,28 @@ impl Collector {
             Kind::Is(role) => Some(What::Is(role)),
             Kind::Tpl(id) => tpl(id, event.payload),
             Kind::Runtime(id) => runtime(id, event.payload),
+            Kind::Pair(pair) => {
+                let metadata = event.metadata?;
+                let index = self.spans.len();
+                let span = if self.requests { Pairs::span_of_kind } else { Pairs::span };
+                self.spans.push(span(pair, metadata, event, process, pointer_size)?);
+                Some(if matches!(pair, Pairs::Start(_)) { What::Begins(index) } else { What::Stops(index) })
+            }
         }
     }
 
     #[cold]
     fn define(&mut self, id: usize, event: &Event<'_>) -> Kind {
         let Some(metadata) = event.metadata else { return Kind::Nothing };
-        let kind = Kind::of(&metadata.provider, metadata.event_id);
+        let mut kind = Kind::of(&metadata.provider, metadata.event_id);
+        if self.requests && (metadata.provider.as_str(), metadata.event_id) == (clr::TPL, 15) {
+            kind = Kind::Tpl(15);
+        }
+        if kind == Kind::Nothing
+            && let Some(pair) = if self.requests { Pairs::of_requests(metadata) } else { Pairs::of(metadata) }
+        {
+            kind = Kind::Pair(pair);
+        }
         if id < 1 << 20 {
             if self.kinds.len() <= id {
                 self.kinds.resize(id + 1, None);
@@ -130,6 +156,9 @@ impl Collector {
 /// The scheduler, the task that was running, the task that is meant, and, where it awaits, how.
 fn tpl(id: u32, payload: &[u8]) -> Option<What> {
     let at = |offset: usize| Some(u32::from_le_bytes(*payload.get(offset..)?.first_chunk()?));
+    if id == 15 {
+        return Some(What::OperationEnds(Work::Continuation(at(0)?)));
+    }
     let number = at(8)?;
     let task = Work::Task(number);
     Some(match id {

@@ -5,8 +5,11 @@ use hashbrown::HashMap;
 use runtap_model::{FrameHandle, StackHandle, TraceBuilder};
 use runtap_nettrace::TraceHeader;
 
+use super::activity::Rooted;
 use super::collect::{IO_POOL, Raw, Role, What, Work};
 use super::modules::Modules;
+use super::paths::{Path, Paths, Place};
+use super::requests::{Request, Requests};
 use crate::code_map::MethodId;
 use crate::names::Names;
 use crate::stacks::Stacks;
@@ -24,8 +27,11 @@ impl Part {
     pub(super) const TELLS: Self = Self(4);
     /// Helps with that.
     pub(super) const HELPS_TO_TELL: Self = Self(8);
+    /// Blocks its thread until a task has ended.
+    const WAITS_FOR_TASK: Self = Self(16);
 
-    fn of(module: Option<&str>, name: &str) -> Self {
+    /// `plain` as in [`Frames`]: there also what later runtimes tell with is known.
+    fn of(module: Option<&str>, name: &str, plain: bool) -> Self {
         let module = module.unwrap_or_default().to_ascii_lowercase();
         if !module.starts_with("mscorlib") && !module.contains("system.private.corelib") {
             return Self::default();
@@ -43,7 +49,8 @@ impl Part {
             "System.Threading.Tasks.TplEtwProvider.TaskScheduled",
             "System.Threading.Tasks.TplEtwProvider.TaskWaitBegin(",
             "System.Threading.Tasks.TplEtwProvider.TaskWaitEnd",
-        ]) {
+        ]) || plain && starts(&["System.Threading.Tasks.TplEventSource."])
+        {
             Self::TELLS
         } else if starts(&["System.Threading.Tasks.Task.ScheduleAndStart"])
             || (starts(&["System.Runtime.CompilerServices.AsyncTaskMethodBuilder"])
@@ -53,30 +60,50 @@ impl Part {
                 && (name.contains("OnCompleted") || name.contains("OutputWaitEtwEvents")))
         {
             Self::HELPS_TO_TELL
+        } else if plain
+            && starts(&["System.Threading.Tasks.Task.InternalWait", "System.Threading.Tasks.Task.Wait"])
+        {
+            Self::WAITS_FOR_TASK
         } else {
             Self::default()
         }
     }
 }
 
-/// A frame of a stack: how it is written, and what its method is for, if that is known.
-pub(super) type Framed = (FrameHandle, Option<Part>);
+/// A frame of a stack: where, how it is written, and what its method is for, if that is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Framed {
+    pub(super) place: Place,
+    pub(super) part: Option<Part>,
+}
 
 pub(super) struct Frames<'a> {
     names: &'a Names,
     modules: &'a Modules,
     stacks: &'a Stacks,
     builder: TraceBuilder,
-    methods: HashMap<MethodId, Framed, RandomState>,
+    methods: HashMap<MethodId, (FrameHandle, Part), RandomState>,
+    paths: Paths,
     unknown: FrameHandle,
     starting: FrameHandle,
-    /// Process, `(Non-Activities)`, `Threads`.
+    /// The process.
     root: Option<StackHandle>,
-    threads: HashMap<u64, StackHandle, RandomState>,
+    /// Where the stacks of a thread begin that works for an activity, or for none.
+    threads: HashMap<(Option<Request>, u64), StackHandle, RandomState>,
+    /// What a path is on a beginning.
+    written: HashMap<(StackHandle, Path), StackHandle, RandomState>,
     roles: HashMap<u64, Role, RandomState>,
+    /// Frames are those of this program's own profiles, for the view `request`.
+    plain: bool,
 }
 
 impl<'a> Frames<'a> {
+    /// For the view `request`: stacks begin with it, and names are as in other views.
+    pub(super) fn plain(mut self) -> Self {
+        self.plain = true;
+        self
+    }
+
     pub(super) fn new(
         names: &'a Names,
         modules: &'a Modules,
@@ -94,7 +121,7 @@ impl<'a> Frames<'a> {
         };
         let bits = header.pointer_size.saturating_mul(8);
         let process = format!("Process{bits} {name} ({pid}) Args: {arguments}");
-        let root = [process.as_str(), "(Non-Activities)", "Threads"].map(|text| builder.label(text));
+        let process = builder.label(&process);
         Self {
             names,
             modules,
@@ -102,10 +129,13 @@ impl<'a> Frames<'a> {
             methods: HashMap::default(),
             unknown: builder.frame(None, "?"),
             starting: builder.label("STARTING TASK"),
-            root: builder.stack_of(root),
+            root: builder.stack_of([process]),
             threads: HashMap::default(),
+            paths: Paths::default(),
+            written: HashMap::default(),
             roles: roles(raw),
             builder,
+            plain: false,
         }
     }
 
@@ -130,66 +160,115 @@ impl<'a> Frames<'a> {
     }
 
     /// A stack on which a task begins.
-    pub(super) fn start_task(&mut self, caller: StackHandle) -> StackHandle {
-        self.push(caller, self.starting)
+    pub(super) fn start_task(&mut self, caller: Path) -> Path {
+        self.paths.push(caller, Place { ip: None, frame: self.starting })
+    }
+
+    /// A stack as it is written: with its thread, and with the activities that are worked for.
+    pub(super) fn written(
+        &mut self,
+        (thread, path): Rooted,
+        request: Option<Request>,
+        requests: &Requests,
+    ) -> StackHandle {
+        let root = self.thread(thread, request, requests);
+        let mut frames = Vec::new();
+        let mut at = path;
+        let mut onto = root;
+        while let Some((below, place)) = self.paths.last(at) {
+            if let Some(known) = self.written.get(&(root, at)) {
+                onto = *known;
+                break;
+            }
+            if !(self.plain && place.frame == self.starting) {
+                frames.push((at, place.frame));
+            }
+            at = below;
+        }
+        for (path, frame) in frames.into_iter().rev() {
+            onto = self.push(onto, frame);
+            self.written.insert((root, path), onto);
+        }
+        onto
     }
 
     /// The stack of a thread without any code.
-    pub(super) fn thread(&mut self, thread: u64) -> StackHandle {
-        if let Some(known) = self.threads.get(&thread) {
+    fn thread(&mut self, thread: u64, request: Option<Request>, requests: &Requests) -> StackHandle {
+        if let Some(known) = self.threads.get(&(request, thread)) {
             return *known;
         }
         let text = match self.roles.get(&thread) {
             Some(role) => format!("Thread ({thread}) ({role})"),
             None => format!("Thread ({thread})"),
         };
-        let frame = self.builder.label(&text);
-        let stack = self.builder.stack(self.root, frame);
-        self.threads.insert(thread, stack);
+        let first = if request.is_some() { "(Activities)" } else { "(Non-Activities)" };
+        let activities = request.map(|request| requests.labels(request)).unwrap_or_default();
+        let labels =
+            if self.plain { activities } else { [&[first], &activities[..], &["Threads", &text]].concat() };
+        let mut stack = if self.plain { None } else { self.root };
+        for label in labels {
+            let frame = self.builder.label(label);
+            stack = Some(self.builder.stack(stack, frame));
+        }
+        let stack = stack.unwrap_or_else(|| {
+            // Code that no request is known for is not shown.
+            let frame = self.unknown;
+            self.builder.stack(None, frame)
+        });
+        self.threads.insert((request, thread), stack);
         stack
     }
 
     /// The frames of a stack of the stream, leaf first.
     pub(super) fn of_stream(&mut self, index: u32, time: u64) -> Vec<Framed> {
         let ips = self.stacks.get(usize::try_from(index).unwrap_or(usize::MAX));
-        ips.iter().map(|ip| self.frame(*ip, time)).collect()
+        ips.iter().enumerate().map(|(depth, ip)| self.frame(*ip, depth == 0, time)).collect()
     }
 
-    fn frame(&mut self, ip: u64, time: u64) -> Framed {
-        // Its callers' addresses are taken as they are: the byte behind the call.
+    fn frame(&mut self, ip: u64, is_leaf: bool, time: u64) -> Framed {
+        // There the addresses of callers are taken as they are: the byte behind the call.
+        let is_leaf = is_leaf || !self.plain;
         let has_name =
             |method: &MethodId| self.names.code().method(*method).is_some_and(|method| method.has_name);
-        let Some(method) = self.names.method(ip, true, time).0.filter(has_name) else {
-            return (self.unknown, None);
+        let Some(method) = self.names.method(ip, is_leaf, time).0.filter(has_name) else {
+            let frame = if self.plain { self.builder.frame(None, &format!("{ip:#x}")) } else { self.unknown };
+            return Framed { place: Place { ip: Some(ip), frame }, part: None };
         };
+        let plain = self.plain;
         let Self { names, modules, builder, .. } = self;
-        *self.methods.entry(method).or_insert_with(|| {
+        let (frame, part) = *self.methods.entry(method).or_insert_with(|| {
             let (module, name) = names.texts(method);
-            let id = names.code().method(method).map_or(0, |method| method.module);
-            let frame = builder.frame(Some(&modules.name(id, module)), name);
-            (frame, Some(Part::of(module, name)))
-        })
+            let written = names.code().method(method).map_or("ManagedModule", |method| modules.name(method));
+            let frame = builder.frame(if plain { module } else { Some(written) }, name);
+            (frame, Part::of(module, name, plain))
+        });
+        Framed { place: Place { ip: Some(ip), frame }, part: Some(part) }
+    }
+
+    /// Whether a stack of the stream is that of a thread that waits for a task.
+    pub(super) fn waits_for_task(&mut self, index: u32, time: u64) -> bool {
+        self.plain
+            && self.of_stream(index, time).iter().any(|framed| framed.part == Some(Part::WAITS_FOR_TASK))
     }
 
     /// Puts frames, leaf first, onto a stack.
-    pub(super) fn put(&mut self, mut onto: StackHandle, frames: &[Framed]) -> StackHandle {
-        for (frame, _) in frames.iter().rev() {
-            onto = self.push(onto, *frame);
+    pub(super) fn put(&mut self, mut onto: Path, frames: &[Framed]) -> Path {
+        for framed in frames.iter().rev() {
+            onto = self.paths.push(onto, framed.place);
         }
         onto
     }
 
     /// Whether a stack ends in a task that has just these frames, leaf first.
-    pub(super) fn ends_in_task(&self, stack: StackHandle, frames: &[Framed]) -> bool {
-        let mut at = Some(stack);
-        for (frame, _) in frames {
-            let Some(here) = at.map(|at| self.builder.callee(at)) else { return false };
-            if here.frame != *frame {
-                return false;
+    pub(super) fn ends_in_task(&self, path: Path, frames: &[Framed]) -> bool {
+        let mut at = path;
+        for framed in frames {
+            match self.paths.last(at) {
+                Some((below, place)) if place == framed.place => at = below,
+                _ => return false,
             }
-            at = here.parent;
         }
-        at.is_some_and(|at| self.builder.callee(at).frame == self.starting)
+        self.paths.last(at).is_some_and(|(_, place)| place.frame == self.starting)
     }
 }
 

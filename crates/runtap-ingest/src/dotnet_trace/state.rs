@@ -2,8 +2,18 @@
 
 use runtap_model::StackHandle;
 
-/// A stack, with the thread at its root.
-pub(super) type Rooted = (u64, StackHandle);
+use super::requests::Request;
+
+/// The thread at the root of a stack, the stack as it is written, and what is done there.
+pub(super) type Rooted = (u64, StackHandle, Purpose);
+
+/// What is done for which request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Purpose {
+    pub(super) request: Option<Request>,
+    /// The thread waits for a task: what that does, or awaits, says more.
+    pub(super) waits_for_task: bool,
+}
 
 /// What is known of a thread.
 #[derive(Debug, Default)]
@@ -64,7 +74,7 @@ mod tests {
     fn log(calls: &[(u64, bool)]) -> Vec<String> {
         let mut builder = TraceBuilder::new();
         let frame = builder.label("x");
-        let stack = (1, builder.stack(None, frame));
+        let stack = (1, builder.stack(None, frame), Purpose::default());
         let mut state = ThreadState::default();
         let emits = calls.iter().filter_map(|(at, on_cpu)| {
             let Emit { from, on_cpu, .. } = state.log(*at, stack, *on_cpu)?;

@@ -54,10 +54,25 @@ impl Comparison {
             Field::Member(member) => {
                 self.holds(record.member(*member).map(|value| of_member(*member, value)))
             }
-            Field::Payload(path) => self.holds(record.field(path).as_ref().map(of_value)),
+            Field::Payload(path) => self.field_matches(record, path),
             Field::Stack if frames.is_empty() => self.holds(None),
             Field::Stack => frames.iter().any(|frame| self.holds(Some(Held::Borrowed(frame)))),
         }
+    }
+
+    /// A number that has a name is compared by it, where the condition has a text.
+    fn field_matches(&self, record: &Record<'_>, path: &str) -> bool {
+        let by_name = match &self.value {
+            Operand::Regex(_) => true,
+            Operand::Text { number, .. } => number.is_none() && matches!(self.op, Op::Equal | Op::NotEqual),
+            Operand::Null => false,
+        };
+        if by_name && let Some(name) = record.payload.name(path) {
+            return self.holds(Some(Held::Borrowed(&name)))
+                || matches!(self.value, Operand::Regex(_))
+                    && self.holds(record.field(path).as_ref().map(of_value));
+        }
+        self.holds(record.field(path).as_ref().map(of_value))
     }
 
     fn holds(&self, held: Option<Held<'_>>) -> bool {

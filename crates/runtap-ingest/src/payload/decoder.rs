@@ -1,11 +1,15 @@
 //! The schemas of a stream: which one an event has.
 
+use std::borrow::Cow;
+
+use super::words::Named;
 use super::{Fields, Schema, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use runtap_nettrace::{Event, Item, Metadata};
 
-/// Metadata ids up to here are found by index; larger ones, which only old formats have, by hash.
+/// Metadata ids up to here are found by index; larger ones, which only old formats have, by hash, and those of events of
+/// which one is several.
 const DENSE: usize = 1 << 16;
 
 /// Knows the schema of every event of a stream: show it every item that is no event.
@@ -35,14 +39,22 @@ impl Decoder {
         match item {
             Item::Header(header) => self.pointer_size = header.pointer_size,
             Item::Metadata(metadata) => self.define(metadata),
+            // Events of the old ones are read by now, and no more than a reader holds is held here.
+            Item::SequencePoint(point) if point.flushes_metadata() => {
+                self.dense.clear();
+                self.others.clear();
+            }
             _ => {}
         }
     }
 
     fn define(&mut self, metadata: &Metadata) {
-        let schema = Some(Box::new(Schema::of(metadata, self.pointer_size)));
+        let schema = Box::new(Schema::of(metadata, self.pointer_size));
+        // What is several events has to be looked at each time.
+        let is_dense = schema.kinds.is_empty();
+        let schema = Some(schema);
         match usize::try_from(metadata.id) {
-            Ok(id) if id < DENSE => {
+            Ok(id) if id < DENSE && is_dense => {
                 if self.dense.len() <= id {
                     self.dense.resize(id + 1, None);
                 }
@@ -50,7 +62,10 @@ impl Decoder {
                     *slot = schema;
                 }
             }
-            _ => {
+            id => {
+                if let Some(slot) = id.ok().and_then(|id| self.dense.get_mut(id)) {
+                    *slot = None;
+                }
                 self.others.extend(schema.map(|schema| (metadata.id, schema)));
             }
         }
@@ -80,7 +95,17 @@ impl Decoder {
     /// The payload of an event by its metadata id, with its schema: for those who have put no whole event together.
     #[inline]
     pub fn payload_of<'a>(&'a self, metadata_id: u32, bytes: &'a [u8]) -> Payload<'a> {
-        Payload::new(self.schema_of(metadata_id), bytes)
+        let id = usize::try_from(metadata_id).unwrap_or(usize::MAX);
+        match self.dense.get(id) {
+            Some(Some(schema)) => Payload::new(schema, bytes),
+            _ => self.rare_payload(metadata_id, bytes),
+        }
+    }
+
+    #[cold]
+    fn rare_payload<'a>(&'a self, metadata_id: u32, bytes: &'a [u8]) -> Payload<'a> {
+        let schema = self.others.get(&metadata_id).map_or(&self.unknown, |schema| schema);
+        if schema.kinds.is_empty() { Payload::new(schema, bytes) } else { Payload::of_kind(schema, bytes) }
     }
 }
 
@@ -96,6 +121,19 @@ impl<'a> Payload<'a> {
     #[inline]
     pub fn new(schema: &'a Schema, bytes: &'a [u8]) -> Self {
         Self { schema, bytes }
+    }
+
+    /// For events of which one is several: by the schema of the one that it is.
+    fn of_kind(schema: &'a Schema, bytes: &'a [u8]) -> Self {
+        let general = Self::new(schema, bytes);
+        let text = match general.fields().next() {
+            Some(Ok((_, value))) => value.as_text(),
+            _ => None,
+        };
+        let kind = schema.kinds.iter().find(|(known, _)| Some(*known) == text.as_deref());
+        let kind = kind.map(|(_, schema)| Self::new(schema, bytes));
+        // What the table has need not be what a later runtime sends.
+        kind.filter(|it| it.fields().all(|field| field.is_ok())).unwrap_or(general)
     }
 
     /// The schema.
@@ -117,6 +155,22 @@ impl<'a> Payload<'a> {
     /// A field by its name; `None` where there is none, or it can't be read.
     pub fn get(&self, name: &str) -> Option<Value<'a>> {
         self.fields().get(name)
+    }
+
+    /// What the numbers of some fields mean: `Reason` and `Induced`. `MethodFlags` has a part of its own, which is called
+    /// `OptimizationTier`. No names for numbers that nobody knows.
+    pub fn names(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + use<'a> {
+        let Self { schema, bytes } = *self;
+        let of = move |named: &Named| {
+            let value = Self::new(schema, bytes).get(named.field)?;
+            Some((named.shown, named.of(&value)?))
+        };
+        schema.named.iter().filter_map(of)
+    }
+
+    /// The names of a field's number, if it has any.
+    pub fn name(&self, field: &str) -> Option<Cow<'static, str>> {
+        self.names().find(|(shown, _)| *shown == field).map(|(_, name)| name)
     }
 
     /// A field that is an integer.

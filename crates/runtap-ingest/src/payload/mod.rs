@@ -6,6 +6,8 @@
 //! * a table that is built in (`native.txt`), for the runtime's native providers, which describe nothing, and for the
 //!   few others that can't describe themselves in older streams.
 //!
+//! A second table (`words.txt`) has the names of numbers that stand for something: why a collection was started, say.
+//!
 //! New versions of an event only append fields, so a payload that is longer than its schema is read as far as the schema
 //! goes, and one that is shorter may end where an older version ended. Anything else is an error with its field and offset.
 //! Fields are read one after the other and borrow from the payload; nothing is allocated.
@@ -16,6 +18,7 @@ mod native;
 mod read;
 mod schema;
 mod value;
+mod words;
 
 pub use decoder::{Decoder, Payload};
 pub use error::PayloadError;

@@ -29,6 +29,17 @@ pub(super) fn find(provider: &str, id: u32, name: &str, pointer_size: u32) -> Op
     Some(parse(row, pointer_size).unwrap_or_else(|| unreachable!("every row is tested")))
 }
 
+/// What an event can be that is several: rows `ID"TEXT"` below its own, by the text that its payload begins with.
+pub(super) fn kinds(provider: &str, id: u32, pointer_size: u32) -> Vec<(&'static str, Native)> {
+    let lines = TABLE.lines().skip_while(|line| !is_section(line, provider)).skip(1);
+    let rows = lines.take_while(|line| !line.starts_with('[')).filter_map(|line| {
+        let (key, row) = line.split_once(' ')?;
+        let (known, text) = key.strip_suffix('"')?.split_once('"')?;
+        Some((text, parse(row, pointer_size)?)).filter(|_| known.parse() == Ok(id))
+    });
+    rows.collect()
+}
+
 fn is_section(line: &str, provider: &str) -> bool {
     line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) == Some(provider)
 }
@@ -130,7 +141,8 @@ mod tests {
             }
             let (key, row) = line.split_once(' ').unwrap_or_else(|| panic!("{line}"));
             assert!(parse(row, 8).is_some(), "{line}");
-            assert!(key.starts_with('=') || key.parse::<u32>().is_ok(), "{line}");
+            let id = key.split_once('"').map_or(key, |(id, _)| id);
+            assert!(key.starts_with('=') || id.parse::<u32>().is_ok(), "{line}");
             assert!(keys.insert((section, key)), "twice: {section} {line}");
             rows += 1;
         }

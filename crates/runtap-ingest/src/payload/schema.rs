@@ -2,7 +2,8 @@
 
 use runtap_nettrace::{Field, FieldType, Metadata};
 
-use super::native;
+use super::native::{self, Native};
+use super::words::{self, Named};
 
 /// The layout of an event's payload, and the event's name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,6 +13,10 @@ pub struct Schema {
     pub(super) fields: Layout,
     /// Whether anybody says what the fields are.
     pub(super) described: bool,
+    /// Fields whose numbers have names.
+    pub(super) named: Box<[Named]>,
+    /// For events of which one is several: what they are, by the text that they begin with.
+    pub(super) kinds: Box<[(&'static str, Self)]>,
 }
 
 /// Fields one after the other.
@@ -149,11 +154,24 @@ impl Schema {
         };
         // A self-describing event without fields says so by its name; the native ones have neither.
         let described = fields.is_some();
+        let kinds = native::kinds(&metadata.provider, metadata.event_id, pointer_size);
         Self {
             name: if named { metadata.name.clone() } else { native_name.unwrap_or_default().to_owned() },
             opcode: metadata.opcode.or(native_opcode),
             fields: fields.unwrap_or_default(),
             described,
+            named: words::find(&metadata.provider, metadata.event_id),
+            kinds: kinds.into_iter().map(|(text, native)| (text, Self::of_kind(native))).collect(),
+        }
+    }
+
+    fn of_kind(native: Native) -> Self {
+        Self {
+            name: native.name.to_owned(),
+            opcode: native.opcode,
+            fields: native.fields,
+            described: true,
+            ..Self::default()
         }
     }
 
@@ -193,6 +211,11 @@ impl Schema {
     /// The opcode, by the definition or by the table.
     pub fn opcode(&self) -> Option<u8> {
         self.opcode
+    }
+
+    /// Whether numbers of some fields have names.
+    pub fn has_names(&self) -> bool {
+        !self.named.is_empty()
     }
 
     /// Whether the fields are known. If not, a payload can only be shown as bytes.

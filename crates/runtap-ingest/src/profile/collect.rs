@@ -6,6 +6,7 @@ use runtap_nettrace::{Event, Item, Metadata};
 use crate::clr;
 use crate::payload::{Decoder, Payload};
 use crate::report::whole;
+use crate::suspensions::Why;
 
 /// Keeps what a view needs of its events.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ pub(super) enum What {
         ns: Option<u64>,
     },
     Suspending {
-        for_gc: bool,
+        why: Why,
     },
     Collecting {
         generation: u32,
@@ -202,7 +203,7 @@ fn what(view: View, id: u32, payload: Payload<'_>, texts: &mut Texts) -> Option<
         }
         (View::Contention, 81) => What::LockWanted,
         (View::Contention, _) => What::LockTaken { ns: payload.f64("DurationNs").and_then(whole) },
-        (View::Gc, 9) => What::Suspending { for_gc: matches!(number("Reason")?, 1 | 6) },
+        (View::Gc, 9) => What::Suspending { why: Why::of(number("Reason")?) },
         (View::Gc, 1) => {
             What::Collecting { generation: small("Depth")?, reason: small("Reason")?, kind: small("Type")? }
         }

@@ -15,6 +15,7 @@ use self::namer::Namer;
 use self::parts::Part;
 use self::universal::Universal;
 use crate::clr;
+use crate::dotnet_trace::DotnetTraceBuilder;
 use crate::names::{Names, Telling, tells};
 use crate::stacks::Stacks;
 
@@ -40,6 +41,8 @@ pub struct ProfileBuilder {
     ticks: Ticks,
     /// For a view that is made of events.
     events: Option<(View, Collector)>,
+    /// For the view of requests, which takes all for itself.
+    requests: Option<Box<DotnetTraceBuilder>>,
     /// For recordings of a whole machine.
     universal: Universal,
     /// The time of the last event of any kind.
@@ -67,6 +70,8 @@ impl Action {
     const LEARN: u8 = 4;
     const COLLECT: u8 = 8;
     const UNIVERSAL: u8 = 16;
+    /// For the view of requests; nothing beside it.
+    const REQUEST: u8 = 32;
 }
 
 impl ProfileBuilder {
@@ -79,6 +84,7 @@ impl ProfileBuilder {
             stacks: Stacks::default(),
             ticks: Ticks::default(),
             events: None,
+            requests: None,
             universal: Universal::default(),
             end: 0,
             part: None,
@@ -87,8 +93,9 @@ impl ProfileBuilder {
 
     /// A builder for a view.
     pub fn of(view: View) -> Self {
+        let requests = (view == View::Request).then(|| Box::new(DotnetTraceBuilder::of_requests()));
         let events = (!view.is_sampled()).then(|| (view, Collector::new(view)));
-        Self { events, ..Self::new() }
+        Self { events, requests, ..Self::new() }
     }
 
     /// How many samples were seen.
@@ -100,6 +107,7 @@ impl ProfileBuilder {
     pub fn malformed(&self) -> u64 {
         self.names.malformed()
             + self.universal.malformed
+            + self.requests.as_ref().map_or(0, |requests| requests.malformed())
             + self.events.as_ref().map_or(0, |(_, events)| events.malformed)
     }
 
@@ -114,6 +122,9 @@ impl ProfileBuilder {
 
     #[inline(never)]
     fn no_event(&mut self, item: &Item<'_>) {
+        if let Some(requests) = &mut self.requests {
+            requests.item(item);
+        }
         match item {
             Item::Header(header) => self.header = Some((*header).clone()),
             Item::Metadata(metadata) => {
@@ -147,6 +158,9 @@ impl ProfileBuilder {
     }
 
     fn action_of(&self, metadata: &Metadata) -> Action {
+        if self.requests.is_some() {
+            return Action(Action::REQUEST);
+        }
         let mut action = Action::SEEN;
         match &self.events {
             Some((_, events)) if events.wants(metadata) => action |= Action::COLLECT,
@@ -189,6 +203,10 @@ impl ProfileBuilder {
 
     #[inline(never)]
     fn act(&mut self, Action(action): Action, event: &Event<'_>) {
+        if let Some(requests) = &mut self.requests {
+            requests.item(&Item::Event(*event));
+            return;
+        }
         if action & Action::SAMPLE != 0 {
             self.sample(event.thread_id, event.timestamp, event.stack, event.payload);
         }
@@ -227,6 +245,9 @@ impl ProfileBuilder {
 
     /// Names everything and returns the profile. A stream without a header gives an empty one.
     pub fn finish(mut self, options: &ProfileOptions) -> Trace {
+        if let Some(requests) = self.requests {
+            return requests.finish(options);
+        }
         let mut builder = TraceBuilder::new();
         let Some(header) = self.header.take() else { return builder.finish() };
         self.names.seal();

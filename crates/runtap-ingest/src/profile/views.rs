@@ -9,6 +9,7 @@ use super::collect::{Collector, Raw, Sampling, Type, What};
 use super::namer::Namer;
 use crate::gc;
 use crate::names::Names;
+use crate::suspensions::{Suspensions, Why};
 
 /// Adds all things of the view to the builder. `end` is the time of the stream's last event.
 pub(super) fn add(
@@ -116,6 +117,7 @@ fn contention(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
 /// A pause is the time from the wish to stop all threads to the moment when they run again. Its stack is that of the code
 /// that led to the collection, which is told inside the pause or, by other runtimes, in front of it.
 fn pauses(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
+    let mut suspensions = Suspensions::default();
     let mut pause: Option<(Raw, Option<String>)> = None;
     let mut trigger: Option<Raw> = None;
     let mut close = |pause: Option<(Raw, Option<String>)>, at: u64| {
@@ -127,10 +129,12 @@ fn pauses(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
     };
     for raw in raw {
         match raw.what {
-            What::Suspending { for_gc: true } => {
-                // One that was never seen to end has no length.
-                let stack = trigger.take().map_or(raw.stack, |trigger| trigger.stack);
-                pause = Some((Raw { stack, ..*raw }, None));
+            What::Suspending { why } => {
+                suspensions.begin(raw.thread, raw.timestamp, why);
+                if why != Why::Other {
+                    let stack = trigger.take().map_or(raw.stack, |trigger| trigger.stack);
+                    pause = Some((Raw { stack, ..*raw }, None));
+                }
             }
             What::Triggered => match &mut pause {
                 Some((start, _)) => start.stack = raw.stack,
@@ -144,7 +148,7 @@ fn pauses(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
                     });
                 }
             }
-            What::Resumed => close(pause.take(), raw.timestamp),
+            What::Resumed if suspensions.end(raw.thread).is_some() => close(pause.take(), raw.timestamp),
             _ => {}
         }
     }

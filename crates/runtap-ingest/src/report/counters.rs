@@ -1,6 +1,7 @@
 //! Meters and event counters: what each series was, and came to.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde::Serialize;
 
@@ -49,21 +50,24 @@ pub struct CounterSeries {
     pub display_name: Option<String>,
     /// Its unit, in its own words.
     pub unit: String,
-    /// Its tags, as the runtime joins them.
-    pub tags: String,
+    /// Its tags by their names, as far as the text of the runtime lets them be told apart.
+    pub tags: BTreeMap<String, String>,
+    /// The same as the runtime joins them: with commas and equals signs, which may be in the tags themselves too.
+    pub tags_text: String,
     /// How it counts.
     pub kind: CounterKind,
-    /// The last value: of a gauge itself, of the others the sum so far.
+    /// The last value: of a gauge itself, of the others the sum so far. Histograms have none.
     pub value: Option<f64>,
     /// What the last interval added.
     pub delta: Option<f64>,
-    /// Histogram: how many values in the last interval.
+    /// Histogram, and event counter that gives means: how many values in all recorded intervals.
     pub count: Option<u64>,
     /// Histogram: their sum.
     pub sum: Option<f64>,
-    /// Histogram: quantiles of the last interval, as the runtime writes them.
-    pub quantiles: Option<String>,
-    /// The lowest and the highest value, or, of one that adds up, difference.
+    /// Histogram: quantiles of the last interval that had values, by their shares (`0.95`). Those of several intervals
+    /// can't be joined.
+    pub quantiles: Option<BTreeMap<String, f64>>,
+    /// The lowest value; of one that only adds up the least that an interval added.
     pub min: Option<f64>,
     /// The highest.
     pub max: Option<f64>,
@@ -123,15 +127,13 @@ impl Counters {
                         point.provider.clone(),
                         point.version.clone(),
                         point.name.clone(),
-                        point.tags.clone(),
+                        point.tags_text.clone(),
                     );
                     match series.entry(key) {
-                        std::collections::btree_map::Entry::Vacant(new) => {
+                        Entry::Vacant(new) => {
                             new.insert(*point);
                         }
-                        std::collections::btree_map::Entry::Occupied(mut known) => {
-                            known.get_mut().add(*point);
-                        }
+                        Entry::Occupied(mut known) => known.get_mut().add(*point),
                     }
                 }
             }
@@ -150,7 +152,8 @@ impl CounterSeries {
             name,
             display_name: None,
             unit,
-            tags: String::new(),
+            tags: BTreeMap::new(),
+            tags_text: String::new(),
             kind,
             value: None,
             delta: None,
@@ -168,7 +171,8 @@ impl CounterSeries {
     fn settle(mut self) -> Self {
         let (low, high) = match self.kind {
             CounterKind::Gauge => (self.min.or(self.value), self.max.or(self.value)),
-            CounterKind::Rate | CounterKind::Updown => (self.delta, self.delta),
+            CounterKind::Updown => (self.value, self.value),
+            CounterKind::Rate => (self.delta, self.delta),
             CounterKind::Histogram => (None, None),
         };
         (self.min, self.max) = (low, high);
@@ -178,12 +182,21 @@ impl CounterSeries {
 
     /// Takes the next point of the same series.
     fn add(&mut self, next: Self) {
-        let least = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a.min(b)).or(a).or(b);
-        let most = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a.max(b)).or(a).or(b);
-        let (min, max) = (least(self.min, next.min), most(self.max, next.max));
-        let total = self.total.zip(next.total).map(|(a, b)| a + b).or(self.total);
-        let points_count = self.points_count + 1;
-        *self = Self { min, max, total, points_count, ..next };
+        fn both<T: Copy>(a: Option<T>, b: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
+            a.zip(b).map(|(a, b)| join(a, b)).or(a).or(b)
+        }
+        *self = Self {
+            min: both(self.min, next.min, f64::min),
+            max: both(self.max, next.max, f64::max),
+            total: both(self.total, next.total, |a, b| a + b),
+            count: both(self.count, next.count, u64::saturating_add),
+            sum: both(self.sum, next.sum, |a, b| a + b),
+            // An interval without values, as the last ones of a series often are, says nothing.
+            value: next.value.or(self.value),
+            quantiles: next.quantiles.or_else(|| self.quantiles.take()),
+            points_count: self.points_count + 1,
+            ..next
+        };
     }
 }
 
@@ -194,6 +207,32 @@ fn number(payload: Payload<'_>, name: &str) -> Option<f64> {
         value => value.as_f64(),
     }
     .filter(|number: &f64| number.is_finite())
+}
+
+/// `name=value` joined by commas. A part without the sign is taken for the rest of the value in front of it: `route=/a,b`.
+fn tags(text: &str, sign: &str) -> BTreeMap<String, String> {
+    let mut tags = BTreeMap::new();
+    let mut last: Option<(String, String)> = None;
+    for part in text.split(',') {
+        match (part.split_once(sign), &mut last) {
+            (Some((name, value)), _) => tags.extend(last.replace((name.to_owned(), value.to_owned()))),
+            (None, Some((_, value))) => {
+                value.push(',');
+                value.push_str(part);
+            }
+            (None, None) if part.is_empty() => {}
+            (None, None) => last = Some((part.to_owned(), String::new())),
+        }
+    }
+    tags.extend(last);
+    tags
+}
+
+/// `0.5=51;0.95=96;0.99=100`; nothing of an interval without values.
+fn quantiles(text: &str) -> Option<BTreeMap<String, f64>> {
+    let parts = text.split(';').filter_map(|part| part.split_once('='));
+    let known = parts.filter_map(|(share, value)| Some((share.to_owned(), value.parse().ok()?)));
+    Some(known.collect()).filter(|quantiles: &BTreeMap<_, _>| !quantiles.is_empty())
 }
 
 fn meter(id: u32, payload: Payload<'_>) -> Option<CounterSeries> {
@@ -211,13 +250,14 @@ fn meter(id: u32, payload: Payload<'_>) -> Option<CounterSeries> {
         kind,
     );
     series.version = Some(text(payload, "meterVersion")).filter(|version| !version.is_empty());
-    series.tags = text(payload, "tags");
+    series.tags_text = text(payload, "tags");
+    series.tags = tags(&series.tags_text, "=");
     series.value = number(payload, if id == 5 { "lastValue" } else { "value" });
     series.delta = number(payload, "rate");
     if id == 6 {
         series.count = payload.get("count").and_then(|count| count.as_u64());
         series.sum = number(payload, "sum");
-        series.quantiles = payload.text("quantiles");
+        series.quantiles = payload.text("quantiles").as_deref().and_then(quantiles);
     }
     Some(series.settle())
 }
@@ -239,7 +279,8 @@ fn event_counter(provider: &str, payload: Payload<'_>) -> Option<CounterSeries> 
     let kind = if increment.is_some() { CounterKind::Rate } else { CounterKind::Gauge };
     let mut series = CounterSeries::new(provider.to_owned(), name, text("DisplayUnits"), kind);
     series.display_name = Some(text("DisplayName")).filter(|name| !name.is_empty());
-    series.tags = text("Metadata");
+    series.tags_text = text("Metadata");
+    series.tags = tags(&series.tags_text, ":");
     series.delta = increment;
     series.value = number("Mean");
     if increment.is_none() {
@@ -247,4 +288,50 @@ fn event_counter(provider: &str, payload: Payload<'_>) -> Option<CounterSeries> 
         (series.min, series.max) = (number("Min"), number("Max"));
     }
     Some(series.settle())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn tags_are_told_apart() {
+        assert_eq!(tags("", "="), of(&[]));
+        assert_eq!(tags("shop=a,region=", "="), of(&[("shop", "a"), ("region", "")]));
+        assert_eq!(tags("route=/a,b,q=1=2", "="), of(&[("route", "/a,b"), ("q", "1=2")]));
+        assert_eq!(tags("odd", "="), of(&[("odd", "")]));
+        assert_eq!(tags("owner:demo,kind:fixed", ":"), of(&[("owner", "demo"), ("kind", "fixed")]));
+    }
+
+    #[test]
+    fn intervals_of_a_histogram_add_up() {
+        let interval = |count, sum, told| CounterSeries {
+            count: Some(count),
+            sum: Some(sum),
+            quantiles: quantiles(told),
+            ..CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Histogram)
+        };
+        let mut series = interval(100, 5_050.0, "0.5=51;0.95=96");
+        series.add(interval(50, 10.0, "0.5=1;0.95=2"));
+        series.add(interval(0, 0.0, ""));
+        assert_eq!((series.count, series.sum, series.points_count), (Some(150), Some(5_060.0), 3));
+        let last = [("0.5".to_owned(), 1.0), ("0.95".to_owned(), 2.0)];
+        assert_eq!(series.quantiles, Some(last.into()));
+    }
+
+    #[test]
+    fn what_goes_up_and_down_has_the_extremes_of_its_values() {
+        let point = |value, delta| {
+            let new = CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Updown);
+            CounterSeries { value: Some(value), delta: Some(delta), ..new }.settle()
+        };
+        let mut series = point(100.0, 1.0);
+        series.add(point(96.0, -4.0));
+        series.add(point(98.0, 2.0));
+        assert_eq!((series.min, series.max, series.value), (Some(96.0), Some(100.0), Some(98.0)));
+    }
 }

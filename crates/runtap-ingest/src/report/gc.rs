@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::collector::{Clock, Collector, Kept, small};
 use super::{Durations, Item, Payload};
+use crate::suspensions::{Suspension, Suspensions, Why};
 use crate::{clr, gc};
 
 /// What a recording says about collections.
@@ -15,8 +16,11 @@ pub struct GcReport {
     pub collections_by_generation: [u64; 3],
     /// How many the program asked for.
     pub induced_count: u64,
-    /// The times during which all threads stood still for the collector.
+    /// The times during which all threads stood still for a collection.
     pub pauses: Durations,
+    /// The times during which they did for the collector, but for no collection of the recording: the server's collector
+    /// changes the number of its heaps, or the recording began inside a background collection.
+    pub other_suspensions: Durations,
     /// The heap after the last collection.
     pub heap_after_last: Option<HeapSizes>,
     /// In the order of their beginnings.
@@ -53,7 +57,9 @@ pub struct Collection {
     pub start_ns: i64,
     /// From its beginning to its end, if that was recorded.
     pub duration_ns: Option<u64>,
-    /// How long threads stood still for it.
+    /// How long threads stood still for it. What a background collection and the one at its start have in common is
+    /// counted as `PerfView` does: the time to stop the threads is that of the first, all from the beginning of the second
+    /// on that of the second.
     pub pause_ns: u64,
     /// The heap after it.
     pub heap_after: Option<HeapSizes>,
@@ -64,7 +70,8 @@ enum What {
     Start { number: u32, generation: u32, reason: u32, kind: u32 },
     End { number: u32 },
     Heap(HeapSizes),
-    Suspend,
+    Suspend(Why),
+    Stopped,
     Resume,
 }
 
@@ -75,7 +82,7 @@ pub struct Gc(Collector<What>);
 impl Default for Gc {
     fn default() -> Self {
         Self(Collector::new(|metadata| {
-            metadata.provider == clr::RUNTIME && matches!(metadata.event_id, 1..=4 | 9)
+            metadata.provider == clr::RUNTIME && matches!(metadata.event_id, 1..=4 | 8 | 9)
         }))
     }
 }
@@ -90,31 +97,34 @@ impl Gc {
     pub fn finish(self) -> GcReport {
         let (kept, clock) = self.0.finish();
         let mut report = GcReport::default();
-        let mut pauses = Vec::new();
-        // The start of a pause, and the collection that it is for.
-        let mut pause: Option<(u64, Option<usize>)> = None;
-        for Kept { timestamp, what, .. } in kept {
+        let (mut pauses, mut others) = (Vec::new(), Vec::new());
+        let mut suspensions = Suspensions::default();
+        // The collections that began in the suspension that goes on, and when.
+        let mut begun: Vec<(usize, u64)> = Vec::new();
+        for Kept { timestamp, thread, what } in kept {
             match what {
-                What::Suspend => pause = Some((timestamp, None)),
-                What::Resume => {
-                    let Some((start, of)) = pause.take() else { continue };
-                    let ns = clock.ns(start, timestamp);
-                    pauses.push(ns);
-                    // The later pauses of a background collection begin none.
-                    let of = of.or_else(|| in_background(&report.collections));
-                    if let Some(collection) = of.and_then(|of| report.collections.get_mut(of)) {
-                        collection.pause_ns = collection.pause_ns.saturating_add(ns);
+                What::Suspend(why) => {
+                    suspensions.begin(thread, timestamp, why);
+                    if why != Why::Other {
+                        begun.clear();
                     }
                 }
+                What::Stopped => suspensions.stopped(thread, timestamp),
+                What::Resume => {
+                    let Some(suspension) = suspensions.end(thread) else { continue };
+                    let belongs = report.pause(suspension, timestamp, &begun, &clock);
+                    let all = if belongs { &mut pauses } else { &mut others };
+                    all.push(clock.ns(suspension.start, timestamp));
+                    begun.clear();
+                }
                 _ => {
-                    let started = report.take(timestamp, what, &clock);
-                    if let (Some((_, of)), Some(started)) = (&mut pause, started) {
-                        of.get_or_insert(started);
+                    if let Some(started) = report.take(timestamp, what, &clock) {
+                        begun.push((started, timestamp));
                     }
                 }
             }
         }
-        report.pauses = Durations::of(pauses);
+        (report.pauses, report.other_suspensions) = (Durations::of(pauses), Durations::of(others));
         report.heap_after_last = report.collections.iter().rev().find_map(|collection| collection.heap_after);
         report
     }
@@ -126,6 +136,30 @@ fn in_background(collections: &[Collection]) -> Option<usize> {
 }
 
 impl GcReport {
+    /// Gives a suspension that ended `at` a time to the collections that it was for; false if there is none.
+    fn pause(&mut self, of: Suspension, at: u64, begun: &[(usize, u64)], clock: &Clock) -> bool {
+        let background = in_background(&self.collections);
+        let mut add = |it: usize, from: u64, to: u64| {
+            if let Some(collection) = self.collections.get_mut(it) {
+                collection.pause_ns = collection.pause_ns.saturating_add(clock.ns(from, to));
+            }
+        };
+        match *begun {
+            // The later pauses of a background collection begin none.
+            [] => match background {
+                Some(it) => add(it, of.start, at),
+                None => return false,
+            },
+            [(it, _)] => add(it, of.start, at),
+            // A background collection that has another one done first.
+            [(first, begin), .., (last, from)] => {
+                add(first, of.start, of.stopped.unwrap_or(begin));
+                add(last, from, at);
+            }
+        }
+        true
+    }
+
     /// The index of a collection that begins.
     fn take(&mut self, timestamp: u64, what: What, clock: &Clock) -> Option<usize> {
         match what {
@@ -165,7 +199,7 @@ impl GcReport {
                     it.heap_after = Some(sizes);
                 }
             }
-            What::Suspend | What::Resume => {}
+            What::Suspend(_) | What::Stopped | What::Resume => {}
         }
         None
     }
@@ -182,8 +216,8 @@ fn what(id: u32, payload: Payload<'_>) -> Option<What> {
         2 => What::End { number: small(payload, "Count")? },
         3 => What::Resume,
         4 => What::Heap(sizes(payload)?),
-        // For other reasons threads are stopped too.
-        9 if matches!(payload.u64("Reason")?, 1 | 6) => What::Suspend,
+        8 => What::Stopped,
+        9 => What::Suspend(Why::of(payload.u64("Reason")?)),
         _ => return None,
     })
 }

@@ -21,6 +21,8 @@ pub struct HttpReport {
     pub client_requests_count: u64,
     /// How many of them failed, without an answer.
     pub client_failures_count: u64,
+    /// How many of them were answered with an error: a status of 400 or more.
+    pub client_error_statuses_count: u64,
     /// By side, method and path, the most frequent first.
     pub endpoints: Vec<Endpoint>,
 }
@@ -46,8 +48,10 @@ pub struct Endpoint {
     pub path: String,
     /// How many.
     pub requests_count: u64,
-    /// How many failed: on a server by an exception that nobody handled.
+    /// How many failed: on a server by an exception that nobody handled, on a client without an answer.
     pub failed_count: u64,
+    /// How many were answered with which status; a server does not tell it.
+    pub statuses: BTreeMap<u16, u64>,
     /// How many did not end in the recording.
     pub unfinished_count: u64,
     /// How long the others took, as far as that is known.
@@ -75,8 +79,14 @@ impl Teller {
 
 #[derive(Debug)]
 enum What {
-    Start { method: Option<String>, path: String },
-    Stop,
+    Start {
+        method: Option<String>,
+        path: String,
+    },
+    /// With the status of the answer, where it is told.
+    Stop {
+        status: Option<i64>,
+    },
     Failed,
 }
 
@@ -98,14 +108,24 @@ impl Default for Http {
     }
 }
 
-/// A request under way: its endpoint, its start, its id.
-type Open = (Key, u64, Option<String>);
+/// What a client tells instead of a status when there was no answer.
+const NO_ANSWER: i64 = -1;
+
+/// A request under way.
+struct Open {
+    key: Key,
+    start: u64,
+    id: Option<String>,
+    /// It is known to have failed.
+    failed: bool,
+}
 type Key = (Teller, Option<String>, String);
 
 #[derive(Default)]
 struct Sums {
     requests: u64,
     failed: u64,
+    statuses: BTreeMap<u16, u64>,
     ended: u64,
     times: Vec<u64>,
 }
@@ -133,23 +153,32 @@ impl Http {
                 What::Start { method, path } => {
                     let key = (by, method, path);
                     sums.entry(key.clone()).or_default().requests += 1;
-                    open.push((key, timestamp, id));
+                    open.push(Open { key, start: timestamp, id, failed: false });
                 }
-                What::Stop | What::Failed => {
-                    let stops = matches!(what, What::Stop);
+                What::Stop { .. } | What::Failed => {
                     let found = match &id {
-                        Some(_) => open.iter().rposition(|(_, _, of)| *of == id),
+                        Some(_) => open.iter().rposition(|request| request.id == id),
                         None => None,
                     };
                     let certain = found.is_some() || open.len() == 1;
                     let Some(index) = found.or_else(|| open.len().checked_sub(1)) else { continue };
-                    let Some((key, start, _)) = open.get(index).cloned() else { continue };
-                    let of = sums.entry(key).or_default();
-                    of.failed += u64::from(!stops);
-                    if stops {
+                    let Some(request) = open.get_mut(index) else { continue };
+                    let of = sums.entry(request.key.clone()).or_default();
+                    let status = match what {
+                        What::Stop { status } => status,
+                        _ => Some(NO_ANSWER),
+                    };
+                    // A failure is told, and then once more as the status of the end.
+                    if status == Some(NO_ANSWER) && !std::mem::replace(&mut request.failed, true) {
+                        of.failed += 1;
+                    }
+                    if let Some(status) = status.and_then(|status| u16::try_from(status).ok()) {
+                        *of.statuses.entry(status).or_default() += 1;
+                    }
+                    if matches!(what, What::Stop { .. }) {
                         of.ended += 1;
                         if certain {
-                            of.times.push(clock.ns(start, timestamp));
+                            of.times.push(clock.ns(request.start, timestamp));
                         }
                         open.remove(index);
                     }
@@ -180,12 +209,16 @@ fn report(mut sums: BTreeMap<Key, Sums>) -> HttpReport {
         };
         *requests += of.requests;
         *failed += of.failed;
+        if side == Side::Client {
+            report.client_error_statuses_count += of.statuses.range(400..).map(|(_, n)| n).sum::<u64>();
+        }
         report.endpoints.push(Endpoint {
             side,
             method,
             path,
             requests_count: of.requests,
             failed_count: of.failed,
+            statuses: of.statuses,
             unfinished_count: of.requests.saturating_sub(of.ended),
             durations: Durations::of(of.times),
         });
@@ -206,7 +239,10 @@ fn what(by: Teller, payload: Payload<'_>) -> Option<What> {
         (_, "RequestStart") => {
             What::Start { method: payload.text("method"), path: path(text(payload, "path")) }
         }
-        (_, "RequestStop") => What::Stop,
+        // .NET 8 and later tell the status.
+        (_, "RequestStop") => {
+            What::Stop { status: payload.get("statusCode").and_then(|status| status.as_i64()) }
+        }
         (Teller::Hosting, "UnhandledException") | (Teller::Client, "RequestFailed") => What::Failed,
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! Waits for locks.
+//! Waits for locks, and for what other waits are made of: events, tasks, threads that end.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -19,6 +19,29 @@ pub struct LocksReport {
     pub waits: Durations,
     /// Each of them, in the order of time.
     pub contentions: Vec<Wait>,
+    /// How often a thread waited for something else (.NET 9 and later, if it was asked for).
+    pub handle_waits_count: u64,
+    /// How often it still waited when the recording ended.
+    pub handle_waits_unfinished_count: u64,
+    /// How long the others waited.
+    pub handle_wait_times: Durations,
+    /// Each of them, in the order of time.
+    pub handle_waits: Vec<HandleWait>,
+}
+
+/// A wait for a handle: an event, a semaphore, the end of a task or a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HandleWait {
+    /// When it began.
+    pub start_ns: i64,
+    /// Which thread waited.
+    pub thread: u64,
+    /// `MonitorWait` for `Monitor.Wait`, else `Unknown`.
+    pub source: String,
+    /// The object, if the runtime tells.
+    pub object: Option<String>,
+    /// How long; `None` if it did not end.
+    pub wait_ns: Option<u64>,
 }
 
 /// A wait.
@@ -40,6 +63,8 @@ pub struct Wait {
 enum What {
     Wanted { owner: Option<u64>, lock: Option<u64> },
     Taken { ns: Option<f64> },
+    Waits { source: String, object: Option<u64> },
+    Goes,
 }
 
 /// Makes a [`LocksReport`].
@@ -49,7 +74,7 @@ pub struct Locks(Collector<What>);
 impl Default for Locks {
     fn default() -> Self {
         Self(Collector::new(|metadata| {
-            metadata.provider == clr::RUNTIME && matches!(metadata.event_id, 81 | 91)
+            metadata.provider == clr::RUNTIME && matches!(metadata.event_id, 81 | 91 | 301 | 302)
         }))
     }
 }
@@ -59,10 +84,14 @@ impl Locks {
     pub fn item(&mut self, item: &Item<'_>) {
         self.0.item(item, |metadata, _, payload| {
             let known = |name| payload.u64(name).filter(|number| *number != 0);
-            Some(if metadata.event_id == 81 {
-                What::Wanted { owner: known("LockOwnerThreadID"), lock: known("LockID") }
-            } else {
-                What::Taken { ns: payload.f64("DurationNs") }
+            Some(match metadata.event_id {
+                81 => What::Wanted { owner: known("LockOwnerThreadID"), lock: known("LockID") },
+                91 => What::Taken { ns: payload.f64("DurationNs") },
+                301 => What::Waits {
+                    source: payload.name("WaitSource").unwrap_or_default().into_owned(),
+                    object: known("AssociatedObjectID"),
+                },
+                _ => What::Goes,
             })
         });
     }
@@ -74,6 +103,9 @@ impl Locks {
         // Which wait of the list a thread is in.
         let mut waiting: HashMap<u64, (usize, u64), RandomState> = HashMap::default();
         let mut waits = Vec::new();
+        // A wait may run code that waits itself.
+        let mut within: HashMap<u64, Vec<(usize, u64)>, RandomState> = HashMap::default();
+        let mut handle_waits = Vec::new();
         for Kept { timestamp, thread, what } in kept {
             match what {
                 What::Wanted { owner, lock } => {
@@ -94,12 +126,33 @@ impl Locks {
                         wait.wait_ns = Some(ns);
                     }
                 }
+                What::Waits { source, object } => {
+                    within.entry(thread).or_default().push((report.handle_waits.len(), timestamp));
+                    report.handle_waits.push(HandleWait {
+                        start_ns: clock.at(timestamp),
+                        thread,
+                        source,
+                        object: object.map(|object| format!("{object:#x}")),
+                        wait_ns: None,
+                    });
+                }
+                What::Goes => {
+                    let Some((index, start)) = within.get_mut(&thread).and_then(Vec::pop) else { continue };
+                    let ns = clock.ns(start, timestamp);
+                    handle_waits.push(ns);
+                    if let Some(wait) = report.handle_waits.get_mut(index) {
+                        wait.wait_ns = Some(ns);
+                    }
+                }
             }
         }
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         report.contentions_count = count(report.contentions.len());
         report.unfinished_count = report.contentions_count - count(waits.len());
         report.waits = Durations::of(waits);
+        report.handle_waits_count = count(report.handle_waits.len());
+        report.handle_waits_unfinished_count = report.handle_waits_count - count(handle_waits.len());
+        report.handle_wait_times = Durations::of(handle_waits);
         report
     }
 }

@@ -13,10 +13,10 @@ use crate::payload::{Payload, Value};
 pub struct LogsReport {
     /// How many messages.
     pub messages_count: u64,
-    /// How many scopes were begun.
-    pub scopes_count: u64,
-    /// How many messages came with an exception.
-    pub exceptions_count: u64,
+    /// How many scopes were begun. `None` where only texts were asked for, which do not tell it.
+    pub scopes_count: Option<u64>,
+    /// How many messages came with an exception; `None` as above.
+    pub exceptions_count: Option<u64>,
     /// By level and category.
     pub by_level: Vec<LogLevelCount>,
     /// All messages, in the order of time.
@@ -118,6 +118,7 @@ impl Logs {
             What::Scope { .. } => None,
         };
         let best = kept.iter().filter_map(way_of).max();
+        let tells_more = kept.iter().any(|kept| way_of(kept) != Some(Way::Text));
         let mut scopes = [0u64; 2];
         let (mut by_level, mut exceptions) = (std::collections::BTreeMap::<_, u64>::new(), [0u64; 3]);
         for Kept { timestamp, thread, what } in kept {
@@ -134,8 +135,10 @@ impl Logs {
             }
         }
         report.messages_count = u64::try_from(report.messages.len()).unwrap_or(u64::MAX);
-        report.scopes_count = scopes[0].max(scopes[1]);
-        report.exceptions_count = exceptions.into_iter().max().unwrap_or(0);
+        if tells_more {
+            report.scopes_count = Some(scopes[0].max(scopes[1]));
+            report.exceptions_count = exceptions.into_iter().max();
+        }
         report.by_level = by_level
             .into_iter()
             .map(|((level, category), messages_count)| LogLevelCount {

@@ -24,7 +24,7 @@ pub use self::exceptions::{ExceptionType, Exceptions, ExceptionsReport, Thrown};
 pub use self::gc::{Collection, Gc, GcReport, HeapSizes};
 pub use self::http::{Endpoint, Http, HttpReport, Side};
 pub use self::jit::{CompiledMethod, Jit, JitReport, TierCount};
-pub use self::locks::{Locks, LocksReport, Wait};
+pub use self::locks::{HandleWait, Locks, LocksReport, Wait};
 pub use self::logs::{LogLevelCount, LogMessage, Logs, LogsReport};
 pub use self::loss::{Loss, LossReport, ThreadLoss};
 pub use self::thread_pool::{Adjustment, ThreadPool, ThreadPoolReport};

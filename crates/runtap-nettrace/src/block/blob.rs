@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use super::bytes::{Bytes, Fault};
 
@@ -307,6 +307,53 @@ impl Head {
             self.payload_size = usize::try_from(r.varu32("payload size")?).unwrap_or(usize::MAX);
         }
         Ok(flags)
+    }
+
+    /// Writes the compressed header of an event behind one with the header `last`.
+    pub(crate) fn write_compressed<const V6: bool>(&self, last: &Self, w: &mut Writer) {
+        let implied = last.sequence.wrapping_add(u32::from(self.metadata_id != 0));
+        let counted = (self.sequence, self.capture_thread_id, self.processor)
+            != (implied, last.capture_thread_id, last.processor);
+        let flags = [
+            (flag::METADATA_ID, self.metadata_id != last.metadata_id),
+            (flag::CAPTURE_THREAD, counted),
+            (flag::THREAD_ID, self.thread_id != last.thread_id),
+            (flag::STACK_ID, self.stack_id != last.stack_id),
+            (flag::LABEL_LIST_ID, V6 && self.label_list_id != last.label_list_id),
+            (flag::ACTIVITY_ID, !V6 && self.activity_id != last.activity_id),
+            (flag::RELATED_ACTIVITY_ID, !V6 && self.related_activity_id != last.related_activity_id),
+            (flag::SORTED, self.sorted),
+            (flag::PAYLOAD_SIZE, self.payload_size != last.payload_size),
+        ];
+        let flags = flags.into_iter().filter(|(_, set)| *set).fold(0, |all, (bit, _)| all | bit);
+        let set = |bit| flags & bit != 0;
+        w.u8(flags);
+        if set(flag::METADATA_ID) {
+            w.varu32(self.metadata_id);
+        }
+        if set(flag::CAPTURE_THREAD) {
+            w.varu32(self.sequence.wrapping_sub(last.sequence).wrapping_sub(1));
+            w.varu64(self.capture_thread_id).varu32(self.processor);
+        }
+        if set(flag::THREAD_ID) {
+            w.varu64(self.thread_id);
+        }
+        if set(flag::STACK_ID) {
+            w.varu32(self.stack_id);
+        }
+        w.varu64(self.timestamp.wrapping_sub(last.timestamp));
+        if V6 && set(flag::LABEL_LIST_ID) {
+            w.varu32(self.label_list_id);
+        }
+        if !V6 && set(flag::ACTIVITY_ID) {
+            w.bytes(&self.activity_id.to_le_bytes());
+        }
+        if !V6 && set(flag::RELATED_ACTIVITY_ID) {
+            w.bytes(&self.related_activity_id.to_le_bytes());
+        }
+        if set(flag::PAYLOAD_SIZE) {
+            w.varu32(u32::try_from(self.payload_size).unwrap_or(u32::MAX));
+        }
     }
 
     /// Reads a header that is not compressed. Gives the size of the blob as it states it itself.

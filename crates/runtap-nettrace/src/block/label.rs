@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Uuid, Writer};
 
+use super::stack::PLACE;
 use crate::table::IdTable;
 use crate::text::{string, write_string};
 
@@ -150,6 +151,12 @@ impl LabelTable {
             let start = place(r);
             if pass_list(r)?.is_none() {
                 return Ok(false);
+            }
+            // A list of one short label takes memory too.
+            let held = self.arena.len() + self.places.len() * PLACE;
+            if held > max_bytes {
+                let kind = DecodeErrorKind::TooLarge { value: held as u64, limit: max_bytes as u64 };
+                return Err(r.error("labels since the last sequence point", kind));
             }
             self.places.insert(id, (start, place(r)));
             id = id.wrapping_add(1);

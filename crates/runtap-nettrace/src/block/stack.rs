@@ -5,6 +5,9 @@ use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
 use crate::table::IdTable;
 
+/// What an id takes in memory, about.
+pub(super) const PLACE: usize = 24;
+
 /// The stacks of one epoch, that is, between two sequence points.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StackTable {
@@ -68,6 +71,12 @@ impl StackTable {
             // Below the limit just checked.
             let place = u32::try_from(base as u64 + (r.offset() - start)).unwrap_or(u32::MAX);
             r.bytes(usize::try_from(length).unwrap_or(usize::MAX), "stack")?;
+            // A stack without frames takes memory too.
+            let held = self.arena.len() + self.places.len() * PLACE;
+            if held > max_bytes {
+                let kind = DecodeErrorKind::TooLarge { value: held as u64, limit: max_bytes as u64 };
+                return Err(r.error("stacks since the last sequence point", kind));
+            }
             self.defined += 1;
             if self.places.insert(id, (place, length)).is_some() {
                 // Whoever remembers a stack by epoch and id must not take the old one for this one.

@@ -77,12 +77,15 @@ impl Thread {
     }
 }
 
+/// What a thread takes in memory besides its texts, about.
+const OVERHEAD: usize = 192;
+
 /// The threads that events may name at this place of the stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadTable {
-    /// Each with the size of its row. Shared, so that a copy of the table costs little.
+    /// Each with its size in memory, about. Shared, so that a copy of the table costs little.
     threads: HashMap<u64, (Arc<Thread>, usize), foldhash::fast::RandomState>,
-    /// Bytes of their rows.
+    /// The sum of these.
     bytes: usize,
 }
 
@@ -99,6 +102,7 @@ impl ThreadTable {
         size: usize,
         max_bytes: usize,
     ) -> Result<bool, DecodeErrorKind> {
+        let size = size + OVERHEAD + thread.attributes.len() * size_of::<(String, String)>();
         let bytes = self.bytes + size;
         if bytes > max_bytes {
             return Err(DecodeErrorKind::TooLarge { value: bytes as u64, limit: max_bytes as u64 });
@@ -154,12 +158,18 @@ mod tests {
     #[test]
     fn the_table_counts_its_bytes() {
         let mut table = ThreadTable::default();
-        assert_eq!(table.insert(Thread::new(1), 10, 25), Ok(false));
-        assert_eq!(table.insert(Thread::new(2), 10, 25), Ok(false));
-        assert!(table.insert(Thread::new(3), 10, 25).is_err());
+        // Two of them, and half a one.
+        let limit = 2 * (OVERHEAD + 10) + 50;
+        assert_eq!(table.insert(Thread::new(1), 10, limit), Ok(false));
+        assert_eq!(table.insert(Thread::new(2), 10, limit), Ok(false));
+        assert!(table.insert(Thread::new(3), 10, limit).is_err());
         table.remove(1);
-        assert_eq!(table.insert(Thread::new(2), 15, 25), Ok(true));
-        assert_eq!(table.insert(Thread::new(3), 10, 25), Ok(false));
+        assert_eq!(table.insert(Thread::new(2), 15, limit), Ok(true));
+        assert_eq!(table.insert(Thread::new(3), 10, limit), Ok(false));
         assert!(table.get(1).is_none() && table.get(3).is_some());
+        let mut many = Thread::new(4);
+        many.attributes = vec![Default::default(); 10];
+        table.remove(3);
+        assert!(table.insert(many, 10, limit).is_err(), "what it holds counts, not what it was sent as");
     }
 }

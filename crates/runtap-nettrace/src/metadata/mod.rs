@@ -7,7 +7,7 @@ mod table;
 mod v4;
 mod v6;
 
-use runtap_wire::Uuid;
+use runtap_wire::{DecodeErrorKind, Uuid};
 
 pub(crate) use self::field::code;
 pub use self::field::{Field, FieldType};
@@ -15,6 +15,9 @@ pub(crate) use self::table::MetadataTable;
 
 /// Deepest nesting of field types that is followed; deeper ones cost the field list, not the event.
 const MAX_DEPTH: u32 = 16;
+
+/// What is wrong with an id that no definition has.
+pub(crate) const UNDEFINED: DecodeErrorKind = DecodeErrorKind::Invalid("no definition has it");
 
 /// The definition of an event.
 ///
@@ -79,5 +82,26 @@ impl Metadata {
             message_template: None,
             attributes: Vec::new(),
         }
+    }
+}
+
+impl Metadata {
+    /// What it takes in memory besides its texts, about.
+    fn overhead(&self) -> usize {
+        fn of_fields(fields: &[Field]) -> usize {
+            fields.iter().map(|field| size_of::<Field>() + of_type(&field.field_type)).sum()
+        }
+        fn of_type(field_type: &FieldType) -> usize {
+            match field_type {
+                FieldType::Object(fields) => of_fields(fields),
+                FieldType::Array(element)
+                | FieldType::FixedArray(element, _)
+                | FieldType::RelLoc(element)
+                | FieldType::DataLoc(element) => size_of::<FieldType>() + of_type(element),
+                _ => 0,
+            }
+        }
+        let attributes = self.attributes.len() * size_of::<(String, String)>();
+        size_of::<Self>() + of_fields(&self.fields) + attributes
     }
 }

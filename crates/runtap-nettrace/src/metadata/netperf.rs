@@ -3,11 +3,27 @@
 use runtap_wire::{DecodeError, Reader};
 
 use super::{Metadata, v4};
+use crate::raw::Format;
 
 impl Metadata {
+    /// Reads a record of a `NetPerf` stream of this version, in an event that begins at `offset`.
+    pub(crate) fn decode_netperf(
+        r: &mut Reader<'_>,
+        format: Format,
+        offset: u64,
+        version: u32,
+    ) -> Result<Self, DecodeError> {
+        if format != Format::NetPerf1 {
+            return Self::decode_v4(r);
+        }
+        // Offsets are written with 32 bits.
+        let id = u32::try_from(offset & u64::from(u32::MAX)).unwrap_or(0);
+        Self::decode_netperf1(r, id, version)
+    }
+
     /// Reads a record. Its id, which is the stream offset of the event that holds it, is not in it. Whatever is wrong
     /// behind the level costs the fields only.
-    pub(crate) fn decode_netperf1(r: &mut Reader<'_>, id: u32, version: u32) -> Result<Self, DecodeError> {
+    fn decode_netperf1(r: &mut Reader<'_>, id: u32, version: u32) -> Result<Self, DecodeError> {
         let mut metadata = Self::new("", 0, "");
         metadata.id = id;
         metadata.level = 0;

@@ -11,7 +11,7 @@ use crate::table::IdTable;
 /// All definitions of a stream by id; the last one of an id counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MetadataTable {
-    /// Each with its size on the wire. Shared, so that a copy of the table costs little.
+    /// Each with its size in memory, about. Shared, so that a copy of the table costs little.
     records: IdTable<(Arc<Metadata>, usize)>,
     bytes: usize,
 }
@@ -29,6 +29,7 @@ impl MetadataTable {
         size: usize,
         limits: &Limits,
     ) -> Result<bool, DecodeErrorKind> {
+        let size = size + metadata.overhead();
         let known = self.get(metadata.id).is_some();
         for (value, limit) in [
             (self.records.len() + usize::from(!known), limits.max_metadata),

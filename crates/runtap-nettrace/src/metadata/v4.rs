@@ -1,12 +1,16 @@
 //! Definitions in Nettrace 4, with the tags that people call version 5, and in `NetPerf` 3.
 //! Source: nettrace format, "metadata records".
 
+use std::borrow::Cow;
+
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use super::{Field, FieldType, MAX_DEPTH, Metadata, Unwritable, code};
 
 /// Kinds of the tags that may follow the fields.
 pub(crate) mod tag {
+    /// Not in use.
+    pub(crate) const NONE: u8 = 0;
     pub(crate) const OPCODE: u8 = 1;
     pub(crate) const V2_PARAMS: u8 = 2;
 }
@@ -47,6 +51,39 @@ impl Metadata {
 
     /// Reads a record of Nettrace 4. Whatever is wrong behind the level costs fields and opcode only.
     pub(crate) fn decode_v4(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut metadata = Self::decode_head_v4(r)?;
+        if metadata.extras(r).is_err() {
+            metadata.fields.clear();
+        }
+        Ok(metadata)
+    }
+
+    /// The same, with the record as readers can read it that know no damage: of the same length, without fields and
+    /// opcode if something is wrong there.
+    pub(crate) fn mend_v4(record: &[u8], offset: u64) -> Result<(Self, Cow<'_, [u8]>), DecodeError> {
+        let mut r = Reader::at(record, offset);
+        let mut metadata = Self::decode_head_v4(&mut r)?;
+        let (head, rest) = record.split_at_checked(record.len() - r.remaining()).unwrap_or((record, &[]));
+        if metadata.extras(&mut r).and_then(|()| tags_are_plain(rest, offset)).is_ok() {
+            return Ok((metadata, record.into()));
+        }
+        metadata.fields.clear();
+        let mut mended = Writer::new();
+        // No fields; what else is there is one tag of no known kind.
+        mended.bytes(head).u32(0);
+        match rest.len() {
+            4 => {}
+            long @ 9.. => {
+                mended.u32(len_u32(long - 9)).u8(tag::NONE).bytes(&vec![0; long - 9]);
+            }
+            // Nothing fits there. Readers that know no damage may refuse it; ours loses no event by it.
+            _ => return Ok((metadata, record.into())),
+        }
+        Ok((metadata, mended.into_bytes().into()))
+    }
+
+    /// What every record has.
+    fn decode_head_v4(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let id = r.u32("metadata id")?;
         let provider = r.utf16z("provider name")?.to_string();
         let event_id = r.u32("event id")?;
@@ -56,9 +93,6 @@ impl Metadata {
         metadata.keywords = r.u64("keywords")?;
         metadata.version = r.u32("event version")?;
         metadata.level = r.u32("event level")?;
-        if metadata.extras(r).is_err() {
-            metadata.fields.clear();
-        }
         Ok(metadata)
     }
 
@@ -80,6 +114,32 @@ impl Metadata {
         }
         Ok(())
     }
+}
+
+/// Whether what follows the level of a record is as writers make it: readers that do not look at the size of a tag lose
+/// their way otherwise.
+fn tags_are_plain(extras: &[u8], offset: u64) -> Result<(), DecodeError> {
+    let mut r = Reader::at(extras, offset);
+    if r.is_empty() {
+        return Ok(());
+    }
+    fields(&mut r, Layout::V1, 0)?;
+    while !r.is_empty() {
+        let size = r.u32("tag size")?;
+        let kind = r.u8("tag kind")?;
+        let mut data = r.sub(usize::try_from(size).unwrap_or(usize::MAX), "tag")?;
+        match kind {
+            tag::OPCODE => drop(data.u8("opcode")?),
+            tag::V2_PARAMS => drop(fields(&mut data, Layout::V2, 0)?),
+            // What a repair leaves in the place of what could not be read.
+            tag::NONE if data.rest().iter().all(|byte| *byte == 0) => continue,
+            _ => return Err(data.error("tag kind", DecodeErrorKind::Invalid("is not known"))),
+        }
+        if !data.is_empty() {
+            return Err(data.error("tag", DecodeErrorKind::Invalid("is longer than what it holds")));
+        }
+    }
+    Ok(())
 }
 
 /// The fields as `NetPerf` has them.

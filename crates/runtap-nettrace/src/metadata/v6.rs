@@ -1,5 +1,7 @@
 //! Definitions in Nettrace 6. Source: nettrace format, "metadata rows".
 
+use std::borrow::Cow;
+
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use super::{Field, FieldType, MAX_DEPTH, Metadata, Unwritable, code};
@@ -21,6 +23,30 @@ impl Metadata {
     /// Reads a row of Nettrace 6, without the size in front of it. What is wrong behind the name costs the part that it
     /// is in.
     pub(crate) fn decode_v6(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut metadata = Self::decode_head_v6(r)?;
+        let _ = metadata.extras_v6(r);
+        Ok(metadata)
+    }
+
+    /// The same, with the row as readers can read it that know no damage: of the same length, without fields and optional
+    /// items if something is wrong there.
+    pub(crate) fn mend_v6(row: &[u8], offset: u64) -> Result<(Self, Cow<'_, [u8]>), DecodeError> {
+        let mut r = Reader::at(row, offset);
+        let mut metadata = Self::decode_head_v6(&mut r)?;
+        let head = row.len() - r.remaining();
+        let Err(error) = metadata.extras_v6(&mut r) else { return Ok((metadata, row.into())) };
+        let mut mended = row.to_vec();
+        // No fields and no items; what follows in the row is passed over.
+        match mended.get_mut(head..head + 4) {
+            Some(sizes) => sizes.fill(0),
+            None => return Err(error),
+        }
+        metadata.fields.clear();
+        Ok((metadata, mended.into()))
+    }
+
+    /// What every row has.
+    fn decode_head_v6(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let id = r.varu32("metadata id")?;
         let provider = string(r, "provider name")?.into_owned();
         let event_id = r.varu32("event id")?;
@@ -28,18 +54,18 @@ impl Metadata {
         let mut metadata = Self::new(provider, event_id, name);
         metadata.id = id;
         metadata.level = 0;
-        match fields(r, 0) {
-            Ok(fields) => metadata.fields = fields,
-            // Where the fields end is not known any more.
-            Err(_) => return Ok(metadata),
-        }
-        if let Ok(size) = r.u16("size of the optional items")
-            && let Ok(mut items) = r.sub(usize::from(size), "optional items")
-        {
-            // What came before a damaged or unknown item counts.
-            let _ = metadata.items(&mut items);
-        }
         Ok(metadata)
+    }
+
+    /// The fields and the optional items. What came before the damage counts.
+    fn extras_v6(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+        // Where damaged ones end is not known any more.
+        self.fields = fields(r, 0)?;
+        if r.is_empty() {
+            return Ok(());
+        }
+        let size = r.u16("size of the optional items")?;
+        self.items(&mut r.sub(usize::from(size), "optional items")?)
     }
 
     fn items(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeError> {

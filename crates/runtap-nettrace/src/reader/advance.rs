@@ -7,6 +7,7 @@ use super::core::{Core, State, Step};
 use crate::block::Fault;
 use crate::block::blob::Blobs;
 use crate::block::netperf::{self, NetPerfEvent};
+use crate::metadata::UNDEFINED;
 use crate::raw::{Format, Frame, Kind};
 use crate::{Error, Metadata, Partial, PartialReason};
 
@@ -86,8 +87,11 @@ impl Core {
 
     /// Goes to the next event of the block at hand, or leaves a block that has no further one.
     fn next_event_or_close(&mut self, window: &[u8], cut: bool) -> Result<Step, Error> {
-        if self.next_event(window) {
+        if self.undefined.is_none() && self.next_event(window) {
             return Ok(Step::Event);
+        }
+        if let Some(start) = self.undefined.take() {
+            return Err(self.refuse_event(window, start, cut));
         }
         let block = self.payload(window);
         // Asks a second time, for the reason.
@@ -99,6 +103,23 @@ impl Core {
             Err(fault) => self.fault(window, fault, cut),
             Ok(_) => Ok(self.close(cut)),
         }
+    }
+
+    /// The event at hand, which begins at `start` of its block, has an id that no definition has. Where definitions were
+    /// lost it may be one of theirs, and is left out alone; otherwise its header is damaged, and with it all that follow
+    /// in the block, as each says only how it differs from the one before.
+    #[cold]
+    fn refuse_event(&mut self, window: &[u8], start: usize, cut: bool) -> Error {
+        let offset = self.here() + start as u64;
+        let error = DecodeError::new(offset, "metadata id", UNDEFINED);
+        self.counts.events_without_metadata += 1;
+        let head = &self.blobs.head;
+        if !self.definitions_lost || head.metadata_id == 0 {
+            return self.leave_block(window, offset, error, cut);
+        }
+        // The target did not drop it.
+        self.sequences.event(head.capture_thread_id, head.sequence);
+        self.note(offset, error)
     }
 
     /// The end of the block at hand.
@@ -128,12 +149,17 @@ impl Core {
         match self.blobs.advance::<false>(block) {
             Ok(true) => {}
             Ok(false) => return Ok(self.close(false)),
-            Err(fault) => return self.fault(window, fault, false),
+            Err(fault) => {
+                self.definitions_lost = true;
+                return self.fault(window, fault, false);
+            }
         }
         let range = self.blobs.place.payload_range();
         let at = self.here() + range.start as u64;
         let record = block.get(range).unwrap_or_default();
-        let metadata = Metadata::decode_v4(&mut Bytes::at(record, at));
+        // What is too large is not looked at: its fields would take many times its size.
+        let readable = record.get(..record.len().min(self.limits.max_definition)).unwrap_or_default();
+        let metadata = Metadata::decode_v4(&mut Bytes::at(readable, at));
         if self.has_to_wait(metadata.as_ref()) {
             self.blobs = before;
             return Ok(Step::Waiting);
@@ -142,7 +168,7 @@ impl Core {
             Ok(step) => Ok(step),
             Err(kind) => {
                 let error = DecodeError::new(at, "event definitions", kind);
-                Err(self.leave_block(window, offset, error, false))
+                Err(self.leave_definitions(window, offset, error))
             }
         }
     }
@@ -165,7 +191,13 @@ impl Core {
             self.row += rest.len() - r.remaining();
             self.define(metadata, size).map_err(|kind| DecodeError::new(offset, "event definitions", kind))
         });
-        step.map_err(|error| self.leave_block(window, offset, error, false))
+        step.map_err(|error| self.leave_definitions(window, offset, error))
+    }
+
+    /// Leaves a block of definitions that cannot be read from `offset` on.
+    fn leave_definitions(&mut self, window: &[u8], offset: u64, error: DecodeError) -> Error {
+        self.definitions_lost = true;
+        self.leave_block(window, offset, error, false)
     }
 
     /// Whether events that are held back name another definition by this id.
@@ -180,8 +212,11 @@ impl Core {
         metadata: Result<Metadata, DecodeError>,
         size: usize,
     ) -> Result<Step, DecodeErrorKind> {
-        let Ok(metadata) = metadata else {
+        // The id 0 is that of definitions themselves.
+        let is_sound = |metadata: &Metadata| metadata.id != 0 && size <= self.limits.max_definition;
+        let Some(metadata) = metadata.ok().filter(is_sound) else {
             self.counts.damaged_metadata += 1;
+            self.definitions_lost = true;
             return Ok(Step::Again);
         };
         let id = metadata.id;
@@ -257,20 +292,17 @@ impl Core {
         if self.netperf.metadata_id != 0 {
             if self.tables.metadata.get(self.netperf.metadata_id).is_none() {
                 self.counts.events_without_metadata += 1;
+                return Err(self.note(offset, DecodeError::new(offset, "metadata id", UNDEFINED)));
             }
             return Ok(Step::Event);
         }
         let range = self.netperf.payload.clone();
         let size = range.len();
-        let mut r = Bytes::at(payload.get(range).unwrap_or_default(), offset);
+        let record = payload.get(range).unwrap_or_default();
+        let readable = record.get(..size.min(self.limits.max_definition)).unwrap_or_default();
+        let mut r = Bytes::at(readable, offset);
         let version = self.header.as_ref().map_or(0, |header| header.version);
-        let metadata = if self.framing.format() == Format::NetPerf1 {
-            // Offsets are written with 32 bits.
-            let id = u32::try_from(offset & u64::from(u32::MAX)).unwrap_or(0);
-            Metadata::decode_netperf1(&mut r, id, version)
-        } else {
-            Metadata::decode_v4(&mut r)
-        };
+        let metadata = Metadata::decode_netperf(&mut r, self.framing.format(), offset, version);
         self.define(metadata, size)
             .map_err(|kind| self.note(offset, DecodeError::new(offset, "event definitions", kind)))
     }

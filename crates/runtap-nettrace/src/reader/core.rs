@@ -50,6 +50,10 @@ pub(crate) struct Core {
     pub(super) part_ends: bool,
     /// Whether events that were read are still to be looked at: what they name must stay. See [`Step::Waiting`].
     pub(super) held_back: bool,
+    /// Where the event at hand begins in its block, if no definition has its id: it is not handed out.
+    pub(super) undefined: Option<usize>,
+    /// Whether the stream had definitions that could not be read: events may name them.
+    pub(super) definitions_lost: bool,
     /// Threads to be removed when nothing is held back any more.
     pub(super) removed: HashSet<u64, RandomState>,
 }
@@ -130,8 +134,14 @@ impl Core {
             part_start: 0,
             part_ends: false,
             held_back: false,
+            undefined: None,
+            definitions_lost: false,
             removed: HashSet::default(),
         }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// No more bytes will come.

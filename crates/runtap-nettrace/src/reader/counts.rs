@@ -12,7 +12,8 @@ pub struct Counts {
     pub redefined_metadata: u64,
     /// Definitions that could not be read.
     pub damaged_metadata: u64,
-    /// Events whose metadata id is not defined.
+    /// Events that were left out because no definition has their metadata id. Those behind one in its block are not counted
+    /// if they were left out with it.
     pub events_without_metadata: u64,
     /// Call stacks that were defined.
     pub stacks: u64,

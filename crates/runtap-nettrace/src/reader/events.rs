@@ -6,10 +6,12 @@ use crate::raw::Format;
 use crate::{Error, Item};
 
 impl Core {
-    /// Goes to the next event of the block at hand; `false` if there is none, or it cannot be read.
+    /// Goes to the next event of the block at hand; `false` if there is none, it cannot be read, or no definition has
+    /// its id.
     #[inline]
     pub(super) fn next_event(&mut self, window: &[u8]) -> bool {
         let block = self.payload(window);
+        let start = self.blobs.position();
         // A fault comes up again in `next_event_or_close`, which has the time for it.
         let advanced = match self.framing.format() {
             Format::Nettrace6 => self.blobs.advance::<true>(block),
@@ -19,12 +21,11 @@ impl Core {
             return false;
         }
         let head = &self.blobs.head;
-        if head.metadata_id != 0 {
-            self.sequences.event(head.capture_thread_id, head.sequence);
-        }
         if self.tables.metadata.get(head.metadata_id).is_none() {
-            self.counts.events_without_metadata += 1;
+            self.undefined = Some(start);
+            return false;
         }
+        self.sequences.event(head.capture_thread_id, head.sequence);
         true
     }
 
@@ -49,14 +50,15 @@ impl Core {
         }
     }
 
-    /// Hands all events of the block at hand to `visit`, up to the end of the block or the first that cannot be read.
+    /// Hands all events of the block at hand to `visit`, up to the end of the block or the first that cannot be read or
+    /// has no definition.
     ///
     /// Does what [`Self::next_event`] and [`Self::item`] do, with everything that changes in local variables, and what
     /// an event names looked up only when it names something else than the event before it.
     #[inline(never)]
     fn all_events<const V6: bool>(&mut self, window: &[u8], visit: &mut impl FnMut(Item<'_>)) {
         let block = window.get(self.at..).and_then(|pending| pending.get(..self.block)).unwrap_or_default();
-        let Self { blobs, tables, sequences, counts, .. } = self;
+        let Self { blobs, tables, sequences, undefined, .. } = self;
         let tables = &*tables;
         let mut head = blobs.head;
         let mut next = blobs.place.next();
@@ -67,9 +69,8 @@ impl Core {
         let mut labels = tables.labels.list(head.label_list_id);
         // Whether the event before was counted, so that one without a number of its own follows it.
         let mut counted = false;
-        let mut undefined = 0;
         loop {
-            let before = head.sequence;
+            let (before, start) = (head.sequence, next);
             let rest = quick_part.get(next..).unwrap_or_default();
             let (flags, payload) = if let Some((flags, length, payload)) = head.quickly::<V6>(rest) {
                 next += length + payload.len();
@@ -91,16 +92,18 @@ impl Core {
                 metadata = tables.metadata.get(head.metadata_id);
             }
             if metadata.is_none() {
-                undefined += 1;
-            }
-            if !counted || flags & flag::CAPTURE_THREAD != 0 || head.metadata_id == 0 {
                 if counted {
                     sequences.run_to(before);
                 }
-                counted = head.metadata_id != 0;
+                *undefined = Some(start);
+                break;
+            }
+            if !counted || flags & flag::CAPTURE_THREAD != 0 {
                 if counted {
-                    sequences.event(head.capture_thread_id, head.sequence);
+                    sequences.run_to(before);
                 }
+                counted = true;
+                sequences.event(head.capture_thread_id, head.sequence);
             }
             let event = if V6 {
                 if flags & flag::THREAD_ID != 0 {
@@ -118,7 +121,6 @@ impl Core {
             };
             visit(Item::Event(event));
         }
-        counts.events_without_metadata += undefined;
         *blobs = blobs.at(head, next);
     }
 }

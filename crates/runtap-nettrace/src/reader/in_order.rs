@@ -145,7 +145,14 @@ impl InOrder {
                 return Ok(self.core.item(step, self.queue.pending()));
             }
             self.core.held_back = !self.runs.is_empty();
-            let step = self.core.step(self.queue.pending())?;
+            let step = match self.core.step(self.queue.pending()) {
+                Ok(step) => step,
+                Err(error) => {
+                    // What it left out is no part of a run.
+                    self.close_run();
+                    return Err(error);
+                }
+            };
             match step {
                 Step::Event if matches!(self.core.framing.format(), Format::NetPerf1 | Format::NetPerf3) => {
                     // In order as it stands.

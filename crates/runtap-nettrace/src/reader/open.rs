@@ -40,7 +40,10 @@ impl Core {
             }
             // Nothing can be read without the pointer size and the clock.
             Err(error) if kind == Kind::Trace => Err(self.give_up(window, offset, error.into())),
-            Err(error) => Err(self.leave_block(window, offset, error, false)),
+            Err(error) => {
+                self.definitions_lost |= kind == Kind::Metadata;
+                Err(self.leave_block(window, offset, error, false))
+            }
         }
     }
 

@@ -71,6 +71,7 @@ impl Core {
             header: self.header.clone(),
             tables,
             sequences: self.sequences.of_part(),
+            definitions_lost: self.definitions_lost,
             ..Self::new(self.limits)
         }
     }

@@ -1,13 +1,23 @@
-//! What of a payload that is cut or damaged can be kept: the entries before the damage. Pure functions of its bytes.
+//! What of a payload that is cut or damaged can be kept: the entries before the damage, without those that name what is
+//! not defined. Remembers which definitions were kept; everything else is a function of the payload's bytes.
 
-use runtap_wire::{DecodeError, Reader as Bytes};
+use std::borrow::Cow;
+use std::ops::Range;
 
-use crate::block::blob::Blobs;
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader as Bytes};
+
+use super::events;
 use crate::block::label::pass_list;
 use crate::block::netperf::{self, NetPerfEvent};
 use crate::block::point::removed_thread;
+use crate::metadata::UNDEFINED;
 use crate::raw::{Format, Kind};
 use crate::{Error, Metadata, SequencePoint, Thread};
+
+/// What is wrong with a definition of which not all can be read.
+pub(super) const UNREADABLE: DecodeErrorKind = DecodeErrorKind::Invalid("has fields that can't be read");
 
 /// What of a payload is kept.
 pub(super) enum Keep {
@@ -16,23 +26,58 @@ pub(super) enum Keep {
     Shortened(Vec<u8>, Option<Error>),
 }
 
-/// What of a payload can be read.
-pub(super) fn keep(format: Format, kind: Kind, payload: &[u8], offset: u64) -> Keep {
+/// The definitions that were kept: other tools refuse a stream with an event of another id.
+#[derive(Debug, Default)]
+pub(super) struct Defined {
+    ids: HashSet<u32, FixedState>,
+    /// Whether there were others, which could not be read.
+    pub(super) lost: bool,
+}
+
+impl Defined {
+    /// Whether events may have this id.
+    pub(super) fn has(&self, id: u32) -> bool {
+        self.ids.contains(&id)
+    }
+
+    /// Takes in a definition that begins at `offset`; gives what it is written as.
+    pub(super) fn add<'a>(
+        &mut self,
+        definition: Result<(Metadata, Cow<'a, [u8]>), DecodeError>,
+        offset: u64,
+    ) -> Result<Cow<'a, [u8]>, DecodeError> {
+        let definition = definition.and_then(|(metadata, bytes)| match metadata.id {
+            0 => Err(DecodeError::new(offset, "metadata id", UNDEFINED)),
+            id => Ok((id, bytes)),
+        });
+        match definition {
+            Ok((id, bytes)) => {
+                self.ids.insert(id);
+                Ok(bytes)
+            }
+            Err(error) => {
+                self.lost = true;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// What of a payload can be read. `version` is that of the stream.
+pub(super) fn keep(
+    (format, version): (Format, u32),
+    kind: Kind,
+    payload: &[u8],
+    offset: u64,
+    defined: &mut Defined,
+) -> Keep {
     let mut r = Bytes::at(payload, offset);
     match (kind, format) {
-        (Kind::Event, Format::NetPerf3) => netperf_events(payload, offset),
-        (Kind::Event, _) | (Kind::Metadata, Format::Nettrace4) => blobs(format, payload, offset),
-        (Kind::Metadata, Format::Nettrace6) => {
-            let header =
-                r.u16("size of the block header").and_then(|size| r.bytes(size.into(), "block header"));
-            if let Err(error) = header {
-                return Keep::Nothing(Some(error.into()));
-            }
-            rows(payload, r, |r| {
-                let size = r.u16("size of a definition")?;
-                Metadata::decode_v6(&mut r.sub(size.into(), "definition")?)
-            })
-        }
+        (Kind::Event, Format::NetPerf3) => netperf_events(payload, offset, version, defined),
+        (Kind::Event, Format::Nettrace6) => events::keep::<true>(payload, offset, defined),
+        (Kind::Event, _) => events::keep::<false>(payload, offset, defined),
+        (Kind::Metadata, Format::Nettrace4) => events::keep_definitions(payload, offset, defined),
+        (Kind::Metadata, Format::Nettrace6) => definitions(payload, r, defined),
         (Kind::Thread, _) => rows(payload, r, |r| {
             let size = r.u16("size of a thread")?;
             Thread::decode(r.sub(size.into(), "thread")?)
@@ -44,7 +89,12 @@ pub(super) fn keep(format: Format, kind: Kind, payload: &[u8], offset: u64) -> K
         }),
         (Kind::LabelList, _) => counted(payload, &mut r, pass_list),
         (Kind::SequencePoint, _) => match SequencePoint::decode(&mut r, format) {
-            Ok(_) => Keep::All,
+            Ok(point) => {
+                if point.flushes_metadata() {
+                    defined.ids.clear();
+                }
+                Keep::All
+            }
             // Without a sequence point, stack ids would mean what they meant before: one that names no thread.
             Err(error) => match payload.first_chunk::<8>() {
                 Some(timestamp) => {
@@ -59,32 +109,8 @@ pub(super) fn keep(format: Format, kind: Kind, payload: &[u8], offset: u64) -> K
     }
 }
 
-/// Events, or definitions of Nettrace 4: up to the first that cannot be read.
-fn blobs(format: Format, payload: &[u8], offset: u64) -> Keep {
-    let mut blobs = match Blobs::start(payload, offset) {
-        Ok(blobs) => blobs,
-        Err(error) => return Keep::Nothing(Some(error.into())),
-    };
-    let mut any = false;
-    loop {
-        let advanced = match format {
-            Format::Nettrace6 => blobs.advance::<true>(payload),
-            _ => blobs.advance::<false>(payload),
-        };
-        match advanced {
-            Ok(true) => any = true,
-            Ok(false) => return Keep::All,
-            Err(fault) => {
-                let error = Some(fault.into_error(offset + payload.len() as u64).into());
-                let kept = payload.get(..blobs.position()).unwrap_or_default();
-                return if any { Keep::Shortened(kept.to_vec(), error) } else { Keep::Nothing(error) };
-            }
-        }
-    }
-}
-
-/// Events of `NetPerf` 3: those that can be read.
-fn netperf_events(payload: &[u8], offset: u64) -> Keep {
+/// Events and definitions of `NetPerf` 3: those that can be read.
+fn netperf_events(payload: &[u8], offset: u64, version: u32, defined: &mut Defined) -> Keep {
     let (mut kept, mut at, mut first_error) = (Vec::new(), 0, None);
     while at < payload.len() {
         let place = match netperf::frame(payload, at) {
@@ -94,10 +120,16 @@ fn netperf_events(payload: &[u8], offset: u64) -> Keep {
                 break;
             }
         };
-        match NetPerfEvent::decode(payload, &place) {
-            Ok(_) => kept.extend_from_slice(payload.get(place.clone()).unwrap_or_default()),
-            Err(fault) => {
-                first_error.get_or_insert_with(|| fault.into_error(offset + place.end as u64).into());
+        match netperf_event(Format::NetPerf3, version, payload, &place, offset, defined) {
+            Ok(None) => kept.extend_from_slice(payload.get(place.clone()).unwrap_or_default()),
+            Ok(Some((range, mended))) => {
+                first_error.get_or_insert_with(|| DecodeError::new(offset, "definition", UNREADABLE).into());
+                kept.extend_from_slice(payload.get(place.start..range.start).unwrap_or_default());
+                kept.extend_from_slice(&mended);
+                kept.extend_from_slice(payload.get(range.end..place.end).unwrap_or_default());
+            }
+            Err(error) => {
+                first_error.get_or_insert(Error::Decode(error));
             }
         }
         at = place.end;
@@ -106,6 +138,80 @@ fn netperf_events(payload: &[u8], offset: u64) -> Keep {
         None => Keep::All,
         error if kept.is_empty() => Keep::Nothing(error),
         error => Keep::Shortened(kept, error),
+    }
+}
+
+/// What has to be put into which place of a payload.
+pub(super) type Mended = (Range<usize>, Vec<u8>);
+
+/// Whether an event or definition of `NetPerf` can be kept: the one at `place` of a payload that begins at `offset`. Gives
+/// what has to be put into the place of its own payload, if anything.
+pub(super) fn netperf_event(
+    format: Format,
+    version: u32,
+    payload: &[u8],
+    place: &Range<usize>,
+    offset: u64,
+    defined: &mut Defined,
+) -> Result<Option<Mended>, DecodeError> {
+    let start = offset + place.start as u64;
+    let event =
+        NetPerfEvent::decode(payload, place).map_err(|fault| fault.into_error(offset + place.end as u64))?;
+    if event.metadata_id != 0 {
+        let known = defined.has(event.metadata_id);
+        return if known { Ok(None) } else { Err(DecodeError::new(start, "metadata id", UNDEFINED)) };
+    }
+    let record = payload.get(event.payload.clone()).unwrap_or_default();
+    let definition = if format == Format::NetPerf1 {
+        let mut r = Bytes::at(record, start);
+        Metadata::decode_netperf(&mut r, format, start, version).map(|metadata| (metadata, record.into()))
+    } else {
+        Metadata::mend_v4(record, start)
+    };
+    Ok(match defined.add(definition, start)? {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(mended) => Some((event.payload, mended)),
+    })
+}
+
+/// Definitions of Nettrace 6: those that can be read, up to the first of which the end is not known.
+fn definitions(payload: &[u8], mut r: Bytes<'_>, defined: &mut Defined) -> Keep {
+    let header = r.u16("size of the block header").and_then(|size| r.bytes(size.into(), "block header"));
+    if let Err(error) = header {
+        defined.lost = true;
+        return Keep::Nothing(Some(error.into()));
+    }
+    let place = |r: &Bytes<'_>| payload.len() - r.remaining();
+    let mut kept = payload.get(..place(&r)).unwrap_or_default().to_vec();
+    let mut damage = None;
+    while !r.is_empty() {
+        let start = place(&r);
+        match r.u16("size of a definition").and_then(|size| r.sub(size.into(), "definition")) {
+            Ok(row) => {
+                let at = row.offset();
+                match defined.add(Metadata::mend_v6(row.rest(), at), at) {
+                    Ok(definition) => {
+                        kept.extend_from_slice(payload.get(start..start + 2).unwrap_or_default());
+                        kept.extend_from_slice(&definition);
+                        if let Cow::Owned(_) = definition {
+                            damage.get_or_insert_with(|| DecodeError::new(at, "definition", UNREADABLE));
+                        }
+                    }
+                    Err(error) => {
+                        damage.get_or_insert(error);
+                    }
+                }
+            }
+            Err(error) => {
+                defined.lost = true;
+                damage.get_or_insert(error);
+                break;
+            }
+        }
+    }
+    match damage {
+        None => Keep::All,
+        Some(error) => Keep::Shortened(kept, Some(error.into())),
     }
 }
 
@@ -125,7 +231,8 @@ fn rows<T>(
     Keep::All
 }
 
-/// A block that counts its entries in its second field: up to the first that cannot be read, or that nobody knows.
+/// A block that counts its entries in its second field: up to the first that cannot be read, or that nobody knows, and no
+/// further than it counts.
 fn counted(
     payload: &[u8],
     r: &mut Bytes<'_>,
@@ -148,10 +255,14 @@ fn counted(
         whole += 1;
         end = payload.len() - r.remaining();
     }
-    if whole == count {
+    if whole == count && r.is_empty() {
         return Keep::All;
     }
-    if whole == 0 {
+    if whole == count {
+        // Some read to the end of the block, whatever it counts.
+        let kind = DecodeErrorKind::Invalid("has more than it counts");
+        damage = Some(r.error("block", kind).into());
+    } else if whole == 0 {
         return Keep::Nothing(damage);
     }
     let mut kept = payload.get(..end).unwrap_or_default().to_vec();

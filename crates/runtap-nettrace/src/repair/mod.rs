@@ -1,16 +1,18 @@
 //! Closes a stream that was cut, so that every tool reads what is there of it. Source: nettrace format, "cut files".
 //!
 //! What is whole is copied as it stands. A block that is cut, or damaged inside, keeps what comes before the damage; what
-//! nobody knows, and whatever follows damage between blocks, is left out. Adds nothing but an end marker, and mends no
-//! event.
+//! nobody knows, events that no definition describes, and whatever follows damage between blocks, is left out. Of a
+//! definition whose fields cannot be read only these are left out, and a date that is none becomes that of 1970: other tools
+//! would refuse the whole stream. Adds nothing but an end marker, and mends no event.
 
+mod events;
 mod keep;
 
-use runtap_wire::{Reader as Bytes, Writer};
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader as Bytes, Writer};
 
-use self::keep::{Keep, keep};
-use crate::block::netperf::{self, NetPerfEvent};
-use crate::raw::envelope::{END_OBJECT, NULL_REFERENCE, padding};
+use self::keep::{Defined, Keep, keep, netperf_event};
+use crate::block::netperf;
+use crate::raw::envelope::{BLOCK_VERSION, END_OBJECT, NULL_REFERENCE, padding};
 use crate::raw::{Format, Kind};
 use crate::walk::{Head, Step, Walker};
 use crate::{Partial, PartialReason, TraceHeader};
@@ -41,6 +43,7 @@ struct Output {
     /// Stream offset of the first of `bytes`.
     taken: u64,
     header: Option<TraceHeader>,
+    defined: Defined,
     repaired: Repaired,
 }
 
@@ -117,14 +120,16 @@ impl Repair {
                     output.block(format, &head, payload, cut);
                 }
                 Ok(Some((_, Step::Bare { start, event }))) => {
-                    match NetPerfEvent::decode(event, &(0..event.len())) {
-                        _ if output.header.is_none() => {}
+                    let Some(header) = &output.header else { continue };
+                    let (version, place) = (header.version, 0..event.len());
+                    match netperf_event(Format::NetPerf1, version, event, &place, start, &mut output.defined)
+                    {
+                        // Nothing of these versions is mended.
                         Ok(_) => {
                             output.bytes.bytes(event);
                         }
                         // The ids of definitions are their offsets: nothing can be left out and the rest be kept.
-                        Err(fault) => {
-                            let error = fault.into_error(start + event.len() as u64);
+                        Err(error) => {
                             output.note(start, PartialReason::Damaged(error.into()));
                             return walker.stop();
                         }
@@ -164,14 +169,22 @@ impl Output {
         } else if head.kind == Kind::Trace {
             match TraceHeader::decode(&mut Bytes::at(payload, offset), format, head.version) {
                 Ok(header) => {
+                    let keep = mended_header(&header, format, payload, offset);
                     self.header = Some(header);
-                    Keep::All
+                    keep
                 }
                 Err(error) => Keep::Nothing(Some(error.into())),
             }
         } else {
-            keep(format, head.kind, payload, offset)
+            let version = self.header.as_ref().map_or(0, |header| header.version);
+            keep((format, version), head.kind, payload, offset, &mut self.defined)
         };
+        let version = head.version;
+        if format == Format::Nettrace4 && head.kind != Kind::Trace && version != BLOCK_VERSION {
+            let kind = DecodeErrorKind::Unexpected { value: version.into(), expected: "2" };
+            let error = DecodeError::new(head.start, "version of a block", kind);
+            self.note(head.start, PartialReason::Damaged(error.into()));
+        }
         if cut {
             let kept = match &keep {
                 Keep::All => payload.len(),
@@ -218,7 +231,11 @@ impl Output {
                 }
             }
             _ => {
-                self.bytes.bytes(head.object_header()).u32(size);
+                let mut object = head.object_header().to_vec();
+                if let (Format::Nettrace4, Some(version)) = (format, object.get_mut(VERSION)) {
+                    version.copy_from_slice(&BLOCK_VERSION.to_le_bytes());
+                }
+                self.bytes.bytes(&object).u32(size);
                 for _ in 0..padding(self.offset()) {
                     self.bytes.u8(0);
                 }
@@ -240,6 +257,25 @@ impl Output {
                 self.bytes.u8(NULL_REFERENCE);
             }
         }
+    }
+}
+
+/// Where an object has its version: behind two tags and a null reference.
+const VERSION: std::ops::Range<usize> = 3..7;
+
+/// A header with the date of 1970 for one that is no date: nobody knows when the recording was made.
+fn mended_header(header: &TraceHeader, format: Format, payload: &[u8], offset: u64) -> Keep {
+    let at = if format == Format::NetPerf1 { 4 } else { 0 };
+    let mut mended = payload.to_vec();
+    match mended.get_mut(at..at + 16) {
+        Some(date) if header.sync_time.is_none() => {
+            for (place, part) in date.chunks_exact_mut(2).zip([1970_u16, 1, 4, 1, 0, 0, 0, 0]) {
+                place.copy_from_slice(&part.to_le_bytes());
+            }
+            let kind = DecodeErrorKind::Invalid("is no date");
+            Keep::Shortened(mended, Some(DecodeError::new(offset + at as u64, "sync time", kind).into()))
+        }
+        _ => Keep::All,
     }
 }
 

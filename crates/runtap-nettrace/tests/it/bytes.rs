@@ -61,6 +61,13 @@ pub(crate) fn definition(record: &[u8]) -> Vec<u8> {
     w.into_bytes()
 }
 
+/// The first bytes and a definition of the id 1.
+pub(crate) fn start_with_definition() -> Vec<u8> {
+    let mut stream = start(8);
+    object(&mut stream, "MetadataBlock", &blobs(true, &definition(record(1, "Demo", 7, "Tick").as_bytes())));
+    stream
+}
+
 /// The part of a metadata record up to the level.
 pub(crate) fn record(id: u32, provider: &str, event_id: u32, name: &str) -> Writer {
     let mut w = Writer::new();

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use runtap_nettrace::{EventToWrite, Limits, Metadata, PartialReason, Reader, TraceHeader, Writer};
 
-use crate::bytes::{blobs, definition, object, point, record, stacks, start};
+use crate::bytes::{blobs, definition, object, point, record, stacks, start, start_with_definition};
 use crate::seen::{Reading, Seen};
 use crate::{common, golden, netperf, v6};
 
@@ -234,12 +234,14 @@ fn recordings_stay_within_a_sixteenth_of_the_limits() {
 /// An error in a block is told once; reading goes on behind it.
 #[test]
 fn reading_goes_on_behind_a_damaged_block() {
-    let mut stream = start(8);
-    object(&mut stream, "EventBlock", &blobs(true, &[0, 1, 0x80]));
+    let mut stream = start_with_definition();
+    object(&mut stream, "EventBlock", &blobs(true, &[1, 1, 1, 0x80]));
     object(&mut stream, "SPBlock", &point(9, &[]));
     stream.push(1);
     let items = Reading::of(&stream, 5).items;
-    let [Seen::Header(_), Seen::Event(_), Seen::Error(_), Seen::Point(9, _), Seen::End] = &items[..] else {
+    let [Seen::Header(_), Seen::Metadata(_), Seen::Event(_), Seen::Error(_), Seen::Point(9, _), Seen::End] =
+        &items[..]
+    else {
         panic!("{items:?}");
     };
 }

@@ -4,9 +4,10 @@ use std::fs;
 
 use proptest::prelude::*;
 use runtap_nettrace::{PartialReason, Repair, Repaired};
-use runtap_testkit::{Peer, require, run};
+use runtap_testkit::{Peer, Recording, require, run};
 use serde_json::Value;
 
+use crate::damage::Random;
 use crate::seen::{Reading, Seen};
 use crate::{common, golden, laws, netperf, v6};
 
@@ -189,4 +190,56 @@ fn real_traceevent_reads_what_is_repaired() {
             );
         }
     }
+}
+
+/// Whatever bit is flipped: TraceEvent reads what is made of it, and finds as many events as we do.
+#[test]
+fn real_traceevent_reads_what_is_repaired_of_flipped_bits() {
+    let peer = require!(Peer::available("tebench"));
+    let small = |recording: &&Recording| (2_000..60_000).contains(&recording.bytes.len());
+    let mut random = Random(13);
+    let mut refused = Vec::new();
+    for recording in common::recordings().iter().filter(small) {
+        for _ in 0..3 {
+            refused.extend(refusal(&peer, recording, random.below(recording.bytes.len() * 8)));
+        }
+    }
+    assert_eq!(refused, [""; 0]);
+}
+
+/// The same at many more places: a process each.
+#[test]
+#[ignore = "takes minutes"]
+fn real_traceevent_reads_what_is_repaired_of_many_flipped_bits() {
+    let peer = require!(Peer::available("tebench"));
+    let mut random = Random(14);
+    let mut refused = Vec::new();
+    for recording in common::recordings().iter().filter(|recording| recording.bytes.len() < 200_000) {
+        for _ in 0..60 {
+            refused.extend(refusal(&peer, recording, random.below(recording.bytes.len() * 8)));
+        }
+    }
+    assert!(refused.is_empty(), "{}: {refused:#?}", refused.len());
+}
+
+/// How TraceEvent reads other than we do what is repaired of a recording with a flipped bit.
+fn refusal(tebench: &Peer, recording: &Recording, bit: usize) -> Option<String> {
+    let mut damaged = recording.bytes.clone();
+    damaged[bit / 8] ^= 1 << (bit % 8);
+    let (output, _) = repair(&damaged, 1 << 16);
+    if output.is_empty() {
+        return None;
+    }
+    let ours = Reading::of(&output, 1 << 16);
+    let what = format!("{} with the bit {bit} flipped", recording.path.display());
+    assert!(ours.partial.is_none(), "{what}: {:?}", ours.partial);
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("stream.nettrace");
+    fs::write(&trace, &output).unwrap();
+    let mut command = tebench.command();
+    command.arg(&trace).args(["--mode", "parse", "--runs", "1", "--warmup", "0"]);
+    let text = run(command).text().to_owned();
+    let answer: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{what}: {error}: {text}"));
+    let agrees = answer["error"].is_null() && answer["events"].as_u64() == Some(ours.events().len() as u64);
+    (!agrees).then(|| format!("{what}: we {}, it {answer}", ours.events().len()))
 }

@@ -6,7 +6,7 @@
 //! | start of the session | `meta.startTime`, in milliseconds since 1970 |
 //! | sampling period | `meta.interval`, in milliseconds |
 //! | thread with weight in the view | one of `threads`, named `Thread (TID) NAME`, in the order of first use |
-//! | the thread with the most time in managed code | `meta.initialSelectedThreads` |
+//! | the thread with the most time of managed samples | `meta.initialSelectedThreads` |
 //! | frame | an entry of the thread's `frameTable`, `funcTable` and `stringArray` |
 //! | module | the category of the frame: `Framework` (blue), `Program` (orange), `Other` (grey) for an address without a name |
 //! | stack | an entry of the thread's `stackTable` |

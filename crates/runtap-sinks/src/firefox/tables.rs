@@ -3,52 +3,65 @@
 
 use crate::json::{number, string};
 use crate::origin::Origin;
-use runtap_model::{NO_STACK, StackHandle, Thread, Trace, View};
+use runtap_model::{FrameHandle, NO_STACK, StackHandle, Thread, Trace, View};
 use std::io::{self, Write};
 
 /// Names and colours. The first must be grey: it is what is shown where nothing else is known.
 pub(super) const CATEGORIES: [(&str, &str); 3] =
     [("Other", "grey"), ("Framework", "blue"), ("Program", "orange")];
 
-/// What a thread uses of the model's tables. Made once, filled anew for each thread.
+/// What a thread uses of the model's tables. Made once, filled anew for each thread: what that costs depends on the
+/// thread, because a recording may have as many threads as stacks.
 pub(super) struct Tables {
     /// The number of each stack and frame in the thread's tables and one more; 0 for those that it does not use.
     stacks: Vec<u32>,
     frames: Vec<u32>,
+    /// Those that it uses, in order.
+    used_stacks: Vec<StackHandle>,
+    used_frames: Vec<FrameHandle>,
     without_stack: bool,
 }
 
 impl Tables {
     pub(super) fn new(trace: &Trace) -> Self {
-        let (stacks, frames) = (vec![0; trace.stacks().len()], vec![0; trace.frames().len()]);
-        Self { stacks, frames, without_stack: false }
+        Self {
+            stacks: vec![0; trace.stacks().len()],
+            frames: vec![0; trace.frames().len()],
+            used_stacks: Vec::new(),
+            used_frames: Vec::new(),
+            without_stack: false,
+        }
     }
 
     /// Finds out what a thread uses.
     pub(super) fn choose(&mut self, trace: &Trace, thread: &Thread, view: View) {
-        self.stacks.fill(0);
-        self.frames.fill(0);
+        for stack in self.used_stacks.drain(..) {
+            self.stacks[stack.index()] = 0;
+        }
+        for frame in self.used_frames.drain(..) {
+            self.frames[frame.index()] = 0;
+        }
         self.without_stack = false;
         for sample in thread.samples(view) {
-            match sample.stack {
-                Some(stack) => self.stacks[stack.index()] = 1,
-                None => self.without_stack = true,
-            }
-        }
-        // Callees come after their callers.
-        for (handle, stack) in trace.stacks().iter().rev() {
-            if self.stacks[handle.index()] > 0 {
-                self.frames[stack.frame.index()] = 1;
-                if let Some(parent) = stack.parent {
-                    self.stacks[parent.index()] = 1;
+            self.without_stack |= sample.stack.is_none();
+            let mut next = sample.stack;
+            while let Some(handle) = next.filter(|stack| self.stacks[stack.index()] == 0) {
+                let stack = trace.stacks().get(handle);
+                self.stacks[handle.index()] = 1;
+                self.used_stacks.push(handle);
+                if std::mem::replace(&mut self.frames[stack.frame.index()], 1) == 0 {
+                    self.used_frames.push(stack.frame);
                 }
+                next = stack.parent;
             }
         }
-        for numbers in [&mut self.stacks, &mut self.frames] {
-            let used = numbers.iter_mut().filter(|number| **number > 0);
-            for (number, next) in used.zip(1..) {
-                *number = next;
-            }
+        self.used_stacks.sort_unstable();
+        self.used_frames.sort_unstable();
+        for (stack, number) in self.used_stacks.iter().zip(1..) {
+            self.stacks[stack.index()] = number;
+        }
+        for (frame, number) in self.used_frames.iter().zip(1..) {
+            self.frames[frame.index()] = number;
         }
     }
 
@@ -56,18 +69,18 @@ impl Tables {
     pub(super) fn index(&self, stack: Option<StackHandle>) -> u64 {
         match stack {
             Some(stack) => u64::from(self.stacks[stack.index()]).saturating_sub(1),
-            None => used(&self.stacks),
+            None => self.used_stacks.len() as u64,
         }
     }
 
     /// Writes the tables as members of the thread.
     pub(super) fn write(&self, trace: &Trace, w: &mut impl Write) -> io::Result<()> {
-        let frames = used(&self.frames) + u64::from(self.without_stack);
-        let named = || trace.all_frames().filter(|(handle, _)| self.frames[handle.index()] > 0);
+        let frames = self.used_frames.len() as u64 + u64::from(self.without_stack);
+        let named = || self.used_frames.iter().map(|handle| trace.frame(*handle));
 
         write!(w, r#""frameTable":{{"length":{frames}"#)?;
         column(w, "func", 0..frames, number)?;
-        let categories = named().map(|(_, frame)| match Origin::of(frame) {
+        let categories = named().map(|frame| match Origin::of(frame) {
             Origin::Unknown => 0,
             Origin::Framework => 1,
             Origin::Program => 2,
@@ -91,29 +104,24 @@ impl Tables {
             column(w, name, 0..frames, |w, _| w.write_all(b"null"))?;
         }
 
-        let stacks = used(&self.stacks) + u64::from(self.without_stack);
-        let each = || trace.stacks().iter().filter(|(handle, _)| self.stacks[handle.index()] > 0);
+        let stacks = self.used_stacks.len() as u64 + u64::from(self.without_stack);
+        let each = || self.used_stacks.iter().map(|handle| trace.stacks().get(*handle));
         write!(w, r#"}},"stackTable":{{"length":{stacks}"#)?;
-        let prefixes = each().map(|(_, stack)| stack.parent).chain(self.without_stack.then_some(None));
+        let prefixes = each().map(|stack| stack.parent).chain(self.without_stack.then_some(None));
         column(w, "prefix", prefixes, |w, parent| match parent {
             Some(parent) => number(w, self.index(Some(parent))),
             None => w.write_all(b"null"),
         })?;
-        let tops = each().map(|(_, stack)| u64::from(self.frames[stack.frame.index()]).saturating_sub(1));
-        column(w, "frame", tops.chain(self.without_stack.then(|| used(&self.frames))), number)?;
+        let tops = each().map(|stack| u64::from(self.frames[stack.frame.index()]).saturating_sub(1));
+        column(w, "frame", tops.chain(self.without_stack.then_some(self.used_frames.len() as u64)), number)?;
 
         w.write_all(b"}")?;
-        let names = named().map(|(_, frame)| Some(frame)).chain(self.without_stack.then_some(None));
+        let names = named().map(Some).chain(self.without_stack.then_some(None));
         column(w, "stringArray", names, |w, frame| match frame {
             Some(frame) => string(w, &frame),
             None => string(w, NO_STACK),
         })
     }
-}
-
-/// How many have a number: the last of them has the highest.
-fn used(numbers: &[u32]) -> u64 {
-    numbers.iter().rev().find(|number| **number > 0).map_or(0, |number| u64::from(*number))
 }
 
 /// Writes a member that is a list, behind another member.

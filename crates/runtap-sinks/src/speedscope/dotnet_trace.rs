@@ -48,10 +48,10 @@ impl Clock {
 }
 
 /// A frame that comes onto the stack, if `opens`, or leaves it.
-pub(super) struct Event {
-    opens: bool,
-    frame: FrameHandle,
-    at_ms: f64,
+pub(crate) struct Event {
+    pub(crate) opens: bool,
+    pub(crate) frame: FrameHandle,
+    pub(crate) at_ms: f64,
 }
 
 /// Writes the profile of a thread.
@@ -71,7 +71,7 @@ pub(super) fn write(label: &str, events: &[Event], frames: &Frames, w: &mut impl
 }
 
 /// What opens and closes on a thread with these samples, in the order of time.
-pub(super) fn events(trace: &Trace, samples: impl Iterator<Item = Sample>) -> Vec<Event> {
+pub(crate) fn events(trace: &Trace, samples: impl Iterator<Item = Sample>) -> Vec<Event> {
     let clock = Clock { ticks_per_s: trace.ticks_per_s().unwrap_or(1_000_000_000).max(1) };
     let mut events = Vec::new();
     let mut last_ms = 0.0;

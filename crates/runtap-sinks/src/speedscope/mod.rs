@@ -4,7 +4,7 @@
 //! |---|---|
 //! | process | `name`: `NAME (PID)` |
 //! | thread with weight in the view | one of `profiles`, named `Thread (TID) NAME`, in the order of first use |
-//! | the thread with the most time in managed code | `activeProfileIndex`: the one shown first |
+//! | the thread with the most time of managed samples | `activeProfileIndex`: the one shown first |
 //! | frame | one of `shared.frames`, `name` only; those that no sample of the view uses are left out |
 //! | a sample without a stack | a stack of the one frame `[no stack]` |
 //! | weight | nanoseconds (`unit`); bytes in the view `alloc`, a number in `exceptions` |
@@ -16,7 +16,7 @@
 //! |---|---|---|
 //! | samples in a row with the same stack | one of `samples` (frame indices, root first) and of `weights` | nothing |
 //! | a frame that comes onto the stack, or leaves it | in the next of `samples` | one of `events`: `O` or `C`, `frame`, `at` |
-//! | gaps that the view leaves | left out: in the view `cpu` the axis is CPU time | empty: the axis is the clock's |
+//! | gaps that the view leaves | left out: in the view `cpu` the axis is the time of managed samples | empty: the axis is the clock's |
 //! | events of a thread that overlap | samples in the order of time | those that find the time taken are in further profiles, `Thread (TID) NAME [2]` |
 //! | `endValue` | `startValue` and all weights | the end of the last sample |
 //! | a sample that lasts no time | a weight of 0 | nothing |
@@ -26,7 +26,7 @@
 //!
 //! The schema is `file-format-schema.json` of the npm package speedscope; tests/viewer checks against it.
 
-mod dotnet_trace;
+pub(crate) mod dotnet_trace;
 mod evented;
 mod sampled;
 

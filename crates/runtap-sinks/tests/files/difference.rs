@@ -77,6 +77,13 @@ fn the_picture_is_red_for_more_and_blue_for_less() {
         }
     };
     assert_eq!([colour("app!new"), colour("app!parse")], ["red", "blue"]);
+    // Of 90 in 100 to 100 in 100, with all that it called.
+    assert_eq!(colour("app!main"), "red");
+    let title = |name: &str| {
+        let (_, from) = svg.split_once(&format!("<title>{name} (")).expect("the box is there");
+        from.split_once("; ").and_then(|(_, to)| to.split_once(")</title>")).expect("a title").0
+    };
+    assert_eq!([title("app!main"), title("app!new"), title("app!parse")], ["+10.00%", "+25.00%", "-10.00%"]);
     assert!(!svg.contains("app!gone"), "what is gone has no width");
 }
 

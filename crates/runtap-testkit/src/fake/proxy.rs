@@ -49,17 +49,22 @@ impl Proxy {
         let info = &proxy.dispatcher.description().info;
         let advertise = Advertise { runtime_cookie: info.runtime_cookie, process_id: info.process_id };
         let turn = proxy.turn.clone().unwrap_or_default();
-        dial_out(&Endpoint::unix(port.path), advertise, |stream| {
-            let (proxy, turn) = (proxy.clone(), Arc::clone(&turn));
-            async move {
-                let held = Arc::clone(&turn).lock_owned().await;
-                tokio::spawn(async move {
-                    let _: io::Result<()> = proxy.serve(stream, Some(held)).await;
-                });
-                // Free again when the command is over, or its session has begun.
-                let _ = turn.lock().await;
-            }
-        })
+        dial_out(
+            &Endpoint::unix(port.path),
+            advertise,
+            |_tool| true,
+            |stream| {
+                let (proxy, turn) = (proxy.clone(), Arc::clone(&turn));
+                async move {
+                    let held = Arc::clone(&turn).lock_owned().await;
+                    tokio::spawn(async move {
+                        let _: io::Result<()> = proxy.serve(stream, Some(held)).await;
+                    });
+                    // Free again when the command is over, or its session has begun.
+                    let _ = turn.lock().await;
+                }
+            },
+        )
         .await;
     }
 

@@ -6,7 +6,7 @@
 //! its thread is in. Refuses to guess where none of that can be read.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -79,28 +79,37 @@ pub(super) struct Call {
 impl System {
     /// The clients of a process's diagnostics server.
     pub fn clients(&self, pid: u32) -> Clients {
-        let dir = ProcDir::new(self.proc_root(), pid.to_string());
         let createdump = self.tree(pid).into_iter().skip(1).find(|child| {
-            let dir = ProcDir::new(self.proc_root(), child.to_string());
-            dir.stat().is_some_and(|(comm, _)| comm == "createdump")
+            let stat = ProcDir::open(self.proc_root(), child).ok().and_then(|dir| dir.stat());
+            stat.is_some_and(|(comm, _)| comm == "createdump")
         });
-        Clients { connections: self.connections(&dir), createdump }
+        let dir = ProcDir::open(self.proc_root(), pid).ok();
+        Clients { connections: dir.and_then(|dir| self.connections(&dir)), createdump }
     }
 
     /// A process by its id, as one that holds something.
     pub fn holder(&self, pid: u32) -> Holder {
-        let dir = ProcDir::new(self.proc_root(), pid.to_string());
+        let Ok(dir) = ProcDir::open(self.proc_root(), pid) else {
+            return Holder { pid, ..Holder::default() };
+        };
         let comm = dir.stat().map(|(comm, _)| comm).unwrap_or_default();
         Holder { pid, comm, command_line: dir.command_line() }
     }
 
-    /// Who listens on the socket at `path`, a path of ours. Empty where nobody does, or where we may not look.
-    pub fn listeners(&self, path: &Path) -> Vec<Holder> {
+    /// Who listens on the socket whose file this is. Empty where nobody does, or where we may not look.
+    pub fn listeners(&self, file: &Metadata) -> Vec<Holder> {
         let Ok(sockets) = unix_diag::sockets() else { return Vec::new() };
-        let file = fs::metadata(path).ok().map(|meta| low(meta.ino()));
-        let here = |socket: &&UnixSocket| socket.listening && file.is_some() && socket.file == file;
+        let file = Some(low(file.ino()));
+        let here = |socket: &&UnixSocket| socket.listening && socket.file == file;
         let inodes: Vec<u32> = sockets.iter().filter(here).map(|socket| socket.inode).collect();
         self.holders(&inodes).into_values().flatten().collect()
+    }
+
+    /// Whether a socket that listens has this file; `None` where the kernel does not tell. Sockets of other network
+    /// namespaces are not seen.
+    pub fn is_listened_on(&self, file: &Metadata) -> Option<bool> {
+        let file = Some(low(file.ino()));
+        Some(unix_diag::sockets().ok()?.iter().any(|socket| socket.listening && socket.file == file))
     }
 
     fn connections(&self, dir: &ProcDir) -> Option<Vec<Connection>> {
@@ -129,7 +138,7 @@ impl System {
             return found;
         }
         for pid in linux::pids(self.proc_root()) {
-            let dir = ProcDir::new(self.proc_root(), pid.to_string());
+            let Ok(dir) = ProcDir::open(self.proc_root(), pid) else { continue };
             let mut has: Vec<u32> =
                 sockets_of(&dir).unwrap_or_default().into_iter().map(|(_, inode)| inode).collect();
             has.sort_unstable();
@@ -151,14 +160,13 @@ fn is_diagnostic(socket: &UnixSocket) -> bool {
 
 /// The sockets that a process has open: descriptor and inode. `None` where we may not look.
 fn sockets_of(dir: &ProcDir) -> Option<Vec<(u32, u32)>> {
-    let entries = fs::read_dir(dir.join("fd")).ok()?.flatten();
-    let socket = |entry: fs::DirEntry| {
-        let fd = entry.file_name().to_str()?.parse().ok()?;
-        let link = fs::read_link(entry.path()).ok()?;
+    let socket = |fd: String| {
+        let link = dir.link(&format!("fd/{fd}")).ok()?;
+        let fd = fd.parse().ok()?;
         let inode: u64 = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
         Some((fd, low(inode)))
     };
-    Some(entries.filter_map(socket).collect())
+    Some(dir.names("fd").ok()?.into_iter().filter_map(socket).collect())
 }
 
 /// As the kernel's list of sockets has it.
@@ -169,8 +177,8 @@ fn low(inode: u64) -> u32 {
 
 /// The threads of a process that wait in a system call on a descriptor. Needs the right to trace it.
 fn calls(dir: &ProcDir) -> Vec<Call> {
-    let tasks = fs::read_dir(dir.join("task")).into_iter().flatten().flatten();
-    tasks.filter_map(|task| parse_call(&linux::read(&task.path().join("syscall")).ok()?)).collect()
+    let tasks = dir.names("task").unwrap_or_default();
+    tasks.iter().filter_map(|task| parse_call(&dir.read(&format!("task/{task}/syscall")).ok()?)).collect()
 }
 
 /// `45 0x2b 0x7f996c00ddc0 …`: number and arguments of the call that a thread is in; `running` if it is in none.
@@ -265,8 +273,11 @@ mod tests {
         };
         assert_eq!(connection.holders.iter().map(|holder| holder.pid).collect::<Vec<_>>(), [me]);
         assert!(!connection.holders[0].comm.is_empty() && !connection.holders[0].command_line.is_empty());
-        assert_eq!(system.listeners(&path).iter().map(|holder| holder.pid).collect::<Vec<_>>(), [me]);
-        assert_eq!(system.listeners(&dir.path().join("none")), []);
+        assert_eq!(
+            system.listeners(&path.metadata().unwrap()).iter().map(|holder| holder.pid).collect::<Vec<_>>(),
+            [me]
+        );
+        assert_eq!(system.listeners(&dir.path().metadata().unwrap()), []);
         drop(client);
         server.join().unwrap();
     }

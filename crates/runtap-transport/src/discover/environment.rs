@@ -2,6 +2,7 @@
 //! and whether it waits at its start. Pure. Source: the runtime's configuration knobs, and .NET 8, 9 and 10 as measured.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// What a runtime was told by its environment, as far as diagnostics go.
@@ -20,6 +21,21 @@ pub struct Environment {
 
 /// The newer prefix wins where both are set.
 const PREFIXES: [&str; 2] = ["DOTNET_", "COMPlus_"];
+
+impl fmt::Display for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |value: &OsString| value.to_string_lossy().into_owned();
+        let mut told: Vec<String> = Vec::new();
+        told.extend(self.tmpdir.as_ref().map(|folder| format!("TMPDIR={}", text(folder))));
+        told.extend(self.disabled.as_ref().map(|(name, value)| format!("{name}={value}")));
+        told.extend(self.ports.as_ref().map(|ports| format!("DOTNET_DiagnosticPorts={}", text(ports))));
+        told.extend(self.default_port_suspend.then(|| "DOTNET_DefaultDiagnosticPortSuspend=1".to_owned()));
+        match &told[..] {
+            [] => f.write_str("says nothing of diagnostics"),
+            told => f.write_str(&told.join(" ")),
+        }
+    }
+}
 
 impl Environment {
     /// Takes the text of `/proc/PID/environ`.

@@ -2,12 +2,13 @@
 //! once, then judged by pure functions ([`Reason::all`](super::Reason::all), and the doctor of the layer above).
 //! Refuses to judge, and to connect to anything.
 
+use std::fmt;
 use std::path::PathBuf;
 
+use super::Socket;
 use super::environment::Environment;
 use super::runtime::{Runtime, Startup};
 use super::security::{Capabilities, Policy};
-use super::{Socket, SocketState};
 
 /// What was seen of a process.
 #[derive(Debug, Clone, Default)]
@@ -111,7 +112,7 @@ pub struct Viewer {
 pub struct TempDir {
     /// As the process sees it.
     pub path: PathBuf,
-    /// As we can open it.
+    /// What it is called from here.
     pub host: PathBuf,
     /// Whether a socket can be made there.
     pub state: TempState,
@@ -157,36 +158,61 @@ pub enum Createdump {
     Unsupported,
 }
 
+impl fmt::Display for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("not there"),
+            Self::Thread { tgid } => write!(f, "a thread of {tgid}"),
+            Self::Ended => f.write_str("has ended"),
+            Self::Stopped => f.write_str("stopped by a signal"),
+            Self::Traced { by } => write!(f, "held by a debugger, process {by}"),
+            Self::Running => f.write_str("runs"),
+        }
+    }
+}
+
+impl fmt::Display for TempState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fine => "nothing speaks against it",
+            Self::Missing => "is missing",
+            Self::ReadOnly => "on a read-only file system",
+            Self::NotWritable => "it may not write there",
+            Self::Unknown => "it can't be told whether it may write there",
+        })
+    }
+}
+
 impl Facts {
     /// The sockets that may be the process's own, and whose file is there.
     pub fn usable_sockets(&self) -> impl Iterator<Item = &Socket> {
-        let usable =
-            |socket: &&Socket| socket.state != SocketState::Stale && !self.deleted.contains(&socket.path);
+        let usable = |socket: &&Socket| socket.may_be_its_own() && !self.deleted.contains(&socket.path);
         self.sockets.iter().filter(usable)
     }
 
-    /// Where its diagnostics server is to be dialled.
+    /// Where its diagnostics server is to be dialled: who listens there has to be this process.
     pub fn endpoint(&self) -> Option<crate::Endpoint> {
-        self.usable_sockets().next().map(|socket| crate::Endpoint::unix(&socket.path))
+        crate::Endpoint::of_process(self.pid, self.start_time, self.usable_sockets())
     }
 
     /// What was looked at and found, one step a line.
     pub fn steps(&self) -> Vec<String> {
         let mut steps = vec![match self.life {
-            Life::Gone => return vec![format!("process {}: not there", self.pid)],
-            Life::Thread { tgid } => return vec![format!("process {}: a thread of {tgid}", self.pid)],
+            life @ (Life::Gone | Life::Thread { .. }) => {
+                return vec![format!("process {}: {life}", self.pid)];
+            }
             life => format!(
-                "process {}: {life:?}, uid {}, {} in its own pid namespace, started at tick {}",
+                "process {}: {life}, uid {}, {} in its own pid namespace, started at tick {}",
                 self.pid, self.uid, self.ns_pid, self.start_time
             ),
         }];
-        steps.push(format!("its memory map: {:?}", self.runtime));
+        steps.push(format!("its memory map: {}", self.runtime));
         steps.push(match &self.environment {
-            Some(environment) => format!("its environment: {environment:?}"),
+            Some(environment) => format!("its environment: {environment}"),
             None => "its environment: it may not be read".to_owned(),
         });
         if let Some(temp) = &self.temp {
-            steps.push(format!("its temporary directory {}: {:?}", temp.host.display(), temp.state));
+            steps.push(format!("its temporary directory {}: {}", temp.host.display(), temp.state));
         }
         steps.push(match self.serves {
             Some(true) => "its threads: a diagnostics server is among them".to_owned(),
@@ -196,7 +222,7 @@ impl Facts {
         steps.push(format!("sockets with its pid: {}", self.sockets.len()));
         for socket in &self.sockets {
             let deleted = if self.deleted.contains(&socket.path) { ", deleted" } else { "" };
-            steps.push(format!("{}: {:?}{deleted}", socket.path.display(), socket.state));
+            steps.push(format!("{}: {}{deleted}", socket.path.display(), socket.state));
         }
         steps
     }

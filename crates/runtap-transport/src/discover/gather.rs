@@ -1,11 +1,9 @@
 //! Gathers the [`Facts`] of one process from `/proc`. Whatever can't be read is left out; nothing is judged.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::StatVfsMountFlags;
+use rustix::fs::{FileType, OFlags, Stat, StatVfsMountFlags};
 
 use super::environment::Environment;
 use super::facts::{Createdump, Facts, Life, TempDir, TempState};
@@ -13,7 +11,9 @@ use super::linux::{self, ProcDir, Status};
 use super::naming::temp_dir;
 use super::runtime::{self, Runtime, Startup};
 use super::security;
-use super::{FileView, Socket, SocketState, System, elf};
+use super::{FileView, Socket, System, elf};
+use crate::folder::Folder;
+use crate::root::POINT;
 
 /// What a search knows of a process before it looks closer.
 pub(super) struct Found {
@@ -30,8 +30,7 @@ pub(super) struct Found {
 impl Found {
     /// Whether it is a living process with a socket that can be dialled.
     pub(super) fn is_reachable(&self, pid: u32) -> bool {
-        let usable =
-            |socket: &Socket| socket.state != SocketState::Stale && !self.deleted.contains(&socket.path);
+        let usable = |socket: &Socket| socket.may_be_its_own() && !self.deleted.contains(&socket.path);
         !matches!(life(&self.status, pid), Life::Thread { .. } | Life::Ended)
             && self.sockets.iter().any(usable)
     }
@@ -46,7 +45,7 @@ impl System {
         let names: Vec<&str> = names.iter().map(|thread| thread.name.as_str()).collect();
         let runtime = runtime(dir, exe.as_deref(), &names);
         let environment = environment.ok();
-        let view = self.file_view(pid).ok();
+        let view = self.file_view_of(dir.clone()).ok();
         let temp = match (&environment, &view) {
             (Some(environment), Some(view)) => Some(temp_of(view, environment, &status)),
             _ => None,
@@ -122,7 +121,8 @@ fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[&str]) -> Runtime {
     if !matches!(found, Runtime::None | Runtime::SingleFile) {
         return found;
     }
-    let exports = fs::File::open(dir.join("exe"))
+    let exports = dir
+        .open_executable()
         .and_then(|exe| elf::exports(&exe, ["DotNetRuntimeInfo", "DotNetRuntimeDebugHeader"]));
     match exports {
         Ok([true, _]) => Runtime::SingleFile,
@@ -142,46 +142,46 @@ pub(super) fn life(status: &Status, pid: u32) -> Life {
 }
 
 /// Sockets of the kernel's table whose file is not there any more.
-pub(super) fn deleted(sockets: &[Socket]) -> Vec<PathBuf> {
+pub(super) fn deleted(dir: &ProcDir, sockets: &[Socket]) -> Vec<PathBuf> {
     let gone = |socket: &&Socket| {
-        fs::symlink_metadata(&socket.path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        let entry = socket.at.open(dir, POINT | OFlags::NOFOLLOW);
+        entry.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     };
     sockets.iter().filter(gone).map(|socket| socket.path.clone()).collect()
 }
 
 fn temp_of(view: &FileView, environment: &Environment, status: &Status) -> TempDir {
     let path = view.temp_dir().unwrap_or_else(|_| temp_dir(environment.tmpdir.as_deref()));
-    let host = view.to_host(&path).unwrap_or_else(|_| path.clone());
-    TempDir { state: temp_state(&host, status), path, host }
+    let folder = view.folder(&path.join("x"));
+    TempDir { state: temp_state(folder, status), host: view.shown(&path), path }
 }
 
-/// Whether a process can make a socket in a directory, by a path of ours.
-pub(super) fn temp_state(host: &Path, status: &Status) -> TempState {
-    match fs::metadata(host) {
-        Ok(meta) if !meta.is_dir() => TempState::Missing,
-        Ok(_) if is_read_only(host) => TempState::ReadOnly,
-        Ok(meta) if !permits(&meta, status, 0o3) => TempState::NotWritable,
+/// Whether a process can make a socket in a folder.
+pub(super) fn temp_state(folder: io::Result<Folder>, status: &Status) -> TempState {
+    let stat = folder.and_then(|folder| Ok((rustix::fs::fstat(&folder)?, rustix::fs::fstatvfs(&folder))));
+    match stat {
+        Ok((_, Ok(system))) if system.f_flag.contains(StatVfsMountFlags::RDONLY) => TempState::ReadOnly,
+        Ok((stat, _)) if !permits(&stat, status, 0o3) => TempState::NotWritable,
         Ok(_) => TempState::Fine,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => TempState::Missing,
-        Err(_) => TempState::Unknown,
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => TempState::Missing,
+            _ => TempState::Unknown,
+        },
     }
-}
-
-fn is_read_only(host: &Path) -> bool {
-    rustix::fs::statvfs(host).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// Whether the mode of a file gives a process all of these rights (`rwx` as in one octal digit). Access lists are not
 /// looked at.
-pub(super) fn permits(meta: &fs::Metadata, status: &Status, rights: u32) -> bool {
-    let mode = meta.mode();
+pub(super) fn permits(file: &Stat, status: &Status, rights: u32) -> bool {
+    let mode = file.st_mode;
     if status.capabilities.overrides_modes() {
         // Even then somebody has to be allowed to execute a file.
-        return meta.is_dir() || rights & 1 == 0 || mode & 0o111 != 0;
+        let is_folder = FileType::from_raw_mode(mode) == FileType::Directory;
+        return is_folder || rights & 1 == 0 || mode & 0o111 != 0;
     }
-    let digit = if status.effective_uid == meta.uid() {
+    let digit = if status.effective_uid == file.st_uid {
         mode >> 6
-    } else if status.effective_gid == meta.gid() || status.groups.contains(&meta.gid()) {
+    } else if status.effective_gid == file.st_gid || status.groups.contains(&file.st_gid) {
         mode >> 3
     } else {
         mode
@@ -211,6 +211,8 @@ fn createdump(view: Option<&FileView>, runtime: &Runtime, exe: Option<&Path>) ->
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::discover::Capabilities;
 
@@ -219,7 +221,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         fs::write(&path, "").unwrap();
-        let me = fs::metadata(&path).unwrap();
+        let me = rustix::fs::stat(&path).unwrap();
         let process = |uid, gid, groups: &[u32], capabilities| Status {
             effective_uid: uid,
             effective_gid: gid,
@@ -227,11 +229,11 @@ mod tests {
             capabilities: Capabilities(capabilities),
             ..Status::default()
         };
-        let (uid, gid) = (me.uid(), me.gid());
+        let (uid, gid) = (me.st_uid, me.st_gid);
         let set = |mode| {
             use std::os::unix::fs::PermissionsExt;
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            fs::metadata(&path).unwrap()
+            rustix::fs::stat(&path).unwrap()
         };
         for (mode, expected) in
             [(0o100, [true, false, false]), (0o010, [false, true, false]), (0o001, [false, false, true])]

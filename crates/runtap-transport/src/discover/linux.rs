@@ -2,24 +2,32 @@
 //! their own; a process that is gone, or that we may not look into, is `None`.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
 
 use super::Thread;
 use super::environment::Environment;
 use super::security::{Capabilities, parse_capabilities};
+use crate::root::{POINT, Root};
 
-/// One process's folder in `/proc`.
+/// One process's folder in `/proc`, held by a descriptor: whatever becomes of its number, what is read here is of this
+/// process. When it has ended, nothing can be read any more.
 #[derive(Debug, Clone)]
-pub(super) struct ProcDir {
+pub(crate) struct ProcDir {
+    folder: Arc<OwnedFd>,
     path: PathBuf,
 }
 
 /// What `/proc/PID/status` says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Status {
+pub(crate) struct Status {
     /// The process that this thread belongs to.
     pub tgid: u32,
     /// `R`, `S`, `T` (stopped), `t` (stopped by its tracer), `Z` (has ended) …
@@ -28,6 +36,8 @@ pub(super) struct Status {
     pub tracer: u32,
     /// Real user id.
     pub uid: u32,
+    /// Real, effective, saved, for files.
+    pub uids: [u32; 4],
     /// The user, the group and the further groups by which it may open files.
     pub effective_uid: u32,
     pub effective_gid: u32,
@@ -37,13 +47,22 @@ pub(super) struct Status {
     pub capabilities: Capabilities,
 }
 
+/// More than this of a file of `/proc` is not read: processes choose how long their environment and their memory map are.
+const MOST_READ: usize = 32 << 20;
+
 /// A file of `/proc` in two or three system calls; its size is not known beforehand.
-pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_all(File::open(path)?)
+}
+
+fn read_all(mut file: File) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4096];
     let mut filled = 0;
     loop {
         if filled == bytes.len() {
+            if filled >= MOST_READ {
+                break;
+            }
             bytes.resize(bytes.len() * 2, 0);
         }
         match file.read(&mut bytes[filled..]) {
@@ -58,30 +77,73 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 impl ProcDir {
-    pub(super) fn new(proc_root: &Path, pid: impl AsRef<Path>) -> Self {
-        Self { path: proc_root.join(pid) }
+    /// The folder of the process that has this number now, or of ours: `self`.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub(crate) fn open(proc_root: &Path, pid: impl fmt::Display) -> io::Result<Self> {
+        let path = proc_root.join(pid.to_string());
+        let folder = rustix::fs::open(&path, POINT | OFlags::DIRECTORY, Mode::empty())?;
+        Ok(Self { folder: Arc::new(folder), path })
     }
 
-    pub(super) fn join(&self, below: impl AsRef<Path>) -> PathBuf {
+    fn open_file(&self, file: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        Ok(rustix::fs::openat(&self.folder, file, flags | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    pub(crate) fn read(&self, file: &str) -> io::Result<Vec<u8>> {
+        read_all(File::from(self.open_file(file, OFlags::RDONLY)?))
+    }
+
+    /// The text of a link. It is a name that means something in the process's own view only.
+    pub(super) fn link(&self, name: &str) -> io::Result<PathBuf> {
+        let text = rustix::fs::readlinkat(&self.folder, name, Vec::new())?;
+        Ok(path_of(text.as_bytes()))
+    }
+
+    /// The names in a folder.
+    pub(super) fn names(&self, folder: &str) -> io::Result<Vec<String>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let mut entries = rustix::fs::Dir::new(self.open_file(folder, flags)?)?;
+        let mut names = Vec::new();
+        while let Some(entry) = entries.read() {
+            names.extend(entry?.file_name().to_str().ok().map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    /// The file system as the process sees it.
+    pub(crate) fn root(&self) -> io::Result<Root> {
+        Ok(Root::opened(self.open_file("root", POINT | OFlags::DIRECTORY)?))
+    }
+
+    /// Its working directory.
+    pub(crate) fn working_directory(&self) -> io::Result<OwnedFd> {
+        self.open_file("cwd", POINT | OFlags::DIRECTORY)
+    }
+
+    /// The executable itself. What opens it may be no file that ends: nothing waits for it.
+    pub(super) fn open_executable(&self) -> io::Result<File> {
+        self.open_file("exe", OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).map(File::from)
+    }
+
+    /// What a folder of it is called, for people.
+    pub(crate) fn shown(&self, below: &str) -> PathBuf {
         self.path.join(below)
     }
 
-    pub(super) fn read(&self, file: &str) -> io::Result<Vec<u8>> {
-        read(&self.path.join(file))
-    }
-
     /// The short name and the start time in clock ticks since boot (fields 2 and 22 of `stat`).
-    pub(super) fn stat(&self) -> Option<(String, u64)> {
+    pub(crate) fn stat(&self) -> Option<(String, u64)> {
         parse_stat(&self.read("stat").ok()?)
     }
 
-    pub(super) fn status(&self) -> Option<Status> {
+    pub(crate) fn status(&self) -> Option<Status> {
         parse_status(&self.read("status").ok()?)
     }
 
     /// A namespace (`mnt`, `pid`, `time`) as `mnt:[4026531841]`; `None` where we may not look.
     pub(super) fn namespace(&self, kind: &str) -> Option<OsString> {
-        fs::read_link(self.path.join("ns").join(kind)).ok().map(PathBuf::into_os_string)
+        self.link(&format!("ns/{kind}")).ok().map(PathBuf::into_os_string)
     }
 
     /// As the process was started with; later changes are not there.
@@ -100,7 +162,7 @@ impl ProcDir {
     }
 
     pub(super) fn exe(&self) -> Option<PathBuf> {
-        fs::read_link(self.path.join("exe")).ok()
+        self.link("exe").ok()
     }
 
     /// The container's id in the path of the control group: 64 hexadecimal digits.
@@ -114,13 +176,12 @@ impl ProcDir {
     /// The threads; `other_pid` says that the process calls them by other ids than we do.
     pub(super) fn threads(&self, other_pid: bool) -> io::Result<Vec<Thread>> {
         let mut threads = Vec::new();
-        for entry in fs::read_dir(self.path.join("task"))? {
-            let entry = entry?;
-            let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        for name in self.names("task")? {
+            let Ok(tid) = name.parse() else { continue };
             // A thread may end between the reads.
-            let Ok(comm) = read(&entry.path().join("comm")) else { continue };
+            let Ok(comm) = self.read(&format!("task/{name}/comm")) else { continue };
             let ns_tid = if other_pid {
-                let Ok(status) = read(&entry.path().join("status")) else { continue };
+                let Ok(status) = self.read(&format!("task/{name}/status")) else { continue };
                 parse_status(&status).map_or(tid, |status| status.ns_pid)
             } else {
                 tid
@@ -164,8 +225,10 @@ pub(super) fn parse_status(status: &[u8]) -> Option<Status> {
             "Tgid" => tgid = values.next()?.parse().ok(),
             "State" => found.state = values.next()?.chars().next()?,
             "TracerPid" => found.tracer = values.next()?.parse().ok()?,
-            // Real, effective, saved, for files.
-            "Uid" => users = Some((values.next()?.parse().ok()?, values.next()?.parse().ok()?)),
+            "Uid" => {
+                let mut id = || values.next()?.parse().ok();
+                users = Some([id()?, id()?, id()?, id()?]);
+            }
             "Gid" => found.effective_gid = values.nth(1)?.parse().ok()?,
             "Groups" => found.groups = values.filter_map(|group| group.parse().ok()).collect(),
             "NSpid" => ns_pid = values.next_back()?.parse().ok(),
@@ -174,23 +237,15 @@ pub(super) fn parse_status(status: &[u8]) -> Option<Status> {
         }
     }
     found.tgid = tgid?;
-    (found.uid, found.effective_uid) = users?;
+    found.uids = users?;
+    [found.uid, found.effective_uid, ..] = found.uids;
     // Kernels without pid namespaces have no NSpid.
     found.ns_pid = ns_pid.unwrap_or(found.tgid);
     Some(found)
 }
 
-/// A path of the process `dir` as we have to write it.
-pub(super) fn seen_from_here(dir: &ProcDir, path: &Path, other_mount: bool) -> PathBuf {
-    match path.strip_prefix("/") {
-        Ok(_) if !other_mount => path.to_owned(),
-        Ok(below) => dir.join("root").join(below),
-        Err(_relative) => dir.join("cwd").join(path),
-    }
-}
-
 /// The names of users by `/etc/passwd`: a static binary has no name service.
-pub(super) fn user_name(passwd: &[u8], uid: u32) -> String {
+pub(crate) fn user_name(passwd: &[u8], uid: u32) -> String {
     let digits = uid.to_string();
     passwd
         .split(|b| *b == b'\n')
@@ -229,6 +284,7 @@ mod tests {
             state: 'T',
             tracer: 5,
             uid: 1000,
+            uids: [1000, 0, 0, 0],
             effective_uid: 0,
             effective_gid: 2,
             groups: vec![7, 8],

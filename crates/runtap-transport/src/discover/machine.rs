@@ -11,6 +11,7 @@ use super::linux::ProcDir;
 use super::naming::{SocketKind, SocketName};
 use super::search::Search;
 use super::security::Policy;
+use crate::folder::Folder;
 
 /// The machine, as this process sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +31,9 @@ pub struct Machine {
 impl System {
     /// What concerns all processes.
     pub fn machine(&self) -> Machine {
-        let me = ProcDir::new(self.proc_root(), "self").status().unwrap_or_default();
+        let me = ProcDir::open(self.proc_root(), "self").ok().and_then(|me| me.status()).unwrap_or_default();
         let path = self.temp_dir().to_owned();
-        let state = temp_state(&path, &me);
+        let state = temp_state(Folder::open(&path), &me);
         Machine {
             viewer: self.viewer(),
             policy: self.policy(),
@@ -70,7 +71,7 @@ impl System {
 
     /// Who looks.
     pub fn viewer(&self) -> Viewer {
-        let me = ProcDir::new(self.proc_root(), "self").status();
+        let me = ProcDir::open(self.proc_root(), "self").ok().and_then(|me| me.status());
         Viewer {
             uid: self.uid(),
             capabilities: me.map(|status| status.capabilities).unwrap_or_default(),

@@ -8,11 +8,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
 
 use super::naming::SocketName;
 use super::process_list::{self, Listed};
-use super::rank::rank;
+use super::rank::{Seen, rank};
 use super::{Kind, NotFound, Options, Process, Reason, Socket, SocketState, jvm};
 
 /// The managed processes with a socket, or counters of a Java machine, in `temp`, by pid.
@@ -24,7 +27,7 @@ pub(super) fn processes(temp: &Path, uid: u32, options: Options) -> Vec<Process>
             continue;
         }
         let sockets = folder.of(&listed);
-        if sockets.iter().any(|socket| socket.state != SocketState::Stale) {
+        if sockets.iter().any(Socket::may_be_its_own) {
             found.push(describe(listed, Kind::Dotnet, sockets));
         } else if options.jvm && folder.jvms.get(&listed.pid) == Some(&listed.uid) {
             found.push(describe(listed, Kind::Jvm, Vec::new()));
@@ -39,7 +42,7 @@ pub(super) fn process(temp: &Path, uid: u32, pid: u32) -> Result<Process, NotFou
     let not_found = |reason, looked_at| Err(NotFound { pid, reason, looked_at });
     let Some(listed) = listed(pid) else { return not_found(Reason::NoSuchProcess, Vec::new()) };
     let sockets = Folder::read(temp).of(&listed);
-    if sockets.iter().any(|socket| socket.state != SocketState::Stale) {
+    if sockets.iter().any(Socket::may_be_its_own) {
         return Ok(describe(listed, Kind::Dotnet, sockets));
     }
     let looked_at = vec![format!("{}: {} sockets with its pid", temp.display(), sockets.len())];
@@ -84,12 +87,23 @@ impl Folder {
                 folders.push(file);
             }
         }
-        Self { sockets, jvms: jvm::candidates(temp, &folders).into_iter().collect() }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = |folder: OsString| rustix::fs::open(temp.join(folder), flags, Mode::empty()).ok();
+        let jvms = folders.into_iter().filter_map(opened).flat_map(jvm::candidates).collect();
+        Self { sockets, jvms }
     }
 
     fn of(&self, listed: &Listed) -> Vec<Socket> {
-        rank(self.sockets.get(&listed.pid).cloned().unwrap_or_default(), listed.start, true)
+        let found = self.sockets.get(&listed.pid).cloned().unwrap_or_default();
+        let found = found.into_iter().map(|(path, name)| Socket::new(path, name, SocketState::Unknown));
+        rank(found, listed.start, listed.uid, true, look)
     }
+}
+
+fn look(socket: &Socket) -> Option<Seen> {
+    let meta = fs::symlink_metadata(&socket.path).ok()?;
+    let modified = (meta.mtime(), meta.mtime_nsec());
+    Some(Seen { identity: (meta.dev(), meta.ino()), owner: meta.uid(), modified })
 }
 
 fn describe(listed: Listed, kind: Kind, sockets: Vec<Socket>) -> Process {

@@ -29,7 +29,9 @@ mod gather;
 #[cfg(unix)]
 mod jvm;
 #[cfg(target_os = "linux")]
-mod linux;
+pub(crate) mod linux;
+#[cfg(target_os = "linux")]
+pub(crate) mod location;
 #[cfg(target_os = "linux")]
 mod machine;
 #[cfg(all(unix, any(not(target_os = "linux"), test)))]
@@ -62,6 +64,7 @@ mod view;
 #[cfg(any(windows, test))]
 mod windows;
 
+use std::fmt;
 use std::path::PathBuf;
 
 #[cfg(target_os = "linux")]
@@ -167,13 +170,12 @@ pub struct Process {
 }
 
 impl Process {
-    /// Where its diagnostics server is to be dialled.
+    /// Where its diagnostics server is to be dialled: who listens there has to be this process.
     pub fn endpoint(&self) -> Option<Endpoint> {
-        let socket = self.sockets.first()?;
         if cfg!(windows) {
             return Some(Endpoint::pipe(naming::windows_pipe(self.pid)));
         }
-        Some(Endpoint::unix(&socket.path))
+        Endpoint::of_process(self.pid, self.start_time, &self.sockets)
     }
 
     /// Sockets that bear its pid and cannot be its own.
@@ -183,34 +185,62 @@ impl Process {
 }
 
 /// A diagnostics socket in the file system.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Socket {
-    /// Where we can connect to it.
+    /// What it is called from here. Below another process's root only [`Process::endpoint`] dials it.
     pub path: PathBuf,
     /// What its file name says.
     pub name: SocketName,
     /// Whether it can belong to the process.
     pub state: SocketState,
+    #[cfg(target_os = "linux")]
+    pub(crate) at: location::Location,
 }
 
 impl Socket {
-    /// A socket at a path.
+    /// A socket at a path of ours.
     pub fn new(path: impl Into<PathBuf>, name: SocketName, state: SocketState) -> Self {
-        Self { path: path.into(), name, state }
+        let path = path.into();
+        Self {
+            #[cfg(target_os = "linux")]
+            at: location::Location::Ours(path.clone()),
+            path,
+            name,
+            state,
+        }
+    }
+
+    /// Whether it is worth dialling for the process whose id is in its name.
+    pub fn may_be_its_own(&self) -> bool {
+        matches!(self.state, SocketState::Matching | SocketState::Unknown)
     }
 }
 
-/// Whether a socket can belong to the process whose id is in its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Whether a socket can belong to the process whose id is in its name. What is dialled first comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SocketState {
     /// Its key is the process's start time.
     Matching,
-    /// Its key can't be compared: a router's socket, or a process of another time namespace.
+    /// Its key can't be compared: a process of another time namespace.
     Unknown,
+    /// That of a router, which stands for a runtime elsewhere. It says nothing of the process itself, and is dialled only
+    /// by those who name its path.
+    Router,
     /// Its key is another one: left behind by an earlier process of the same id.
     Stale,
+}
+
+impl fmt::Display for SocketState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Matching => "its own, by the time in its name",
+            Self::Unknown => "perhaps its own: the time in its name can't be compared",
+            Self::Router => "a router's",
+            Self::Stale => "stale: left behind by an earlier process",
+        })
+    }
 }
 
 /// A thread of a process.

@@ -34,6 +34,8 @@ pub enum Code {
     OtherTmpdir,
     /// A socket without anybody behind it, or a server without its socket.
     StaleSocket,
+    /// Another process listens on the socket with its name.
+    ForeignSocket,
     /// It waits at its start.
     Suspended,
     /// It does not answer: it is held up by another client, or otherwise.
@@ -62,6 +64,7 @@ impl Code {
             Self::OtherNamespace => "other-namespace",
             Self::OtherTmpdir => "other-tmpdir",
             Self::StaleSocket => "stale-socket",
+            Self::ForeignSocket => "foreign-socket",
             Self::Suspended => "suspended",
             Self::Busy => "busy",
             Self::NoCreatedump => "no-createdump",

@@ -4,6 +4,7 @@
 //! into the program: both export a symbol for debuggers. Where we may not look, the threads' names are left: everybody
 //! may read them. Measured on .NET 8, 9 and 10.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::linux::path_of;
@@ -31,6 +32,22 @@ pub enum Runtime {
         /// They do.
         likely: bool,
     },
+}
+
+impl fmt::Display for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("no .NET runtime"),
+            Self::CoreClr { library } => library.display().fmt(f),
+            Self::SingleFile => f.write_str(".NET inside the program's own file"),
+            Self::NativeAot => f.write_str(".NET compiled ahead of time"),
+            Self::Mono => f.write_str("Mono of its own"),
+            Self::Hidden { likely: true } => {
+                f.write_str("it may not be read; its threads have names of .NET")
+            }
+            Self::Hidden { likely: false } => f.write_str("it may not be read"),
+        }
+    }
 }
 
 impl Runtime {

@@ -7,19 +7,23 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use rustix::fs::OFlags;
 
 use super::environment::Environment;
 use super::facts::{Facts, Life};
 use super::gather::{self, Found};
-use super::linux::{self, ProcDir, Status, seen_from_here};
+use super::linux::{self, ProcDir, Status};
+use super::location::Location;
 use super::naming::{SocketKind, SocketName, temp_dir};
-use super::rank::rank;
+use super::rank::{Seen, rank};
 use super::runtime::Runtime;
 use super::sockets::{self, Listing};
 use super::{Kind, NotFound, Options, Process, Reason, Socket, SocketState, jvm};
 
 use super::system::System;
+use crate::root::{POINT, Root};
 
 /// One search, with what it read so far.
 pub(super) struct Search<'a> {
@@ -29,7 +33,7 @@ pub(super) struct Search<'a> {
     own_time: Option<OsString>,
     pub(super) bound: Option<HashMap<u32, Vec<(PathBuf, SocketName)>>>,
     /// Listings by mount namespace (empty for ours) and directory as the process sees it.
-    listings: HashMap<(OsString, PathBuf), Listing>,
+    listings: HashMap<(OsString, Location), Listing>,
     passwd: Option<Vec<u8>>,
 }
 
@@ -52,12 +56,13 @@ struct Candidate {
 
 impl<'a> Search<'a> {
     pub(super) fn new(system: &'a System) -> Self {
-        let me = ProcDir::new(&system.proc_root, "self");
+        let me = ProcDir::open(&system.proc_root, "self").ok();
+        let own = |kind| me.as_ref().and_then(|me| me.namespace(kind));
         Self {
             system,
-            own_mount: me.namespace("mnt"),
-            own_pid: me.namespace("pid"),
-            own_time: me.namespace("time"),
+            own_mount: own("mnt"),
+            own_pid: own("pid"),
+            own_time: own("time"),
             bound: sockets::bound(&system.proc_root),
             listings: HashMap::new(),
             passwd: None,
@@ -73,7 +78,7 @@ impl<'a> Search<'a> {
         };
         let mut processes = Vec::new();
         for pid in linux::pids(&self.system.proc_root) {
-            let candidate = self.candidate(pid, look);
+            let Some(candidate) = self.candidate(pid, look) else { continue };
             let found = match self.dotnet(&candidate) {
                 Some((sockets, start)) => self.describe(&candidate, Kind::Dotnet, sockets, start),
                 None => options.jvm.then(|| self.jvm(&candidate, &own_jvms)).flatten(),
@@ -93,23 +98,25 @@ impl<'a> Search<'a> {
         names.any(|name| name.kind == SocketKind::Runtime && start(name.pid) != Some(name.key))
     }
 
-    fn candidate(&self, pid: u32, look: Look) -> Candidate {
-        let dir = ProcDir::new(&self.system.proc_root, pid.to_string());
+    fn candidate(&self, pid: u32, look: Look) -> Option<Candidate> {
+        let dir = ProcDir::open(&self.system.proc_root, pid).ok()?;
         // What we may not read is taken for ours: at worst nothing is found there.
         let differs = |a: &Option<OsString>, b: &Option<OsString>| a.is_some() && a != b;
         let mount = if look == Look::Nowhere { None } else { dir.namespace("mnt") };
         let other_mount = differs(&mount, &self.own_mount);
         let other_pid =
             (look == Look::Everywhere || other_mount) && differs(&dir.namespace("pid"), &self.own_pid);
-        Candidate { pid, dir, mount, other_mount, other_pid }
+        Some(Candidate { pid, dir, mount, other_mount, other_pid })
     }
 
     /// The sockets of a process, if one of them can be its own, and its start time.
     fn dotnet(&mut self, candidate: &Candidate) -> Option<(Vec<Socket>, u64)> {
         if self.has_near(candidate.pid) {
             let (_, start) = candidate.dir.stat()?;
-            let sockets = rank(self.near(candidate, start), start, true);
-            if sockets.iter().any(|socket| socket.state != SocketState::Stale) {
+            let near = self.near(candidate, start);
+            let uid = if near.len() > 1 { candidate.dir.status()?.uid } else { 0 };
+            let sockets = ranked(candidate, near, start, uid, true);
+            if sockets.iter().any(Socket::may_be_its_own) {
                 return Some((sockets, start));
             }
         }
@@ -119,9 +126,9 @@ impl<'a> Search<'a> {
         let status = candidate.dir.status()?;
         let environment = candidate.dir.environment().ok()?;
         let (_, start) = candidate.dir.stat()?;
-        let far = self.far(candidate, &status, &environment);
-        let sockets = rank(far, start, self.comparable(candidate));
-        sockets.iter().any(|socket| socket.state != SocketState::Stale).then_some((sockets, start))
+        let far = self.far(candidate, &status, &environment, start);
+        let sockets = ranked(candidate, far, start, status.uid, self.comparable(candidate));
+        sockets.iter().any(Socket::may_be_its_own).then_some((sockets, start))
     }
 
     /// Start times are those of the reader's time namespace, the key is that of the process's own.
@@ -131,22 +138,22 @@ impl<'a> Search<'a> {
     }
 
     fn has_near(&mut self, pid: u32) -> bool {
-        let directory = self.system.temp.clone();
-        self.bound.as_ref().is_some_and(|bound| bound.contains_key(&pid))
-            || !self.listing(None, &directory).of(pid).is_empty()
+        let directory = Location::Ours(self.system.temp.clone());
+        self.bound.as_ref().is_some_and(|bound| bound.contains_key(&pid)) || {
+            let listing = self.listing(None, &directory);
+            listing.is_cut || !listing.of(pid).is_empty()
+        }
     }
 
     /// Sockets that bear the pid as we see it: in our own directory, and those that the kernel lists.
-    fn near(&mut self, candidate: &Candidate, start: u64) -> Vec<(PathBuf, SocketName)> {
-        let directory = self.system.temp.clone();
-        let names = self.listing(None, &directory).of(candidate.pid).to_vec();
-        let mut found: Vec<_> =
-            names.into_iter().map(|name| (directory.join(name.to_string()), name)).collect();
+    fn near(&mut self, candidate: &Candidate, start: u64) -> Vec<Socket> {
+        let directory = Location::Ours(self.system.temp.clone());
+        let mut found = self.listed(None, candidate, &directory, SocketName::runtime(candidate.pid, start));
         for (path, name) in self.bound.iter().filter_map(|bound| bound.get(&candidate.pid)).flatten() {
             // Somebody listens there: with another key it is the same pid of another pid namespace.
             if name.kind == SocketKind::Router || name.key == start {
                 // A path that was bound in another mount namespace is below its root for us.
-                found.push((seen_from_here(&candidate.dir, path, candidate.other_mount), *name));
+                found.push(socket(candidate, Location::of(path, candidate.other_mount), *name));
             }
         }
         found
@@ -158,51 +165,72 @@ impl<'a> Search<'a> {
         candidate: &Candidate,
         status: &Status,
         environment: &Environment,
-    ) -> Vec<(PathBuf, SocketName)> {
+        start: u64,
+    ) -> Vec<Socket> {
         let directory = self.directory(candidate, environment);
-        let names = self.listing(Some(candidate), &directory).of(status.ns_pid).to_vec();
-        names.into_iter().map(|name| (directory.join(name.to_string()), name)).collect()
+        self.listed(Some(candidate), candidate, &directory, SocketName::runtime(status.ns_pid, start))
     }
 
-    /// The temporary directory of a process, as we have to write it.
-    fn directory(&self, candidate: &Candidate, environment: &Environment) -> PathBuf {
+    /// Sockets in a folder with the process id of this name. Where there are too many to list them all, the one of this
+    /// name is there all the same.
+    fn listed(
+        &mut self,
+        of: Option<&Candidate>,
+        candidate: &Candidate,
+        directory: &Location,
+        name: SocketName,
+    ) -> Vec<Socket> {
+        let listing = self.listing(of, directory);
+        let mut names = listing.of(name.pid).to_vec();
+        if listing.is_cut && !names.contains(&name) {
+            names.push(name);
+        }
+        names.into_iter().map(|name| socket(candidate, directory.join(name.to_string()), name)).collect()
+    }
+
+    /// The temporary directory of a process.
+    fn directory(&self, candidate: &Candidate, environment: &Environment) -> Location {
         match environment.tmpdir.as_deref().filter(|dir| !dir.is_empty()) {
-            None if !candidate.other_mount => self.system.default_temp.clone(),
-            tmpdir => seen_from_here(&candidate.dir, &temp_dir(tmpdir), candidate.other_mount),
+            None if !candidate.other_mount => Location::Ours(self.system.default_temp.clone()),
+            tmpdir => Location::of(&temp_dir(tmpdir), candidate.other_mount),
         }
     }
 
     /// A listing that is read once a directory; containers with many processes share theirs.
-    fn listing(&mut self, of: Option<&Candidate>, directory: &Path) -> &Listing {
-        let namespace = match of {
-            Some(candidate) if candidate.other_mount => candidate.mount.clone().unwrap_or_default(),
+    fn listing(&mut self, of: Option<&Candidate>, directory: &Location) -> &Listing {
+        let namespace = match (of, directory) {
+            // Each process has its own.
+            (Some(candidate), Location::WorkingDirectory(_)) => candidate.pid.to_string().into(),
+            (Some(candidate), Location::Root(_)) => candidate.mount.clone().unwrap_or_default(),
             _ => OsString::new(),
         };
-        // Below the root of a process the same directory has another path for each process.
-        let key = match of {
-            Some(candidate) if candidate.other_mount => directory
-                .strip_prefix(candidate.dir.join("root"))
-                .map_or_else(|_relative| directory.to_owned(), Path::to_owned),
-            _ => directory.to_owned(),
-        };
-        self.listings.entry((namespace, key)).or_insert_with(|| Listing::read(directory))
+        self.listings.entry((namespace, directory.clone())).or_insert_with(|| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            Listing::read(match of {
+                Some(candidate) => directory.open(&candidate.dir, flags),
+                None => Root::ours().and_then(|root| root.open(directory.path(), flags)),
+            })
+        })
     }
 
     fn own_jvms(&mut self) -> HashMap<u32, u32> {
-        let directory = self.system.default_temp.clone();
-        jvm::candidates(&directory, &self.listing(None, &directory).hsperfdata).into_iter().collect()
+        let directory = Location::Ours(self.system.default_temp.clone());
+        let folders = self.listing(None, &directory).hsperfdata.clone();
+        let opened = |folder| Root::ours()?.open(directory.join(folder).path(), FOLDER_ITSELF);
+        folders.iter().filter_map(|folder| opened(folder).ok()).flat_map(jvm::candidates).collect()
     }
 
     fn jvm(&mut self, candidate: &Candidate, own: &HashMap<u32, u32>) -> Option<Process> {
         let owner = if candidate.other_mount {
-            let directory = seen_from_here(&candidate.dir, Path::new("/tmp"), true);
-            let folders = &self.listing(Some(candidate), &directory).hsperfdata;
+            let directory = Location::Root("/tmp".into());
+            let folders = self.listing(Some(candidate), &directory).hsperfdata.clone();
             if folders.is_empty() {
                 return None;
             }
-            let files = jvm::candidates(&directory, folders);
             let ns_pid = candidate.dir.status()?.ns_pid;
-            files.into_iter().find(|(pid, _)| *pid == ns_pid)?.1
+            let opened = |folder: &OsString| directory.join(folder).open(&candidate.dir, FOLDER_ITSELF).ok();
+            let mut files = folders.iter().filter_map(opened).flat_map(jvm::candidates);
+            files.find(|(pid, _)| *pid == ns_pid)?.1
         } else if candidate.other_pid {
             *own.get(&candidate.dir.status()?.ns_pid)?
         } else {
@@ -286,20 +314,20 @@ impl<'a> Search<'a> {
 
     /// A process and all sockets that may be its own.
     fn find(&mut self, pid: u32) -> Option<(Candidate, Found)> {
-        let candidate = self.candidate(pid, Look::Everywhere);
+        let candidate = self.candidate(pid, Look::Everywhere)?;
         let (status, (_, start_time)) = (candidate.dir.status()?, candidate.dir.stat()?);
         let environment = candidate.dir.environment();
         let mut sockets = self.near(&candidate, start_time);
         if let Ok(environment) = &environment {
-            sockets.extend(self.far(&candidate, &status, environment));
+            sockets.extend(self.far(&candidate, &status, environment, start_time));
         }
-        let sockets = rank(sockets, start_time, self.comparable(&candidate));
+        let sockets = ranked(&candidate, sockets, start_time, status.uid, self.comparable(&candidate));
         let found = Found {
             user: self.user(status.uid),
             other_mount: candidate.other_mount,
             // Told by the number where the namespace itself may not be seen.
             other_pid: candidate.other_pid || status.ns_pid != pid,
-            deleted: gather::deleted(&sockets),
+            deleted: gather::deleted(&candidate.dir, &sockets),
             sockets,
             status,
             start_time,
@@ -307,4 +335,22 @@ impl<'a> Search<'a> {
         };
         Some((candidate, found))
     }
+}
+
+/// A folder to list, not one that a link leads to.
+const FOLDER_ITSELF: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
+
+fn socket(of: &Candidate, at: Location, name: SocketName) -> Socket {
+    Socket { path: at.shown(&of.dir), at, name, state: SocketState::Unknown }
+}
+
+fn ranked(of: &Candidate, sockets: Vec<Socket>, start: u64, uid: u32, comparable: bool) -> Vec<Socket> {
+    rank(sockets, start, uid, comparable, |socket| {
+        let entry = socket.at.open(&of.dir, POINT | OFlags::NOFOLLOW).ok()?;
+        let stat = rustix::fs::fstat(entry).ok()?;
+        // Seconds are unsigned on some systems, and far from the end of either type.
+        #[allow(clippy::cast_possible_wrap, clippy::unnecessary_cast, reason = "as the platform has it")]
+        let modified = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+        Some(Seen { identity: (stat.st_dev, stat.st_ino), owner: stat.st_uid, modified })
+    })
 }

@@ -98,9 +98,9 @@ mod tests {
     #[test]
     fn labels() {
         let root = tempfile::tempdir().unwrap();
-        let dir = ProcDir::new(root.path(), "1");
-        assert_eq!(label(&dir), None);
         fs::create_dir_all(root.path().join("1/attr/apparmor")).unwrap();
+        let dir = ProcDir::open(root.path(), 1).unwrap();
+        assert_eq!(label(&dir), None);
         fs::write(root.path().join("1/attr/current"), "system_u:system_r:app_t:s0\0").unwrap();
         assert_eq!(label(&dir).as_deref(), Some("system_u:system_r:app_t:s0"));
         fs::write(root.path().join("1/attr/apparmor/current"), "docker-default (enforce)\n").unwrap();

@@ -4,9 +4,11 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, RawDir};
+use rustix::fs::RawDir;
 use rustix::io::Errno;
 
 use super::linux::{self, path_of};
@@ -19,26 +21,36 @@ pub(super) struct Listing {
     sockets: Vec<SocketName>,
     /// The folders `hsperfdata_USER` of Java virtual machines.
     pub hsperfdata: Vec<OsString>,
+    /// There were more entries than are taken.
+    pub is_cut: bool,
 }
 
+/// More sockets than this in one folder are made by somebody who wants to be in the way. A process's own is then looked
+/// for by its name.
+const MOST_ENTRIES: usize = 50_000;
+
 impl Listing {
-    /// Reads `directory`; one that can't be read is empty.
-    pub(super) fn read(directory: &Path) -> Self {
+    /// Reads a folder; one that can't be read is empty.
+    pub(super) fn read(folder: io::Result<OwnedFd>) -> Self {
         let mut listing = Self::default();
-        // What was seen up to a failure is better than nothing.
-        let _ = listing.add(directory);
+        if let Ok(folder) = folder {
+            // What was seen up to a failure is better than nothing.
+            let _ = listing.add(folder);
+        }
         listing.sockets.sort_unstable();
         listing
     }
 
-    fn add(&mut self, directory: &Path) -> Result<(), Errno> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+    fn add(&mut self, directory: OwnedFd) -> Result<(), Errno> {
         let mut buffer = Vec::with_capacity(32 << 10);
         let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
         while let Some(entry) = entries.next() {
             let entry = entry?;
             let Ok(text) = entry.file_name().to_str() else { continue };
+            if self.sockets.len() >= MOST_ENTRIES || self.hsperfdata.len() >= MOST_ENTRIES {
+                self.is_cut = true;
+                break;
+            }
             if let Some(name) = SocketName::parse(text) {
                 self.sockets.push(name);
             } else if text.starts_with("hsperfdata_") {

@@ -32,7 +32,7 @@ impl System {
         Self {
             proc_root: "/proc".into(),
             sys_root: "/sys".into(),
-            temp: super::temp_dir(),
+            temp: std::path::absolute(super::temp_dir()).unwrap_or_else(|_| "/tmp".into()),
             default_temp: "/tmp".into(),
             passwd: "/etc/passwd".into(),
             uid: rustix::process::geteuid().as_raw(),
@@ -100,7 +100,7 @@ impl System {
 
     /// How far the runtime of a process has come.
     pub fn startup(&self, pid: u32) -> Startup {
-        ProcDir::new(&self.proc_root, pid.to_string()).startup()
+        ProcDir::open(&self.proc_root, pid).map_or(Startup::Unknown, |dir| dir.startup())
     }
 
     /// The threads of a process, by id.
@@ -108,9 +108,10 @@ impl System {
     /// # Errors
     /// When the process is gone.
     pub fn threads(&self, pid: u32) -> io::Result<Vec<Thread>> {
-        let dir = ProcDir::new(&self.proc_root, pid.to_string());
+        let dir = ProcDir::open(&self.proc_root, pid)?;
         let theirs = dir.namespace("pid");
-        dir.threads(theirs.is_some() && theirs != ProcDir::new(&self.proc_root, "self").namespace("pid"))
+        let ours = ProcDir::open(&self.proc_root, "self")?.namespace("pid");
+        dir.threads(theirs.is_some() && theirs != ours)
     }
 
     /// How much memory a process has mapped.
@@ -118,7 +119,7 @@ impl System {
     /// # Errors
     /// When the process is gone, or we may not look into it.
     pub fn memory(&self, pid: u32) -> io::Result<Memory> {
-        Ok(memory::parse(&ProcDir::new(&self.proc_root, pid.to_string()).read("maps")?))
+        Ok(memory::parse(&ProcDir::open(&self.proc_root, pid)?.read("maps")?))
     }
 
     /// The file system as a process sees it.
@@ -126,11 +127,15 @@ impl System {
     /// # Errors
     /// When the process is gone, or we may not look into it.
     pub fn file_view(&self, pid: u32) -> io::Result<FileView> {
-        FileView::new(&self.proc_root, pid)
+        self.file_view_of(ProcDir::open(&self.proc_root, pid)?)
+    }
+
+    pub(super) fn file_view_of(&self, process: ProcDir) -> io::Result<FileView> {
+        FileView::new(process, ProcDir::open(&self.proc_root, "self")?)
     }
 
     /// The start time of a process in clock ticks since boot: the key in the name of its socket.
     pub fn start_time(&self, pid: u32) -> Option<u64> {
-        ProcDir::new(&self.proc_root, pid.to_string()).stat().map(|(_, start)| start)
+        ProcDir::open(&self.proc_root, pid).ok()?.stat().map(|(_, start)| start)
     }
 }

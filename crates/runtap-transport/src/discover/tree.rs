@@ -52,15 +52,15 @@ impl System {
         let mut found = linux::pids(self.proc_root());
         found.retain(|pid| {
             *pid != std::process::id()
-                && ProcDir::new(self.proc_root(), pid.to_string())
-                    .read("environ")
+                && ProcDir::open(self.proc_root(), pid)
+                    .and_then(|dir| dir.read("environ"))
                     .is_ok_and(|environment| contains(&environment, text))
         });
         found
     }
 
     fn life(&self, pid: u32) -> Option<Life> {
-        parse(&ProcDir::new(self.proc_root(), pid.to_string()).read("stat").ok()?)
+        parse(&ProcDir::open(self.proc_root(), pid).ok()?.read("stat").ok()?)
     }
 }
 

@@ -1,48 +1,44 @@
 //! How paths translate between us and a process that may have other mounts or another root directory (a container).
 //!
-//! Three things go wrong when `/proc/PID/root` is simply put before a path, and this file is there to get them right:
-//! an absolute symbolic link inside would lead to *our* file of that name; a folder that both sides see may have
-//! another path over there; and whoever owns the container may exchange a folder for a link while we look. So links
-//! are followed in the process's own root, paths are compared by what lies there, and files are opened by the kernel
-//! within that root. Refuses to write: the only change it makes is [`FileView::remove_file`].
+//! Paths of the target are resolved in its own root, by descriptors ([`Root`](crate::root::Root)): no link and no exchange
+//! of folders leads out of it. A folder that both sides see may have another path over there: paths are compared by what
+//! lies there. All of it is of the process that was there when the view was made, whoever has its number later. Refuses to
+//! write: the only change it makes is [`FileView::remove_file`].
 //! Source: `proc(5)`, `path_resolution(7)`, `openat2(2)`.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, FileType, OFlags, StatVfsMountFlags};
 
 use super::gather::permits;
 use super::linux::ProcDir;
+use super::location::Location;
 use super::mounts;
 use super::naming::temp_dir;
-
-/// As the kernel has it.
-const MOST_LINKS: usize = 40;
+use crate::folder::Folder;
+use crate::root::{POINT, Root, open_beneath};
 
 /// The file system as one process sees it. Paths *of the target* are those that the process itself would use, and
-/// the ones to send to its runtime; paths *of ours* are those that we can open.
+/// the ones to send to its runtime; paths *of ours* are those that we would use.
 #[derive(Debug, Clone)]
 pub struct FileView {
     dir: ProcDir,
     me: ProcDir,
+    root: Root,
     foreign: bool,
 }
 
 impl FileView {
-    pub(super) fn new(proc_root: &Path, pid: u32) -> io::Result<Self> {
-        let dir = ProcDir::new(proc_root, pid.to_string());
-        let me = ProcDir::new(proc_root, "self");
-        let namespace = |of: &ProcDir| fs::read_link(of.join("ns/mnt"));
+    pub(super) fn new(dir: ProcDir, me: ProcDir) -> io::Result<Self> {
+        let namespace = |of: &ProcDir| of.link("ns/mnt");
         // A `chroot` is told by the link's text: it is where the root lies below ours.
-        let foreign =
-            namespace(&dir)? != namespace(&me)? || fs::read_link(dir.join("root"))? != Path::new("/");
-        Ok(Self { dir, me, foreign })
+        let foreign = namespace(&dir)? != namespace(&me)? || dir.link("root")? != Path::new("/");
+        let root = if foreign { dir.root()? } else { Root::ours()? };
+        Ok(Self { dir, me, root, foreign })
     }
 
     /// Whether its paths are other ones than ours.
@@ -60,19 +56,12 @@ impl FileView {
         Ok(if path.is_relative() { self.working_directory()?.join(path) } else { path })
     }
 
-    /// A path of the target as one that we can open. Links are followed as the target would follow them; what does
-    /// not exist (a file that shall be made) is kept as it is. A relative path is taken from the target's working
-    /// directory. For reading prefer [`open`](Self::open), which cannot be led astray meanwhile.
-    ///
-    /// # Errors
-    /// When we may not look there, or links go round in a circle.
-    pub fn to_host(&self, path: &Path) -> io::Result<PathBuf> {
-        let absolute = self.absolute(path);
-        match absolute {
-            Some(path) if self.foreign => self.follow(&path),
-            Some(path) => Ok(path),
-            // From a working directory that is outside its root nothing can be followed.
-            None => Ok(self.dir.join("cwd").join(path)),
+    /// What a path of the target is called from here: for people, and for tools that they start. Links in it are not
+    /// resolved, so nothing of ours opens it.
+    pub fn shown(&self, path: &Path) -> PathBuf {
+        match self.absolute(path) {
+            Some(path) => Location::of(&path, self.foreign).shown(&self.dir),
+            None => Location::of(path, self.foreign).shown(&self.dir),
         }
     }
 
@@ -86,7 +75,7 @@ impl FileView {
         if !self.foreign {
             return Ok(Some(absolute));
         }
-        if let Ok(below) = absolute.strip_prefix(self.dir.join("root")) {
+        if let Ok(below) = absolute.strip_prefix(self.dir.shown("root")) {
             return Ok(Some(Path::new("/").join(below)));
         }
         let there = fs::metadata(&absolute);
@@ -130,15 +119,14 @@ impl FileView {
     /// # Errors
     /// As opening has.
     pub(super) fn is_executable(&self, path: &Path) -> io::Result<bool> {
-        let file = File::from(self.open_with(path, OFlags::PATH)?);
-        let meta = file.metadata()?;
+        let file = self.open_with(path, OFlags::PATH)?;
+        let stat = rustix::fs::fstat(&file)?;
         let allowed = match self.dir.status() {
-            Some(status) => permits(&meta, &status, 0o1),
-            None => meta.mode() & 0o111 != 0,
+            Some(status) => permits(&stat, &status, 0o1),
+            None => stat.st_mode & 0o111 != 0,
         };
-        let no_exec =
-            rustix::fs::fstatvfs(&file).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::NOEXEC));
-        Ok(meta.is_file() && allowed && !no_exec)
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        Ok(is_file && allowed && !is_mounted(&file, StatVfsMountFlags::NOEXEC))
     }
 
     /// Whether the target could write to a file, or make one in a folder: by modes and owners, also of the folders on the
@@ -147,14 +135,18 @@ impl FileView {
     /// # Errors
     /// As opening has.
     pub fn is_writable(&self, path: &Path) -> io::Result<bool> {
-        let file = File::from(self.open_with(path, OFlags::PATH)?);
-        let meta = file.metadata()?;
+        let file = self.open_with(path, OFlags::PATH)?;
+        let stat = rustix::fs::fstat(&file)?;
         let status = self.dir.status().ok_or(io::ErrorKind::NotFound)?;
-        let read_only =
-            rustix::fs::fstatvfs(&file).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
-        let passable = |folder: &Path| self.metadata(folder).is_ok_and(|meta| permits(&meta, &status, 0o1));
-        let rights = if meta.is_dir() { 0o3 } else { 0o2 };
-        Ok(!read_only && permits(&meta, &status, rights) && path.ancestors().skip(1).all(passable))
+        let passable = |folder: &Path| {
+            let folder = self.open_with(folder, OFlags::PATH).and_then(|it| Ok(rustix::fs::fstat(it)?));
+            folder.is_ok_and(|folder| permits(&folder, &status, 0o1))
+        };
+        let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        let rights = if is_folder { 0o3 } else { 0o2 };
+        Ok(!is_mounted(&file, StatVfsMountFlags::RDONLY)
+            && permits(&stat, &status, rights)
+            && path.ancestors().skip(1).all(passable))
     }
 
     /// Bytes that are left where a file or folder of the target is.
@@ -172,26 +164,41 @@ impl FileView {
     /// As removing has.
     pub fn remove_file(&self, path: &Path) -> io::Result<()> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let folder = self.open_with(parent.unwrap_or_else(|| Path::new(".")), flags)?;
+        let folder = self.open_with(folder_of(path), OFlags::PATH | OFlags::DIRECTORY)?;
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
     }
 
+    /// The folder of a path of the target, to make something in it.
+    ///
+    /// # Errors
+    /// As opening has.
+    pub fn folder(&self, path: &Path) -> io::Result<Folder> {
+        let folder = folder_of(path);
+        let opened = self.open_with(folder, OFlags::PATH | OFlags::DIRECTORY)?;
+        Ok(Folder::opened(opened, self.shown(folder)))
+    }
+
+    /// The same where the target itself can get to, and whether it may make something there. `PermissionDenied` for a
+    /// folder that is out of its reach: that it names one gives it no rights.
+    ///
+    /// # Errors
+    /// As opening has.
+    pub fn passable_folder(&self, path: &Path) -> io::Result<(Folder, bool)> {
+        let status = self.dir.status().ok_or(io::ErrorKind::NotFound)?;
+        let folder = folder_of(path);
+        let absolute = self.absolute(folder).ok_or(io::ErrorKind::NotFound)?;
+        let opened = self.root.folder_by(&absolute, &mut |folder| {
+            permits(folder, &status, 0o1).then_some(()).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
+        })?;
+        let writable = permits(&rustix::fs::fstat(&opened)?, &status, 0o3);
+        Ok((Folder::opened(opened, self.shown(folder)), writable))
+    }
+
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-        let flags = flags | OFlags::CLOEXEC;
-        let (true, Some(absolute)) = (self.foreign, self.absolute(path)) else {
-            return Ok(rustix::fs::open(self.to_host(path)?, flags, Mode::empty())?);
-        };
-        let root = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(self.dir.join("root"), root, Mode::empty())?;
-        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        match rustix::fs::openat2(&root, &absolute, flags, Mode::empty(), within) {
-            // Linux before 5.6, or a filter of system calls that does not know it: then our own steps must do.
-            Err(Errno::NOSYS | Errno::PERM) => {
-                Ok(rustix::fs::open(self.follow(&absolute)?, flags | OFlags::NOFOLLOW, Mode::empty())?)
-            }
-            opened => Ok(opened?),
+        match self.absolute(path) {
+            Some(absolute) => self.root.open(&absolute, flags),
+            // From a working directory that is outside its root nothing leads back.
+            None => open_beneath(self.dir.working_directory()?.as_fd(), path, flags),
         }
     }
 
@@ -206,53 +213,12 @@ impl FileView {
     /// The target's working directory as it sees it. The link's text is its path below the root of its mount
     /// namespace, or of ours: only a look can tell whether that is the target's path too.
     fn working_directory(&self) -> io::Result<PathBuf> {
-        let link = self.dir.join("cwd");
-        let text = fs::read_link(&link)?;
-        let there = fs::metadata(&link)?;
-        let root = fs::read_link(self.dir.join("root")).unwrap_or_default();
+        let text = self.dir.link("cwd")?;
+        let there = File::from(self.dir.working_directory()?).metadata()?;
+        let root = self.dir.link("root").unwrap_or_default();
         let below_root = text.strip_prefix(&root).map(|below| Path::new("/").join(below));
         let mut candidates = below_root.into_iter().chain([text]);
-        let seen = |path: &PathBuf| {
-            let host = if self.foreign { self.follow(path).ok() } else { Some(path.clone()) };
-            host.and_then(|host| fs::metadata(host).ok()).is_some_and(|meta| same(&meta, &there))
-        };
-        candidates.find(seen).ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    /// Follows all links of an absolute path of the target, below its root.
-    fn follow(&self, path: &Path) -> io::Result<PathBuf> {
-        let root = self.dir.join("root");
-        // In reverse: the next one is the last.
-        let mut pending = parts(path);
-        let mut followed = PathBuf::new();
-        let mut links = 0;
-        while let Some(part) = pending.pop() {
-            if part == ".." {
-                followed.pop();
-                continue;
-            }
-            match fs::read_link(root.join(&followed).join(&part)) {
-                Ok(link) => {
-                    links += 1;
-                    if links > MOST_LINKS {
-                        return Err(Errno::LOOP.into());
-                    }
-                    if link.is_absolute() {
-                        followed.clear();
-                    }
-                    pending.extend(parts(&link));
-                }
-                // No link, or not there.
-                Err(error)
-                    if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotFound) =>
-                {
-                    followed.push(part);
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotADirectory => followed.push(part),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(root.join(followed))
+        candidates.find(|path| self.is_same(path, &there)).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Where the target sees a folder or file of ours; `path` has no links.
@@ -268,7 +234,8 @@ impl FileView {
 
     /// Whether a path of the target leads to what we know.
     fn is_same(&self, path: &Path, there: &Metadata) -> bool {
-        self.metadata(path).is_ok_and(|meta| same(&meta, there))
+        let found = self.root.open(path, POINT).and_then(|file| File::from(file).metadata());
+        found.is_ok_and(|meta| same(&meta, there))
     }
 }
 
@@ -276,12 +243,11 @@ fn same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// The names in a path, the last one first. Slashes and dots have no meaning.
-fn parts(path: &Path) -> Vec<OsString> {
-    let name = |component: Component<'_>| match component {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some(OsStr::new("..").to_owned()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    };
-    path.components().rev().filter_map(name).collect()
+fn is_mounted(file: &OwnedFd, how: StatVfsMountFlags) -> bool {
+    rustix::fs::fstatvfs(file).is_ok_and(|stat| stat.f_flag.contains(how))
+}
+
+/// Without a folder in it a path is of the working directory.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }

@@ -54,7 +54,7 @@ fn describe(pid: u32) -> Process {
         comm: String::new(),
         exe: None,
         command_line: Vec::new(),
-        sockets: vec![Socket { path, name: SocketName::runtime(pid, 0), state: SocketState::Matching }],
+        sockets: vec![Socket::new(path, SocketName::runtime(pid, 0), SocketState::Matching)],
         other_mount_namespace: false,
         other_pid_namespace: false,
         container: None,

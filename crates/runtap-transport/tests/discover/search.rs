@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use runtap_transport::discover::naming::{SocketKind, SocketName};
+use runtap_transport::discover::naming::SocketName;
 use runtap_transport::discover::{self, Kind, Options, Process, SocketState, System};
 
 use crate::fake::{Fake, FakeProcess};
@@ -133,7 +133,7 @@ fn keys_of_another_time_namespace_cannot_be_compared() {
 }
 
 #[test]
-fn a_newer_routers_socket_comes_first() {
+fn a_routers_socket_never_stands_for_its_process() {
     let fake = Fake::new();
     fake.add(&FakeProcess::new(42, 900));
     let own = fake.socket("tmp", 42, 900);
@@ -146,10 +146,12 @@ fn a_newer_routers_socket_comes_first() {
     set(&own, 1000);
     set(&router, 2000);
     let process = only(fake.all());
-    assert_eq!(process.sockets[0].path, router);
-    assert_eq!(process.sockets[0].name.kind, SocketKind::Router);
-    set(&own, 3000);
-    assert_eq!(only(fake.all()).sockets[0].path, own);
+    let sockets: Vec<_> = process.sockets.iter().map(|it| (&it.path, it.state)).collect();
+    assert_eq!(sockets, [(&own, SocketState::Matching), (&router, SocketState::Router)]);
+    assert_eq!(process.endpoint().unwrap().path(), Some(own.as_path()));
+    // By itself it makes no runtime of a process.
+    fs::remove_file(own).unwrap();
+    assert_eq!(fake.all(), []);
 }
 
 #[test]

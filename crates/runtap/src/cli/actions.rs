@@ -65,8 +65,8 @@ pub(crate) enum DumpKind {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The target writes the file itself, by its createdump, and stands still until it is whole. FILE is a path of ours:
-where the target sees that folder and may write to it, it writes there; else it writes into its own temporary folder
-and runtap fetches the file. createdump tells its progress on the target's standard output, with --diag at length:
+where the target can reach it, it writes there; else it writes into its own temporary folder and runtap fetches the
+file. createdump tells its progress on the target's standard output, with --diag at length:
 where nobody reads that, it waits, and the target with it.
 
 Examples:

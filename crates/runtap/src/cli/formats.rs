@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::TextOrJson;
+use crate::units::parse_limit_megabytes;
 
 /// The file formats of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -66,6 +67,8 @@ pub(crate) enum View {
     Jit,
     /// Time of asynchronous operations, by who awaits whom
     Async,
+    /// Time of requests: what ran for them, and what they waited for
+    Request,
 }
 
 impl From<View> for runtap_model::View {
@@ -79,9 +82,17 @@ impl From<View> for runtap_model::View {
             View::Gc => Self::Gc,
             View::Jit => Self::Jit,
             View::Async => Self::Async,
+            View::Request => Self::Request,
         }
     }
 }
+
+/// Frames of a stack in a file, if nothing is said: far more than runtimes record (100), and still quickly drawn.
+const MAX_DEPTH: usize = 1024;
+/// Bytes of a file, if nothing is said: what viewers open.
+const MAX_BYTES: u64 = 1 << 30;
+/// How many times as large as its recording a file may be, where that is more.
+const MAX_GROWTH: u64 = 32;
 
 /// What a converted file holds.
 #[derive(Debug, Args, Clone, Copy, Default)]
@@ -95,6 +106,12 @@ pub(crate) struct Content {
     /// Convert as another program does, to compare with its files: its frames, its rounding, its losses
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["view", "evented"], help_heading = "Output")]
     pub(crate) compat: Option<Compat>,
+    /// Frames of a stack to write at most; of deeper ones the middle is left out; 0 for all [default: 1024]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub(crate) max_depth: Option<usize>,
+    /// Size of a converted file at which it ends early, about; 0 for none [default: 1GB, or 32 times the recording]
+    #[arg(long, value_name = "MB", value_parser = parse_limit_megabytes, help_heading = "Output")]
+    pub(crate) max_size: Option<u32>,
 }
 
 impl Content {
@@ -109,10 +126,10 @@ impl Content {
         for format in formats {
             let name = format.name();
             match format {
-                FileFormat::Chrome | FileFormat::Perfetto | FileFormat::Firefox if self.compat.is_some() => {
+                FileFormat::Perfetto | FileFormat::Firefox if self.compat.is_some() => {
                     return Err(format!(
                         "--compat dotnet-trace puts the work of several threads on one, which {name} can't show: use \
-                         speedscope, folded, flamegraph or pprof"
+                         speedscope, chrome, folded, flamegraph or pprof"
                     ));
                 }
                 FileFormat::Chrome | FileFormat::Perfetto => {
@@ -129,9 +146,31 @@ impl Content {
         Ok(())
     }
 
+    /// Frames that a stack may have in a file.
+    pub(crate) fn depth(self) -> usize {
+        match self.max_depth {
+            None => MAX_DEPTH,
+            Some(0) => usize::MAX,
+            Some(depth) => depth,
+        }
+    }
+
+    /// Bytes that the file of a recording of `recorded` bytes may have, about.
+    pub(crate) fn bytes(self, recorded: u64) -> u64 {
+        match self.max_size {
+            None => MAX_BYTES.max(recorded.saturating_mul(MAX_GROWTH)),
+            Some(0) => u64::MAX,
+            Some(megabytes) => u64::from(megabytes) << 20,
+        }
+    }
+
     /// Whether any of it is said.
     pub(crate) fn is_given(self) -> bool {
-        self.view.is_some() || self.evented || self.compat.is_some()
+        self.view.is_some()
+            || self.evented
+            || self.compat.is_some()
+            || self.max_depth.is_some()
+            || self.max_size.is_some()
     }
 }
 

@@ -3,17 +3,24 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 
-use super::{AnyFormat, Content, FileFormat, ResultFormat, View};
+use super::{AnyFormat, Content, FileFormat, ResultFormat, View, input_file};
+use crate::cmd::complete;
+use crate::units::parse_rows;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   runtap convert trace.nettrace --to speedscope        writes trace.speedscope.json beside it
-  runtap convert trace.nettrace --to folded -o - | head")]
+  runtap convert trace.nettrace -o trace.svg           the extension says the format
+  runtap convert trace.nettrace --to folded -o - | head
+  zcat trace.nettrace.gz | runtap convert - --to folded -o -
+  runtap convert old.netperf --to nettrace             for tools that do not read the first format any more")]
 pub(crate) struct Convert {
-    /// The recording
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The recording; '-' is stdin
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
+        add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
     /// Format to write; repeat it for several
     #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',')]
@@ -39,10 +46,12 @@ Examples:
   runtap diff old.nettrace new.nettrace --format json | jq '.frames[] | select(.self_share.significant)'")]
 pub(crate) struct Diff {
     /// The recording to compare with
-    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath, value_parser = input_file(),
+        add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) before: PathBuf,
     /// The recording that is compared
-    #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath, value_parser = input_file(),
+        add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) after: PathBuf,
     /// What to compare; cpu if nothing is said
     #[arg(long, value_name = "VIEW")]
@@ -54,7 +63,7 @@ pub(crate) struct Diff {
     #[arg(long)]
     pub(crate) inclusive: bool,
     /// How many frames to show; 30 of a table and all of a document if nothing is said
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = parse_rows)]
     pub(crate) number: Option<usize>,
     /// Write the stacks too: folded (with two numbers) or flamegraph (red for more, blue for less)
     #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',')]
@@ -75,14 +84,15 @@ Examples:
   runtap report trace.nettrace gc
   runtap report trace.nettrace exceptions --format json | jq '.types[] | {type, thrown_count}'")]
 pub(crate) struct Report {
-    /// The recording
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The recording; '-' is stdin
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
+        add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
     /// The question
     #[arg(value_name = "KIND")]
     pub(crate) kind: ReportKind,
     /// How many rows of each list to show; 30 of a table and all of a document if nothing is said
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = parse_rows)]
     pub(crate) number: Option<usize>,
     /// cpu: sort by the time of a frame and all that it called
     #[arg(long)]
@@ -97,6 +107,7 @@ pub(crate) struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportKind {
     /// Where the time went: methods and threads
+    #[value(aliases = ["topN", "topn"])]
     Cpu,
     /// Collections, pauses and heap sizes
     Gc,
@@ -172,8 +183,9 @@ Examples:
   runtap events trace.nettrace --count
   runtap events trace.nettrace --count --format json | jq '.lost'")]
 pub(crate) struct Events {
-    /// The recording
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The recording; '-' is stdin
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
+        add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
     /// Count the events of each kind
     #[arg(long)]

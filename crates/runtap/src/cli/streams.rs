@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 
-use super::ResultFormat;
+use super::{ResultFormat, input_file};
+use crate::cmd::complete;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -16,8 +18,9 @@ Examples:
   runtap repair cut.nettrace -o whole.nettrace
   runtap repair cut.nettrace --format json | jq .partial")]
 pub(crate) struct Repair {
-    /// The recording
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The recording; '-' is stdin
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
+        add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
     /// Output file; '-' is stdout
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -33,8 +36,9 @@ Examples:
   runtap inspect trace.nettrace --format json | jq '.blocks[] | select(.damage)'
   runtap inspect trace.nettrace --format json | jq '[.blocks[].definitions[]?] | length'")]
 pub(crate) struct Inspect {
-    /// The recording
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The recording; '-' is stdin
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
+        add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) format: ResultFormat,

@@ -23,7 +23,8 @@ pub(crate) struct Recording {
     /// Ask for the names of all loaded methods at the end
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Recording")]
     pub(crate) rundown: Option<bool>,
-    /// Resume the runtime if it is suspended at its start, also when another tool has suspended it
+    /// Resume the runtime if it is suspended at its start, also when another tool has suspended it. That frees the port over
+    /// which it is asked and no other one: 'runtap resume' frees them all
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "true", default_missing_value = "true",
         action = clap::ArgAction::Set, help_heading = "Recording")]
     pub(crate) resume_runtime: bool,
@@ -66,7 +67,7 @@ pub(crate) struct Asked {
     #[arg(long, value_name = "NAMES", help_heading = "Events", add = ArgValueCompleter::new(complete::profiles))]
     pub(crate) profile: Vec<String>,
     /// Kinds of runtime events, joined by '+' (gc+jit+exception)
-    #[arg(long, value_name = "KINDS", help_heading = "Events")]
+    #[arg(long, value_name = "KINDS", help_heading = "Events", add = ArgValueCompleter::new(complete::clr_events))]
     pub(crate) clrevents: Option<String>,
     /// Level of --clrevents: 0 to 5 or a name
     #[arg(long, value_name = "LEVEL", help_heading = "Events")]
@@ -159,6 +160,10 @@ pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) asked: Asked,
 
+    /// Have the runtime tell the name of each method when it compiles it, so that a recording that is broken off has names
+    /// too. Its provider is asked for at the level Verbose then
+    #[arg(long, help_heading = "Events")]
+    pub(crate) method_names: bool,
     /// Only these events of a provider, or all but these: NAME=1,2,10-20 or NAME=!3; repeat it. Needs .NET 10. Most of
     /// the collector's events come only with its event 1 (GC/Start)
     #[arg(long, value_name = "NAME=[!]IDS", help_heading = "Events")]

@@ -1,15 +1,24 @@
 //! `runtap completions SHELL`, and what the shells ask back: live process ids and names.
+//!
+//! Processes choose their names, and a shell puts what it gets into the command line: bash as it is, so that `$(…)` would
+//! run with the next Enter. A name that is not of harmless characters is not offered; its process id is. Descriptions are
+//! one line, without anything that ends a field or acts on a terminal.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
-use clap_complete::engine::CompletionCandidate;
+use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
+use runtap_diag::providers::CLR_KEYWORDS;
 use runtap_transport::discover::{self, Kind, Options, Process};
 
 use super::target::local_name;
 use crate::cli::Completions;
 use crate::exit::usage;
-use crate::output::Output;
+use crate::output::{Output, acts_unseen};
+
+/// Letters of a description: more fits on no line.
+const DESCRIPTION: usize = 200;
 
 pub(super) fn run(options: &Completions, output: Output) -> anyhow::Result<u8> {
     let shells = Shells::builtins();
@@ -28,12 +37,25 @@ fn dotnet() -> Vec<Process> {
     processes
 }
 
+/// Whether a name means nothing but itself to every shell, unquoted, and is no option.
+fn is_plain(name: &str) -> bool {
+    let harmless = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
+    name.chars().all(harmless) && name.chars().next().is_some_and(|first| !matches!(first, '-' | '+'))
+}
+
+/// A text of a process as one line for people.
+fn description(text: &str) -> String {
+    let clean = |c: char| if c.is_whitespace() || acts_unseen(c) { ' ' } else { c };
+    let words: String = text.chars().map(clean).collect();
+    words.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(DESCRIPTION).collect()
+}
+
 /// Completes `-p`.
 pub(crate) fn pids(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let fits = |process: &Process| process.pid.to_string().starts_with(&*current);
     let candidate = |process: Process| {
-        let help = format!("{} {}", local_name(&process), process.command_line.join(" "));
+        let help = description(&format!("{} {}", local_name(&process), process.command_line.join(" ")));
         CompletionCandidate::new(process.pid.to_string()).help(Some(help.into()))
     };
     dotnet().into_iter().filter(fits).map(candidate).collect()
@@ -42,8 +64,11 @@ pub(crate) fn pids(current: &OsStr) -> Vec<CompletionCandidate> {
 /// Completes `-n`.
 pub(crate) fn names(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    let mut names: Vec<String> =
-        dotnet().iter().map(local_name).filter(|name| name.starts_with(&*current)).collect();
+    let mut names: Vec<String> = dotnet()
+        .iter()
+        .map(local_name)
+        .filter(|name| name.starts_with(&*current) && is_plain(name))
+        .collect();
     names.sort();
     names.dedup();
     names.into_iter().map(CompletionCandidate::new).collect()
@@ -56,10 +81,80 @@ pub(crate) fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates
 }
 
-/// Completes `--profile`.
+/// Completes the last word of `--profile A,B`.
 pub(crate) fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {
+    let all = runtap_diag::providers::PROFILES.iter().map(|profile| (profile.name, Some(profile.about)));
+    last_of(current, ',', all)
+}
+
+/// Completes the last word of `--clrevents gc+jit`.
+pub(crate) fn clr_events(current: &OsStr) -> Vec<CompletionCandidate> {
+    last_of(current, '+', CLR_KEYWORDS.iter().map(|keyword| (keyword.name, None)))
+}
+
+/// What the last word of a list may be, with all words before it.
+fn last_of(
+    current: &OsStr,
+    separator: char,
+    words: impl Iterator<Item = (&'static str, Option<&'static str>)>,
+) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    let fitting =
-        runtap_diag::providers::PROFILES.iter().filter(|profile| profile.name.starts_with(&*current));
-    fitting.map(|profile| CompletionCandidate::new(profile.name).help(Some(profile.about.into()))).collect()
+    let (before, last) = current.rfind(separator).map_or(("", &*current), |at| current.split_at(at + 1));
+    let fitting = words.filter(|(word, _)| word.starts_with(last));
+    let candidate = |(word, about): (&str, Option<&'static str>)| {
+        CompletionCandidate::new(format!("{before}{word}")).help(about.map(Into::into))
+    };
+    fitting.map(candidate).collect()
+}
+
+/// Completes a recording: what is called like one, and folders.
+pub(crate) fn recordings(current: &OsStr) -> Vec<CompletionCandidate> {
+    let is_one = |path: &Path| {
+        path.extension().is_some_and(|extension| extension == "nettrace" || extension == "netperf")
+    };
+    let mut found = PathCompleter::any().filter(is_one).complete(current);
+    // A shell takes these for something else.
+    found.retain(|candidate| {
+        let path = candidate.get_value().to_string_lossy();
+        path.split('/').all(|name| name.is_empty() || matches!(name, "." | ".." | "~") || is_plain(name))
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_of_a_list_is_completed() {
+        let values = |found: Vec<CompletionCandidate>| -> Vec<String> {
+            found.iter().map(|candidate| candidate.get_value().to_str().unwrap().to_owned()).collect()
+        };
+        let clr = |text: &str| values(clr_events(OsStr::new(text)));
+        assert_eq!(clr("exc"), ["exception"]);
+        assert_eq!(clr("gc+jit+exc"), ["gc+jit+exception"]);
+        assert_eq!(clr("").len(), CLR_KEYWORDS.len());
+        assert_eq!(clr("gc+x"), [] as [&str; 0]);
+        let profile = |text: &str| values(profiles(OsStr::new(text)));
+        assert_eq!(profile("gc-v"), ["gc-verbose"]);
+        assert_eq!(profile("gc-verbose,data"), ["gc-verbose,database"]);
+    }
+
+    #[test]
+    fn names_that_a_shell_would_act_on_are_not_offered() {
+        for plain in ["demo", "My.App-2_x", "käse", ".hidden", "a+b"] {
+            assert!(is_plain(plain), "{plain}");
+        }
+        let acting = "$(x) `x` a;b a|b a&b a>b a<b a*b a?b a[b] {a,b} ~a a'b a\"b a\\b a#b !a -rf +x a:b a=b $x a\tb a\u{b}b";
+        for acting in acting.split(' ').chain(["", "a b", "a\nb", "a\u{1b}[2Jb", "a\u{202e}b", "a\u{200b}b"])
+        {
+            assert!(!is_plain(acting), "{acting:?}");
+        }
+    }
+
+    #[test]
+    fn a_description_is_one_line_that_does_nothing() {
+        assert_eq!(description("a\tb\nc\rd\u{1b}[2J \u{202e}e \u{b}f"), "a b c d [2J e f");
+        assert_eq!(description(&"x".repeat(100_000)).len(), DESCRIPTION);
+    }
 }

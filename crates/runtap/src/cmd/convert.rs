@@ -1,24 +1,26 @@
 //! `runtap convert FILE`, and the conversion that `trace` ends with.
 
+use std::borrow::Cow;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use runtap_ingest::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
-use runtap_model::{Trace, View};
+use runtap_model::{DeepStacks, Trace, View};
 use runtap_nettrace::Item;
 use runtap_sinks::Options;
 use serde::Serialize;
 
 use super::advice;
 use super::recording::{Partial, Recording};
+use super::renew::renew;
 use super::side_by_side::Gather;
 use super::trace::OutputFile;
-use crate::cli::{AnyFormat, Compat, Content, Convert, FileFormat};
+use crate::cli::{AnyFormat, Compat, Content, Convert, FileFormat, STDIN};
 use crate::exit::{self, ExpectedError, usage};
-use crate::files::{Destination, Planned, plan, without_extension, write_whole};
+use crate::files::{Destination, Outlet, Planned, format_of, plan, refuse_overwriting, without_extension};
 use crate::output::Output;
-use crate::units::Count;
+use crate::units::{Bytes, Count, Things};
 
 /// `runtap.convert/1`
 #[derive(Serialize)]
@@ -36,67 +38,86 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
         formats.push(format);
     }
     if formats.is_empty() {
+        formats.extend(format_of(options.output.as_deref()));
+    }
+    if formats.is_empty() {
         return Err(usage(
             "no format given: choose one with --to (speedscope, folded, flamegraph, chrome, perfetto, firefox, pprof)",
         ));
     }
-    if formats.contains(&FileFormat::Nettrace) {
-        return Err(usage("the recording is in the nettrace format already"));
-    }
     options.content.check(&formats).map_err(usage)?;
-    if options.output.is_none() && fs::metadata(&options.file).is_ok_and(|meta| !meta.is_file()) {
+    if options.output.is_none() && is_no_place(&options.file) {
         return Err(usage(format!(
             "{} is no file that a result could be put beside: give -o",
             options.file.display()
         )));
     }
     let planned = plan(&formats, options.output.as_deref(), &without_extension(&options.file))?;
-    refuse_overwriting(&options.file, &planned)?;
+    refuse_overwriting(&[&options.file], &planned)?;
+    let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
+    let made = |file: &OutputFile| if output.json() { Ok(()) } else { output.text(format_args!("{file}\n")) };
+    let (renewed, planned): (Vec<_>, Vec<_>) =
+        planned.into_iter().partition(|planned| planned.format == FileFormat::Nettrace);
+    let mut outputs = Vec::new();
+    for Planned { format, to } in renewed {
+        let mut recording = Recording::open(&options.file)?;
+        let (path, bytes) = Outlet::open(&to)?.write_whole(|out| renew(&mut recording, out))?;
+        if let Some(path) = path {
+            let file = OutputFile::new(&path, format, bytes);
+            made(&file)?;
+            outputs.push(file);
+        }
+        if planned.is_empty() {
+            let converted = Converted { files: outputs, is_cut: false };
+            return conclude(options, converted, Ok(()), &recording, to_stdout, output);
+        }
+    }
     let (trace, recording) = profile_of(&options.file, options.content, &ProfileOptions::default(), output)?;
     if recording.lost() > 0 {
         output.warning(format_args!(
-            "the target dropped {} events while it was recorded, because its buffer was full",
-            Count(recording.lost())
+            "the target dropped {} while it was recorded, because its buffer was full",
+            Things(recording.lost(), "event")
         ));
     }
-    let mut outputs = Vec::new();
-    for Planned { format, to } in &planned {
-        let bytes = write(&trace, *format, options.content, to, output)?;
-        if let Destination::File(path) = to {
-            let file = OutputFile::new(path, *format, bytes);
-            if !output.json() {
-                output.text(format_args!("{file}\n"))?;
-            }
-            outputs.push(file);
-        }
+    let outlets = planned.iter().map(|planned| (planned.format, Outlet::open(&planned.to)));
+    let recorded = fs::metadata(&options.file).map_or(0, |meta| meta.len());
+    let (mut converted, written) = write_all((&trace, recorded), outlets, options.content, output, made);
+    converted.files.splice(0..0, outputs);
+    conclude(options, converted, written, &recording, to_stdout, output)
+}
+
+/// What there is, is told; then why not all is there.
+fn conclude(
+    options: &Convert,
+    converted: Converted,
+    written: anyhow::Result<()>,
+    recording: &Recording,
+    to_stdout: bool,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let Converted { files: outputs, is_cut } = converted;
+    if outputs.is_empty() {
+        written?;
+        let code = recording.warn_if_partial(output);
+        return Ok(if is_cut { exit::PARTIAL } else { code });
     }
     if output.json() {
         let (file, lost, partial) =
             (options.file.display().to_string(), recording.lost(), recording.partial());
         let summary = Summary { schema: "runtap.convert/1", file, outputs, lost, partial };
-        if planned.iter().any(|planned| planned.to == Destination::Stdout) {
+        if to_stdout {
             output.document_to_stderr(&summary)?;
         } else {
             output.document(&summary)?;
         }
     }
-    Ok(recording.warn_if_partial(output))
+    let code = recording.warn_if_partial(output);
+    written.map(|()| if is_cut { exit::PARTIAL } else { code })
 }
 
-/// A result in the place of its own recording would destroy it.
-fn refuse_overwriting(recording: &Path, planned: &[Planned]) -> anyhow::Result<()> {
-    let id = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
-    let ours = id(recording);
-    for Planned { to, .. } in planned {
-        if let Destination::File(path) = to
-            && ours.is_some()
-            && id(path) == ours
-            && fs::metadata(path).is_ok_and(|meta| meta.is_file())
-        {
-            return Err(usage(format!("{} is the recording itself: give another -o", path.display())));
-        }
-    }
-    Ok(())
+/// Whether nothing can be put beside it: it is no file, or comes on stdin.
+fn is_no_place(file: &Path) -> bool {
+    file == Path::new(STDIN) || fs::metadata(file).is_ok_and(|meta| !meta.is_file())
 }
 
 impl Gather for ProfileBuilder {
@@ -136,20 +157,93 @@ pub(super) fn profile_of(
     };
     if malformed > 0 {
         output.warning(format_args!(
-            "{malformed} events have a payload that can't be read; they were left out"
+            "left out, because the payload can't be read: {}",
+            Things(malformed, "event")
         ));
     }
+    advice::say_if_nameless(&trace, output);
     Ok((trace, recording))
 }
 
-/// Writes a profile in a format; returns the size of the file.
-pub(super) fn write(
-    trace: &Trace,
+/// Writes a profile of so many recorded bytes in several formats, and tells `made` of each file. One that fails does not
+/// stop the others: the files that there are, and the first failure. The others are told.
+pub(super) fn write_all(
+    (trace, recorded): (&Trace, u64),
+    outlets: impl IntoIterator<Item = (FileFormat, anyhow::Result<Outlet>)>,
+    content: Content,
+    output: Output,
+    made: impl Fn(&OutputFile) -> anyhow::Result<()>,
+) -> (Converted, anyhow::Result<()>) {
+    let (mut converted, mut failures) = (Converted::default(), Failures::default());
+    for (format, outlet) in outlets {
+        match outlet.and_then(|outlet| write((trace, recorded), format, content, outlet, output)) {
+            Ok((path, written)) => {
+                converted.is_cut |= written.cut_at_ns.is_some();
+                let Some(path) = path else { continue };
+                let file = OutputFile::converted(&path, format, written);
+                if let Err(error) = made(&file) {
+                    failures.add(error);
+                }
+                converted.files.push(file);
+            }
+            Err(error) => failures.add(error),
+        }
+    }
+    (converted, failures.first(output))
+}
+
+/// Why some of several outputs are not there.
+#[derive(Debug, Default)]
+pub(super) struct Failures(Vec<anyhow::Error>);
+
+impl Failures {
+    pub(super) fn add(&mut self, error: anyhow::Error) {
+        // Several formats may lack the same.
+        let text = format!("{error:#}");
+        if self.0.iter().all(|known| format!("{known:#}") != text) {
+            self.0.push(error);
+        }
+    }
+
+    /// The first; the others are told.
+    pub(super) fn first(self, output: Output) -> anyhow::Result<()> {
+        let mut failures = self.0.into_iter();
+        let Some(first) = failures.next() else { return Ok(()) };
+        for error in failures {
+            let hint = error.downcast_ref::<ExpectedError>().and_then(|expected| expected.hint.clone());
+            output.error(&error, hint.as_deref());
+        }
+        Err(first)
+    }
+}
+
+/// What became of a profile in several formats.
+#[derive(Debug, Default)]
+pub(super) struct Converted {
+    pub(super) files: Vec<OutputFile>,
+    /// Whether one of them, or what went to stdout, ends early.
+    is_cut: bool,
+}
+
+/// What became of a profile in one format.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    pub(super) bytes: u64,
+    /// Stacks of which the middle was left out.
+    pub(super) deep_stacks: usize,
+    /// Where it ends early, since the start of the session.
+    pub(super) cut_at_ns: Option<u64>,
+}
+
+/// Writes a profile of so many recorded bytes in a format, and says what was too much for it. Gives the path, if it is a
+/// file.
+fn write(
+    (trace, recorded): (&Trace, u64),
     format: FileFormat,
     content: Content,
-    to: &Destination,
+    outlet: Outlet,
     output: Output,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<(Option<PathBuf>, Written)> {
     let Some(sink) = format.sink() else {
         return Err(usage("a profile can't be written as nettrace"));
     };
@@ -157,7 +251,44 @@ pub(super) fn write(
     let mut options = Options::new(view);
     options.evented = content.evented;
     options.dotnet_trace = content.compat == Some(Compat::DotnetTrace);
-    write_whole(to, |out| sink.write(trace, out, &options).map_err(no_samples))
+    options.max_bytes = content.bytes(recorded);
+    let mut trace = Cow::Borrowed(trace);
+    let deep = if trace.deepest() > content.depth() {
+        limit_depth(trace.to_mut(), content, output)
+    } else {
+        DeepStacks::default()
+    };
+    let cut_at_ns = sink.end_within(&trace, &options);
+    if let Some(end_ns) = cut_at_ns {
+        trace.to_mut().end_at(end_ns);
+        output.warning(format_args!(
+            "the {} file ends {:.3} s after the start of the recording: the whole would have more than {}; --max-size sets that",
+            sink.name(),
+            Duration::from_nanos(end_ns).as_secs_f64(),
+            Bytes(options.max_bytes)
+        ));
+    }
+    let (path, bytes) = outlet.write_whole(|out| sink.write(&trace, out, &options).map_err(no_samples))?;
+    Ok((path, Written { bytes, deep_stacks: deep.stacks, cut_at_ns }))
+}
+
+/// Leaves out the middle of stacks that are too deep, and says so.
+pub(super) fn limit_depth(trace: &mut Trace, content: Content, output: Output) -> DeepStacks {
+    let most = content.depth();
+    let deep = trace.limit_depth(most);
+    if deep.stacks > 0 {
+        output.note(format_args!(
+            "{} have up to {} frames: of those the first and last {} are shown; --max-depth sets that",
+            if deep.stacks == 1 {
+                "1 stack".to_owned()
+            } else {
+                format!("{} stacks", Count(deep.stacks as u64))
+            },
+            Count(deep.deepest as u64),
+            Count(most as u64 / 2)
+        ));
+    }
+    deep
 }
 
 /// The view that people expect of a format, unless it would show next to nothing: .NET 9, and .NET 10 at first, call
@@ -197,6 +328,7 @@ pub(super) fn no_samples(error: runtap_sinks::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(ExpectedError {
         code: exit::FAILED,
         message,
+        list: Vec::new(),
         hint: Some(hint.to_owned()),
     })
 }

@@ -18,12 +18,12 @@ pub(super) fn run(options: Demo, output: Output) -> anyhow::Result<u8> {
     match options.what {
         None => record(&options.trace, output),
         Some(DemoVerb::Trace(options)) => record(&options, output),
-        Some(DemoVerb::Serve(options)) => serve(&options),
+        Some(DemoVerb::Serve(options)) => serve(&options, output),
     }
 }
 
-fn serve(options: &DemoServe) -> anyhow::Result<u8> {
-    crate::demo::serve(options.seconds, &mut io::stdout().lock())?;
+fn serve(options: &DemoServe, output: Output) -> anyhow::Result<u8> {
+    crate::demo::serve(options.seconds, &mut io::stdout().lock(), output)?;
     Ok(exit::OK)
 }
 

@@ -11,7 +11,7 @@ use runtap_transport::{ConnectFailure, Endpoint};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use super::target::{choose, name_of};
+use super::target::{choose, name_of, not_unique};
 use crate::cli::{Doctor, Target};
 use crate::exit::{self, expected};
 use crate::output::{Clean, DIM, HEADING, Output};
@@ -142,24 +142,23 @@ async fn examine_all(system: &System) -> Vec<Examination> {
 /// The process that is called so, or all: by the kernel, by its files, or by the entry assembly that its runtime tells.
 async fn by_name(system: &System, wanted: &str, all: bool) -> anyhow::Result<Vec<Examination>> {
     let mut found = examine_all(system).await;
+    let has_not_said =
+        |it: &&Examination| it.facts.endpoint().is_some() && !matches!(it.answer, Answer::Answered(_));
+    let silent: Vec<String> = found.iter().filter(has_not_said).map(|it| it.facts.pid.to_string()).collect();
     found.retain(|it| it.facts.comm == wanted || file_name(&it.facts) == wanted || name(it) == wanted);
     match found.len() {
-        0 => Err(expected(
-            exit::NO_TARGET,
-            format!("no process that looks like .NET is called '{wanted}'"),
-            "'runtap doctor' lists those that do; upper and lower case matter".to_owned(),
-        )),
+        0 => {
+            let mut message = format!("no process that looks like .NET is called '{wanted}'");
+            if !silent.is_empty() {
+                let _ = write!(message, "; not known, because they did not answer: {}", silent.join(", "));
+            }
+            let hint = "'runtap doctor' lists those that do; upper and lower case matter";
+            Err(expected(exit::NO_TARGET, message, hint.to_owned()))
+        }
         n if n == 1 || all => Ok(found),
         _ => {
-            let list: Vec<String> = found
-                .iter()
-                .map(|it| format!("{} ({})", it.facts.pid, it.facts.command_line.join(" ")))
-                .collect();
-            Err(expected(
-                exit::NO_TARGET,
-                format!("several processes are called '{wanted}': {}", list.join(", ")),
-                "choose one with -p, or take them all with --all".to_owned(),
-            ))
+            let rows = found.iter().map(|it| (it.facts.pid, it.facts.command_line.join(" ")));
+            Err(not_unique(wanted, rows, "choose one with -p, or take them all with --all"))
         }
     }
 }

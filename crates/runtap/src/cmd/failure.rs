@@ -1,7 +1,11 @@
 //! What a failed command means for the user: exit code and next step.
 
 use runtap_diag::Error;
+use runtap_diag::doctor::{self, Finding};
 use runtap_diag::preflight::Objection;
+
+use runtap_transport::Endpoint;
+use runtap_transport::discover::System;
 
 use crate::exit::{self, expected};
 
@@ -16,8 +20,19 @@ pub(super) fn explain(error: Error) -> anyhow::Error {
         error if error.is_unreachable() => exit::NO_TARGET,
         _ => exit::FAILED,
     };
+    // In the doctor's words, who looks at the process: better than a guess.
+    if let Some(finding) = doctor::explain(&System::current(), &error)
+        && let Some(pid) = error.unanswered().and_then(Endpoint::process_id)
+    {
+        return not_reached(pid, finding);
+    }
     let hint = error.hint().map(str::to_owned);
     expected(code, error.to_string(), hint)
+}
+
+/// A process that can't be reached, and the mend.
+pub(super) fn not_reached(pid: u32, finding: Finding) -> anyhow::Error {
+    expected(exit::NO_TARGET, format!("process {pid} {}", finding.detail), finding.fix)
 }
 
 /// What was named is wrong, the process can't be looked at, or it can't do what was asked.

@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::{Command, CommandFactory};
 
 use crate::cli::{Cli, Man};
+use crate::files::{Draft, Outlet};
 use crate::output::Output;
 
 pub(crate) fn run(options: &Man, output: Output) -> anyhow::Result<u8> {
@@ -32,7 +33,8 @@ fn write_pages(mut command: Command, prefix: &str, dir: &Path) -> anyhow::Result
     let name = format!("{prefix}{}", command.get_name());
     let command = command.display_name(name.clone());
     let path = dir.join(format!("{name}.1"));
-    fs::write(&path, page(&command)?).with_context(|| format!("can't write {}", path.display()))?;
+    let page = page(&command)?;
+    Outlet::File(Draft::public(&path)?).write_whole(|out| Ok(out.write_all(page.as_bytes())?))?;
     let shown = |verb: &&Command| verb.get_name() != "help" && !verb.is_hide_set();
     for verb in command.get_subcommands().filter(shown) {
         write_pages(verb.clone(), &format!("{name}-"), dir)?;

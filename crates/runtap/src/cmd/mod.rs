@@ -14,11 +14,13 @@ mod info;
 mod inspect;
 mod interrupt;
 mod licenses;
+mod list_profiles;
 mod man;
 mod perf_map;
 mod profiler;
 mod ps;
 mod recording;
+mod renew;
 mod repair;
 mod report;
 mod resume;
@@ -30,6 +32,7 @@ mod target;
 mod trace;
 mod version;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -37,13 +40,14 @@ use clap::{CommandFactory, Parser};
 use self::interrupt::or_interrupted;
 use crate::cli::{AnyFormat, Cli, LineFormat, PerfMap, PerfMapVerb, TextOrJson, Verb};
 use crate::exit::{self, ExpectedError};
+use crate::files::sweep;
 use crate::output::Output;
 
 /// Parses the command line, runs the verb, says what went wrong.
 pub(crate) fn main() -> ExitCode {
     // A shell that asks for completions sets an environment variable; this answers and ends.
     clap_complete::CompleteEnv::with_factory(Cli::command).complete();
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(familiar(std::env::args_os().collect())) {
         Ok(cli) => cli,
         Err(error) => {
             // Help on a closed pipe is nobody's failure.
@@ -52,7 +56,9 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     let output = Output::new(&cli.global, wants_json(&cli.verb));
-    match run(cli.verb, output) {
+    let done = run(cli.verb, output);
+    sweep();
+    match done {
         Ok(code) => ExitCode::from(code),
         Err(error) if exit::is_broken_pipe(&error) => ExitCode::from(exit::OK),
         Err(error) => {
@@ -61,6 +67,24 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(exit::code_of(&error))
         }
     }
+}
+
+/// The words of `dotnet-dump collect -p PID` for those of `dump -p PID`. Alone the word may be a program's name.
+fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_target = |word: &OsString| {
+        let word = word.to_string_lossy();
+        ["-p", "-n", "--process-id", "--name", "--diagnostic-port", "--dport"].iter().any(|option| {
+            if option.len() == 2 { word.starts_with(option) } else { word.split('=').next() == Some(option) }
+        })
+    };
+    if let [_, verb, second, rest @ ..] = &words[..]
+        && verb == "dump"
+        && second == "collect"
+        && rest.iter().any(is_target)
+    {
+        words.remove(2);
+    }
+    words
 }
 
 fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
@@ -75,7 +99,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Profiler(options) => block_on(or_interrupted(profiler::run(options, output))),
         Verb::PerfMap(options) => block_on(or_interrupted(perf_map::run(options, output))),
         Verb::StartupHook(options) => block_on(or_interrupted(startup_hook::run(&options, output))),
-        Verb::Trace(options) => block_on(trace::run(*options, output)),
+        Verb::Trace(options) | Verb::Collect(options) => block_on(trace::run(*options, output)),
         Verb::Tail(options) => block_on(tail::run(&options, output)),
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Diff(options) => diff::run(&options, output),
@@ -84,9 +108,10 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Repair(options) => repair::run(&options, output),
         Verb::Inspect(options) => inspect::run(&options, output),
         Verb::Demo(options) => demo::run(options, output),
-        Verb::GuardPort(options) => block_on(trace::guard_port(options.path)),
+        Verb::GuardPort(options) => block_on(trace::guard_port(options.path, options.users)),
         Verb::Completions(options) => complete::run(&options, output),
         Verb::Man(options) => man::run(&options, output),
+        Verb::ListProfiles(_) => list_profiles::run(output),
         Verb::Licenses(_) => licenses::run(output),
         Verb::Version(_) => version::run(output),
     }
@@ -105,8 +130,8 @@ fn wants_json(verb: &Verb) -> bool {
         Verb::Report(options) => options.format.format,
         Verb::Repair(options) => options.format.format,
         Verb::Inspect(options) => options.format.format,
-        Verb::Licenses(options) | Verb::Version(options) => options.format,
-        Verb::Trace(options) => result_format(options.format),
+        Verb::ListProfiles(options) | Verb::Licenses(options) | Verb::Version(options) => options.format,
+        Verb::Trace(options) | Verb::Collect(options) => result_format(options.format),
         Verb::Convert(options) => result_format(options.format),
         Verb::Diff(options) => result_format(options.format),
         _ => TextOrJson::Text,

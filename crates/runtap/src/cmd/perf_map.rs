@@ -107,7 +107,7 @@ impl Document {
             for (before, behind) in names {
                 let theirs = folder.join(format!("{before}{}{behind}", own_pid.unwrap_or(pid)));
                 let Ok(meta) = view.metadata(&theirs) else { continue };
-                let ours = view.to_host(&theirs).unwrap_or_else(|_| theirs.clone());
+                let ours = view.shown(&theirs);
                 let text = |path: &Path| path.to_string_lossy().into_owned();
                 files.push(MapFile { path: text(&ours), target_path: text(&theirs), bytes: meta.len() });
             }

@@ -10,7 +10,9 @@ use serde::Serialize;
 
 use crate::cmd::side_by_side::{self, Gather};
 use crate::exit::{self, expected};
+use crate::memory::{Budget, Exceeded};
 use crate::output::Output;
+use crate::units::Bytes;
 
 /// What is missing from a recording, as JSON has it.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
@@ -32,6 +34,17 @@ impl From<&runtap_nettrace::Partial> for Partial {
     }
 }
 
+impl Partial {
+    /// The recording goes on, but there is no room for more of it.
+    fn of_memory(offset: u64, exceeded: Exceeded) -> Self {
+        let reason = format!(
+            "what it holds takes more than {} of memory, so the rest is left out",
+            Bytes(exceeded.most)
+        );
+        Self { offset, reason }
+    }
+}
+
 /// How much is read at a time.
 const PIECE: usize = 1 << 20;
 
@@ -42,6 +55,8 @@ pub(crate) struct Recording {
     reader: Reader,
     /// Instead of the other one, if events were asked for in the order of time.
     in_order: Option<InOrder>,
+    /// Where the reading ended because it took too much memory.
+    too_much: Option<Partial>,
 }
 
 impl Recording {
@@ -57,7 +72,7 @@ impl Recording {
         if file.metadata().map_err(unreadable)?.is_dir() {
             return Err(expected(exit::USAGE, format!("{} is a folder, no recording", path.display()), None));
         }
-        Ok(Self { path: path.to_owned(), file, reader: Reader::new(), in_order: None })
+        Ok(Self { path: path.to_owned(), file, reader: Reader::new(), in_order: None, too_much: None })
     }
 
     /// Refuses what can be read only once.
@@ -132,10 +147,12 @@ impl Recording {
         whole: &mut T,
         part: impl Fn() -> T + Sync,
     ) -> anyhow::Result<()> {
-        let reader = side_by_side::read(&self.file, whole, part)
+        let budget = self.budget();
+        let read = side_by_side::read(&self.file, whole, part, || budget.is_exceeded())
             .with_context(|| format!("can't read {}", self.path.display()))?;
-        if let Some(reader) = reader {
+        if let Some(side_by_side::Read { reader, too_much }) = read {
             self.reader = reader;
+            self.too_much = too_much.map(|(offset, exceeded)| Partial::of_memory(offset, exceeded));
             return Ok(());
         }
         self.read(|item| whole.item(item))
@@ -144,9 +161,18 @@ impl Recording {
     /// Reads the file piece by piece, and gives `take` each of them; an empty one at the end.
     fn pieces(&mut self, mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), Stop>) -> anyhow::Result<()> {
         let mut piece = vec![0; PIECE];
+        let budget = self.budget();
+        let mut offset = 0;
         loop {
-            let n =
+            let mut n =
                 self.file.read(&mut piece).with_context(|| format!("can't read {}", self.path.display()))?;
+            if n > 0
+                && let Some(exceeded) = budget.is_exceeded()
+            {
+                self.too_much = Some(Partial::of_memory(offset, exceeded));
+                n = 0;
+            }
+            offset += n as u64;
             match take(self, piece.get(..n).unwrap_or_default()) {
                 Ok(()) => {}
                 Err(Stop::Visitor(error)) => return Err(error),
@@ -176,8 +202,16 @@ impl Recording {
         self.in_order.as_ref().map_or_else(|| self.reader.lost(), InOrder::lost)
     }
 
+    /// The memory that its reading may take.
+    fn budget(&self) -> Budget {
+        Budget::for_recording(self.file.metadata().map_or(0, |meta| meta.len()))
+    }
+
     /// What is missing, after [`Self::read`].
     pub(crate) fn partial(&self) -> Option<Partial> {
+        if let Some(too_much) = &self.too_much {
+            return Some(too_much.clone());
+        }
         self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial).map(Into::into)
     }
 

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::Context;
@@ -10,10 +9,10 @@ use runtap_nettrace::{Repaired, TraceHeader};
 use serde::Serialize;
 
 use super::recording::Partial;
-use crate::cli::Repair;
+use crate::cli::{FileFormat, Repair};
 use crate::exit::{self, expected, usage};
-use crate::files::{Destination, insert_before_extension, write_whole};
-use crate::output::Output;
+use crate::files::{Destination, Planned, insert_before_extension, refuse_overwriting, write_whole};
+use crate::output::{Clean, Output};
 use crate::units::Bytes;
 
 /// `runtap.repair/1`
@@ -48,11 +47,7 @@ pub(crate) fn run(options: &Repair, output: Output) -> anyhow::Result<u8> {
     if !meta.is_file() {
         return Err(usage(format!("{} is no file: it has to be read twice", path.display())));
     }
-    if let Destination::File(to) = &to
-        && fs::metadata(to).is_ok_and(|other| (other.dev(), other.ino()) == (meta.dev(), meta.ino()))
-    {
-        return Err(usage(format!("{} is the recording itself: give another -o", to.display())));
-    }
+    refuse_overwriting(&[path], &[Planned { format: FileFormat::Nettrace, to: to.clone() }])?;
 
     // Once to see whether there is anything to repair: a copy of a whole recording is of no use, but to who reads a pipe.
     let (header, repaired) = repair(path, |_| Ok(()))?;
@@ -138,7 +133,7 @@ fn tell(repaired: &Repaired, path: &Path, to: &Destination, output: Output) -> a
         Destination::Stdout => Ok(()),
         Destination::File(to) => output.text(format_args!(
             "{}  {} of {}\n",
-            to.display(),
+            Clean(&to.to_string_lossy()),
             Bytes(*bytes_written),
             Bytes(*bytes_read)
         )),

@@ -1,5 +1,7 @@
 //! `runtap resume`: lets a runtime go on over each port that it waits for, also where the tool is gone that was to do it.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::failure::explain;
-use super::target::{Chosen, choose_all, each};
+use super::target::{Chosen, Place, choose_all, each, place};
 use super::trace::{is_port_of_ours, leave_behind};
 use crate::cli::Resume;
 use crate::exit::{self, expected};
@@ -21,13 +23,13 @@ use crate::output::Output;
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a runtime may take from the command to its program before it is looked for other reasons to wait.
 const MOMENT: Duration = Duration::from_millis(500);
+/// Processes of one user that are told of: anybody may dial in, as often as he likes.
+const TOLD: usize = 1000;
 
 pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> {
     let port = options.target.options.diagnostic_port.as_deref();
-    if let Some((path, mode)) = port.and_then(|port| port.split_once(','))
-        && mode.eq_ignore_ascii_case("listen")
-    {
-        return listen(Path::new(path), options.duration, output).await;
+    if let Some(Place::Listen(path)) = port.map(place).transpose()? {
+        return listen(&path, options.duration, output).await;
     }
     let all = choose_all(&options.target, options.all.all, output).await?;
     let go_on = async |chosen: Chosen, output: Output| {
@@ -51,10 +53,9 @@ async fn resume(client: &Client) -> anyhow::Result<()> {
 /// Lets everybody go on who dials in on a port of the user's.
 async fn listen(path: &Path, limit: Duration, output: Output) -> anyhow::Result<u8> {
     let port = Port::bind_for_everybody(path)?;
-    let mut freed = 0;
-    port.resume_all(sleep(limit), |runtime, outcome| freed += u32::from(tell(runtime, &outcome, output)))
-        .await;
-    if freed == 0 {
+    let (mut freed, mut told) = (false, Told::default());
+    port.resume_all(sleep(limit), |runtime, outcome| freed |= told.tell(runtime, &outcome, output)).await;
+    if !freed {
         return Err(expected(exit::NO_TARGET, format!("nobody has dialled in on {}", path.display()), None));
     }
     Ok(exit::OK)
@@ -68,14 +69,19 @@ async fn free(process: &Process, limit: Duration, output: Output) -> anyhow::Res
     if !ports.is_empty() && goes_on(pid, limit.min(MOMENT)).await {
         return Ok(exit::OK);
     }
-    for path in ports {
-        // Those who wait may be programs of any user.
-        match Port::bind_for_everybody(&path) {
+    for awaited in ports {
+        let path = awaited.path();
+        // A tool of ours that was killed has left its socket there.
+        let ours = is_port_of_ours(path) && awaited.is_made_by_us();
+        match awaited.bind(ours) {
             Ok(port) => {
-                listen_for(port, ports::waiting_for(&path), limit, output).await;
-                care_for_their_children(&path, output);
+                listen_for(port, ports::waiting_for(&awaited), limit, output).await;
+                care_for_their_children(path, ours, process.uid, output);
             }
-            Err(BindError::InUse { .. }) => return Err(held(pid, &path).await),
+            Err(BindError::InUse { .. }) => return Err(held(pid, path).await),
+            Err(BindError::Io { path, source }) if source.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(no_right(pid, &path));
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -86,11 +92,11 @@ async fn free(process: &Process, limit: Duration, output: Output) -> anyhow::Res
     Err(expected(exit::FAILED, format!("process {pid} still waits at its start"), hint))
 }
 
-/// What those who go on start waits at the same port. Where nobody else is going to listen, somebody of ours stays; at a
-/// port of another tool that would be in the way when it comes back.
-fn care_for_their_children(port: &Path, output: Output) {
-    if is_port_of_ours(port) {
-        leave_behind(port, output);
+/// What those who go on start waits at the same port. At a port that we had made nobody else is going to listen, so
+/// somebody of ours stays; at one of another tool that would be in the way when it comes back.
+fn care_for_their_children(port: &Path, ours: bool, user: u32, output: Output) {
+    if ours {
+        leave_behind(port, &BTreeSet::from([user]), output);
     } else {
         let path = port.display();
         output.note(format_args!(
@@ -112,8 +118,9 @@ async fn listen_for(port: Port, mut waiting: Vec<u32>, limit: Duration, output: 
         // Those who have not come by then have ended, or come from where we can't tell who they are.
         let _ = timeout(limit, all_freed).await;
     };
+    let mut told = Told::default();
     port.resume_all(until, |runtime, outcome| {
-        if tell(runtime, &outcome, output) {
+        if told.tell(runtime, &outcome, output) {
             // The receiver lives as long as this.
             let _ = tell_freed.send(runtime.peer().pid);
         }
@@ -121,14 +128,28 @@ async fn listen_for(port: Port, mut waiting: Vec<u32>, limit: Duration, output: 
     .await;
 }
 
-/// Says what became of a runtime; whether it goes on.
-fn tell(runtime: &Runtime, outcome: &Result<(), Error>, output: Output) -> bool {
-    let pid = runtime.peer().pid.map_or_else(|| runtime.process_id(), u64::from);
-    match outcome {
-        Ok(()) => output.note(format_args!("process {pid} goes on")),
-        Err(error) => output.warning(format_args!("process {pid} could not be resumed: {error}")),
+/// Who was told of: each process once, and of one user only so many.
+#[derive(Debug, Default)]
+struct Told(BTreeMap<u32, BTreeSet<u64>>);
+
+impl Told {
+    /// Says what became of a runtime; whether it goes on.
+    fn tell(&mut self, runtime: &Runtime, outcome: &Result<(), Error>, output: Output) -> bool {
+        let peer = runtime.peer();
+        let pid = peer.pid.map_or_else(|| runtime.process_id(), u64::from);
+        let told = self.0.entry(peer.uid).or_default();
+        if told.len() < TOLD && told.insert(pid) {
+            match outcome {
+                Ok(()) => output.note(format_args!("process {pid} goes on")),
+                Err(error) => output.warning(format_args!("process {pid} could not be resumed: {error}")),
+            }
+            if told.len() == TOLD {
+                output
+                    .note(format_args!("what becomes of further processes of user {} is not told", peer.uid));
+            }
+        }
+        outcome.is_ok()
     }
-    outcome.is_ok()
 }
 
 /// Whether the runtime begins with its program within this time.
@@ -139,6 +160,20 @@ async fn goes_on(pid: u32, limit: Duration) -> bool {
         }
     };
     timeout(limit, looking).await.is_ok()
+}
+
+/// The process names a port in a folder, or with a socket, that is not its user's.
+fn no_right(pid: u32, path: &Path) -> anyhow::Error {
+    let path = path.display();
+    expected(
+        exit::REFUSED,
+        format!(
+            "process {pid} waits for the port {path}, where its user could make none: whoever started it so has to resume it"
+        ),
+        format!(
+            "if you know that nobody else needs that socket: 'runtap resume --diagnostic-port {path},listen'"
+        ),
+    )
 }
 
 /// Somebody listens on the port: it is theirs to resume the process.

@@ -27,7 +27,7 @@ impl<'a> Change<'a> {
 }
 
 pub(super) async fn run(options: &SetEnv, output: Output) -> anyhow::Result<u8> {
-    let (target, words) = first_word(&options.target, &options.words)?;
+    let (target, words) = first_word(&options.target, &options.words, "NAME=VALUE")?;
     // A mistake in the last word is told before the first one has an effect.
     let changes = words.iter().map(|word| Change::parse(word)).collect::<anyhow::Result<Vec<_>>>()?;
     let all = choose_all(&target, options.all.all, output).await?;

@@ -17,6 +17,8 @@ use std::thread;
 
 use runtap_nettrace::{Item, Part, Reader, Scan};
 
+use crate::memory::Exceeded;
+
 /// Bytes that a thread reads at a time.
 const PIECE: usize = 1 << 20;
 /// The smallest part that is worth a thread.
@@ -36,13 +38,22 @@ pub(crate) trait Gather: Send {
     fn join(&mut self, next: Self) -> bool;
 }
 
-/// Reads a file into `whole`, by several threads, each part into what `part` makes; the reader has seen all of it. `None`, and nothing done, if the file
-/// is not worth the trouble.
+/// What was read of a file.
+pub(crate) struct Read {
+    /// It has seen all of that.
+    pub(crate) reader: Reader,
+    /// Where the reading ended before the end of the file, and why.
+    pub(crate) too_much: Option<(u64, Exceeded)>,
+}
+
+/// Reads a file into `whole`, by several threads, each part into what `part` makes, as long as `is_too_much` says nothing.
+/// `None`, and nothing done, if the file is not worth the trouble.
 pub(crate) fn read<T: Gather>(
     file: &File,
     whole: &mut T,
     part: impl Fn() -> T + Sync,
-) -> io::Result<Option<Reader>> {
+    is_too_much: impl Fn() -> Option<Exceeded> + Sync,
+) -> io::Result<Option<Read>> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let length = file.metadata().map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 });
     if threads < 2 || length < 2 * LEAST_PART {
@@ -56,7 +67,14 @@ pub(crate) fn read<T: Gather>(
 
     let next = AtomicUsize::new(0);
     let line = Line {
-        state: Mutex::new(State { whole, reader: None, joined: 0, waiting: BTreeMap::new(), over: false }),
+        state: Mutex::new(State {
+            whole,
+            reader: None,
+            joined: 0,
+            waiting: BTreeMap::new(),
+            over: false,
+            too_much: None,
+        }),
         moved: Condvar::new(),
         longest: threads * WAITING_PER_THREAD,
     };
@@ -64,6 +82,10 @@ pub(crate) fn read<T: Gather>(
         let worker = Worker { line: &line, is_done: Cell::new(false) };
         let mut buffer = vec![0; PIECE];
         while let Some((index, range)) = take(&parts, &next).filter(|(index, _)| line.may_begin(*index)) {
+            if let Some(exceeded) = is_too_much() {
+                line.stop(exceeded);
+                break;
+            }
             let mut part = part();
             let reader = read_part(file, range, &mut buffer, |item| part.item(item))?;
             line.put(index, part, reader);
@@ -81,13 +103,23 @@ pub(crate) fn read<T: Gather>(
         result
     })?;
 
-    let State { whole, mut reader, joined, .. } =
+    let State { whole, mut reader, joined, mut too_much, .. } =
         line.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut buffer = vec![0; PIECE];
-    for part in parts.get(joined..).unwrap_or_default() {
+    let mut end = 0;
+    for (index, part) in parts.iter().enumerate() {
+        end = part.range().start;
+        if index < joined {
+            continue;
+        }
+        // At least one, for a reader that knows the header.
+        too_much = too_much.or_else(&is_too_much).filter(|_| index > 0);
+        if too_much.is_some() {
+            break;
+        }
         join(&mut reader, read_part(file, part, &mut buffer, |item| whole.item(item))?);
     }
-    Ok(reader)
+    Ok(reader.map(|reader| Read { reader, too_much: too_much.map(|exceeded| (end, exceeded)) }))
 }
 
 /// Parts on their way to the whole.
@@ -108,6 +140,8 @@ struct State<'a, T> {
     waiting: BTreeMap<usize, (T, Reader)>,
     /// Whether the rest is read from start to end, or not at all.
     over: bool,
+    /// Why nothing more is read.
+    too_much: Option<Exceeded>,
 }
 
 impl<T: Gather> Line<'_, T> {
@@ -140,6 +174,15 @@ impl<T: Gather> Line<'_, T> {
 }
 
 impl<'a, T> Line<'a, T> {
+    /// No further part is begun.
+    fn stop(&self, exceeded: Exceeded) {
+        let mut state = self.lock();
+        state.over = true;
+        state.too_much.get_or_insert(exceeded);
+        drop(state);
+        self.moved.notify_all();
+    }
+
     fn lock(&self) -> MutexGuard<'_, State<'a, T>> {
         // A thread that panics takes the others down with it when they are joined.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -294,7 +337,7 @@ mod tests {
                 made.fetch_add(1, Ordering::Relaxed);
                 Seen::default()
             };
-            let Some(reader) = read(&file, &mut whole, part).unwrap() else {
+            let Some(Read { reader, .. }) = read(&file, &mut whole, part, || None).unwrap() else {
                 // One processor only.
                 return;
             };
@@ -303,6 +346,20 @@ mod tests {
             assert_eq!(whole.joined, made.load(Ordering::Relaxed).min(most));
             assert!(whole.joined > 3 || whole.joined == most);
         }
+    }
+
+    #[test]
+    fn reading_ends_where_it_takes_too_much() {
+        let (file, events) = recording();
+        let mut whole = Seen { most: usize::MAX, ..Seen::default() };
+        let asked = AtomicUsize::new(0);
+        let is_too_much = || (asked.fetch_add(1, Ordering::Relaxed) >= 3).then_some(Exceeded { most: 1 });
+        let Some(read) = read(&file, &mut whole, Seen::default, is_too_much).unwrap() else { return };
+        let (offset, _) = read.too_much.unwrap();
+        let seen = whole.times.len() as u64;
+        assert!(seen > 0 && seen < events, "{seen} of {events}");
+        assert_eq!(whole.times, (0..seen).collect::<Vec<_>>(), "the beginning of the file");
+        assert!(offset > 0 && offset < file.metadata().unwrap().len());
     }
 
     #[test]
@@ -319,7 +376,7 @@ mod tests {
                 );
                 Seen::default()
             };
-            read(&file, &mut whole, part).map(|reader| reader.is_some())
+            read(&file, &mut whole, part, || None).map(|reader| reader.is_some())
         }));
         // On one processor nothing is read side by side.
         assert!(matches!(result, Err(_) | Ok(Ok(false))));

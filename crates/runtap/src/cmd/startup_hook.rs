@@ -7,7 +7,8 @@ use crate::exit::{self, usage};
 use crate::output::Output;
 
 pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result<u8> {
-    let (target, words) = first_word(&options.target, &options.words)?;
+    let (target, words) =
+        first_word(&options.target, &options.words, "the absolute path of the assembly (/…)")?;
     let [path] = words else {
         return Err(usage("a process is named by an option already: give the path of one assembly"));
     };

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runtap_diag::ports::Port;
+use runtap_diag::tool_port::{PortMode, ToolPort, Transport};
 use runtap_diag::{Client, Error, ProcessInfo, Timeouts, doctor};
 use runtap_transport::Endpoint;
-use runtap_transport::discover::{self, Kind, Options, Process, System};
+use runtap_transport::discover::{self, Kind, Options, Process, SocketState, System};
 
-use super::failure::explain;
+use super::failure::{explain, not_reached};
 use super::interrupt::in_a_thread;
+use super::trace::described;
 use crate::cli::{Target, TargetOptions};
-use crate::exit::{self, ExpectedError, expected, usage};
+use crate::exit::{self, ExpectedError, expected, usage, with_list};
 use crate::output::Output;
 
 /// How long a runtime may take to say who it is, where several are asked.
@@ -66,10 +68,14 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
             Place::Listen(path) => wait_for_one(path, output).await,
         };
     }
-    let process = match wanted(target, output).await? {
-        Wanted::Pid(pid) => by_pid(pid).await.map_err(|error| unreachable(&error, output))?,
-        Wanted::Name(name) => only(&name, by_name(&name).await?, "choose one with -p")?,
-    };
+    reach(wanted(target, output).await?.process(output).await?, output)
+}
+
+/// One process, which has to answer: one that is stopped is not waited for.
+fn reach(process: Process, output: Output) -> anyhow::Result<Chosen> {
+    if let Some(finding) = doctor::stopped(&System::current(), process.pid) {
+        return Err(not_reached(process.pid, finding));
+    }
     found(process, output)
 }
 
@@ -89,17 +95,20 @@ async fn by_pid(pid: u32) -> Result<Process, discover::NotFound> {
 /// # Errors
 /// As [`choose`].
 pub(super) async fn choose_all(target: &Target, all: bool, output: Output) -> anyhow::Result<Vec<Chosen>> {
-    if target.options.diagnostic_port.is_none()
-        && let Wanted::Name(name) = wanted(target, output).await?
-    {
-        let processes = by_name(&name).await?;
-        if all {
-            return processes.into_iter().map(|process| found(process, output)).collect();
-        }
-        let process = only(&name, processes, "choose one with -p, or take them all with --all")?;
-        return Ok(vec![found(process, output)?]);
+    if target.options.diagnostic_port.is_some() {
+        return Ok(vec![choose(target, output).await?]);
     }
-    Ok(vec![choose(target, output).await?])
+    let process = match wanted(target, output).await? {
+        Wanted::Name(name) => {
+            let processes = by_name(&name).await?;
+            if all {
+                return processes.into_iter().map(|process| found(process, output)).collect();
+            }
+            only(&name, processes, "choose one with -p, or take them all with --all")?
+        }
+        other => other.process(output).await?,
+    };
+    Ok(vec![reach(process, output)?])
 }
 
 /// Does the same with each of them, one after the other: where it fails, that is told, and the others have their turn.
@@ -142,6 +151,18 @@ pub(super) async fn each(
 enum Wanted {
     Pid(u32),
     Name(String),
+    /// Chosen from a list: this very one, and none that has its number later.
+    Picked(Box<Process>),
+}
+
+impl Wanted {
+    async fn process(self, output: Output) -> anyhow::Result<Process> {
+        match self {
+            Self::Pid(pid) => by_pid(pid).await.map_err(|error| unreachable(&error, output)),
+            Self::Name(name) => only(&name, by_name(&name).await?, "choose one with -p"),
+            Self::Picked(process) => Ok(*process),
+        }
+    }
 }
 
 async fn wanted(target: &Target, output: Output) -> anyhow::Result<Wanted> {
@@ -150,7 +171,7 @@ async fn wanted(target: &Target, output: Output) -> anyhow::Result<Wanted> {
         (_, Some(name), _) => Wanted::Name(name.clone()),
         // A number is a pid, anything else a name.
         (_, _, Some(word)) => word.parse().map_or_else(|_| Wanted::Name(word.clone()), Wanted::Pid),
-        _ => Wanted::Pid(pick(output).await?),
+        _ => Wanted::Picked(Box::new(pick(output).await?)),
     })
 }
 
@@ -159,21 +180,41 @@ fn found(process: Process, output: Output) -> anyhow::Result<Chosen> {
         let message = format!("process {} has no diagnostic socket", process.pid);
         return Err(expected(exit::NO_TARGET, message, None));
     };
-    output.detail(format_args!("process {} answers on {endpoint}", process.pid));
+    output.detail(format_args!("process {} is asked on {endpoint}", process.pid));
+    let router = process.sockets.iter().find(|socket| socket.state == SocketState::Router);
+    // Anybody can make a socket with that name: only for one that is called like a router it is worth a word.
+    if let Some(router) = router.filter(|_| local_name(&process).contains("dsrouter")) {
+        output.note(format_args!(
+            "process {} is a router; the program that it stands for is asked with --diagnostic-port {}",
+            process.pid,
+            router.path.display()
+        ));
+    }
     Ok(Chosen { client: Client::new(endpoint), process: Some(process), _port: None })
 }
 
-/// For verbs with words of their own: without an option that names the process, the first word does.
+/// For verbs with words of their own: without an option that names the process, the first word does. `what` has to
+/// follow it.
 ///
 /// # Errors
 /// Code 2 when no word is left, or none could name a process.
 pub(super) fn first_word<'a>(
     options: &TargetOptions,
     words: &'a [String],
+    what: &str,
 ) -> anyhow::Result<(Target, &'a [String])> {
     let (word, rest) = match words {
         _ if options.any() => (None, words),
         [word, rest @ ..] if !rest.is_empty() => (Some(word.clone()), rest),
+        // Which of the two it is can be guessed.
+        [word] if what.contains('=') && word.contains('=') || what.contains('/') && word.contains('/') => {
+            return Err(no_target());
+        }
+        [word] => {
+            return Err(usage(format!(
+                "'{word}' is taken for the process, and nothing follows it: {what} is missing"
+            )));
+        }
         _ => return Err(no_target()),
     };
     Ok((Target { word, options: options.clone() }, rest))
@@ -190,24 +231,22 @@ pub(super) enum Place {
     Either(PathBuf),
 }
 
-/// `ADDR[,listen|connect]`.
+/// A port in every form that dotnet-trace takes.
 pub(super) fn place(port: &str) -> anyhow::Result<Place> {
-    let (address, mode) = match port.split_once(',') {
-        Some((address, mode)) => (address, Some(mode)),
-        None => (port, None),
-    };
-    if address.is_empty() {
-        return Err(usage("the address of the diagnostic port is empty"));
+    let hint = "write a path, uds:PATH or file://PATH, with ',connect' or ',listen' behind it";
+    let wrong =
+        |what: String| expected(exit::USAGE, format!("--diagnostic-port '{port}': {what}"), hint.to_owned());
+    let told = ToolPort::parse(port, Transport::NATIVE).map_err(|error| wrong(error.to_string()))?;
+    if told.transport != Transport::Socket {
+        return Err(wrong("a named pipe is of Windows; here a port is a socket".to_owned()));
     }
-    let path = PathBuf::from(address);
-    match mode {
-        None => Ok(Place::Either(path)),
-        Some(mode) if mode.eq_ignore_ascii_case("connect") => Ok(Place::Connect(path)),
-        Some(mode) if mode.eq_ignore_ascii_case("listen") => Ok(Place::Listen(path)),
-        Some(mode) => {
-            Err(usage(format!("'{mode}' is no mode of a diagnostic port: write listen or connect")))
-        }
-    }
+    let path = PathBuf::from(told.address);
+    Ok(match told.mode {
+        // What it is if nothing is said depends on the verb, and on who is there.
+        _ if !port.contains(',') => Place::Either(path),
+        PortMode::Connect => Place::Connect(path),
+        PortMode::Listen => Place::Listen(path),
+    })
 }
 
 /// The first runtime that dials in. Who calls this hears signals: the socket must not stay behind.
@@ -217,7 +256,16 @@ async fn wait_for_one(path: PathBuf, output: Output) -> anyhow::Result<Chosen> {
         "waiting for a program that is started with DOTNET_DiagnosticPorts={}",
         port.path().display()
     ));
-    let runtime = port.accept().await;
+    let visitors = port.visitors();
+    let runtime = loop {
+        tokio::select! {
+            runtime = port.accept() => break runtime,
+            visitor = visitors.next() => output.warning(format_args!(
+                "{} has dialled in and was hung up on: only a program of your own or of root is taken here; still waiting",
+                described(visitor.peer)
+            )),
+        }
+    };
     let process = runtime.peer().pid.and_then(|pid| discover::process(pid).ok());
     Ok(Chosen { process, client: runtime.client(), _port: Some(port) })
 }
@@ -298,15 +346,21 @@ fn only(name: &str, mut processes: Vec<Process>, hint: &str) -> anyhow::Result<P
     match processes.pop() {
         Some(process) if processes.is_empty() => Ok(process),
         last => {
-            let list: Vec<String> = processes
-                .iter()
-                .chain(&last)
-                .map(|process| format!("{} ({})", process.pid, process.command_line.join(" ")))
-                .collect();
-            let message = format!("several processes are called '{name}': {}", list.join(", "));
-            Err(expected(exit::NO_TARGET, message, hint.to_owned()))
+            let of = |process: &Process| (process.pid, process.command_line.join(" "));
+            Err(not_unique(name, processes.iter().chain(&last).map(of), hint))
         }
     }
+}
+
+/// Several processes have that name.
+pub(super) fn not_unique(
+    name: &str,
+    processes: impl Iterator<Item = (u32, String)>,
+    hint: &str,
+) -> anyhow::Error {
+    let list = processes.map(|(pid, command_line)| format!("{pid:>8}  {command_line}")).collect();
+    let message = format!("several processes are called '{name}':");
+    with_list(exit::NO_TARGET, message, list, hint.to_owned())
 }
 
 /// Asks every process who it is, all at the same time: a busy one costs the others nothing. In the order of the list.
@@ -336,7 +390,7 @@ fn no_target() -> anyhow::Error {
 }
 
 /// Lets the user choose on a terminal.
-async fn pick(output: Output) -> anyhow::Result<u32> {
+async fn pick(output: Output) -> anyhow::Result<Process> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(no_target());
     }
@@ -351,7 +405,7 @@ async fn pick(output: Output) -> anyhow::Result<u32> {
     }
     for (i, process) in processes.iter().enumerate() {
         let (n, pid, name) = (i + 1, process.pid, local_name(process));
-        output.ask(format_args!("{n:>3}  {pid:>8}  {name:<20} {}", process.command_line.join(" ")));
+        output.item(format_args!("{n:>3}  {pid:>8}  {name:<20} {}", process.command_line.join(" ")));
     }
     output.ask(format_args!("which one [1-{}]?", processes.len()));
     let line = in_a_thread(|| {
@@ -359,6 +413,7 @@ async fn pick(output: Output) -> anyhow::Result<u32> {
         io::stdin().lock().read_line(&mut line).map(|_| line)
     });
     let line = line.await??;
-    let chosen = line.trim().parse::<usize>().ok().and_then(|n| processes.get(n.checked_sub(1)?));
-    chosen.map(|process| process.pid).ok_or_else(no_target)
+    let chosen = line.trim().parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+    let chosen = chosen.filter(|n| *n < processes.len()).map(|n| processes.swap_remove(n));
+    chosen.ok_or_else(no_target)
 }

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use runtap_diag::server::{Builder, Event, EventPipe, ProcessDescription};
+use runtap_diag::server::{Builder, Event, EventPipe, Notice, ProcessDescription};
 use runtap_nettrace::{Field, FieldType, Metadata};
 use runtap_wire::Writer;
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,20 +33,25 @@ use tokio::time::{Instant, interval_at, sleep};
 use self::code::Function;
 use self::sampler::Sampler;
 use self::shadow::ShadowStack;
+use crate::output::Output;
 
 /// What tools show as the program's name.
 const NAME: &str = "demo";
 const TICK_EVERY: Duration = Duration::from_millis(250);
 
 /// Lives for `seconds`, or until SIGTERM or SIGINT, and says on `out` when it can be tapped and what it did: the lines
-/// `pid N`, `ready`, `truth {"ticks":…,"requests":…,"logs":…,…}`, `done`. Logs are 0: it writes none.
-pub(crate) fn serve(seconds: Duration, out: &mut dyn Write) -> anyhow::Result<()> {
+/// `pid N`, `ready`, `truth {"ticks":…,"requests":…,"logs":…,…}`, `done`. Logs are 0: it writes none. What there is to
+/// say of its clients goes to `output`.
+pub(crate) fn serve(seconds: Duration, out: &mut dyn Write, output: Output) -> anyhow::Result<()> {
     let pipe = EventPipe::new();
     let tick = pipe.define(tick_event()).context("the event Tick can't be defined")?;
     code::explain_addresses(&pipe).context("the rundown can't be defined")?;
     let sampler = Sampler::start(&pipe)?;
     let description = ProcessDescription::of_this_process().entry_assembly(NAME);
-    let mut builder = Builder::new(description).pipe(pipe);
+    let mut builder = Builder::new(description).pipe(pipe).on_notice(move |notice| match notice {
+        Notice::Request { .. } => output.detail(notice),
+        _ => output.warning(notice),
+    });
     if let Some(ports) = std::env::var_os("DOTNET_DiagnosticPorts") {
         builder = builder.diagnostic_ports(&ports);
     }

@@ -1,17 +1,23 @@
-//! Events as CSV (RFC 4180): a column for each thing that every event has, then the payload and the stack as JSON.
+//! Events as CSV (RFC 4180): a column for each thing that every event has, then payload, stack and the names of numbers, each
+//! as JSON, and what is odd about a payload.
+//!
+//! Programs for tables take what begins with `=`, `+`, `-` or `@` for a formula, and run it. A text of the target that does
+//! gets an apostrophe in front, by which they know text; numbers are ours, and stay numbers.
 
 use std::io::Write;
 
 use runtap_ingest::{Member, MemberValue, Record};
 
-use super::json;
+use super::json::{self, Odd};
+use crate::output::Clean;
 
 pub(super) fn head(out: &mut Vec<u8>, stacks: bool) {
     for member in Member::ALL {
         out.extend_from_slice(member.name().as_bytes());
         out.push(b',');
     }
-    out.extend_from_slice(if stacks { b"payload,stack\r\n" } else { b"payload\r\n" });
+    out.extend_from_slice(if stacks { b"payload,stack" } else { b"payload" });
+    out.extend_from_slice(b",payload_names,payload_hex,payload_error\r\n");
 }
 
 pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[String]>) {
@@ -19,7 +25,7 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[Str
         // Writing to a Vec can't fail.
         let _ = match record.member(member) {
             Some(MemberValue::Text(value)) => {
-                cell(out, value.as_bytes());
+                text_cell(out, value);
                 Ok(())
             }
             Some(MemberValue::Int(value)) => write!(out, "{value}"),
@@ -32,14 +38,35 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[Str
         out.push(b',');
     }
     let mut text = Vec::new();
-    json::payload(&mut text, record);
+    let odd = json::payload(&mut text, record);
     cell(out, &text);
     if let Some(frames) = frames {
         out.push(b',');
-        let frames = serde_json::to_vec(frames).unwrap_or_default();
-        cell(out, &frames);
+        text.clear();
+        json::stack(&mut text, frames);
+        cell(out, &text);
+    }
+    out.push(b',');
+    text.clear();
+    json::names(&mut text, b"", record);
+    cell(out, &text);
+    out.push(b',');
+    if let Some(Odd::Bytes(bytes)) = &odd {
+        json::hex_digits(out, bytes);
+    }
+    out.push(b',');
+    if let Some(Odd::Error(error)) = &odd {
+        text_cell(out, error);
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// A text of the target: nothing in it acts, neither in a table nor on a terminal.
+fn text_cell(out: &mut Vec<u8>, text: &str) {
+    // The wide ones are taken for the others where such letters are written.
+    let is_formula = text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
+    let text = format!("{}{}", if is_formula { "'" } else { "" }, Clean(text));
+    cell(out, text.as_bytes());
 }
 
 /// Quoted where it must be.
@@ -61,6 +88,27 @@ fn cell(out: &mut Vec<u8>, text: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_no_formulas() {
+        for (text, shown) in [
+            ("=1+1", "'=1+1"),
+            ("+1", "'+1"),
+            ("-2", "'-2"),
+            ("@SUM(A1,A2)", "\"'@SUM(A1,A2)\""),
+            ("＝1", "'＝1"),
+            ("\t=1", "\\t=1"),
+            ("\r=1", "\\r=1"),
+            ("\n=1", "\\n=1"),
+            ("a=1", "a=1"),
+            ("\u{202e}x\u{1b}", "\\u{202e}x\\u{1b}"),
+            ("", ""),
+        ] {
+            let mut out = Vec::new();
+            text_cell(&mut out, text);
+            assert_eq!(String::from_utf8(out).unwrap(), shown);
+        }
+    }
 
     #[test]
     fn cells_are_quoted_where_they_must_be() {

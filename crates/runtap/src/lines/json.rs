@@ -6,6 +6,7 @@
 //! | `keywords`, addresses, identifiers of 64 bits | hexadecimal texts |
 //! | GUIDs, times | text; RFC 3339 with nanoseconds |
 //! | fields | members of `payload`; arrays of bytes as hexadecimal text; NaN and infinity as text |
+//! | numbers that have a name | the number; `payload_names` has the name under the field's |
 //! | bytes that nobody describes | `payload` is `null`, and `payload_hex` has them |
 //! | a payload that does not follow its description | the fields in front of the fault, and `payload_error` |
 
@@ -15,9 +16,18 @@ use runtap_ingest::payload::{Fields, Value};
 use runtap_ingest::{Member, MemberValue, Record, UtcNs};
 use runtap_wire::Utf16;
 
+use crate::output::{acts_unseen, json_escape};
+
 /// The parts of lines that are the same for all events of a kind, by metadata id.
 #[derive(Debug, Default)]
-pub(super) struct Heads(Vec<Option<Box<[u8]>>>);
+pub(super) struct Heads {
+    heads: Vec<Option<Box<[u8]>>>,
+    /// Bytes of all of them, those that were forgotten one by one too.
+    bytes: usize,
+}
+
+/// Most bytes that are kept: a stream may define event after event, with long names.
+const MOST_BYTES: usize = 16 << 20;
 
 /// Larger ids, which only old formats have, are written anew each time.
 const DENSE: usize = 1 << 16;
@@ -45,7 +55,7 @@ const BEHIND: [Member; 6] = [
 impl Heads {
     /// A kind is defined anew.
     pub(super) fn forget(&mut self, metadata_id: u32) {
-        if let Some(head) = usize::try_from(metadata_id).ok().and_then(|id| self.0.get_mut(id)) {
+        if let Some(head) = usize::try_from(metadata_id).ok().and_then(|id| self.heads.get_mut(id)) {
             *head = None;
         }
     }
@@ -57,17 +67,22 @@ impl Heads {
             return;
         }
         let id = usize::try_from(record.event.metadata_id).unwrap_or(usize::MAX);
-        if let Some(Some(head)) = self.0.get(id) {
+        if let Some(Some(head)) = self.heads.get(id) {
             out.extend_from_slice(head);
             return;
         }
         let start = out.len();
         members(out, record, &OF_KIND);
         if id < DENSE {
-            if self.0.len() <= id {
-                self.0.resize(id + 1, None);
+            self.bytes += out.len() - start;
+            if self.bytes > MOST_BYTES {
+                self.heads.clear();
+                self.bytes = out.len() - start;
             }
-            if let Some(head) = self.0.get_mut(id) {
+            if self.heads.len() <= id {
+                self.heads.resize(id + 1, None);
+            }
+            if let Some(head) = self.heads.get_mut(id) {
                 *head = out.get(start..).map(Into::into);
             }
         }
@@ -81,16 +96,29 @@ pub(super) fn write(out: &mut Vec<u8>, heads: &mut Heads, record: &Record<'_>, f
     heads.write(out, record);
     members(out, record, &BEHIND);
     out.extend_from_slice(br#","payload":"#);
-    payload(out, record);
+    let odd = payload(out, record);
+    if let Some(Odd::Bytes(all)) = &odd {
+        out.extend_from_slice(br#","payload_hex":"#);
+        bytes(out, all);
+    }
+    if record.payload.schema().has_names() {
+        names(out, br#","payload_names":"#, record);
+    }
+    if let Some(Odd::Error(error)) = &odd {
+        out.extend_from_slice(br#","payload_error":"#);
+        text(out, error);
+    }
     out.extend_from_slice(br#","stack":"#);
     match frames {
         None => out.extend_from_slice(b"null"),
-        Some(frames) => {
-            list(out, b'[', frames.iter(), |out, frame| text(out, frame));
-            out.push(b']');
-        }
+        Some(frames) => stack(out, frames),
     }
     out.extend_from_slice(b"}\n");
+}
+
+pub(super) fn stack(out: &mut Vec<u8>, frames: &[String]) {
+    list(out, b'[', frames.iter(), |out, frame| text(out, frame));
+    out.push(b']');
 }
 
 fn members(out: &mut Vec<u8>, record: &Record<'_>, members: &[Member]) {
@@ -111,17 +139,45 @@ fn members(out: &mut Vec<u8>, record: &Record<'_>, members: &[Member]) {
     }
 }
 
-pub(super) fn payload(out: &mut Vec<u8>, record: &Record<'_>) {
+/// What can be odd about a payload.
+pub(super) enum Odd<'a> {
+    /// Nobody describes it.
+    Bytes(&'a [u8]),
+    /// It does not follow its description.
+    Error(String),
+}
+
+/// Writes the payload as one value.
+pub(super) fn payload<'a>(out: &mut Vec<u8>, record: &Record<'a>) -> Option<Odd<'a>> {
     let payload = record.payload;
     if !payload.schema().is_described() && !payload.bytes().is_empty() {
-        out.extend_from_slice(br#"null,"payload_hex":"#);
-        bytes(out, payload.bytes());
+        out.extend_from_slice(b"null");
+        return Some(Odd::Bytes(payload.bytes()));
+    }
+    object(out, payload.fields()).map(Odd::Error)
+}
+
+/// Writes the names that numbers of the payload have as one object behind `before`; nothing where there are none.
+pub(super) fn names(out: &mut Vec<u8>, before: &[u8], record: &Record<'_>) {
+    let mut names = record.payload.names().peekable();
+    if names.peek().is_none() {
         return;
     }
-    if let Some(error) = object(out, payload.fields()) {
-        out.extend_from_slice(br#","payload_error":"#);
-        text(out, &error);
-    }
+    out.extend_from_slice(before);
+    list(out, b'{', names, |out, (field, name)| {
+        text(out, field);
+        out.push(b':');
+        text(out, &name);
+    });
+    out.push(b'}');
+}
+
+/// The digits of bytes in hexadecimal, without quotes.
+pub(super) fn hex_digits(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend(
+        bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
+    );
 }
 
 /// Writes an object; tells what was wrong with its last field.
@@ -223,11 +279,8 @@ fn guid(out: &mut Vec<u8>, guid: runtap_nettrace::Uuid) {
 }
 
 fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
-    out.extend(
-        bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
-    );
+    hex_digits(out, bytes);
     out.push(b'"');
 }
 
@@ -266,7 +319,11 @@ fn escaped(out: &mut Vec<u8>, chars: impl Iterator<Item = char>) {
             '\n' => out.extend_from_slice(br"\n"),
             '\r' => out.extend_from_slice(br"\r"),
             '\t' => out.extend_from_slice(br"\t"),
-            c if crate::output::acts_on_terminal(c) => _ = write!(out, "\\u{:04x}", u32::from(c)),
+            c if acts_unseen(c) => {
+                let mut text = String::new();
+                json_escape(c, &mut text);
+                out.extend_from_slice(text.as_bytes());
+            }
             c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
@@ -284,11 +341,12 @@ mod tests {
 
     #[test]
     fn texts_come_back_and_harm_no_terminal() {
-        for original in ["", "plain", "q\" b\\ \n\r\t\u{1}", "é中😀\u{7f}\u{9b}\u{202e}"] {
+        for original in ["", "plain", "q\" b\\ \n\r\t\u{1}", "é中😀\u{7f}\u{9b}\u{202e}\u{200b}\u{e0041}"]
+        {
             let units: Vec<u8> = original.encode_utf16().flat_map(u16::to_le_bytes).collect();
             for json in [shown(|out| text(out, original)), shown(|out| utf16(out, Utf16::new(&units)))] {
                 assert_eq!(serde_json::from_str::<String>(&json).unwrap(), original);
-                assert!(!json.chars().any(crate::output::acts_on_terminal), "{json:?}");
+                assert!(!json.contains(acts_unseen), "{json:?}");
             }
         }
     }

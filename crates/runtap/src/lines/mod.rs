@@ -7,6 +7,7 @@ mod json;
 mod text;
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use runtap_ingest::payload::Decoder;
 use runtap_ingest::{Filter, Names, Record};
@@ -83,19 +84,28 @@ impl Chooser {
         let record = Record { header: header.as_ref()?, event, payload: decoder.payload(event) };
         if let Some(names) = names {
             frames.clear();
-            frames.extend(
-                event
-                    .stack
-                    .ips()
-                    .enumerate()
-                    .map(|(depth, ip)| names.frame(ip, depth == 0, event.timestamp).to_string()),
-            );
+            let left_out = middle(event.stack.ips().len());
+            for (depth, ip) in event.stack.ips().enumerate() {
+                if !left_out.contains(&depth) {
+                    frames.push(names.frame(ip, depth == 0, event.timestamp).to_string());
+                } else if depth == left_out.start {
+                    frames.push(format!("[{} frames left out]", left_out.len()));
+                }
+            }
         }
         if choice.filter.as_ref().is_some_and(|filter| !filter.matches(&record, frames)) {
             return None;
         }
         Some((record, names.is_some().then_some(frames.as_slice())))
     }
+}
+
+/// Frames of a stack in a line: far more than runtimes record. A recording has a deep stack once, and a line each time.
+const MAX_DEPTH: usize = 1024;
+
+/// Which frames of a stack are left out: those in the middle of one that is too deep.
+fn middle(depth: usize) -> Range<usize> {
+    if depth <= MAX_DEPTH { depth..depth } else { MAX_DEPTH / 2..depth - (MAX_DEPTH / 2 - 1) }
 }
 
 /// Writes the events of a stream as lines.
@@ -107,19 +117,20 @@ pub(crate) struct Lines<W> {
     json: json::Heads,
     line: Vec<u8>,
     out: W,
-    text: text::Look,
+    /// The lines of several processes come together.
+    several: bool,
     started: bool,
 }
 
 impl<W: Write> Lines<W> {
-    pub(crate) fn new(chooser: Chooser, style: Style, stacks: bool, terminal: bool, out: W) -> Self {
-        let (json, text) = (json::Heads::default(), text::Look { terminal, process: false });
-        Self { chooser, style, stacks, json, line: Vec::new(), out, text, started: false }
+    pub(crate) fn new(chooser: Chooser, style: Style, stacks: bool, out: W) -> Self {
+        let json = json::Heads::default();
+        Self { chooser, style, stacks, json, line: Vec::new(), out, several: false, started: false }
     }
 
     /// The lines of several processes come together: each says whose it is, the text too.
     pub(crate) fn name_the_process(&mut self) {
-        self.text.process = true;
+        self.several = true;
     }
 
     /// The head of a table stands there already.
@@ -139,13 +150,13 @@ impl<W: Write> Lines<W> {
                 return Ok(());
             }
         };
-        let Self { chooser, style, stacks, json, line, out, text, started } = self;
+        let Self { chooser, style, stacks, json, line, out, several, started } = self;
         let Some((record, frames)) = chooser.choose(event) else { return Ok(()) };
         let frames = frames.filter(|_| *stacks);
         line.clear();
         match style {
             Style::Json => json::write(line, json, &record, frames),
-            Style::Text => text::write(line, &record, frames, *text),
+            Style::Text => text::write(line, &record, frames, *several),
             Style::Csv => {
                 if !std::mem::replace(started, true) {
                     csv::head(line, *stacks);

@@ -2,21 +2,13 @@
 
 use std::io::Write;
 
-use runtap_ingest::payload::{Fields, Payload, Value};
+use runtap_ingest::payload::{Fields, Payload, PayloadError, Value};
 use runtap_ingest::{Member, MemberValue, Record, UtcNs};
 
 use crate::output::Clean;
 
-/// What is to be minded.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
-    /// The text goes to a terminal, on which a stranger's letters must not act.
-    pub(super) terminal: bool,
-    /// A line names its process: there are several.
-    pub(super) process: bool,
-}
-
-pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[String]>, look: Look) {
+/// Writes a line. With `name_process` it says whose it is: there are several.
+pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[String]>, name_process: bool) {
     let mut line = Vec::new();
     match record.member(Member::Time) {
         Some(MemberValue::Time(UtcNs(ns))) => {
@@ -25,9 +17,7 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[Str
         }
         _ => put(&mut line, format_args!("{:>15}", record.header.relative_ns(record.event.timestamp))),
     }
-    if look.process
-        && let Some(MemberValue::UInt(process)) = record.member(Member::Process)
-    {
+    if name_process && let Some(MemberValue::UInt(process)) = record.member(Member::Process) {
         put(&mut line, format_args!("  {process:>7}"));
     }
     line.extend_from_slice(b"  ");
@@ -42,13 +32,8 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[Str
         put(&mut line, format_args!("  [{}] ", record.event.thread_id));
         payload(&mut line, record.payload);
     }
-    // A stranger's text must neither act on a terminal nor break the line.
-    let text = String::from_utf8_lossy(&line);
-    if look.terminal {
-        put(out, Clean(&text));
-    } else {
-        put(out, text.replace('\r', "\\r").replace('\n', "\\n"));
-    }
+    // A stranger's text must neither act on a terminal, where a file may be shown too, nor break the line.
+    put(out, Clean(&String::from_utf8_lossy(&line)));
     out.push(b'\n');
     for frame in frames.unwrap_or_default() {
         put(out, format_args!("    {}\n", Clean(frame)));
@@ -82,20 +67,38 @@ fn log(out: &mut Vec<u8>, record: &Record<'_>) -> bool {
 
 fn payload(out: &mut Vec<u8>, payload: Payload<'_>) {
     if payload.schema().is_described() {
-        fields(out, payload.fields());
+        let mut names: Vec<_> = payload.names().collect();
+        payload.fields().for_each(|read| {
+            let field = match &read {
+                Ok((field, _)) => *field,
+                Err(_) => "",
+            };
+            self::field(out, read);
+            if let Some(at) = names.iter().position(|(known, _)| *known == field) {
+                put(out, format_args!(" ({})", names.remove(at).1));
+            }
+        });
+        // Parts of a field.
+        for (part, name) in names {
+            put(out, format_args!(" {part}={name}"));
+        }
     } else if !payload.bytes().is_empty() {
         put(out, format_args!(" ({} bytes)", payload.bytes().len()));
     }
 }
 
 fn fields(out: &mut Vec<u8>, fields: Fields<'_>) {
-    fields.for_each(|field| match field {
+    fields.for_each(|read| field(out, read));
+}
+
+fn field(out: &mut Vec<u8>, read: Result<(&str, Value<'_>), PayloadError>) {
+    match read {
         Ok((name, one)) => {
             put(out, format_args!(" {name}="));
             value(out, one);
         }
         Err(error) => put(out, format_args!(" ({error})")),
-    });
+    }
 }
 
 fn value(out: &mut Vec<u8>, value: Value<'_>) {

@@ -130,6 +130,7 @@ fn a_line_says_what_the_stream_says() {
                 "ExceptionType": "System.InvalidOperationException", "ExceptionMessage": "plain 0",
                 "ExceptionEIP": "0x0", "ExceptionHRESULT": 2_148_734_217u32, "ExceptionFlags": 16, "ClrInstanceID": 0
             },
+            "payload_names": {"ExceptionFlags": "CLSCompliant"},
             "stack": null
         })
     );
@@ -197,7 +198,7 @@ fn other_formats() {
     let csv = runtap(["events", path, "--format", "csv", "--provider", "Demo-Types"]);
     let csv = csv.expect_code(0).text();
     let mut rows = csv.split("\r\n");
-    let head = MEMBERS[1..17].join(",");
+    let head = MEMBERS[1..17].join(",") + ",payload_names,payload_hex,payload_error";
     assert_eq!(rows.next(), Some(head.as_str()));
     assert!(csv.contains(",Demo-Types,HighId,300,") && csv.contains(r#","{""n"":0}""#), "{csv}");
     let none = runtap(["events", path, "--format", "csv", "--provider", "Nobody"]);
@@ -232,4 +233,43 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     command.stdin(Stdio::null()).stdout(writer);
     let finished = Running::start_as_it_is(command).wait();
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
+}
+
+/// Numbers that stand for something are found by their names, and shown with them.
+#[test]
+fn names_of_numbers() {
+    let folder = folder();
+    let file = require!(unpacked(folder.path(), "net10/allocs"));
+    let induced = events(&file, &["--filter", "name = GC/Start and payload.Reason = Induced"]);
+    assert_eq!(induced.len(), 11);
+    assert_eq!(induced[0]["payload"]["Reason"], 1);
+    assert_eq!(induced[0]["payload_names"], json!({"Reason": "Induced", "Type": "NonConcurrentGC"}));
+    assert_eq!(events(&file, &["--filter", "name = GC/Start and payload.Reason != Induced"]).len(), 0);
+    assert_eq!(events(&file, &["--filter", "name = GC/Start and payload.Reason = 1"]).len(), 11);
+    let committed = events(&file, &["--filter", "name = GC/CommittedUsage"]);
+    assert_eq!(committed[0]["payload"]["TotalCommittedInUse"], 2_740_224, "{}", committed[0]);
+    let path = file.to_str().unwrap();
+    let text = runtap(["events", path, "--format", "text", "--filter", "name = GC/Start"]);
+    assert!(text.expect_code(0).text().contains(" Reason=1 (Induced) Type=0 (NonConcurrentGC)"), "{text}");
+    // The same names as in the lines.
+    let counted = counts(&file, 0);
+    let start = counted["counts"].as_array().unwrap().iter().find(|row| row["name"] == "GC/Start").unwrap();
+    assert_eq!((&start["id"], &start["n"]), (&json!(1), &json!(11)));
+}
+
+/// What is odd about a payload has columns of its own: the payload is JSON.
+#[test]
+fn a_payload_in_a_table_is_json() {
+    let folder = folder();
+    let file = require!(unpacked(folder.path(), "net10/logs"));
+    let csv = runtap(["events", file.to_str().unwrap(), "--format", "csv"]);
+    let csv = csv.expect_code(0).text();
+    let odd: Vec<&str> = csv.lines().filter(|line| line.contains(",null,")).collect();
+    assert!(!odd.is_empty() && !csv.contains("null,\"\"payload_hex"), "{csv}");
+    for line in odd {
+        let cells: Vec<&str> = line.split(',').collect();
+        let [.., payload, names, hex, error] = cells[..] else { panic!("{line}") };
+        assert_eq!((payload, names, error), ("null", "", ""), "{line}");
+        assert!(!hex.is_empty() && hex.bytes().all(|digit| digit.is_ascii_hexdigit()), "{line}");
+    }
 }

@@ -213,7 +213,7 @@ fn a_command_without_a_runtime_runs_on_untraced() {
     launched.env("TMPDIR", folder.path()).env("GO", &go);
     let options = ["--dial-in", "0.1s", "--show-child-io", "-o", file.to_str().unwrap()];
     let mut tracing = Program::start(in_one_stream(&trace_of(options, &launched)));
-    tracing.wait_for("warning: no .NET runtime has dialled in after 100ms; the command");
+    tracing.wait_for("warning: no .NET runtime has dialled in after 100 ms; the command");
     fs::write(&go, "").unwrap();
     // Suspended until it is told to go on.
     tracing.wait_for("truth ");

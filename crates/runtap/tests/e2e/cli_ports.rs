@@ -38,11 +38,47 @@ fn a_port_is_listened_on_or_dialled() {
     let mut program = Program::start(launched);
     program.wait_for("ready");
     let socket = socket_in(folder.path(), program.id());
-    for mode in ["", ",connect"] {
-        let port = format!("{}{mode}", socket.display());
+    let socket = socket.display();
+    for port in [format!("{socket}"), format!("{socket},connect"), format!("uds://{socket},Connect")] {
         runtap(["trace", "--dport", &port, "--providers", DEMO, "--duration", "1s", "-o", &file])
             .expect_code(0);
         assert!(ticks_in(file.as_ref()) > 0);
+    }
+}
+
+/// In the forms that dotnet-trace takes, on every way to a port.
+#[test]
+fn a_port_has_many_forms() {
+    let folder = folder();
+    let mut launched = demo(&folder, "600");
+    launched.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = Program::start(launched);
+    program.wait_for("ready");
+    let socket = socket_in(folder.path(), program.id());
+    for scheme in ["", "uds:", "UDS:", "uds://", "file://"] {
+        for mode in ["", ",connect", ",CONNECT"] {
+            let port = format!("{scheme}{}{mode}", socket.display());
+            let info = json(["info", "--dport", &port, "--format", "json"]);
+            assert_eq!(info["pid"], program.id(), "{port}");
+        }
+    }
+    let port = path(&folder, "listen");
+    let nobody = format!("uds:{port},Listen");
+    let resumed = runtap(["resume", "--dport", &nobody, "--duration", "0.2"]);
+    resumed.expect_code(3).says(&format!("nobody has dialled in on {port}\n"));
+    for (wrong, why) in [
+        ("", "there is no address"),
+        ("uds:", "there is no address"),
+        ("tcp://host:1", "'tcp:' is no kind of port"),
+        ("/p,suspend", "'suspend' is no mode"),
+        ("/p,connect,nosuspend", "',nosuspend' is too much"),
+        ("namedpipe:p", "a named pipe is of Windows"),
+        (r"\\.\pipe\p,connect", "a named pipe is of Windows"),
+    ] {
+        for verb in ["info", "trace", "resume"] {
+            let told = runtap([verb, "--diagnostic-port", wrong]);
+            told.expect_code(2).says(why).says("uds:PATH");
+        }
     }
 }
 

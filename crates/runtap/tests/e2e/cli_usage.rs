@@ -27,7 +27,7 @@ fn a_wrong_option_is_told_with_the_nearest_right_one() {
         told.expect_code(2).says("99999999999h").says("3650 days").says("--duration");
     }
     // Told before anything is recorded, and before the process is looked for.
-    for (content, format) in [(["--view", "alloc"], "perfetto"), (["--compat", "dotnet-trace"], "chrome")] {
+    for (content, format) in [(["--view", "alloc"], "perfetto"), (["--compat", "dotnet-trace"], "perfetto")] {
         let told = runtap(["trace", "-p", "1", content[0], content[1], "--to", format]);
         told.expect_code(2).says(format).says("use speedscope");
     }

@@ -1,33 +1,42 @@
-//! `convert --compat dotnet-trace` gives what dotnet-trace makes of the same recording: every thread, every frame, and
-//! how long each was there.
+//! `convert --compat dotnet-trace` gives what dotnet-trace makes of the same recording, speedscope and chrome: every thread,
+//! every frame that comes and goes, and when, to the last bit; the activities that a thread works for among them.
 
-use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
-use runtap_testkit::{Peer, Recording, recordings, require, run};
+use runtap_testkit::{Peer, RealRuntime, Recording as Shared, Signal, Skip, recordings, require, run};
+use serde_json::Value;
 
-use crate::common::{beside_others, folder, runtap};
-use crate::speedscope;
+use crate::common::{Recording, Target, beside_others, folder, runtap};
 
-/// Times by thread and frame, in milliseconds.
-type Times = BTreeMap<(String, String), f64>;
+on_each_runtime!(activities_of_a_web_application);
 
-fn times(file: &std::path::Path) -> Times {
-    let mut times = Times::new();
-    for thread in speedscope::read(file) {
-        for (stack, ms) in thread.slices {
-            for frame in stack {
-                *times.entry((thread.name.clone(), frame)).or_default() += ms;
-            }
-        }
-    }
-    times
+/// Threads with what opens (`O`) and closes on them: frame, and time in milliseconds.
+type Threads = Vec<(String, Vec<(String, String, f64)>)>;
+
+fn document(file: &Path) -> Value {
+    serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+}
+
+fn threads(file: &Path) -> Threads {
+    let document = document(file);
+    let frames = document["shared"]["frames"].as_array().unwrap();
+    let event = |event: &Value| {
+        let frame = &frames[usize::try_from(event["frame"].as_u64().unwrap()).unwrap()]["name"];
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        (text(&event["type"]), text(frame), event["at"].as_f64().unwrap())
+    };
+    let profile = |profile: &Value| {
+        let name = profile["name"].as_str().unwrap().to_owned();
+        (name, profile["events"].as_array().unwrap().iter().map(event).collect())
+    };
+    document["profiles"].as_array().unwrap().iter().map(profile).collect()
 }
 
 /// Whether dotnet-trace reads the recording and finds anything that it makes a profile of.
-fn has_samples(recording: &Recording) -> bool {
+fn has_samples(recording: &Shared) -> bool {
     let rows = recording.expected["counts"].as_array().unwrap().iter();
-    let sampled = |row: &serde_json::Value| match row["provider"].as_str().unwrap() {
+    let sampled = |row: &Value| match row["provider"].as_str().unwrap() {
         "Microsoft-DotNETCore-SampleProfiler" => true,
         "Microsoft-Windows-DotNETRuntime" => row["id"] == 10,
         _ => false,
@@ -35,42 +44,126 @@ fn has_samples(recording: &Recording) -> bool {
     recording.version() >= 4 && rows.into_iter().any(sampled)
 }
 
-fn compare(recording: &Recording, dotnet_trace: &Peer) -> bool {
+/// Compares what both make of a recording, which has the exit code `code` for us; false if that is nothing.
+fn compare(file: &Path, code: i32, dotnet_trace: &Peer) -> bool {
     let folder = folder();
-    let [file, theirs, ours] =
-        ["it.nettrace", "it.speedscope.json", "ours.speedscope.json"].map(|name| folder.path().join(name));
-    fs::write(&file, &recording.bytes).unwrap();
-    let mut convert = dotnet_trace.command();
-    convert.arg("convert").arg(&file).args(["--format", "Speedscope"]);
-    run(convert).expect_code(0);
-    let theirs = times(&theirs);
-
-    let arguments =
-        ["convert", file.to_str().unwrap(), "--compat", "dotnet-trace", "--to", "speedscope", "-o"];
-    let done = runtap(arguments.into_iter().chain([ours.to_str().unwrap()]));
-    if theirs.is_empty() {
-        // They write an empty profile, which no viewer opens.
-        done.expect_code(1).says("no samples");
-        return false;
+    let place = |name: &str| folder.path().join(name);
+    let copy = place("it.nettrace");
+    fs::copy(file, &copy).unwrap();
+    for (format, theirs) in [("Speedscope", "it.speedscope.json"), ("Chromium", "it.chromium.json")] {
+        let mut convert = dotnet_trace.command();
+        convert.arg("convert").arg(&copy).args(["--format", format]);
+        run(convert).expect_code(0);
+        let (to, ours) = if format == "Speedscope" { ("speedscope", "ours.s") } else { ("chrome", "ours.c") };
+        let (theirs, ours) = (place(theirs), place(ours));
+        let arguments = ["convert", copy.to_str().unwrap(), "--compat", "dotnet-trace", "--to", to, "-o"];
+        let done = runtap(arguments.into_iter().chain([ours.to_str().unwrap()]));
+        if to == "speedscope" {
+            let theirs = threads(&theirs);
+            if theirs.is_empty() {
+                // They write an empty profile, which no viewer opens.
+                done.expect_code(1).says("no samples");
+                return false;
+            }
+            done.expect_code(code);
+            let ours = threads(&ours);
+            for (ours, theirs) in ours.iter().zip(&theirs) {
+                assert_eq!(ours.0, theirs.0, "{}", file.display());
+                let different = ours.1.iter().zip(&theirs.1).position(|(ours, theirs)| ours != theirs);
+                let shown = different.map(|at| (at, &ours.1[at], &theirs.1[at]));
+                assert!(ours.1 == theirs.1, "{}: {}: {shown:?}", file.display(), ours.0);
+            }
+            assert_eq!(ours.len(), theirs.len(), "{}", file.display());
+        } else {
+            let (mut ours, mut theirs) = (document(&ours), document(&theirs));
+            // serde_json reads a number off by its last bit where it is spelled in another way.
+            for (ours, theirs) in times(&mut ours).zip(times(&mut theirs)) {
+                let (a, b) = (ours.as_f64().unwrap(), theirs.as_f64().unwrap());
+                assert!((a - b).abs() <= b.abs() * 1e-15, "{}: {a} is {b}", file.display());
+                *ours = theirs.take();
+                *theirs = ours.clone();
+            }
+            for part in ["traceEvents", "stackFrames"] {
+                assert!(ours[part] == theirs[part], "{}: {part}", file.display());
+            }
+        }
     }
-    done.expect_code(if recording.expected["end_marker"] == true { 0 } else { 5 });
-    // To the last bit.
-    assert_eq!(times(&ours), theirs, "{}", recording.path.display());
     true
 }
 
+/// The times of Chrome trace events.
+fn times(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    document["traceEvents"].as_array_mut().unwrap().iter_mut().map(|event| &mut event["ts"])
+}
+
 #[test]
-fn every_frame_has_the_time_that_dotnet_trace_gives_it() {
+fn every_frame_comes_and_goes_when_dotnet_trace_says() {
     let _machine = beside_others();
     let dotnet_trace = require!(Peer::available("dotnet-trace"));
     let recordings = require!(recordings());
-    let compared = recordings.iter().filter(|recording| has_samples(recording));
-    let compared = compared.filter(|recording| compare(recording, &dotnet_trace)).count();
+    let folder = folder();
+    let mut compared = 0;
+    for recording in recordings.iter().filter(|recording| has_samples(recording)) {
+        let name = recording.path.file_name().unwrap().to_str().unwrap().replace(".zst", "");
+        let file = folder.path().join(name);
+        fs::write(&file, &recording.bytes).unwrap();
+        let code = if recording.expected["end_marker"] == true { 0 } else { 5 };
+        compared += u32::from(compare(&file, code, &dotnet_trace));
+    }
     assert!(compared >= 12, "only {compared} recordings were compared");
+}
+
+/// Requests that the program answers and sends itself, exceptions on the way, with tasks and without.
+fn activities_of_a_web_application(runtime: &RealRuntime) -> Result<(), Skip> {
+    let dotnet_trace = Peer::available("dotnet-trace")?;
+    let sampler = "Microsoft-DotNETCore-SampleProfiler,Microsoft-Windows-DotNETRuntime:0x14C14FCCBD:4";
+    let web = "Microsoft.AspNetCore.Hosting,Microsoft-AspNetCore-Server-Kestrel,System.Net.Http";
+    for (keywords, some) in [("0xcb", "Activity Request(/#"), ("0x80", "Activity ExceptionHandling(/#")] {
+        let mut target =
+            Target::start(runtime.program("web", &["0", "30", "5", "--stdin", "--linger", "600"])?);
+        let tasks = format!("System.Threading.Tasks.TplEventSource:{keywords}:4");
+        let more = ["--providers", &format!("{sampler},{tasks},{web}")];
+        let recording = Recording::start(&target, target.temp.path().join("x.nettrace"), &more);
+        recording.wait_for_bytes(1);
+        target.program.begin();
+        target.program.truth();
+        recording.runtap.signal(Signal::INT);
+        let (_, file) = recording.finish(0);
+        assert!(compare(&file, 0, &dotnet_trace));
+        let ours = target.temp.path().join("ours.json");
+        let arguments = ["convert", file.to_str().unwrap(), "--compat", "dotnet-trace", "--to", "speedscope"];
+        runtap(arguments.into_iter().chain(["-o", ours.to_str().unwrap()])).expect_code(0);
+        let frames = document(&ours)["shared"]["frames"].to_string();
+        assert!(frames.contains(some), "{keywords}: no activity in {frames}");
+        requests(&file, keywords == "0xcb");
+    }
+    Ok(())
+}
+
+/// The view `request`: five requests that each take 20 ms, which the program spends in an await if tasks were recorded.
+fn requests(file: &Path, has_tasks: bool) {
+    let report = ["report", file.to_str().unwrap(), "cpu", "--view", "request", "--format", "json"];
+    let report = runtap(report).expect_code(0).json();
+    let frames = report["frames"].as_array().unwrap();
+    let total = |wanted: &dyn Fn(&str) -> bool| -> u64 {
+        let found = frames
+            .iter()
+            .filter(|frame| frame["module"].is_null() && wanted(frame["name"].as_str().unwrap()));
+        found.map(|frame| frame["total"].as_u64().unwrap()).sum()
+    };
+    let slow = total(&|name| name.starts_with("http://") && name.ends_with("/slow"));
+    assert!(slow >= 5 * 18_000_000, "{slow}: {report:#}");
+    assert!(total(&|name| name == "GET /slow") > 0, "{report:#}");
+    let awaited = total(&|name| name == "[awaiting]");
+    assert_eq!(awaited > 0, has_tasks, "{awaited}: {report:#}");
+    assert!(
+        !frames.iter().any(|frame| frame["name"].as_str().unwrap().starts_with("Activity")),
+        "{report:#}"
+    );
 }
 
 #[test]
 fn formats_whose_threads_can_t_overlap_are_refused() {
-    let error = runtap(["convert", "x.nettrace", "--compat", "dotnet-trace", "--to", "chrome"]);
+    let error = runtap(["convert", "x.nettrace", "--compat", "dotnet-trace", "--to", "perfetto"]);
     error.expect_code(2).says("--compat").says("speedscope");
 }

@@ -121,6 +121,14 @@ fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
     let listed = all["processes"].as_array().unwrap().iter().any(|process| process["pid"] == hidden.id());
     assert!(listed, "{all:#}");
     assert_eq!(codes(&doctor(hidden.id(), 0)), [] as [&str; 0], "root sees everything");
+    // Whoever lists sees that there is more.
+    let listed = run(place.command(&NOBODY, ["ps"]));
+    listed.expect_code(0).says("of other users: --all-users, or as root");
+    let document = run(place.command(&NOBODY, ["ps", "--format", "json"])).json();
+    assert!(document["of_other_users"].as_u64().unwrap() >= 1, "{document:#}");
+    run(place.command(&NOBODY, ["ps", "spin"])).expect_code(3).says("of other users");
+    let everybody = run(place.command(&NOBODY, ["ps", "--all-users", "--format", "json"])).json();
+    assert_eq!(everybody["of_other_users"], 0);
     Ok(())
 }
 

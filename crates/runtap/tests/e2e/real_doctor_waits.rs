@@ -42,6 +42,17 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
     says(&waiting, "fix", &format!("runtap resume {} ", abandoned.id()));
     says(&waiting, "fix", &format!("runtap trace --diagnostic-port '{},listen'", port.display()));
     assert_eq!(ps_row(abandoned.id())["suspended"], true);
+    // A recording would be empty: it is refused at once, whatever its form, and nothing is left behind.
+    let file = dir.path().join("never.nettrace");
+    for word in ["trace", "collect"] {
+        let mut trace = command([word, "-p", &abandoned.id().to_string(), "--duration", "600", "-o"]);
+        trace.arg(&file);
+        let refused = run(trace);
+        refused.expect_code(4).says("on which nobody listens");
+        refused.says(&format!("runtap resume {} ", abandoned.id()));
+        refused.says(&format!("trace --diagnostic-port '{},listen'", port.display()));
+        assert!(!file.exists());
+    }
     // That is what mends it.
     runtap(["resume", &abandoned.id().to_string()]).expect_code(0);
     assert_eq!(codes(&doctor(abandoned.id(), 0)), [] as [&str; 0]);

@@ -1,7 +1,7 @@
 //! Core dumps of real processes: whole ELF cores with the right process, in the right place, or a clear reason why not.
 
 use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use runtap_diag::core_file::CoreFile;
@@ -9,7 +9,8 @@ use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
-use crate::common::{Target, command, folder, json, runtap};
+use crate::common::{Target, command, folder, json, runtap, unique};
+use crate::real_doctor_rights::NOBODY;
 
 on_each_runtime!(
     every_type_is_a_whole_core,
@@ -134,34 +135,52 @@ fn what_the_user_gave_is_where_it_is(runtime: &RealRuntime) -> Result<(), Skip> 
     Ok(())
 }
 
-/// The target belongs to somebody else, and the folder is ours alone: it writes to its own folder, and the file is
-/// fetched.
+/// The target belongs to somebody else: into a folder that it can see it writes a file of ours, which is ours again when
+/// it is done; where it can't see one it writes to its own folder, and the file is fetched.
 fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = of_nobody(runtime)?;
+    let ours = folder();
+    for (mode, is_fetched) in [(0o755, false), (0o700, true)] {
+        fs::set_permissions(ours.path(), Permissions::from_mode(mode)).unwrap();
+        let path = ours.path().join(format!("{mode:o}.core"));
+        let mut dump =
+            command(["dump", &target.p(), "--type", "mini", "--crashreport", "--format", "json", "-o"]);
+        dump.arg(&path);
+        let told = run(dump);
+        told.expect_code(0);
+        let summary = told.json();
+        assert_eq!(summary["path"], path.to_str().unwrap());
+        if is_fetched {
+            told.says("fetched").says("may not write");
+            let theirs = summary["target_path"].as_str().unwrap();
+            assert!(theirs.starts_with(target.temp.path().to_str().unwrap()), "{theirs}");
+        } else {
+            assert_eq!(summary["target_path"], path.to_str().unwrap());
+        }
+        assert_core(&path, target.pid(), &[]);
+        let report = Path::new(summary["crash_report"].as_str().unwrap());
+        for file in [&path, report] {
+            let meta = fs::metadata(file).unwrap();
+            assert_eq!((meta.uid(), meta.permissions().mode() & 0o777), (0, 0o600), "{}", file.display());
+        }
+    }
+    for (folder, files) in [(target.temp.path(), 3), (ours.path(), 4)] {
+        let left: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(left.len(), files, "nothing is left behind: {left:?}");
+    }
+    target.still_answers();
+    Ok(())
+}
+
+/// A program of somebody else, with a temporary folder that everybody may write to.
+fn of_nobody(runtime: &RealRuntime) -> Result<Target, Skip> {
     if !rustix::process::geteuid().is_root() {
         return Err(Skip::because("only root can start programs as somebody else"));
     }
     let temp = folder();
     fs::set_permissions(temp.path(), Permissions::from_mode(0o777)).unwrap();
-    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
-    let launch = runtime.program("spin", &IDLE)?.wrapped_by(&nobody).env("TMPDIR", temp.path());
-    let target = Target { program: launch.spawn(), temp };
-    let ours = folder();
-    let path = ours.path().join("x.core");
-    let mut dump =
-        command(["dump", &target.p(), "--type", "mini", "--crashreport", "--format", "json", "-o"]);
-    dump.arg(&path);
-    let summary = run(dump);
-    summary.expect_code(0).says("fetched").says("may not write");
-    let summary = summary.json();
-    assert_eq!(summary["path"], path.to_str().unwrap());
-    assert!(summary["target_path"].as_str().unwrap().starts_with(target.temp.path().to_str().unwrap()));
-    assert_core(&path, target.pid(), &[]);
-    assert!(Path::new(summary["crash_report"].as_str().unwrap()).is_file());
-    let left: Vec<_> =
-        fs::read_dir(target.temp.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 3, "nothing is left behind: {left:?}");
-    target.still_answers();
-    Ok(())
+    let launch = runtime.program("spin", &IDLE)?.wrapped_by(&NOBODY).env("TMPDIR", temp.path());
+    Ok(Target { program: launch.spawn(), temp })
 }
 
 fn a_suspended_program_is_dumped_whole(runtime: &RealRuntime) -> Result<(), Skip> {
@@ -181,14 +200,16 @@ fn a_suspended_program_is_dumped_whole(runtime: &RealRuntime) -> Result<(), Skip
 
 /// The target is stopped, so the dump can't be written before Ctrl-C; what follows is what was told.
 fn an_interrupted_dump_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
-    let target = Target::start(runtime.program("spin", &IDLE)?);
+    let (name, copy) = (unique("held"), folder());
+    let target = Target::start(runtime.program("spin", &IDLE)?.called(&name, copy.path()));
     let path = target.temp.path().join("x.core");
     let signal = |signal| {
         kill_process(Pid::from_raw(i32::try_from(target.pid()).unwrap()).unwrap(), signal).unwrap();
     };
     signal(Signal::STOP);
     let said = target.temp.path().join("stderr");
-    let mut dump = command(["dump", &target.p(), "--type", "mini", "-v", "-o"]);
+    // One process alone would be refused at once, because it is stopped.
+    let mut dump = command(["dump", "-n", &name, "--all", "--type", "mini", "-v", "-o"]);
     dump.arg(&path).stderr(File::create(&said).unwrap());
     let mut dump = dump.spawn().unwrap();
     let said = || fs::read_to_string(&said).unwrap();
@@ -197,8 +218,13 @@ fn an_interrupted_dump_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
     assert_eq!(dump.wait().unwrap().code(), Some(130));
     assert!(said().contains("goes on without us") && said().contains("stands still until"), "{}", said());
     assert!(!path.exists());
+    // It is told by which name it will be there: nothing has the one that was asked for before it is whole.
+    let said = said();
+    let (_, place) = said.split_once("the whole of ").unwrap();
+    let place = Path::new(place.lines().next().unwrap());
+    assert_eq!(place.parent(), Some(target.temp.path()));
     signal(Signal::CONT);
-    eventually("the dump is whole after all", || CoreFile::inspect(&File::open(&path).ok()?).ok());
+    eventually("the dump is whole after all", || CoreFile::inspect(&File::open(place).ok()?).ok());
     target.still_answers();
     Ok(())
 }

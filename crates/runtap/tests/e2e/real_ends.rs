@@ -1,7 +1,8 @@
 //! All the ways in which a recording ends: by itself, by signals, by the death of the target, or because nobody reads.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Stdio;
 
 use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually};
@@ -207,11 +208,14 @@ fn a_reader_that_does_not_read_can_be_interrupted(runtime: &RealRuntime) -> Resu
 /// The recording is there before it is converted; a conversion that hangs can be left.
 fn a_conversion_can_be_interrupted(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &["600", "20000"])?);
-    // Nobody reads from this pipe: who opens it to write waits.
+    // A full pipe that nobody reads: who writes to it waits.
     let fifo = target.temp.path().join("x.folded");
     let mut mkfifo = std::process::Command::new("mkfifo");
     mkfifo.arg(&fifo);
     runtap_testkit::run(mkfifo).expect_code(0);
+    let no_wait = rustix::fs::OFlags::NONBLOCK.bits().try_into().unwrap();
+    let mut pipe = fs::File::options().read(true).write(true).custom_flags(no_wait).open(&fifo).unwrap();
+    while pipe.write(&[b'x'; 4096]).is_ok() {}
     let file = target.temp.path().join("x.nettrace");
     let more = ["--to", "nettrace,folded", "--view", "thread-time", "--duration", "0.3s"];
     let recording = Recording::start(&target, file, &more);

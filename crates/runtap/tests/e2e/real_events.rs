@@ -185,7 +185,13 @@ fn the_default_is_samples_and_lightweight_events(runtime: &RealRuntime) -> Resul
     assert_eq!(summary["pid"], target.pid());
     assert_eq!(
         summary["outputs"],
-        json!([{"path": file.to_str().unwrap(), "format": "nettrace", "bytes": bytes}])
+        json!([{
+            "path": file.to_str().unwrap(),
+            "format": "nettrace",
+            "bytes": bytes,
+            "deep_stacks": 0,
+            "cut_at_ns": null
+        }])
     );
     assert_eq!(
         (&summary["bytes"], &summary["lost"], &summary["partial"]),

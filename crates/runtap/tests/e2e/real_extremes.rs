@@ -214,6 +214,8 @@ fn record_everything(target: &Trial, place: &Path, more: &[&str]) {
             "--stopping-event-payload-filter",
             "A:",
         ],
+        vec!["--method-names"],
+        vec!["--to", "speedscope", "--max-depth", "1", "--max-size", "1"],
         vec!["--children"],
         vec!["--children", "--merge", "--to", "speedscope", "--evented", "--view", "alloc"],
         vec!["--to", "speedscope", "--compat", "dotnet-trace"],

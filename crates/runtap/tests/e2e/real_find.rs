@@ -26,12 +26,14 @@ on_each_runtime!(
     a_silent_client_makes_a_process_busy,
 );
 on_the_newest_runtime!(
+    a_stopped_process_is_told,
     a_busy_process_is_not_recorded,
     the_name_that_ps_shows_can_be_used,
     a_name_has_to_be_unique,
     all_processes_of_a_name,
     all_processes_of_a_name_are_changed,
     who_starts_and_ends_is_told,
+    one_name_can_be_watched,
 );
 
 fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
@@ -154,11 +156,41 @@ fn a_silent_client_makes_a_process_busy(runtime: &RealRuntime) -> Result<(), Ski
     assert_eq!(ps_row(free.pid())["reachable"], true, "a busy process costs the others nothing");
     runtap(["info", &target.p()])
         .expect_code(3)
-        .says("did not answer")
-        .says("another tool holds a connection");
+        .says(&format!(
+            "process {} does not answer: its server waits for process {}",
+            target.pid(),
+            std::process::id()
+        ))
+        .says("which holds a connection and says nothing")
+        .says(&format!("kill {}", std::process::id()));
     drop(silent);
     target.still_answers();
     assert_eq!(ps_row(target.pid())["reachable"], true);
+    Ok(())
+}
+
+/// Nobody waits for one that is stopped: what the doctor would say is said at once.
+fn a_stopped_process_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (name, copy) = (unique("halt"), folder());
+    let target = Target::start(idle(runtime)?.called(&name, copy.path()));
+    let pid = Pid::from_raw(target.pid().try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    eventually("the stopped process", || {
+        (ps_row_now(command(["ps"]), target.pid())["reason"] == "busy").then_some(())
+    });
+    let p = target.p();
+    let file = target.temp.path().join("none.nettrace");
+    for words in [&["info", &p][..], &["env", "-n", &name], &["trace", &p, "-o", file.to_str().unwrap()]] {
+        let told = runtap(words);
+        told.expect_code(3).says(&format!("process {p} does not answer: it was stopped by a signal"));
+        told.says(&format!("hint: kill -CONT {p}"));
+    }
+    assert!(!file.exists());
+    // By the name that only its runtime could tell.
+    let doctor = runtap(["doctor", "-n", "spin-that-is-not-there"]);
+    doctor.expect_code(3).says("no process that looks like .NET is called").says("did not answer").says(&p);
+    kill_process(pid, Signal::CONT).unwrap();
+    target.still_answers();
     Ok(())
 }
 
@@ -168,7 +200,7 @@ fn a_busy_process_is_not_recorded(runtime: &RealRuntime) -> Result<(), Skip> {
     let silent = UnixStream::connect(target.socket()).unwrap();
     let file = target.temp.path().join("none.nettrace");
     let trace = runtap(["trace", &target.p(), "--duration", "1s", "-o", file.to_str().unwrap()]);
-    trace.expect_code(3).says("another tool holds a connection");
+    trace.expect_code(3).says("which holds a connection and says nothing");
     assert!(!file.exists(), "there was nothing to record");
     drop(silent);
     target.still_answers();
@@ -294,6 +326,34 @@ fn all_processes_of_a_name(runtime: &RealRuntime) -> Result<(), Skip> {
     recorded.sort_unstable();
     assert_eq!(recorded, pids.iter().map(|pid| u64::from(*pid)).collect::<Vec<_>>());
     targets.iter().for_each(Target::still_answers);
+    Ok(())
+}
+
+/// A header in a pipe too, and only who is called so.
+fn one_name_can_be_watched(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (name, copy) = (unique("watched"), folder());
+    let _other = Target::start(idle(runtime)?);
+    let target = Target::start(idle(runtime)?.called(&name, copy.path()));
+    ps_row(target.pid());
+    let rows = ps(command(["ps", &name]));
+    assert_eq!(rows.len(), 1, "{rows:#?}");
+    assert_eq!(ps(command(["ps", &target.p()])), rows);
+    let text = runtap(["ps", &name]);
+    let text = text.expect_code(0).text();
+    assert!(text.lines().nth(1).unwrap().contains(" running "), "{text}");
+    runtap(["ps", &format!("{name}x")]).expect_code(3).says("no .NET or JVM process is called");
+    let mut command = command(["ps", "--watch", &name]);
+    let mut watch = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let (heading, first) = (lines.next().unwrap(), lines.next().unwrap());
+    let at = |title: &str| heading.find(title).unwrap_or_else(|| panic!("{title} is not in {heading}"));
+    assert!(
+        first.starts_with('+') && first.get(at("NAME")..).is_some_and(|rest| rest.starts_with("spin")),
+        "{heading}\n{first}"
+    );
+    assert!(first.contains(&target.p()) && heading.contains("COMMAND LINE"), "{heading}\n{first}");
+    kill_process(Pid::from_child(&watch), Signal::INT).unwrap();
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
     Ok(())
 }
 

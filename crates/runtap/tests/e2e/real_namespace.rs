@@ -36,6 +36,9 @@ fn contained(runtime: &RealRuntime, more: &[&str]) -> Result<(), Skip> {
     wrapper.extend(more);
     wrapper.extend(["sh", "-c", &script, "sh"]);
     let launch = runtime.program("spin", &["600", "20000"])?.wrapped_by(&wrapper).env("TMPDIR", temp);
+    // What it has in there is in no other container, whatever /tmp is.
+    let profiler = temp.join("demo-profiler.txt");
+    let launch = launch.env("DEMO_PROFILER_OUT", &profiler);
     let program = launch.spawn();
     assert_eq!(program.own_pid(), 1, "first in its namespace");
     let pid = child_of(&program);
@@ -83,14 +86,14 @@ fn contained(runtime: &RealRuntime, more: &[&str]) -> Result<(), Skip> {
             "{tid} {name} is not among {names:?}"
         );
     }
-    change(pid, outside.path())?;
+    change(pid, outside.path(), &profiler)?;
     let info = runtap(["info", "-p", &p]);
     info.expect_code(0);
     Ok(())
 }
 
 /// The verbs that change a process reach it too: by paths that it sees, with results where we see them.
-fn change(pid: u32, outside: &Path) -> Result<(), Skip> {
+fn change(pid: u32, outside: &Path, profiler: &Path) -> Result<(), Skip> {
     let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))?;
     let p = pid.to_string();
     let inside = format!("/proc/{pid}/root");
@@ -151,7 +154,7 @@ fn change(pid: u32, outside: &Path) -> Result<(), Skip> {
         "ns",
     ];
     runtap(attach).expect_code(0);
-    let said = fs::read_to_string(format!("{inside}/tmp/demo-profiler-1.txt")).unwrap();
+    let said = fs::read_to_string(format!("{inside}{}", profiler.display())).unwrap();
     assert_eq!(said, "attach 2 6e73\nattached\n");
     runtap(["resume", "-p", &p]).expect_code(0);
     Ok(())

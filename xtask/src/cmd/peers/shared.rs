@@ -19,6 +19,10 @@ const TOOLS: [(&str, &str); 4] = [
     ("mspipe", "peers/mspipe/mspipe.tar.xz"),
 ];
 
+/// Programs without libraries of their own: name, the tool whose folder they are put into, and where they come from.
+const GUESTS: [(&str, &str, &str); 2] =
+    [("tegc", "tebench", "peers/tebench/analysis"), ("tedump", "tebench", "peers/tebench/analysis")];
+
 pub(super) fn bring(peers: &Peers<'_>, shared: &Path) -> Result<Vec<Peer>> {
     let mut ready = Vec::new();
     let sums = shared.join("runtimes/SHA256SUMS");
@@ -41,6 +45,12 @@ pub(super) fn bring(peers: &Peers<'_>, shared: &Path) -> Result<Vec<Peer>> {
             name: name.to_owned(),
             from: format!("from the shared folder, sha256 {}", unpack::short(&sum)),
         });
+    }
+    for (name, host, from) in GUESTS {
+        for file in [format!("{name}.runtimeconfig.json"), format!("{name}.dll")] {
+            unpack::copy(&shared.join(from).join(&file), &peers.folder.join(host).join(&file))?;
+        }
+        ready.push(Peer { name: name.to_owned(), from: format!("from the shared folder, beside {host}") });
     }
     Ok(ready)
 }

@@ -52,6 +52,17 @@ pub(super) fn unpack(peers: &Peers<'_>, name: &str, sum: &str, archive: &Archive
     fs::remove_dir_all(&part).with_context(|| format!("cannot remove {}", part.display()))
 }
 
+/// Copies a file, all or nothing; leaves one alone that is the same already.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
+    if to.is_file() && sha256(from)? == sha256(to)? {
+        return Ok(());
+    }
+    let mut part = to.as_os_str().to_owned();
+    part.push(".part");
+    fs::copy(from, &part).with_context(|| format!("cannot copy {}", from.display()))?;
+    fs::rename(&part, to).with_context(|| format!("cannot create {}", to.display()))
+}
+
 /// An empty folder that [`remove_parts`] will find if we are interrupted.
 pub(super) fn part(folder: &Path, name: &str) -> Result<std::path::PathBuf> {
     let part = folder.join(format!("{PART}{name}"));
@@ -146,6 +157,18 @@ mod tests {
         // FIPS 180-2, appendix B.1.
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(sha256(&file).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_copy_is_made_anew_when_the_source_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        for text in ["one", "two", "two"] {
+            fs::write(&from, text).unwrap();
+            copy(&from, &to).unwrap();
+            assert_eq!(fs::read_to_string(&to).unwrap(), text);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]

@@ -10,12 +10,14 @@ use runtap_model::{Comparison, FrameHandle, ShareChange, Trace, View};
 use runtap_sinks::difference;
 
 use self::document::Document;
-use super::convert;
+use super::convert::{self, Failures};
 use super::recording::Partial;
 use super::trace::OutputFile;
 use crate::cli::{AnyFormat, Content, Diff, FileFormat};
 use crate::exit::{self, usage};
-use crate::files::{Destination, Planned, plan, with_extension, without_extension, write_whole};
+use crate::files::{
+    Destination, Planned, plan, refuse_overwriting, with_extension, without_extension, write_whole,
+};
 use crate::output::Output;
 use crate::units::Count;
 
@@ -37,8 +39,15 @@ struct Row {
 
 pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     let planned = planned(options)?;
-    let (before, first) = read(&options.before, options, output)?;
-    let (after, second) = read(&options.after, options, output)?;
+    refuse_overwriting(&[&options.before, &options.after], &planned)?;
+    let (mut before, first) = read(&options.before, options, output)?;
+    let (mut after, second) = read(&options.after, options, output)?;
+    if !planned.is_empty() {
+        // A line of a file has all frames of a stack.
+        for trace in [&mut before, &mut after] {
+            convert::limit_depth(trace, Content::default(), output);
+        }
+    }
     let view = options.view.map_or_else(|| default_view(&before, &after, output), Into::into);
     let comparison = Comparison::new(&before, &after, view);
     drop((before, after));
@@ -49,7 +58,7 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     }
 
     let rows = rows(&comparison, options);
-    let outputs = write(&comparison, &planned, options, output)?;
+    let (outputs, written) = write(&comparison, &planned, options, output);
     let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
     if output.json() {
         let document = Document::new(&comparison, [&first, &second], &rows, options, outputs);
@@ -57,6 +66,7 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     } else if !to_stdout {
         output.text(table::text(&comparison, [&first, &second], &rows, options))?;
     }
+    written?;
     let partial = first.partial.is_some() || second.partial.is_some();
     Ok(if partial { exit::PARTIAL } else { exit::OK })
 }
@@ -91,7 +101,7 @@ fn read(file: &Path, options: &Diff, output: Output) -> anyhow::Result<(Trace, S
     Ok((trace, source))
 }
 
-/// CPU time, unless one of the recordings would show next to nothing of it: see `convert`.
+/// Managed samples, unless one of the recordings would show next to nothing of it: see `convert`.
 fn default_view(before: &Trace, after: &Trace, output: Output) -> View {
     let shows = |trace: &Trace| {
         let all = trace.ticks(View::ThreadTime);
@@ -140,27 +150,31 @@ fn write(
     planned: &[Planned],
     options: &Diff,
     output: Output,
-) -> anyhow::Result<Vec<OutputFile>> {
+) -> (Vec<OutputFile>, anyhow::Result<()>) {
     let mut how = difference::Options::default();
     how.absolute = options.absolute;
     how.names = [&options.before, &options.after].map(|file| name_of(file));
-    let mut outputs = Vec::new();
+    let (mut outputs, mut failures) = (Vec::new(), Failures::default());
     for Planned { format, to } in planned {
-        let bytes = write_whole(to, |out| {
+        let written = write_whole(to, |out| {
             let written = match format {
                 FileFormat::Folded => difference::write_folded(comparison, out, &how),
                 _ => difference::write_flamegraph(comparison, out, &how),
             };
             written.map_err(convert::no_samples)
-        })?;
-        if let Destination::File(path) = to {
-            let file = OutputFile::new(path, *format, bytes);
-            // The result on stdout is the comparison.
-            output.note(&file);
-            outputs.push(file);
+        });
+        match (written, to) {
+            (Ok(bytes), Destination::File(path)) => {
+                let file = OutputFile::new(path, *format, bytes);
+                // The result on stdout is the comparison.
+                output.note(&file);
+                outputs.push(file);
+            }
+            (Ok(_), Destination::Stdout) => {}
+            (Err(error), _) => failures.add(error),
         }
     }
-    Ok(outputs)
+    (outputs, failures.first(output))
 }
 
 fn name_of(file: &Path) -> String {

@@ -4,26 +4,24 @@ mod place;
 mod summary;
 
 use std::cell::Cell;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use jiff::Zoned;
-use runtap_diag::core_file::CoreFile;
 use runtap_diag::{Client, CoreDump, DumpFlags, DumpForm, DumpType, EncodeError, Error, WrittenDump};
 use runtap_transport::discover::{self, FileView, Memory};
 use tokio::time::{MissedTickBehavior, interval};
 
-use self::place::Place;
+use self::place::{Files, Place, Wanted};
 use self::summary::Summary;
 use super::failure::explain;
 use super::interrupt::{in_a_thread, unless};
 use super::target::{Chosen, choose_all, each};
 use super::trace::signals::Stops;
 use crate::cli::{Dump, DumpKind};
-use crate::exit::{self, expected};
-use crate::files::{insert_before_extension, with_extension};
+use crate::exit::{self, expected, usage};
+use crate::files::{NAMES_TRIED, insert_before_extension, is_free, numbered};
 use crate::output::Output;
 use crate::units::Bytes;
 
@@ -63,6 +61,13 @@ impl DumpKind {
 
 pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
+    if options.output.as_deref() == Some(Path::new("-")) {
+        return Err(usage(
+            "the target writes the dump itself, which can't be to our stdout: give a file or a folder with -o",
+        ));
+    }
+    // Before anybody is asked for anything.
+    let files = Cell::new(Some(files(options, None)?));
     let all = unless(&stops, choose_all(&options.target, options.all.all, output)).await?;
     let several = all.len() > 1;
     let first = all.first().and_then(|chosen| Some(chosen.process.as_ref()?.pid));
@@ -70,15 +75,23 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
         // The first has the name that was given, each other one its process id in it.
         let pid =
             chosen.process.as_ref().map(|process| process.pid).filter(|pid| several && Some(*pid) != first);
-        dump(&chosen, options, pid, &stops, output).await
+        let files = match (pid, files.take()) {
+            (None, Some(files)) => files,
+            (pid, _) => self::files(options, pid)?,
+        };
+        dump(&chosen, options, files, &stops, output).await
     };
     each(all, output, dump).await
+}
+
+fn files(options: &Dump, in_the_name: Option<u32>) -> anyhow::Result<Files> {
+    Files::make(output_path(options.output.as_deref(), in_the_name), options.crashreport)
 }
 
 async fn dump(
     chosen: &Chosen,
     options: &Dump,
-    in_the_name: Option<u32>,
+    files: Files,
     stops: &Stops,
     output: Output,
 ) -> anyhow::Result<u8> {
@@ -87,7 +100,7 @@ async fn dump(
         let hint = "run runtap as root, or as the user who runs the process";
         expected(exit::NO_TARGET, format!("can't look into process {pid}: {error}"), hint.to_owned())
     })?;
-    let place = Place::find(&view, &output_path(options.output.as_deref(), in_the_name))?;
+    let place = Place::find(&view, discover::facts(pid).uid, files)?;
     if let Ok(memory) = discover::memory(pid) {
         place.check_space(&view, options.r#type.estimate(memory))?;
     }
@@ -95,7 +108,7 @@ async fn dump(
         let theirs = place.theirs.display();
         output.note(format_args!("the target writes to {theirs}, and the file is fetched from there: {why}"));
     }
-    let (kind, path) = (options.r#type.name(), place.ours.display());
+    let (kind, path) = (options.r#type.name(), place.ours().display());
     output.note(format_args!("process {pid} writes a {kind} dump to {path}"));
 
     let started = Instant::now();
@@ -107,49 +120,59 @@ async fn dump(
     let answer = ask(&chosen.client, options, &place, note, output);
     let watched = watch(answer, stops, &view, &place, output).await;
     output.end_status();
-    let written = match watched? {
-        Watched::Done(written) => written,
-        Watched::Interrupted(code) => {
+    let written = match watched {
+        Ok(Watched::Done(written)) => written,
+        Ok(Watched::Interrupted(code)) => {
             if asked.get() {
                 output.warning(format_args!(
                     "the dump goes on without us: process {pid} stands still until its createdump has written the whole of {}",
                     place.theirs.display()
                 ));
+                place.leave();
             }
             return Ok(code);
+        }
+        Err(error) => {
+            // Without an answer the dump may be there, or become.
+            if asked.get() && exit::code_of(&error) != exit::REFUSED && place.written(&view) > 0 {
+                output.warning(format_args!("what the target has written is in {}", place.theirs.display()));
+                place.leave();
+            } else {
+                place.clean(&view);
+            }
+            return Err(error);
         }
     };
     let duration = started.elapsed();
     let crash_report = options.crashreport && written.form != DumpForm::GenerateCoreDump;
+    let theirs = place.fetched.is_some().then(|| place.theirs.clone());
     // Maybe a long copy.
     let finishing = in_a_thread(move || {
         let finished = place.finish(&view, crash_report);
-        (place, finished)
+        (view, finished)
     });
-    let (place, finished) = unless(stops, finishing).await?;
-    let file = fs::File::open(&place.ours).map_err(|error| {
-        let path = place.ours.display();
-        anyhow::anyhow!("the runtime says that the dump is written, but {path} can't be opened: {error}")
-    })?;
-    let core = CoreFile::inspect(&file);
-    let result = Summary { pid, place: &place, kind, duration, crash_report: finished?, own_pid, core };
-    result.print(output)
+    let (view, finished) = unless(stops, finishing).await?;
+    let found = finished?;
+    // Where the target wrote into our file, that has its name by now.
+    let target_path =
+        theirs.or_else(|| view.to_target(&found.path).ok().flatten()).unwrap_or_else(|| found.path.clone());
+    Summary { pid, own_pid, target_path, kind, duration, found }.print(output)
 }
 
 /// `-o`, a name like dotnet-dump's in the folder that it names, or that name here. With a process id it is in the name.
-fn output_path(output: Option<&Path>, pid: Option<u32>) -> PathBuf {
+fn output_path(output: Option<&Path>, pid: Option<u32>) -> Wanted {
     let folder = match output {
         Some(path) if !path.is_dir() => {
-            return pid
-                .map_or_else(|| path.to_owned(), |pid| insert_before_extension(path, &format!(".{pid}")));
+            return Wanted::Given(
+                pid.map_or_else(|| path.to_owned(), |pid| insert_before_extension(path, &format!(".{pid}"))),
+            );
         }
         Some(folder) => folder,
         None => Path::new(""),
     };
     let base = folder.join(format!("core_{}", Zoned::now().strftime("%Y%m%d_%H%M%S")));
-    let numbered = (2..100).map(|n| with_extension(&base, &format!("_{n}")));
-    let mut candidates = std::iter::once(base.clone()).chain(numbered);
-    candidates.find(|path| !path.exists()).unwrap_or(base)
+    let mut candidates = (1..=NAMES_TRIED).map(|n| numbered(&base, n, ""));
+    Wanted::Fresh(candidates.find(|path| is_free(path)).unwrap_or(base))
 }
 
 /// Asks for the dump. What the runtime is too old for is left out, and said.
@@ -210,7 +233,6 @@ async fn watch(
     let mut asked = pin!(asked);
     let mut tick = interval(LOOK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let before = view.metadata(&place.theirs).ok().and_then(|meta| meta.modified().ok());
     let started = Instant::now();
     loop {
         tokio::select! {
@@ -219,9 +241,7 @@ async fn watch(
                 return Ok(Watched::Interrupted(stops.exit_code().unwrap_or(exit::INTERRUPTED)));
             }
             _ = tick.tick() => if output.progress() {
-                // A file of that name that was there before says nothing.
-                let size = view.metadata(&place.theirs).ok().filter(|meta| meta.modified().ok() != before);
-                let size = Bytes(size.map_or(0, |meta| meta.len()));
+                let size = Bytes(place.written(view));
                 output.status(format_args!("{} s: {size} written", started.elapsed().as_secs()));
             },
         }
@@ -235,14 +255,20 @@ mod tests {
     #[test]
     fn names_are_like_those_of_dotnet_dump() {
         let folder = tempfile::tempdir().unwrap();
-        let path = output_path(Some(folder.path()), None);
+        let Wanted::Fresh(path) = output_path(Some(folder.path()), None) else {
+            panic!("a folder was given")
+        };
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(path.starts_with(folder.path()));
         let shape: String = name.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         assert_eq!(shape, "core_00000000_000000");
-        assert_eq!(output_path(Some(Path::new("x/y")), None), Path::new("x/y"));
-        assert_eq!(output_path(Some(Path::new("x/y.dmp")), Some(7)), Path::new("x/y.7.dmp"));
-        assert!(output_path(None, None).is_relative());
+        let given = |path: &str, pid| match output_path(Some(Path::new(path)), pid) {
+            Wanted::Given(path) => path,
+            Wanted::Fresh(path) => panic!("{} is another name", path.display()),
+        };
+        assert_eq!(given("x/y", None), Path::new("x/y"));
+        assert_eq!(given("x/y.dmp", Some(7)), Path::new("x/y.7.dmp"));
+        assert!(matches!(output_path(None, None), Wanted::Fresh(path) if path.is_relative()));
     }
 
     #[test]

@@ -1,76 +1,173 @@
 //! Where the target writes a dump, and how the file gets to where the user wants it.
 //!
-//! The target opens the file itself: in its own mount namespace, as its own user. Where it can reach the user's folder
-//! it is told that path as it sees it; else it writes into its own temporary folder, and the file is fetched.
+//! The target opens the file itself: in its own mount namespace, as its own user, by its path, and follows every link.
+//! So it is never told a name that somebody else may know before. Where it can reach the user's folder, a new file of
+//! ours is there, is lent to it, and gets its name when it is whole; else the target writes into its own temporary
+//! folder under a name that nobody can foresee, and the file is copied from there.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{BufReader, Read, Seek};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use runtap_diag::core_file::{CoreFile, CoreFileError};
 use runtap_transport::discover::FileView;
+use rustix::fs::{Mode, Uid};
+use rustix::process::geteuid;
 
 use crate::exit::{self, expected, usage};
-use crate::files::with_extension;
+use crate::files::{Draft, copy, numbered, ordinary, same, unforeseen, with_extension};
+use crate::output::acts_unseen;
 use crate::units::Bytes;
 
 /// What `createdump` writes beside the dump.
 const CRASH_REPORT: &str = ".crashreport.json";
+/// The longest crash report that is taken: 10,000 threads with deep stacks have less.
+const MOST_REPORT: u64 = 64 << 20;
+
+/// The file that the user wants.
+#[derive(Debug, Clone)]
+pub(super) enum Wanted {
+    Given(PathBuf),
+    /// This name or one behind it, the first that is free.
+    Fresh(PathBuf),
+}
+
+/// The files that are going to be there, open before anything is asked of the target.
+#[derive(Debug)]
+pub(super) struct Files {
+    /// Where the user wants the dump; absolute.
+    pub(super) ours: PathBuf,
+    wanted: Wanted,
+    draft: Draft,
+    /// The crash report, if one is asked for; where `createdump` puts it, if that writes into the draft.
+    report: Option<Draft>,
+}
 
 /// The way of a dump.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Where the user wants it; absolute.
-    pub(super) ours: PathBuf,
+    files: Files,
     /// Where the target writes it, as the target sees it.
     pub(super) theirs: PathBuf,
     /// What the target is told: a percent sign begins something that the runtime fills in, two are one.
     pub(super) told: String,
-    /// Why it has to be fetched from there; `None` if it appears in the right place.
+    /// Why it has to be fetched from there; `None` where the target writes into the draft.
     pub(super) fetched: Option<String>,
+    /// The target's user.
+    owner: u32,
 }
 
-impl Place {
-    /// Finds a way from the target to `ours`.
+/// What became of it.
+#[derive(Debug)]
+pub(super) struct Result {
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    pub(super) core: std::result::Result<CoreFile, CoreFileError>,
+    /// The path of the crash report, if there is one.
+    pub(super) crash_report: anyhow::Result<Option<PathBuf>>,
+}
+
+impl Wanted {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) | Self::Fresh(path) => path,
+        }
+    }
+}
+
+impl Files {
+    /// Makes them.
     ///
     /// # Errors
-    /// Our folder is not there, or there is no folder that the target may write to.
-    pub(super) fn find(view: &FileView, ours: &Path) -> anyhow::Result<Self> {
-        let ours = std::path::absolute(ours)?;
-        let Some((folder, name)) = ours.parent().zip(ours.file_name()) else {
+    /// We can't write there.
+    pub(super) fn make(wanted: Wanted, crash_report: bool) -> anyhow::Result<Self> {
+        let ours = std::path::absolute(wanted.path())?;
+        let Some(folder) = ours.parent().filter(|_| ours.file_name().is_some()) else {
             return Err(usage(format!("{} is no name for a file", ours.display())));
         };
-        if !fs::metadata(folder).is_ok_and(|meta| meta.is_dir()) {
-            return Err(usage(format!("there is no folder {}", folder.display())));
-        }
-        // A device would be replaced by the fetched file.
+        // Nothing of that kind is opened: a pipe would wait for a reader.
         if fs::metadata(&ours).is_ok_and(|meta| !meta.is_file()) {
             return Err(usage(format!("{} is no ordinary file", ours.display())));
         }
-        let why = match view.to_target(&ours) {
-            Ok(Some(theirs)) => match (usable(view, &theirs), told(&theirs)) {
-                (Ok(()), Some(told)) => return Ok(Self { ours, theirs, told, fetched: None }),
-                (Ok(()), None) => "its path is no UTF-8, which the protocol can't carry".to_owned(),
-                (Err(why), _) => why,
-            },
-            Ok(None) => "the target does not see that folder".to_owned(),
-            Err(error) => error.to_string(),
+        let draft = match &wanted {
+            Wanted::Given(_) => Draft::of(&ours)?,
+            Wanted::Fresh(_) => Draft::within(folder)?,
         };
-        let temp = view.temp_dir().unwrap_or_else(|_unreadable| PathBuf::from("/tmp"));
-        let theirs = free_name(view, &temp, &name.to_string_lossy());
-        let told = told(&theirs).ok_or_else(|| usage(format!("{} is no UTF-8", temp.display())))?;
-        usable(view, &theirs).map_err(|reason| {
-            expected(
-                exit::FAILED,
-                format!(
-                    "the target can't write to {}: {why}; nor to {}: {reason}",
-                    folder.display(),
-                    temp.display()
-                ),
-                "choose a folder with -o that the target's user may write to".to_owned(),
-            )
-        })?;
-        Ok(Self { ours, theirs, told, fetched: Some(why) })
+        if !draft.is_file() {
+            return Err(usage(format!("{} can't be replaced by a dump", ours.display())));
+        }
+        let report = if crash_report { Some(draft.companion(CRASH_REPORT)?) } else { None };
+        Ok(Self { ours, wanted, draft, report })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Draft> {
+        std::iter::once(&self.draft).chain(&self.report)
+    }
+}
+
+impl Place {
+    /// Finds a way to the files for a target of the user `owner`.
+    ///
+    /// # Errors
+    /// There is no folder that the target may write to.
+    pub(super) fn find(view: &FileView, owner: u32, files: Files) -> anyhow::Result<Self> {
+        let mut place = Self { theirs: PathBuf::new(), told: String::new(), fetched: None, owner, files };
+        match place.lend(view) {
+            Ok((theirs, told)) => (place.theirs, place.told) = (theirs, told),
+            Err(why) => {
+                place.take_back()?;
+                let temp = view.temp_dir().unwrap_or_else(|_unreadable| PathBuf::from("/tmp"));
+                place.theirs = foreign_name(&temp, &place.files.ours);
+                place.told =
+                    told(&place.theirs).ok_or_else(|| usage(format!("{} is no UTF-8", temp.display())))?;
+                usable(view, &place.theirs).map_err(|reason| {
+                    let ours = place.files.ours.parent().unwrap_or_else(|| Path::new("/"));
+                    let (folder, temp) = (ours.display(), temp.display());
+                    expected(
+                        exit::FAILED,
+                        format!("the target can't write to {folder}: {why}; nor to {temp}: {reason}"),
+                        "choose a folder with -o that the target's user may write to".to_owned(),
+                    )
+                })?;
+                place.fetched = Some(why);
+            }
+        }
+        Ok(place)
+    }
+
+    /// Gives the target our file to write to: its path as the target sees it, and as the runtime is told it.
+    fn lend(&self, view: &FileView) -> std::result::Result<(PathBuf, String), String> {
+        let text = |error: std::io::Error| error.to_string();
+        let theirs = view.to_target(&self.files.draft.place()).map_err(text)?;
+        let theirs = theirs.ok_or("the target does not see that folder")?;
+        let told = told(&theirs).ok_or("its path is no UTF-8, which the protocol can't carry")?;
+        if self.owner != geteuid().as_raw() {
+            for draft in self.files.all() {
+                rustix::fs::fchown(draft.file(), Some(Uid::from_raw(self.owner)), None)
+                    .map_err(|error| format!("it can't be given a file there: {error}"))?;
+            }
+        }
+        let ours = self.files.draft.file().metadata().map_err(text)?;
+        let seen = view.metadata(&theirs).map_err(|_unseen| "its user may not write to that folder")?;
+        if !same(&seen, &ours) {
+            return Err("the target sees another folder there".to_owned());
+        }
+        usable(view, &theirs)?;
+        Ok((theirs, told))
+    }
+
+    /// Our files are ours again, and nobody else's.
+    fn take_back(&self) -> anyhow::Result<()> {
+        let us = geteuid();
+        for file in self.files.all().map(Draft::file) {
+            if file.metadata()?.uid() != us.as_raw() {
+                rustix::fs::fchown(file, Some(us), None)?;
+            }
+            rustix::fs::fchmod(file, Mode::RUSR | Mode::WUSR)?;
+        }
+        Ok(())
     }
 
     /// Refuses when the dump can't fit. `needed` is a guess.
@@ -79,14 +176,14 @@ impl Place {
     /// A file system on the way is too full.
     pub(super) fn check_space(&self, view: &FileView, needed: u64) -> anyhow::Result<()> {
         let folder = |path: &Path| path.parent().unwrap_or(path).to_owned();
-        let ours = view_of_ours()?;
-        let mut ways = vec![(view, folder(&self.theirs))];
+        let ours = rustix::fs::fstatvfs(self.files.draft.file())?;
+        let mut ways = vec![(folder(&self.files.ours), ours.f_bavail.saturating_mul(ours.f_frsize))];
         if self.fetched.is_some() {
-            ways.push((&ours, folder(&self.ours)));
-        }
-        for (view, folder) in ways {
+            let theirs = folder(&self.theirs);
             // Where it can't be asked the dump itself will tell.
-            let Ok(free) = view.free_space(&folder) else { continue };
+            ways.extend(view.free_space(&theirs).ok().map(|free| (theirs, free)));
+        }
+        for (folder, free) in ways {
             if free < needed {
                 let full = format!(
                     "{} has {} left, and the dump takes about {}",
@@ -104,50 +201,127 @@ impl Place {
         Ok(())
     }
 
-    /// Brings the file to its place, and the crash report if there is one. Gives the path of the latter.
+    /// Where the user wants it.
+    pub(super) fn ours(&self) -> &Path {
+        &self.files.ours
+    }
+
+    /// How much the target has written by now.
+    pub(super) fn written(&self, view: &FileView) -> u64 {
+        let meta = match self.fetched {
+            Some(_) => view.metadata(&self.theirs),
+            None => self.files.draft.file().metadata(),
+        };
+        meta.map_or(0, |meta| meta.len())
+    }
+
+    /// Brings the file to its place, and the crash report if there is to be one.
     ///
     /// # Errors
-    /// It can't be read or written. What the target wrote stays where it is then.
-    pub(super) fn finish(&self, view: &FileView, crash_report: bool) -> anyhow::Result<Option<PathBuf>> {
-        let report = with_extension(&self.theirs, CRASH_REPORT);
-        let our_report = with_extension(&self.ours, CRASH_REPORT);
+    /// It can't be read or written. What the target wrote into its own folder stays there then.
+    pub(super) fn finish(self, view: &FileView, crash_report: bool) -> anyhow::Result<Result> {
+        let theirs = self.theirs.clone();
+        let failed =
+            || format!("the runtime says that {} is written, but it can't be taken", theirs.display());
         if self.fetched.is_some() {
-            fetch(view, &self.theirs, &self.ours)?;
+            copy(&self.open_theirs(view, &self.theirs).with_context(failed)?, self.files.draft.file())
+                .with_context(failed)?;
         }
-        if !crash_report {
-            return Ok(None);
+        self.take_back().with_context(failed)?;
+        let bytes = self.files.draft.file().metadata()?.len();
+        if bytes == 0 {
+            anyhow::bail!("the runtime says that the dump is written, but {} is empty", theirs.display());
         }
-        if self.fetched.is_some() {
-            fetch(view, &report, &our_report)?;
-        }
-        let written =
-            fs::read(&our_report).with_context(|| format!("can't read {}", our_report.display()))?;
-        serde_json::from_slice::<serde::de::IgnoredAny>(&written)
-            .with_context(|| format!("{} is no whole JSON", our_report.display()))?;
-        Ok(Some(our_report))
+        let core = CoreFile::inspect(self.files.draft.file());
+        let report = crash_report.then(|| self.take_report(view));
+        self.clean(view);
+        let Files { ours, wanted, draft, report: report_draft } = self.files;
+        let path = match wanted {
+            Wanted::Given(_) => draft.appear_whole()?,
+            Wanted::Fresh(_) => draft.settle_whole(|n| numbered(&ours, n, ""))?,
+        };
+        let crash_report = match (report, report_draft) {
+            (Some(Ok(())), Some(mut draft)) => {
+                draft.name(with_extension(&path, CRASH_REPORT));
+                draft.appear_whole().map(Some)
+            }
+            (Some(Err(error)), _) => Err(error),
+            _ => Ok(None),
+        };
+        Ok(Result { path, bytes, core, crash_report })
     }
-}
 
-/// Our own view of the file system.
-fn view_of_ours() -> io::Result<FileView> {
-    runtap_transport::discover::file_view(std::process::id())
+    /// The dump goes on, or may be there, and nobody waits for it: it stays where the target writes it.
+    pub(super) fn leave(self) {
+        if self.fetched.is_none() {
+            self.files.draft.keep();
+            self.files.report.map(Draft::keep);
+        }
+    }
+
+    /// Removes what the target has written into its own folder.
+    pub(super) fn clean(&self, view: &FileView) {
+        if self.fetched.is_some() {
+            for file in [&self.theirs, &with_extension(&self.theirs, CRASH_REPORT)] {
+                // It stays then, and the target's folder is cleaned some day.
+                let _ = view.remove_file(file);
+            }
+        }
+    }
+
+    fn take_report(&self, view: &FileView) -> anyhow::Result<()> {
+        let theirs = with_extension(&self.theirs, CRASH_REPORT);
+        let failed = || format!("can't take the crash report {}", theirs.display());
+        let Some(report) = &self.files.report else { return Ok(()) };
+        let too_long = |bytes| {
+            let (most, theirs) = (Bytes(MOST_REPORT), theirs.display());
+            anyhow::anyhow!("the crash report {theirs} has {}, more than {most}", Bytes(bytes))
+        };
+        if self.fetched.is_some() {
+            let written = self.open_theirs(view, &theirs).with_context(failed)?;
+            match written.metadata().with_context(failed)?.len() {
+                bytes if bytes > MOST_REPORT => return Err(too_long(bytes)),
+                _ => copy(&written, report.file()).with_context(failed)?,
+            }
+        }
+        match report.file().metadata().with_context(failed)?.len() {
+            bytes if bytes > MOST_REPORT => return Err(too_long(bytes)),
+            _ => {}
+        }
+        let mut whole = report.file().try_clone().with_context(failed)?;
+        whole.rewind().with_context(failed)?;
+        serde_json::from_reader::<_, serde::de::IgnoredAny>(BufReader::new(whole.take(MOST_REPORT)))
+            .with_context(|| format!("the crash report {} is no whole JSON", theirs.display()))?;
+        Ok(())
+    }
+
+    /// Opens a file that the target has made. Nothing else is opened, and nothing of somebody else.
+    fn open_theirs(&self, view: &FileView, path: &Path) -> anyhow::Result<File> {
+        if !view.metadata(path)?.is_file() {
+            anyhow::bail!("it is no ordinary file");
+        }
+        self.own(ordinary(view.open(path)?)?)
+    }
+
+    fn own(&self, file: File) -> anyhow::Result<File> {
+        let uid = file.metadata()?.uid();
+        if uid != self.owner {
+            anyhow::bail!("it belongs to user {uid}, not to the target's, {}", self.owner);
+        }
+        Ok(file)
+    }
 }
 
 /// Whether the target's user can write a file there, else why not.
-fn usable(view: &FileView, theirs: &Path) -> Result<(), String> {
+fn usable(view: &FileView, theirs: &Path) -> std::result::Result<(), String> {
     let folder = theirs.parent().unwrap_or_else(|| Path::new("/"));
-    match view.metadata(theirs) {
-        Ok(meta) if !meta.is_file() => return Err("it is no ordinary file".to_owned()),
-        Ok(_) => match view.is_writable(theirs) {
-            Ok(true) => return Ok(()),
-            Ok(false) => return Err("the file is there, and its user may not write to it".to_owned()),
-            Err(error) => return Err(error.to_string()),
-        },
-        Err(_not_there) => {}
-    }
-    match view.is_writable(folder) {
+    let (what, path) = match view.metadata(theirs) {
+        Ok(_ours) => ("a file in", theirs),
+        Err(_not_there) => ("", folder),
+    };
+    match view.is_writable(path) {
         Ok(true) => Ok(()),
-        Ok(false) => Err("its user may not write to that folder".to_owned()),
+        Ok(false) => Err(format!("its user may not write to {what} that folder").replace("  ", " ")),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -157,38 +331,19 @@ fn told(theirs: &Path) -> Option<String> {
     theirs.to_str().map(|path| path.replace('%', "%%"))
 }
 
-/// A name in the target's folder that is not taken.
-fn free_name(view: &FileView, folder: &Path, name: &str) -> PathBuf {
-    let safe: String =
-        name.chars().map(|c| if c.is_control() || c == '\u{fffd}' { '_' } else { c }).collect();
-    let me = std::process::id();
-    let candidates = (0..1000).map(|n| folder.join(format!("runtap-{me}-{n}-{safe}")));
-    let mut candidates = candidates.skip_while(|path| view.metadata(path).is_ok());
-    candidates.next().unwrap_or_else(|| folder.join(safe))
-}
-
-/// Copies a file of the target, whole or not at all, and removes it there.
-fn fetch(view: &FileView, theirs: &Path, ours: &Path) -> anyhow::Result<()> {
-    let failed = || format!("can't fetch {} from the target to {}", theirs.display(), ours.display());
-    let part = with_extension(ours, &format!(".{}.part", std::process::id()));
-    let copied = (|| -> io::Result<()> {
-        let mut from = view.open(theirs)?;
-        if !from.metadata()?.is_file() {
-            return Err(io::Error::other("it is no ordinary file"));
+/// A name in the target's folder that nobody can have taken.
+fn foreign_name(folder: &Path, ours: &Path) -> PathBuf {
+    /// In bytes; the rest of a longest name is for what comes before and behind.
+    const MOST: usize = 150;
+    let name = ours.file_name().unwrap_or_default().to_string_lossy();
+    let safe = name.chars().map(|c| if acts_unseen(c) || c == '\u{fffd}' { '_' } else { c });
+    let mut text = unforeseen();
+    text.push('-');
+    for c in safe {
+        if text.len() + c.len_utf8() > MOST {
+            break;
         }
-        // As private as createdump makes it: it holds all secrets of the process.
-        let mut options = File::options();
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut to = options.write(true).create(true).truncate(true).open(&part)?;
-        io::copy(&mut from, &mut to)?;
-        fs::rename(&part, ours)
-    })();
-    if copied.is_err() {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&part);
+        text.push(c);
     }
-    copied.with_context(failed)?;
-    // It stays then, and the target's folder is cleaned some day.
-    let _ = view.remove_file(theirs);
-    Ok(())
+    folder.join(text)
 }

@@ -1,27 +1,26 @@
 //! What became of a dump: for people, and as `runtap.dump/1`.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runtap_diag::core_file::{CoreFile, CoreFileError};
 use serde::Serialize;
 
-use super::place::Place;
+use super::place;
 use crate::exit::{self, expected};
 use crate::output::{Clean, Output};
 use crate::units::Bytes;
 
 /// A dump that the target says it has written, and what we found.
-pub(super) struct Summary<'a> {
+pub(super) struct Summary {
     pub(super) pid: u32,
     /// In the target's own pid namespace, where that is known: what the dump has to say.
     pub(super) own_pid: Option<u32>,
-    pub(super) place: &'a Place,
+    /// Where the target wrote it, or sees it now.
+    pub(super) target_path: PathBuf,
     pub(super) kind: &'static str,
     pub(super) duration: Duration,
-    pub(super) crash_report: Option<PathBuf>,
-    pub(super) core: Result<CoreFile, CoreFileError>,
+    pub(super) found: place::Result,
 }
 
 #[derive(Serialize)]
@@ -38,48 +37,47 @@ struct Document<'a> {
     crash_report: Option<&'a str>,
 }
 
-impl Summary<'_> {
+impl Summary {
     /// Tells the result, and gives the exit code: the file is there in any case.
-    pub(super) fn print(&self, output: Output) -> anyhow::Result<u8> {
+    pub(super) fn print(mut self, output: Output) -> anyhow::Result<u8> {
+        let report = std::mem::replace(&mut self.found.crash_report, Ok(None));
+        let (report, no_report) = match report {
+            Ok(report) => (report, None),
+            Err(error) => (None, Some(error)),
+        };
         let wrong = self.wrong();
         if output.json() {
-            let (ours, theirs) = (self.place.ours.to_string_lossy(), self.place.theirs.to_string_lossy());
-            let report = self.crash_report.as_ref().map(|path| path.to_string_lossy());
+            let (ours, theirs) = (self.found.path.to_string_lossy(), self.target_path.to_string_lossy());
+            let report = report.as_ref().map(|path| path.to_string_lossy());
             output.document(&Document {
                 schema: "runtap.dump/1",
                 pid: self.pid,
                 path: &ours,
                 target_path: &theirs,
                 r#type: self.kind,
-                bytes: self.bytes(),
+                bytes: self.found.bytes,
                 duration_ns: u64::try_from(self.duration.as_nanos()).unwrap_or(u64::MAX),
                 verified: wrong.is_none(),
-                threads: self.core.as_ref().ok().map(|core| core.process.threads.len()),
+                threads: self.found.core.as_ref().ok().map(|core| core.process.threads.len()),
                 crash_report: report.as_deref(),
             })?;
         } else {
-            output.text(self.text())?;
+            output.text(self.text(report.as_deref()))?;
         }
-        match wrong {
-            None => Ok(exit::OK),
-            Some(why) => Err(expected(
+        match (wrong, no_report) {
+            (None, None) => Ok(exit::OK),
+            (None, Some(error)) => Err(error),
+            (Some(why), _) => Err(expected(
                 exit::PARTIAL,
-                format!("{} can't be used: {why}", self.place.ours.display()),
+                format!("{} can't be used: {why}", self.found.path.display()),
                 None,
             )),
         }
     }
 
-    fn bytes(&self) -> u64 {
-        match &self.core {
-            Ok(core) => core.bytes,
-            Err(_) => std::fs::metadata(&self.place.ours).map_or(0, |meta| meta.len()),
-        }
-    }
-
     /// What is wrong with the file.
     fn wrong(&self) -> Option<String> {
-        let core = match &self.core {
+        let core = match &self.found.core {
             Ok(core) => core,
             Err(error) => return Some(error.to_string()),
         };
@@ -93,22 +91,22 @@ impl Summary<'_> {
         }
     }
 
-    fn text(&self) -> String {
-        let path = self.place.ours.to_string_lossy();
+    fn text(&self, report: Option<&Path>) -> String {
+        let path = self.found.path.to_string_lossy();
         let mut text = format!(
             "{}  {}  {} dump in {:.1} s",
             Clean(&path),
-            Bytes(self.bytes()),
+            Bytes(self.found.bytes),
             self.kind,
             self.duration.as_secs_f64()
         );
         // Writing to a String can't fail.
-        if let Ok(core) = &self.core {
+        if let Ok(core) = &self.found.core {
             let (name, threads) = (&core.process.name, core.process.threads.len());
             let _ = write!(text, "  {}, {threads} threads", Clean(name));
         }
         text.push('\n');
-        if let Some(report) = &self.crash_report {
+        if let Some(report) = report {
             let _ = writeln!(text, "{}", Clean(&report.to_string_lossy()));
         }
         text

@@ -10,7 +10,7 @@ use crate::cli::Events;
 use crate::cmd::recording::{Partial, Recording};
 use crate::cmd::side_by_side::Gather;
 use crate::lines::Chooser;
-use crate::output::{HEADING, Output};
+use crate::output::{Clean, HEADING, Output};
 use crate::units::Count;
 
 #[derive(Serialize)]
@@ -109,7 +109,8 @@ fn text(document: &Document<'_>) -> String {
         let separator = if row.name.is_empty() { "" } else { "/" };
         let (n, id, version) = (Count(row.n), row.id, row.version);
         // Writing to a String can't fail.
-        let _ = writeln!(text, "{n:>12}  {id:>6} {version:>3}  {}{separator}{}", row.provider, row.name);
+        let (provider, name) = (Clean(&row.provider), Clean(&row.name));
+        let _ = writeln!(text, "{n:>12}  {id:>6} {version:>3}  {provider}{separator}{name}");
     }
     let _ = writeln!(text, "{:>12}  events, {} lost", Count(document.events), Count(document.lost));
     text

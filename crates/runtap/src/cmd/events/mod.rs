@@ -2,7 +2,7 @@
 
 mod count;
 
-use std::io::{BufWriter, IsTerminal};
+use std::io::BufWriter;
 use std::path::Path;
 
 use runtap_ingest::{Filter, Names};
@@ -35,9 +35,7 @@ pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     };
     let mut recording = Recording::open(&options.file)?;
     let stdout = std::io::stdout().lock();
-    let terminal = stdout.is_terminal();
-    let mut lines =
-        Lines::new(chooser, style, options.stacks, terminal, BufWriter::with_capacity(1 << 16, stdout));
+    let mut lines = Lines::new(chooser, style, options.stacks, BufWriter::with_capacity(1 << 16, stdout));
     recording.try_read_in_order(|item| Ok(lines.item(item)?))?;
     lines.flush()?;
     Ok(recording.warn_if_partial(output))

@@ -1,24 +1,30 @@
 //! `runtap ps`: who runs, as one table. `watch` goes on and tells the changes.
 
+mod table;
 mod watch;
 
-use std::fmt::Write as _;
+use std::fmt;
 
 use runtap_diag::ProcessInfo;
 use runtap_diag::doctor::{self, Answer};
 use runtap_transport::discover::{self, Code, Kind, Options, Process, System};
+use rustix::process::geteuid;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
+use self::table::Table;
 use super::info::suspended;
 use super::target::{DEADLINE, ask, local_name};
 use crate::cli::Ps;
-use crate::output::{Clean, DIM, HEADING, Output};
+use crate::exit::{self, expected};
+use crate::output::Output;
 
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
     processes: Vec<Row>,
+    /// How many there are besides.
+    of_other_users: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,20 +41,88 @@ struct Row {
     reachable: bool,
     reason: Option<&'static str>,
     socket: Option<String>,
+    /// Other names that it can be chosen by.
+    #[serde(skip)]
+    aliases: [String; 2],
 }
 
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
-    let search = Options::default().all_users(options.all_users);
+    let search = Search::new(options);
     if options.watch {
-        return watch::run(search, output).await;
+        return watch::run(&search, output).await;
     }
-    let processes = rows(discover::processes(search)).await;
+    let Found { processes, of_others } = search.find();
+    let mut processes = rows(processes).await;
+    processes.retain(|row| search.is_meant(row));
+    if let (true, Some(wanted)) = (processes.is_empty(), &search.wanted) {
+        let hint = of_others.map_or_else(|| "'runtap ps' lists all".to_owned(), |n| OfOthers(n).to_string());
+        return Err(expected(exit::NO_TARGET, format!("no .NET or JVM process is called '{wanted}'"), hint));
+    }
     if output.json() {
-        output.document(&Document { schema: "runtap.ps/1", processes })?;
-    } else {
-        output.text(text(&processes))?;
+        output.document(&Document {
+            schema: "runtap.ps/1",
+            processes,
+            of_other_users: of_others.unwrap_or(0),
+        })?;
+        return Ok(exit::OK);
     }
-    Ok(crate::exit::OK)
+    output.text(text(&processes, search.columns(output)))?;
+    if let Some(n) = of_others {
+        output.note(OfOthers(n));
+    }
+    Ok(exit::OK)
+}
+
+/// What is looked for.
+#[derive(Debug)]
+struct Search {
+    /// A name, or a process id.
+    wanted: Option<String>,
+    all_users: bool,
+    wide: bool,
+}
+
+/// What there is.
+#[derive(Debug)]
+struct Found {
+    processes: Vec<Process>,
+    /// How many there are besides, of users whose processes we may not reach; `None` for none.
+    of_others: Option<usize>,
+}
+
+impl Search {
+    fn new(options: &Ps) -> Self {
+        Self { wanted: options.name.clone(), all_users: options.all_users, wide: options.wide }
+    }
+
+    fn find(&self) -> Found {
+        let mut processes = discover::processes(Options::default().all_users(true));
+        let (all, me) = (processes.len(), geteuid());
+        if !self.all_users && !me.is_root() {
+            processes.retain(|process| process.uid == me.as_raw());
+        }
+        let of_others = all.saturating_sub(processes.len());
+        Found { processes, of_others: (of_others > 0).then_some(of_others) }
+    }
+
+    fn is_meant(&self, row: &Row) -> bool {
+        let Some(wanted) = &self.wanted else { return true };
+        row.name == *wanted || row.aliases.contains(wanted) || row.pid.to_string() == *wanted
+    }
+
+    /// How wide lines may be.
+    fn columns(&self, output: Output) -> Option<usize> {
+        output.columns().filter(|_| !self.wide)
+    }
+}
+
+/// What is not shown.
+struct OfOthers(usize);
+
+impl fmt::Display for OfOthers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of other users: --all-users, or as root", self.0)
+    }
 }
 
 /// By name, then by pid. Every runtime is asked at the same time: a busy one costs the others nothing.
@@ -57,9 +131,7 @@ async fn rows(found: Vec<Process>) -> Vec<Row> {
     for process in found {
         asking.spawn(row(process));
     }
-    let mut rows = asking.join_all().await;
-    // It ended while it was asked.
-    rows.retain(|row| row.reason != Some(Code::NoSuchProcess.name()));
+    let mut rows: Vec<Row> = asking.join_all().await.into_iter().flatten().collect();
     sort(&mut rows);
     rows
 }
@@ -68,7 +140,9 @@ fn sort(rows: &mut [Row]) {
     rows.sort_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
 }
 
-async fn row(process: Process) -> Row {
+/// `None` for one that ended while it was asked, and for one that is no runtime: somebody else has made a socket with its
+/// name.
+async fn row(process: Process) -> Option<Row> {
     let mut row = Row {
         pid: process.pid,
         kind: process.kind.name(),
@@ -82,27 +156,32 @@ async fn row(process: Process) -> Row {
         reachable: false,
         reason: None,
         socket: process.endpoint().map(|endpoint| endpoint.to_string()),
+        aliases: [process.comm.clone(), local_name(&process)],
     };
     if process.kind != Kind::Dotnet {
-        return row;
+        return Some(row);
     }
-    match ask(process.endpoint(), DEADLINE).await {
+    let answer = match ask(process.endpoint(), DEADLINE).await {
         Ok(info) => {
             row.suspended = suspended(&process, &info);
             row.reachable = true;
             describe(&mut row, info);
+            return Some(row);
         }
         // .NET Core 3 answers, but can't say who it is.
-        Err(Some(error)) if error.is_unknown_command() => row.reachable = true,
-        Err(Some(error)) => row.reason = reason(Answer::of_error(&error), process.pid),
-        Err(None) => row.reason = reason(Answer::Silent, process.pid),
-    }
-    row
-}
-
-/// In the words of `doctor`.
-fn reason(answer: Answer, pid: u32) -> Option<&'static str> {
-    doctor::reason(&System::current(), pid, answer).map(Code::name)
+        Err(Some(error)) if error.is_unknown_command() => {
+            row.reachable = true;
+            return Some(row);
+        }
+        Err(Some(error)) => Answer::of_error(&error),
+        Err(None) => Answer::Silent,
+    };
+    let is_foreign = matches!(answer, Answer::Foreign(_));
+    // In the words of `doctor`.
+    let reason = doctor::reason(&System::current(), process.pid, answer);
+    let gone = reason == Some(Code::NoSuchProcess) || is_foreign && reason == Some(Code::NotDotnet);
+    row.reason = reason.map(Code::name);
+    (!gone).then_some(row)
 }
 
 fn describe(row: &mut Row, info: ProcessInfo) {
@@ -113,40 +192,10 @@ fn describe(row: &mut Row, info: ProcessInfo) {
     row.runtime_version = info.runtime_version;
 }
 
-fn text(processes: &[Row]) -> String {
+fn text(processes: &[Row], columns: Option<usize>) -> String {
     if processes.is_empty() {
         return "no .NET or JVM process can be seen; 'runtap demo' has a program built in\n".to_owned();
     }
-    let names = processes.iter().map(|row| Clean(&row.name).to_string().chars().count());
-    let width = names.max().unwrap_or(0).max(4);
-    let mut text = heading(width);
-    for row in processes {
-        text.push_str(&line(row, width));
-    }
-    text
-}
-
-fn heading(width: usize) -> String {
-    format!(
-        "{HEADING}{:>8}  {:<width$}  {:<12}  {:<10}  COMMAND LINE{HEADING:#}\n",
-        "PID", "NAME", "RUNTIME", "USER"
-    )
-}
-
-fn line(row: &Row, width: usize) -> String {
-    let runtime = Clean(row.runtime_version.as_deref().unwrap_or(row.kind));
-    let (name, user, command_line) = (Clean(&row.name), Clean(&row.user), Clean(&row.command_line));
-    let mut text = format!("{:>8}  {name:<width$}  {runtime:<12}  {user:<10}  {command_line}", row.pid);
-    let mut marks = Vec::new();
-    if row.suspended == Some(true) {
-        marks.push("suspended".to_owned());
-    }
-    marks.extend(row.reason.map(str::to_owned));
-    marks.extend(row.container.as_ref().map(|id| format!("container {}", id.get(..12).unwrap_or(id))));
-    if !marks.is_empty() {
-        // Writing to a String can't fail.
-        let _ = write!(text, "  {DIM}[{}]{DIM:#}", marks.join(", "));
-    }
-    text.push('\n');
-    text
+    let table = Table::of(processes, columns);
+    processes.iter().fold(table.heading(""), |text, row| text + &table.line("", row))
 }

@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use runtap_transport::discover::{self, Options, Process};
+use runtap_transport::discover::Process;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Row, rows, sort, text};
+use super::table::Table;
+use super::{Found, OfOthers, Row, Search, rows, sort, text};
 use crate::output::Output;
 
 /// How often it looks.
@@ -37,7 +38,7 @@ struct Line<'a> {
     row: &'a Row,
 }
 
-pub(super) async fn run(search: Options, output: Output) -> anyhow::Result<u8> {
+pub(super) async fn run(search: &Search, output: Output) -> anyhow::Result<u8> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let mut tick = interval(LOOK);
@@ -50,35 +51,50 @@ pub(super) async fn run(search: Options, output: Output) -> anyhow::Result<u8> {
             _ = interrupted.recv() => break,
             _ = terminated.recv() => break,
         }
-        let found = discover::processes(search);
+        let Found { processes: found, of_others } = search.find();
         let asked: Vec<Process> = found.iter().filter(|process| is_open(&known, process)).cloned().collect();
-        let told = rows(asked).await;
+        let mut told = rows(asked).await;
+        told.retain(|row| search.is_meant(row));
         let changes = take(&mut known, &found, told);
         if changes.is_empty() && !first {
             continue;
         }
+        if first && !output.json() {
+            if !output.is_seen() {
+                output.text(Table::of_unknown(search.columns(output)).heading(" "))?;
+            }
+            if let Some(n) = of_others {
+                output.note(OfOthers(n));
+            }
+        }
         first = false;
-        tell(&known, &changes, output)?;
+        tell(&known, &changes, search, output)?;
     }
     Ok(crate::exit::OK)
 }
 
-fn tell(known: &BTreeMap<Id, Row>, changes: &[(Change, Row)], output: Output) -> anyhow::Result<()> {
+fn tell(
+    known: &BTreeMap<Id, Row>,
+    changes: &[(Change, Row)],
+    search: &Search,
+    output: Output,
+) -> anyhow::Result<()> {
     if output.is_seen() {
         let mut rows: Vec<Row> = known.values().cloned().collect();
         sort(&mut rows);
-        return output.screen(format_args!("{}\nCtrl-C ends\n", text(&rows)));
+        return output.screen(format_args!("{}\nCtrl-C ends\n", text(&rows, search.columns(output))));
     }
+    let table = Table::of_unknown(search.columns(output));
     for (change, row) in changes {
         if output.json() {
             output.document_line(&Line { r#type: *change, row })?;
         } else {
             let sign = match change {
-                Change::Start => '+',
-                Change::Changed => '*',
-                Change::End => '-',
+                Change::Start => "+",
+                Change::Changed => "*",
+                Change::End => "-",
             };
-            output.text(format_args!("{sign}{}", super::line(row, 0)))?;
+            output.text(table.line(sign, row))?;
         }
     }
     Ok(())

@@ -28,6 +28,9 @@ struct FrameRow {
     #[serde(rename = "self")]
     own: u64,
     total: u64,
+    /// As people see it.
+    #[serde(skip)]
+    label: String,
 }
 
 #[derive(Serialize)]
@@ -51,6 +54,7 @@ impl CpuReport {
                 module: frame.module.map(str::to_owned).filter(|module| !module.is_empty()),
                 own: totals.self_ns(handle),
                 total: totals.total_ns(handle),
+                label: frame.to_string(),
             })
             .filter(|row| row.total > 0)
             .collect();
@@ -110,15 +114,14 @@ impl Answer for CpuReport {
         ));
         table.heading(format_args!("{:>12} {:>6}  {:>12} {:>6}  FRAME", "SELF", "%", "TOTAL", "%"));
         let share = |part: u64| percent(part, self.total);
-        for FrameRow { name, module, own, total } in &self.frames {
-            let frame = format!("{}!{name}", module.as_deref().unwrap_or("?"));
+        for FrameRow { own, total, label, .. } in &self.frames {
             table.row(format_args!(
                 "{:>12} {:>6}  {:>12} {:>6}  {}",
                 amount(*own),
                 share(*own),
                 amount(*total),
                 share(*total),
-                Clean(&frame)
+                Clean(label)
             ));
         }
         table.heading(format_args!("\n{:>12} {:>6}  {:>12}  THREAD", "TOTAL", "%", "SAMPLES"));
@@ -141,13 +144,12 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
 }
 
 /// A place in the code, and what happened there.
-#[derive(Serialize)]
 struct Place {
     name: String,
     module: Option<String>,
     count: u64,
-    #[serde(skip)]
     weight: u64,
+    label: String,
 }
 
 /// Which frame of a stack is the place where something happened.
@@ -199,6 +201,7 @@ fn places(trace: &Trace, view: View, which: Which) -> Vec<Place> {
             module: frame.module.map(str::to_owned).filter(|module| !module.is_empty()),
             count,
             weight,
+            label: frame.to_string(),
         })
         .collect();
     places.sort_by_key(|place| std::cmp::Reverse((place.weight, place.count)));
@@ -229,6 +232,8 @@ struct AllocSite {
     module: Option<String>,
     allocated_bytes: u64,
     samples_count: u64,
+    #[serde(skip)]
+    label: String,
 }
 
 impl AllocReport {
@@ -252,6 +257,7 @@ impl AllocReport {
                     module: place.module,
                     allocated_bytes: place.weight,
                     samples_count: place.count,
+                    label: place.label,
                 })
                 .collect(),
         }
@@ -281,11 +287,10 @@ impl Answer for AllocReport {
             table.row(format_args!("{bytes:>12} {share:>6}  {samples:>8}  {}", Clean(name)));
         }
         table.heading(format_args!("\n{:>12} {:>6}  {:>8}  ALLOCATED BY", "BYTES", "%", "SAMPLES"));
-        for AllocSite { name, module, allocated_bytes, samples_count } in &self.sites {
+        for AllocSite { allocated_bytes, samples_count, label, .. } in &self.sites {
             let share = percent(*allocated_bytes, self.allocated_bytes);
             let (bytes, samples) = (Bytes(*allocated_bytes).to_string(), Count(*samples_count));
-            let frame = format!("{}!{name}", module.as_deref().unwrap_or("?"));
-            table.row(format_args!("{bytes:>12} {share:>6}  {samples:>8}  {}", Clean(&frame)));
+            table.row(format_args!("{bytes:>12} {share:>6}  {samples:>8}  {}", Clean(label)));
         }
         table.text()
     }
@@ -305,6 +310,8 @@ struct WaitSite {
     module: Option<String>,
     contentions_count: u64,
     wait_ns: u64,
+    #[serde(skip)]
+    label: String,
 }
 
 impl ContentionReport {
@@ -314,6 +321,7 @@ impl ContentionReport {
             module: place.module,
             contentions_count: place.count,
             wait_ns: place.weight,
+            label: place.label,
         });
         Self { locks, sites: sites.collect() }
     }
@@ -322,30 +330,42 @@ impl ContentionReport {
 impl Answer for ContentionReport {
     fn limit(&mut self, n: usize) {
         self.locks.contentions.truncate(n);
+        self.locks.handle_waits.truncate(n);
         self.sites.truncate(n);
     }
 
     fn is_empty(&self) -> bool {
-        self.locks.contentions_count == 0
+        self.locks.contentions_count + self.locks.handle_waits_count == 0
     }
 
     fn text(&self) -> String {
-        let LocksReport { contentions_count, unfinished_count, waits, contentions } = &self.locks;
+        let LocksReport { contentions_count, unfinished_count, waits, contentions, .. } = &self.locks;
+        let LocksReport { handle_waits_count, handle_wait_times, handle_waits, .. } = &self.locks;
+        let others = if *handle_waits_count == 0 {
+            String::new()
+        } else {
+            format!(
+                "\n{} waits for something else, {} in all, the longest {}; {} did not end",
+                Count(*handle_waits_count),
+                ns(handle_wait_times.total_ns),
+                ns(handle_wait_times.max_ns),
+                Count(self.locks.handle_waits_unfinished_count)
+            )
+        };
         let mut table = Table::new(format_args!(
-            "{} waits for locks, {} in all, the longest {}; {} did not end",
+            "{} waits for locks, {} in all, the longest {}; {} did not end{others}",
             Count(*contentions_count),
             ns(waits.total_ns),
             ns(waits.max_ns),
             Count(*unfinished_count)
         ));
         table.heading(format_args!("{:>12}  {:>8}  WAITED IN", "TIME", "WAITS"));
-        for WaitSite { name, module, contentions_count, wait_ns } in &self.sites {
-            let frame = format!("{}!{name}", module.as_deref().unwrap_or("?"));
+        for WaitSite { contentions_count, wait_ns, label, .. } in &self.sites {
             table.row(format_args!(
                 "{:>12}  {:>8}  {}",
                 ns(*wait_ns),
                 Count(*contentions_count),
-                Clean(&frame)
+                Clean(label)
             ));
         }
         table.heading(format_args!("\n{:>14} {:>12} {:>8} {:>8}  LOCK", "AT", "WAITED", "THREAD", "OWNER"));
@@ -358,6 +378,18 @@ impl Answer for ContentionReport {
                 wait.owner_thread.map_or_else(dash, |thread| thread.to_string()),
                 wait.lock.as_deref().unwrap_or("-")
             ));
+        }
+        if !handle_waits.is_empty() {
+            table.heading(format_args!("\n{:>14} {:>12} {:>8}  SOURCE", "AT", "WAITED", "THREAD"));
+            for wait in handle_waits {
+                table.row(format_args!(
+                    "{:>14} {:>12} {:>8}  {}",
+                    at(wait.start_ns),
+                    wait.wait_ns.map_or_else(dash, ns),
+                    wait.thread,
+                    Clean(&wait.source)
+                ));
+            }
         }
         table.text()
     }

@@ -101,6 +101,7 @@ impl Reporter<'_> {
     fn profile(&self, view: View) -> anyhow::Result<u8> {
         self.of(ProfileBuilder::of(view), ProfileBuilder::item, |builder, _| {
             let trace = builder.finish(&ProfileOptions::default());
+            advice::say_if_nameless(&trace, self.output);
             // .NET 9 marks running threads as waiting ones: then all samples say more than none.
             let few = trace.ticks(view).saturating_mul(100) < trace.ticks(View::ThreadTime);
             let view = if self.options.view.is_none() && few {

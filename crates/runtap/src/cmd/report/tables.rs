@@ -1,8 +1,8 @@
 //! The tables of answers that are made of events.
 
 use runtap_ingest::report::{
-    CounterSeries, CountersReport, ExceptionsReport, GcReport, HttpReport, JitReport, LogsReport, Side,
-    ThreadPoolReport,
+    CounterKind, CounterSeries, CountersReport, ExceptionsReport, GcReport, HttpReport, JitReport,
+    LogsReport, Side, ThreadPoolReport,
 };
 
 use super::Answer;
@@ -21,9 +21,17 @@ impl Answer for GcReport {
 
     fn text(&self) -> String {
         let [gen0, gen1, gen2] = self.collections_by_generation;
+        let others = match self.other_suspensions {
+            none if none.timed_count == 0 => String::new(),
+            of => format!(
+                "\n{} times, {} in all, threads stood still for the collector without a collection",
+                Count(of.timed_count),
+                ns(of.total_ns)
+            ),
+        };
         let mut table = Table::new(format_args!(
             "{} collections: {} of generation 2, {} of 1, {} of 0; {} asked for by the program\n\
-             {} pauses, {} in all, the longest {}, 95 % up to {}",
+             {} pauses, {} in all, the longest {}, 95 % up to {}{others}",
             Count(self.collections_count),
             Count(gen2),
             Count(gen1.saturating_sub(gen2)),
@@ -187,11 +195,13 @@ impl Answer for HttpReport {
 
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
-            "{} requests answered, {} with an exception that nobody handled; {} sent, {} failed",
+            "{} requests answered, {} with an exception that nobody handled; {} sent, {} without an answer, {} \
+             answered with an error",
             Count(self.server_requests_count),
             Count(self.server_exceptions_count),
             Count(self.client_requests_count),
-            Count(self.client_failures_count)
+            Count(self.client_failures_count),
+            Count(self.client_error_statuses_count)
         ));
         table.heading(format_args!(
             "{:<6} {:>8} {:>7} {:>10} {:>10} {:>10}  REQUEST",
@@ -199,9 +209,13 @@ impl Answer for HttpReport {
         ));
         for it in &self.endpoints {
             let side = if it.side == Side::Server { "server" } else { "client" };
+            let statuses = it.statuses.iter().map(|(status, n)| format!("{status}: {}", Count(*n)));
+            let statuses: Vec<String> = statuses.collect();
+            let statuses =
+                if statuses.is_empty() { String::new() } else { format!(" ({})", statuses.join(", ")) };
             let time = |time: u64| if it.durations.timed_count == 0 { dash() } else { ns(time) };
             table.row(format_args!(
-                "{side:<6} {:>8} {:>7} {:>10} {:>10} {:>10}  {}{}{}",
+                "{side:<6} {:>8} {:>7} {:>10} {:>10} {:>10}  {}{}{}{statuses}",
                 Count(it.requests_count),
                 Count(it.failed_count),
                 time(it.durations.p50_ns),
@@ -237,15 +251,14 @@ impl Answer for CountersReport {
             "POINTS", "LAST", "LAST DELTA", "MIN", "MAX"
         ));
         for series in &self.series {
-            let CounterSeries { provider, name, unit, tags, .. } = series;
-            let last = series.value.or(series.sum);
-            let quantiles = series.quantiles.as_deref().unwrap_or_default();
+            let CounterSeries { provider, name, unit, tags_text: tags, .. } = series;
             let open = if tags.is_empty() { "" } else { " {" };
             let close = if tags.is_empty() { "" } else { "}" };
+            let blank = if unit.is_empty() { "" } else { " " };
             table.row(format_args!(
-                "{:>6} {:>14} {:>14} {:>14} {:>14}  {}/{}{open}{}{close} {} {}",
+                "{:>6} {:>14} {:>14} {:>14} {:>14}  {}/{}{open}{}{close}{blank}{}{}",
                 Count(series.points_count),
-                number(last),
+                number(series.value),
                 number(series.delta),
                 number(series.min),
                 number(series.max),
@@ -253,11 +266,25 @@ impl Answer for CountersReport {
                 Clean(name),
                 Clean(tags),
                 Clean(unit),
-                Clean(quantiles)
+                Clean(&distribution(series))
             ));
         }
         table.text()
     }
+}
+
+/// `: 1,200 values, sum 60600; 0.5=51 0.95=96` of a histogram.
+fn distribution(series: &CounterSeries) -> String {
+    if series.kind != CounterKind::Histogram {
+        return String::new();
+    }
+    let mut text = format!(": {} values, sum {}", Count(series.count.unwrap_or(0)), number(series.sum));
+    let quantiles = series.quantiles.iter().flatten().map(|(share, value)| format!("{share}={value}"));
+    let quantiles: Vec<String> = quantiles.collect();
+    if !quantiles.is_empty() {
+        text = format!("{text}; {}", quantiles.join(" "));
+    }
+    text
 }
 
 impl Answer for LogsReport {
@@ -271,10 +298,13 @@ impl Answer for LogsReport {
 
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
-            "{} messages, {} with an exception, {} scopes",
+            "{} messages{}{}",
             Count(self.messages_count),
-            Count(self.exceptions_count),
-            Count(self.scopes_count)
+            self.exceptions_count.map_or_else(String::new, |n| format!(", {} with an exception", Count(n))),
+            self.scopes_count.map_or_else(
+                || "; exceptions and scopes come with keywords 2 or 8".to_owned(),
+                |n| format!(", {} scopes", Count(n))
+            )
         ));
         table.heading(format_args!("{:>8}  {:<12} CATEGORY", "MESSAGES", "LEVEL"));
         for it in &self.by_level {

@@ -24,7 +24,7 @@ use crate::cli::{LineFormat, Tail};
 use crate::exit::{self, usage};
 use crate::lines::{Chooser, Style};
 use crate::output::Output;
-use crate::units::Count;
+use crate::units::Things;
 
 /// How long the runtime may take to end a session that nobody reads any more.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -63,7 +63,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     }
     let mut waiting = JoinSet::new();
     for (number, Tapped { chosen, pid, session }) in tapped.into_iter().enumerate() {
-        let mut lines = lines(Chooser::new(choice.clone(), None).of_process(pid), style, terminal);
+        let mut lines = lines(Chooser::new(choice.clone(), None).of_process(pid), style);
         if several {
             lines.name_the_process();
             // A table has one head, in front of all rows.
@@ -248,8 +248,8 @@ impl End {
         }
         if printed.lost > 0 {
             output.warning(format_args!(
-                "{subject}the target dropped {} events, because its buffer was full",
-                Count(printed.lost)
+                "{subject}the target dropped {}, because its buffer was full",
+                Things(printed.lost, "event")
             ));
         }
         if let Some(error) = printed.read_error {

@@ -25,8 +25,8 @@ pub(super) struct Printed {
 pub(super) type Out = Lines<BufWriter<Stdout>>;
 
 /// Lines of the events that are chosen.
-pub(super) fn lines(chooser: Chooser, style: Style, terminal: bool) -> Out {
-    Lines::new(chooser, style, false, terminal, BufWriter::with_capacity(1 << 16, Stdout))
+pub(super) fn lines(chooser: Chooser, style: Style) -> Out {
+    Lines::new(chooser, style, false, BufWriter::with_capacity(1 << 16, Stdout))
 }
 
 /// Writes all of a buffer before anybody else has a turn. Buffers are flushed between lines only: that keeps each line

@@ -13,7 +13,7 @@ use super::one::{self, Taken};
 use super::recorder::Progress;
 use super::signals::Wish;
 use super::start::Started;
-use crate::units::{Bytes, Clock, Count};
+use crate::units::{Bytes, Clock, Count, Things};
 
 /// A process whose session has begun, or could not be. `None` in it: the end was asked for before.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) async fn record_all(job: &Arc<Job>, mut arrivals: mpsc::UnboundedRece
     let mut ear = job.stops.ear();
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut open, mut count) = (true, 0usize);
+    let (mut open, mut has_begun) = (true, false);
     while open || !recordings.is_empty() {
         tokio::select! {
             arrival = arrivals.recv(), if open => match arrival {
@@ -51,15 +51,15 @@ pub(super) async fn record_all(job: &Arc<Job>, mut arrivals: mpsc::UnboundedRece
                     failed.push((label, error));
                 }
                 Some(Arrival { label, started: Ok(Some(started)) }) => {
-                    if count == 0 {
+                    if !has_begun {
                         begin(job, &started);
                     }
-                    let number = count;
-                    count += 1;
+                    has_begun = true;
+                    let number = started.outputs.number();
                     let progress = board.add();
                     let job = Arc::clone(job);
                     recordings.spawn(async move {
-                        let taken = one::record(job, started, number == 0, progress).await;
+                        let taken = one::record(job, started, progress).await;
                         (number, label, taken)
                     });
                 }
@@ -90,16 +90,12 @@ fn begin(job: &Job, started: &Started) {
     for downgrade in started.session.downgrades() {
         job.output.note(format_args!("note: {downgrade}"));
     }
-    match job.options.duration {
-        Some(duration) => {
-            let stops = job.stops.clone();
-            tokio::spawn(async move {
-                sleep(duration).await;
-                stops.stop();
-            });
-        }
-        None if job.output.progress() => job.output.note("recording; Ctrl-C stops"),
-        None => {}
+    if let Some(duration) = job.options.duration {
+        let stops = job.stops.clone();
+        tokio::spawn(async move {
+            sleep(duration).await;
+            stops.stop();
+        });
     }
 }
 
@@ -132,11 +128,15 @@ impl Board {
         } else {
             let events = sum(|progress| progress.events.load(Ordering::Relaxed));
             let lost = sum(|progress| progress.lost.load(Ordering::Relaxed));
-            format!("{} events  {} lost", Count(events), Count(lost))
+            format!("{}  {} lost", Things(events, "event"), Count(lost))
+        };
+        let left = match (job.options.duration, self.stopped) {
+            (Some(duration), None) => format!(", {} left", Clock(duration.saturating_sub(elapsed))),
+            _ => String::new(),
         };
         let stopping = if self.stopped.is_some() { "  stopping: the runtime tells its names" } else { "" };
         job.output.status(format_args!(
-            "[{}]  {}  {}/s  {what}{stopping}",
+            "[{}{left}]  {}  {}/s  {what}{stopping}",
             Clock(elapsed),
             Bytes(bytes),
             Bytes(rate)

@@ -1,6 +1,6 @@
 //! After the last byte: the files that were asked for, what is said about them, and the exit code.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use runtap_ingest::ProfileOptions;
@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use super::conductor::Gathered;
 use super::job::Job;
 use super::one::Taken;
+use super::outputs::Opened;
 use super::signals::Ear;
 use super::summary::{OutputFile, Part, Summary};
-use crate::cli::{Content, FileFormat};
+use crate::cli::Content;
 use crate::cmd::convert;
 use crate::exit::{self, expected};
-use crate::files::{Destination, Planned};
 use crate::output::Output;
 
 /// Makes the files, one process after the other, or one for all, and says what there is.
@@ -103,28 +103,33 @@ async fn convert_group(
     ear: &mut Ear,
 ) -> anyhow::Result<anyhow::Result<()>> {
     let mut parts: Vec<Part> = group.iter().map(Part::new).collect();
-    let mut planned = Vec::new();
+    let mut outlets = Vec::new();
     let (mut raws, mut sources) = (Vec::new(), Vec::new());
-    for Taken { name, raw, planned: files, ended, .. } in group {
-        if planned.is_empty() {
-            planned = files;
-        }
+    let base = group.first().map(|taken| taken.base.clone()).unwrap_or_default();
+    for Taken { name, raw, outlets: files, ended, .. } in group {
+        outlets.extend(files);
         let profile = ProfileOptions { thread_names: ended.thread_names, process_name: Some(name) };
-        sources.push((raw.path(), profile));
+        sources.push((raw.path().map(Path::to_owned), profile));
         raws.push(raw);
     }
-    let work = Conversion { sources, planned, content: job.options.content, output: job.output };
-    let (mut outputs, finished) = tokio::select! {
+    if outlets.is_empty() && job.merge {
+        // Nothing came of the process that had them.
+        outlets = job.outputs_of_all(&base)?;
+    }
+    let mut outputs = Vec::new();
+    for raw in &raws {
+        outputs.extend(raw.asked_for()?);
+    }
+    let work = Conversion { sources, outlets, content: job.options.content, output: job.output };
+    let (converted, finished) = tokio::select! {
         finished = work.in_a_thread() => finished?,
         _ = ear.next() => {
             let interrupted = expected(exit::PARTIAL, "interrupted while the recording was converted", None);
-            let mut outputs = Vec::new();
-            for raw in &raws {
-                outputs.extend(raw.asked_for()?);
-            }
-            (outputs, Err(interrupted))
+            (Vec::new(), Err(interrupted))
         }
     };
+    outputs.extend(converted);
+    outputs.sort_by_key(|file| job.formats.iter().position(|format| file.is(*format)));
     if let [part] = &mut parts[..] {
         part.outputs = std::mem::take(&mut outputs);
     }
@@ -136,11 +141,11 @@ async fn convert_group(
         match &finished {
             // An empty one of several is of no use.
             Err(error) if !(exit::is_broken_pipe(error) || several && exit::is_nothing_to_show(error)) => {
-                if let (true, Some(path)) = (raw.is_temporary(), raw.path()) {
+                if let Some(path) = raw.keep() {
                     job.output.warning(format_args!("what was recorded is in {}", path.display()));
                 }
             }
-            _ => raw.remove_temporary()?,
+            _ => drop(raw),
         }
     }
     Ok(finished)
@@ -150,7 +155,7 @@ async fn convert_group(
 struct Conversion {
     /// The streams, each with what it can't tell. `None` when one went to stdout, and nothing can be made of it.
     sources: Vec<(Option<PathBuf>, ProfileOptions)>,
-    planned: Vec<Planned>,
+    outlets: Vec<Opened>,
     content: Content,
     output: Output,
 }
@@ -161,31 +166,27 @@ impl Conversion {
         let (tell, done) = oneshot::channel();
         thread::Builder::new().name("converter".into()).spawn(move || {
             // Nobody listens any more when it was interrupted.
-            let mut outputs = Vec::new();
-            let finished = self.run(&mut outputs);
-            let _ = tell.send((outputs, finished));
+            let _ = tell.send(self.run());
         })?;
         Ok(done.await?)
     }
 
-    fn run(&self, outputs: &mut Vec<OutputFile>) -> anyhow::Result<()> {
-        let [(Some(first), _), ..] = &self.sources[..] else { return Ok(()) };
-        let mut trace = None;
-        for Planned { format, to } in &self.planned {
-            let bytes = if *format == FileFormat::Nettrace {
-                std::fs::metadata(first)?.len()
-            } else {
-                let trace = match &mut trace {
-                    Some(trace) => trace,
-                    none => none.insert(self.trace()?),
-                };
-                convert::write(trace, *format, self.content, to, self.output)?
-            };
-            if let Destination::File(path) = to {
-                outputs.push(OutputFile::new(path, *format, bytes));
-            }
+    fn run(mut self) -> (Vec<OutputFile>, anyhow::Result<()>) {
+        let outlets = std::mem::take(&mut self.outlets);
+        let has_source = matches!(&self.sources[..], [(Some(_), _), ..]);
+        if outlets.is_empty() || !has_source {
+            return (Vec::new(), Ok(()));
         }
-        Ok(())
+        let trace = match self.trace() {
+            Ok(trace) => trace,
+            Err(error) => return (Vec::new(), Err(error)),
+        };
+        let outlets = outlets.into_iter().map(|(format, outlet)| (format, Ok(outlet)));
+        let sizes = self.sources.iter().flat_map(|(raw, _)| raw).filter_map(|raw| raw.metadata().ok());
+        let recorded = sizes.map(|meta| meta.len()).sum();
+        let (converted, written) =
+            convert::write_all((&trace, recorded), outlets, self.content, self.output, |_| Ok(()));
+        (converted.files, written)
     }
 
     fn trace(&self) -> anyhow::Result<Trace> {

@@ -1,20 +1,22 @@
 //! What all recordings of one `runtap trace` have in common.
 
 use std::collections::BTreeSet;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use runtap_diag::providers::Request;
+use runtap_diag::providers::{Request, Requested};
 use runtap_diag::{Buffering, DEFAULT_RUNDOWN_KEYWORD, RundownFallback, SessionConfig};
 use tokio::sync::{Semaphore, watch};
 
+use super::outputs::Outputs;
 use super::recorder::Counting;
 use super::signals::Stops;
 use super::stopping::{Condition, Lookout};
 use crate::cli::{BufferingMode, FileFormat, Recording};
-use crate::files::{Destination, Planned, insert_before_extension, is_regular, plan};
+use crate::files::is_regular;
 use crate::output::Output;
 
 /// Sessions that are being stopped at the same time. Each runtime writes the names of all its methods then.
@@ -26,6 +28,10 @@ pub(super) struct Job {
     pub(super) options: Recording,
     pub(super) formats: Vec<FileFormat>,
     pub(super) config: SessionConfig,
+    /// Names of methods are to come at the end only.
+    pub(super) expects_names: bool,
+    /// The providers in it, and which option asked for each.
+    pub(super) asked: Vec<Requested>,
     /// Every process of the tree, not only the first.
     pub(super) children: bool,
     /// One file for all processes.
@@ -46,7 +52,11 @@ pub(super) struct Job {
     active: AtomicUsize,
     phase: watch::Sender<Phase>,
     /// Files that were given to a process.
-    taken: Mutex<BTreeSet<PathBuf>>,
+    pub(super) taken: Mutex<BTreeSet<PathBuf>>,
+    /// The outputs with the names that the user gave, until a process has them.
+    pub(super) named: Mutex<Option<Outputs>>,
+    /// How many others there are.
+    pub(super) numbers: AtomicUsize,
 }
 
 /// The value that a variable had, or that there was none.
@@ -75,7 +85,9 @@ impl Job {
         Ok(Self {
             options: options.clone(),
             formats: formats.to_vec(),
+            expects_names: rundown_keyword(options, request) != 0 && !request.tells_method_names(),
             config: session_config(options, request),
+            asked: request.providers.clone(),
             children: false,
             merge: false,
             stopping: None,
@@ -88,45 +100,29 @@ impl Job {
             active: AtomicUsize::new(0),
             phase: watch::Sender::new(Phase::Recording),
             taken: Mutex::default(),
+            named: Mutex::default(),
+            numbers: AtomicUsize::new(0),
         })
     }
 
     /// When the events of a recording are counted, whose file this is.
-    pub(super) fn counting(&self, file: Option<PathBuf>) -> Counting {
+    pub(super) fn counting(&self, file: Option<&Path>) -> Counting {
         let lookout =
             self.stopping.clone().map(|condition| Box::new(Lookout::new(condition, self.stops.clone())));
         match file.filter(|file| self.children && lookout.is_none() && is_regular(file)) {
-            Some(file) => Counting::Afterwards(file, Arc::clone(&self.count_turn)),
+            Some(file) => Counting::Afterwards(file.to_owned(), Arc::clone(&self.count_turn)),
             None => Counting::Live(lookout),
         }
+    }
+
+    /// Whether Enter ends it: a launched command has the keyboard for itself.
+    pub(super) fn hears_enter(&self) -> bool {
+        self.restore.is_none() && self.output.progress() && std::io::stdin().is_terminal()
     }
 
     /// Whether a result goes to stdout.
     pub(super) fn to_stdout(&self) -> bool {
         self.options.output.as_deref() == Some(Path::new("-"))
-    }
-
-    /// The files of one process. The first one gets the names that the user gave, each other one has its process id in
-    /// them.
-    pub(super) fn files(&self, base: &Path, pid: u64, is_first: bool) -> anyhow::Result<Vec<Planned>> {
-        let mut planned = plan(&self.formats, self.options.output.as_deref(), base)?;
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        for Planned { to, .. } in &mut planned {
-            let Destination::File(path) = to else { continue };
-            if !is_regular(path) {
-                continue;
-            }
-            if !is_first && self.options.output.is_some() {
-                *path = insert_before_extension(path, &format!(".{pid}"));
-            }
-            // An id may be used again in a long recording.
-            let (wanted, mut n) = (path.clone(), 1);
-            while !taken.insert(path.clone()) {
-                n += 1;
-                *path = insert_before_extension(&wanted, &format!("_{n}"));
-            }
-        }
-        Ok(planned)
     }
 
     /// One more process is going to be recorded.

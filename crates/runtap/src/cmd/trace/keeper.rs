@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{future, io};
 
-use runtap_diag::ports::{Port, Runtime};
-use runtap_transport::discover::System;
+use runtap_diag::ports::{Port, Runtime, Visitor};
+use runtap_transport::Peer;
 use rustix::process::{Resource, Signal, geteuid, getrlimit, setrlimit};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
@@ -22,6 +22,7 @@ use super::guard;
 use super::job::{Job, Phase};
 use super::launch::Launched;
 use super::start::{self, Subject};
+use crate::units::Span;
 
 /// How often it looks whether the tree lives, once its first process has ended.
 const LOOK: Duration = Duration::from_millis(200);
@@ -46,6 +47,8 @@ pub(super) struct Keeper {
     arrivals: Option<UnboundedSender<Arrival>>,
     /// Runtimes that are being started, or let go.
     attending: JoinSet<()>,
+    /// The same for those with whom the command has nothing to do. Nobody waits for them: they may never answer.
+    strangers: JoinSet<()>,
     dialled_in: usize,
     /// Users as whom the command runs programs.
     users: BTreeSet<u32>,
@@ -70,6 +73,7 @@ impl Keeper {
             status: None,
             arrivals: Some(arrivals),
             attending: JoinSet::new(),
+            strangers: JoinSet::new(),
             dialled_in: 0,
             users: BTreeSet::new(),
             told_untraced: false,
@@ -83,12 +87,15 @@ impl Keeper {
         let job = Arc::clone(&self.job);
         let patience = Instant::now().checked_add(job.dial_in);
         let mut look = interval(LOOK);
+        let visitors = self.port.visitors();
         let (mut recorded, mut finished) = (false, false);
         while !finished || self.is_command_running() {
             let nobody_came = self.command.is_some() && self.dialled_in == 0 && !self.told_untraced;
             tokio::select! {
                 runtime = self.port.accept() => self.attend(runtime),
+                visitor = visitors.next() => self.tell_of(visitor),
                 Some(_) = self.attending.join_next() => {}
+                Some(_) = self.strangers.join_next() => {}
                 status = ended(&mut self.command), if self.status.is_none() => self.status = Some(status),
                 () = until(patience), if nobody_came && self.arrivals.is_some() => self.untraced(),
                 () = job.stops.stopping(), if self.arrivals.is_some() => self.arrivals = None,
@@ -114,11 +121,11 @@ impl Keeper {
             job.output
                 .warning("the command has ended before a .NET runtime had dialled in: nothing was recorded");
         }
-        let Self { port, command, status, .. } = self;
+        let Self { port, command, status, users, .. } = self;
         let path = port.path().to_owned();
         drop(port);
         if command.is_some() {
-            guard::leave_behind(&path, job.output);
+            guard::leave_behind(&path, &users, job.output);
         }
         status
     }
@@ -130,15 +137,21 @@ impl Keeper {
     /// Starts the recording of a runtime, if it is one to record, and in any case lets it go on.
     fn attend(&mut self, runtime: Runtime) {
         if self.is_stranger(&runtime) {
-            let (job, subject) = (Arc::clone(&self.job), Subject::dialled_in(runtime));
-            self.attending.spawn(async move { start::let_go(&job, &subject).await });
+            // It is told to go on, and nothing else. What comes of it is its own affair.
+            self.strangers.spawn(async move {
+                let _ = runtime.resume().await;
+            });
             return;
         }
         self.dialled_in += 1;
+        let claims = match runtime.claims_another_id() {
+            Some(true) => format!(", and calls itself {}", runtime.process_id()),
+            _ => String::new(),
+        };
         // Without --children the first one is the one.
         let arrivals = if self.job.children { self.arrivals.clone() } else { self.arrivals.take() };
         let (job, subject) = (Arc::clone(&self.job), Subject::dialled_in(runtime));
-        job.output.detail(format_args!("{} has dialled in", subject.label()));
+        job.output.detail(format_args!("{} has dialled in{claims}", subject.label()));
         let Some(arrivals) = arrivals else {
             self.attending.spawn(async move { start::let_go(&job, &subject).await });
             return;
@@ -146,15 +159,15 @@ impl Keeper {
         job.begin_one();
         self.attending.spawn(async move {
             let label = subject.label();
-            let session = start::ask(&job, &subject).await;
-            if session.is_none() && job.stops.is_stopping() {
+            let asked = start::ask(&job, &subject).await;
+            if asked.is_none() && job.stops.is_stopping() {
                 // What there is to finish does not wait for one that does not answer; the port does.
                 drop(arrivals);
                 job.end_one();
                 start::let_go(&job, &subject).await;
                 return;
             }
-            let started = start::go_on(&job, subject, session).await;
+            let started = start::go_on(&job, subject, asked).await;
             // Nobody wants it any more: then it is not recorded.
             if arrivals.send(Arrival { label, started }).is_err() {
                 job.end_one();
@@ -165,24 +178,33 @@ impl Keeper {
     /// Whether it belongs to a user with whom the command has nothing to do: everybody may dial in, but not everybody is
     /// recorded.
     fn is_stranger(&mut self, runtime: &Runtime) -> bool {
-        let peer = runtime.peer();
-        if peer.uid == geteuid().as_raw() || peer.uid == 0 || self.users.contains(&peer.uid) {
-            return false;
+        let uid = runtime.peer().uid;
+        if runtime.is_kin() {
+            // What it has started may have lost its parent, and is of its user all the same.
+            self.users.insert(uid);
         }
-        let tree = System::current().tree(std::process::id());
-        if peer.pid.is_some_and(|pid| tree.contains(&pid)) {
-            self.users.insert(peer.uid);
-            return false;
+        !self.users.contains(&uid)
+    }
+
+    /// Once for each user: they may come as often as they like.
+    fn tell_of(&self, Visitor { peer, was_let_in, .. }: Visitor) {
+        if self.users.contains(&peer.uid) {
+            return;
         }
-        true
+        let who = described(peer);
+        self.job.output.note(if was_let_in {
+            format!("{who} has dialled in, and the command has not started it: such programs are let go on, not recorded")
+        } else {
+            format!("{who} was hung up on: only programs of your own and of root are recorded here")
+        });
     }
 
     fn untraced(&mut self) {
         let pid = self.command.as_ref().and_then(Launched::pid).unwrap_or(0);
         self.job.output.warning(format_args!(
-            "no .NET runtime has dialled in after {:?}; the command (process {pid}) runs on without being recorded. \
+            "no .NET runtime has dialled in after {}; the command (process {pid}) runs on without being recorded. \
              Only .NET 5 and later dial in, and none with DOTNET_EnableDiagnostics=0",
-            self.job.dial_in
+            Span(self.job.dial_in)
         ));
         self.told_untraced = true;
         if !self.job.children {
@@ -194,7 +216,9 @@ impl Keeper {
     fn tree_is_over(&self) -> bool {
         let idle = self.job.active() == 0 && self.attending.is_empty();
         match &self.command {
-            Some(_) => idle && self.status.is_some() && guard::holders(self.port.path()).is_empty(),
+            Some(_) => {
+                idle && self.status.is_some() && guard::holders(self.port.path(), &self.users).is_empty()
+            }
             None => idle && self.dialled_in > 0,
         }
     }
@@ -221,6 +245,14 @@ impl Keeper {
             command.send(Signal::KILL);
         }
         self.kill_at = None;
+    }
+}
+
+/// A process by what the kernel says of it.
+pub(in crate::cmd) fn described(peer: Peer) -> String {
+    match peer.pid {
+        Some(pid) => format!("process {pid} of user {}", peer.uid),
+        None => format!("a process of user {}", peer.uid),
     }
 }
 

@@ -7,17 +7,21 @@
 //! ```
 
 mod conductor;
+mod enter;
 mod finish;
 mod guard;
 mod job;
 mod keeper;
 mod launch;
+mod neighbours;
 mod one;
+mod outputs;
 mod raw;
 mod recorder;
 mod relatives;
 mod session;
 pub(super) mod signals;
+mod silence;
 mod start;
 mod stopping;
 mod summary;
@@ -27,24 +31,27 @@ mod user_events;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
+use runtap_diag::doctor;
 use runtap_diag::ports::Port;
 use runtap_diag::providers::{Request, RequestError, Requested, Selection};
+use runtap_transport::discover::System;
 use tokio::sync::mpsc;
 
 use self::conductor::Arrival;
 pub(super) use self::guard::{leave_behind, run as guard_port};
 use self::job::{Job, Phase};
 use self::keeper::Keeper;
+pub(super) use self::keeper::described;
 pub(super) use self::launch::is_port_of_ours;
 use self::launch::{Io, Launched};
 use self::start::Subject;
 use self::stopping::Condition;
 pub(super) use self::summary::OutputFile;
-use super::interrupt::unless;
+use super::interrupt::{in_a_thread, unless};
 use super::target::{self, Chosen, Place, choose_all};
 use crate::cli::{AnyFormat, FileFormat, Recording, Trace};
 use crate::exit::{self, ExpectedError, expected, usage};
-use crate::files::check_output;
+use crate::files::{check_output, format_of};
 use crate::output::Output;
 
 pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
@@ -60,12 +67,24 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         output.note("--view, --evented and --compat are for other formats: a nettrace file holds all that is recorded");
     }
     let stopping = Condition::new(&options.stopping)?;
+    if let Some(provider) = stopping.as_ref().map(Condition::provider)
+        && !request.providers.iter().any(|asked| asked.provider.name == provider)
+    {
+        output.warning(format_args!(
+            "{provider} is not recorded, so that the event that is to stop the recording never comes: add it to --providers"
+        ));
+    }
     let mut job = Job::new(&options.recording, &formats, &request, output)?;
     (job.children, job.merge) = (options.several.children, options.several.merge);
     job.stopping = stopping;
     job.dial_in = options.dial_in;
     tell(&request, output);
-    if !options.command.is_empty() {
+    let launches = !options.command.is_empty();
+    let job = opened(job).await.map_err(|error| match exit::code_of(&error) {
+        exit::FAILED if launches => ours(error),
+        _ => error,
+    })?;
+    if launches {
         return launch(job, &options).await;
     }
     match options.target.options.diagnostic_port.as_deref().map(target::place).transpose()? {
@@ -81,6 +100,9 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
             if chosen.len() > 1 {
                 check_several(&options)?;
             }
+            if job.options.resume_runtime {
+                refuse_forsaken(&chosen)?;
+            }
             record_chosen(job, &chosen).await
         }
     }
@@ -92,7 +114,7 @@ fn formats(options: &Trace) -> Vec<FileFormat> {
         formats.push(format);
     }
     if formats.is_empty() {
-        formats.push(FileFormat::Nettrace);
+        formats.push(format_of(options.recording.output.as_deref()).unwrap_or(FileFormat::Nettrace));
     }
     formats
 }
@@ -135,8 +157,12 @@ fn check_several(options: &Trace) -> anyhow::Result<()> {
 }
 
 fn resolve(options: &Trace) -> anyhow::Result<Request> {
-    Request::resolve(&Selection { event_filters: &options.event_filter, ..options.asked.selection() })
-        .map_err(|error: RequestError| usage(error.to_string()))
+    let selection = Selection { event_filters: &options.event_filter, ..options.asked.selection() };
+    let mut request = Request::resolve(&selection).map_err(|error: RequestError| usage(error.to_string()))?;
+    if options.method_names {
+        request.add_method_names();
+    }
+    Ok(request)
 }
 
 fn tell(request: &Request, output: Output) {
@@ -161,12 +187,34 @@ pub(super) async fn record(
     request: &Request,
     output: Output,
 ) -> anyhow::Result<u8> {
-    record_chosen(Job::new(options, formats, request, output)?, std::slice::from_ref(chosen)).await
+    let job = opened(Job::new(options, formats, request, output)?).await?;
+    record_chosen(job, std::slice::from_ref(chosen)).await
+}
+
+/// Opens the outputs, which for a pipe takes until somebody reads it.
+async fn opened(job: Job) -> anyhow::Result<Job> {
+    let stops = job.stops.clone();
+    let open = in_a_thread(move || job.open_outputs().map(|()| job));
+    unless(&stops, open).await?
+}
+
+/// A process that waits for a port on which nobody listens goes on over that port alone: until then a recording would be
+/// empty, and could not even be stopped.
+fn refuse_forsaken(chosen: &[Chosen]) -> anyhow::Result<()> {
+    let system = System::current();
+    let mut processes = chosen.iter().filter_map(|chosen| chosen.process.as_ref());
+    match processes.find_map(|process| Some((process.pid, doctor::forsaken(&system, process.pid)?))) {
+        Some((pid, finding)) => {
+            Err(expected(exit::REFUSED, format!("process {pid} {}", finding.detail), finding.fix))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Records processes that run, and with `--children` all below them.
 async fn record_chosen(job: Job, chosen: &[Chosen]) -> anyhow::Result<u8> {
     let job = Arc::new(job);
+    enter::listen(&job)?;
     let (tell, arrivals) = mpsc::unbounded_channel();
     if job.children {
         for chosen in chosen {
@@ -211,7 +259,9 @@ async fn listen(job: Job, port: Port) -> anyhow::Result<u8> {
     job.output
         .note(format_args!("waiting for a program that is started with {}", keeper::variable(port.path())));
     keeper::allow_many_files();
-    let (code, _no_command) = keep(Arc::new(job), port, None).await;
+    let job = Arc::new(job);
+    enter::listen(&job)?;
+    let (code, _no_command) = keep(job, port, None).await;
     code
 }
 

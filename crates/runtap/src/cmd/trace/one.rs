@@ -7,13 +7,16 @@ use jiff::Zoned;
 use runtap_transport::discover;
 
 use super::job::Job;
+use super::outputs::Opened;
 use super::raw::Raw;
 use super::recorder::Progress;
 use super::session::{self, Ended};
 use super::start::Started;
 use crate::cmd::target::local_name;
 use crate::exit;
-use crate::files::{Planned, free_base};
+use crate::files::Outlet;
+use crate::output::acts_unseen;
+use crate::units::Span;
 
 /// Longest name of a program in a file name, in bytes.
 const LONGEST_NAME: usize = 100;
@@ -24,8 +27,11 @@ pub(super) struct Taken {
     pub(super) pid: u64,
     /// Of the program.
     pub(super) name: String,
+    /// How files of it are called where nobody gave a name.
+    pub(super) base: PathBuf,
     pub(super) raw: Raw,
-    pub(super) planned: Vec<Planned>,
+    /// The files that are to be made of it.
+    pub(super) outlets: Vec<Opened>,
     pub(super) ended: Ended,
 }
 
@@ -40,10 +46,9 @@ impl Taken {
 pub(super) async fn record(
     job: Arc<Job>,
     started: Started,
-    is_first: bool,
     progress: Arc<Progress>,
 ) -> anyhow::Result<Taken> {
-    let Started { subject, session, since } = started;
+    let Started { subject, session, outputs, neighbours, since } = started;
     // .NET Core 3 can be traced without being able to say who it is, and any may end at this moment.
     let info = subject.client.process_info().await.ok();
     let pid = subject.pid().map(u64::from).or_else(|| info.as_ref().map(|info| info.process_id)).unwrap_or(0);
@@ -54,17 +59,42 @@ pub(super) async fn record(
         .unwrap_or_else(|| "process".to_owned());
     let base =
         PathBuf::from(format!("{}_{pid}_{}", file_name(&name), Zoned::now().strftime("%Y%m%d_%H%M%S")));
-    let base = free_base(&job.formats, &base);
-    let planned = job.files(&base, pid, is_first)?;
-    let (raw, sink, planned) = Raw::create(planned, job.options.output.is_none(), &base)?;
+    let (raw, sink, outlets) = outputs.settle(&job, &base)?;
+    tell(&job, &name, pid, &raw, &outlets);
     let counting = job.counting(raw.path());
-    let ended = session::run(session, &job, since, subject.pid(), sink, counting, progress).await?;
-    Ok(Taken { pid, name, raw, planned, ended })
+    let ended = session::run(session, &job, since, neighbours, sink, counting, progress).await?;
+    Ok(Taken { pid, name, base, raw, outlets, ended })
+}
+
+/// Says to whoever looks on what is being recorded, into what, and what ends it.
+fn tell(job: &Job, name: &str, pid: u64, raw: &Raw, outlets: &[Opened]) {
+    if !job.output.progress() || job.children {
+        return;
+    }
+    let providers: Vec<&str> = job.asked.iter().map(|asked| asked.provider.name.as_str()).collect();
+    let files = outlets.iter().map(|(_, outlet)| match outlet {
+        Outlet::Stdout => "stdout".to_owned(),
+        Outlet::File(draft) => draft.wanted().display().to_string(),
+    });
+    let stream = match raw {
+        Raw::Stdout => Some("stdout".to_owned()),
+        Raw::Asked(path) => Some(path.display().to_string()),
+        Raw::Temporary(..) => None,
+    };
+    let files: Vec<String> = stream.into_iter().chain(files).collect();
+    let ends = match (job.options.duration, job.hears_enter()) {
+        (Some(duration), true) => format!("{}, Enter or Ctrl-C", Span(duration)),
+        (Some(duration), false) => format!("{} or Ctrl-C", Span(duration)),
+        (None, true) => "Enter or Ctrl-C".to_owned(),
+        (None, false) => "Ctrl-C".to_owned(),
+    };
+    job.output.note(format_args!("recording {name} (process {pid}) into {}", files.join(", ")));
+    job.output.note(format_args!("  events of {}; {ends} ends it", providers.join(", ")));
 }
 
 /// A name that is safe in a file name.
 fn file_name(name: &str) -> String {
-    let safe = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c });
+    let safe = name.chars().map(|c| if c == '/' || acts_unseen(c) { '_' } else { c });
     let mut text = String::new();
     for c in safe {
         if text.len() + c.len_utf8() > LONGEST_NAME {

@@ -15,6 +15,7 @@ use runtap_diag::{Chunks, Error};
 use runtap_nettrace::{Item, Reader};
 use tokio::sync::oneshot;
 
+use super::silence::Heard;
 use super::stopping::Lookout;
 use crate::cmd::recording::Partial;
 
@@ -51,6 +52,8 @@ pub(super) struct Recorded {
     pub(super) readable: bool,
     /// What the stream lacks; `None` when it has its end marker.
     pub(super) partial: Option<Partial>,
+    /// Whose events came, and when.
+    pub(super) heard: Heard,
     /// Why the file could not be written any further.
     pub(super) write_error: Option<io::Error>,
     /// Why no more could be received.
@@ -180,6 +183,7 @@ fn count_file(path: &PathBuf, recorded: &mut Recorded) -> io::Result<()> {
 struct Counter {
     reader: Reader,
     events: u64,
+    heard: Heard,
     lookout: Option<Box<Lookout>>,
 }
 
@@ -193,6 +197,7 @@ impl Counter {
                     if let Some(lookout) = &mut self.lookout {
                         lookout.item(&item);
                     }
+                    self.heard.item(&item);
                     self.events += u64::from(matches!(item, Item::Event(_)));
                 }
                 Err(_) => {}
@@ -205,6 +210,7 @@ impl Counter {
         self.reader.finish();
         self.feed(&[]);
         recorded.events = self.events;
+        recorded.heard = self.heard;
         recorded.readable = self.reader.header().is_some();
         recorded.lost = self.reader.lost();
         recorded.partial = self.reader.partial().map(Into::into);

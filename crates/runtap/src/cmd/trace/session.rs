@@ -11,9 +11,11 @@ use runtap_diag::{Control, Error, Session, Stopping};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::job::Job;
+use super::neighbours::Neighbours;
 use super::recorder::{Counting, Progress, Recorded, Recorder, Sink};
 use super::signals::{Ear, Wish};
 use super::threads::ThreadNames;
+use crate::cmd::advice;
 
 /// How often a stop is tried again while the runtime can't be connected to.
 const STOP_AGAIN: Duration = Duration::from_secs(1);
@@ -34,14 +36,16 @@ pub(super) struct Ended {
     pub(super) thread_names: Vec<(u64, String)>,
     /// In words, when something is missing.
     pub(super) why_partial: Option<String>,
+    /// What else is worth a word.
+    pub(super) notes: Vec<String>,
 }
 
-/// Drains a session that runs since `started`, to its end. `pid` is that of its process for us, where that is known.
+/// Drains a session that runs since `started`, to its end.
 pub(super) async fn run(
     session: Session,
     job: &Job,
     started: Instant,
-    pid: Option<u32>,
+    mut neighbours: Neighbours,
     sink: Sink,
     counting: Counting,
     progress: Arc<Progress>,
@@ -56,7 +60,7 @@ pub(super) async fn run(
     let mut ear = job.stops.ear();
     let mut names = ThreadNames::default();
     // The stream as it is has no place for names.
-    let pid = pid.filter(|_| job.formats.iter().any(|format| format.sink().is_some()));
+    let pid = neighbours.pid().filter(|_| job.formats.iter().any(|format| format.sink().is_some()));
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut state = State::new(started, job.options.resume_runtime);
@@ -68,6 +72,7 @@ pub(super) async fn run(
             recorded = recorder.ended() => break Some(recorded),
             permit = job.stop_turns.acquire(), if wanted && turn.is_none() => {
                 turn = permit.ok();
+                neighbours.look();
                 state.request_stop(&session);
             }
             wish = ear.next() => match wish {
@@ -79,7 +84,14 @@ pub(super) async fn run(
                 Wish::Stop => wanted = true,
             },
             answer = state.stop.outcome() => if !state.stop_answered(answer, &session) { break None },
-            _ = tick.tick(), if pid.is_some() => names.refresh(pid.unwrap_or(0)),
+            _ = tick.tick() => {
+                if let Some(pid) = pid {
+                    names.refresh(pid);
+                }
+                if state.stopped.is_none() {
+                    neighbours.look();
+                }
+            }
         }
     };
     let duration = state.stopped.unwrap_or_else(Instant::now) - state.started;
@@ -91,7 +103,11 @@ pub(super) async fn run(
     };
     drop(turn);
     let why_partial = state.why_partial.or_else(|| missing(&recorded));
-    Ok(Ended { recorded, duration, command, downgrades, thread_names: names.into_list(), why_partial })
+    let mut notes = recorded.heard.notes(&job.asked, duration, neighbours.has_one_ended());
+    if recorded.heard.is_nameless() && job.expects_names {
+        notes.push(format!("no names of methods came: {}", advice::NAMES));
+    }
+    Ok(Ended { recorded, duration, command, downgrades, thread_names: names.into_list(), why_partial, notes })
 }
 
 /// Where a recording stands.

@@ -10,6 +10,8 @@ use runtap_transport::discover::Process;
 use tokio::time::sleep;
 
 use super::job::Job;
+use super::neighbours::Neighbours;
+use super::outputs::Outputs;
 use crate::cmd::failure::explain;
 use crate::cmd::target::Chosen;
 
@@ -51,6 +53,12 @@ impl Subject {
         self.process.as_ref().map(|process| process.pid).or_else(dialled)
     }
 
+    /// The id that names have to tell it apart.
+    fn number(&self) -> u64 {
+        let own = || self.runtime.as_ref().map(Runtime::process_id);
+        self.pid().map(u64::from).or_else(own).unwrap_or(0)
+    }
+
     /// Whether it has dialled in, and is gone.
     fn has_ended(&self) -> bool {
         self.runtime.as_ref().is_some_and(Runtime::has_ended)
@@ -71,45 +79,60 @@ impl Subject {
 pub(super) struct Started {
     pub(super) subject: Subject,
     pub(super) session: Session,
+    pub(super) outputs: Outputs,
+    pub(super) neighbours: Neighbours,
     pub(super) since: Instant,
 }
+
+/// What came of the request for a session; `None` if there was no more use for one.
+pub(super) type Asked = Option<anyhow::Result<(Session, Outputs, Neighbours)>>;
 
 /// Starts a session and lets the runtime go on; `None` if the end was asked for before there was a session.
 ///
 /// # Errors
 /// There is no session. The runtime goes on all the same.
 pub(super) async fn begin(job: &Job, subject: Subject) -> anyhow::Result<Option<Started>> {
-    let session = ask(job, &subject).await;
-    go_on(job, subject, session).await
+    let asked = ask(job, &subject).await;
+    go_on(job, subject, asked).await
 }
 
-/// The first half of [`begin`]: asks for a session; `None` if there is no more use for one.
-pub(super) async fn ask(job: &Job, subject: &Subject) -> Option<Result<Session, Error>> {
+/// The first half of [`begin`]: opens the outputs, and only then asks for a session.
+pub(super) async fn ask(job: &Job, subject: &Subject) -> Asked {
+    let outputs = match job.outputs_of(subject.number()) {
+        Ok(outputs) => outputs,
+        Err(error) => return Some(Err(error)),
+    };
     // One of hundreds, it may be.
     let backlog = if job.children { Backlog::small() } else { Backlog::default() };
     let mut client = subject.client.clone().with_backlog(backlog);
     if subject.runtime.is_some() {
         client = client.with_timeouts(Timeouts::all(PATIENCE));
     }
-    tokio::select! {
+    let neighbours = Neighbours::before(subject.pid());
+    let session = tokio::select! {
         biased;
         () = job.stops.stopping() => None,
         session = client.start_session(&job.config) => Some(session),
         () = ended(subject.runtime.as_ref()) => None,
+    };
+    match session {
+        Some(Ok(session)) => Some(Ok((session, outputs, neighbours))),
+        other => {
+            job.take_back(outputs);
+            other.and_then(Result::err).map(|error| Err(explain(error)))
+        }
     }
 }
 
 /// The second half: lets the runtime go on.
-pub(super) async fn go_on(
-    job: &Job,
-    subject: Subject,
-    session: Option<Result<Session, Error>>,
-) -> anyhow::Result<Option<Started>> {
+pub(super) async fn go_on(job: &Job, subject: Subject, asked: Asked) -> anyhow::Result<Option<Started>> {
     let since = Instant::now();
     let_go(job, &subject).await;
-    match session {
-        Some(Ok(session)) => return Ok(Some(Started { subject, session, since })),
-        Some(Err(error)) if !subject.has_ended() => return Err(explain(error)),
+    match asked {
+        Some(Ok((session, outputs, neighbours))) => {
+            return Ok(Some(Started { subject, session, outputs, neighbours, since }));
+        }
+        Some(Err(error)) if !subject.has_ended() => return Err(error),
         _ => {}
     }
     if !job.stops.is_stopping() {

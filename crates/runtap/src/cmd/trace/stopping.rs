@@ -38,6 +38,13 @@ impl Condition {
     }
 }
 
+impl Condition {
+    /// Whose event it is.
+    pub(super) fn provider(&self) -> &str {
+        &self.provider
+    }
+}
+
 /// `FIELD:VALUE,FIELD:VALUE`, as dotnet-trace has it: all must hold.
 fn filter(text: &str) -> anyhow::Result<Filter> {
     let mut conditions = Vec::new();

@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use super::one::Taken;
 use crate::cli::FileFormat;
+use crate::cmd::convert::Written;
 use crate::cmd::recording::Partial;
-use crate::output::Output;
-use crate::units::{Bytes, Clock, Count};
+use crate::output::{Clean, Output};
+use crate::units::{Bytes, Count, Span, Things};
 
 /// `runtap.trace/1`. With several processes the figures are sums, and what belongs to one process is that of the first.
 #[derive(Debug, Serialize)]
@@ -44,6 +45,8 @@ pub(super) struct Part {
     partial: Option<Partial>,
     command: String,
     downgrades: Vec<String>,
+    /// What may be missing although nothing was lost.
+    notes: Vec<String>,
     #[serde(skip)]
     readable: bool,
 }
@@ -54,18 +57,42 @@ pub(crate) struct OutputFile {
     path: String,
     format: &'static str,
     bytes: u64,
+    /// Stacks of which the middle was left out.
+    deep_stacks: usize,
+    /// Where it ends early, since the start of the session.
+    cut_at_ns: Option<u64>,
 }
 
 impl OutputFile {
     pub(crate) fn new(path: &Path, format: FileFormat, bytes: u64) -> Self {
-        Self { path: path.display().to_string(), format: format.name(), bytes }
+        Self {
+            path: path.display().to_string(),
+            format: format.name(),
+            bytes,
+            deep_stacks: 0,
+            cut_at_ns: None,
+        }
+    }
+
+    pub(crate) fn converted(path: &Path, format: FileFormat, written: Written) -> Self {
+        let Written { bytes, deep_stacks, cut_at_ns } = written;
+        Self { deep_stacks, cut_at_ns, ..Self::new(path, format, bytes) }
+    }
+
+    /// Whether something is missing in it.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut_at_ns.is_some()
+    }
+
+    pub(super) fn is(&self, format: FileFormat) -> bool {
+        self.format == format.name()
     }
 }
 
 /// The line of a file in a result: path, format, size.
 impl fmt::Display for OutputFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}  {}  {}", self.path, self.format, Bytes(self.bytes))
+        write!(f, "{}  {}  {}", Clean(&self.path), self.format, Bytes(self.bytes))
     }
 }
 
@@ -86,6 +113,7 @@ impl Part {
             partial: ended.why_partial.clone().map(|reason| Partial { offset, reason }),
             command: ended.command.clone(),
             downgrades: ended.downgrades.clone(),
+            notes: ended.notes.clone(),
             readable: recorded.readable,
         }
     }
@@ -143,32 +171,36 @@ impl Summary {
     }
 
     pub(super) fn is_partial(&self) -> bool {
-        self.partial.is_some()
+        let files = self.processes.iter().flat_map(|part| &part.outputs).chain(&self.outputs);
+        self.partial.is_some() || files.into_iter().any(OutputFile::is_cut)
     }
 
     /// Prints it: as JSON on stdout; as text the files on stdout, the figures on stderr.
     pub(super) fn print(&self, output: Output) -> anyhow::Result<()> {
         let several = self.processes.len() > 1;
         for part in &self.processes {
-            let Some(partial) = &part.partial else { continue };
             let whose = if several { format!(" of process {}", part.pid) } else { String::new() };
+            for note in &part.notes {
+                output.note(format_args!("note{whose}: {note}"));
+            }
+            let Some(partial) = &part.partial else { continue };
             let rest = if part.readable { "; what was received is readable" } else { "" };
             output.warning(format_args!("the recording{whose} is partial: {}{rest}", partial.reason));
         }
         if self.lost > 0 {
             output.warning(format_args!(
-                "the target dropped {} events, because its buffer was full: a larger --buffersize or fewer events help",
-                Count(self.lost)
+                "the target dropped {}, because its buffer was full: a larger --buffersize or fewer events help",
+                Things(self.lost, "event")
             ));
         }
         if output.json() && !self.stdout_is_taken {
             return output.document(self);
         }
-        let duration = Clock(Duration::from_nanos(self.duration_ns));
+        let duration = Span(Duration::from_nanos(self.duration_ns));
         let processes = if several { format!("{} processes, ", self.processes.len()) } else { String::new() };
         output.note(format_args!(
-            "{processes}{} events, {} lost, {} in {duration}",
-            Count(self.events),
+            "{processes}{}, {} lost, {} in {duration}",
+            Things(self.events, "event"),
             Count(self.lost),
             Bytes(self.bytes)
         ));

@@ -11,6 +11,7 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use super::job::rundown_keyword;
+use super::refuse_forsaken;
 use super::signals::{Stops, Wish};
 use crate::cli::Trace;
 use crate::cmd::failure::explain;
@@ -51,6 +52,9 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     let descriptor = open_data_file().map_err(|error| no_user_events(&error))?;
     let stops = Stops::listen()?;
     let chosen = unless(&stops, choose(&options.target, output)).await?;
+    if recording.resume_runtime {
+        refuse_forsaken(std::slice::from_ref(&chosen))?;
+    }
     let (pid, _) = unless(&stops, chosen.pids()).await?;
     let config = config(u64::from(pid))?;
     let tracepoints: Vec<String> =

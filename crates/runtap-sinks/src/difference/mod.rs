@@ -3,7 +3,7 @@
 //! | in the model | in the folded file | in the flame graph |
 //! |---|---|---|
 //! | a stack with weight in one trace or the other | a line `root;…;leaf BEFORE AFTER` | a box on its caller |
-//! | weight before | `BEFORE`, scaled so that both traces add up to the same, or as it is ([`Options::absolute`]) | with `AFTER`, the colour: red for more, blue for less, the stronger the more |
+//! | weight before | `BEFORE`, scaled so that both traces add up to the same, or as it is ([`Options::absolute`]) | with `AFTER`, the colour of a box: red for more of it and what stands on it, blue for less, the stronger the more |
 //! | weight after | `AFTER` | width |
 //! | thread | not in the file: its number means nothing in another run | not there |
 //! | a sample without a stack | a line `[no stack] BEFORE AFTER` | a box `[no stack]` |
@@ -13,6 +13,9 @@
 //! differential flame graph. What is only in the first trace has no width, so it is not in the picture: it is in that of
 //! the traces in the other order.
 
+mod shade;
+
+use self::shade::Layout;
 use crate::fold::{Names, Tree};
 use crate::{Error, text};
 use inferno::flamegraph;
@@ -43,8 +46,9 @@ pub fn write_flamegraph(comparison: &Comparison, w: impl Write, options: &Option
     if comparison.after().stacks().total_ns() == 0 {
         return Err(nothing(comparison));
     }
-    let mut lines = Vec::new();
+    let (mut lines, mut layout) = (Vec::new(), Layout::default());
     walk(comparison, options, |stack, [before, after]| {
+        layout.line(stack, [before, after]);
         lines.push(format!("{stack} {before} {after}"));
         Ok(())
     })?;
@@ -54,7 +58,12 @@ pub fn write_flamegraph(comparison: &Comparison, w: impl Write, options: &Option
     drawing.subtitle = Some(subtitle(comparison, options));
     // What did not change is white.
     drawing.bgcolors = Some(BackgroundColor::Flat(Color { r: 222, g: 222, b: 228 }));
-    crate::flamegraph::draw(&mut drawing, comparison.view(), &lines, w)
+    let mut drawn = Vec::new();
+    crate::flamegraph::draw(&mut drawing, comparison.view(), &lines, &mut drawn)?;
+    let mut w = BufWriter::with_capacity(1 << 16, w);
+    w.write_all(shade::shade(&String::from_utf8_lossy(&drawn), &layout.finish()).as_bytes())?;
+    w.flush()?;
+    Ok(())
 }
 
 /// `cpu · 4,987 → 5,120 samples · shares of each recording · red: more, blue: less`

@@ -19,6 +19,8 @@
 //! Two processes of one number get different ones, as `processes.rs` says.
 //! The format: "Trace Event Format", the document of the Chromium project.
 
+mod dotnet_trace;
+
 use crate::processes::Processes;
 use crate::spans::{self, Change};
 use crate::{Error, Options, json};
@@ -31,6 +33,12 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
         return Err(Error::NoTimeAxis(options.view));
     }
     let threads = crate::threads(trace, options.view)?;
+    if options.dotnet_trace {
+        let mut w = BufWriter::with_capacity(1 << 16, w);
+        dotnet_trace::write(trace, &threads, options.view, &options.exporter, &mut w)?;
+        w.flush()?;
+        return Ok(());
+    }
     let names = json::Names::new(trace)?;
     let processes = Processes::new(trace, &threads);
 

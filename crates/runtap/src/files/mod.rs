@@ -1,11 +1,18 @@
-//! Names of output files, and files that appear only when they are whole.
+//! Names of output files, and where results are written to. Every file that runtap makes is made here, as a [`Draft`].
 
-use std::fs::{self, File};
+mod copy;
+mod draft;
+mod place;
+
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::ValueEnum;
 
+pub(crate) use self::copy::copy;
+pub(crate) use self::draft::{Draft, ordinary, same, sweep, unforeseen};
 use crate::cli::FileFormat;
 use crate::exit::usage;
 
@@ -38,6 +45,15 @@ impl FileFormat {
     pub(crate) fn extension(self) -> &'static str {
         self.sink().map_or(".nettrace", runtap_sinks::Format::extension)
     }
+}
+
+/// The format that the extension of an output says; dotnet-trace's own names of files among them.
+pub(crate) fn format_of(output: Option<&Path>) -> Option<FileFormat> {
+    let name = output?.file_name()?.to_str()?;
+    FileFormat::value_variants()
+        .iter()
+        .copied()
+        .find(|format| name.strip_suffix(format.extension()).is_some_and(|stem| !stem.is_empty()))
 }
 
 /// The longest first, so that `.speedscope.json` is not taken for `.json`.
@@ -107,9 +123,14 @@ pub(crate) fn plan(
 
 /// `base`, or `base_2`, `base_3` …: the first under which none of the files is there yet.
 pub(crate) fn free_base(formats: &[FileFormat], base: &Path) -> PathBuf {
-    let is_free =
-        |base: &PathBuf| formats.iter().all(|format| !with_extension(base, format.extension()).exists());
-    (1..=NAMES_TRIED).map(|n| numbered(base, n, "")).find(is_free).unwrap_or_else(|| base.to_owned())
+    let are_free =
+        |base: &PathBuf| formats.iter().all(|format| is_free(&with_extension(base, format.extension())));
+    (1..=NAMES_TRIED).map(|n| numbered(base, n, "")).find(are_free).unwrap_or_else(|| base.to_owned())
+}
+
+/// Whether nothing has this name, not even a link to nothing.
+pub(crate) fn is_free(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// How many names are tried for a file that must not be there yet.
@@ -161,42 +182,84 @@ pub(crate) fn is_regular(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |meta| meta.is_file())
 }
 
-/// Writes a file so that it is there only when it is whole: beside its place first, then renamed. Returns its size.
+/// Refuses outputs that are one of the inputs, by whatever name or link.
+///
+/// # Errors
+/// Code 2.
+pub(crate) fn refuse_overwriting(inputs: &[&Path], planned: &[Planned]) -> anyhow::Result<()> {
+    for Planned { to, .. } in planned {
+        let Destination::File(path) = to else { continue };
+        let Some(there) = fs::metadata(path).ok().filter(fs::Metadata::is_file) else { continue };
+        let is_input = |input: &&&Path| fs::metadata(input).is_ok_and(|input| same(&input, &there));
+        if let Some(input) = inputs.iter().find(is_input) {
+            let also = if path == *input { String::new() } else { format!(" {}", input.display()) };
+            return Err(usage(format!("{} is the recording{also} itself: give another -o", path.display())));
+        }
+    }
+    Ok(())
+}
+
+/// An output that is open.
+#[derive(Debug)]
+pub(crate) enum Outlet {
+    Stdout,
+    File(Draft),
+}
+
+impl Outlet {
+    /// Opens it, without a change to what is there.
+    ///
+    /// # Errors
+    /// Nothing can be written there.
+    pub(crate) fn open(to: &Destination) -> anyhow::Result<Self> {
+        Ok(match to {
+            Destination::Stdout => Self::Stdout,
+            Destination::File(path) => Self::File(Draft::of(path)?),
+        })
+    }
+
+    /// Writes all of it; a file is there only when it is whole. Gives its path, if it is one, and its size.
+    ///
+    /// # Errors
+    /// Those of `write`, and of the file.
+    pub(crate) fn write_whole(
+        self,
+        write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(Option<PathBuf>, u64)> {
+        let draft = match self {
+            Self::Stdout => return Ok((None, write_to(io::stdout().lock(), write)?)),
+            Self::File(draft) => draft,
+        };
+        if draft.is_file() {
+            let bytes = write_to(draft.file(), write)
+                .with_context(|| format!("can't write {}", draft.wanted().display()))?;
+            return Ok((Some(draft.appear_whole()?), bytes));
+        }
+        let (file, path) = draft.appear()?;
+        let bytes = write_to(file, write).with_context(|| format!("can't write {}", path.display()))?;
+        Ok((Some(path), bytes))
+    }
+}
+
+/// Writes a file that is there only when it is whole, or to stdout. Returns its size.
+///
+/// # Errors
+/// Those of [`Outlet`].
 pub(crate) fn write_whole(
     to: &Destination,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<u64> {
-    let Destination::File(path) = to else {
-        let mut out = Counting { inner: BufWriter::with_capacity(1 << 16, io::stdout().lock()), bytes: 0 };
-        write(&mut out)?;
-        out.flush()?;
-        return Ok(out.bytes);
-    };
-    let failed = || format!("can't write {}", path.display());
-    // A device or a pipe is written to directly: a rename would replace it.
-    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        let file = File::options().write(true).open(path).with_context(failed)?;
-        let mut out = Counting { inner: BufWriter::with_capacity(1 << 16, file), bytes: 0 };
-        write(&mut out).with_context(failed)?;
-        out.flush().with_context(failed)?;
-        return Ok(out.bytes);
-    }
-    // Where a link leads, not the link, is replaced.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_not_there_yet| path.clone());
-    let temporary = with_extension(path, &format!(".{}.part", std::process::id()));
-    let result = (|| -> anyhow::Result<u64> {
-        let file = File::create(&temporary)?;
-        let mut out = Counting { inner: BufWriter::with_capacity(1 << 16, file), bytes: 0 };
-        write(&mut out)?;
-        out.flush()?;
-        fs::rename(&temporary, path)?;
-        Ok(out.bytes)
-    })();
-    if result.is_err() {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
-    }
-    result.with_context(failed)
+    Ok(Outlet::open(to)?.write_whole(write)?.1)
+}
+
+fn write_to(
+    out: impl Write,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<u64> {
+    let mut out = Counting { inner: BufWriter::with_capacity(1 << 16, out), bytes: 0 };
+    write(&mut out)?;
+    out.flush()?;
+    Ok(out.bytes)
 }
 
 struct Counting<W> {

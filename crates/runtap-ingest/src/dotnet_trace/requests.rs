@@ -1,0 +1,244 @@
+//! Which activities a thread works for, from their beginnings and ends.
+//!
+//! An activity is a mark on what a thread does then ([`Doing`]), which tasks that are started there take over. An end takes
+//! effect with the next event: until then the thread still works for it.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use super::activity::Doing;
+use super::spans::Span;
+
+/// As many activities inside each other are looked at.
+const MAX_DEPTH: usize = 1000;
+
+/// An index into the list of activities.
+pub(super) type Request = usize;
+
+#[derive(Debug)]
+struct Activity {
+    creator: Option<Request>,
+    /// The first of its creators, or itself.
+    outermost: Request,
+    id: [u8; 16],
+    /// The frames of it and, in front, of the group that it is shown in.
+    label: String,
+    group: Option<String>,
+    thread: u64,
+    began: u64,
+    /// How long it took, once its end was told; what takes no time never counts as ended.
+    took: u64,
+    ended: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    list: Vec<Activity>,
+    open: HashMap<[u8; 16], Request, RandomState>,
+    marks: HashMap<Doing, Request, RandomState>,
+    /// An end that has not taken effect: of which, and what its thread did.
+    pending: Option<(Request, Doing)>,
+    /// Labels are those of the view `request`.
+    pub(super) plain: bool,
+}
+
+impl Requests {
+    pub(super) fn begin(&mut self, span: &Span, thread: u64, at: u64, doing: Doing) {
+        let related = span.related.and_then(|id| self.open.get(&id).copied());
+        let creator = related.or_else(|| self.live(self.marks.get(&doing).copied()));
+        let new = self.list.len();
+        self.list.push(Activity {
+            creator,
+            outermost: creator.map_or(new, |creator| self.outermost(creator)),
+            id: span.id,
+            label: span.label.clone(),
+            group: creator.and_then(|_| group(&span.task, &span.label)),
+            thread,
+            began: at,
+            took: 0,
+            ended: false,
+        });
+        self.open.insert(span.id, new);
+        self.marks.insert(doing, new);
+    }
+
+    pub(super) fn end(&mut self, span: &Span, at: u64, doing: Doing) {
+        let Some(ended) = self.open.get(&span.id).copied() else { return };
+        if let Some(activity) = self.list.get_mut(ended) {
+            activity.took = at.saturating_sub(activity.began);
+            self.pending = Some((ended, doing));
+        }
+    }
+
+    /// The end that was told last takes effect.
+    pub(super) fn settle(&mut self) {
+        let Some((ended, doing)) = self.pending.take() else { return };
+        let Some(activity) = self.list.get_mut(ended) else { return };
+        activity.ended = true;
+        let (id, creator) = (activity.id, activity.creator);
+        let outer = self.live(creator);
+        match outer {
+            Some(outer) => self.marks.insert(doing, outer),
+            None => self.marks.remove(&doing),
+        };
+        // Exceptions have the id of the activity that they happen in.
+        match outer.filter(|outer| self.list.get(*outer).is_some_and(|outer| outer.id == id)) {
+            Some(outer) => self.open.insert(id, outer),
+            None => self.open.remove(&id),
+        };
+    }
+
+    /// A task is created by what a thread does.
+    pub(super) fn inherit(&mut self, creator: Doing, new: Doing) {
+        if let Some(mark) = self.marks.get(&creator).copied() {
+            self.marks.insert(new, mark);
+        }
+    }
+
+    /// What somebody works for who does this.
+    pub(super) fn of(&self, doing: Doing) -> Option<Request> {
+        self.live(self.marks.get(&doing).copied())
+    }
+
+    /// What an await belongs to that began at a time: also what has ended, unless that was before.
+    pub(super) fn of_await(&self, doing: Doing, since: u64) -> Option<Request> {
+        let mark = self.marks.get(&doing).copied()?;
+        let activity = self.list.get(mark)?;
+        let over =
+            activity.took != 0 && activity.ended && activity.began.saturating_add(activity.took) < since;
+        if over { self.live(Some(mark)) } else { Some(mark) }
+    }
+
+    /// An activity, or the nearest one around it, that has not ended.
+    fn live(&self, mut request: Option<Request>) -> Option<Request> {
+        for _ in 0..MAX_DEPTH {
+            let activity = self.list.get(request?)?;
+            if !(activity.ended && activity.took != 0) {
+                return request;
+            }
+            request = activity.creator;
+        }
+        None
+    }
+
+    /// How many there were.
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The one that an activity lies in, and that lies in none.
+    pub(super) fn outermost(&self, request: Request) -> Request {
+        self.list.get(request).map_or(request, |activity| activity.outermost)
+    }
+
+    /// The thread that an activity began on, and from when to when it lasted; to the end of the recording if it did not
+    /// end. Of one that lies in another one nothing.
+    pub(super) fn outermost_span(&self, request: Request, end: u64) -> Option<(u64, u64, u64)> {
+        let activity = self.list.get(request).filter(|activity| activity.creator.is_none())?;
+        let to = if activity.ended { activity.began.saturating_add(activity.took) } else { end };
+        (to > activity.began).then_some((activity.thread, activity.began, to))
+    }
+
+    /// The frames of an activity with all around it, the outermost first.
+    pub(super) fn labels(&self, request: Request) -> Vec<&str> {
+        let mut labels = Vec::new();
+        let mut next = Some(request);
+        for _ in 0..MAX_DEPTH {
+            let Some(activity) = next.and_then(|it| self.list.get(it)) else { break };
+            labels.push(activity.label.as_str());
+            labels.extend(activity.group.as_deref());
+            next = activity.creator;
+        }
+        labels.reverse();
+        // A request that two layers tell of is one.
+        if self.plain {
+            labels.dedup();
+        }
+        labels
+    }
+}
+
+/// The frame above activities of some kinds.
+fn group(task: &str, label: &str) -> Option<String> {
+    let kind = match task {
+        "HttpGetResponse" | "HttpGetRequestStream" => "HTTP",
+        "SQLCommand" => "SQL",
+        "OperationDispatch" | "DispatchMessage" | "WebHostRequest" | "ClientOperation" => "WCF",
+        "ActorMethod" | "ActorSaveState" => "Service Fabric Reliable Actor",
+        _ => return None,
+    };
+    let azure = if label.contains(".core.windows.net") {
+        [
+            (".blob.", "Azure Blob"),
+            (".table.", "Azure Table"),
+            (".queue.", "Azure Queue"),
+            (".file.", "Azure File"),
+        ]
+        .into_iter()
+        .find(|(part, _)| label.contains(part))
+        .map(|(_, name)| name)
+    } else {
+        (kind == "SQL" && label.contains(".database.windows.net")).then_some("Azure Database")
+    };
+    Some(match azure {
+        Some(azure) => format!("{kind} ({azure}) Activities"),
+        None => format!("{kind} Activities"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(id: u8, related: Option<u8>, label: &str) -> Span {
+        let of = |id| [id; 16];
+        Span { id: of(id), related: related.map(of), task: label.to_owned(), label: label.to_owned() }
+    }
+
+    fn labels(requests: &Requests, thread: u64) -> String {
+        requests.of(Doing::Own(thread)).map(|it| requests.labels(it).join(" ")).unwrap_or_default()
+    }
+
+    /// One thread of a program with pairs of events inside each other, and exceptions, which have the id of the pair that
+    /// they happen in: one that leaves its handler by a throw is never told to have ended.
+    #[test]
+    fn an_exception_takes_the_end_of_what_it_happens_in() {
+        let (mut requests, mut at) = (Requests::default(), 0);
+        let mut after = |begins: bool, span: Span| {
+            at += 1;
+            requests.settle();
+            if begins {
+                requests.begin(&span, 7, at, Doing::Own(7));
+            } else {
+                requests.end(&span, at, Doing::Own(7));
+            }
+            requests.settle();
+            labels(&requests, 7)
+        };
+        assert_eq!(after(true, span(27, None, "Outer")), "Outer");
+        assert_eq!(after(true, span(28, Some(27), "Inner")), "Outer Inner");
+        assert_eq!(after(false, span(28, None, "")), "Outer");
+        assert_eq!(after(true, span(27, None, "Exception")), "Outer Exception");
+        assert_eq!(after(true, span(27, None, "Exception")), "Outer Exception Exception");
+        assert_eq!(after(false, span(27, None, "")), "Outer Exception");
+        assert_eq!(after(false, span(27, None, "")), "Outer");
+        assert_eq!(after(true, span(30, None, "Next")), "Outer Next");
+        assert_eq!(after(false, span(30, None, "")), "Outer");
+    }
+
+    #[test]
+    fn an_end_takes_effect_with_the_next_event_and_tasks_inherit() {
+        let mut requests = Requests::default();
+        requests.begin(&span(1, None, "A"), 7, 10, Doing::Own(7));
+        requests.inherit(Doing::Own(7), Doing::Task(3));
+        requests.end(&span(1, None, ""), 20, Doing::Own(7));
+        assert_eq!(labels(&requests, 7), "A");
+        requests.settle();
+        assert_eq!(labels(&requests, 7), "");
+        assert_eq!(requests.of(Doing::Task(3)), None, "it has ended for all");
+        // Its awaits stand under it, unless they began later.
+        assert_eq!(requests.of_await(Doing::Task(3), 15), Some(0));
+        assert_eq!(requests.of_await(Doing::Task(3), 25), None);
+        assert_eq!(requests.outermost_span(0, 99), Some((7, 10, 20)));
+    }
+}

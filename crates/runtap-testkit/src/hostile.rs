@@ -1,0 +1,414 @@
+//! Streams that never end and never repeat: each grows one of the things that a reader has to remember. Made piece by
+//! piece, so that they can be as long as is wanted; byte by byte, since a writer refuses most of it.
+//!
+//! What a reader remembers in vain is asked for: every stream is sound as far as its format goes, and has events that use
+//! what it defines.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::thread;
+
+/// What grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growth {
+    /// Definitions with ids of their own, in Nettrace 4.
+    Definitions,
+    /// The same with thousands of nameless fields each: more memory than bytes.
+    Fields,
+    /// The same with the longest names, and an event of each, so that what is kept of its kind is kept.
+    Names,
+    /// Stacks of a frame each, without a sequence point.
+    Stacks,
+    /// The same without a frame, one a block, far from each other.
+    EmptyStacks,
+    /// Capture threads, each with an event.
+    Threads,
+    /// Methods with names of their own, and samples in them.
+    Methods,
+    /// Events of one run that has no end, so that nothing is known to be the oldest.
+    Unordered,
+    /// Blocks of the largest size, with one event.
+    Blocks,
+    /// Threads of Nettrace 6, with processes of their own.
+    ThreadRows,
+    /// Threads of Nettrace 6 with thousands of nameless attributes each.
+    Attributes,
+    /// Lists of one short label each, in Nettrace 6, without a sequence point.
+    Labels,
+    /// Definitions of Nettrace 6 that a sequence point takes back, again and again, under new ids.
+    TakenBack,
+}
+
+impl Growth {
+    /// All there are.
+    pub const ALL: [Self; 13] = [
+        Self::Definitions,
+        Self::Fields,
+        Self::Names,
+        Self::Stacks,
+        Self::EmptyStacks,
+        Self::Threads,
+        Self::Methods,
+        Self::Unordered,
+        Self::Blocks,
+        Self::ThreadRows,
+        Self::Attributes,
+        Self::Labels,
+        Self::TakenBack,
+    ];
+
+    fn is_of_version_6(self) -> bool {
+        matches!(self, Self::ThreadRows | Self::Attributes | Self::Labels | Self::TakenBack)
+    }
+
+    /// Writes a stream of at least so many bytes, without an end marker; returns how many it has.
+    ///
+    /// # Errors
+    /// Those of the writer: whoever reads may have enough.
+    pub fn write(self, bytes: u64, w: &mut impl Write) -> io::Result<u64> {
+        let mut stream = Stream { w, bytes: 0, version_6: self.is_of_version_6() };
+        stream.start()?;
+        let mut n = 0;
+        while stream.bytes < bytes {
+            self.step(n, &mut stream)?;
+            n += 1;
+        }
+        Ok(stream.bytes)
+    }
+
+    /// The `n`th piece.
+    fn step<W: Write>(self, n: u32, stream: &mut Stream<W>) -> io::Result<()> {
+        let time = u64::from(n) * 1000 + 1;
+        match self {
+            Self::Definitions => {
+                let records = (0..500).map(|i| record(n * 500 + i + 10, "Hostile", "Event", &[]));
+                stream.definitions(records)?;
+                stream.event(n * 500 + 10, 1, 0, time, b"")
+            }
+            Self::Fields => {
+                // A field is a type and the end of a name.
+                let mut fields = 10_000_u32.to_le_bytes().to_vec();
+                fields.extend([9, 0, 0, 0, 0, 0].repeat(10_000));
+                stream.definitions([record(n + 10, "Hostile", "Event", &fields)].into_iter())?;
+                stream.event(n + 10, 1, 0, time, b"")
+            }
+            Self::Names => {
+                let name = format!("{n}{}", "\u{1}".repeat(30_000));
+                stream.definitions([record(n + 10, &name, "Event", &[])].into_iter())?;
+                stream.event(n + 10, 1, 0, time, b"")
+            }
+            Self::Stacks => {
+                let mut block = words(&[n * 4000, 4000]);
+                for i in 0..4000_u64 {
+                    block.extend(words(&[8]));
+                    block.extend((u64::from(n) * 4000 + i).to_le_bytes());
+                }
+                stream.block("StackBlock", 5, &block)?;
+                stream.event(1, 1, n * 4000, time, b"")
+            }
+            Self::EmptyStacks => {
+                for i in 0..100 {
+                    stream.block("StackBlock", 5, &words(&[(n * 100 + i).wrapping_mul(7919), 1, 0]))?;
+                }
+                stream.event(1, 1, n, time, b"")
+            }
+            Self::Threads => {
+                let mut events = Vec::new();
+                for i in 0..4000 {
+                    head(&mut events, (1, u64::from(n) * 4000 + i + 1), 0, u64::from(i == 0) * time, b"");
+                }
+                stream.events(&events)
+            }
+            Self::Methods => {
+                let mut events = Vec::new();
+                for i in 0..200_u64 {
+                    let at = 0x1000_0000 + (u64::from(n) * 200 + i) * 64;
+                    head(&mut events, (2, 1), 0, 1, &method(at, &format!("Method{n}_{i}")));
+                }
+                stream.block(
+                    "StackBlock",
+                    5,
+                    &[words(&[n, 1, 8]), (0x1000_0000 + u64::from(n) * 64).to_le_bytes().to_vec()].concat(),
+                )?;
+                head(&mut events, (1, 1), n, 1, &2_u32.to_le_bytes());
+                stream.events(&events)
+            }
+            Self::Unordered => {
+                let mut events = Vec::new();
+                for _ in 0..1000 {
+                    let start = events.len();
+                    head(&mut events, (1, 1), 0, 1, &[7; 90]);
+                    events[start] &= !SORTED;
+                }
+                stream.events(&events)
+            }
+            Self::Blocks => {
+                let mut events = Vec::new();
+                head(&mut events, (1, 1), 0, time, &vec![7; 63 << 20]);
+                stream.events(&events)
+            }
+            Self::ThreadRows => {
+                let mut rows = Vec::new();
+                for i in 0..2000_u64 {
+                    let index = u64::from(n) * 2000 + i + 2;
+                    let mut row = varint(index);
+                    for kind in [2, 3] {
+                        row.push(kind);
+                        row.extend(varint(index));
+                    }
+                    rows.extend(u16::try_from(row.len()).unwrap_or(0).to_le_bytes());
+                    rows.extend(row);
+                }
+                stream.block("", 6, &rows)?;
+                stream.event(1, u64::from(n) * 2000 + 2, 0, time, b"")
+            }
+            Self::Attributes => {
+                let mut row = varint(u64::from(n) + 2);
+                row.extend([4, 0, 0].repeat(20_000));
+                let mut rows = u16::try_from(row.len()).unwrap_or(0).to_le_bytes().to_vec();
+                rows.extend(row);
+                stream.block("", 6, &rows)?;
+                stream.event(1, u64::from(n) + 2, 0, time, b"")
+            }
+            Self::Labels => {
+                let mut block = words(&[n * 5000 + 1, 5000]);
+                block.extend([0x87, 1].repeat(5000));
+                stream.block("", 8, &block)?;
+                stream.event(1, 1, 0, time, b"")
+            }
+            Self::TakenBack => {
+                // Ids that were not used before, as long as what is kept by id has room.
+                let id = n % 60_000 + 10;
+                stream.rows(&row_v6(id, &"\u{1}".repeat(30_000)))?;
+                stream.event(id, 1, 0, time, b"")?;
+                let mut point = time.to_le_bytes().to_vec();
+                point.extend(words(&[2, 0]));
+                stream.block("", 4, &point)?;
+                stream.rows(&row_v6(1, "Hostile"))
+            }
+        }
+    }
+}
+
+/// A stream as it is written.
+struct Stream<W> {
+    w: W,
+    bytes: u64,
+    version_6: bool,
+}
+
+impl<W: Write> Stream<W> {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.bytes += bytes.len() as u64;
+        self.w.write_all(bytes)
+    }
+
+    /// The beginning, and the definitions 1 (a sample) and 2 (a method that was loaded).
+    fn start(&mut self) -> io::Result<()> {
+        let mut trace: Vec<u8> =
+            [2026_u16, 1, 4, 1, 0, 0, 0, 0].into_iter().flat_map(u16::to_le_bytes).collect();
+        trace.extend(0_u64.to_le_bytes());
+        trace.extend(1_000_000_000_u64.to_le_bytes());
+        trace.extend(words(&[8]));
+        if self.version_6 {
+            trace.extend(words(&[0]));
+            self.put(b"Nettrace\0\0\0\0\x06\0\0\0\0\0\0\0")?;
+            self.block("", 1, &trace)?;
+            return self.rows(&row_v6(1, "Hostile"));
+        }
+        trace.extend(words(&[42, 2, 1_000_000]));
+        self.put(b"Nettrace\x14\0\0\0!FastSerialization.1")?;
+        self.put(&[5, 5, 1])?;
+        self.put(&words(&[4, 4, 5]))?;
+        self.put(b"Trace\x06")?;
+        self.put(&trace)?;
+        self.put(&[6])?;
+        let runtime = "Microsoft-Windows-DotNETRuntime";
+        let mut loaded = words(&[2]);
+        loaded.extend(utf16(runtime));
+        loaded.extend(words(&[143]));
+        loaded.extend(utf16(""));
+        loaded.extend(0x30_u64.to_le_bytes());
+        loaded.extend(words(&[1, 4, 0]));
+        let sample = record(1, "Microsoft-DotNETCore-SampleProfiler", "", &[]);
+        self.definitions([sample, loaded].into_iter())
+    }
+
+    /// A block; of Nettrace 6 by its kind, of Nettrace 4 by its name.
+    fn block(&mut self, name: &str, kind: u8, payload: &[u8]) -> io::Result<()> {
+        let size = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        if self.version_6 {
+            self.put(&(size | u32::from(kind) << 24).to_le_bytes())?;
+            return self.put(payload);
+        }
+        self.put(&[5, 5, 1])?;
+        self.put(&words(&[2, 2, u32::try_from(name.len()).unwrap_or(0)]))?;
+        self.put(name.as_bytes())?;
+        self.put(&[6])?;
+        self.put(&words(&[size]))?;
+        let padding = usize::try_from(self.bytes.next_multiple_of(4) - self.bytes).unwrap_or(0);
+        self.put(&[0; 3][..padding])?;
+        self.put(payload)?;
+        self.put(&[6])
+    }
+
+    fn definitions(&mut self, records: impl Iterator<Item = Vec<u8>>) -> io::Result<()> {
+        let mut blobs = Vec::new();
+        for record in records {
+            head(&mut blobs, (0, 0), 0, 0, &record);
+        }
+        let block = compressed(&blobs);
+        self.block("MetadataBlock", 3, &block)
+    }
+
+    /// A block of a definition of Nettrace 6.
+    fn rows(&mut self, row: &[u8]) -> io::Result<()> {
+        let mut block = vec![0, 0];
+        block.extend(u16::try_from(row.len()).unwrap_or(0).to_le_bytes());
+        block.extend(row);
+        self.block("", 3, &block)
+    }
+
+    fn events(&mut self, events: &[u8]) -> io::Result<()> {
+        self.block("EventBlock", 2, &compressed(events))
+    }
+
+    /// A block of one event.
+    fn event(&mut self, id: u32, thread: u64, stack: u32, time: u64, payload: &[u8]) -> io::Result<()> {
+        let mut events = Vec::new();
+        head(&mut events, (id, thread), stack, time, payload);
+        self.events(&events)
+    }
+}
+
+/// Bit of a header's flags: no later event of the stream is older.
+const SORTED: u8 = 0x40;
+
+/// Appends a blob with the fields that every header may have.
+fn head(blobs: &mut Vec<u8>, (id, thread): (u32, u64), stack: u32, ticks: u64, payload: &[u8]) {
+    blobs.push(SORTED | 0x8f);
+    blobs.extend(varint(id.into()));
+    blobs.extend([0]);
+    blobs.extend(varint(thread));
+    blobs.extend([0]);
+    blobs.extend(varint(thread));
+    blobs.extend(varint(stack.into()));
+    blobs.extend(varint(ticks));
+    blobs.extend(varint(payload.len() as u64));
+    blobs.extend(payload);
+}
+
+/// The payload of a block with compressed headers.
+fn compressed(blobs: &[u8]) -> Vec<u8> {
+    let mut block = vec![20, 0, 1, 0];
+    block.extend([0; 16]);
+    block.extend(blobs);
+    block
+}
+
+/// A definition of Nettrace 4. Without `fields` it has none.
+fn record(id: u32, provider: &str, name: &str, fields: &[u8]) -> Vec<u8> {
+    let mut record = words(&[id]);
+    record.extend(utf16(provider));
+    record.extend(words(&[0]));
+    record.extend(utf16(name));
+    record.extend([0; 8]);
+    record.extend(words(&[0, 4]));
+    record.extend(if fields.is_empty() { &[0; 4] } else { fields });
+    record
+}
+
+/// A definition of Nettrace 6, without its size.
+fn row_v6(id: u32, provider: &str) -> Vec<u8> {
+    let mut row = varint(id.into());
+    row.extend(varint(provider.len() as u64));
+    row.extend(provider.as_bytes());
+    row.extend([0, 0, 0, 0, 0, 0]);
+    row
+}
+
+/// The payload of `MethodLoadVerbose_V1`.
+fn method(start: u64, name: &str) -> Vec<u8> {
+    let mut payload: Vec<u8> = [start, 7, start].into_iter().flat_map(u64::to_le_bytes).collect();
+    payload.extend(words(&[64, 0x0600_0001, 1]));
+    for text in ["Namespace.Type", name, "void ()"] {
+        payload.extend(utf16(text));
+    }
+    payload.extend([9, 0]);
+    payload
+}
+
+fn words(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn utf16(text: &str) -> Vec<u8> {
+    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+}
+
+fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = u8::try_from(value & 0x7f).unwrap_or(0);
+        value >>= 7;
+        if value == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+/// Writes a whole recording of a thread that goes from one stack of `depth` frames to another and back, each millisecond.
+///
+/// # Errors
+/// Those of the writer.
+pub fn deep_stacks(depth: u32, samples: u32, w: &mut impl Write) -> io::Result<()> {
+    let mut stream = Stream { w, bytes: 0, version_6: false };
+    stream.start()?;
+    let mut stacks = words(&[1, 2]);
+    for root in [1_u64, 2] {
+        stacks.extend(words(&[depth * 8]));
+        stacks.extend((0..u64::from(depth)).flat_map(|n| (root << 32 | n << 4).to_le_bytes()));
+    }
+    stream.block("StackBlock", 5, &stacks)?;
+    let mut events = Vec::new();
+    for n in 0..samples {
+        head(&mut events, (1, 1), n % 2 + 1, 1_000_000, &2_u32.to_le_bytes());
+    }
+    stream.events(&events)?;
+    stream.put(&[1])
+}
+
+/// A runtime that streams something hostile to whoever starts a session, over a socket; refuses everything else.
+///
+/// # Panics
+/// When there can be no socket at this path.
+pub fn serve(growth: Growth, bytes: u64, socket: &Path) {
+    let listener = UnixListener::bind(socket).expect("a socket");
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            // Each on its own: commands come while a session runs. Whoever leaves has had enough.
+            thread::spawn(move || answer(growth, bytes, client));
+        }
+    });
+}
+
+const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
+
+fn answer(growth: Growth, bytes: u64, mut client: UnixStream) -> io::Result<u64> {
+    let mut header = [0; 20];
+    client.read_exact(&mut header)?;
+    let mut payload = vec![0; usize::from(u16::from_le_bytes([header[14], header[15]])).saturating_sub(20)];
+    client.read_exact(&mut payload)?;
+    // The set of the session commands; the first of them stops one.
+    let starts = header[16] == 2 && header[17] > 1;
+    let (size, id, answer) = if starts {
+        (28_u8, 0, 1_u64.to_le_bytes().to_vec())
+    } else {
+        (24, 0xff, 0x8013_1385_u32.to_le_bytes().to_vec())
+    };
+    client.write_all(&[&MAGIC[..], &[size, 0, 0xff, id, 0, 0], &answer].concat())?;
+    if starts { growth.write(bytes, &mut io::BufWriter::with_capacity(1 << 16, client)) } else { Ok(0) }
+}

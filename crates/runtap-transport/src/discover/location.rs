@@ -1,0 +1,72 @@
+//! Where something lies, and in whose file system: the only form in which paths of other processes are kept here.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::linux::ProcDir;
+use crate::root::{Root, open_beneath};
+
+/// A path, and from where it counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Location {
+    /// Our own file system.
+    Ours(PathBuf),
+    /// The root directory of a process.
+    Root(PathBuf),
+    /// The working directory of a process: relative.
+    WorkingDirectory(PathBuf),
+}
+
+impl Location {
+    /// A path as a process has it that has our mounts and our root, or does not (`foreign`).
+    pub(crate) fn of(path: &Path, foreign: bool) -> Self {
+        match path.is_absolute() {
+            true if foreign => Self::Root(path.to_owned()),
+            true => Self::Ours(path.to_owned()),
+            false => Self::WorkingDirectory(path.to_owned()),
+        }
+    }
+
+    /// An entry of this folder.
+    pub(crate) fn join(&self, name: impl AsRef<Path>) -> Self {
+        match self {
+            Self::Ours(path) => Self::Ours(path.join(name)),
+            Self::Root(path) => Self::Root(path.join(name)),
+            Self::WorkingDirectory(path) => Self::WorkingDirectory(path.join(name)),
+        }
+    }
+
+    /// The path as it stands, without what it counts from.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Ours(path) | Self::Root(path) | Self::WorkingDirectory(path) => path,
+        }
+    }
+
+    /// Opens it. `process` is whose root or working directory is meant.
+    ///
+    /// # Errors
+    /// As opening has.
+    pub(crate) fn open(&self, process: &ProcDir, flags: OFlags) -> io::Result<OwnedFd> {
+        match self {
+            Self::Ours(path) => Root::ours()?.open(path, flags),
+            Self::Root(path) => process.root()?.open(path, flags),
+            Self::WorkingDirectory(path) => open_beneath(process.working_directory()?.as_fd(), path, flags),
+        }
+    }
+
+    /// As people and other tools would write it: through `/proc`, where it is not ours. Nothing of ours opens that.
+    pub(crate) fn shown(&self, process: &ProcDir) -> PathBuf {
+        match self {
+            Self::Ours(path) => path.clone(),
+            Self::Root(path) => {
+                let below = path.strip_prefix("/").unwrap_or(path);
+                process.shown("root").join(below)
+            }
+            Self::WorkingDirectory(path) => process.shown("cwd").join(path),
+        }
+    }
+}

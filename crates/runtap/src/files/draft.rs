@@ -1,0 +1,342 @@
+//! Files in the making. An output appears under its name by one step, and until then is a file of its own beside it:
+//! new, private, under a name that nobody can foresee, and never one that was there before.
+//!
+//! - What is there under the name is neither opened nor cut before its successor is ready; it is replaced, not reused:
+//!   a foreign file, another name of the same file or a link laid there meanwhile keep what they have.
+//! - Mode 0600: recordings and dumps hold what the process knew. A file of our own that is replaced passes its mode on.
+//! - A draft that is dropped is deleted, and at the end of the program those that nobody dropped.
+//!
+//! Refuses to interpret what is written.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Context;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::NAMES_TRIED;
+use super::place::{Folder, Lead, Place};
+
+/// Read and write for us alone.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// No file that is there, and no link.
+const NEW: OFlags =
+    OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// A file that has no name yet that anybody asked for.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    file: File,
+    /// Its place until it has its own; `None` for what is written to as it is.
+    beside: Option<Beside>,
+    /// The name that it is to have, as it was given.
+    path: Option<PathBuf>,
+}
+
+/// A file under a name of ours.
+#[derive(Debug)]
+struct Beside {
+    folder: Folder,
+    name: OsString,
+    to: Option<OsString>,
+    /// The mode that its predecessor had.
+    mode: Option<Mode>,
+}
+
+impl Draft {
+    /// Opens what is to be under this path. Nothing that is there is changed.
+    ///
+    /// # Errors
+    /// No file can be made there, or what is there may not be replaced.
+    pub(crate) fn of(path: &Path) -> anyhow::Result<Self> {
+        Self::with_rights(path, PRIVATE)
+    }
+
+    /// The same for what everybody may read, unless the process's mask says otherwise.
+    ///
+    /// # Errors
+    /// Those of [`of`](Self::of).
+    pub(crate) fn public(path: &Path) -> anyhow::Result<Self> {
+        Self::with_rights(path, PRIVATE | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH)
+    }
+
+    fn with_rights(path: &Path, rights: Mode) -> anyhow::Result<Self> {
+        let open = || -> anyhow::Result<Self> {
+            match Lead::of(path)? {
+                Lead::AsItIs(file) => Ok(Self { file, beside: None, path: Some(path.to_owned()) }),
+                Lead::Name(Place { folder, name, mode }) => {
+                    let mut draft = Self::make(folder, Some(name), mode, rights)?;
+                    draft.path = Some(path.to_owned());
+                    Ok(draft)
+                }
+            }
+        };
+        open().with_context(|| format!("can't write {}", path.display()))
+    }
+
+    /// A file in this folder that gets its name later, by [`settle`](Self::settle), or never.
+    ///
+    /// # Errors
+    /// No file can be made there.
+    pub(crate) fn within(folder: &Path) -> anyhow::Result<Self> {
+        let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let make = || Self::make(Folder::of(folder)?, None, None, PRIVATE);
+        make().with_context(|| format!("can't write a file in {}", shown.display()))
+    }
+
+    /// One more file in the folder of this one; `None` where this one is written to as it is.
+    pub(crate) fn sibling(&self) -> anyhow::Result<Option<Self>> {
+        let Some(Beside { folder, .. }) = &self.beside else { return Ok(None) };
+        let shown = folder.path.display().to_string();
+        Self::make(folder.clone(), None, None, PRIVATE)
+            .map(Some)
+            .with_context(|| format!("can't write a file in {shown}"))
+    }
+
+    /// One more file in the folder of this one, under this one's present name with `behind` it: where a program that is
+    /// told the one writes another.
+    ///
+    /// # Errors
+    /// No file can be made there.
+    pub(crate) fn companion(&self, behind: &str) -> anyhow::Result<Self> {
+        let Beside { folder, name, .. } = self.beside.as_ref().context("it is no file")?;
+        let mut name = name.clone();
+        name.push(behind);
+        let file = rustix::fs::openat(&folder.fd, &name, NEW, PRIVATE)
+            .with_context(|| format!("can't write {}", folder.path.join(&name).display()))?;
+        let beside = Beside::new(folder.clone(), name, None, None);
+        Ok(Self { file: file.into(), beside: Some(beside), path: None })
+    }
+
+    fn make(folder: Folder, to: Option<OsString>, mode: Option<Mode>, rights: Mode) -> anyhow::Result<Self> {
+        let mut tries = 0;
+        loop {
+            let name = OsString::from(unforeseen());
+            match rustix::fs::openat(&folder.fd, &name, NEW, rights) {
+                Ok(file) => {
+                    let beside = Beside::new(folder, name, to, mode);
+                    return Ok(Self { file: file.into(), beside: Some(beside), path: None });
+                }
+                Err(Errno::EXIST) if tries < NAMES_TRIED => tries += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The open file, to write and to read.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether it is a file that will appear; what else there is, is written to as it is.
+    pub(crate) fn is_file(&self) -> bool {
+        self.beside.is_some()
+    }
+
+    /// The name that it is to have, as it was given.
+    pub(crate) fn wanted(&self) -> PathBuf {
+        self.path.clone().unwrap_or_else(|| self.place())
+    }
+
+    /// Where its bytes are by now.
+    pub(crate) fn place(&self) -> PathBuf {
+        match &self.beside {
+            Some(Beside { folder, name, .. }) => folder.path.join(name),
+            None => self.path.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Gives it the name that was asked for, in place of what has it. What is in it need not be whole: the file is written
+    /// on. Gives the path.
+    ///
+    /// # Errors
+    /// The folder does not take it, or somebody has exchanged the file.
+    pub(crate) fn appear(mut self) -> anyhow::Result<(File, PathBuf)> {
+        let path = self.wanted();
+        let failed = || format!("can't write {}", path.display());
+        let file = self.file.try_clone().with_context(failed)?;
+        match &mut self.beside {
+            Some(beside) => {
+                let to = beside.to.take().unwrap_or_else(|| beside.name.clone());
+                beside.rename(&self.file, &to).with_context(failed)?;
+                self.beside = None;
+            }
+            // A file of ours that can't be replaced.
+            None if self.file.metadata().is_ok_and(|meta| meta.is_file()) => {
+                self.file.set_len(0).with_context(failed)?;
+            }
+            None => {}
+        }
+        Ok((file, path))
+    }
+
+    /// The same for what is whole: it is on the disk before it appears, so that a machine which fails leaves the old
+    /// file or the new one.
+    ///
+    /// # Errors
+    /// Those of [`appear`](Self::appear), and a disk that does not take it.
+    pub(crate) fn appear_whole(self) -> anyhow::Result<PathBuf> {
+        if self.is_file() {
+            sync(&self.file).with_context(|| format!("can't write {}", self.wanted().display()))?;
+        }
+        Ok(self.appear()?.1)
+    }
+
+    /// Gives a file that was made [`within`](Self::within) a folder the first of these names that is free there.
+    ///
+    /// # Errors
+    /// None is, or the folder does not take it.
+    pub(crate) fn settle(mut self, name: impl Fn(u32) -> PathBuf) -> anyhow::Result<(File, PathBuf)> {
+        let Some(beside) = &mut self.beside else { return self.appear() };
+        let mut n = 1;
+        loop {
+            let path = name(n);
+            let failed = || format!("can't write {}", path.display());
+            let wanted = path.file_name().with_context(failed)?;
+            match beside.claim(wanted) {
+                Ok(()) => {
+                    let renamed = beside.rename(&self.file, wanted);
+                    if renamed.is_err() {
+                        remove(&beside.folder.fd, wanted);
+                    }
+                    renamed.with_context(failed)?;
+                    self.beside = None;
+                    return Ok((self.file.try_clone().with_context(failed)?, path));
+                }
+                Err(Errno::EXIST) if n < NAMES_TRIED => n += 1,
+                Err(error) => return Err(error).with_context(failed),
+            }
+        }
+    }
+
+    /// The same for what is whole, as [`appear_whole`](Self::appear_whole) has it.
+    ///
+    /// # Errors
+    /// Those of both.
+    pub(crate) fn settle_whole(self, name: impl Fn(u32) -> PathBuf) -> anyhow::Result<PathBuf> {
+        sync(&self.file).with_context(|| format!("can't write {}", name(1).display()))?;
+        Ok(self.settle(name)?.1)
+    }
+
+    /// Says which name it is to have.
+    pub(crate) fn name(&mut self, path: PathBuf) {
+        if let (Some(beside), Some(name)) = (&mut self.beside, path.file_name()) {
+            beside.to = Some(name.to_owned());
+        }
+        self.path = Some(path);
+    }
+
+    /// Leaves it as it is, under the name that nobody asked for.
+    pub(crate) fn keep(mut self) -> PathBuf {
+        let place = self.place();
+        self.beside = None;
+        place
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some(beside) = &self.beside {
+            // Not what somebody else has put there.
+            if is_same(&beside.folder, &beside.name, &self.file).unwrap_or(false) {
+                remove(&beside.folder.fd, &beside.name);
+            }
+        }
+    }
+}
+
+/// The drafts that there are: those on threads which the end of the program ends are not dropped.
+static DRAFTS: Mutex<BTreeMap<OsString, Arc<OwnedFd>>> = Mutex::new(BTreeMap::new());
+
+/// Deletes all drafts: the program ends.
+pub(crate) fn sweep() {
+    for (name, folder) in std::mem::take(&mut *drafts()) {
+        remove(&folder, &name);
+    }
+}
+
+fn drafts() -> MutexGuard<'static, BTreeMap<OsString, Arc<OwnedFd>>> {
+    DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn remove(folder: impl AsFd, name: &OsStr) {
+    // The folder may be gone with all that is in it.
+    let _ = rustix::fs::unlinkat(folder, name, AtFlags::empty());
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        drafts().remove(&self.name);
+    }
+}
+
+impl Beside {
+    fn new(folder: Folder, name: OsString, to: Option<OsString>, mode: Option<Mode>) -> Self {
+        drafts().insert(name.clone(), Arc::clone(&folder.fd));
+        Self { folder, name, to, mode }
+    }
+
+    /// Makes sure that a name is free, and keeps it.
+    fn claim(&self, name: &OsStr) -> Result<(), Errno> {
+        rustix::fs::openat(&self.folder.fd, name, NEW, PRIVATE).map(drop)
+    }
+
+    fn rename(&self, file: &File, to: &OsStr) -> anyhow::Result<()> {
+        if let Some(mode) = self.mode {
+            // A file system without modes has none to keep, and ours is the strictest.
+            let _ = rustix::fs::fchmod(file, mode);
+        }
+        rustix::fs::renameat(&self.folder.fd, &self.name, &self.folder.fd, to)?;
+        // Who owns the folder, or a folder that is everybody's, may have exchanged the file under our hands.
+        if !is_same(&self.folder, to, file)? {
+            anyhow::bail!("somebody else has put another file in its place");
+        }
+        Ok(())
+    }
+}
+
+/// A file that can be read to an end: no device, no pipe.
+pub(crate) fn ordinary(file: impl Into<OwnedFd>) -> io::Result<File> {
+    let file = File::from(file.into());
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no ordinary file")) }
+}
+
+/// Whether two are the same file, whatever it is called.
+pub(crate) fn same(a: &Metadata, b: &Metadata) -> bool {
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+fn is_same(folder: &Folder, name: &OsStr, file: &File) -> io::Result<bool> {
+    let there = rustix::fs::statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let ours = rustix::fs::fstat(file)?;
+    Ok((there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino))
+}
+
+fn sync(file: impl AsFd) -> io::Result<()> {
+    match rustix::fs::fsync(file) {
+        // A file system that has nothing to write to.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
+        synced => Ok(synced?),
+    }
+}
+
+/// A new name. That the file must not be there yet is what keeps others out; that nobody can foresee it keeps them from
+/// taking it first. The keys of the hash come from the system's random numbers.
+pub(crate) fn unforeseen() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = RandomState::new().hash_one((std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+    format!("runtap.{number:016x}.part")
+}
+
+#[cfg(test)]
+#[path = "draft_tests.rs"]
+mod tests;

@@ -1,0 +1,359 @@
+//! Sockets that pass for somebody else's: of other users in a folder that everybody may write to, and of a container that
+//! leads out of itself. What root sends reaches the process that is meant, or nobody. All of it as root in folders of the
+//! test's own: settings of the kernel that make such folders safer (`fs.protected_*`) do not count there.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use runtap_testkit::{Finished, Program, Running, Skip, eventually, require, run};
+use runtap_transport::discover::{self, naming::SocketName};
+use tempfile::TempDir;
+
+use crate::attacker::{Attacker, NOBODY};
+use crate::common::{command, folder, ps, socket_in};
+use crate::real_doctor_rights::NOBODY as SETPRIV;
+
+/// A folder like `/tmp`, on tmpfs or on the disk, with a diagnosable program of root's in it.
+struct Scene {
+    folder: TempDir,
+    victim: Running,
+}
+
+/// Where attacks are tried: the file systems differ in what links and renames they allow.
+fn file_systems() -> Vec<TempDir> {
+    let disk = tempfile::Builder::new().prefix("runtap-attack-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+    let mut folders = vec![folder(), disk.expect("a folder on the disk")];
+    folders.extend(tempfile::Builder::new().prefix("runtap-attack-").tempdir_in("/dev/shm").ok());
+    for folder in &folders {
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    }
+    folders
+}
+
+fn root() -> Result<(), Skip> {
+    let root = rustix::process::geteuid().is_root();
+    root.then_some(()).ok_or_else(|| Skip::because("only root can become somebody else"))
+}
+
+impl Scene {
+    fn each(test: impl Fn(&Self)) {
+        for folder in file_systems() {
+            let victim = serve(folder.path());
+            test(&Self { folder, victim });
+        }
+    }
+
+    fn pid(&self) -> u32 {
+        self.victim.id()
+    }
+
+    /// A name in the folder.
+    fn at(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `runtap` by root, with this folder for temporary files.
+    fn runtap(&self, arguments: &[&str]) -> Finished {
+        run(self.command(arguments))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = command(arguments);
+        command.env("TMPDIR", self.folder.path());
+        command
+    }
+}
+
+/// The built-in diagnosable program, once it can be reached.
+fn serve(temp: &Path) -> Running {
+    let mut command = command(["demo", "serve", "--seconds", "60"]);
+    let running = Running::start({
+        command.env("TMPDIR", temp);
+        command
+    });
+    eventually("its socket", || {
+        let entries = fs::read_dir(temp).unwrap();
+        let ours = format!("dotnet-diagnostic-{}-", running.id());
+        let mut names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.any(|name| name.starts_with(&ours)).then_some(())
+    });
+    running
+}
+
+fn start_time(pid: u32) -> u64 {
+    discover::start_time(pid).expect("the process runs")
+}
+
+/// A process that is no runtime, with a name of its own.
+fn sleeper() -> Running {
+    let mut command = Command::new("sleep");
+    command.arg("60");
+    Running::start(command)
+}
+
+#[test]
+fn a_routers_socket_of_a_stranger_is_not_asked() {
+    require!(root());
+    Scene::each(|scene| {
+        let pid = scene.pid().to_string();
+        let router = scene.at(format!("dotnet-diagnostic-dsrouter-{pid}-1-socket"));
+        let attacker = Attacker::at(&router);
+        // The built-in program has no variables to set, and is the one who says so.
+        scene.runtap(&["set-env", "-p", &pid, "DB_PASSWORD=secret"]).expect_code(4).says("NOTSUPPORTED");
+        let rows = ps(scene.command(&["ps"]));
+        let row = rows.iter().find(|row| row["pid"] == scene.pid()).unwrap();
+        let own = socket_in(scene.folder.path(), scene.pid());
+        assert_eq!(row["reachable"], true);
+        assert_eq!(row["socket"], own.to_str().unwrap());
+        scene.runtap(&["doctor", &pid]).expect_code(0);
+        attacker.was_not_dialled();
+
+        // Who names its path learns whose it is.
+        let named = scene.runtap(&["info", "--diagnostic-port", router.to_str().unwrap()]);
+        named.expect_code(3).says("of user nobody").says("nothing was sent");
+        attacker.heard_nothing();
+    });
+}
+
+/// Also where the process has no socket, and the name is right to the last digit.
+#[test]
+fn a_stranger_with_the_name_of_a_process_is_not_asked() {
+    require!(root());
+    Scene::each(|scene| {
+        let sleeper = sleeper();
+        let pid = sleeper.id();
+        let attacker = Attacker::at(&scene.at(SocketName::runtime(pid, start_time(pid)).to_string()));
+        let pid = pid.to_string();
+        for arguments in [
+            &["set-env", "-p", &pid, "DB_PASSWORD=secret"][..],
+            &["env", "-p", &pid],
+            &["info", "-p", &pid],
+            &["dump", "-p", &pid, "-o", scene.at("x.core").to_str().unwrap()],
+            &["trace", "-p", &pid, "-o", scene.at("x.nettrace").to_str().unwrap()],
+            &["tail", "-p", &pid, "--clrevents", "gc"],
+            &["resume", "-p", &pid],
+        ] {
+            let told = format!(
+                "the process behind this socket is PID {} of user nobody, not {pid}",
+                std::process::id()
+            );
+            scene.runtap(arguments).expect_code(3).says(&told);
+        }
+        let doctor = scene.runtap(&["doctor", &pid]);
+        assert!(doctor.expect_code(3).text().contains("not-dotnet"), "{doctor}");
+        assert!(ps(scene.command(&["ps"])).iter().all(|row| row["pid"] != sleeper.id()));
+        attacker.heard_nothing();
+    });
+}
+
+#[test]
+fn a_socket_elsewhere_is_found_behind_a_stranger_of_its_name() {
+    require!(root());
+    Scene::each(|scene| {
+        // The victim has another temporary folder than we; the stranger has the same name in ours.
+        let own = folder();
+        let victim = serve(own.path());
+        let name = socket_in(own.path(), victim.id());
+        let attacker = Attacker::at(&scene.at(name.file_name().unwrap().to_str().unwrap()));
+        let pid = victim.id().to_string();
+        scene.runtap(&["set-env", "-p", &pid, "DB_PASSWORD=secret"]).expect_code(4).says("NOTSUPPORTED");
+        scene.runtap(&["info", "-p", &pid]).expect_code(0);
+        attacker.heard_nothing();
+    });
+}
+
+#[test]
+fn a_named_socket_is_asked_if_its_user_is_ours_or_its_name_is_true() {
+    require!(root());
+    Scene::each(|scene| {
+        let socket = socket_in(scene.folder.path(), scene.pid());
+        let named = |path: &Path| scene.runtap(&["info", "--diagnostic-port", path.to_str().unwrap()]);
+        named(&socket).expect_code(0);
+        // Whatever it is called: a router is asked by those who name it.
+        let router = scene.at("dotnet-diagnostic-dsrouter-77-1-socket");
+        fs::hard_link(&socket, &router).unwrap();
+        named(&router).expect_code(0);
+        let link = scene.at("link");
+        symlink(&socket, &link).unwrap();
+        named(&link).expect_code(0);
+
+        // A program of nobody's: by its own name, but by no other.
+        let theirs = scene.at("theirs");
+        fs::create_dir(&theirs).unwrap();
+        rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(NOBODY)), None).unwrap();
+        let program = scene.at("runtap");
+        fs::copy(env!("CARGO_BIN_EXE_runtap"), &program).unwrap();
+        let mut serving = Command::new(SETPRIV[0]);
+        serving.args(&SETPRIV[1..]).arg(program).args(["demo", "serve", "--seconds", "60"]);
+        serving.env("TMPDIR", &theirs).current_dir("/");
+        let stranger = Running::start(serving);
+        let path = eventually("its socket", || Some(fs::read_dir(&theirs).unwrap().next()?.unwrap().path()));
+        eventually("its answer", || (named(&path).code() == Some(0)).then_some(()));
+        let other = theirs.join("other");
+        fs::hard_link(&path, &other).unwrap();
+        named(&other).expect_code(3).says("of user nobody");
+        drop(stranger);
+    });
+}
+
+/// Whoever starts a program with the rights of another user, as `sudo` does, may have begun to listen before, and have left
+/// the socket to somebody: the process is root's by now, its socket is not.
+#[test]
+fn a_socket_from_before_a_process_had_its_rights_is_not_asked() {
+    require!(root());
+    Scene::each(|scene| {
+        // This process is root's, and a thread of it listens as nobody.
+        let me = std::process::id();
+        let path = scene.at(SocketName::runtime(me, start_time(me)).to_string());
+        let attacker = Attacker::at(&path);
+        let told = format!("PID {me} of user nobody");
+        scene.runtap(&["set-env", "-p", &me.to_string(), "DB_PASSWORD=secret"]).expect_code(3).says(&told);
+        let path = path.to_str().unwrap();
+        scene
+            .runtap(&["set-env", "--diagnostic-port", path, "DB_PASSWORD=secret"])
+            .expect_code(3)
+            .says(&told);
+        attacker.heard_nothing();
+    });
+}
+
+/// Names in `/tmp` cost nothing: they must not cost us much.
+#[test]
+fn thousands_of_names_hold_nobody_up() {
+    require!(root());
+    let folder = folder();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let sleeper = sleeper();
+    let (pid, start) = (sleeper.id(), start_time(sleeper.id()));
+    for key in 0..20_000 {
+        fs::write(folder.path().join(SocketName::runtime(pid, start + 1 + key).to_string()), "").unwrap();
+    }
+    let attacker = Attacker::at(&folder.path().join(SocketName::runtime(pid, start).to_string()));
+    // Each of these took half a minute when every name was compared with every other, and more than a test may take with
+    // three times as many.
+    for arguments in [&["ps"][..], &["info", "-p", &pid.to_string()], &["doctor", &pid.to_string()]] {
+        let mut command = command(arguments);
+        command.env("TMPDIR", folder.path());
+        let finished = run(command);
+        assert!([Some(0), Some(3)].contains(&finished.code()), "{finished}");
+    }
+    attacker.heard_nothing();
+}
+
+/// A process in mount and pid namespaces and with a root of its own, as in a container; `inside` is that root.
+struct Container {
+    _wrapper: Program,
+    pid: u32,
+    inside: PathBuf,
+    _folder: TempDir,
+}
+
+/// `temp` is its TMPDIR.
+fn container(temp: &str) -> Result<Container, Skip> {
+    root()?;
+    let folder = folder();
+    let inside = folder.path().join("root");
+    fs::create_dir_all(inside.join("tmp")).unwrap();
+    // Its programs come from our own system; chroot lies where not every PATH leads.
+    let script = r#"
+        PATH=$PATH:/usr/sbin:/sbin
+        for folder in bin usr lib lib64 proc; do
+            mkdir -p "$1/$folder"
+            if test -e "/$folder"; then mount --rbind "/$folder" "$1/$folder"; fi
+        done
+        echo up
+        exec chroot "$1" sleep 60"#;
+    let mut wrapper = Command::new("unshare");
+    wrapper.args(["--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-ec", script, "sh"]);
+    wrapper.arg(&inside).env("TMPDIR", temp).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut wrapper = Program::start(wrapper);
+    wrapper.wait_for("up");
+    let children = format!("/proc/{0}/task/{0}/children", wrapper.id());
+    let pid = eventually("the container's own process", || {
+        let pid = fs::read_to_string(&children).ok()?.trim().parse().ok()?;
+        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        (comm.trim() == "sleep").then_some(pid)
+    });
+    Ok(Container { _wrapper: wrapper, pid, inside, _folder: folder })
+}
+
+/// Everything that looks at a process or asks it something.
+fn everything(scene: &TempDir, pid: u32) {
+    let pid = pid.to_string();
+    let output = scene.path().join("x");
+    for arguments in [
+        &["ps"][..],
+        &["doctor", &pid],
+        &["doctor"],
+        &["set-env", "-p", &pid, "DB_PASSWORD=secret"],
+        &["info", "-p", &pid],
+        &["dump", "-p", &pid, "-o", output.to_str().unwrap()],
+        &["trace", "-p", &pid, "-o", output.to_str().unwrap()],
+        &["tail", "-p", &pid, "--clrevents", "gc"],
+    ] {
+        let mut command = command(arguments);
+        command.env("TMPDIR", scene.path());
+        let finished = run(command);
+        assert!([0, 2, 3].contains(&finished.code().unwrap_or(-1)), "{finished}");
+    }
+}
+
+#[test]
+fn links_of_a_container_lead_to_no_socket_of_the_host() {
+    let container = require!(container("/tmp"));
+    let (scene, host) = (folder(), folder());
+    let listener = host.path().join("host.sock");
+    let listening = Attacker::of_user(&listener, None);
+    // The container has a socket's name where it belongs, and it is a link: absolute, climbing out, and through /proc.
+    let socket =
+        container.inside.join("tmp").join(SocketName::runtime(1, start_time(container.pid)).to_string());
+    let listener = listener.display();
+    for target in
+        [format!("{listener}"), format!("../../../../../..{listener}"), format!("/proc/1/root{listener}")]
+    {
+        symlink(target, &socket).unwrap();
+        everything(&scene, container.pid);
+        // The path as people would name it.
+        let named = format!("/proc/{}/root/tmp/{}", container.pid, socket.file_name().unwrap().display());
+        run(command(["info", "--diagnostic-port", &named])).expect_code(3);
+        listening.was_not_dialled();
+        fs::remove_file(&socket).unwrap();
+    }
+}
+
+#[test]
+fn folders_of_a_container_lead_to_no_socket_of_the_host() {
+    // On the host somebody listens under the name that the container's process has.
+    let (scene, host) = (folder(), folder());
+    for tmpdir in ["/evil", "/evil/../evil/", "evil"] {
+        let container = require!(container(tmpdir));
+        let name = SocketName::runtime(1, start_time(container.pid)).to_string();
+        let listening = Attacker::of_user(&host.path().join(&name), None);
+        for target in [
+            host.path().to_owned(),
+            Path::new("../../../../../..").join(host.path().strip_prefix("/").unwrap()),
+        ] {
+            let link = container.inside.join("evil");
+            symlink(target, &link).unwrap();
+            everything(&scene, container.pid);
+            listening.was_not_dialled();
+            fs::remove_file(link).unwrap();
+        }
+    }
+}
+
+/// What a container may honestly do: a folder of its own behind a link of its own.
+#[test]
+fn links_that_stay_in_a_container_are_followed() {
+    let container = require!(container("/link"));
+    fs::create_dir(container.inside.join("deep")).unwrap();
+    symlink("/deep", container.inside.join("link")).unwrap();
+    let name = SocketName::runtime(1, start_time(container.pid)).to_string();
+    let listening = Attacker::of_user(&container.inside.join("deep").join(name), None);
+    let told = run(command(["info", "-p", &container.pid.to_string()]));
+    // It was found and dialled, and is not the process.
+    told.expect_code(3).says(&format!("PID {} of user root, not {}", std::process::id(), container.pid));
+    listening.heard_nothing();
+}

@@ -1,0 +1,76 @@
+//! Somebody who wants root's requests: a listener of another user, in this very process, that keeps what it is sent. The
+//! kernel notes the user of the thread that begins to listen, so no other program is needed. Only root can lay that out.
+
+use std::io::Read;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Gid, Uid};
+use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
+
+/// The number of `nobody`.
+pub(crate) const NOBODY: u32 = 65_534;
+
+/// A listener that answers nothing. It goes on until the test ends.
+pub(crate) struct Attacker {
+    heard: Arc<Mutex<Heard>>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    connections: usize,
+    bytes: Vec<u8>,
+}
+
+impl Attacker {
+    /// Listens at `path` as nobody.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self::of_user(path, Some(NOBODY))
+    }
+
+    /// Listens at `path` as this user, or as ourselves.
+    pub(crate) fn of_user(path: &Path, uid: Option<u32>) -> Self {
+        let heard = Arc::new(Mutex::new(Heard::default()));
+        let (path, kept) = (path.to_owned(), Arc::clone(&heard));
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            if let Some(uid) = uid {
+                let (group, user) = (Gid::from_raw(uid), Uid::from_raw(uid));
+                set_thread_res_gid(group, group, group).unwrap();
+                set_thread_res_uid(user, user, user).unwrap();
+            }
+            let listener = UnixListener::bind(&path).unwrap();
+            tell.send(()).unwrap();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                kept.lock().unwrap().connections += 1;
+                // A client that waits for an answer is let go.
+                stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+                let mut bytes = [0; 4096];
+                while let Ok(n @ 1..) = stream.read(&mut bytes) {
+                    kept.lock().unwrap().bytes.extend(&bytes[..n]);
+                }
+            }
+        });
+        told.recv().unwrap();
+        Self { heard }
+    }
+
+    /// Nobody has told it anything.
+    #[track_caller]
+    pub(crate) fn heard_nothing(&self) {
+        let heard = self.heard.lock().unwrap();
+        assert!(heard.bytes.is_empty(), "it was told: {}", String::from_utf8_lossy(&heard.bytes));
+    }
+
+    /// Nobody has even connected.
+    #[track_caller]
+    pub(crate) fn was_not_dialled(&self) {
+        self.heard_nothing();
+        assert_eq!(self.heard.lock().unwrap().connections, 0);
+    }
+}

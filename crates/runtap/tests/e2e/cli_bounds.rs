@@ -1,0 +1,180 @@
+//! Files and streams that are made to grow: what is written and what is remembered of them stays bounded, and what a limit
+//! cuts is told. docs/reliability.md has the limits, and what the same streams cost at full size.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::Path;
+use std::process::Command;
+
+use runtap_testkit::hostile::{Growth, deep_stacks, serve};
+use runtap_testkit::{Finished, run};
+use serde_json::{Value, json};
+
+use crate::common::{folder, runtap};
+
+/// A recording of a thread with two deep stacks.
+fn two_deep_stacks(depth: u32, samples: u32, path: &Path) {
+    deep_stacks(depth, samples, &mut BufWriter::new(File::create(path).unwrap())).unwrap();
+}
+
+#[test]
+fn deep_stacks_that_come_and_go_make_no_huge_files() {
+    let folder = folder();
+    let file = folder.path().join("deep.nettrace");
+    two_deep_stacks(8000, 400, &file);
+    let file = file.to_str().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let convert = |more: &[&str], code| {
+        let done = runtap([&["convert", file, "-o", out, "--format", "json"], more].concat());
+        let summary: Value = done.expect_code(code).json();
+        (summary["outputs"][0].clone(), done)
+    };
+    for (options, most) in [
+        (&["--to", "speedscope"][..], 400 * 1024 * 7),
+        (&["--to", "speedscope", "--evented"], 400 * 2048 * 48),
+        (&["--to", "chrome"], 400 * 2048 * 120),
+        (&["--to", "perfetto"], 400 * 2048 * 40),
+        (&["--to", "firefox"], 1 << 18),
+        (&["--to", "pprof"], 1 << 18),
+        (&["--to", "folded"], 2 * 1024 * 32),
+        (&["--to", "flamegraph"], 2 * 1024 * 600),
+    ] {
+        let (output, done) = convert(options, 0);
+        done.says("2 stacks have up to 8,000 frames").says("--max-depth");
+        assert_eq!((&output["deep_stacks"], &output["cut_at_ns"]), (&json!(2), &Value::Null), "{options:?}");
+        let bytes = output["bytes"].as_u64().unwrap();
+        assert!(bytes > 1000 && bytes < most, "{options:?}: {bytes} bytes");
+    }
+
+    // All of it, for who asks for that.
+    let (output, _) = convert(&["--to", "folded", "--max-depth", "0"], 0);
+    assert_eq!(output["deep_stacks"], 0);
+    let folded = fs::read_to_string(out).unwrap();
+    assert!(folded.lines().all(|line| line.split(';').count() == 8001), "the thread and all frames");
+    let (output, _) = convert(&["--to", "folded", "--max-depth", "10"], 0);
+    assert_eq!(output["deep_stacks"], 2);
+    let folded = fs::read_to_string(out).unwrap();
+    assert!(folded.lines().all(|line| line.split(';').count() == 11 && line.contains("[frames left out]")));
+    let weights: u64 =
+        folded.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+    assert_eq!(weights, 400_000_000, "no time is lost");
+}
+
+#[test]
+fn a_file_that_would_be_too_large_ends_early_and_says_so() {
+    let folder = folder();
+    let file = folder.path().join("deep.nettrace");
+    two_deep_stacks(1000, 400, &file);
+    let out = folder.path().join("out.json");
+    for options in [&["--to", "speedscope"][..], &["--to", "speedscope", "--evented"], &["--to", "chrome"]] {
+        let files =
+            [file.to_str().unwrap(), "-o", out.to_str().unwrap(), "--format", "json", "--max-size", "1"];
+        let done = runtap([&["convert"], &files[..], options].concat());
+        let summary = done.expect_code(5).says("--max-size").json();
+        let output = &summary["outputs"][0];
+        let cut = output["cut_at_ns"].as_u64().unwrap();
+        assert!(cut > 1_000_000 && cut < 399_000_000, "{options:?}: {cut}");
+        let written = fs::read(&out).unwrap();
+        assert!(written.len() < 2 << 20, "{options:?}: {}", written.len());
+        assert!(serde_json::from_slice::<Value>(&written).is_ok(), "whole as a document");
+    }
+    let done = runtap([
+        "convert",
+        file.to_str().unwrap(),
+        "-o",
+        out.to_str().unwrap(),
+        "--to",
+        "chrome",
+        "--max-size",
+        "0",
+    ]);
+    done.expect_code(0);
+    assert!(fs::metadata(&out).unwrap().len() > 20 << 20);
+}
+
+#[test]
+fn stacks_of_events_are_shortened() {
+    let folder = folder();
+    let file = folder.path().join("deep.nettrace");
+    two_deep_stacks(5000, 3, &file);
+    let lines = runtap(["events", file.to_str().unwrap(), "--stacks"]);
+    for line in lines.expect_code(0).text().lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let stack = event["stack"].as_array().unwrap();
+        assert_eq!((stack.len(), &stack[512]), (1024, &json!("[3977 frames left out]")));
+    }
+}
+
+/// What `runtap` does with these arguments when it gets no more than so much address space: a little of it is the
+/// program, and the stacks of its threads.
+fn within(megabytes: u64, arguments: &[&str]) -> Finished {
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -v {}; exec \"$0\" \"$@\" > /dev/null", megabytes << 10);
+    command.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_runtap")).args(arguments);
+    run(command)
+}
+
+/// The size of the streams, and the megabytes that reading one may take: a debug build's own, and what its tables hold.
+const STREAM: u64 = 3 << 20;
+const MOST: u64 = 512;
+
+fn check_file(growth: Growth) {
+    let folder = folder();
+    let path = folder.path().join("hostile.nettrace");
+    growth.write(STREAM, &mut BufWriter::new(File::create(&path).unwrap())).unwrap();
+    let (file, out) = (path.to_str().unwrap(), folder.path().join("out"));
+    let out = out.to_str().unwrap();
+    // No end marker: partial.
+    within(MOST, &["events", file]).expect_code(5);
+    within(MOST, &["events", file, "--count"]).expect_code(5);
+    let converted = within(MOST, &["convert", file, "--to", "folded", "-o", out, "--view", "thread-time"]);
+    assert!(matches!(converted.code(), Some(1 | 5)), "{growth:?}: {converted:?}");
+}
+
+fn check_live(growth: Growth) {
+    let folder = folder();
+    let socket = folder.path().join("runtime");
+    serve(growth, STREAM, &socket);
+    let port = format!("{},connect", socket.display());
+    within(MOST, &["tail", "--diagnostic-port", &port, "--providers", "Hostile"]).expect_code(5);
+    let out = folder.path().join("out.nettrace");
+    let out = out.to_str().unwrap();
+    let traced = within(MOST, &["trace", "--diagnostic-port", &port, "-o", out]);
+    traced.expect_code(5);
+    assert!(fs::metadata(out).unwrap().len() >= STREAM, "{growth:?}: what was received is there");
+}
+
+/// A test for each stream, so that they run side by side.
+macro_rules! each {
+    ($($name:ident: $growth:ident,)*) => {
+        mod files {
+            use super::*;
+            $(#[test] fn $name() { check_file(Growth::$growth); })*
+        }
+        mod live {
+            use super::*;
+            $(#[test] fn $name() { check_live(Growth::$growth); })*
+        }
+        #[test]
+        fn every_growth_has_its_tests() {
+            assert_eq!([$(Growth::$growth),*], Growth::ALL);
+        }
+    };
+}
+
+each! {
+    definitions: Definitions,
+    fields: Fields,
+    names: Names,
+    stacks: Stacks,
+    empty_stacks: EmptyStacks,
+    threads: Threads,
+    methods: Methods,
+    unordered: Unordered,
+    blocks: Blocks,
+    thread_rows: ThreadRows,
+    attributes: Attributes,
+    labels: Labels,
+    taken_back: TakenBack,
+}

@@ -1,0 +1,104 @@
+//! Shell completion where a process has a hostile name: what the shells are given, and what bash and fish make of it.
+
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use runtap_testkit::{Finished, Program, run};
+
+use crate::common::{command, folder};
+
+/// As the name of a program: acts on every shell, ends fields and lines, and clears the screen.
+const HOSTILE: &str = "x$(touch pwned)`touch pwned`;touch pwned\nnext:line\tfield\u{b}word\u{1b}[2J\u{202e}*";
+const HARMLESS: &str = "well-known.App";
+
+/// The built-in program under another name.
+fn demo(folder: &Path, name: &str) -> Program {
+    let mut demo = command(["demo", "serve", "--seconds", "600"]);
+    demo.arg0(name).env("TMPDIR", folder).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = Program::start(demo);
+    program.wait_for("ready");
+    program
+}
+
+/// Whether this shell is here.
+fn has(shell: &str) -> bool {
+    Command::new(shell)
+        .args(["-c", "true"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// A script of a shell that finds the program under test.
+fn script(shell: &str, arguments: &[&str], folder: &Path) -> Finished {
+    let program = Path::new(env!("CARGO_BIN_EXE_runtap"));
+    let folders = std::env::var_os("PATH").unwrap();
+    let path = std::iter::once(program.parent().unwrap().as_os_str().to_owned()).chain([folders]);
+    let mut script = Command::new(shell);
+    script.args(arguments).current_dir(folder).env("TMPDIR", folder).env_remove("COMPLETE");
+    script.env("PATH", path.collect::<Vec<_>>().join(OsStr::new(":")));
+    run(script)
+}
+
+#[test]
+fn hostile_names_do_not_break_out_of_what_shells_are_given() {
+    let folder = folder();
+    let (hostile, harmless) = (demo(folder.path(), HOSTILE), demo(folder.path(), HARMLESS));
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let asked = |option: &str| {
+            let mut asking = command(["--", "runtap", "info", option, ""]);
+            asking.env("COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", "3").env("_CLAP_IFS", "\n");
+            run({
+                asking.env("TMPDIR", folder.path());
+                asking
+            })
+        };
+        let pids = asked("-p");
+        for line in pids.expect_code(0).text().lines() {
+            let pid = line.split(['\t', ':']).next().unwrap();
+            assert!(pid.parse::<u32>().is_ok(), "{shell}: {line:?}");
+            assert!(!line.replacen('\t', "", 1).contains(char::is_control), "{shell}: {line:?}");
+            assert!(!line.contains('\u{202e}'), "{shell}: {line:?}");
+        }
+        for program in [&hostile, &harmless] {
+            let all = pids.text().lines().filter(|line| line.starts_with(&program.id().to_string())).count();
+            assert_eq!(all, 1, "{shell}: {pids}");
+        }
+        let names = asked("-n");
+        assert!(names.expect_code(0).text().lines().any(|line| line == HARMLESS), "{shell}: {names}");
+        assert!(!names.text().contains("pwned"), "{shell}: {names}");
+    }
+}
+
+/// What bash would put into the command line is run as one, as with the Enter of somebody who does not look.
+#[test]
+fn bash_is_not_led_astray() {
+    if !has("bash") {
+        return runtap_testkit::Skip::because("bash is not here").report();
+    }
+    let folder = folder();
+    let _programs = (demo(folder.path(), HOSTILE), demo(folder.path(), HARMLESS));
+    let complete = r#"
+        eval "$(runtap completions bash)"
+        COMP_WORDS=(runtap info -n "") COMP_CWORD=3 COMP_TYPE=9
+        _clap_complete_runtap runtap "" -n
+        for reply in "${COMPREPLY[@]}"; do eval "echo offered $reply"; done"#;
+    let offered = script("bash", &["--norc", "--noprofile", "-c", complete], folder.path());
+    assert!(offered.expect_code(0).text().contains(&format!("offered {HARMLESS}\n")), "{offered}");
+    assert!(!folder.path().join("pwned").exists(), "{offered}");
+}
+
+#[test]
+fn fish_is_not_led_astray() {
+    if !has("fish") {
+        return runtap_testkit::Skip::because("fish is not here").report();
+    }
+    let folder = folder();
+    let _programs = (demo(folder.path(), HOSTILE), demo(folder.path(), HARMLESS));
+    let complete = "runtap completions fish | source; complete --do-complete 'runtap info -n '";
+    let offered = script("fish", &["--no-config", "-c", complete], folder.path());
+    assert!(offered.expect_code(0).text().lines().any(|line| line == HARMLESS), "{offered}");
+    assert!(!offered.text().contains("pwned") && !folder.path().join("pwned").exists(), "{offered}");
+}

@@ -1,0 +1,183 @@
+//! Targets that say that their dump is written, and have written something else: what never ends, what is not theirs to
+//! write, what claims more than it has. The target is a runtime of ours in this process.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use runtap_diag::server::Commands;
+use runtap_diag_proto::{CoreDump, ErrorReply};
+use runtap_testkit::{FakeRuntime, Finished, run};
+use serde_json::Value;
+
+use crate::cli_outputs::names;
+use crate::common::{command, folder};
+
+/// Writes a dump in its own way.
+struct Writer<F>(F);
+
+impl<F> fmt::Debug for Writer<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Writer")
+    }
+}
+
+impl<F: Fn(&Path) + Send + Sync + 'static> Commands for Writer<F> {
+    fn dump(&self, dump: &CoreDump) -> Result<(), ErrorReply> {
+        (self.0)(&PathBuf::from(dump.path.replace("%%", "%")));
+        Ok(())
+    }
+}
+
+/// `runtap dump --crashreport` of a target that writes like this; what it says, and whether it went the way of a copy.
+/// That is the way to a folder that the protocol has no words for.
+fn dump(
+    is_fetched: bool,
+    write: impl Fn(&Path) + Send + Sync + 'static,
+) -> (Finished, Vec<(String, u64, u64)>) {
+    let runtime = FakeRuntime::builder().commands(Arc::new(Writer(write))).spawn();
+    let folder = folder();
+    let name = if is_fetched { OsStr::from_bytes(b"no text \xff") } else { OsStr::new("text") };
+    let place = folder.path().join(name);
+    fs::create_dir(&place).unwrap();
+    let mut dump = command(["dump", "--crashreport", "--format", "json", "--dport"]);
+    dump.arg(format!("{},connect", runtime.path().display())).arg("-o").arg(place.join("x.core"));
+    let finished = run(dump);
+    let mut files = Vec::new();
+    // What the target has put under a name of ours instead of a file is its own, and stays.
+    for name in names(&place).into_iter().filter(|name| name.starts_with("x.")) {
+        let meta = fs::symlink_metadata(place.join(&name)).unwrap();
+        assert!(meta.is_file() && meta.mode() & 0o777 == 0o600, "{name}");
+        files.push((name, meta.len(), meta.blocks() * 512));
+    }
+    (finished, files)
+}
+
+/// A core of this process with a thread and this many bytes of memory, which are a hole.
+fn write_core(path: &Path, memory: u64) {
+    let me = std::process::id();
+    let u64s = |values: &[u64]| values.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+    let note = |kind: u32, data: &[u8]| {
+        let head = [5, u32::try_from(data.len()).unwrap(), kind];
+        [&head.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>(), &b"CORE\0\0\0\0"[..], data]
+            .concat()
+    };
+    let process =
+        [&[0; 24], &me.to_le_bytes()[..], &[0; 12], b"dotnet\0\0\0\0\0\0\0\0\0\0", &[0; 80]].concat();
+    let thread = [&[0; 32], &me.to_le_bytes()[..], &[0; 300]].concat();
+    let notes = [note(3, &process), note(1, &thread)].concat();
+    let segment = |kind: u32, offset: u64, size: u64| {
+        [&kind.to_le_bytes()[..], &[0; 4], &u64s(&[offset, 0, 0, size, size, 1])].concat()
+    };
+    let (at, len) = (64 + 2 * 56, notes.len() as u64);
+    let core = [
+        b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0\x3e\0\x01\0\0\0".to_vec(),
+        u64s(&[0, 64, 0]),
+        [0u16, 0, 64, 56, 2, 0, 0, 0].into_iter().flat_map(u16::to_le_bytes).collect(),
+        segment(4, at, len),
+        segment(1, at + len, memory),
+        notes,
+    ]
+    .concat();
+    let mut file = File::create(path).unwrap();
+    file.write_all(&core).unwrap();
+    file.set_len(at + len + memory).unwrap();
+}
+
+fn report_of(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.crashreport.json", path.display()))
+}
+
+fn fifo(path: &Path) {
+    let _not_there = fs::remove_file(path);
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o666.into(), 0).unwrap();
+}
+
+/// An honest one, on both ways. Its memory is mostly holes, and they stay.
+#[test]
+fn a_dump_and_its_report_arrive() {
+    for is_fetched in [false, true] {
+        let (told, files) = dump(is_fetched, |path| {
+            write_core(path, 1 << 40);
+            fs::write(report_of(path), "{}").unwrap();
+        });
+        told.expect_code(0);
+        let summary = told.json();
+        assert_eq!((&summary["verified"], &summary["threads"]), (&Value::from(true), &Value::from(1)));
+        let names: Vec<&str> = files.iter().map(|(name, ..)| name.as_str()).collect();
+        assert_eq!(names, ["x.core", "x.core.crashreport.json"]);
+        let (_, len, on_disk) = files[0];
+        assert!(len > 1 << 40 && on_disk < 1 << 20, "{on_disk} bytes on the disk");
+    }
+}
+
+type Attack = fn(&Path);
+
+/// Only the report is missing, and that is told.
+#[test]
+fn a_report_without_an_end_is_not_read() {
+    fn zeros(path: &Path) {
+        let _not_there = fs::remove_file(path);
+        symlink("/dev/zero", path).unwrap();
+    }
+    fn endless(path: &Path) {
+        File::create(path).unwrap().set_len(1 << 40).unwrap();
+    }
+    fn nested(path: &Path) {
+        fs::write(path, vec![b'['; 1 << 20]).unwrap();
+    }
+    let attacks: [(Attack, [&str; 2]); 4] = [
+        (zeros, ["no whole JSON", "no ordinary file"]),
+        (fifo, ["no whole JSON", "no ordinary file"]),
+        (endless, ["more than", "more than"]),
+        (nested, ["no whole JSON", "no whole JSON"]),
+    ];
+    for (attack, whys) in attacks {
+        for (is_fetched, why) in [false, true].into_iter().zip(whys) {
+            let (told, files) = dump(is_fetched, move |path| {
+                write_core(path, 4096);
+                attack(&report_of(path));
+            });
+            told.expect_code(1).says("the crash report").says(why);
+            assert_eq!(told.json()["verified"], true, "the dump itself is whole");
+            let names: Vec<&str> = files.iter().map(|(name, ..)| name.as_str()).collect();
+            assert_eq!(names, ["x.core"]);
+        }
+    }
+}
+
+/// The dump itself: nothing is there then.
+#[test]
+fn a_dump_that_is_no_file_is_not_read() {
+    fn zeros(path: &Path) {
+        let _not_there = fs::remove_file(path);
+        symlink("/dev/zero", path).unwrap();
+    }
+    fn nothing(_path: &Path) {}
+    let attacks: [Attack; 3] = [zeros, fifo, nothing];
+    for (attack, is_fetched) in attacks.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+        let (told, files) = dump(is_fetched, attack);
+        told.expect_code(1);
+        assert_eq!(files, []);
+    }
+}
+
+/// It claims a table of segments that no process has.
+#[test]
+fn a_core_that_only_claims_is_told() {
+    let (told, _files) = dump(false, |path| {
+        write_core(path, 4096);
+        let mut bytes = fs::read(path).unwrap();
+        // Notes of 64 GB, in a hole.
+        bytes[64 + 32..64 + 40].copy_from_slice(&(1u64 << 36).to_le_bytes());
+        fs::write(path, bytes).unwrap();
+        File::options().write(true).open(path).unwrap().set_len(1 << 40).unwrap();
+        fs::write(report_of(path), "{}").unwrap();
+    });
+    told.expect_code(5).says("more than");
+}

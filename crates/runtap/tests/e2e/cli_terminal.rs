@@ -1,0 +1,181 @@
+//! What is shown and asked on a terminal: the list to pick from, and tables that fit.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use runtap_testkit::{Program, eventually};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use tempfile::TempDir;
+
+use crate::cli_launch::{DEMO, demo, path};
+use crate::common::{command, counts, folder, runtap, trace_of};
+
+/// A command whose input and output are a terminal of so many columns.
+pub(crate) struct Terminal {
+    child: Child,
+    keyboard: File,
+    screen: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Terminal {
+    pub(crate) fn start(mut command: Command, columns: u16) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        tcsetwinsize(&master, Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let terminal = || -> Stdio {
+            File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap().into()
+        };
+        command.env("TERM", "xterm").stdin(terminal()).stdout(terminal()).stderr(terminal());
+        let child = command.spawn().unwrap();
+        drop(command);
+        let keyboard = File::from(master);
+        let (mut read, screen) = (keyboard.try_clone().unwrap(), Arc::<Mutex<String>>::default());
+        let shown = Arc::clone(&screen);
+        let reader = thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n @ 1..) = read.read(&mut bytes) {
+                shown.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
+            }
+        });
+        Self { child, keyboard, screen, reader: Some(reader) }
+    }
+
+    /// What was shown so far, without colours.
+    pub(crate) fn text(&self) -> String {
+        anstream::adapter::strip_str(&self.screen.lock().unwrap()).to_string()
+    }
+
+    /// Waits until this was shown.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, text: &str) {
+        eventually(text, || self.text().contains(text).then_some(()));
+    }
+
+    pub(crate) fn type_in(&mut self, text: &str) {
+        self.keyboard.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits for its end; all that was shown, and its exit code.
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> (String, Option<i32>) {
+        let status = eventually("the end of it", || self.child.try_wait().unwrap());
+        // Nobody has the terminal any more, so that reading from it ends.
+        self.reader.take().unwrap().join().unwrap();
+        (self.text(), status.code())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn service(folder: &TempDir) -> Program {
+    let mut launched = demo(folder, "600");
+    launched.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = Program::start(launched);
+    program.wait_for("ready");
+    program
+}
+
+/// It is asked once, and the answer means the process that stood there, whatever has come and gone since.
+#[test]
+fn a_process_is_picked_once() {
+    let folder = folder();
+    let service = service(&folder);
+    for verb in ["info", "env", "perfmap disable"] {
+        let mut terminal = Terminal::start(command(verb.split(' ')), 120);
+        terminal.wait_for("which one");
+        let text = terminal.text();
+        let pid = service.id().to_string();
+        let row =
+            text.lines().map(|line| line.split_whitespace()).find(|row| row.clone().nth(1) == Some(&pid));
+        let number = row.and_then(|mut row| row.next()).unwrap_or_else(|| panic!("{pid} is not in {text}"));
+        // A second question would get an end of input.
+        terminal.type_in(&format!("{number}\n\u{4}"));
+        let (text, code) = terminal.wait();
+        assert_eq!(text.matches("which one").count(), 1, "{text}");
+        assert!(!text.contains("no target given"), "{text}");
+        if verb == "info" {
+            assert_eq!(code, Some(0), "{text}");
+            let (_, told) = text.split_once("which one").unwrap();
+            assert!(told.lines().any(|line| line.split_whitespace().last() == Some(&pid)), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_table_fits_the_terminal() {
+    let folder = folder();
+    let _service = service(&folder);
+    let widest = |words: &[&str]| {
+        let (text, code) = Terminal::start(command(words), 60).wait();
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("STATE") && text.contains("running"), "{text}");
+        text.lines().map(|line| line.chars().count()).max().unwrap()
+    };
+    assert_eq!(widest(&["ps"]), 60);
+    assert!(widest(&["ps", "--wide"]) > 60);
+}
+
+/// It is said what is recorded, of whom, into which file and until when; and Enter ends it.
+#[test]
+fn enter_ends_a_recording() {
+    let folder = folder();
+    let service = service(&folder);
+    let (pid, file) = (service.id().to_string(), path(&folder, "x.nettrace"));
+    let trace = command(["trace", "-p", &pid, "--providers", DEMO, "-o", &file]);
+    let mut terminal = Terminal::start(trace, 200);
+    terminal.wait_for("Enter or Ctrl-C ends it");
+    let text = terminal.text();
+    assert!(text.contains(&format!("recording demo (process {pid}) into {file}")), "{text}");
+    assert!(text.contains("events of Runtap-Demo; Enter"), "{text}");
+    terminal.type_in("\n");
+    let (text, code) = terminal.wait();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("lost, ") && counts(file.as_ref(), 0)["partial"].is_null(), "{text}");
+
+    let limited = ["trace", "-p", &pid, "--providers", DEMO, "-o", &file, "--duration", "1500ms"];
+    let (text, code) = Terminal::start(command(limited), 200).wait();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("1.5 s, Enter or Ctrl-C ends it") && text.contains(" left]"), "{text}");
+}
+
+/// A launched command has the keyboard for itself.
+#[test]
+fn a_command_keeps_the_keyboard() {
+    let folder = folder();
+    let file = path(&folder, "x.nettrace");
+    let launched = trace_of(["-o", &file, "--show-child-io", "--providers", DEMO], &demo(&folder, "1"));
+    let mut terminal = Terminal::start(launched, 200);
+    terminal.wait_for("Ctrl-C ends it");
+    assert!(!terminal.text().contains("Enter"), "{}", terminal.text());
+    terminal.type_in("\n");
+    let (text, code) = terminal.wait();
+    assert!(code == Some(0) && text.contains("done"), "{text}");
+}
+
+#[test]
+fn nothing_is_told_in_the_words_of_a_programming_language() {
+    let folder = folder();
+    let service = service(&folder);
+    let told = runtap(["doctor", "-v", "-p", &service.id().to_string()]);
+    for word in ["{", "}", "Some(", "None", "Matching", "Running"] {
+        assert!(!told.expect_code(0).stderr.contains(word), "{word}: {told}");
+    }
+    for words in [["info", "-p", "x"], ["report", "x", "-nx"]] {
+        let told = runtap(words);
+        assert!(!told.expect_code(2).stderr.contains("invalid digit"), "{told}");
+    }
+    runtap(["info", "-p", "x"]).says("'x' is no process id");
+}

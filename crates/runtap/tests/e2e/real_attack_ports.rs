@@ -1,0 +1,196 @@
+//! `resume` by root for programs of another user that name root's own sockets as their ports: nothing of root's is
+//! replaced, opened to others or deleted, and nothing of ours stays behind for them.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use runtap_testkit::{Finished, Program, RealRuntime, Skip, eventually};
+use runtap_transport::discover::System;
+
+use crate::common::runtap;
+use crate::real_doctor::idle;
+use crate::real_doctor_rights::{NOBODY, Place, can_run};
+
+on_the_newest_runtime!(
+    stale_sockets_of_root_stay_as_they_are,
+    living_sockets_of_root_stay_closed,
+    a_folder_that_is_exchanged_leads_nowhere,
+    a_port_of_their_own_is_served_and_leaves_nobody,
+);
+
+/// A program of nobody's that waits at its start for this port.
+struct Waiting {
+    program: Program,
+}
+
+impl Waiting {
+    fn start(runtime: &RealRuntime, place: &Place, port: &Path) -> Result<Self, Skip> {
+        can_run(&NOBODY, runtime)?;
+        let launch = idle(runtime)?.env("TMPDIR", place.path()).env("DOTNET_DiagnosticPorts", port);
+        let program = launch.wrapped_by(&NOBODY).spawn_unready();
+        let pid = program.id().to_string();
+        eventually("the suspended runtime", || {
+            (runtap(["info", "-p", &pid]).code() == Some(0)).then_some(())
+        });
+        Ok(Self { program })
+    }
+
+    fn resume(&self) -> Finished {
+        runtap(["resume", "-p", &self.program.id().to_string(), "--duration", "2s"])
+    }
+}
+
+/// What must not change of a file.
+fn state(path: &Path) -> (u64, u32, u32) {
+    let meta = fs::symlink_metadata(path).unwrap();
+    (meta.ino(), meta.mode(), meta.uid())
+}
+
+fn stale(path: &Path) -> (u64, u32, u32) {
+    drop(UnixListener::bind(path).unwrap());
+    state(path)
+}
+
+fn stale_sockets_of_root_stay_as_they_are(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    let private = place.private();
+    let shared = place.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    symlink(&private, shared.join("link")).unwrap();
+    let readable = place.path().join("readable");
+    fs::create_dir(&readable).unwrap();
+    for (port, file) in [
+        // Out of their reach, by itself and by a link of theirs; in a folder that is not theirs to write to; in one
+        // that is everybody's.
+        (private.join("daemon.sock"), private.join("daemon.sock")),
+        (shared.join("link/daemon.sock"), private.join("daemon.sock")),
+        (readable.join("runtap-x.sock"), readable.join("runtap-x.sock")),
+        (shared.join("daemon.sock"), shared.join("daemon.sock")),
+    ] {
+        if !file.exists() {
+            stale(&file);
+        }
+        let before = state(&file);
+        let waiting = Waiting::start(runtime, &place, &port)?;
+        waiting.resume().expect_code(4).says("has to resume it");
+        assert_eq!(state(&file), before, "{}", port.display());
+        no_guard_for(&port);
+    }
+    // And where there is nothing yet, nothing is made.
+    let none = readable.join("none.sock");
+    let waiting = Waiting::start(runtime, &place, &none)?;
+    waiting.resume().expect_code(4);
+    assert!(!none.exists());
+    Ok(())
+}
+
+fn living_sockets_of_root_stay_closed(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    let shared = place.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let file = shared.join("daemon.sock");
+    let _daemon = UnixListener::bind(&file).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let before = state(&file);
+    // A hard link of it, as a kernel without protected_hardlinks lets anybody make one.
+    let theirs = place.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    let nobody = rustix::fs::Uid::from_raw(65_534);
+    rustix::fs::chown(&theirs, Some(nobody), None).unwrap();
+    let link = theirs.join("port.sock");
+    fs::hard_link(&file, &link).unwrap();
+    for port in [&file, &link] {
+        let waiting = Waiting::start(runtime, &place, port)?;
+        let resumed = waiting.resume();
+        assert!([Some(1), Some(4)].contains(&resumed.code()), "{resumed}");
+        assert_eq!(state(&file), before, "{resumed}");
+        assert!(port.exists());
+    }
+    Ok(())
+}
+
+/// The way to the port is a link that is turned round and round while root resumes.
+fn a_folder_that_is_exchanged_leads_nowhere(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    let private = place.private();
+    let daemon = private.join("daemon.sock");
+    let _daemon = UnixListener::bind(&daemon).unwrap();
+    fs::set_permissions(&daemon, fs::Permissions::from_mode(0o600)).unwrap();
+    let gone = private.join("gone.sock");
+    stale(&gone);
+    let before = (state(&daemon), state(&gone));
+    let theirs = place.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
+    let (one, other) = (theirs.join("a"), theirs.join("b"));
+    let folder = theirs.join("folder");
+    fs::create_dir(&folder).unwrap();
+    rustix::fs::chown(&folder, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
+    symlink(&private, &one).unwrap();
+    symlink(&folder, &other).unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| -> Result<(), Skip> {
+        // Also when this test fails: the scope waits for its threads.
+        let _stop = StopOnDrop(&stop);
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                // Ends as it began, or the other way round.
+                let flags = rustix::fs::RenameFlags::EXCHANGE;
+                let _ = rustix::fs::renameat_with(rustix::fs::CWD, &one, rustix::fs::CWD, &other, flags);
+            }
+        });
+        for name in ["daemon.sock", "gone.sock"] {
+            // It goes on waiting for the second port, which cannot be made.
+            let ports = format!("{};{}", one.join(name).display(), theirs.join("none/x").display());
+            let waiting = Waiting::start(runtime, &place, ports.as_ref())?;
+            let pid = waiting.program.id().to_string();
+            for _ in 0..8 {
+                runtap(["resume", "-p", &pid, "--duration", "100ms"]);
+                assert_eq!((state(&daemon), state(&gone)), before);
+            }
+        }
+        Ok(())
+    })
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The honest case beside them: their own port, in their own folder.
+fn a_port_of_their_own_is_served_and_leaves_nobody(runtime: &RealRuntime) -> Result<(), Skip> {
+    let place = Place::new()?;
+    let theirs = place.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
+    // Called as ours are: that alone earns no guard.
+    let port = theirs.join("runtap-1.socket");
+    let waiting = Waiting::start(runtime, &place, &port)?;
+    waiting.resume().expect_code(0).says("goes on");
+    assert!(!port.exists());
+    no_guard_for(&port);
+    let left: Vec<PathBuf> = fs::read_dir(&theirs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    Ok(())
+}
+
+/// No process of ours listens for them in the background.
+fn no_guard_for(port: &Path) {
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    for pid in pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+        let line = System::current().holder(pid).command_line;
+        let guards =
+            line.iter().any(|word| word == "guard-port") && line.iter().any(|word| Path::new(word) == port);
+        assert!(!guards, "process {pid}: {line:?}");
+    }
+}

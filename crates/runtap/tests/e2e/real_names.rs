@@ -1,0 +1,47 @@
+//! Names of methods in recordings that are broken off: the runtime did not live to tell them at the end.
+
+use runtap_testkit::{RealRuntime, Skip};
+use serde_json::Value;
+
+use crate::common::{Recording, Target, runtap};
+
+on_each_runtime!(names_can_come_while_it_runs, what_has_no_names_says_how_to_get_them);
+
+/// A recording of `spin`, from before its work to its sudden end: the summary, and what `report cpu` says, as text and
+/// as a document.
+fn killed(runtime: &RealRuntime, more: &[&str]) -> Result<(Value, String, Value), Skip> {
+    let mut target = Target::start(runtime.program("spin", &["600", "20000", "--stdin"])?);
+    let recording = Recording::start(&target, target.temp.path().join("x.nettrace"), more);
+    recording.wait_for_bytes(1);
+    target.program.begin();
+    recording.wait_for_bytes(150_000);
+    target.program.kill();
+    let (summary, file) = recording.finish(5);
+    let report =
+        runtap(["report", file.to_str().unwrap(), "cpu", "--view", "thread-time", "--format", "json"]);
+    let document = report.expect_code(5).json();
+    Ok((summary, report.stderr, document))
+}
+
+fn has_frame(document: &Value, name: &str) -> bool {
+    document["frames"].as_array().unwrap().iter().any(|frame| frame["name"].as_str().unwrap().contains(name))
+}
+
+fn names_can_come_while_it_runs(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (summary, _, document) = killed(runtime, &["--method-names"])?;
+    assert!(has_frame(&document, "Burn.Cycles"), "{document:#}");
+    assert_eq!(summary["processes"][0]["notes"], Value::from(Vec::<Value>::new()), "{summary:#}");
+    Ok(())
+}
+
+fn what_has_no_names_says_how_to_get_them(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (summary, stderr, document) = killed(runtime, &[])?;
+    assert!(!has_frame(&document, "Burn.Cycles"), "{document:#}");
+    let note = summary["processes"][0]["notes"][0].as_str().unwrap();
+    assert!(note.contains("no names of methods came") && note.contains("--method-names"), "{note}");
+    assert!(
+        stderr.contains("frames are addresses without a name") && stderr.contains("--method-names"),
+        "{stderr}"
+    );
+    Ok(())
+}

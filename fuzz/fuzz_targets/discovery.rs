@@ -1,0 +1,130 @@
+//! Any folders, files and links as the root of a container: what looks at its process never sees a file outside of it,
+//! whatever the links say, and does not panic. A byte for its TMPDIR, then three for each thing: what, by which name, and
+//! where a link leads.
+#![no_main]
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use runtap_transport::discover::{Options, System};
+
+/// What nobody in the container may get at.
+const SECRET: &[u8] = b"outside";
+/// The container's process has number 1 there, and started at 900.
+const SOCKET: &str = "dotnet-diagnostic-1-900-socket";
+const NAMES: [&str; 8] = [
+    "tmp",
+    "a",
+    "a/b",
+    SOCKET,
+    "tmp/dotnet-diagnostic-1-900-socket",
+    "tmp/hsperfdata_x",
+    "tmp/hsperfdata_x/1",
+    "tmp/x",
+];
+const TARGETS: [&str; 12] = [
+    "/",
+    "..",
+    "../..",
+    "../../../../../../..",
+    "/tmp",
+    "/a",
+    "a",
+    "/a/b",
+    "b",
+    "../../../outside",
+    "/proc/self/root",
+    "OUTSIDE",
+];
+const TMPDIRS: [&str; 8] = ["", "/tmp", "/a", "/a/../tmp/", "tmp", "a/b", "../..", "/proc/self/cwd"];
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let Some((first, rest)) = input.split_first() else { return };
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let outside = dir.path().join("outside");
+    lay_out(dir.path(), TMPDIRS[usize::from(*first) % TMPDIRS.len()], &outside);
+    let inside = dir.path().join("proc/42/root");
+    for thing in rest.chunks_exact(3).take(24) {
+        make(&inside, thing[0], NAMES[usize::from(thing[1]) % NAMES.len()], thing[2], &outside);
+    }
+    look(&System::at(dir.path(), 0), &outside);
+});
+
+/// A `/proc` with us and a process 42, which lives in other namespaces, and what lies outside.
+fn lay_out(root: &Path, tmpdir: &str, outside: &Path) {
+    let put = |path: &str, text: &str| {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+        fs::write(path, text).expect("it can be written");
+    };
+    for (process, namespace) in [("self", "1"), ("42", "2")] {
+        fs::create_dir_all(root.join(format!("proc/{process}/ns"))).expect("it can be made");
+        for kind in ["mnt", "pid", "time"] {
+            let target = format!("{kind}:[{}]", if kind == "time" { "1" } else { namespace });
+            symlink(target, root.join(format!("proc/{process}/ns/{kind}"))).expect("it can be made");
+        }
+    }
+    put("proc/net/unix", "Num\n");
+    put("proc/42/stat", &format!("42 (x) S 1{} 900 0 0\n", " 0".repeat(17)));
+    put("proc/42/status", "State:\tS (x)\nTgid:\t42\nUid:\t0\t0\t0\t0\nNSpid:\t42\t1\n");
+    put("proc/42/environ", &format!("TMPDIR={tmpdir}\0"));
+    put("proc/42/maps", "7f00-7f01 r-xp 0 08:01 1 /tmp/x/libcoreclr.so\n");
+    fs::create_dir_all(root.join("proc/42/root/tmp")).expect("it can be made");
+    // The kernel's link leads to a folder, and not to a name that may be given to another one.
+    symlink("root", root.join("proc/42/cwd")).expect("it can be made");
+    fs::create_dir_all(outside.join("hsperfdata_x")).expect("it can be made");
+    fs::create_dir_all(root.join("tmp")).expect("it can be made");
+    for file in ["secret", "createdump", "x", "hsperfdata_x/1"] {
+        fs::write(outside.join(file), SECRET).expect("it can be written");
+    }
+}
+
+/// What can't be made is left out: a name may be taken.
+fn make(inside: &Path, what: u8, name: &str, target: u8, outside: &Path) {
+    let path = inside.join(name);
+    let target = TARGETS[usize::from(target) % TARGETS.len()];
+    let target = if target == "OUTSIDE" { outside.to_owned() } else { PathBuf::from(target) };
+    let _ = match what % 5 {
+        0 => fs::create_dir_all(&path),
+        1 => fs::write(&path, "inside"),
+        2 => UnixListener::bind(&path).map(drop),
+        3 => fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)),
+        // In its place, if something is there.
+        _ => fs::remove_dir(&path)
+            .or_else(|_| fs::remove_file(&path))
+            .or(Ok(()))
+            .and_then(|()| symlink(target, &path)),
+    };
+}
+
+fn look(system: &System, outside: &Path) {
+    for process in system.processes(Options::default()) {
+        // A socket of another place would have been found only through a link out.
+        assert!(process.sockets.iter().all(|socket| !socket.path.starts_with(outside)));
+    }
+    let _ = (system.process(42), system.machine());
+    let facts = system.facts(42);
+    assert!(facts.sockets.iter().all(|socket| socket.name.pid == 1));
+    let Ok(view) = system.file_view(42) else { return };
+    for path in NAMES.into_iter().chain(TARGETS).chain(TMPDIRS).filter(|path| *path != "OUTSIDE") {
+        for path in [Path::new(path).to_owned(), Path::new("/").join(path), Path::new(path).join("secret")] {
+            if let Ok(file) = view.open(&path)
+                && file.metadata().is_ok_and(|meta| meta.is_file() && !meta.file_type().is_fifo())
+            {
+                let mut text = Vec::new();
+                file.take(64).read_to_end(&mut text).expect("a file can be read");
+                assert_ne!(text, SECRET, "{}", path.display());
+            }
+            for folder in [view.folder(&path), view.passable_folder(&path).map(|(folder, _)| folder)] {
+                assert!(
+                    folder.is_ok_and(|folder| folder.stat("secret".as_ref()).is_ok()).eq(&false),
+                    "{}",
+                    path.display()
+                );
+            }
+        }
+    }
+}
