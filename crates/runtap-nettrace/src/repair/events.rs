@@ -23,7 +23,7 @@ enum Verdict<'a> {
 /// Events: up to the first that cannot be read, or has no definition. Where definitions were lost only the events are
 /// left out that have none: as a reader does.
 pub(super) fn keep<const V6: bool>(payload: &[u8], offset: u64, defined: &Defined) -> Keep {
-    blobs::<V6>(payload, offset, |head, at, _| {
+    let (kept, _) = blobs::<V6>(payload, offset, |head, at, _| {
         let error = || DecodeError::new(at, "metadata id", UNDEFINED);
         match head.metadata_id {
             id if defined.has(id) => Verdict::Keep,
@@ -31,33 +31,34 @@ pub(super) fn keep<const V6: bool>(payload: &[u8], offset: u64, defined: &Define
             _ if defined.lost => Verdict::LeaveOut(error()),
             _ => Verdict::End(error()),
         }
-    })
+    });
+    kept
 }
 
 /// Definitions of Nettrace 4: those that can be read, up to the first of which the end is not known.
 pub(super) fn keep_definitions(payload: &[u8], offset: u64, defined: &mut Defined) -> Keep {
-    let kept = blobs::<false>(payload, offset, |_, at, record| {
+    let (kept, ended_early) = blobs::<false>(payload, offset, |_, at, record| {
         match defined.add(Metadata::mend_v4(record, at), at) {
             Ok(Cow::Borrowed(_)) => Verdict::Keep,
             Ok(mended) => Verdict::Mend(mended, DecodeError::new(at, "definition", UNREADABLE)),
             Err(error) => Verdict::LeaveOut(error),
         }
     });
-    if let Keep::Nothing(Some(_)) | Keep::Shortened(_, Some(_)) = kept {
-        defined.lost = true;
-    }
+    // One that was mended is not lost.
+    defined.lost |= ended_early;
     kept
 }
 
-/// The blobs that `judge` keeps, given the header, the offset of the blob and the payload of each.
+/// The blobs that `judge` keeps, given the header, the offset of the blob and the payload of each; and whether the block
+/// could not be read to its end.
 fn blobs<const V6: bool>(
     payload: &[u8],
     offset: u64,
     mut judge: impl for<'a> FnMut(&Head, u64, &'a [u8]) -> Verdict<'a>,
-) -> Keep {
+) -> (Keep, bool) {
     let mut blobs = match Blobs::start(payload, offset) {
         Ok(blobs) => blobs,
-        Err(error) => return Keep::Nothing(Some(error.into())),
+        Err(error) => return (Keep::Nothing(Some(error.into())), true),
     };
     let mut kept = Kept {
         payload,
@@ -68,11 +69,11 @@ fn blobs<const V6: bool>(
         any: false,
     };
     let mut damage: Option<Error> = None;
-    loop {
+    let ended_early = loop {
         let start = blobs.position();
         let verdict = match blobs.advance::<V6>(payload) {
             Ok(true) => judge(&blobs.head, offset + start as u64, blobs.place.payload(payload)),
-            Ok(false) => break,
+            Ok(false) => break false,
             Err(fault) => Verdict::End(fault.into_error(offset + payload.len() as u64)),
         };
         match verdict {
@@ -87,15 +88,16 @@ fn blobs<const V6: bool>(
             }
             Verdict::End(error) => {
                 damage.get_or_insert_with(|| error.into());
-                break;
+                break true;
             }
         }
-    }
-    match damage {
+    };
+    let kept = match damage {
         None => Keep::All,
         damage if kept.any => Keep::Shortened(kept.into_payload(), damage),
         damage => Keep::Nothing(damage),
-    }
+    };
+    (kept, ended_early)
 }
 
 /// A payload of which something may be left out.

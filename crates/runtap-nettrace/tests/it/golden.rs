@@ -93,7 +93,7 @@ fn pointers_of_32_bits() {
     assert_eq!(reading.events()[0].stack, [1, 0x8000_00ff]);
 }
 
-fn uncompressed(id: u32, sequence: u32, payload: &[u8], padding: usize, counted: bool) -> Vec<u8> {
+pub(crate) fn uncompressed(id: u32, sequence: u32, payload: &[u8], padding: usize, counted: bool) -> Vec<u8> {
     let mut w = Writer::new();
     let size = 76 + payload.len() + if counted { padding } else { 0 };
     w.u32(u32::try_from(size).unwrap()).u32(id).u32(sequence).u64(21).u64(22).u32(3).u32(1).u64(500);

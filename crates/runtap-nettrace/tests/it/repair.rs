@@ -7,7 +7,9 @@ use runtap_nettrace::{PartialReason, Repair, Repaired};
 use runtap_testkit::{Peer, Recording, require, run};
 use serde_json::Value;
 
+use crate::bytes::{blobs, definition, object, record, start};
 use crate::damage::Random;
+use crate::golden::uncompressed;
 use crate::seen::{Reading, Seen};
 use crate::{common, golden, laws, netperf, v6};
 
@@ -79,6 +81,27 @@ fn flipped_bits_are_left_out() {
                 assert!(after.complete && after.partial.is_none(), "bit {at}: {:?}", after.partial);
             }
         }
+    }
+}
+
+/// A definition that was mended describes its events as before. Where none is lost, an event of no definition ends its
+/// block.
+#[test]
+fn mended_definitions_are_not_lost() {
+    let mut cut = record(1, "P", 1, "Cut");
+    cut.u32(2).u32(9).utf16z("n");
+    for (lost, events) in [(false, 1), (true, 2)] {
+        let mut definitions = definition(cut.as_bytes());
+        if lost {
+            definitions.extend(definition(&cut.as_bytes()[..6]));
+        }
+        let mut stream = start(8);
+        object(&mut stream, "MetadataBlock", &blobs(true, &definitions));
+        let ids = [1, 9, 1].map(|id| uncompressed(id, 1, b"abc", 1, true));
+        object(&mut stream, "EventBlock", &blobs(false, &ids.concat()));
+        stream.push(1);
+        check(&stream, 50);
+        assert_eq!(Reading::of(&stream, 50).events().len(), events);
     }
 }
 
