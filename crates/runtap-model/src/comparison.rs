@@ -10,6 +10,7 @@
 
 use crate::builder::TraceBuilder;
 use crate::frames::FrameHandle;
+use crate::nameless::{merge_frames, merge_stacks};
 use crate::stacks::StackHandle;
 use crate::totals::{FrameTotals, StackWeights};
 use crate::trace::Trace;
@@ -176,20 +177,6 @@ impl Side {
     }
 }
 
-/// The name of all frames without one.
-const NO_NAME: &str = "?";
-
-/// Whether a name is an address.
-fn is_address(name: &str) -> bool {
-    name.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
-}
-
-/// Adds the frames of a trace to the common table; where each of them is there.
-fn merge_frames(trace: &Trace, builder: &mut TraceBuilder) -> Vec<FrameHandle> {
-    let name = |name| if is_address(name) { NO_NAME } else { name };
-    trace.all_frames().map(|(_, frame)| builder.frame(frame.module, name(frame.name))).collect()
-}
-
 /// Which frames of the common table both traces have.
 fn common([before, after]: &[Vec<FrameHandle>; 2]) -> Vec<bool> {
     let len = before.iter().chain(after).map(|frame| frame.index() + 1).max().unwrap_or(0);
@@ -201,34 +188,4 @@ fn common([before, after]: &[Vec<FrameHandle>; 2]) -> Vec<bool> {
         has
     };
     has(before).into_iter().zip(has(after)).map(|(before, after)| before && after).collect()
-}
-
-/// Adds the stacks of a trace to the common table; where each of them is there. A stack begins with the first frame that
-/// `begins` it, or with its own if none does.
-fn merge_stacks(
-    trace: &Trace,
-    frames: &[FrameHandle],
-    builder: &mut TraceBuilder,
-    begins: impl Fn(FrameHandle) -> bool,
-) -> Vec<StackHandle> {
-    let unnamed: Vec<bool> = trace.all_frames().map(|(_, frame)| is_address(frame.name)).collect();
-    // Where a stack is, its own frame, and whether one that begins it was met.
-    let mut places: Vec<(StackHandle, bool)> = Vec::with_capacity(trace.stacks().len());
-    for (_, stack) in trace.stacks().iter() {
-        let (index, frame) = (stack.frame.index(), frames[stack.frame.index()]);
-        // Callers come before their callees.
-        let parent = stack.parent.map(|parent| places[parent.index()]);
-        let onto = match parent {
-            Some((place, true)) => Some(place),
-            Some((place, false)) if !begins(frame) => Some(place),
-            _ => None,
-        };
-        // How many frames without a name follow each other is chance.
-        let place = match onto {
-            Some(place) if unnamed[index] && builder.callee(place).frame == frame => place,
-            onto => builder.stack(onto, frame),
-        };
-        places.push((place, begins(frame) || parent.is_some_and(|(_, begun)| begun)));
-    }
-    places.into_iter().map(|(place, _)| place).collect()
 }

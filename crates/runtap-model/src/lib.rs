@@ -24,6 +24,7 @@ mod builder;
 mod comparison;
 mod frames;
 mod merge;
+mod nameless;
 mod period;
 mod samples;
 mod stacks;

@@ -20,7 +20,7 @@ impl Origin {
                 module.strip_prefix(vendor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             })
         };
-        if frame.name.starts_with("0x") {
+        if !frame.has_name() {
             Self::Unknown
         } else if frame.module.is_some_and(framework) {
             Self::Framework

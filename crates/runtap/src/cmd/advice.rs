@@ -12,11 +12,10 @@ pub(super) const NAMES: &str = "the runtime tells them at the end of a recording
 
 /// Says that a profile is mostly made of addresses, and how names are had.
 pub(super) fn say_if_nameless(trace: &Trace, output: Output) {
-    let is_nameless = |module: Option<&str>, name: &str| module.is_none() && name.starts_with("0x");
     let (mut all, mut nameless) = (0_u64, 0_u64);
     for (_, frame) in trace.all_frames() {
         all += 1;
-        nameless += u64::from(is_nameless(frame.module, frame.name));
+        nameless += u64::from(frame.module.is_none() && !frame.has_name());
     }
     if nameless > all / 4 {
         output.note(format_args!(

@@ -37,6 +37,7 @@ fn names_can_come_while_it_runs(runtime: &RealRuntime) -> Result<(), Skip> {
 fn what_has_no_names_says_how_to_get_them(runtime: &RealRuntime) -> Result<(), Skip> {
     let (summary, stderr, document) = killed(runtime, &[])?;
     assert!(!has_frame(&document, "Burn.Cycles"), "{document:#}");
+    assert!(!has_frame(&document, "0x"), "addresses tell nobody anything: {document:#}");
     let note = summary["processes"][0]["notes"][0].as_str().unwrap();
     assert!(note.contains("no names of methods came") && note.contains("--method-names"), "{note}");
     assert!(

@@ -46,8 +46,8 @@ struct ThreadRow {
 
 impl CpuReport {
     pub(super) fn new(trace: &Trace, view: View, inclusive: bool) -> Self {
-        let totals = FrameTotals::new(trace, view, None);
-        let mut frames: Vec<FrameRow> = trace
+        let (tables, totals) = FrameTotals::by_name(trace, view);
+        let mut frames: Vec<FrameRow> = tables
             .all_frames()
             .map(|(handle, frame)| FrameRow {
                 name: frame.name.to_owned(),
