@@ -3,8 +3,8 @@
 //! | in the model | in the picture |
 //! |---|---|
 //! | process | title: `NAME (PID)` |
-//! | view, duration, samples, threads | subtitle |
-//! | thread | the boxes on the bottom row `all`, named `Thread (TID) NAME`, grey |
+//! | view, total, duration, samples, threads | subtitle, with what the colours mean |
+//! | thread | the boxes on the bottom row `all`, named `Thread (TID) NAME`, grey; none where threads are merged |
 //! | frame | a box on its caller, sorted by name; the same caller's calls of it are one box |
 //! | weight | width; the tooltip tells it in milliseconds (or bytes, or as a number) and in percent of all |
 //! | a sample without a stack | a box `[no stack]` on its thread |
@@ -34,7 +34,7 @@ const MOST_BYTES: usize = 128 << 20;
 /// Writes `trace` as a flame graph.
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
     // A thread whose branches are all too narrow ends a stack.
-    let fold = Fold::new(trace, options.view)?.with_labels(text::leaf);
+    let fold = Fold::new(trace, options)?.with_labels(text::leaf);
     // Half of what inferno leaves out: only there to bound the lines, which it wants all at once.
     let mut least_ns = fold.total_ns() / 20_000;
     let lines = loop {
@@ -55,7 +55,7 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     let mut palette = palette(trace, &fold);
     let mut drawing = flamegraph::Options::default();
     drawing.title = text::plain(&trace.process().label());
-    drawing.subtitle = Some(subtitle(trace, options.view));
+    drawing.subtitle = Some(subtitle(trace, options.view, fold.total_ns()));
     drawing.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));
     drawing.palette_map = Some(&mut palette);
     draw(&mut drawing, options.view, &lines, w)
@@ -114,8 +114,8 @@ fn unit(view: View) -> (&'static str, f64) {
     }
 }
 
-/// `wall time of managed samples · 5.0 s recorded · 4,987 samples · 4 threads`
-fn subtitle(trace: &Trace, view: View) -> String {
+/// `wall time of managed samples: 9.4 s · 5.0 s recorded · 4,987 samples · 4 threads · orange: program, blue: framework, …`
+fn subtitle(trace: &Trace, view: View, total_ns: u64) -> String {
     let what = match view {
         View::ThreadTime => "all samples, running or waiting",
         View::Cpu => "wall time of managed samples",
@@ -128,11 +128,25 @@ fn subtitle(trace: &Trace, view: View) -> String {
         View::Request => "time of requests, running or waiting",
         other => other.name(),
     };
-    let seconds = trace.duration_ns() / 1_000_000_000;
-    let tenths = trace.duration_ns() / 100_000_000 % 10;
+    let total = match view.unit() {
+        Unit::Nanoseconds => time(total_ns),
+        Unit::Bytes => format!("{} bytes", grouped(total_ns)),
+        _ => grouped(total_ns),
+    };
+    let recorded = time(trace.duration_ns());
     let threads = trace.threads().filter(|(_, t)| t.weight_ns(view) > 0).count() as u64;
     let samples = counted(trace.ticks(view), "sample");
-    format!("{what} · {seconds}.{tenths} s recorded · {samples} · {}", counted(threads, "thread"))
+    let threads = counted(threads, "thread");
+    format!("{what}: {total} · {recorded} recorded · {samples} · {threads} · {COLOURS}")
+}
+
+/// What the hues mean.
+const COLOURS: &str = "orange: program, blue: framework, grey: no name";
+
+/// `12.3 s`, and `12.3 ms` below a second.
+fn time(ns: u64) -> String {
+    let (unit, name) = if ns < 1_000_000_000 { (1_000_000, "ms") } else { (1_000_000_000, "s") };
+    format!("{}.{} {name}", grouped(ns / unit), ns % unit * 10 / unit)
 }
 
 /// `1 sample`, `4,987 samples`.

@@ -4,7 +4,7 @@
 //! by side, in an order that depends on names only. It needs memory for the names and for a number per
 //! stack, not for the lines. A [`Tree`] may have several weights for each stack, as two traces that are compared do.
 
-use crate::{Error, text};
+use crate::{Error, Options, text};
 use runtap_model::{FrameHandle, NO_STACK, StackHandle, StackWeights, ThreadHandle, Trace, View};
 use std::io;
 
@@ -28,17 +28,23 @@ pub(crate) struct Fold<'a> {
     trace: &'a Trace,
     view: View,
     names: Names,
+    /// None where they are merged.
     threads: Vec<(String, ThreadHandle)>,
+    is_merged: bool,
     total_ns: u64,
 }
 
 impl<'a> Fold<'a> {
-    /// Prepares `view` of `trace`.
-    pub(crate) fn new(trace: &'a Trace, view: View) -> Result<Self, Error> {
+    /// Prepares the view of `trace` that is asked for.
+    pub(crate) fn new(trace: &'a Trace, options: &Options) -> Result<Self, Error> {
+        let (view, is_merged) = (options.view, options.merge_threads);
         let total_ns = crate::total_ns(trace, view)?;
-        let mut threads: Vec<_> = trace.threads().map(|(h, t)| (text::plain(&t.label()), h)).collect();
-        threads.sort();
-        Ok(Self { trace, view, names: Names::new(trace), threads, total_ns })
+        let mut threads = Vec::new();
+        if !is_merged {
+            threads.extend(trace.threads().map(|(h, t)| (text::plain(&t.label()), h)));
+            threads.sort();
+        }
+        Ok(Self { trace, view, names: Names::new(trace), threads, is_merged, total_ns })
     }
 
     /// The sum of the weights.
@@ -64,7 +70,8 @@ impl<'a> Fold<'a> {
         self
     }
 
-    /// Calls `line` with each stack (`thread;root;…;leaf`) and its own nanoseconds, which are never 0.
+    /// Calls `line` with each stack (`thread;root;…;leaf`, or `root;…;leaf` of all threads) and its own nanoseconds, which
+    /// are never 0.
     ///
     /// A branch of less than `least_ns` is not walked: its weight is given to the stack that it grows from.
     pub(crate) fn walk(
@@ -72,6 +79,11 @@ impl<'a> Fold<'a> {
         least_ns: u64,
         mut line: impl FnMut(&str, u64) -> io::Result<()>,
     ) -> io::Result<()> {
+        if self.is_merged {
+            let weights = StackWeights::new(self.trace, self.view, None);
+            let tree = Tree::new(self.trace, &self.names, [&weights], least_ns);
+            return tree.walk("", |path, [own_ns]| line(path, own_ns));
+        }
         let mut branches = Branches::new(self.trace);
         for (label, thread) in &self.threads {
             let tree = branches.tree_of(self, *thread, least_ns);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a stack with weight of its own | a line `thread;root;…;leaf WEIGHT` |
 //! | weight | nanoseconds, a whole number, summed over the thread's samples of that stack |
-//! | thread | the first frame, `Thread (TID) NAME`; threads are sorted by it |
+//! | thread | the first frame, `Thread (TID) NAME`; threads are sorted by it. Merged ones have none |
 //! | frame | `Module!Namespace.Type.Method(args)`; `;` becomes `:`, control characters become spaces |
 //! | a sample without a stack | a line `thread;[no stack] WEIGHT` |
 //! | view | which samples are summed; `cpu` unless another is asked for |
@@ -20,7 +20,7 @@ use std::io::{BufWriter, Write};
 
 /// Writes `trace` as folded stacks.
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
-    let fold = Fold::new(trace, options.view)?;
+    let fold = Fold::new(trace, options)?;
     let mut w = BufWriter::with_capacity(1 << 16, w);
     fold.walk(0, |stack, ns| writeln!(w, "{stack} {ns}"))?;
     w.flush()?;

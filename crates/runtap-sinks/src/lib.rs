@@ -156,6 +156,8 @@ pub struct Options {
     pub evented: bool,
     /// Whether speedscope files hold the events that dotnet-trace makes of the samples.
     pub dotnet_trace: bool,
+    /// Whether folded stacks and flame graphs put all threads together instead of beside each other.
+    pub merge_threads: bool,
     /// About how many bytes a file may have: see [`Format::end_within`], by which the caller keeps it.
     pub max_bytes: u64,
 }
@@ -164,7 +166,7 @@ impl Options {
     /// Options for `view`, written by this version of runtap.
     pub fn new(view: View) -> Self {
         let exporter = concat!("runtap ", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { view, exporter, evented: false, dotnet_trace: false, max_bytes: 1 << 30 }
+        Self { view, exporter, evented: false, dotnet_trace: false, merge_threads: false, max_bytes: 1 << 30 }
     }
 }
 

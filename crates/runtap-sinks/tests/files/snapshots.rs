@@ -8,6 +8,7 @@ mod trace;
 use crate::read::{firefox, perfetto, pprof};
 use runtap_model::View;
 use runtap_sinks::{Format, Options};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 fn options(view: View) -> Options {
@@ -79,6 +80,33 @@ fn flamegraph() {
 #[test]
 fn flamegraph_thread_time() {
     insta::assert_snapshot!(drawn(&written(Format::Flamegraph, View::ThreadTime)));
+}
+
+#[test]
+fn flamegraph_of_merged_threads() {
+    let mut options = options(View::ThreadTime);
+    options.merge_threads = true;
+    insta::assert_snapshot!(drawn(&written_with(Format::Flamegraph, &options)));
+}
+
+/// Merged threads are the lines of all, without the thread, added up.
+#[test]
+fn folded_of_merged_threads() {
+    let sums = |text: &str, is_merged: bool| {
+        let mut sums = BTreeMap::new();
+        for line in text.lines() {
+            let (stack, weight) = line.rsplit_once(' ').expect("a weight");
+            let stack = if is_merged { stack } else { stack.split_once(';').map_or(stack, |(_, rest)| rest) };
+            *sums.entry(stack.to_owned()).or_insert(0) += weight.parse::<u64>().expect("a number");
+        }
+        sums
+    };
+    let mut options = options(View::ThreadTime);
+    let beside = sums(&written_with(Format::Folded, &options), false);
+    options.merge_threads = true;
+    let merged = written_with(Format::Folded, &options);
+    assert_eq!(sums(&merged, true), beside);
+    assert_eq!(merged.lines().count(), beside.len(), "each stack once");
 }
 
 #[test]

@@ -103,6 +103,9 @@ pub(crate) struct Content {
     /// Write speedscope files as frames that open and close, instead of samples
     #[arg(long, help_heading = "Output")]
     pub(crate) evented: bool,
+    /// Put all threads together in folded stacks and flame graphs
+    #[arg(long, help_heading = "Output")]
+    pub(crate) merge_threads: bool,
     /// Convert as another program does, to compare with its files: its frames, its rounding, its losses
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["view", "evented"], help_heading = "Output")]
     pub(crate) compat: Option<Compat>,
@@ -130,6 +133,12 @@ impl Content {
                     return Err(format!(
                         "--compat dotnet-trace puts the work of several threads on one, which {name} can't show: use \
                          speedscope, chrome, folded, flamegraph or pprof"
+                    ));
+                }
+                FileFormat::Nettrace | FileFormat::Folded | FileFormat::Flamegraph => {}
+                _ if self.merge_threads => {
+                    return Err(format!(
+                        "--merge-threads is for folded and flamegraph: in {name} each thread has a place of its own"
                     ));
                 }
                 FileFormat::Chrome | FileFormat::Perfetto => {
@@ -168,6 +177,7 @@ impl Content {
     pub(crate) fn is_given(self) -> bool {
         self.view.is_some()
             || self.evented
+            || self.merge_threads
             || self.compat.is_some()
             || self.max_depth.is_some()
             || self.max_size.is_some()

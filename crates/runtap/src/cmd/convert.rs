@@ -250,6 +250,7 @@ fn write(
     let view = content.view.map_or_else(|| default_view(trace, sink, output), Into::into);
     let mut options = Options::new(view);
     options.evented = content.evented;
+    options.merge_threads = content.merge_threads;
     options.dotnet_trace = content.compat == Some(Compat::DotnetTrace);
     options.max_bytes = content.bytes(recorded);
     let mut trace = Cow::Borrowed(trace);

@@ -213,6 +213,10 @@ fn views_of_events_are_converted() {
     assert!(convert("alloc", "flamegraph").expect_code(0).text().contains("memory allocated"));
     assert!(convert("gc", "chrome").expect_code(0).text().contains("GC gen 2 (Induced)"));
     convert("alloc", "chrome").expect_code(2).says("no time axis").says("use speedscope");
+    let merged = runtap(["convert", path, "--view", "alloc", "--merge-threads", "--to", "folded", "-o", "-"]);
+    assert!(!merged.expect_code(0).text().contains("Thread ("), "{merged}");
+    let beside = runtap(["convert", path, "--merge-threads", "--to", "pprof", "-o", "-"]);
+    beside.expect_code(2).says("--merge-threads is for folded and flamegraph");
     for (view, hint) in
         [("contention", "--clrevents contention"), ("jit", "--clrevents jit"), ("async", "TplEventSource")]
     {

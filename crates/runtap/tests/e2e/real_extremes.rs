@@ -219,6 +219,7 @@ fn record_everything(target: &Trial, place: &Path, more: &[&str]) {
         vec!["--children"],
         vec!["--children", "--merge", "--to", "speedscope", "--evented", "--view", "alloc"],
         vec!["--to", "speedscope", "--compat", "dotnet-trace"],
+        vec!["--to", "flamegraph", "--merge-threads"],
     ];
     sessions.extend(PROFILES.iter().map(|profile| vec!["--profile", profile.name]));
     for session in sessions {

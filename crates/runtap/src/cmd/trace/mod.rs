@@ -64,7 +64,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         return user_events::run(&options, &request, output).await;
     }
     if options.recording.content.is_given() && formats.iter().all(|format| *format == FileFormat::Nettrace) {
-        output.note("--view, --evented and --compat are for other formats: a nettrace file holds all that is recorded");
+        output.note("--view, --evented, --merge-threads and --compat are for other formats: a nettrace file holds all that is recorded");
     }
     let stopping = Condition::new(&options.stopping)?;
     if let Some(provider) = stopping.as_ref().map(Condition::provider)
