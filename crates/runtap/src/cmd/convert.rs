@@ -279,13 +279,9 @@ pub(super) fn limit_depth(trace: &mut Trace, content: Content, output: Output) -
     let deep = trace.limit_depth(most);
     if deep.stacks > 0 {
         output.note(format_args!(
-            "{} have up to {} frames: of those the first and last {} are shown; --max-depth sets that",
-            if deep.stacks == 1 {
-                "1 stack".to_owned()
-            } else {
-                format!("{} stacks", Count(deep.stacks as u64))
-            },
-            Count(deep.deepest as u64),
+            "up to {} deep: {}, of which the first and last {} frames are shown; --max-depth sets that",
+            Things(deep.deepest as u64, "frame"),
+            Things(deep.stacks as u64, "stack"),
             Count(most as u64 / 2)
         ));
     }

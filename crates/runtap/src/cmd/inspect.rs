@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::cli::Inspect;
 use crate::exit::{self, expected};
 use crate::output::{Clean, HEADING, Output};
-use crate::units::Count;
+use crate::units::{Count, Things};
 
 /// `runtap.inspect/1`
 #[derive(Serialize)]
@@ -164,7 +164,6 @@ fn line(block: &Block) -> String {
 
 /// In a few words.
 fn content(content: &Content) -> String {
-    let plural = |n: u64, one: &str| if n == 1 { format!("1 {one}") } else { format!("{} {one}s", Count(n)) };
     match content {
         Content::Trace(header) => {
             let TraceHeader { version, pointer_size, qpc_frequency, .. } = **header;
@@ -177,12 +176,12 @@ fn content(content: &Content) -> String {
             format!("{name} {version}, {} bits{process}, {qpc_frequency} ticks a second", pointer_size * 8)
         }
         Content::Events(events) => {
-            let mut text = plural(events.events, "event");
+            let mut text = Things(events.events, "event").to_string();
             if events.definitions > 0 {
-                let _ = write!(text, ", {}", plural(events.definitions, "definition"));
+                let _ = write!(text, ", {}", Things(events.definitions, "definition"));
             }
             if events.sorted > 0 {
-                let _ = write!(text, ", {}", plural(events.sorted, "run"));
+                let _ = write!(text, ", {}", Things(events.sorted, "run"));
             }
             if let Some((first, last)) = events.times {
                 let _ = write!(
@@ -194,7 +193,7 @@ fn content(content: &Content) -> String {
             text
         }
         Content::Metadata(definitions) => {
-            let mut text = plural(definitions.len() as u64, "definition");
+            let mut text = Things(definitions.len() as u64, "definition").to_string();
             for metadata in definitions.iter().take(3) {
                 let Metadata { id, provider, event_id, name, .. } = metadata;
                 let separator = if name.is_empty() { "" } else { " " };
@@ -206,17 +205,17 @@ fn content(content: &Content) -> String {
             text
         }
         Content::Stacks { first_id, count } => {
-            format!("{} from id {first_id} on", plural((*count).into(), "stack"))
+            format!("{} from id {first_id} on", Things((*count).into(), "stack"))
         }
         Content::Labels { first_id, count } => {
-            format!("{} from id {first_id} on", plural((*count).into(), "list"))
+            format!("{} from id {first_id} on", Things((*count).into(), "list"))
         }
         Content::SequencePoint { timestamp, flags, threads } => {
             let flags = if *flags == 0 { String::new() } else { format!(", flags {flags}") };
-            format!("{}, tick {timestamp}{flags}", plural(threads.len() as u64, "thread"))
+            format!("{}, tick {timestamp}{flags}", Things(threads.len() as u64, "thread"))
         }
-        Content::Threads(threads) => plural(threads.len() as u64, "thread"),
-        Content::RemovedThreads(threads) => format!("{} removed", plural(threads.len() as u64, "thread")),
+        Content::Threads(threads) => Things(threads.len() as u64, "thread").to_string(),
+        Content::RemovedThreads(threads) => format!("{} removed", Things(threads.len() as u64, "thread")),
         _ => "?".to_owned(),
     }
 }

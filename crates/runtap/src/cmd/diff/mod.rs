@@ -19,7 +19,7 @@ use crate::files::{
     Destination, Planned, plan, refuse_overwriting, with_extension, without_extension, write_whole,
 };
 use crate::output::Output;
-use crate::units::Count;
+use crate::units::Things;
 
 /// What is known of a recording beside its profile.
 struct Source {
@@ -93,8 +93,8 @@ fn read(file: &Path, options: &Diff, output: Output) -> anyhow::Result<(Trace, S
     let content = Content { view: options.view, ..Content::default() };
     let (trace, recording) = convert::profile_of(file, content, &ProfileOptions::default(), output)?;
     if recording.lost() > 0 {
-        let lost = Count(recording.lost());
-        output.warning(format_args!("{lost} events were dropped while {} was recorded", file.display()));
+        let lost = Things(recording.lost(), "event");
+        output.warning(format_args!("{}: the target dropped {lost} meanwhile", file.display()));
     }
     recording.warn_if_partial(output);
     let source = Source { file: file.to_owned(), lost: recording.lost(), partial: recording.partial() };

@@ -8,7 +8,7 @@ use runtap_model::{Comparison, FrameHandle, ShareChange, Side, Unit};
 use super::{Row, Source};
 use crate::cli::Diff;
 use crate::output::{Clean, DIM, HEADING};
-use crate::units::{Bytes, Clock, Count};
+use crate::units::{Bytes, Clock, Count, Things};
 
 /// How many rows are shown if nobody says.
 const ROWS: usize = 30;
@@ -16,19 +16,16 @@ const ROWS: usize = 30;
 pub(super) fn text(comparison: &Comparison, sources: [&Source; 2], rows: &[Row], options: &Diff) -> String {
     let mut text = String::new();
     let sides = [comparison.before(), comparison.after()];
-    let noun = if comparison.view().is_sampled() { "samples" } else { "events" };
+    let noun = if comparison.view().is_sampled() { "sample" } else { "event" };
     for ((name, side), source) in ["before", "after"].iter().zip(sides).zip(sources) {
         let (ticks, duration) =
-            (Count(side.stacks().ticks()), Clock(Duration::from_nanos(side.duration_ns())));
+            (Things(side.stacks().ticks(), noun), Clock(Duration::from_nanos(side.duration_ns())));
         let total = weight(side.stacks().total_ns(), comparison.view().unit());
         let file = source.file.display().to_string();
-        let (threads, plural) = (side.threads(), if side.threads() == 1 { "" } else { "s" });
+        let threads = Things(side.threads() as u64, "thread");
         // Writing to a String can't fail.
-        let _ = writeln!(
-            text,
-            "{name:<6}  {}  {ticks} {noun}, {total} in {threads} thread{plural}, {duration} recorded",
-            Clean(&file)
-        );
+        let _ =
+            writeln!(text, "{name:<6}  {}  {ticks}, {total} in {threads}, {duration} recorded", Clean(&file));
     }
     let what = if options.absolute { "as recorded" } else { "shares of each recording, in %" };
     let _ = writeln!(text, "{DIM}view {}, {what}{DIM:#}\n", comparison.view());
@@ -53,7 +50,7 @@ pub(super) fn text(comparison: &Comparison, sources: [&Source; 2], rows: &[Row],
     let more = match (changed, changed - shown) {
         (0, _) => "no frame changed".to_owned(),
         (_, 0) => String::new(),
-        (_, more) => format!("and {} frames more (-n)", Count(more as u64)),
+        (_, more) => format!("and {} more (-n)", Things(more as u64, "frame")),
     };
     if !more.is_empty() {
         let _ = writeln!(text, "{DIM}{more}{DIM:#}");

@@ -8,7 +8,7 @@ use super::Answer;
 use super::frames::percent;
 use super::table::Table;
 use crate::output::Clean;
-use crate::units::Count;
+use crate::units::{Count, Things};
 
 impl Answer for LossReport {
     fn limit(&mut self, n: usize) {
@@ -22,8 +22,8 @@ impl Answer for LossReport {
     fn text(&self) -> String {
         let all = self.received_count.saturating_add(self.lost_count);
         let mut table = Table::new(format_args!(
-            "{} events received, {} lost ({} %)",
-            Count(self.received_count),
+            "{} received, {} lost ({} %)",
+            Things(self.received_count, "event"),
             Count(self.lost_count),
             percent(self.lost_count, all)
         ));
@@ -98,7 +98,7 @@ impl Answer for EventsReport {
     }
 
     fn text(&self) -> String {
-        let mut table = Table::new(format_args!("{} events", Count(self.events_count)));
+        let mut table = Table::new(format_args!("{}", Things(self.events_count, "event")));
         table.heading(format_args!("{:>12} {:>6}  PROVIDER", "EVENTS", "%"));
         for row in &self.providers {
             let (n, share) = (Count(row.events_count), percent(row.events_count, self.events_count));

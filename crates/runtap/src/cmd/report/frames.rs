@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Answer;
 use super::table::{Table, at, dash, ns};
 use crate::output::Clean;
-use crate::units::{Bytes, Count};
+use crate::units::{Bytes, Count, Things};
 
 /// `runtap.report.cpu/1`
 #[derive(Serialize)]
@@ -106,10 +106,10 @@ impl Answer for CpuReport {
             _ => ns(n),
         };
         let mut table = Table::new(format_args!(
-            "{} samples, {} in {} threads (view {})",
-            Count(self.samples),
+            "{}, {} in {} (view {})",
+            Things(self.samples, "sample"),
             amount(self.total),
-            self.threads_count,
+            Things(self.threads_count as u64, "thread"),
             self.view
         ));
         table.heading(format_args!("{:>12} {:>6}  {:>12} {:>6}  FRAME", "SELF", "%", "TOTAL", "%"));
@@ -276,9 +276,9 @@ impl Answer for AllocReport {
 
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
-            "about {} allocated, from {} samples",
+            "about {} allocated, from {}",
             Bytes(self.allocated_bytes),
-            Count(self.samples_count)
+            Things(self.samples_count, "sample")
         ));
         table.heading(format_args!("{:>12} {:>6}  {:>8}  TYPE", "BYTES", "%", "SAMPLES"));
         for AllocType { name, allocated_bytes, samples_count } in &self.types {
@@ -345,16 +345,16 @@ impl Answer for ContentionReport {
             String::new()
         } else {
             format!(
-                "\n{} waits for something else, {} in all, the longest {}; {} did not end",
-                Count(*handle_waits_count),
+                "\n{} for something else, {} in all, the longest {}; {} did not end",
+                Things(*handle_waits_count, "wait"),
                 ns(handle_wait_times.total_ns),
                 ns(handle_wait_times.max_ns),
                 Count(self.locks.handle_waits_unfinished_count)
             )
         };
         let mut table = Table::new(format_args!(
-            "{} waits for locks, {} in all, the longest {}; {} did not end{others}",
-            Count(*contentions_count),
+            "{} for locks, {} in all, the longest {}; {} did not end{others}",
+            Things(*contentions_count, "wait"),
             ns(waits.total_ns),
             ns(waits.max_ns),
             Count(*unfinished_count)

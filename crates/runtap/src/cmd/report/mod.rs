@@ -20,7 +20,7 @@ use super::recording::{Partial, Recording};
 use crate::cli::{Report, ReportKind};
 use crate::exit::usage;
 use crate::output::Output;
-use crate::units::Count;
+use crate::units::{Count, Things};
 
 /// An answer.
 trait Answer: Serialize {
@@ -164,7 +164,10 @@ impl Reporter<'_> {
             answer.limit(ROWS);
         }
         if lost > 0 && options.kind != ReportKind::Loss {
-            output.warning(format_args!("the target dropped {} events: numbers may be too low", Count(lost)));
+            output.warning(format_args!(
+                "the target dropped {}: numbers may be too low",
+                Things(lost, "event")
+            ));
         }
         if output.json() {
             let schema = format!("runtap.report.{kind}/1");

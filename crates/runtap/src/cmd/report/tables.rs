@@ -8,7 +8,7 @@ use runtap_ingest::report::{
 use super::Answer;
 use super::table::{Table, at, dash, ns, number};
 use crate::output::Clean;
-use crate::units::{Bytes, Count};
+use crate::units::{Bytes, Count, Things};
 
 impl Answer for GcReport {
     fn limit(&mut self, n: usize) {
@@ -24,20 +24,20 @@ impl Answer for GcReport {
         let others = match self.other_suspensions {
             none if none.timed_count == 0 => String::new(),
             of => format!(
-                "\n{} times, {} in all, threads stood still for the collector without a collection",
-                Count(of.timed_count),
+                "\n{}, {} in all, threads stood still for the collector without a collection",
+                Things(of.timed_count, "time"),
                 ns(of.total_ns)
             ),
         };
         let mut table = Table::new(format_args!(
-            "{} collections: {} of generation 2, {} of 1, {} of 0; {} asked for by the program\n\
-             {} pauses, {} in all, the longest {}, 95 % up to {}{others}",
-            Count(self.collections_count),
+            "{}: {} of generation 2, {} of 1, {} of 0; {} asked for by the program\n\
+             {}, {} in all, the longest {}, 95 % up to {}{others}",
+            Things(self.collections_count, "collection"),
             Count(gen2),
             Count(gen1.saturating_sub(gen2)),
             Count(gen0.saturating_sub(gen1)),
             Count(self.induced_count),
-            Count(self.pauses.timed_count),
+            Things(self.pauses.timed_count, "pause"),
             ns(self.pauses.total_ns),
             ns(self.pauses.max_ns),
             ns(self.pauses.p95_ns)
@@ -79,8 +79,8 @@ impl Answer for ExceptionsReport {
 
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
-            "{} exceptions thrown, {} thrown once more",
-            Count(self.thrown_count),
+            "{} thrown, {} thrown once more",
+            Things(self.thrown_count, "exception"),
             Count(self.rethrown_count)
         ));
         table.heading(format_args!("{:>8} {:>8}  TYPE: FIRST MESSAGE", "THROWN", "AGAIN"));
@@ -118,8 +118,8 @@ impl Answer for JitReport {
 
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
-            "{} methods compiled ({} made at run time), {} of machine code, {} in the compiler; {} came precompiled",
-            Count(self.compiled_count),
+            "{} compiled ({} made at run time), {} of machine code, {} in the compiler; {} came precompiled",
+            Things(self.compiled_count, "method"),
             Count(self.dynamic_count),
             Bytes(self.code_bytes),
             ns(self.compile_times.total_ns),
@@ -159,15 +159,15 @@ impl Answer for ThreadPoolReport {
         let known = |n: Option<u32>| n.map_or_else(dash, |n| n.to_string());
         let mut table = Table::new(format_args!(
             "worker threads: {} at most, {} at the end (allowed {} to {}); {} started, {} stopped\n\
-             starved {} times; {} work items queued, {} taken",
+             starved {}; {} queued, {} taken",
             known(self.workers_peak_count),
             known(self.workers_last_count),
             known(self.min_workers_count),
             known(self.max_workers_count),
             Count(self.workers_started_count),
             Count(self.workers_stopped_count),
-            Count(self.starvation_count),
-            Count(self.enqueued_count),
+            Things(self.starvation_count, "time"),
+            Things(self.enqueued_count, "work item"),
             Count(self.dequeued_count)
         ));
         table.heading(format_args!("{:>14} {:>8}  {:>14}  REASON", "AT", "WORKERS", "WORK PER S"));
@@ -195,9 +195,9 @@ impl Answer for HttpReport {
 
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
-            "{} requests answered, {} with an exception that nobody handled; {} sent, {} without an answer, {} \
+            "{} answered, {} with an exception that nobody handled; {} sent, {} without an answer, {} \
              answered with an error",
-            Count(self.server_requests_count),
+            Things(self.server_requests_count, "request"),
             Count(self.server_exceptions_count),
             Count(self.client_requests_count),
             Count(self.client_failures_count),
@@ -241,10 +241,10 @@ impl Answer for CountersReport {
 
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
-            "{} series; {} failures of instruments, limits reached {} times",
+            "{} series; {} of instruments, limits reached {}",
             Count(self.series_count),
-            Count(self.errors_count),
-            Count(self.limits_reached_count)
+            Things(self.errors_count, "failure"),
+            Things(self.limits_reached_count, "time")
         ));
         table.heading(format_args!(
             "{:>6} {:>14} {:>14} {:>14} {:>14}  COUNTER",
@@ -278,7 +278,7 @@ fn distribution(series: &CounterSeries) -> String {
     if series.kind != CounterKind::Histogram {
         return String::new();
     }
-    let mut text = format!(": {} values, sum {}", Count(series.count.unwrap_or(0)), number(series.sum));
+    let mut text = format!(": {}, sum {}", Things(series.count.unwrap_or(0), "value"), number(series.sum));
     let quantiles = series.quantiles.iter().flatten().map(|(share, value)| format!("{share}={value}"));
     let quantiles: Vec<String> = quantiles.collect();
     if !quantiles.is_empty() {
@@ -298,12 +298,12 @@ impl Answer for LogsReport {
 
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
-            "{} messages{}{}",
-            Count(self.messages_count),
+            "{}{}{}",
+            Things(self.messages_count, "message"),
             self.exceptions_count.map_or_else(String::new, |n| format!(", {} with an exception", Count(n))),
             self.scopes_count.map_or_else(
                 || "; exceptions and scopes come with keywords 2 or 8".to_owned(),
-                |n| format!(", {} scopes", Count(n))
+                |n| format!(", {}", Things(n, "scope"))
             )
         ));
         table.heading(format_args!("{:>8}  {:<12} CATEGORY", "MESSAGES", "LEVEL"));
