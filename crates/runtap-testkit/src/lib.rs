@@ -33,4 +33,13 @@ pub use runtime::RealRuntime;
 pub use rustix::process::Signal;
 pub use shared::{shared_data, shared_dir, workspace_root};
 pub use skip::Skip;
+/// A shell's commands that make the folder `$1` a root in which our own programs run. In a mount namespace only.
+pub const MAKE_ROOT: &str = r#"
+    PATH=$PATH:/usr/sbin:/sbin # chroot lies where not every PATH leads
+    for folder in bin usr lib lib64 proc; do
+        mkdir -p "$1/$folder"
+        if test -e "/$folder"; then mount --rbind "/$folder" "$1/$folder"; fi
+    done
+"#;
+
 pub use tool::{Finished, HARD_LIMIT, Running, eventually, run};

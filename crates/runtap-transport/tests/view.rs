@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use runtap_testkit::{Skip, require};
+use runtap_testkit::{MAKE_ROOT, Skip, require};
 use runtap_transport::discover::{self, FileView, System};
 use tempfile::TempDir;
 
@@ -255,17 +255,12 @@ fn another_root_of_a_real_process() {
     fs::create_dir_all(dir.join("volume/deep")).unwrap();
     fs::write(root.join("etc/passwd"), "theirs").unwrap();
     symlink("/etc/passwd", root.join("data/users")).unwrap();
-    // The shell and its libraries come from our own system; chroot lies where not every PATH leads.
-    let script = r#"
-        PATH=$PATH:/usr/sbin:/sbin
-        for folder in bin usr lib lib64 proc; do
-            mkdir -p "$1/$folder"
-            if test -e "/$folder"; then mount --rbind "/$folder" "$1/$folder"; fi
-        done
-        mkdir "$1/mnt"
-        mount --bind "$2" "$1/mnt"
-        exec chroot "$1" sh -c 'echo pid $$; cd /mnt; read line'"#;
-    let target = Contained::start(script, &[&root, &dir.join("volume")]);
+    let script = MAKE_ROOT.to_owned()
+        + r#"
+            mkdir "$1/mnt"
+            mount --bind "$2" "$1/mnt"
+            exec chroot "$1" sh -c 'echo pid $$; cd /mnt; read line'"#;
+    let target = Contained::start(&script, &[&root, &dir.join("volume")]);
     let view = target.view();
     assert!(view.is_foreign());
     // Mounts in there are by other paths than ours.

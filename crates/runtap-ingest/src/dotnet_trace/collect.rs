@@ -120,10 +120,9 @@ impl Collector {
             Kind::Tpl(id) => tpl(id, event.payload),
             Kind::Runtime(id) => runtime(id, event.payload),
             Kind::Pair(pair) => {
-                let metadata = event.metadata?;
                 let index = self.spans.len();
                 let span = if self.requests { Pairs::span_of_kind } else { Pairs::span };
-                self.spans.push(span(pair, metadata, event, process, pointer_size)?);
+                self.spans.push(span(pair, event, process, pointer_size)?);
                 Some(if matches!(pair, Pairs::Start(_)) { What::Begins(index) } else { What::Stops(index) })
             }
         }

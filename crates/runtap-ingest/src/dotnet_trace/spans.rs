@@ -68,13 +68,7 @@ impl Pairs {
     }
 
     /// What an event tells, if its id is one.
-    pub(super) fn span(
-        self,
-        metadata: &Metadata,
-        event: &Event<'_>,
-        process: u32,
-        pointer_size: u32,
-    ) -> Option<Span> {
+    pub(super) fn span(self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<Span> {
         let (Self::Start(rule) | Self::Stop(rule)) = self;
         let id = event.activity_id.map(|id| id.to_bytes_le()).unwrap_or_default();
         if rule == Rule::Path && path(&id, process).is_none() {
@@ -85,7 +79,7 @@ impl Pairs {
         if matches!(self, Self::Start(_)) {
             let text = path(&id, process).unwrap_or_else(|| plain(id));
             let extra;
-            (task, extra) = words(rule, metadata, event, pointer_size);
+            (task, extra) = words(rule, event.metadata?, event, pointer_size);
             let comma = if extra.is_some() { "," } else { "" };
             label = format!("Activity {task}({text}{comma}{})", extra.unwrap_or_default());
         }
@@ -93,14 +87,9 @@ impl Pairs {
     }
 
     /// The same with a label that all requests of a kind have: `GET /path`, `http://host:80/path`, or the task.
-    pub(super) fn span_of_kind(
-        self,
-        metadata: &Metadata,
-        event: &Event<'_>,
-        process: u32,
-        pointer_size: u32,
-    ) -> Option<Span> {
-        let mut span = self.span(metadata, event, process, pointer_size)?;
+    pub(super) fn span_of_kind(self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<Span> {
+        let mut span = self.span(event, process, pointer_size)?;
+        let metadata = event.metadata?;
         let schema = Schema::of(metadata, pointer_size);
         let payload = Payload::new(&schema, event.payload);
         let text = |name| payload.text(name).unwrap_or_default();

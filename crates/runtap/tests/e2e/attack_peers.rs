@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use runtap_testkit::{Finished, Program, Running, Skip, eventually, require, run};
+use runtap_testkit::{Finished, MAKE_ROOT, Program, Running, Skip, eventually, require, run};
 use runtap_transport::discover::{self, naming::SocketName};
 use tempfile::TempDir;
 
@@ -256,17 +256,9 @@ fn container(temp: &str) -> Result<Container, Skip> {
     let folder = folder();
     let inside = folder.path().join("root");
     fs::create_dir_all(inside.join("tmp")).unwrap();
-    // Its programs come from our own system; chroot lies where not every PATH leads.
-    let script = r#"
-        PATH=$PATH:/usr/sbin:/sbin
-        for folder in bin usr lib lib64 proc; do
-            mkdir -p "$1/$folder"
-            if test -e "/$folder"; then mount --rbind "/$folder" "$1/$folder"; fi
-        done
-        echo up
-        exec chroot "$1" sleep 60"#;
+    let script = MAKE_ROOT.to_owned() + r#"echo up; exec chroot "$1" sleep 60"#;
     let mut wrapper = Command::new("unshare");
-    wrapper.args(["--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-ec", script, "sh"]);
+    wrapper.args(["--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-ec", &script, "sh"]);
     wrapper.arg(&inside).env("TMPDIR", temp).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut wrapper = Program::start(wrapper);
     wrapper.wait_for("up");
