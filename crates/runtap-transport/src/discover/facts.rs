@@ -34,12 +34,18 @@ pub struct Facts {
     pub uid: u32,
     /// The name of that user, else the number.
     pub user: String,
+    /// The user as whom it opens and makes files (`setfsuid(2)`): another one than `uid` where it was started with the
+    /// rights of somebody else.
+    pub file_uid: u32,
     /// What the process may do whatever its user.
     pub capabilities: Capabilities,
     /// Whether its mount namespace is another one than ours.
     pub other_mount_namespace: bool,
     /// Whether its pid namespace is another one than ours.
     pub other_pid_namespace: bool,
+    /// Whether its paths are other ones than ours: another mount namespace, or another root directory. Not told where we
+    /// may not look.
+    pub other_root: bool,
     /// The container's id by its control group.
     pub container: Option<String>,
     /// Whether the kernel keeps us from looking into it: its environment, its memory map, or its files. It may permit

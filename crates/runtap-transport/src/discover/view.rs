@@ -12,7 +12,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, OFlags, StatVfsMountFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatVfsMountFlags};
+use rustix::io::Errno;
 
 use super::gather::permits;
 use super::linux::ProcDir;
@@ -20,7 +21,7 @@ use super::location::Location;
 use super::mounts;
 use super::naming::temp_dir;
 use crate::folder::Folder;
-use crate::root::{POINT, Root, open_beneath};
+use crate::root::{self, POINT, Root, open_beneath};
 
 /// The file system as one process sees it. Paths *of the target* are those that the process itself would use, and
 /// the ones to send to its runtime; paths *of ours* are those that we would use.
@@ -103,6 +104,21 @@ impl FileView {
     pub fn open(&self, path: &Path) -> io::Result<File> {
         // A pipe must not hold us up.
         self.open_with(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).map(File::from)
+    }
+
+    /// The same for what the target says it has made there: nothing but an ordinary file is opened, and no link to one.
+    ///
+    /// # Errors
+    /// As opening has; ELOOP for a link.
+    pub fn open_itself(&self, path: &Path) -> io::Result<File> {
+        let file = self.open_with(path, POINT | OFlags::NOFOLLOW)?;
+        match root::kind(file.as_fd())? {
+            FileType::RegularFile => {}
+            FileType::Symlink => return Err(Errno::LOOP.into()),
+            _ => return Err(io::Error::other("it is no ordinary file")),
+        }
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(root::path_of(file.as_fd()), flags, Mode::empty())?.into())
     }
 
     /// What lies at a path of the target; links are followed.

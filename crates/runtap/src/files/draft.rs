@@ -3,7 +3,8 @@
 //!
 //! - What is there under the name is neither opened nor cut before its successor is ready; it is replaced, not reused:
 //!   a foreign file, another name of the same file or a link laid there meanwhile keep what they have.
-//! - Mode 0600: recordings and dumps hold what the process knew. A file of our own that is replaced passes its mode on.
+//! - Mode 0600: recordings and dumps hold what the process knew. A file of our own that is replaced passes its mode on,
+//!   where nobody else can have put it there.
 //! - A draft that is dropped is deleted, and at the end of the program those that nobody dropped.
 //!
 //! Refuses to interpret what is written.
@@ -13,7 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -304,10 +305,10 @@ impl Beside {
     }
 }
 
-/// A file that can be read to an end: no device, no pipe.
-pub(crate) fn ordinary(file: impl Into<OwnedFd>) -> io::Result<File> {
-    let file = File::from(file.into());
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no ordinary file")) }
+/// The same file for reading, from its beginning, whatever has its name by now. A clone would share the place in it with
+/// whoever still writes.
+pub(crate) fn reopened(file: &File) -> io::Result<File> {
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Whether two are the same file, whatever it is called.

@@ -100,7 +100,7 @@ async fn dump(
         let hint = "run runtap as root, or as the user who runs the process";
         expected(exit::NO_TARGET, format!("can't look into process {pid}: {error}"), hint.to_owned())
     })?;
-    let place = Place::find(&view, discover::facts(pid).uid, files)?;
+    let place = Place::find(&view, discover::facts(pid).file_uid, files)?;
     if let Ok(memory) = discover::memory(pid) {
         place.check_space(&view, options.r#type.estimate(memory))?;
     }

@@ -17,7 +17,7 @@ use rustix::fs::{Mode, Uid};
 use rustix::process::geteuid;
 
 use crate::exit::{self, expected, usage};
-use crate::files::{Draft, copy, numbered, ordinary, same, unforeseen, with_extension};
+use crate::files::{Draft, copy, numbered, same, unforeseen, with_extension};
 use crate::output::acts_unseen;
 use crate::units::Bytes;
 
@@ -55,7 +55,7 @@ pub(super) struct Place {
     pub(super) told: String,
     /// Why it has to be fetched from there; `None` where the target writes into the draft.
     pub(super) fetched: Option<String>,
-    /// The target's user.
+    /// The user as whom the target makes files.
     owner: u32,
 }
 
@@ -165,6 +165,8 @@ impl Place {
             if file.metadata()?.uid() != us.as_raw() {
                 rustix::fs::fchown(file, Some(us), None)?;
             }
+            // Whoever it was lent to may have let others in. Not every file system has such lists.
+            let _ = rustix::fs::fremovexattr(file, "system.posix_acl_access");
             rustix::fs::fchmod(file, Mode::RUSR | Mode::WUSR)?;
         }
         Ok(())
@@ -233,6 +235,15 @@ impl Place {
             anyhow::bail!("the runtime says that the dump is written, but {} is empty", theirs.display());
         }
         let core = CoreFile::inspect(self.files.draft.file());
+        if let Err(error) = &core
+            && error.is_no_core()
+        {
+            // Of no use to anybody, and under that name it would be taken for one.
+            let what =
+                format!("the runtime says that the dump is written, but of {}: {error}", theirs.display());
+            self.clean(view);
+            return Err(expected(exit::FAILED, what, "nothing is kept of it".to_owned()));
+        }
         let report = crash_report.then(|| self.take_report(view));
         self.clean(view);
         let Files { ours, wanted, draft, report: report_draft } = self.files;
@@ -295,18 +306,16 @@ impl Place {
         Ok(())
     }
 
-    /// Opens a file that the target has made. Nothing else is opened, and nothing of somebody else.
+    /// Opens a file that the target has made. Nothing else is opened, nothing of somebody else, and nothing that a link
+    /// leads to: whoever may write to its folder could give the name to any file of its user.
     fn open_theirs(&self, view: &FileView, path: &Path) -> anyhow::Result<File> {
-        if !view.metadata(path)?.is_file() {
-            anyhow::bail!("it is no ordinary file");
+        let file = view.open_itself(path)?;
+        let meta = file.metadata()?;
+        if meta.uid() != self.owner {
+            anyhow::bail!("it belongs to user {}, not to the target's, {}", meta.uid(), self.owner);
         }
-        self.own(ordinary(view.open(path)?)?)
-    }
-
-    fn own(&self, file: File) -> anyhow::Result<File> {
-        let uid = file.metadata()?.uid();
-        if uid != self.owner {
-            anyhow::bail!("it belongs to user {uid}, not to the target's, {}", self.owner);
+        if meta.nlink() != 1 {
+            anyhow::bail!("it has {} names, and the target was to make a new file", meta.nlink());
         }
         Ok(file)
     }
