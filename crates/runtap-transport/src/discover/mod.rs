@@ -77,7 +77,7 @@ pub use facts::{Createdump, Facts, Life, TempDir, TempState, Viewer};
 pub use machine::Machine;
 #[cfg(target_os = "linux")]
 pub use memory::Memory;
-pub use reason::{Code, NotFound, Reason};
+pub use reason::{Code, NotFound, Reason, in_its_files};
 #[cfg(target_os = "linux")]
 pub use runtime::{Runtime, Startup};
 #[cfg(target_os = "linux")]

@@ -2,9 +2,11 @@
 //! were gathered.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+use crate::shell;
 
 #[cfg(target_os = "linux")]
 use super::facts::{Facts, Life, TempState};
@@ -165,6 +167,8 @@ pub enum Reason {
     NoTmpdir {
         /// Its TMPDIR, as it sees it.
         directory: PathBuf,
+        /// Whether it sees other files than we do.
+        elsewhere: bool,
     },
     /// Its temporary directory can't be written to, so its runtime made no socket.
     #[error("has the temporary directory {}, {}", directory.display(), if *mounted {
@@ -240,7 +244,7 @@ impl Reason {
                 "look for EnableDiagnostics in what starts it, and start it again".to_owned()
             }
             Self::OtherUser { user, .. } => {
-                format!("run runtap as that user or as root: sudo -u {user} runtap ps")
+                format!("run runtap as that user or as root: sudo -u {} runtap ps", shell::word(user))
             }
             Self::OtherNamespace { .. } => {
                 "run runtap as root (sudo runtap ps), or inside that container".to_owned()
@@ -254,16 +258,17 @@ impl Reason {
                  to {}",
                 label.as_deref().unwrap_or("the process")
             ),
-            Self::NoTmpdir { directory } => format!(
-                "its runtime makes the socket at its start only: mkdir -p {} and start it again",
-                directory.display()
+            Self::NoTmpdir { directory, elsewhere } => format!(
+                "its runtime makes the socket at its start only: mkdir -p {}{} and start it again",
+                shell::path(directory),
+                in_its_files(*elsewhere)
             ),
             Self::TmpReadOnly { .. } => {
                 "start it again with a directory that it can write to: env TMPDIR=DIRECTORY \
                 COMMAND"
                     .to_owned()
             }
-            Self::StaleSocket { sockets } => format!("they can be deleted: rm {}", shell(sockets)),
+            Self::StaleSocket { sockets } => Self::delete(sockets),
             Self::SocketDeleted { .. } => {
                 "start it again; a cleaner of temporary files leaves it alone with the line \
                 'x /tmp/dotnet-diagnostic-*' in /etc/tmpfiles.d/dotnet.conf"
@@ -271,6 +276,22 @@ impl Reason {
             }
             Self::Starting => "try again in a moment".to_owned(),
             Self::Unsupported => "run runtap on Linux".to_owned(),
+        }
+    }
+}
+
+impl Reason {
+    /// How sockets are deleted. Below the root or the working directory of another process no path of ours is told: there
+    /// links lead where its owner wants, and whoever deletes by them would follow.
+    fn delete(sockets: &[PathBuf]) -> String {
+        let theirs: Vec<_> = sockets.iter().filter_map(|socket| seen_by(socket)).collect();
+        let ours = sockets.iter().filter(|socket| seen_by(socket).is_none());
+        match &theirs[..] {
+            [] => format!("they can be deleted: rm {}", shell::paths(ours)),
+            [(pid, _), ..] => format!(
+                "they can be deleted where process {pid} has its files, by these names of its own: rm {}",
+                shell::paths(theirs.iter().map(|(_, path)| path))
+            ),
         }
     }
 }
@@ -310,7 +331,9 @@ impl Reason {
         if let Some(temp) = facts.temp.as_ref() {
             let directory = temp.path.clone();
             match temp.state {
-                TempState::Missing => reasons.push(Self::NoTmpdir { directory }),
+                TempState::Missing => {
+                    reasons.push(Self::NoTmpdir { directory, elsewhere: facts.other_root });
+                }
                 TempState::ReadOnly => reasons.push(Self::TmpReadOnly { directory, mounted: true }),
                 TempState::NotWritable => reasons.push(Self::TmpReadOnly { directory, mounted: false }),
                 TempState::Fine | TempState::Unknown => {}
@@ -376,12 +399,15 @@ fn display(paths: &[PathBuf]) -> String {
     if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
 }
 
-/// The paths as a shell takes them.
-fn shell(paths: &[PathBuf]) -> String {
-    let quoted = |path: &PathBuf| {
-        let text = path.display().to_string();
-        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,".contains(c);
-        if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-    };
-    paths.iter().map(quoted).collect::<Vec<_>>().join(" ")
+/// Of which process a path below `/proc` is, and what that calls it.
+fn seen_by(path: &Path) -> Option<(u32, PathBuf)> {
+    let (pid, below) = path.to_str()?.strip_prefix("/proc/")?.split_once('/')?;
+    let pid = pid.parse().ok()?;
+    let its_own = below.strip_prefix("root").map(|below| if below.is_empty() { "/" } else { below });
+    Some((pid, its_own.or_else(|| below.strip_prefix("cwd/"))?.into()))
+}
+
+/// What stands behind a path in a command, for a process that may see other files than we do (`elsewhere`).
+pub fn in_its_files(elsewhere: bool) -> &'static str {
+    if elsewhere { " where it has its files (that is its name for it, not ours)" } else { "" }
 }
