@@ -26,6 +26,7 @@ mod cli_usage;
 mod hostile_ports;
 mod real_abandoned;
 mod real_ask;
+mod real_attack_names;
 mod real_attack_ports;
 mod real_compat;
 mod real_contained;

@@ -95,6 +95,7 @@ async fn dump(
     stops: &Stops,
     output: Output,
 ) -> anyhow::Result<u8> {
+    chosen.tell(output);
     let (pid, own_pid) = unless(stops, chosen.pids()).await?;
     let view = discover::file_view(pid).map_err(|error| {
         let hint = "run runtap as root, or as the user who runs the process";
