@@ -23,7 +23,7 @@ impl Examination {
             findings.extend(self.unanswered());
         }
         let reachable = findings.is_empty() && matches!(self.answer, Answer::Answered(_));
-        let lives = !matches!(self.facts.life, Life::Gone | Life::Thread { .. } | Life::Ended);
+        let lives = !matches!(self.facts.life, Life::Gone | Life::Hidden | Life::Thread { .. } | Life::Ended);
         if lives && !findings.iter().any(|finding| matches!(finding.code, Code::NotDotnet | Code::TooOld)) {
             findings.extend(self.suspended());
             findings.extend(self.dumps());

@@ -82,6 +82,8 @@ pub enum Life {
     /// There is no such process.
     #[default]
     Gone,
+    /// It is there, and `/proc` does not show it to us.
+    Hidden,
     /// The id is that of a thread.
     Thread {
         /// The process that it belongs to.
@@ -168,6 +170,7 @@ impl fmt::Display for Life {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone => f.write_str("not there"),
+            Self::Hidden => f.write_str("hidden by /proc"),
             Self::Thread { tgid } => write!(f, "a thread of {tgid}"),
             Self::Ended => f.write_str("has ended"),
             Self::Stopped => f.write_str("stopped by a signal"),
@@ -204,7 +207,7 @@ impl Facts {
     /// What was looked at and found, one step a line.
     pub fn steps(&self) -> Vec<String> {
         let mut steps = vec![match self.life {
-            life @ (Life::Gone | Life::Thread { .. }) => {
+            life @ (Life::Gone | Life::Hidden | Life::Thread { .. }) => {
                 return vec![format!("process {}: {life}", self.pid)];
             }
             life => format!(

@@ -148,6 +148,9 @@ pub enum Reason {
         /// The user's name, else the number.
         user: String,
     },
+    /// It belongs to another user, and `/proc` shows us nothing of it.
+    #[error("belongs to another user, and /proc shows us only our own processes (hidepid)")]
+    Concealed,
     /// It lives in another namespace, into which we may not look.
     #[error("lives in another {} namespace; looking into it needs root (CAP_SYS_PTRACE)", namespaces.join(" and "))]
     OtherNamespace {
@@ -210,7 +213,7 @@ impl Reason {
             Self::NotDotnet => Code::NotDotnet,
             Self::TooOld { .. } => Code::TooOld,
             Self::DiagnosticsDisabled { .. } | Self::NoServer { .. } => Code::DiagnosticsDisabled,
-            Self::OtherUser { .. } => Code::OtherUser,
+            Self::OtherUser { .. } | Self::Concealed => Code::OtherUser,
             Self::OtherNamespace { .. } => Code::OtherNamespace,
             Self::Denied { .. } => Code::Lsm,
             Self::NoTmpdir { .. } => Code::OtherTmpdir,
@@ -246,6 +249,7 @@ impl Reason {
             Self::OtherUser { user, .. } => {
                 format!("run runtap as that user or as root: sudo -u {} runtap ps", shell::word(user))
             }
+            Self::Concealed => "run runtap as that user or as root: sudo runtap ps".to_owned(),
             Self::OtherNamespace { .. } => {
                 "run runtap as root (sudo runtap ps), or inside that container".to_owned()
             }
@@ -303,6 +307,7 @@ impl Reason {
     pub fn all(facts: &Facts) -> Vec<Self> {
         match facts.life {
             Life::Gone => return vec![Self::NoSuchProcess],
+            Life::Hidden => return vec![Self::Concealed],
             Life::Thread { tgid } => return vec![Self::Thread { tgid }],
             Life::Ended => return vec![Self::Ended],
             _ => {}

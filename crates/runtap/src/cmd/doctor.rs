@@ -1,13 +1,12 @@
 //! `runtap doctor`
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use runtap_diag::doctor::{self, Answer, Diagnosis, Examination, Finding, Severity};
+use runtap_transport::Folder;
 use runtap_transport::discover::{Facts, System};
-use runtap_transport::{ConnectFailure, Endpoint};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -183,10 +182,10 @@ async fn by_name(
     }
 }
 
-/// Whether truly nobody listens on a socket: only then its file may be deleted.
-fn is_dead(path: &PathBuf) -> bool {
-    let answer = Endpoint::unix(path).connect_blocking(Duration::ZERO);
-    matches!(answer, Err(error) if matches!(error.reason, ConnectFailure::Refused))
+/// Whether truly nobody listens on a socket: only then its file may be deleted. What a link leads to is not dialled.
+fn is_dead(path: &Path) -> bool {
+    let (folder, name) = (path.parent().map(Folder::open), path.file_name());
+    matches!((folder, name), (Some(Ok(folder)), Some(name)) if folder.is_dead_socket(name))
 }
 
 /// What people call the process: its entry assembly, else the name of its file.
