@@ -26,6 +26,7 @@ use rustix::io::Errno;
 
 use super::NAMES_TRIED;
 use super::place::{Folder, Lead, Place};
+use super::shared::can_be_exchanged;
 
 /// Read and write for us alone.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -141,6 +142,13 @@ impl Draft {
     /// Whether it is a file that will appear; what else there is, is written to as it is.
     pub(crate) fn is_file(&self) -> bool {
         self.beside.is_some()
+    }
+
+    /// Whether anybody but us, root and this user can put something else under its path meanwhile. Where that can't be told
+    /// it is taken for granted.
+    pub(crate) fn can_be_exchanged(&self, user: u32) -> bool {
+        let Some(beside) = &self.beside else { return true };
+        can_be_exchanged(&beside.folder.fd, user).unwrap_or(true)
     }
 
     /// The name that it is to have, as it was given.

@@ -8,15 +8,17 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, mpsc};
 
 use runtap_diag::server::Commands;
 use runtap_diag_proto::{CoreDump, ErrorReply};
-use runtap_testkit::{FakeRuntime, Finished, run};
+use runtap_testkit::{FakeRuntime, Finished, require, run};
 use serde_json::Value;
 
 use crate::cli_outputs::names;
 use crate::common::{command, folder};
+use crate::real_doctor_rights::{NOBODY, Place};
 
 /// Writes a dump in its own way.
 struct Writer<F>(F);
@@ -194,9 +196,50 @@ fn a_file_that_was_there_before_is_not_taken() {
             // What can't be taken stays in the target's folder.
             let theirs = told_path.recv().unwrap();
             for file in [report_of(&theirs), theirs] {
-                let _taken = fs::remove_file(file);
+                let _taken = fs::remove_file(&file);
+                let _once = fs::remove_dir(file.parent().unwrap());
             }
         }
+    }
+}
+
+/// The target opens its file by the path, and follows links as its user: here as root. Nobody can put one there, neither
+/// where the user wants the dump nor where it is fetched from.
+#[test]
+fn no_link_is_laid_for_the_target() {
+    let _place = require!(Place::new());
+    let dir = folder();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let victim = dir.path().join("victim");
+    for mode in [0o777, 0o1777] {
+        let shared = dir.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(mode)).unwrap();
+        fs::write(&victim, "what root has").unwrap();
+        let hurt = victim.clone();
+        let write = move |path: &Path| {
+            // What nobody sees of the path before the file is written: in the end the report is there, the dump not yet.
+            fs::write(report_of(path), "{}").unwrap();
+            let script = "mv \"$1\" \"$1.moved\"; ln -s \"$2\" \"$1\"";
+            let mut attack = Command::new(NOBODY[0]);
+            attack.args(&NOBODY[1..]).args(["sh", "-c", script, "sh"]).arg(path).arg(&hurt);
+            run(attack);
+            write_core(path, 4096);
+        };
+        let runtime = FakeRuntime::builder().commands(Arc::new(Writer(write))).spawn();
+        // Into that folder; and where the path can't be told, over the target's own.
+        for place in [shared.clone(), shared.join(OsStr::from_bytes(b"\xff"))] {
+            fs::create_dir_all(&place).unwrap();
+            let output = place.join("x.core");
+            let mut dump = command(["dump", "--crashreport", "--dport"]);
+            dump.arg(format!("{},connect", runtime.path().display())).arg("-o").arg(&output);
+            run(dump).expect_code(0);
+            assert_eq!(fs::read(&victim).unwrap(), b"what root has");
+            let meta = fs::symlink_metadata(&output).unwrap();
+            assert!(meta.is_file() && (meta.uid(), meta.mode() & 0o777) == (0, 0o600));
+            assert_eq!(names(&place).iter().filter(|name| name.starts_with("runtap.")).count(), 0);
+        }
+        fs::remove_dir_all(&shared).unwrap();
     }
 }
 

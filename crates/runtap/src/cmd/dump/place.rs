@@ -1,9 +1,10 @@
 //! Where the target writes a dump, and how the file gets to where the user wants it.
 //!
 //! The target opens the file itself: in its own mount namespace, as its own user, by its path, and follows every link.
-//! So it is never told a name that somebody else may know before. Where it can reach the user's folder, a new file of
-//! ours is there, is lent to it, and gets its name when it is whole; else the target writes into its own temporary
-//! folder under a name that nobody can foresee, and the file is copied from there.
+//! So it is never told a name that somebody else may know before, or exchange. Where it can reach the user's folder, and
+//! nobody else can exchange what lies there, a new file of ours is there, is lent to it, and gets its name when it is
+//! whole; else the target writes into a new folder in its own temporary one, which only its user may enter, and the file is
+//! copied from there.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Seek};
@@ -55,6 +56,8 @@ pub(super) struct Place {
     pub(super) told: String,
     /// Why it has to be fetched from there; `None` where the target writes into the draft.
     pub(super) fetched: Option<String>,
+    /// The folder that was made for it there.
+    private: Option<PathBuf>,
     /// The user as whom the target makes files.
     owner: u32,
 }
@@ -113,7 +116,8 @@ impl Place {
     /// # Errors
     /// There is no folder that the target may write to.
     pub(super) fn find(view: &FileView, owner: u32, files: Files) -> anyhow::Result<Self> {
-        let mut place = Self { theirs: PathBuf::new(), told: String::new(), fetched: None, owner, files };
+        let mut place =
+            Self { theirs: PathBuf::new(), told: String::new(), fetched: None, private: None, owner, files };
         match place.lend(view) {
             Ok((theirs, told)) => (place.theirs, place.told) = (theirs, told),
             Err(why) => {
@@ -137,12 +141,32 @@ impl Place {
         Ok(place)
     }
 
+    /// Makes the folder from which the file is going to be fetched: the names in it are seen by nobody who could lay a link
+    /// there before the target opens them. Where none can be made, that is left to the random name.
+    pub(super) fn prepare(&mut self, view: &FileView) {
+        if self.fetched.is_none() {
+            return;
+        }
+        let (Some(temp), Some(name)) = (self.theirs.parent(), self.theirs.file_name()) else { return };
+        let folder = temp.join(unforeseen());
+        let place = folder.join(name);
+        if let Some(told) = told(&place)
+            && view.make_private_folder(&folder, self.owner).is_ok()
+        {
+            (self.theirs, self.told, self.private) = (place, told, Some(folder));
+        }
+    }
+
     /// Gives the target our file to write to: its path as the target sees it, and as the runtime is told it.
     fn lend(&self, view: &FileView) -> std::result::Result<(PathBuf, String), String> {
         let text = |error: std::io::Error| error.to_string();
         let theirs = view.to_target(&self.files.draft.place()).map_err(text)?;
         let theirs = theirs.ok_or("the target does not see that folder")?;
         let told = told(&theirs).ok_or("its path is no UTF-8, which the protocol can't carry")?;
+        // The target would follow a link that is laid there, with the rights of its user.
+        if self.files.draft.can_be_exchanged(self.owner) {
+            return Err("others can exchange files in that folder".to_owned());
+        }
         if self.owner != geteuid().as_raw() {
             for draft in self.files.all() {
                 rustix::fs::fchown(draft.file(), Some(Uid::from_raw(self.owner)), None)
@@ -276,6 +300,9 @@ impl Place {
             for file in [&self.theirs, &with_extension(&self.theirs, CRASH_REPORT)] {
                 // It stays then, and the target's folder is cleaned some day.
                 let _ = view.remove_file(file);
+            }
+            if let Some(folder) = &self.private {
+                let _ = view.remove_folder(folder);
             }
         }
     }
