@@ -13,6 +13,7 @@ use super::security::{Capabilities, Policy};
 /// What was seen of a process.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Facts {
     /// Process id in our pid namespace.
     pub pid: u32,

@@ -2,7 +2,7 @@
 //! were gathered.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use thiserror::Error;
 
@@ -10,6 +10,8 @@ use crate::shell;
 
 #[cfg(target_os = "linux")]
 use super::facts::{Facts, Life, TempState};
+#[cfg(target_os = "linux")]
+use super::location::seen_by;
 #[cfg(target_os = "linux")]
 use super::runtime::{Runtime, Startup};
 #[cfg(target_os = "linux")]
@@ -404,12 +406,10 @@ fn display(paths: &[PathBuf]) -> String {
     if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
 }
 
-/// Of which process a path below `/proc` is, and what that calls it.
-fn seen_by(path: &Path) -> Option<(u32, PathBuf)> {
-    let (pid, below) = path.to_str()?.strip_prefix("/proc/")?.split_once('/')?;
-    let pid = pid.parse().ok()?;
-    let its_own = below.strip_prefix("root").map(|below| if below.is_empty() { "/" } else { below });
-    Some((pid, its_own.or_else(|| below.strip_prefix("cwd/"))?.into()))
+/// Other systems have no such paths.
+#[cfg(not(target_os = "linux"))]
+fn seen_by(_path: &std::path::Path) -> Option<(u32, PathBuf)> {
+    None
 }
 
 /// What stands behind a path in a command, for a process that may see other files than we do (`elsewhere`).

@@ -149,7 +149,7 @@ mod tests {
     impl<I: Iterator<Item = u8>> Read for Bytes<'_, I> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let mut n = 0;
-            for (to, from) in buffer.iter_mut().zip(&mut self.0) {
+            for (to, from) in buffer.iter_mut().zip(&mut *self.0) {
                 *to = from;
                 n += 1;
             }

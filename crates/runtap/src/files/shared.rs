@@ -53,7 +53,7 @@ fn lets_others_write(folder: BorrowedFd<'_>, stat: &Stat) -> bool {
     !is_private_group || has_access_list(folder)
 }
 
-fn has_access_list(folder: impl AsRawFd) -> bool {
+fn has_access_list(folder: BorrowedFd<'_>) -> bool {
     // The folder is only pointed at, so it has no attributes but by a path.
     let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
     let none: &mut [u8] = &mut [];

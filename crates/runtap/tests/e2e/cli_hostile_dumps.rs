@@ -184,9 +184,9 @@ fn a_file_that_was_there_before_is_not_taken() {
                 fs::write(report, "{}").unwrap();
                 let name = if is_report { report_of(path) } else { path.to_owned() };
                 if is_link {
-                    symlink(&there, name).unwrap()
+                    symlink(&there, name).unwrap();
                 } else {
-                    fs::hard_link(&there, name).unwrap()
+                    fs::hard_link(&there, name).unwrap();
                 }
                 tell.send(path.to_owned()).unwrap();
             });
