@@ -54,12 +54,25 @@ pub enum CoreFileError {
     /// It can't be read.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// It does not follow the format.
+    /// It does not begin as a core file does.
     #[error("it is no core file: {0}")]
+    NoElf(#[source] DecodeError),
+    /// It does not follow the format.
+    #[error("it is no whole core file: {0}")]
     Malformed(#[from] DecodeError),
     /// An ELF file of another kind.
     #[error("it is no core file: {0}")]
     OtherKind(&'static str),
+    /// A core file of a kind that is not known here.
+    #[error("it can't be looked into: {0}")]
+    Unsupported(&'static str),
+}
+
+impl CoreFileError {
+    /// Whether it is something else altogether, and not part of a core file.
+    pub fn is_no_core(&self) -> bool {
+        matches!(self, Self::NoElf(_) | Self::OtherKind(_))
+    }
 }
 
 impl CoreFile {
@@ -83,11 +96,11 @@ impl CoreFile {
         };
         let mut head = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX).min(Header::LEN)];
         file.read_exact_at(&mut head, 0)?;
-        let header = Header::decode(&head)?;
+        let header = Header::decode(&head).map_err(CoreFileError::NoElf)?;
         if header.file_type != FileType::CORE {
             return Err(CoreFileError::OtherKind("it is a program or a library"));
         }
-        let table = header.segments.ok_or(CoreFileError::OtherKind("it is of a 32-bit process"))?;
+        let table = header.segments.ok_or(CoreFileError::Unsupported("it is of a 32-bit process"))?;
         let segments = |part| read(part, "segments", MOST_SEGMENTS);
         let count = table.count_part().map(segments).transpose()?;
         let table = segments(table.part(count.as_deref())?)?;
@@ -170,7 +183,7 @@ mod tests {
         let bytes = core();
         for n in 0..bytes.len() {
             match inspect(&bytes[..n]) {
-                Err(CoreFileError::Malformed(error)) => {
+                Err(CoreFileError::NoElf(error)) => {
                     assert!(n < Header::LEN && error.is_incomplete(), "{n}");
                 }
                 Err(CoreFileError::Cut { bytes: has, needed }) => assert!(has == n as u64 && needed > has),

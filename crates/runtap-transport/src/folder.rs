@@ -66,6 +66,12 @@ impl Folder {
         Ok(rustix::fs::statat(&self.opened, name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
+    /// Whether an entry is a socket on which nobody listens: only then its file is of no use. A link is not followed, and
+    /// nothing but a socket is dialled.
+    pub fn is_dead_socket(&self, name: &OsStr) -> bool {
+        crate::unix::stale_owner(self, name).is_some()
+    }
+
     /// Removes an entry that is no folder.
     ///
     /// # Errors

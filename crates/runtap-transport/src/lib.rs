@@ -4,6 +4,7 @@
 //!   not there, nobody listens (a stale socket), not permitted, its queue is full, or somebody else listens there than
 //!   the one who is meant.
 //! - [`Listener`] is the other side: a socket that is private from its first moment and gone when it is dropped.
+//! - [`shell`] quotes what stands in a command that people are told.
 //! - [`discover`] finds .NET and JVM processes and their sockets, in this and in other namespaces, and says what
 //!   stands in the way when a process can't be reached.
 //!
@@ -21,6 +22,7 @@ mod listener;
 mod proof;
 #[cfg(target_os = "linux")]
 mod root;
+pub mod shell;
 mod stream;
 #[cfg(target_os = "linux")]
 mod unix;

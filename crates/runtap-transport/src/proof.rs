@@ -9,8 +9,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 
-use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
-use rustix::net::sockopt::socket_peercred;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::{PeerCredentials, PeerPidfd};
 
 use crate::discover::linux::{self, ProcDir};
 use crate::discover::naming::{SocketKind, SocketName};
@@ -41,9 +41,10 @@ enum Exact {
 /// # Errors
 /// When the kernel does not say.
 pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
-    let credentials = socket_peercred(socket)?;
-    let pid = u32::try_from(credentials.pid.as_raw_nonzero().get()).ok();
-    Ok(Peer { pid, uid: credentials.uid.as_raw() })
+    let credentials = getsockopt(&socket, PeerCredentials)?;
+    // 0: a process that has no number in our pid namespace.
+    let pid = u32::try_from(credentials.pid()).ok().filter(|pid| *pid != 0);
+    Ok(Peer { pid, uid: credentials.uid() })
 }
 
 /// Compares.

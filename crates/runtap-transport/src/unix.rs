@@ -5,6 +5,7 @@
 //! `connect`, and only a full queue (EAGAIN) is tried again.
 
 use std::ffi::OsStr;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -27,7 +28,7 @@ use crate::root::{self, POINT};
 /// What fits into `sun_path` with the final NUL that some kernels and runtimes want.
 const LONGEST_PATH: usize = 107;
 /// Names that are tried for a folder of our own.
-const MOST_NAMES: u32 = 1000;
+const MOST_NAMES: u32 = 16;
 
 /// Waits between attempts at a full queue.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -274,12 +275,9 @@ struct PrivateFolder<'a> {
 
 impl<'a> PrivateFolder<'a> {
     fn in_folder(parent: &'a Folder) -> io::Result<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         for _ in 0..MOST_NAMES {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".runtap-{}-{number}", std::process::id());
+            let name = unforeseen();
             match rustix::fs::mkdirat(parent, &name, Mode::RWXU) {
-                // Left behind, or made by somebody to be in the way.
                 Err(Errno::EXIST) => continue,
                 made => made?,
             }
@@ -308,6 +306,13 @@ impl<'a> PrivateFolder<'a> {
             linked => Ok(linked?),
         }
     }
+}
+
+/// A name that nobody can take before. The keys of the hash come from the system's random numbers.
+fn unforeseen() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = RandomState::new().hash_one((std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+    format!(".runtap-{number:016x}")
 }
 
 impl Drop for PrivateFolder<'_> {

@@ -183,9 +183,12 @@ pub(crate) struct TargetOptions {
     /// Process id
     #[arg(short, long, value_name = "PID", value_parser = parse_pid, conflicts_with = "name", add = ArgValueCompleter::new(complete::pids))]
     pub(crate) process_id: Option<u32>,
-    /// Exact name of the process or of its entry assembly
+    /// Exact name of the process or of its entry assembly; of our own user's processes, also as root
     #[arg(short, long, value_name = "NAME", add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: Option<String>,
+    /// With a name: of this user's processes
+    #[arg(long, value_name = "NAME|UID", conflicts_with_all = ["process_id", "diagnostic_port"], add = ArgValueCompleter::new(complete::users))]
+    pub(crate) user: Option<String>,
     /// A diagnostic port: a socket on which a runtime listens (`,connect`), or on which we do (`,listen`): PATH, uds:PATH or
     /// `file://PATH`
     #[arg(long, visible_alias = "dport", value_name = "ADDR[,MODE]", conflicts_with_all = ["process_id", "name"])]
@@ -196,7 +199,7 @@ pub(crate) struct TargetOptions {
 #[derive(Debug, Args, Clone, Copy, Default)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct All {
-    /// All processes of that name; JSON is then one document a line
+    /// All processes of that name, of one user; JSON is then one document a line
     #[arg(long)]
     pub(crate) all: bool,
 }

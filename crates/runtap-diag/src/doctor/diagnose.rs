@@ -4,8 +4,9 @@ use std::path::Path;
 
 use runtap_transport::discover::{
     CAP_SYS_PTRACE, Code, Createdump, Facts, Holder, Life, Reason, Runtime, SocketState, Startup, TempDir,
-    Wait,
+    Wait, in_its_files,
 };
+use runtap_transport::shell;
 
 use super::{Answer, Diagnosis, Examination, Finding, Severity};
 
@@ -22,7 +23,7 @@ impl Examination {
             findings.extend(self.unanswered());
         }
         let reachable = findings.is_empty() && matches!(self.answer, Answer::Answered(_));
-        let lives = !matches!(self.facts.life, Life::Gone | Life::Thread { .. } | Life::Ended);
+        let lives = !matches!(self.facts.life, Life::Gone | Life::Hidden | Life::Thread { .. } | Life::Ended);
         if lives && !findings.iter().any(|finding| matches!(finding.code, Code::NotDotnet | Code::TooOld)) {
             findings.extend(self.suspended());
             findings.extend(self.dumps());
@@ -144,7 +145,7 @@ impl Examination {
         let mut waits = Vec::new();
         let mut fixes = Vec::new();
         for port in &self.awaited {
-            let (address, host) = (&port.address, port.host.display());
+            let address = &port.address;
             if port.too_long {
                 waits.push(format!("the port {address}, whose path is too long: it can never be reached"));
                 fixes.push("start it again with a shorter path in DOTNET_DiagnosticPorts".to_owned());
@@ -157,9 +158,11 @@ impl Examination {
                 waits.push(format!(
                     "the port {address}, on which nobody listens: the tool that started it has ended, or has not begun"
                 ));
+                let mut listen = port.host.clone().into_os_string();
+                listen.push(",listen");
                 fixes.push(format!(
-                    "runtap resume {pid} (or record it from its first event: runtap trace --diagnostic-port \
-                     '{host},listen')"
+                    "runtap resume {pid} (or record it from its first event: runtap trace --diagnostic-port {})",
+                    shell::word(listen)
                 ));
             } else {
                 let who: Vec<String> = port.listeners.iter().map(name).collect();
@@ -204,7 +207,11 @@ impl Examination {
                     "can't write dumps: {} can't be executed by it, and an attempt would delete its diagnostics socket",
                     path.display()
                 ),
-                &format!("chmod a+x {} (and no noexec on its file system)", path.display()),
+                &format!(
+                    "chmod a+x {}{} (and no noexec on its file system)",
+                    shell::path(path),
+                    in_its_files(facts.other_root)
+                ),
             )),
             Createdump::Unsupported => findings.push(warning(
                 Code::NoCreatedump,
@@ -251,7 +258,9 @@ impl Examination {
         }
         match &facts.temp {
             Some(TempDir { path, .. })
-                if !facts.other_mount_namespace && !same_dir(path, &facts.viewer.temp) =>
+                if !facts.other_mount_namespace
+                    && !facts.other_root
+                    && !same_dir(path, &facts.viewer.temp) =>
             {
                 findings.push(info(
                     Code::OtherTmpdir,
@@ -260,7 +269,7 @@ impl Examination {
                         path.display(),
                         facts.viewer.temp.display()
                     ),
-                    format!("other tools find it with TMPDIR={}", path.display()),
+                    format!("other tools find it with TMPDIR={}", shell::word(path)),
                 ));
             }
             _ => {}

@@ -64,7 +64,11 @@ pub fn machine(machine: &Machine, leftovers: &[PathBuf]) -> Vec<Finding> {
         findings.push(Finding::new(
             Code::OtherUser,
             Severity::Info,
-            "we are not root: processes of other users can be seen, not reached",
+            if machine.hides_others {
+                "we are not root, and /proc shows us no process of other users (hidepid)"
+            } else {
+                "we are not root: processes of other users can be seen, not reached"
+            },
             "sudo runtap doctor",
         ));
     } else if !machine.viewer.capabilities.has(CAP_SYS_PTRACE) {

@@ -1,12 +1,12 @@
 //! Every finding by its facts. What produces such facts is tried on real processes elsewhere.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort};
 use runtap_transport::discover::naming::SocketName;
 use runtap_transport::discover::{
-    Capabilities, Clients, Code, Connection, Createdump, Environment, Facts, Holder, Life, Machine, Runtime,
-    Socket, SocketState, Startup, System, TempDir, TempState, Wait,
+    Capabilities, Clients, Code, Connection, Createdump, Environment, Facts, Holder, Life, Machine, Reason,
+    Runtime, Socket, SocketState, Startup, System, TempDir, TempState, Wait,
 };
 
 use super::{Answer, AwaitedPort, Diagnosis, Examination, Finding, Severity, machine};
@@ -213,7 +213,7 @@ fn suspended(value: &str, listeners: &[Holder]) -> Finding {
 fn whom_a_suspended_process_waits_for() {
     let abandoned = suspended("p.sock", &[]);
     assert!(abandoned.detail.contains("p.sock, on which nobody listens"), "{abandoned:?}");
-    for command in ["runtap resume 42", "runtap trace --diagnostic-port '/host/p.sock,listen'"] {
+    for command in ["runtap resume 42", "runtap trace --diagnostic-port /host/p.sock,listen)"] {
         assert!(abandoned.fix.contains(command), "{abandoned:?}");
     }
     let waited_for = suspended("p.sock", &[holder(9, "dotnet-monitor collect")]);
@@ -294,6 +294,50 @@ fn what_may_mislead_other_tools() {
 
     let stale = but(|it| it.facts.sockets.push(socket("/tmp/it's old", 7, SocketState::Stale)));
     assert!(only(&stale, Code::StaleSocket, Severity::Info).fix.contains(r"rm '/tmp/it'\''s old'"));
+}
+
+/// A process chooses its folders, and root pastes what the doctor says.
+#[test]
+fn what_a_process_is_called_is_no_command() {
+    const NAME: &str = "/tmp/x $(touch it)'y";
+    let named = || PathBuf::from(NAME);
+    let other = |code, change: &dyn Fn(&mut Examination)| {
+        let diagnosis = but(|it| change(it));
+        diagnosis.findings.into_iter().find(|finding| finding.code == code).unwrap().fix
+    };
+    let port = suspended(NAME, &[]);
+    let fixes = [
+        port.fix,
+        other(Code::NoCreatedump, &|it| it.facts.createdump = Createdump::NotExecutable(named())),
+        other(Code::OtherTmpdir, &|it| {
+            it.facts.temp = Some(TempDir::new(NAME, NAME, TempState::Fine));
+        }),
+        other(Code::StaleSocket, &|it| it.facts.sockets.push(socket(NAME, 7, SocketState::Stale))),
+        Reason::NoTmpdir { directory: named(), elsewhere: false }.fix(),
+        Reason::OtherUser { uid: 7, user: NAME.to_owned() }.fix(),
+    ];
+    for fix in fixes {
+        let (before, quoted) = fix.split_once('\'').unwrap_or_else(|| panic!("it is not quoted: {fix}"));
+        assert!(!before.contains("touch") && quoted.contains(r"x $(touch it)'\''y"), "{fix}");
+    }
+}
+
+/// What a container calls its files is none of our paths; and none of ours leads there, where its links would lead on.
+#[test]
+fn paths_of_a_container_are_told_as_such() {
+    let mode = but(|it| {
+        it.facts.other_root = true;
+        it.facts.createdump = Createdump::NotExecutable("/n/createdump".into());
+    });
+    let mode = only(&mode, Code::NoCreatedump, Severity::Warning);
+    let folder = Reason::NoTmpdir { directory: "/t".into(), elsewhere: true }.fix();
+    for (fix, command) in [(&mode.fix, "chmod a+x /n/createdump"), (&folder, "mkdir -p /t")] {
+        assert!(fix.contains(&format!("{command} where it has its files")), "{fix}");
+    }
+    for (below, name) in [("root/tmp/s", "rm /tmp/s"), ("cwd/t/s", "rm t/s")] {
+        let fix = Reason::StaleSocket { sockets: vec![Path::new("/proc/42").join(below)] }.fix();
+        assert!(fix.contains("where process 42 has its files") && fix.ends_with(name), "{fix}");
+    }
 }
 
 #[test]

@@ -38,7 +38,9 @@ impl Target {
     pub fn of(pid: u32) -> io::Result<Self> {
         let facts = Box::new(discover::facts(pid));
         match facts.life {
-            Life::Gone | Life::Thread { .. } | Life::Ended => Err(io::ErrorKind::NotFound.into()),
+            Life::Gone | Life::Hidden | Life::Thread { .. } | Life::Ended => {
+                Err(io::ErrorKind::NotFound.into())
+            }
             _ => Ok(Self { facts, files: discover::file_view(pid)? }),
         }
     }

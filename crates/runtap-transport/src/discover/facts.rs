@@ -13,6 +13,7 @@ use super::security::{Capabilities, Policy};
 /// What was seen of a process.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Facts {
     /// Process id in our pid namespace.
     pub pid: u32,
@@ -34,12 +35,18 @@ pub struct Facts {
     pub uid: u32,
     /// The name of that user, else the number.
     pub user: String,
+    /// The user as whom it opens and makes files (`setfsuid(2)`): another one than `uid` where it was started with the
+    /// rights of somebody else.
+    pub file_uid: u32,
     /// What the process may do whatever its user.
     pub capabilities: Capabilities,
     /// Whether its mount namespace is another one than ours.
     pub other_mount_namespace: bool,
     /// Whether its pid namespace is another one than ours.
     pub other_pid_namespace: bool,
+    /// Whether its paths are other ones than ours: another mount namespace, or another root directory. Not told where we
+    /// may not look.
+    pub other_root: bool,
     /// The container's id by its control group.
     pub container: Option<String>,
     /// Whether the kernel keeps us from looking into it: its environment, its memory map, or its files. It may permit
@@ -76,6 +83,8 @@ pub enum Life {
     /// There is no such process.
     #[default]
     Gone,
+    /// It is there, and `/proc` does not show it to us.
+    Hidden,
     /// The id is that of a thread.
     Thread {
         /// The process that it belongs to.
@@ -162,6 +171,7 @@ impl fmt::Display for Life {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone => f.write_str("not there"),
+            Self::Hidden => f.write_str("hidden by /proc"),
             Self::Thread { tgid } => write!(f, "a thread of {tgid}"),
             Self::Ended => f.write_str("has ended"),
             Self::Stopped => f.write_str("stopped by a signal"),
@@ -198,7 +208,7 @@ impl Facts {
     /// What was looked at and found, one step a line.
     pub fn steps(&self) -> Vec<String> {
         let mut steps = vec![match self.life {
-            life @ (Life::Gone | Life::Thread { .. }) => {
+            life @ (Life::Gone | Life::Hidden | Life::Thread { .. }) => {
                 return vec![format!("process {}: {life}", self.pid)];
             }
             life => format!(

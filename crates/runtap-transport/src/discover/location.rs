@@ -70,3 +70,14 @@ impl Location {
         }
     }
 }
+
+/// Whose file system a path is of that was shown so, and what it is called there: the way back from [`Location::shown`].
+pub(crate) fn seen_by(path: &Path) -> Option<(u32, PathBuf)> {
+    let (pid, below) = path.strip_prefix("/proc").ok()?.to_str()?.split_once('/')?;
+    let pid = pid.parse().ok()?;
+    match below.split_once('/').unwrap_or((below, "")) {
+        ("root", below) => Some((pid, Path::new("/").join(below))),
+        ("cwd", below) => Some((pid, below.into())),
+        _ => None,
+    }
+}

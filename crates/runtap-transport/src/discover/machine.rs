@@ -26,6 +26,8 @@ pub struct Machine {
     /// Runtimes' sockets in our temporary directory whose process is gone and on which, by the kernel's table of our
     /// network namespace, nobody listens.
     pub leftovers: Vec<PathBuf>,
+    /// Whether `/proc` shows us no process of other users.
+    pub hides_others: bool,
 }
 
 impl System {
@@ -39,6 +41,7 @@ impl System {
             policy: self.policy(),
             temp: TempDir { host: path.clone(), path, state },
             leftovers: self.leftovers(),
+            hides_others: self.hides_others(),
         }
     }
 

@@ -40,6 +40,8 @@ mod macos;
 mod memory;
 #[cfg(target_os = "linux")]
 mod mounts;
+#[cfg(target_os = "linux")]
+mod own;
 #[cfg(all(unix, any(not(target_os = "linux"), test)))]
 mod process_list;
 #[cfg(unix)]
@@ -77,7 +79,9 @@ pub use facts::{Createdump, Facts, Life, TempDir, TempState, Viewer};
 pub use machine::Machine;
 #[cfg(target_os = "linux")]
 pub use memory::Memory;
-pub use reason::{Code, NotFound, Reason};
+#[cfg(target_os = "linux")]
+pub use own::ProcTrouble;
+pub use reason::{Code, NotFound, Reason, in_its_files};
 #[cfg(target_os = "linux")]
 pub use runtime::{Runtime, Startup};
 #[cfg(target_os = "linux")]

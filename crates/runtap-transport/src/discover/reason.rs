@@ -6,8 +6,12 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::shell;
+
 #[cfg(target_os = "linux")]
 use super::facts::{Facts, Life, TempState};
+#[cfg(target_os = "linux")]
+use super::location::seen_by;
 #[cfg(target_os = "linux")]
 use super::runtime::{Runtime, Startup};
 #[cfg(target_os = "linux")]
@@ -146,6 +150,9 @@ pub enum Reason {
         /// The user's name, else the number.
         user: String,
     },
+    /// It belongs to another user, and `/proc` shows us nothing of it.
+    #[error("belongs to another user, and /proc shows us only our own processes (hidepid)")]
+    Concealed,
     /// It lives in another namespace, into which we may not look.
     #[error("lives in another {} namespace; looking into it needs root (CAP_SYS_PTRACE)", namespaces.join(" and "))]
     OtherNamespace {
@@ -165,6 +172,8 @@ pub enum Reason {
     NoTmpdir {
         /// Its TMPDIR, as it sees it.
         directory: PathBuf,
+        /// Whether it sees other files than we do.
+        elsewhere: bool,
     },
     /// Its temporary directory can't be written to, so its runtime made no socket.
     #[error("has the temporary directory {}, {}", directory.display(), if *mounted {
@@ -206,7 +215,7 @@ impl Reason {
             Self::NotDotnet => Code::NotDotnet,
             Self::TooOld { .. } => Code::TooOld,
             Self::DiagnosticsDisabled { .. } | Self::NoServer { .. } => Code::DiagnosticsDisabled,
-            Self::OtherUser { .. } => Code::OtherUser,
+            Self::OtherUser { .. } | Self::Concealed => Code::OtherUser,
             Self::OtherNamespace { .. } => Code::OtherNamespace,
             Self::Denied { .. } => Code::Lsm,
             Self::NoTmpdir { .. } => Code::OtherTmpdir,
@@ -240,8 +249,9 @@ impl Reason {
                 "look for EnableDiagnostics in what starts it, and start it again".to_owned()
             }
             Self::OtherUser { user, .. } => {
-                format!("run runtap as that user or as root: sudo -u {user} runtap ps")
+                format!("run runtap as that user or as root: sudo -u {} runtap ps", shell::word(user))
             }
+            Self::Concealed => "run runtap as that user or as root: sudo runtap ps".to_owned(),
             Self::OtherNamespace { .. } => {
                 "run runtap as root (sudo runtap ps), or inside that container".to_owned()
             }
@@ -254,16 +264,17 @@ impl Reason {
                  to {}",
                 label.as_deref().unwrap_or("the process")
             ),
-            Self::NoTmpdir { directory } => format!(
-                "its runtime makes the socket at its start only: mkdir -p {} and start it again",
-                directory.display()
+            Self::NoTmpdir { directory, elsewhere } => format!(
+                "its runtime makes the socket at its start only: mkdir -p {}{} and start it again",
+                shell::path(directory),
+                in_its_files(*elsewhere)
             ),
             Self::TmpReadOnly { .. } => {
                 "start it again with a directory that it can write to: env TMPDIR=DIRECTORY \
                 COMMAND"
                     .to_owned()
             }
-            Self::StaleSocket { sockets } => format!("they can be deleted: rm {}", shell(sockets)),
+            Self::StaleSocket { sockets } => Self::delete(sockets),
             Self::SocketDeleted { .. } => {
                 "start it again; a cleaner of temporary files leaves it alone with the line \
                 'x /tmp/dotnet-diagnostic-*' in /etc/tmpfiles.d/dotnet.conf"
@@ -275,6 +286,22 @@ impl Reason {
     }
 }
 
+impl Reason {
+    /// How sockets are deleted. Below the root or the working directory of another process no path of ours is told: there
+    /// links lead where its owner wants, and whoever deletes by them would follow.
+    fn delete(sockets: &[PathBuf]) -> String {
+        let theirs: Vec<_> = sockets.iter().filter_map(|socket| seen_by(socket)).collect();
+        let ours = sockets.iter().filter(|socket| seen_by(socket).is_none());
+        match &theirs[..] {
+            [] => format!("they can be deleted: rm {}", shell::paths(ours)),
+            [(pid, _), ..] => format!(
+                "they can be deleted where process {pid} has its files, by these names of its own: rm {}",
+                shell::paths(theirs.iter().map(|(_, path)| path))
+            ),
+        }
+    }
+}
+
 #[cfg(target_os = "linux")]
 impl Reason {
     /// Everything that stands in the way of reaching a process: what is certain first. Empty if it has a socket that
@@ -282,6 +309,7 @@ impl Reason {
     pub fn all(facts: &Facts) -> Vec<Self> {
         match facts.life {
             Life::Gone => return vec![Self::NoSuchProcess],
+            Life::Hidden => return vec![Self::Concealed],
             Life::Thread { tgid } => return vec![Self::Thread { tgid }],
             Life::Ended => return vec![Self::Ended],
             _ => {}
@@ -310,7 +338,9 @@ impl Reason {
         if let Some(temp) = facts.temp.as_ref() {
             let directory = temp.path.clone();
             match temp.state {
-                TempState::Missing => reasons.push(Self::NoTmpdir { directory }),
+                TempState::Missing => {
+                    reasons.push(Self::NoTmpdir { directory, elsewhere: facts.other_root });
+                }
                 TempState::ReadOnly => reasons.push(Self::TmpReadOnly { directory, mounted: true }),
                 TempState::NotWritable => reasons.push(Self::TmpReadOnly { directory, mounted: false }),
                 TempState::Fine | TempState::Unknown => {}
@@ -376,12 +406,13 @@ fn display(paths: &[PathBuf]) -> String {
     if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
 }
 
-/// The paths as a shell takes them.
-fn shell(paths: &[PathBuf]) -> String {
-    let quoted = |path: &PathBuf| {
-        let text = path.display().to_string();
-        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,".contains(c);
-        if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-    };
-    paths.iter().map(quoted).collect::<Vec<_>>().join(" ")
+/// Other systems have no such paths.
+#[cfg(not(target_os = "linux"))]
+fn seen_by(_path: &std::path::Path) -> Option<(u32, PathBuf)> {
+    None
+}
+
+/// What stands behind a path in a command, for a process that may see other files than we do (`elsewhere`).
+pub fn in_its_files(elsewhere: bool) -> &'static str {
+    if elsewhere { " where it has its files (that is its name for it, not ours)" } else { "" }
 }

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use rustix::fs::OFlags;
 
@@ -19,7 +18,7 @@ use super::location::Location;
 use super::naming::{SocketKind, SocketName, temp_dir};
 use super::rank::{Seen, rank};
 use super::runtime::Runtime;
-use super::sockets::{self, Listing};
+use super::sockets::{self, Bound, Listing};
 use super::{Kind, NotFound, Options, Process, Reason, Socket, SocketState, jvm};
 
 use super::system::System;
@@ -31,7 +30,7 @@ pub(super) struct Search<'a> {
     own_mount: Option<OsString>,
     own_pid: Option<OsString>,
     own_time: Option<OsString>,
-    pub(super) bound: Option<HashMap<u32, Vec<(PathBuf, SocketName)>>>,
+    pub(super) bound: Option<Bound>,
     /// Listings by mount namespace (empty for ours) and directory as the process sees it.
     listings: HashMap<(OsString, Location), Listing>,
     passwd: Option<Vec<u8>>,
@@ -294,6 +293,7 @@ impl<'a> Search<'a> {
                 self.system.nobody(pid, Life::Thread { tgid: status.tgid })
             }
             Some((candidate, found)) => self.system.gather(&candidate.dir, pid, found),
+            None if self.system.is_hidden(pid) => self.system.nobody(pid, Life::Hidden),
             None => self.system.nobody(pid, Life::Gone),
         }
     }

@@ -4,14 +4,15 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::RawDir;
 use rustix::io::Errno;
 
-use super::linux::{self, path_of};
+use super::linux::path_of;
 use super::naming::SocketName;
 
 /// What lies in a temporary directory.
@@ -67,17 +68,35 @@ impl Listing {
     }
 }
 
-/// The listening diagnostics sockets of a network namespace with the paths that they were bound to, whatever
-/// TMPDIR their owners have. `None` where the kernel does not tell.
-pub(super) fn bound(proc_root: &Path) -> Option<HashMap<u32, Vec<(PathBuf, SocketName)>>> {
-    let table = linux::read(&proc_root.join("net/unix")).ok()?;
-    let mut found: HashMap<u32, Vec<_>> = HashMap::new();
-    for line in table.split(|b| *b == b'\n').skip(1) {
-        if let Some((path, name)) = parse_bound(line) {
+/// The listening diagnostics sockets of a network namespace by process id, with the paths that they were bound to.
+pub(super) type Bound = HashMap<u32, Vec<(PathBuf, SocketName)>>;
+
+/// The kernel's table of them, whatever TMPDIR their owners have. `None` where the kernel does not tell, and where
+/// somebody has made more than [`MOST_ENTRIES`]: every process is then looked at instead.
+pub(super) fn bound(proc_root: &Path) -> Option<Bound> {
+    read_bound(BufReader::with_capacity(64 << 10, File::open(proc_root.join("net/unix")).ok()?), MOST_ENTRIES)
+}
+
+/// Line by line, because the table is as long as people have made sockets: what is no diagnostics socket is not kept.
+fn read_bound(mut table: impl BufRead, most: usize) -> Option<Bound> {
+    /// A path in it has up to 108 bytes, which none of the kernel's escapes makes longer than this.
+    const LONGEST: u64 = 1024;
+    let (mut found, mut kept) = (Bound::new(), 0);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let n = table.by_ref().take(LONGEST).read_until(b'\n', &mut line).ok()?;
+        if n == 0 {
+            return Some(found);
+        }
+        if let Some((path, name)) = parse_bound(line.strip_suffix(b"\n").unwrap_or(&line)) {
+            kept += 1;
+            if kept > most {
+                return None;
+            }
             found.entry(name.pid).or_default().push((path, name));
         }
     }
-    Some(found)
 }
 
 /// `Num RefCount Protocol Flags Type St Inode Path`; the path is all the rest.
@@ -101,6 +120,42 @@ pub(super) fn parse_bound(line: &[u8]) -> Option<(PathBuf, SocketName)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// However many sockets somebody makes, those that come behind are seen, or it is known that they may be there.
+    #[test]
+    fn a_long_table_hides_nobody() {
+        let line = |path: &str| format!("0000000000000000: 00000002 00000000 00010000 0001 01 1 {path}\n");
+        let other = line(&format!("/tmp/{}", "x".repeat(100))).into_bytes();
+        let own = line("/run/x/dotnet-diagnostic-12-34-socket").into_bytes();
+        // 50 MB, and not in memory.
+        let many = (0..300_000).map(|_| other.as_slice()).chain([own.as_slice()]);
+        let mut lines = many.flatten().copied();
+        let table = BufReader::new(Bytes(&mut lines));
+        let found = read_bound(table, 10).unwrap();
+        assert_eq!(found.get(&12), Some(&vec![(own_path(), SocketName::runtime(12, 34))]));
+        assert_eq!(found.len(), 1);
+
+        let text = "head\n".to_owned() + &line("/tmp/dotnet-diagnostic-1-2-socket").repeat(10);
+        assert_eq!(read_bound(text.as_bytes(), 10).unwrap()[&1].len(), 10);
+        assert_eq!(read_bound(text.as_bytes(), 9), None);
+    }
+
+    fn own_path() -> PathBuf {
+        "/run/x/dotnet-diagnostic-12-34-socket".into()
+    }
+
+    struct Bytes<'a, I>(&'a mut I);
+
+    impl<I: Iterator<Item = u8>> Read for Bytes<'_, I> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let mut n = 0;
+            for (to, from) in buffer.iter_mut().zip(&mut *self.0) {
+                *to = from;
+                n += 1;
+            }
+            Ok(n)
+        }
+    }
 
     #[test]
     fn lines_of_the_kernels_table() {

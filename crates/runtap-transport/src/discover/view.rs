@@ -3,7 +3,7 @@
 //! Paths of the target are resolved in its own root, by descriptors ([`Root`](crate::root::Root)): no link and no exchange
 //! of folders leads out of it. A folder that both sides see may have another path over there: paths are compared by what
 //! lies there. All of it is of the process that was there when the view was made, whoever has its number later. Refuses to
-//! write: the only change it makes is [`FileView::remove_file`].
+//! write: the only changes that it makes are [`FileView::make_private_folder`] and the removal of that and of files.
 //! Source: `proc(5)`, `path_resolution(7)`, `openat2(2)`.
 
 use std::fs::{self, File, Metadata};
@@ -12,7 +12,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, OFlags, StatVfsMountFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatVfsMountFlags, Uid};
+use rustix::io::Errno;
 
 use super::gather::permits;
 use super::linux::ProcDir;
@@ -20,7 +21,7 @@ use super::location::Location;
 use super::mounts;
 use super::naming::temp_dir;
 use crate::folder::Folder;
-use crate::root::{POINT, Root, open_beneath};
+use crate::root::{self, POINT, Root, open_beneath};
 
 /// The file system as one process sees it. Paths *of the target* are those that the process itself would use, and
 /// the ones to send to its runtime; paths *of ours* are those that we would use.
@@ -105,6 +106,21 @@ impl FileView {
         self.open_with(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).map(File::from)
     }
 
+    /// The same for what the target says it has made there: nothing but an ordinary file is opened, and no link to one.
+    ///
+    /// # Errors
+    /// As opening has; ELOOP for a link.
+    pub fn open_itself(&self, path: &Path) -> io::Result<File> {
+        let file = self.open_with(path, POINT | OFlags::NOFOLLOW)?;
+        match root::kind(file.as_fd())? {
+            FileType::RegularFile => {}
+            FileType::Symlink => return Err(Errno::LOOP.into()),
+            _ => return Err(io::Error::other("it is no ordinary file")),
+        }
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(root::path_of(file.as_fd()), flags, Mode::empty())?.into())
+    }
+
     /// What lies at a path of the target; links are followed.
     ///
     /// # Errors
@@ -166,6 +182,37 @@ impl FileView {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let folder = self.open_with(folder_of(path), OFlags::PATH | OFlags::DIRECTORY)?;
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
+    }
+
+    /// Makes a folder at a path of the target where nothing is yet, which this user alone may enter.
+    ///
+    /// # Errors
+    /// As making a folder has; `PermissionDenied` if somebody has exchanged it meanwhile.
+    pub fn make_private_folder(&self, path: &Path, user: u32) -> io::Result<()> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let folder = self.open_with(folder_of(path), POINT | OFlags::DIRECTORY)?;
+        rustix::fs::mkdirat(&folder, name, Mode::RWXU)?;
+        let flags = POINT | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let made = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+        let (stat, us) = (rustix::fs::fstat(&made)?, rustix::process::geteuid());
+        let others = Mode::from_raw_mode(stat.st_mode) & (Mode::RWXG | Mode::RWXO);
+        if stat.st_uid != us.as_raw() || !others.is_empty() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        if user != us.as_raw() {
+            rustix::fs::chownat(&made, "", Some(Uid::from_raw(user)), None, AtFlags::EMPTY_PATH)?;
+        }
+        Ok(())
+    }
+
+    /// Removes an empty folder of the target.
+    ///
+    /// # Errors
+    /// As removing has.
+    pub fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let folder = self.open_with(folder_of(path), POINT | OFlags::DIRECTORY)?;
+        Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
     }
 
     /// The folder of a path of the target, to make something in it.

@@ -119,7 +119,7 @@ fn a_runtime_without_a_server() {
 fn temporary_directories_without_use() {
     let fake = Fake::new();
     fake.add(&FakeProcess::new(15, 900).tmpdir(&fake.path("gone")));
-    assert_eq!(fake.reason(15), Reason::NoTmpdir { directory: fake.path("gone") });
+    assert_eq!(fake.reason(15), Reason::NoTmpdir { directory: fake.path("gone"), elsewhere: false });
     // A file is no directory.
     fake.add(&FakeProcess::new(25, 900).tmpdir(&fake.path("etc/passwd")));
     assert_eq!(fake.codes(25), ["other-tmpdir"]);

@@ -111,7 +111,7 @@ pub(crate) struct StoppingEvent {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Target", group(ArgGroup::new("several").multiple(true)))]
 pub(crate) struct Several {
-    /// All processes of that name: a file each
+    /// All processes of that name, of one user: a file each
     #[arg(long, group = "several")]
     pub(crate) all: bool,
     /// Record all processes of the tree: of a command or a port from their first event on, else as they are found
@@ -154,7 +154,7 @@ pub(crate) struct Trace {
     pub(crate) dial_in: Duration,
     /// Start this command and record it from its first event on
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments,
-        conflicts_with_all = ["word", "process_id", "name", "diagnostic_port"], help_heading = "Target")]
+        conflicts_with_all = ["word", "process_id", "name", "user", "diagnostic_port"], help_heading = "Target")]
     pub(crate) command: Vec<std::ffi::OsString>,
 
     #[command(flatten)]
@@ -195,7 +195,7 @@ Examples:
 pub(crate) struct Tail {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// All processes of that name: their lines come together, each names its process
+    /// All processes of that name, of one user: their lines come together, each names its process
     #[arg(long, help_heading = "Target")]
     pub(crate) all: bool,
     #[command(flatten)]

@@ -74,6 +74,16 @@ pub(crate) fn names(current: &OsStr) -> Vec<CompletionCandidate> {
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 
+/// Completes `--user`.
+pub(crate) fn users(current: &OsStr) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    let mut users: Vec<String> = dotnet().into_iter().map(|process| process.user).collect();
+    users.retain(|user| user.starts_with(&*current) && is_plain(user));
+    users.sort();
+    users.dedup();
+    users.into_iter().map(CompletionCandidate::new).collect()
+}
+
 /// Completes a bare target.
 pub(crate) fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut candidates = pids(current);

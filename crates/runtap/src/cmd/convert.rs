@@ -72,7 +72,8 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
             return conclude(options, converted, Ok(()), &recording, to_stdout, output);
         }
     }
-    let (trace, recording) = profile_of(&options.file, options.content, &ProfileOptions::default(), output)?;
+    let recording = Recording::open(&options.file)?;
+    let (trace, recording) = profile_of(recording, options.content, &ProfileOptions::default(), output)?;
     if recording.lost() > 0 {
         output.warning(format_args!(
             "the target dropped {} while it was recorded, because its buffer was full",
@@ -133,12 +134,11 @@ impl Gather for ProfileBuilder {
 
 /// Reads what `content` needs of a recording into a profile.
 pub(super) fn profile_of(
-    file: &Path,
+    mut recording: Recording,
     content: Content,
     options: &ProfileOptions,
     output: Output,
 ) -> anyhow::Result<(Trace, Recording)> {
-    let mut recording = Recording::open(file)?;
     let (malformed, trace) = if content.compat == Some(Compat::DotnetTrace) {
         let mut builder = DotnetTraceBuilder::new();
         recording.read(|item| builder.item(item))?;

@@ -1,17 +1,17 @@
 //! `runtap doctor`
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use runtap_diag::doctor::{self, Answer, Diagnosis, Examination, Finding, Severity};
+use runtap_transport::Folder;
 use runtap_transport::discover::{Facts, System};
-use runtap_transport::{ConnectFailure, Endpoint};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use super::target::{choose, name_of, not_unique};
+use super::named::{Whose, not_unique};
+use super::target::{choose, name_of, user_without_name};
 use crate::cli::{Doctor, Target};
 use crate::exit::{self, expected};
 use crate::output::{Clean, DIM, HEADING, Output};
@@ -78,19 +78,27 @@ pub(super) async fn run(options: &Doctor, output: Output) -> anyhow::Result<u8> 
     }
     match (target.process_id, &target.name, word) {
         (Some(pid), ..) => one(&doctor::examine(&system, pid).await, output),
-        (_, Some(name), _) => named(&system, name, options.all.all, output).await,
+        (_, Some(name), _) => named(&system, name, target.user.as_deref(), options.all.all, output).await,
         // A number is a pid, anything else a name.
         (_, _, Some(word)) => match word.parse() {
+            Ok(_pid) if target.user.is_some() => Err(user_without_name()),
             Ok(pid) => one(&doctor::examine(&system, pid).await, output),
-            Err(_no_number) => named(&system, word, options.all.all, output).await,
+            Err(_no_number) => named(&system, word, target.user.as_deref(), options.all.all, output).await,
         },
+        _ if target.user.is_some() => Err(user_without_name()),
         _ => all(&system, output).await,
     }
 }
 
 /// Those of a name; the first that can't be reached decides on the exit code.
-async fn named(system: &System, name: &str, all: bool, output: Output) -> anyhow::Result<u8> {
-    let found = by_name(system, name, all).await?;
+async fn named(
+    system: &System,
+    name: &str,
+    user: Option<&str>,
+    all: bool,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let found = by_name(system, name, user, all).await?;
     let output = if found.len() > 1 { output.one_of_several() } else { output };
     let codes =
         found.iter().map(|examination| one(examination, output)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -140,8 +148,17 @@ async fn examine_all(system: &System) -> Vec<Examination> {
 }
 
 /// The process that is called so, or all: by the kernel, by its files, or by the entry assembly that its runtime tells.
-async fn by_name(system: &System, wanted: &str, all: bool) -> anyhow::Result<Vec<Examination>> {
+/// Nothing is changed here, and every user's are looked at unless one is given.
+async fn by_name(
+    system: &System,
+    wanted: &str,
+    user: Option<&str>,
+    all: bool,
+) -> anyhow::Result<Vec<Examination>> {
     let mut found = examine_all(system).await;
+    if user.is_some() {
+        found.retain(|it| Whose(user).is_meant(it.facts.uid, &it.facts.user));
+    }
     let has_not_said =
         |it: &&Examination| it.facts.endpoint().is_some() && !matches!(it.answer, Answer::Answered(_));
     let silent: Vec<String> = found.iter().filter(has_not_said).map(|it| it.facts.pid.to_string()).collect();
@@ -157,16 +174,18 @@ async fn by_name(system: &System, wanted: &str, all: bool) -> anyhow::Result<Vec
         }
         n if n == 1 || all => Ok(found),
         _ => {
-            let rows = found.iter().map(|it| (it.facts.pid, it.facts.command_line.join(" ")));
+            let row =
+                |it: &Examination| (it.facts.pid, it.facts.user.clone(), it.facts.command_line.join(" "));
+            let rows = found.iter().map(row);
             Err(not_unique(wanted, rows, "choose one with -p, or take them all with --all"))
         }
     }
 }
 
-/// Whether truly nobody listens on a socket: only then its file may be deleted.
-fn is_dead(path: &PathBuf) -> bool {
-    let answer = Endpoint::unix(path).connect_blocking(Duration::ZERO);
-    matches!(answer, Err(error) if matches!(error.reason, ConnectFailure::Refused))
+/// Whether truly nobody listens on a socket: only then its file may be deleted. What a link leads to is not dialled.
+fn is_dead(path: &Path) -> bool {
+    let (folder, name) = (path.parent().map(Folder::open), path.file_name());
+    matches!((folder, name), (Some(Ok(folder)), Some(name)) if folder.is_dead_socket(name))
 }
 
 /// What people call the process: its entry assembly, else the name of its file.

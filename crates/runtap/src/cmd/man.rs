@@ -1,13 +1,11 @@
 //! `runtap man`
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::Context;
 use clap::{Command, CommandFactory};
 
 use crate::cli::{Cli, Man};
-use crate::files::{Draft, Outlet};
+use crate::files::{Draft, Outlet, make_folder};
 use crate::output::Output;
 
 pub(crate) fn run(options: &Man, output: Output) -> anyhow::Result<u8> {
@@ -15,7 +13,7 @@ pub(crate) fn run(options: &Man, output: Output) -> anyhow::Result<u8> {
     match &options.out_dir {
         None => output.text(page(&command)?)?,
         Some(dir) => {
-            fs::create_dir_all(dir).with_context(|| format!("can't make the folder {}", dir.display()))?;
+            make_folder(dir)?;
             write_pages(command, "", dir)?;
         }
     }

@@ -16,6 +16,7 @@ mod interrupt;
 mod licenses;
 mod list_profiles;
 mod man;
+mod named;
 mod perf_map;
 mod profiler;
 mod ps;
@@ -36,6 +37,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use runtap_transport::discover::System;
 
 use self::interrupt::or_interrupted;
 use crate::cli::{AnyFormat, Cli, LineFormat, PerfMap, PerfMapVerb, TextOrJson, Verb};
@@ -73,9 +75,15 @@ pub(crate) fn main() -> ExitCode {
 fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_target = |word: &OsString| {
         let word = word.to_string_lossy();
-        ["-p", "-n", "--process-id", "--name", "--diagnostic-port", "--dport"].iter().any(|option| {
-            if option.len() == 2 { word.starts_with(option) } else { word.split('=').next() == Some(option) }
-        })
+        ["-p", "-n", "--process-id", "--name", "--user", "--diagnostic-port", "--dport"].iter().any(
+            |option| {
+                if option.len() == 2 {
+                    word.starts_with(option)
+                } else {
+                    word.split('=').next() == Some(option)
+                }
+            },
+        )
     };
     if let [_, verb, second, rest @ ..] = &words[..]
         && verb == "dump"
@@ -88,6 +96,9 @@ fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
+    if looks_at_processes(&verb) {
+        check_proc(output)?;
+    }
     match verb {
         Verb::Ps(options) => block_on(ps::run(&options, output)),
         Verb::Info(options) => block_on(or_interrupted(info::run(&options, output))),
@@ -114,6 +125,39 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::ListProfiles(_) => list_profiles::run(output),
         Verb::Licenses(_) => licenses::run(output),
         Verb::Version(_) => version::run(output),
+    }
+}
+
+fn looks_at_processes(verb: &Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Ps(_)
+            | Verb::Info(_)
+            | Verb::Doctor(_)
+            | Verb::Env(_)
+            | Verb::SetEnv(_)
+            | Verb::Resume(_)
+            | Verb::Dump(_)
+            | Verb::Profiler(_)
+            | Verb::PerfMap(_)
+            | Verb::StartupHook(_)
+            | Verb::Trace(_)
+            | Verb::Collect(_)
+            | Verb::Tail(_)
+    )
+}
+
+/// Says why nothing is going to be found, rather than that there is nothing.
+fn check_proc(output: Output) -> anyhow::Result<()> {
+    match System::current().proc_trouble() {
+        Some(trouble) if trouble.is_fatal() => {
+            Err(exit::expected(exit::NO_TARGET, trouble.to_string(), trouble.fix().to_owned()))
+        }
+        Some(trouble) => {
+            output.warning(trouble);
+            Ok(())
+        }
+        None => Ok(()),
     }
 }
 

@@ -48,6 +48,7 @@ async fn enable(options: &EnablePerfMap, output: Output) -> anyhow::Result<u8> {
     };
     let all = choose_all(&options.target, options.all.all, output).await?;
     let enable = async |chosen: Chosen, output: Output| {
+        chosen.tell(output);
         let folder = folder(&chosen.client).await?;
         chosen.client.enable_perf_map(kind).await.map_err(explain)?;
         let document = Document::of(&chosen, true, &folder, names(options.r#type)).await?;
@@ -66,6 +67,7 @@ async fn enable(options: &EnablePerfMap, output: Output) -> anyhow::Result<u8> {
 async fn disable(options: &DisablePerfMap, output: Output) -> anyhow::Result<u8> {
     let all = choose_all(&options.target, options.all.all, output).await?;
     let disable = async |chosen: Chosen, output: Output| {
+        chosen.tell(output);
         let folder = folder(&chosen.client).await?;
         chosen.client.disable_perf_map().await.map_err(explain)?;
         Document::of(&chosen, false, &folder, names(PerfMapKind::All)).await?.print(output)?;

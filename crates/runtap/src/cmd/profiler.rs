@@ -32,6 +32,7 @@ async fn attach(options: &cli::AttachProfiler, output: Output) -> anyhow::Result
     };
     let all = choose_all(&options.target, options.all.all, output).await?;
     let attach = async |chosen: Chosen, output: Output| {
+        chosen.tell(output);
         let mut timeouts = Timeouts::default();
         timeouts.load = options.timeout.saturating_add(GRACE);
         let client = chosen.client.with_timeouts(timeouts);
@@ -47,6 +48,7 @@ async fn startup(options: &cli::StartupProfiler, output: Output) -> anyhow::Resu
         StartupProfiler { class_id: class_id(&options.library.clsid)?, path: path(&options.library)? };
     let all = choose_all(&options.target, options.all.all, output).await?;
     let set = async |chosen: Chosen, output: Output| {
+        chosen.tell(output);
         chosen.client.startup_profiler(&profiler).await.map_err(explain)?;
         output.note(format_args!(
             "{} will be loaded when the program goes on ('runtap resume')",

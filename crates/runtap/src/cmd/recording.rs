@@ -72,7 +72,12 @@ impl Recording {
         if file.metadata().map_err(unreadable)?.is_dir() {
             return Err(expected(exit::USAGE, format!("{} is a folder, no recording", path.display()), None));
         }
-        Ok(Self { path: path.to_owned(), file, reader: Reader::new(), in_order: None, too_much: None })
+        Ok(Self::of(file, path.to_owned()))
+    }
+
+    /// One that is open, at its beginning; the path is for messages.
+    pub(crate) fn of(file: File, path: PathBuf) -> Self {
+        Self { path, file, reader: Reader::new(), in_order: None, too_much: None }
     }
 
     /// Refuses what can be read only once.

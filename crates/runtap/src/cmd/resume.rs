@@ -8,7 +8,7 @@ use std::time::Duration;
 use runtap_diag::ports::{self, Port, Runtime};
 use runtap_diag::{Client, Error};
 use runtap_transport::discover::{self, Process, Startup};
-use runtap_transport::{BindError, Endpoint};
+use runtap_transport::{BindError, Endpoint, shell};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -33,6 +33,7 @@ pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> 
     }
     let all = choose_all(&options.target, options.all.all, output).await?;
     let go_on = async |chosen: Chosen, output: Output| {
+        chosen.tell(output);
         resume(&chosen.client).await?;
         match &chosen.process {
             Some(process) => free(process, options.duration, output).await,
@@ -98,9 +99,10 @@ fn care_for_their_children(port: &Path, ours: bool, user: u32, output: Output) {
     if ours {
         leave_behind(port, &BTreeSet::from([user]), output);
     } else {
-        let path = port.display();
         output.note(format_args!(
-            ".NET programs that they start wait at {path} again: 'runtap resume --diagnostic-port {path},listen' lets them go on"
+            ".NET programs that they start wait at {} again; this lets them go on: {}",
+            port.display(),
+            listen_at(port)
         ));
     }
 }
@@ -164,16 +166,21 @@ async fn goes_on(pid: u32, limit: Duration) -> bool {
 
 /// The process names a port in a folder, or with a socket, that is not its user's.
 fn no_right(pid: u32, path: &Path) -> anyhow::Error {
-    let path = path.display();
     expected(
         exit::REFUSED,
         format!(
-            "process {pid} waits for the port {path}, where its user could make none: whoever started it so has to resume it"
+            "process {pid} waits for the port {}, where its user could make none: whoever started it so has to resume it",
+            path.display()
         ),
-        format!(
-            "if you know that nobody else needs that socket: 'runtap resume --diagnostic-port {path},listen'"
-        ),
+        format!("if you know that nobody else needs that socket: {}", listen_at(path)),
     )
+}
+
+/// The command that listens at a port whose path somebody else has chosen.
+fn listen_at(port: &Path) -> String {
+    let mut port = port.as_os_str().to_owned();
+    port.push(",listen");
+    format!("runtap resume --diagnostic-port {}", shell::word(port))
 }
 
 /// Somebody listens on the port: it is theirs to resume the process.

@@ -35,6 +35,7 @@ pub(super) async fn run(options: &SetEnv, output: Output) -> anyhow::Result<u8> 
 }
 
 async fn set(chosen: &Chosen, changes: &[Change<'_>], output: Output) -> anyhow::Result<u8> {
+    chosen.tell(output);
     for Change { name, value } in changes {
         chosen.client.set_environment_variable(name, *value).await.map_err(explain)?;
         match value {

@@ -14,6 +14,7 @@ pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result
     };
     let all = choose_all(&target, options.all.all, output).await?;
     let apply = async |chosen: Chosen, output: Output| {
+        chosen.tell(output);
         chosen.client.apply_startup_hook(path).await.map_err(explain)?;
         output.note(format_args!("the runtime has taken {path}"));
         Ok(exit::OK)

@@ -1,6 +1,5 @@
 //! From `-p`, `-n`, a bare word or a port to one process that can be asked.
 
-use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,20 +7,19 @@ use std::time::Duration;
 use runtap_diag::ports::Port;
 use runtap_diag::tool_port::{PortMode, ToolPort, Transport};
 use runtap_diag::{Client, Error, ProcessInfo, Timeouts, doctor};
-use runtap_transport::Endpoint;
 use runtap_transport::discover::{self, Kind, Options, Process, SocketState, System};
+use runtap_transport::{Endpoint, shell};
 
 use super::failure::{explain, not_reached};
 use super::interrupt::in_a_thread;
+use super::named::{Named, Whose};
 use super::trace::described;
 use crate::cli::{Target, TargetOptions};
-use crate::exit::{self, ExpectedError, expected, usage, with_list};
+use crate::exit::{self, ExpectedError, expected, usage};
 use crate::output::Output;
 
 /// How long a runtime may take to say who it is, where several are asked.
 pub(super) const DEADLINE: Duration = Duration::from_millis(250);
-/// The same where the one that is looked for may be among those that did not answer.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Exit codes above this say that a signal has ended us.
 const INTERRUPTIONS: u8 = 128;
@@ -31,6 +29,8 @@ pub(super) struct Chosen {
     /// What discovery knows of it; nothing for a bare port.
     pub(super) process: Option<Process>,
     pub(super) client: Client,
+    /// The name that it was chosen by, if it was.
+    name: Option<String>,
     /// Where it has dialled in: closed when this is dropped.
     _port: Option<Port>,
 }
@@ -38,11 +38,16 @@ pub(super) struct Chosen {
 impl Chosen {
     /// Whoever listens there.
     pub(super) fn port(path: PathBuf) -> Self {
-        Self { process: None, client: Client::new(Endpoint::unix(path)), _port: None }
+        Self { process: None, client: Client::new(Endpoint::unix(path)), name: None, _port: None }
     }
-}
 
-impl Chosen {
+    /// Says which process is going to be changed, and whose it is, where a name was all that was said.
+    pub(super) fn tell(&self, output: Output) {
+        if let (Some(name), Some(Process { pid, user, .. })) = (&self.name, &self.process) {
+            output.note(format_args!("'{name}' is process {pid} of user {user}"));
+        }
+    }
+
     /// Its id in our pid namespace, and in its own where that is known.
     ///
     /// # Errors
@@ -68,15 +73,17 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
             Place::Listen(path) => wait_for_one(path, output).await,
         };
     }
-    reach(wanted(target, output).await?.process(output).await?, output)
+    let wanted = wanted(target, output).await?;
+    let name = wanted.name();
+    reach(wanted.process(output).await?, name, output)
 }
 
 /// One process, which has to answer: one that is stopped is not waited for.
-fn reach(process: Process, output: Output) -> anyhow::Result<Chosen> {
+fn reach(process: Process, name: Option<String>, output: Output) -> anyhow::Result<Chosen> {
     if let Some(finding) = doctor::stopped(&System::current(), process.pid) {
         return Err(not_reached(process.pid, finding));
     }
-    found(process, output)
+    found(process, name, output)
 }
 
 /// Also one that was started in the same breath, and is not up yet.
@@ -90,7 +97,7 @@ async fn by_pid(pid: u32) -> Result<Process, discover::NotFound> {
     }
 }
 
-/// Finds every process that the options name: with `--all` a name may stand for several.
+/// Finds every process that the options name: with `--all` a name may stand for several of one user.
 ///
 /// # Errors
 /// As [`choose`].
@@ -98,17 +105,21 @@ pub(super) async fn choose_all(target: &Target, all: bool, output: Output) -> an
     if target.options.diagnostic_port.is_some() {
         return Ok(vec![choose(target, output).await?]);
     }
-    let process = match wanted(target, output).await? {
-        Wanted::Name(name) => {
-            let processes = by_name(&name).await?;
+    let wanted = wanted(target, output).await?;
+    let name = wanted.name();
+    let process = match wanted {
+        Wanted::Name(name, user) => {
+            let named = Named::find(&name, Whose(user.as_deref())).await?;
+            named.tell_left_out(&name, output);
             if all {
-                return processes.into_iter().map(|process| found(process, output)).collect();
+                let found = |process| found(process, Some(name.clone()), output);
+                return named.processes.into_iter().map(found).collect();
             }
-            only(&name, processes, "choose one with -p, or take them all with --all")?
+            named.only(&name, "choose one with -p, or take them all with --all")?
         }
         other => other.process(output).await?,
     };
-    Ok(vec![reach(process, output)?])
+    Ok(vec![reach(process, name, output)?])
 }
 
 /// Does the same with each of them, one after the other: where it fails, that is told, and the others have their turn.
@@ -150,32 +161,55 @@ pub(super) async fn each(
 /// What a process is chosen by.
 enum Wanted {
     Pid(u32),
-    Name(String),
+    /// And a user, if one is given.
+    Name(String, Option<String>),
     /// Chosen from a list: this very one, and none that has its number later.
     Picked(Box<Process>),
 }
 
 impl Wanted {
+    fn name(&self) -> Option<String> {
+        match self {
+            Self::Name(name, _) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
     async fn process(self, output: Output) -> anyhow::Result<Process> {
         match self {
             Self::Pid(pid) => by_pid(pid).await.map_err(|error| unreachable(&error, output)),
-            Self::Name(name) => only(&name, by_name(&name).await?, "choose one with -p"),
+            Self::Name(name, user) => {
+                let named = Named::find(&name, Whose(user.as_deref())).await?;
+                named.tell_left_out(&name, output);
+                named.only(&name, "choose one with -p")
+            }
             Self::Picked(process) => Ok(*process),
         }
     }
 }
 
 async fn wanted(target: &Target, output: Output) -> anyhow::Result<Wanted> {
-    Ok(match (target.options.process_id, &target.options.name, &target.word) {
-        (Some(pid), ..) => Wanted::Pid(pid),
-        (_, Some(name), _) => Wanted::Name(name.clone()),
+    let TargetOptions { process_id, name, user, .. } = &target.options;
+    Ok(match (process_id, name, &target.word) {
+        (Some(pid), ..) => Wanted::Pid(*pid),
+        (_, Some(name), _) => Wanted::Name(name.clone(), user.clone()),
         // A number is a pid, anything else a name.
-        (_, _, Some(word)) => word.parse().map_or_else(|_| Wanted::Name(word.clone()), Wanted::Pid),
+        (_, _, Some(word)) => match word.parse() {
+            Ok(_pid) if user.is_some() => return Err(user_without_name()),
+            Ok(pid) => Wanted::Pid(pid),
+            Err(_no_number) => Wanted::Name(word.clone(), user.clone()),
+        },
+        _ if user.is_some() => return Err(user_without_name()),
         _ => Wanted::Picked(Box::new(pick(output).await?)),
     })
 }
 
-fn found(process: Process, output: Output) -> anyhow::Result<Chosen> {
+/// `--user` beside something else than a name.
+pub(super) fn user_without_name() -> anyhow::Error {
+    usage("--user says whose process a name stands for: give the name with -n")
+}
+
+fn found(process: Process, name: Option<String>, output: Output) -> anyhow::Result<Chosen> {
     let Some(endpoint) = process.endpoint() else {
         let message = format!("process {} has no diagnostic socket", process.pid);
         return Err(expected(exit::NO_TARGET, message, None));
@@ -187,10 +221,10 @@ fn found(process: Process, output: Output) -> anyhow::Result<Chosen> {
         output.note(format_args!(
             "process {} is a router; the program that it stands for is asked with --diagnostic-port {}",
             process.pid,
-            router.path.display()
+            shell::path(&router.path)
         ));
     }
-    Ok(Chosen { client: Client::new(endpoint), process: Some(process), _port: None })
+    Ok(Chosen { client: Client::new(endpoint), process: Some(process), name, _port: None })
 }
 
 /// For verbs with words of their own: without an option that names the process, the first word does. `what` has to
@@ -254,7 +288,7 @@ async fn wait_for_one(path: PathBuf, output: Output) -> anyhow::Result<Chosen> {
     let mut port = Port::bind(path)?;
     output.note(format_args!(
         "waiting for a program that is started with DOTNET_DiagnosticPorts={}",
-        port.path().display()
+        shell::word(port.path())
     ));
     let visitors = port.visitors();
     let runtime = loop {
@@ -267,7 +301,7 @@ async fn wait_for_one(path: PathBuf, output: Output) -> anyhow::Result<Chosen> {
         }
     };
     let process = runtime.peer().pid.and_then(|pid| discover::process(pid).ok());
-    Ok(Chosen { process, client: runtime.client(), _port: Some(port) })
+    Ok(Chosen { process, client: runtime.client(), name: None, _port: Some(port) })
 }
 
 fn unreachable(error: &discover::NotFound, output: Output) -> anyhow::Error {
@@ -303,68 +337,11 @@ pub(super) fn name_of(command_line: &[String], comm: &str) -> String {
     }
 }
 
-/// The processes that are called so: by the kernel, by their files, or by the entry assembly that their runtime tells.
-/// At least one.
-async fn by_name(name: &str) -> anyhow::Result<Vec<Process>> {
-    // All are asked: one that is called otherwise on disk may have this entry assembly.
-    let mut silent = discover::processes(Options::default());
-    silent.retain(|process| process.kind == Kind::Dotnet);
-    // The one that is meant may be busy, or the whole machine.
-    for limit in [DEADLINE, PATIENCE] {
-        let (found, others) = called(name, silent, limit).await;
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        silent = others;
-    }
-    let mut message = format!("no .NET process is called '{name}'");
-    if !silent.is_empty() {
-        let pids: Vec<String> = silent.iter().map(|process| process.pid.to_string()).collect();
-        let _ = write!(message, "; not known, because they did not answer: {}", pids.join(", "));
-    }
-    let hint = "'runtap ps' lists the names; upper and lower case matter".to_owned();
-    Err(expected(exit::NO_TARGET, message, hint))
-}
-
-/// Those of the processes that are called so, and those of the others that did not say in time how they are called.
-async fn called(name: &str, processes: Vec<Process>, limit: Duration) -> (Vec<Process>, Vec<Process>) {
-    let (mut found, mut silent) = (Vec::new(), Vec::new());
-    let told = ask_all(&processes, limit).await;
-    for (process, told) in processes.into_iter().zip(told) {
-        let entry = told.as_ref().ok().and_then(|info| info.entry_assembly.as_deref());
-        if process.comm == name || local_name(&process) == name || entry == Some(name) {
-            found.push(process);
-        } else if matches!(told, Err(None | Some(Error::Busy { .. }))) {
-            silent.push(process);
-        }
-    }
-    (found, silent)
-}
-
-/// The one process of that name.
-fn only(name: &str, mut processes: Vec<Process>, hint: &str) -> anyhow::Result<Process> {
-    match processes.pop() {
-        Some(process) if processes.is_empty() => Ok(process),
-        last => {
-            let of = |process: &Process| (process.pid, process.command_line.join(" "));
-            Err(not_unique(name, processes.iter().chain(&last).map(of), hint))
-        }
-    }
-}
-
-/// Several processes have that name.
-pub(super) fn not_unique(
-    name: &str,
-    processes: impl Iterator<Item = (u32, String)>,
-    hint: &str,
-) -> anyhow::Error {
-    let list = processes.map(|(pid, command_line)| format!("{pid:>8}  {command_line}")).collect();
-    let message = format!("several processes are called '{name}':");
-    with_list(exit::NO_TARGET, message, list, hint.to_owned())
-}
-
 /// Asks every process who it is, all at the same time: a busy one costs the others nothing. In the order of the list.
-async fn ask_all(processes: &[Process], limit: Duration) -> Vec<Result<ProcessInfo, Option<Error>>> {
+pub(super) async fn ask_all(
+    processes: &[Process],
+    limit: Duration,
+) -> Vec<Result<ProcessInfo, Option<Error>>> {
     let asking: Vec<_> =
         processes.iter().map(|process| tokio::spawn(ask(process.endpoint(), limit))).collect();
     let mut told = Vec::with_capacity(asking.len());
@@ -404,8 +381,9 @@ async fn pick(output: Output) -> anyhow::Result<Process> {
         ));
     }
     for (i, process) in processes.iter().enumerate() {
-        let (n, pid, name) = (i + 1, process.pid, local_name(process));
-        output.item(format_args!("{n:>3}  {pid:>8}  {name:<20} {}", process.command_line.join(" ")));
+        let (n, pid, user, name) = (i + 1, process.pid, &process.user, local_name(process));
+        let command_line = process.command_line.join(" ");
+        output.item(format_args!("{n:>3}  {pid:>8}  {user:<10}  {name:<20} {command_line}"));
     }
     output.ask(format_args!("which one [1-{}]?", processes.len()));
     let line = in_a_thread(|| {

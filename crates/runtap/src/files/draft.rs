@@ -3,7 +3,8 @@
 //!
 //! - What is there under the name is neither opened nor cut before its successor is ready; it is replaced, not reused:
 //!   a foreign file, another name of the same file or a link laid there meanwhile keep what they have.
-//! - Mode 0600: recordings and dumps hold what the process knew. A file of our own that is replaced passes its mode on.
+//! - Mode 0600: recordings and dumps hold what the process knew. A file of our own that is replaced passes its mode on,
+//!   where nobody else can have put it there.
 //! - A draft that is dropped is deleted, and at the end of the program those that nobody dropped.
 //!
 //! Refuses to interpret what is written.
@@ -13,7 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,7 @@ use rustix::io::Errno;
 
 use super::NAMES_TRIED;
 use super::place::{Folder, Lead, Place};
+use super::shared::can_be_exchanged;
 
 /// Read and write for us alone.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -140,6 +142,13 @@ impl Draft {
     /// Whether it is a file that will appear; what else there is, is written to as it is.
     pub(crate) fn is_file(&self) -> bool {
         self.beside.is_some()
+    }
+
+    /// Whether anybody but us, root and this user can put something else under its path meanwhile. Where that can't be told
+    /// it is taken for granted.
+    pub(crate) fn can_be_exchanged(&self, user: u32) -> bool {
+        let Some(beside) = &self.beside else { return true };
+        can_be_exchanged(&beside.folder.fd, user).unwrap_or(true)
     }
 
     /// The name that it is to have, as it was given.
@@ -304,10 +313,10 @@ impl Beside {
     }
 }
 
-/// A file that can be read to an end: no device, no pipe.
-pub(crate) fn ordinary(file: impl Into<OwnedFd>) -> io::Result<File> {
-    let file = File::from(file.into());
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no ordinary file")) }
+/// The same file for reading, from its beginning, whatever has its name by now. A clone would share the place in it with
+/// whoever still writes.
+pub(crate) fn reopened(file: &File) -> io::Result<File> {
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Whether two are the same file, whatever it is called.

@@ -3,6 +3,7 @@
 mod copy;
 mod draft;
 mod place;
+mod shared;
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -12,7 +13,8 @@ use anyhow::Context;
 use clap::ValueEnum;
 
 pub(crate) use self::copy::copy;
-pub(crate) use self::draft::{Draft, ordinary, same, sweep, unforeseen};
+pub(crate) use self::draft::{Draft, reopened, same, sweep, unforeseen};
+use self::place::Folder;
 use crate::cli::FileFormat;
 use crate::exit::usage;
 
@@ -175,6 +177,14 @@ pub(crate) fn insert_before_extension(path: &Path, text: &str) -> PathBuf {
         Some((stem, extension)) => path.with_file_name(format!("{stem}{text}{extension}")),
         None => with_extension(path, text),
     }
+}
+
+/// Makes a folder with all that are missing on the way to it, by the rule for outputs: no link of somebody else leads there.
+///
+/// # Errors
+/// It can't be made, lies behind a link that is not followed, or is there and is no folder.
+pub(crate) fn make_folder(path: &Path) -> anyhow::Result<()> {
+    Folder::made(path).map(drop).with_context(|| format!("can't make the folder {}", path.display()))
 }
 
 /// Whether a file can be made under this name, or is there: no device, no pipe.

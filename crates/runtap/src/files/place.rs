@@ -2,9 +2,9 @@
 //! steps, so that nobody else's link leads root into a file that it would destroy.
 //!
 //! The kernel has a rule of this kind, `fs.protected_symlinks`. It may be switched off, as it is where the kernel is
-//! left as it comes, and holds only in folders with the sticky bit. Ours: root follows its own links alone, everybody
-//! else also those that lie where not all may write, or that belong to the folder's owner. Refuses to make or change
-//! anything.
+//! left as it comes, and holds only in folders with the sticky bit. Ours: where anybody but us and root can write
+//! ([`is_shared`]) no link is followed and no pipe or device is opened, whoever owns it; elsewhere root follows its own
+//! links alone. Refuses to change anything that is there.
 //! Source: `path_resolution(7)`, `proc(5)`, `proc_sys_fs(5)`.
 
 use std::ffi::{OsStr, OsString};
@@ -22,6 +22,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::shared::is_shared;
 use crate::exit::{self, expected};
 
 /// As the kernel has it.
@@ -42,7 +43,7 @@ pub(super) enum Lead {
 pub(super) struct Place {
     pub(super) folder: Folder,
     pub(super) name: OsString,
-    /// Mode of the file that is there, if it is an ordinary one and ours.
+    /// Mode of the file that is there, if it is an ordinary one, and if nobody but us can have put it there.
     pub(super) mode: Option<Mode>,
 }
 
@@ -72,6 +73,27 @@ impl Folder {
     pub(super) fn of(path: &Path) -> anyhow::Result<Self> {
         let mut walk = Walk::new(path)?;
         while let Some(name) = walk.pending.pop() {
+            walk.step(&name)?;
+        }
+        walk.here()
+    }
+}
+
+impl Folder {
+    /// The same, and makes what is missing, for everybody whom the process's mask lets in.
+    ///
+    /// # Errors
+    /// Those of [`of`](Self::of), and a folder that can't be made.
+    pub(super) fn made(path: &Path) -> anyhow::Result<Self> {
+        let mut walk = Walk::new(path)?;
+        while let Some(name) = walk.pending.pop() {
+            if name != ".." && matches!(walk.look(&name)?, Found::Nothing) {
+                match rustix::fs::mkdirat(&walk.at()?.fd, &name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+                    // Somebody else was first; what it is shows in the next step.
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
             walk.step(&name)?;
         }
         walk.here()
@@ -253,18 +275,23 @@ impl Walk {
         Ok(())
     }
 
-    /// Refuses what somebody may have laid for us here.
+    /// Whether others can put something under a name here.
+    fn is_shared(&self) -> io::Result<bool> {
+        is_shared(&self.at()?.fd, self.system)
+    }
+
+    /// Refuses what somebody may have laid for us here. Where others can write, its owner proves nothing.
     fn trust(&self, stat: &Stat, what: &str, path: &Path) -> anyhow::Result<()> {
         let us = geteuid();
-        let folder = rustix::fs::fstat(&self.at()?.fd)?;
-        let is_shared = Mode::from_raw_mode(folder.st_mode).contains(Mode::WOTH);
-        let harmless = !us.is_root() && (!is_shared || folder.st_uid == stat.st_uid);
-        if [us.as_raw(), 0, self.system].contains(&stat.st_uid) || harmless {
+        let is_known = [us.as_raw(), 0, self.system].contains(&stat.st_uid);
+        let is_shared = self.is_shared()?;
+        if !is_shared && (is_known || !us.is_root()) {
             return Ok(());
         }
+        let whose = if is_shared { " where others can write" } else { "" };
         Err(expected(
             exit::USAGE,
-            format!("{} is a {what} of user {}, which is not followed", path.display(), stat.st_uid),
+            format!("{} is a {what} of user {}{whose}, which is not followed", path.display(), stat.st_uid),
             "name the file itself, or another folder".to_owned(),
         ))
     }
@@ -273,13 +300,23 @@ impl Walk {
     fn there(self, name: OsString, fd: &OwnedFd, stat: &Stat, path: &Path) -> anyhow::Result<Lead> {
         let us = geteuid();
         let kind = FileType::from_raw_mode(stat.st_mode);
-        if kind == FileType::Fifo {
-            self.trust(stat, "pipe", path)?;
-        }
         let own = stat.st_uid == us.as_raw();
+        let is_shared = self.is_shared()?;
         if kind != FileType::RegularFile || is_mount(fd) {
-            if kind == FileType::RegularFile && !own {
-                let message = format!("{} is a mount, and of user {}", path.display(), stat.st_uid);
+            let what = match kind {
+                FileType::Fifo => "pipe",
+                FileType::Socket => "socket",
+                FileType::RegularFile => "mount",
+                _ => "device",
+            };
+            if kind == FileType::Fifo || is_shared {
+                self.trust(stat, what, path)?;
+            }
+            // In a container mounts and devices are where its owner has put them.
+            let is_theirs = self.is_elsewhere || self.root.is_none();
+            if is_theirs || kind == FileType::RegularFile && !own {
+                let of = if is_theirs { "in the files of another process" } else { "and not ours" };
+                let message = format!("{} is a {what} of user {}, {of}", path.display(), stat.st_uid);
                 return Err(expected(exit::USAGE, message, "name another file".to_owned()));
             }
             // The very thing that was looked at, whatever has this name by now.
@@ -296,7 +333,9 @@ impl Walk {
             return Err(Errno::PERM.into());
         }
         let rights = Mode::RWXU | Mode::RWXG | Mode::RWXO;
-        let mode = own.then(|| Mode::from_raw_mode(stat.st_mode).intersection(rights));
+        // Who could move a file here, or has it under another name too, may have chosen it for its mode.
+        let is_only_ours = own && !is_shared && stat.st_nlink == 1;
+        let mode = is_only_ours.then(|| Mode::from_raw_mode(stat.st_mode).intersection(rights));
         Ok(Lead::Name(Place { folder, name, mode }))
     }
 }

@@ -6,17 +6,19 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::process::Command;
+use std::sync::{Arc, mpsc};
 
 use runtap_diag::server::Commands;
 use runtap_diag_proto::{CoreDump, ErrorReply};
-use runtap_testkit::{FakeRuntime, Finished, run};
+use runtap_testkit::{FakeRuntime, Finished, require, run};
 use serde_json::Value;
 
 use crate::cli_outputs::names;
 use crate::common::{command, folder};
+use crate::real_doctor_rights::{NOBODY, Place};
 
 /// Writes a dump in its own way.
 struct Writer<F>(F);
@@ -132,7 +134,7 @@ fn a_report_without_an_end_is_not_read() {
         fs::write(path, vec![b'['; 1 << 20]).unwrap();
     }
     let attacks: [(Attack, [&str; 2]); 4] = [
-        (zeros, ["no whole JSON", "no ordinary file"]),
+        (zeros, ["no whole JSON", "symbolic link"]),
         (fifo, ["no whole JSON", "no ordinary file"]),
         (endless, ["more than", "more than"]),
         (nested, ["no whole JSON", "no whole JSON"]),
@@ -165,6 +167,135 @@ fn a_dump_that_is_no_file_is_not_read() {
         told.expect_code(1);
         assert_eq!(files, []);
     }
+}
+
+/// A file of its user's that is there already, under the name that the dump or its report was to have: a link, or one more
+/// name.
+#[test]
+fn a_file_that_was_there_before_is_not_taken() {
+    for (is_link, why) in [(true, "symbolic link"), (false, "2 names")] {
+        for is_report in [false, true] {
+            let kept = folder();
+            let there = kept.path().join("kept");
+            let (tell, told_path) = mpsc::channel();
+            let (told, files) = dump(true, move |path| {
+                write_core(if is_report { path } else { &there }, 4096);
+                let report = if is_report { there.clone() } else { report_of(path) };
+                fs::write(report, "{}").unwrap();
+                let name = if is_report { report_of(path) } else { path.to_owned() };
+                if is_link {
+                    symlink(&there, name).unwrap();
+                } else {
+                    fs::hard_link(&there, name).unwrap();
+                }
+                tell.send(path.to_owned()).unwrap();
+            });
+            let what = if is_report { "the crash report" } else { "can't be taken" };
+            told.expect_code(1).says(what).says(why);
+            assert_eq!(files.len(), usize::from(is_report), "{files:?}");
+            // What can't be taken stays in the target's folder.
+            let theirs = told_path.recv().unwrap();
+            for file in [report_of(&theirs), theirs] {
+                let _taken = fs::remove_file(&file);
+                let _once = fs::remove_dir(file.parent().unwrap());
+            }
+        }
+    }
+}
+
+/// The target opens its file by the path, and follows links as its user: here as root. Nobody can put one there, neither
+/// where the user wants the dump nor where it is fetched from.
+#[test]
+fn no_link_is_laid_for_the_target() {
+    let _place = require!(Place::new());
+    let dir = folder();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let victim = dir.path().join("victim");
+    for mode in [0o777, 0o1777] {
+        let shared = dir.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(mode)).unwrap();
+        fs::write(&victim, "what root has").unwrap();
+        let hurt = victim.clone();
+        let write = move |path: &Path| {
+            // What nobody sees of the path before the file is written: in the end the report is there, the dump not yet.
+            fs::write(report_of(path), "{}").unwrap();
+            let script = "mv \"$1\" \"$1.moved\"; ln -s \"$2\" \"$1\"";
+            let mut attack = Command::new(NOBODY[0]);
+            attack.args(&NOBODY[1..]).args(["sh", "-c", script, "sh"]).arg(path).arg(&hurt);
+            run(attack);
+            write_core(path, 4096);
+        };
+        let runtime = FakeRuntime::builder().commands(Arc::new(Writer(write))).spawn();
+        // Into that folder; and where the path can't be told, over the target's own.
+        for place in [shared.clone(), shared.join(OsStr::from_bytes(b"\xff"))] {
+            fs::create_dir_all(&place).unwrap();
+            let output = place.join("x.core");
+            let mut dump = command(["dump", "--crashreport", "--dport"]);
+            dump.arg(format!("{},connect", runtime.path().display())).arg("-o").arg(&output);
+            run(dump).expect_code(0);
+            assert_eq!(fs::read(&victim).unwrap(), b"what root has");
+            let meta = fs::symlink_metadata(&output).unwrap();
+            assert!(meta.is_file() && (meta.uid(), meta.mode() & 0o777) == (0, 0o600));
+            assert_eq!(names(&place).iter().filter(|name| name.starts_with("runtap.")).count(), 0);
+        }
+        fs::remove_dir_all(&shared).unwrap();
+    }
+}
+
+/// Something else is not left under the name of a dump.
+#[test]
+fn what_is_no_core_is_not_kept() {
+    fn text(path: &Path) {
+        fs::write(path, "root:x:0:0:root:/root:/bin/sh\n".repeat(10)).unwrap();
+    }
+    fn program(path: &Path) {
+        let program = fs::read("/proc/self/exe").unwrap();
+        fs::write(path, &program[..4096]).unwrap();
+    }
+    let attacks: [Attack; 2] = [text, program];
+    for (attack, is_fetched) in attacks.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+        let (told, files) = dump(is_fetched, attack);
+        told.expect_code(1).says("it is no core file").says("nothing is kept");
+        assert_eq!(files, []);
+    }
+}
+
+/// Who has lent a file can let others into it, which shows as soon as it gets the mode of the file that it replaces.
+#[test]
+fn an_access_list_does_not_stay() {
+    const LIST: &str = "system.posix_acl_access";
+    let runtime = FakeRuntime::builder()
+        .commands(Arc::new(Writer(|path: &Path| {
+            write_core(path, 4096);
+            // Nobody may read and write, besides owner, group and mask.
+            let entry = |tag: u16, rights: u16, id: u32| {
+                [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+            };
+            let any = u32::MAX;
+            let list = [
+                2u32.to_le_bytes().to_vec(),
+                entry(1, 6, any),
+                entry(2, 6, 65_534),
+                entry(4, 0, any),
+                entry(16, 6, any),
+                entry(32, 0, any),
+            ]
+            .concat();
+            rustix::fs::setxattr(path, LIST, &list, rustix::fs::XattrFlags::empty()).unwrap();
+        })))
+        .spawn();
+    let folder = folder();
+    let place = folder.path().join("x.core");
+    fs::write(&place, "").unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o660)).unwrap();
+    let mut dump = command(["dump", "--dport"]);
+    dump.arg(format!("{},connect", runtime.path().display())).arg("-o").arg(&place);
+    run(dump).expect_code(0);
+    assert_eq!(fs::metadata(&place).unwrap().mode() & 0o777, 0o660);
+    let mut list = [0; 64];
+    let told = rustix::fs::getxattr(&place, LIST, &mut list);
+    assert_eq!(told.err(), Some(rustix::io::Errno::NODATA));
 }
 
 /// It claims a table of segments that no process has.

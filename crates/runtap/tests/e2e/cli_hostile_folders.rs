@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use runtap_testkit::{FakeRuntime, Finished, Skip, require, run};
+use runtap_testkit::{FakeRuntime, Finished, Running, Skip, require, run};
 use tempfile::TempDir;
 
 use crate::cli_launch::{DEMO, demo, words};
@@ -53,6 +53,20 @@ impl Shared {
         let mut attack = Command::new(NOBODY[0]);
         attack.args(&NOBODY[1..]).args(["sh", "-c", script, "sh"]).arg(place).arg(&self.victim);
         run(attack).expect_code(0);
+    }
+
+    /// A folder of nobody's beside it, where root has left something that this script makes of `$1`.
+    fn left_by_root(&self, script: &str) -> PathBuf {
+        let theirs = self.dir.path().join("theirs");
+        if !theirs.is_dir() {
+            fs::create_dir(&theirs).unwrap();
+            fs::set_permissions(&theirs, fs::Permissions::from_mode(0o755)).unwrap();
+            std::os::unix::fs::chown(&theirs, Some(NOBODYS), None).unwrap();
+        }
+        let left = theirs.join("left");
+        run(shell(script, [left.as_os_str(), self.victim.as_os_str()])).expect_code(0);
+        assert_eq!(fs::symlink_metadata(&left).unwrap().uid(), 0);
+        left
     }
 
     #[track_caller]
@@ -125,6 +139,114 @@ fn nothing_of_somebody_else_is_followed_or_waited_for() {
         assert_eq!(names(&shared.path("")), [] as [&str; 0]);
     }
     assert_eq!(runtime.requests(), [], "whoever is to be dumped is asked nothing");
+}
+
+/// Whoever may write to a folder moves root's own things there, or links them where the kernel lets them: their owner
+/// proves nothing.
+#[test]
+fn nothing_of_root_is_used_that_others_can_have_moved() {
+    let all = require!(Shared::all());
+    let (folder, recording) = require!(cut());
+    let (runtime, demo) = (FakeRuntime::spawn(), demo(&folder, "1"));
+    for shared in &all {
+        for (script, name) in [
+            ("ln -s \"$2\" \"$1\"", "x"),
+            ("ln -s \"$2.new\" \"$1\"", "x"),
+            ("mkfifo -m 600 \"$1\"", "x"),
+            // The null device, so that an attack which works hurts nobody.
+            ("mknod \"$1\" c 1 3 && chmod 666 \"$1\"", "x"),
+            ("ln -s \"${2%/*}\" \"$1\"", "folder/victim"),
+        ] {
+            let left = shared.left_by_root(script);
+            let output = shared.path(name);
+            let first = shared.path(name.split('/').next().unwrap());
+            shared.nobody(&format!("mv '{}' \"$1\"", left.display()), &first);
+            assert_eq!(fs::symlink_metadata(&first).unwrap().uid(), 0);
+            for (what, verb) in verbs(&recording, &runtime, &demo) {
+                let refused = with_output(&verb, &output);
+                refused.expect_code(2);
+                let is_link = script.starts_with("ln");
+                let why =
+                    if what == "dump" && !is_link { "no ordinary file" } else { "where others can write" };
+                refused.says(why);
+                shared.is_unhurt();
+            }
+            fs::remove_file(first).unwrap();
+        }
+        assert!(!shared.victim.with_extension("new").exists());
+        assert_eq!(names(&shared.path("")), [] as [&str; 0]);
+    }
+    assert_eq!(runtime.requests(), [], "whoever is to be dumped is asked nothing");
+}
+
+/// A file that everybody may read is not there to have a recording made as readable as it is.
+#[test]
+fn no_mode_is_taken_from_a_file_that_others_can_have_moved() {
+    let all = require!(Shared::all());
+    let (_folder, recording) = require!(cut());
+    let convert = |output: &Path| {
+        let words =
+            ["convert", recording.to_str().unwrap(), "--to", "folded", "-o", output.to_str().unwrap()];
+        run(command(words)).expect_code(5);
+        let meta = fs::symlink_metadata(output).unwrap();
+        assert!(meta.is_file() && meta.len() > 10);
+        meta.mode() & 0o7777
+    };
+    for shared in &all {
+        let left = shared.left_by_root("echo log > \"$1\" && chmod 644 \"$1\"");
+        let output = shared.path("x");
+        shared.nobody(&format!("mv '{}' \"$1\"", left.display()), &output);
+        assert_eq!(convert(&output), 0o600);
+        fs::remove_file(output).unwrap();
+        // In a folder of root's own, but with another name in one of theirs.
+        let left = shared.left_by_root("echo log > \"$1\" && chmod 644 \"$1\"");
+        let own = shared.dir.path().join("own");
+        fs::hard_link(&left, &own).unwrap();
+        assert_eq!(convert(&own), 0o600);
+        // Where nobody else can write, and under this name alone.
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(convert(&own), 0o640);
+        // Where a group can write that is not root's alone.
+        let group = shared.dir.path().join("group");
+        fs::create_dir(&group).unwrap();
+        std::os::unix::fs::chown(&group, None, Some(NOBODYS)).unwrap();
+        fs::set_permissions(&group, fs::Permissions::from_mode(0o775)).unwrap();
+        fs::rename(&own, group.join("x")).unwrap();
+        assert_eq!(convert(&group.join("x")), 0o600);
+    }
+}
+
+/// The stream is counted and converted from what was recorded, not from what has its name by then.
+#[test]
+fn an_exchanged_stream_is_not_read() {
+    let all = require!(Shared::all());
+    let (folder, _recording) = require!(cut());
+    // In sticky folders nobody can exchange it.
+    let is_open = |shared: &&Shared| fs::metadata(shared.path("")).unwrap().mode() & 0o1000 == 0;
+    for shared in all.iter().filter(is_open) {
+        for children in [&[][..], &["--children"]] {
+            let demo = demo(&folder, "2");
+            let output = shared.path("x");
+            let mut trace = command(["trace", "--to", "folded", "--format", "json", "-o"]);
+            trace.arg(&output).args(children).arg("--").args(words(&demo));
+            trace.env_remove("DOTNET_DiagnosticPorts");
+            let attack = "while :; do for it in \"$1\"/*.part; do if [ -s \"$it\" ]; then \
+                          mv \"$it\" \"$it.moved\" && echo theirs > \"$it\"; exit; fi; done; done";
+            let mut nobody = Command::new(NOBODY[0]);
+            nobody.args(&NOBODY[1..]).args(["sh", "-c", attack, "sh"]).arg(shared.path(""));
+            let nobody = Running::start(nobody);
+            let told = run(trace);
+            nobody.wait().expect_code(0);
+            told.expect_code(0);
+            assert!(told.json()["events"].as_u64().unwrap() > 0, "{told}");
+            let meta = fs::metadata(&output).unwrap();
+            assert!(meta.uid() == 0 && meta.len() > 10);
+            assert!(fs::read_to_string(&output).unwrap().contains(';'), "stacks");
+            for name in names(&shared.path("")) {
+                fs::remove_file(shared.path(&name)).unwrap();
+            }
+        }
+    }
 }
 
 /// A file of somebody else has its own name for it too, and an open descriptor.
@@ -203,11 +325,33 @@ fn honest_links_are_followed() {
     fs::remove_file(&real).unwrap();
     convert(&NOBODY, &own).expect_code(5);
     assert!(fs::metadata(&real).unwrap().len() > 10);
-    // For root it may lead anywhere.
+    // For root both may lead anywhere: whose folder it is can exchange the one for the other.
     let root = ["env"];
     convert(&root, &own).expect_code(2).says("which is not followed");
-    convert(&root, &link).expect_code(5);
-    assert_eq!(fs::metadata(&real).unwrap().uid(), 0, "what root writes is root's");
+    convert(&root, &link).expect_code(2).says("which is not followed");
+    // In a folder of its own they lead where they lead, and a pipe there is written to.
+    fs::remove_file(&real).unwrap();
+    let (ours, there) = (folder(), theirs.path().join("x"));
+    symlink(&there, ours.path().join("link")).unwrap();
+    symlink(theirs.path(), ours.path().join("folder")).unwrap();
+    convert(&root, &ours.path().join("link")).expect_code(5);
+    assert_eq!(fs::metadata(&there).unwrap().uid(), 0, "what root writes is root's");
+    convert(&root, &ours.path().join("folder/real")).expect_code(5);
+    assert_eq!(fs::metadata(&real).unwrap().uid(), 0);
+    for known in ["/dev/null", "/dev/stdout"] {
+        let told = convert(&root, Path::new(known));
+        told.expect_code(5);
+        assert_eq!(told.stdout.len() > 10_000, known == "/dev/stdout", "{told}");
+    }
+    let pipe = ours.path().join("pipe");
+    let read = format!("mkfifo '{0}'; cat '{0}' > '{0}.read' & wait", pipe.display());
+    let mut reader = shell(&read, []).spawn().unwrap();
+    while !pipe.exists() {
+        std::thread::yield_now();
+    }
+    convert(&root, &pipe).expect_code(5);
+    assert!(reader.wait().unwrap().success());
+    assert!(fs::metadata(pipe.with_extension("read")).unwrap().len() > 10);
 }
 
 /// Who may not replace what is there learns it before anything is recorded.

@@ -178,7 +178,9 @@ fn every_verb_with_a_process_takes_it_in_every_way() {
     for verb in VERBS {
         let help = runtap(verb.iter().copied().chain(["--help"]));
         let help = help.expect_code(0).text();
-        for option in ["-p, --process-id", "-n, --name", "--diagnostic-port", "--dport", "--all", "TARGET"] {
+        for option in
+            ["-p, --process-id", "-n, --name", "--user", "--diagnostic-port", "--dport", "--all", "TARGET"]
+        {
             assert!(help.contains(option), "{verb:?} has no {option}");
         }
     }

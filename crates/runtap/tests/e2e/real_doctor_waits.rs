@@ -40,7 +40,7 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
     let waiting = wait_for_suspension(&abandoned);
     says(&waiting, "detail", "on which nobody listens");
     says(&waiting, "fix", &format!("runtap resume {} ", abandoned.id()));
-    says(&waiting, "fix", &format!("runtap trace --diagnostic-port '{},listen'", port.display()));
+    says(&waiting, "fix", &format!("runtap trace --diagnostic-port {},listen", port.display()));
     assert_eq!(ps_row(abandoned.id())["suspended"], true);
     // A recording would be empty: it is refused at once, whatever its form, and nothing is left behind.
     let file = dir.path().join("never.nettrace");
@@ -50,7 +50,7 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
         let refused = run(trace);
         refused.expect_code(4).says("on which nobody listens");
         refused.says(&format!("runtap resume {} ", abandoned.id()));
-        refused.says(&format!("trace --diagnostic-port '{},listen'", port.display()));
+        refused.says(&format!("trace --diagnostic-port {},listen", port.display()));
         assert!(!file.exists());
     }
     // That is what mends it.

@@ -1,6 +1,7 @@
 //! Core dumps of real processes: whole ELF cores with the right process, in the right place, or a clear reason why not.
 
 use std::fs::{self, File, Permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
@@ -20,7 +21,11 @@ on_each_runtime!(
     a_suspended_program_is_dumped_whole,
     an_interrupted_dump_is_told,
 );
-on_the_newest_runtime!(nothing_is_asked_where_it_cannot_go, a_disk_that_is_too_small);
+on_the_newest_runtime!(
+    nothing_is_asked_where_it_cannot_go,
+    a_disk_that_is_too_small,
+    a_program_with_the_rights_of_another,
+);
 
 /// A program that does nothing until it is told to.
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
@@ -168,6 +173,26 @@ fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<()
         let left: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name()).collect();
         assert_eq!(left.len(), files, "nothing is left behind: {left:?}");
     }
+    target.still_answers();
+    Ok(())
+}
+
+/// A program that somebody else has started with root's rights: its files are root's.
+fn a_program_with_the_rights_of_another(runtime: &RealRuntime) -> Result<(), Skip> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Skip::because("only root can start programs as somebody else"));
+    }
+    let temp = folder();
+    let launch = runtime.program("spin", &IDLE)?.wrapped_by(&["setpriv", "--ruid", "65534", "--"]);
+    let target = Target { program: launch.env("TMPDIR", temp.path()).spawn(), temp };
+    let ours = folder();
+    // A name that the protocol can't carry: it writes into its own folder, and the file is fetched.
+    let place = ours.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
+    fs::create_dir(&place).unwrap();
+    let mut dump = command(["dump", &target.p(), "--type", "mini", "--crashreport", "-o"]);
+    dump.arg(place.join("x.core"));
+    run(dump).expect_code(0).says("fetched");
+    assert_core(&place.join("x.core"), target.pid(), &[]);
     target.still_answers();
     Ok(())
 }

@@ -11,7 +11,7 @@ use runtap_sinks::difference;
 
 use self::document::Document;
 use super::convert::{self, Failures};
-use super::recording::Partial;
+use super::recording::{Partial, Recording};
 use super::trace::OutputFile;
 use crate::cli::{AnyFormat, Content, Diff, FileFormat};
 use crate::exit::{self, usage};
@@ -91,7 +91,8 @@ fn planned(options: &Diff) -> anyhow::Result<Vec<Planned>> {
 
 fn read(file: &Path, options: &Diff, output: Output) -> anyhow::Result<(Trace, Source)> {
     let content = Content { view: options.view, ..Content::default() };
-    let (trace, recording) = convert::profile_of(file, content, &ProfileOptions::default(), output)?;
+    let recording = Recording::open(file)?;
+    let (trace, recording) = convert::profile_of(recording, content, &ProfileOptions::default(), output)?;
     if recording.lost() > 0 {
         let lost = Things(recording.lost(), "event");
         output.warning(format_args!("{}: the target dropped {lost} meanwhile", file.display()));

@@ -95,15 +95,17 @@ async fn dump(
     stops: &Stops,
     output: Output,
 ) -> anyhow::Result<u8> {
+    chosen.tell(output);
     let (pid, own_pid) = unless(stops, chosen.pids()).await?;
     let view = discover::file_view(pid).map_err(|error| {
         let hint = "run runtap as root, or as the user who runs the process";
         expected(exit::NO_TARGET, format!("can't look into process {pid}: {error}"), hint.to_owned())
     })?;
-    let place = Place::find(&view, discover::facts(pid).uid, files)?;
+    let mut place = Place::find(&view, discover::facts(pid).file_uid, files)?;
     if let Ok(memory) = discover::memory(pid) {
         place.check_space(&view, options.r#type.estimate(memory))?;
     }
+    place.prepare(&view);
     if let Some(why) = &place.fetched {
         let theirs = place.theirs.display();
         output.note(format_args!("the target writes to {theirs}, and the file is fetched from there: {why}"));
@@ -129,6 +131,8 @@ async fn dump(
                     place.theirs.display()
                 ));
                 place.leave();
+            } else {
+                place.clean(&view);
             }
             return Ok(code);
         }

@@ -1,9 +1,10 @@
 //! Where the target writes a dump, and how the file gets to where the user wants it.
 //!
 //! The target opens the file itself: in its own mount namespace, as its own user, by its path, and follows every link.
-//! So it is never told a name that somebody else may know before. Where it can reach the user's folder, a new file of
-//! ours is there, is lent to it, and gets its name when it is whole; else the target writes into its own temporary
-//! folder under a name that nobody can foresee, and the file is copied from there.
+//! So it is never told a name that somebody else may know before, or exchange. Where it can reach the user's folder, and
+//! nobody else can exchange what lies there, a new file of ours is there, is lent to it, and gets its name when it is
+//! whole; else the target writes into a new folder in its own temporary one, which only its user may enter, and the file is
+//! copied from there.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Seek};
@@ -17,7 +18,7 @@ use rustix::fs::{Mode, Uid};
 use rustix::process::geteuid;
 
 use crate::exit::{self, expected, usage};
-use crate::files::{Draft, copy, numbered, ordinary, same, unforeseen, with_extension};
+use crate::files::{Draft, copy, numbered, same, unforeseen, with_extension};
 use crate::output::acts_unseen;
 use crate::units::Bytes;
 
@@ -55,7 +56,9 @@ pub(super) struct Place {
     pub(super) told: String,
     /// Why it has to be fetched from there; `None` where the target writes into the draft.
     pub(super) fetched: Option<String>,
-    /// The target's user.
+    /// The folder that was made for it there.
+    private: Option<PathBuf>,
+    /// The user as whom the target makes files.
     owner: u32,
 }
 
@@ -113,7 +116,8 @@ impl Place {
     /// # Errors
     /// There is no folder that the target may write to.
     pub(super) fn find(view: &FileView, owner: u32, files: Files) -> anyhow::Result<Self> {
-        let mut place = Self { theirs: PathBuf::new(), told: String::new(), fetched: None, owner, files };
+        let mut place =
+            Self { theirs: PathBuf::new(), told: String::new(), fetched: None, private: None, owner, files };
         match place.lend(view) {
             Ok((theirs, told)) => (place.theirs, place.told) = (theirs, told),
             Err(why) => {
@@ -137,12 +141,32 @@ impl Place {
         Ok(place)
     }
 
+    /// Makes the folder from which the file is going to be fetched: the names in it are seen by nobody who could lay a link
+    /// there before the target opens them. Where none can be made, that is left to the random name.
+    pub(super) fn prepare(&mut self, view: &FileView) {
+        if self.fetched.is_none() {
+            return;
+        }
+        let (Some(temp), Some(name)) = (self.theirs.parent(), self.theirs.file_name()) else { return };
+        let folder = temp.join(unforeseen());
+        let place = folder.join(name);
+        if let Some(told) = told(&place)
+            && view.make_private_folder(&folder, self.owner).is_ok()
+        {
+            (self.theirs, self.told, self.private) = (place, told, Some(folder));
+        }
+    }
+
     /// Gives the target our file to write to: its path as the target sees it, and as the runtime is told it.
     fn lend(&self, view: &FileView) -> std::result::Result<(PathBuf, String), String> {
         let text = |error: std::io::Error| error.to_string();
         let theirs = view.to_target(&self.files.draft.place()).map_err(text)?;
         let theirs = theirs.ok_or("the target does not see that folder")?;
         let told = told(&theirs).ok_or("its path is no UTF-8, which the protocol can't carry")?;
+        // The target would follow a link that is laid there, with the rights of its user.
+        if self.files.draft.can_be_exchanged(self.owner) {
+            return Err("others can exchange files in that folder".to_owned());
+        }
         if self.owner != geteuid().as_raw() {
             for draft in self.files.all() {
                 rustix::fs::fchown(draft.file(), Some(Uid::from_raw(self.owner)), None)
@@ -165,6 +189,8 @@ impl Place {
             if file.metadata()?.uid() != us.as_raw() {
                 rustix::fs::fchown(file, Some(us), None)?;
             }
+            // Whoever it was lent to may have let others in. Not every file system has such lists.
+            let _ = rustix::fs::fremovexattr(file, "system.posix_acl_access");
             rustix::fs::fchmod(file, Mode::RUSR | Mode::WUSR)?;
         }
         Ok(())
@@ -233,6 +259,15 @@ impl Place {
             anyhow::bail!("the runtime says that the dump is written, but {} is empty", theirs.display());
         }
         let core = CoreFile::inspect(self.files.draft.file());
+        if let Err(error) = &core
+            && error.is_no_core()
+        {
+            // Of no use to anybody, and under that name it would be taken for one.
+            let what =
+                format!("the runtime says that the dump is written, but of {}: {error}", theirs.display());
+            self.clean(view);
+            return Err(expected(exit::FAILED, what, "nothing is kept of it".to_owned()));
+        }
         let report = crash_report.then(|| self.take_report(view));
         self.clean(view);
         let Files { ours, wanted, draft, report: report_draft } = self.files;
@@ -266,6 +301,9 @@ impl Place {
                 // It stays then, and the target's folder is cleaned some day.
                 let _ = view.remove_file(file);
             }
+            if let Some(folder) = &self.private {
+                let _ = view.remove_folder(folder);
+            }
         }
     }
 
@@ -295,18 +333,16 @@ impl Place {
         Ok(())
     }
 
-    /// Opens a file that the target has made. Nothing else is opened, and nothing of somebody else.
+    /// Opens a file that the target has made. Nothing else is opened, nothing of somebody else, and nothing that a link
+    /// leads to: whoever may write to its folder could give the name to any file of its user.
     fn open_theirs(&self, view: &FileView, path: &Path) -> anyhow::Result<File> {
-        if !view.metadata(path)?.is_file() {
-            anyhow::bail!("it is no ordinary file");
+        let file = view.open_itself(path)?;
+        let meta = file.metadata()?;
+        if meta.uid() != self.owner {
+            anyhow::bail!("it belongs to user {}, not to the target's, {}", meta.uid(), self.owner);
         }
-        self.own(ordinary(view.open(path)?)?)
-    }
-
-    fn own(&self, file: File) -> anyhow::Result<File> {
-        let uid = file.metadata()?.uid();
-        if uid != self.owner {
-            anyhow::bail!("it belongs to user {uid}, not to the target's, {}", self.owner);
+        if meta.nlink() != 1 {
+            anyhow::bail!("it has {} names, and the target was to make a new file", meta.nlink());
         }
         Ok(file)
     }

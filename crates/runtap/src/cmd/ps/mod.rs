@@ -70,6 +70,9 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     if let Some(n) = of_others {
         output.note(OfOthers(n));
     }
+    if System::current().hides_others() {
+        output.note("/proc shows us no process of other users (hidepid): root sees them");
+    }
     Ok(exit::OK)
 }
 

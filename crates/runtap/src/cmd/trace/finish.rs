@@ -1,6 +1,5 @@
 //! After the last byte: the files that were asked for, what is said about them, and the exit code.
 
-use std::path::{Path, PathBuf};
 use std::thread;
 
 use runtap_ingest::ProfileOptions;
@@ -15,6 +14,7 @@ use super::signals::Ear;
 use super::summary::{OutputFile, Part, Summary};
 use crate::cli::Content;
 use crate::cmd::convert;
+use crate::cmd::recording::Recording;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
@@ -109,7 +109,9 @@ async fn convert_group(
     for Taken { name, raw, outlets: files, ended, .. } in group {
         outlets.extend(files);
         let profile = ProfileOptions { thread_names: ended.thread_names, process_name: Some(name) };
-        sources.push((raw.path().map(Path::to_owned), profile));
+        if !outlets.is_empty() || job.merge {
+            sources.extend(raw.recording()?.map(|recording| (recording, profile)));
+        }
         raws.push(raw);
     }
     if outlets.is_empty() && job.merge {
@@ -153,8 +155,8 @@ async fn convert_group(
 
 /// Making the files that were asked for from recorded streams.
 struct Conversion {
-    /// The streams, each with what it can't tell. `None` when one went to stdout, and nothing can be made of it.
-    sources: Vec<(Option<PathBuf>, ProfileOptions)>,
+    /// The streams with their sizes, each with what it can't tell. Of what went to stdout nothing can be made.
+    sources: Vec<((Recording, u64), ProfileOptions)>,
     outlets: Vec<Opened>,
     content: Content,
     output: Output,
@@ -173,27 +175,25 @@ impl Conversion {
 
     fn run(mut self) -> (Vec<OutputFile>, anyhow::Result<()>) {
         let outlets = std::mem::take(&mut self.outlets);
-        let has_source = matches!(&self.sources[..], [(Some(_), _), ..]);
-        if outlets.is_empty() || !has_source {
+        let sources = std::mem::take(&mut self.sources);
+        if outlets.is_empty() || sources.is_empty() {
             return (Vec::new(), Ok(()));
         }
-        let trace = match self.trace() {
+        let recorded = sources.iter().map(|((_, bytes), _)| bytes).sum();
+        let trace = match self.trace(sources) {
             Ok(trace) => trace,
             Err(error) => return (Vec::new(), Err(error)),
         };
         let outlets = outlets.into_iter().map(|(format, outlet)| (format, Ok(outlet)));
-        let sizes = self.sources.iter().flat_map(|(raw, _)| raw).filter_map(|raw| raw.metadata().ok());
-        let recorded = sizes.map(|meta| meta.len()).sum();
         let (converted, written) =
             convert::write_all((&trace, recorded), outlets, self.content, self.output, |_| Ok(()));
         (converted.files, written)
     }
 
-    fn trace(&self) -> anyhow::Result<Trace> {
+    fn trace(&self, sources: Vec<((Recording, u64), ProfileOptions)>) -> anyhow::Result<Trace> {
         let mut traces = Vec::new();
-        for (raw, profile) in &self.sources {
-            let Some(raw) = raw else { continue };
-            traces.push(convert::profile_of(raw, self.content, profile, self.output)?.0);
+        for ((recording, _), profile) in sources {
+            traces.push(convert::profile_of(recording, self.content, &profile, self.output)?.0);
         }
         match traces.len() {
             1 => Ok(traces.remove(0)),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{future, io};
 
 use runtap_diag::ports::{Port, Runtime, Visitor};
-use runtap_transport::Peer;
+use runtap_transport::{Peer, shell};
 use rustix::process::{Resource, Signal, geteuid, getrlimit, setrlimit};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
@@ -300,5 +300,5 @@ pub(super) fn allow_many_files() {
 
 /// What to set for a program that is to dial in.
 pub(super) fn variable(port: &Path) -> String {
-    format!("{}={}", start::PORTS, port.display())
+    format!("{}={}", start::PORTS, shell::word(port))
 }

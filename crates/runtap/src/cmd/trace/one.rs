@@ -61,7 +61,7 @@ pub(super) async fn record(
         PathBuf::from(format!("{}_{pid}_{}", file_name(&name), Zoned::now().strftime("%Y%m%d_%H%M%S")));
     let (raw, sink, outlets) = outputs.settle(&job, &base)?;
     tell(&job, &name, pid, &raw, &outlets);
-    let counting = job.counting(raw.path());
+    let counting = job.counting(raw.is_file());
     let ended = session::run(session, &job, since, neighbours, sink, counting, progress).await?;
     Ok(Taken { pid, name, base, raw, outlets, ended })
 }
@@ -78,7 +78,7 @@ fn tell(job: &Job, name: &str, pid: u64, raw: &Raw, outlets: &[Opened]) {
     });
     let stream = match raw {
         Raw::Stdout => Some("stdout".to_owned()),
-        Raw::Asked(path) => Some(path.display().to_string()),
+        Raw::Asked(path, _) => Some(path.display().to_string()),
         Raw::Temporary(..) => None,
     };
     let files: Vec<String> = stream.into_iter().chain(files).collect();

@@ -96,7 +96,7 @@ impl Outputs {
         let mut raw = None;
         if let Some(stream) = stream {
             let file = stream.file().try_clone()?;
-            raw = Some((Raw::temporary(stream), Sink::File(file)));
+            raw = Some((Raw::Temporary(stream), Sink::File(file)));
         }
         let mut rest = Vec::new();
         for (format, outlet) in opened {
@@ -109,7 +109,7 @@ impl Outputs {
                     } else {
                         draft.settle(|n| numbered(&base, n, extension))?
                     };
-                    raw = Some((Raw::Asked(path), Sink::File(file)));
+                    raw = Some((Raw::Asked(path, file.try_clone()?), Sink::File(file)));
                 }
                 Outlet::File(mut draft) if !is_given => {
                     draft.name(job.unused(&with_extension(&base, extension), None));

@@ -1,51 +1,80 @@
-//! The stream as it was received: where it is, and whether it stays.
+//! The stream as it was received: where it is, and whether it stays. It is read by the descriptor that it was written by:
+//! under its name somebody else may have put another file by then.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::path::PathBuf;
 
 use super::summary::OutputFile;
 use crate::cli::FileFormat;
-use crate::files::Draft;
+use crate::cmd::recording::Recording;
+use crate::files::{Draft, reopened, same};
 
 /// Where the stream goes.
 #[derive(Debug)]
 pub(super) enum Raw {
     Stdout,
     /// Into a file that was asked for.
-    Asked(PathBuf),
+    Asked(PathBuf, File),
     /// Nobody asked for it: it goes when the files made from it are there.
-    Temporary(Draft, PathBuf),
+    Temporary(Draft),
 }
 
 impl Raw {
-    pub(super) fn temporary(draft: Draft) -> Self {
-        let place = draft.place();
-        Self::Temporary(draft, place)
-    }
-
     pub(super) fn is_stdout(&self) -> bool {
         matches!(self, Self::Stdout)
     }
 
-    /// Its path, unless it is stdout.
-    pub(super) fn path(&self) -> Option<&Path> {
+    fn file(&self) -> Option<&File> {
         match self {
             Self::Stdout => None,
-            Self::Asked(path) | Self::Temporary(_, path) => Some(path),
+            Self::Asked(_, file) => Some(file),
+            Self::Temporary(draft) => Some(draft.file()),
         }
     }
 
+    /// Whether it goes into what can be read again: no pipe, no device.
+    pub(super) fn is_file(&self) -> bool {
+        self.file().is_some_and(|file| file.metadata().is_ok_and(|meta| meta.is_file()))
+    }
+
+    /// What was recorded, and how many bytes that is; `None` for what went to stdout.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub(super) fn recording(&self) -> anyhow::Result<Option<(Recording, u64)>> {
+        let Some(file) = self.file() else { return Ok(None) };
+        if !self.is_file() {
+            anyhow::bail!("the stream went into no file, so nothing else can be made of it");
+        }
+        let shown = match self {
+            Self::Asked(path, _) => path.clone(),
+            Self::Temporary(draft) => draft.place(),
+            Self::Stdout => PathBuf::new(),
+        };
+        let bytes = file.metadata()?.len();
+        Ok(Some((Recording::of(reopened(file)?, shown), bytes)))
+    }
+
     /// Itself as one of the files that were asked for, if it is.
+    ///
+    /// # Errors
+    /// It does not have its name any more.
     pub(super) fn asked_for(&self) -> anyhow::Result<Option<OutputFile>> {
-        let Self::Asked(path) = self else { return Ok(None) };
-        let bytes = fs::metadata(path)?.len();
-        Ok(Some(OutputFile::new(path, FileFormat::Nettrace, bytes)))
+        let Self::Asked(path, file) = self else { return Ok(None) };
+        let ours = file.metadata()?;
+        if !fs::metadata(path).is_ok_and(|there| same(&there, &ours)) {
+            anyhow::bail!(
+                "{} is not what was recorded any more: while it was, somebody has removed or exchanged it",
+                path.display()
+            );
+        }
+        Ok(Some(OutputFile::new(path, FileFormat::Nettrace, ours.len())))
     }
 
     /// Keeps it although nobody asked for it; its path then.
     pub(super) fn keep(self) -> Option<PathBuf> {
         match self {
-            Self::Temporary(draft, _) => Some(draft.keep()),
+            Self::Temporary(draft) => Some(draft.keep()),
             _ => None,
         }
     }

@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -18,6 +17,7 @@ use tokio::sync::oneshot;
 use super::silence::Heard;
 use super::stopping::Lookout;
 use crate::cmd::recording::Partial;
+use crate::files::reopened;
 
 /// Bytes that the reader gets at a time. It copies them; what is copied in small pieces stays in the processor's cache,
 /// and the reader's memory stays small.
@@ -36,9 +36,9 @@ pub(super) struct Progress {
 pub(super) enum Counting {
     /// As they come. The lookout sees every item.
     Live(Option<Box<Lookout>>),
-    /// When the stream has ended, out of this file, one recording after the other: a decoder takes memory, and of
+    /// When the stream has ended, out of the file, one recording after the other: a decoder takes memory, and of
     /// hundreds of streams only the bytes are to be held.
-    Afterwards(PathBuf, Arc<Mutex<()>>),
+    Afterwards(Arc<Mutex<()>>),
 }
 
 /// What was recorded in the end.
@@ -124,7 +124,7 @@ fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress, counting: Cou
     let mut recorded = Recorded::default();
     let (mut live, afterwards) = match counting {
         Counting::Live(lookout) => (Some(Counter { lookout, ..Counter::default() }), None),
-        Counting::Afterwards(file, turn) => (None, Some((file, turn))),
+        Counting::Afterwards(turn) => (None, Some(turn)),
     };
     loop {
         let chunk = match chunks.blocking_next() {
@@ -152,10 +152,10 @@ fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress, counting: Cou
     drop(chunks);
     match (live, afterwards) {
         (Some(counter), _) => counter.finish(&mut recorded),
-        (None, Some((file, turn))) => {
+        (None, Some(turn)) => {
             // Poisoned or not, it is held by one at a time.
             let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = count_file(&file, &mut recorded) {
+            if let Err(error) = count_file(&sink, &mut recorded) {
                 recorded.write_error.get_or_insert(error);
             }
         }
@@ -164,8 +164,10 @@ fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress, counting: Cou
     recorded
 }
 
-fn count_file(path: &PathBuf, recorded: &mut Recorded) -> io::Result<()> {
-    let mut file = File::open(path)?;
+/// Of the file itself: under its name somebody else may have put another one by now.
+fn count_file(sink: &Sink, recorded: &mut Recorded) -> io::Result<()> {
+    let Sink::File(file) = sink else { return Ok(()) };
+    let mut file = reopened(file)?;
     let mut counter = Counter::default();
     let mut piece = vec![0; PIECE];
     loop {

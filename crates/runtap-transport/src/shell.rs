@@ -1,0 +1,96 @@
+//! Words of a command that is shown to people, who paste it into a shell: paths and names that others have chosen must stay
+//! one word there and do nothing. POSIX quotes, and `$'…'` (bash, zsh, ksh, POSIX 2024) for what can't be shown as it is.
+//! Refuses to run anything.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// A word.
+pub fn word(text: impl AsRef<OsStr>) -> String {
+    let text = text.as_ref();
+    let bytes = text.as_encoded_bytes();
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-+:@%,".contains(b);
+    if !bytes.is_empty() && bytes.iter().all(plain) {
+        return String::from_utf8_lossy(bytes).into_owned();
+    }
+    let shows = |c: char| c.is_alphanumeric() || matches!(c, ' '..='~');
+    match text.to_str() {
+        Some(text) if text.chars().all(shows) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => {
+            let escape = |b: &u8| match b {
+                b'\'' | b'\\' => format!("\\{}", char::from(*b)),
+                b' '..=b'~' => char::from(*b).to_string(),
+                b => format!("\\{b:03o}"),
+            };
+            format!("$'{}'", bytes.iter().map(escape).collect::<String>())
+        }
+    }
+}
+
+/// A path, which no command takes for an option.
+pub fn path(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
+        return word(Path::new(".").join(path));
+    }
+    word(path)
+}
+
+/// Paths behind each other.
+pub(crate) fn paths<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> String {
+    paths.into_iter().map(path).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_makes_of_a_word_is_the_word() {
+        let long = "x".repeat(5000);
+        let words = [
+            "/tmp/dotnet-diagnostic-1-2-socket",
+            "",
+            "a b",
+            "it's",
+            "''",
+            "$(touch x);`touch x`&|<>*?[]{}~#!\"\\",
+            "a\nb\t\u{1b}[2J",
+            "\\'\n'",
+            "grün 🦀",
+            "\u{202e}dlrow\u{200b}",
+            "-rf",
+            "--",
+            &long,
+        ];
+        for text in words {
+            let shown = word(text);
+            assert!(!shown.chars().any(char::is_control), "{shown:?}");
+            for shell in ["bash", "sh"] {
+                // `$'…'` is not known to every sh yet.
+                if shell == "sh" && shown.starts_with('$') {
+                    continue;
+                }
+                let script = format!("printf %s {shown}");
+                // `printf` takes what begins with a dash for an option.
+                let script = if text.starts_with('-') { format!("printf %s -- {shown}") } else { script };
+                let Ok(told) = std::process::Command::new(shell).args(["-c", &script]).output() else {
+                    continue;
+                };
+                let expected = if text.starts_with('-') { format!("--{text}") } else { text.to_owned() };
+                assert_eq!(String::from_utf8_lossy(&told.stdout), expected, "{shell}: {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_is_no_option() {
+        assert_eq!(path("-rf /"), "'./-rf /'");
+        assert_eq!(path("/-x"), "/-x");
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStrExt;
+            assert_eq!(path(OsStr::from_bytes(b"/x\xff1'")), r"$'/x\3771\''");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A `/proc` that shows less than there is, or that of other processes: what is not found is said to be hidden, not to be
+//! missing. Only root can lay that out.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use runtap_testkit::{Finished, Program, require, run};
+
+use crate::common::{command, folder};
+use crate::real_doctor_rights::{Place, child_of};
+
+/// `script` in mount and pid namespaces of its own, with `$1` as the program under test and the words behind it as `$@`.
+fn apart(script: &str, words: &[&str], place: &Place) -> Command {
+    let mut apart = Command::new("unshare");
+    apart.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", script, "sh"]);
+    apart.arg(place.path().join("runtap")).args(words).env("TMPDIR", place.path()).current_dir("/");
+    apart
+}
+
+/// Where everybody sees only what is his own, `runtap` by nobody: about a process of root's, or without one.
+fn hidden(place: &Place, words: &[&str]) -> Finished {
+    let script = "mount -t proc -o hidepid=2 proc /proc; runtap=$1; shift; \
+                  setpriv --reuid 65534 --regid 65534 --clear-groups \"$runtap\" \"$@\"";
+    run(apart(script, words, place))
+}
+
+/// The built-in program in namespaces of its own.
+fn contained(place: &Place) -> Program {
+    let mut demo = Command::new("unshare");
+    demo.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"])
+        .arg(place.path().join("runtap"));
+    demo.args(["demo", "serve", "--seconds", "60"]).env("TMPDIR", place.path());
+    let mut demo = Program::start({
+        demo.stdin(Stdio::piped()).stdout(Stdio::piped());
+        demo
+    });
+    demo.wait_for("ready");
+    demo
+}
+
+#[test]
+fn what_proc_hides_is_not_said_to_be_missing() {
+    let place = require!(Place::new());
+    // The shell that the script runs in.
+    for verb in ["info", "doctor", "env", "resume"] {
+        let refused = hidden(&place, &[verb, "1"]);
+        refused.expect_code(3);
+        let said = format!("{}{}", refused.stderr, refused.text());
+        assert!(said.contains("hidepid") && said.contains("as root"), "{verb}: {refused}");
+    }
+    hidden(&place, &["info", "4194304"]).expect_code(3).says("no such process");
+    hidden(&place, &["ps", "--all-users"]).expect_code(0).says("hidepid");
+    let machine = hidden(&place, &["doctor", "--format", "json"]).expect_code(0).json();
+    assert!(machine["findings"].to_string().contains("hidepid"), "{machine:#}");
+    // What is one's own is there all the same, and root sees everything.
+    let script = "mount -t proc -o hidepid=2 proc /proc; export TMPDIR=\"$(mktemp -d -p \"$TMPDIR\")\"; \
+                  chown 65534 \"$TMPDIR\"; as='setpriv --reuid 65534 --regid 65534 --clear-groups'; \
+                  $as \"$1\" demo serve --seconds 60 > \"$TMPDIR/out\" & pid=$!; \
+                  until grep -q ready \"$TMPDIR/out\"; do :; done; \
+                  $as \"$1\" info $pid; \"$1\" info $pid; $as \"$1\" trace -p $pid --duration 0.1s -o \"$TMPDIR/x\"";
+    run(apart(script, &[], &place)).expect_code(0);
+}
+
+#[test]
+fn the_proc_of_other_processes_is_told() {
+    let place = require!(Place::new());
+    let demo = contained(&place);
+    let pid = child_of(&demo).to_string();
+    let output = place.path().join("x");
+    for words in [
+        &["ps"][..],
+        &["info", "1"],
+        &["doctor"],
+        &["trace", "-p", "1", "-o", output.to_str().unwrap()],
+        &["tail", "1", "--clrevents", "gc"],
+    ] {
+        // Into its mounts, and not into its pid namespace.
+        let mut entered = Command::new("nsenter");
+        entered.args(["--target", &pid, "--mount"]).arg(place.path().join("runtap")).args(words);
+        let refused = run(entered);
+        refused.expect_code(3).says("that of another pid namespace").says("nsenter");
+    }
+    assert!(!output.exists());
+    run(command(["info", &pid])).expect_code(0);
+}
+
+/// The other way round: a namespace of our own, and the `/proc` of the one around it. Who listens is told by what that
+/// `/proc` calls it, where the kernel does.
+#[test]
+fn the_proc_of_a_namespace_around_ours_is_told() {
+    let place = require!(Place::new());
+    let demo = contained(&place);
+    let pid = child_of(&demo).to_string();
+    let mut inner = Command::new("unshare");
+    inner.args(["--pid", "--fork", "--kill-child"]).arg(env!("CARGO_BIN_EXE_runtap")).args(["info", &pid]);
+    let told = run(inner);
+    told.says("a pid namespace around ours");
+    assert!(!told.stderr.contains("os error 0"), "{told}");
+    match told.code() {
+        Some(0) => {}
+        // Before Linux 6.5.
+        _ => drop(told.expect_code(3).says("can't be seen from here")),
+    }
+}
+
+/// Without one at all.
+#[test]
+fn no_proc_is_told() {
+    let place = require!(Place::new());
+    let script = "mount -t tmpfs none /proc; \"$@\"";
+    for words in [&["ps"][..], &["doctor", "1"], &["info", "-n", "x"]] {
+        run(apart(script, words, &place)).expect_code(3).says("no /proc is mounted");
+    }
+    // What needs none goes on.
+    let folder = folder();
+    let output = folder.path().join("man");
+    let words = ["man", "--out-dir", output.to_str().unwrap()];
+    run(apart(script, &words, &place)).expect_code(0);
+    assert!(Path::new(&output).join(OsStr::new("runtap.1")).is_file());
+}
