@@ -16,7 +16,6 @@ use super::recorder::Counting;
 use super::signals::Stops;
 use super::stopping::{Condition, Lookout};
 use crate::cli::{BufferingMode, FileFormat, Recording};
-use crate::files::is_regular;
 use crate::output::Output;
 
 /// Sessions that are being stopped at the same time. Each runtime writes the names of all its methods then.
@@ -105,13 +104,14 @@ impl Job {
         })
     }
 
-    /// When the events of a recording are counted, whose file this is.
-    pub(super) fn counting(&self, file: Option<&Path>) -> Counting {
+    /// When the events of a recording are counted.
+    pub(super) fn counting(&self) -> Counting {
         let lookout =
             self.stopping.clone().map(|condition| Box::new(Lookout::new(condition, self.stops.clone())));
-        match file.filter(|file| self.children && lookout.is_none() && is_regular(file)) {
-            Some(file) => Counting::Afterwards(file.to_owned(), Arc::clone(&self.count_turn)),
-            None => Counting::Live(lookout),
+        if self.children && lookout.is_none() {
+            Counting::Afterwards(Arc::clone(&self.count_turn))
+        } else {
+            Counting::Live(lookout)
         }
     }
 
