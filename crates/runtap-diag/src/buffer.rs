@@ -119,6 +119,17 @@ struct State {
     taker: Option<Waker>,
     /// The taker knows of what is there, and lets more gather.
     patient: bool,
+    /// Whether the taker reads the stream itself.
+    handover: Handover,
+}
+
+/// The way of a stream from the thread that drains it to the taker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Handover {
+    #[default]
+    Not,
+    Wanted,
+    Done,
 }
 
 impl Buffer {
@@ -226,6 +237,8 @@ impl Buffer {
             None => None,
         };
         if let Some((bytes, len)) = taken {
+            // Who reads the stream itself reads nothing while it has something in its hands.
+            state.stalled |= state.handover == Handover::Done;
             state.wake_reader();
             return Poll::Ready(Ok(Some(Chunk { bytes, len, buffer: self.clone() })));
         }
@@ -249,6 +262,30 @@ impl Buffer {
         state.taker = Some(cx.waker().clone());
         state.patient = true;
         Poll::Pending
+    }
+
+    /// The taker wants to read the stream itself. It has to wait for [`Self::is_handed_over`], which comes with the next
+    /// bytes.
+    pub(crate) fn want(&self) {
+        let mut state = self.lock();
+        state.handover = Handover::Wanted;
+        state.wake_reader();
+    }
+
+    /// Asked between two reads: whether the taker wants to read the stream itself, and from now on does.
+    pub(crate) fn hand_over(&self) -> bool {
+        let mut state = self.lock();
+        let is_wanted = state.handover == Handover::Wanted;
+        if is_wanted {
+            state.handover = Handover::Done;
+            state.wake_taker();
+        }
+        is_wanted
+    }
+
+    /// Whether nobody else reads the stream any more.
+    pub(crate) fn is_handed_over(&self) -> bool {
+        self.lock().handover == Handover::Done
     }
 
     /// Whether the peer has ended the stream.

@@ -44,6 +44,7 @@ mod commands;
 #[cfg(target_os = "linux")]
 pub mod core_file;
 mod dial;
+mod direct;
 #[cfg(target_os = "linux")]
 pub mod doctor;
 mod drain;
@@ -53,6 +54,8 @@ mod exchange;
 pub mod ports;
 pub mod preflight;
 pub mod providers;
+#[cfg(unix)]
+mod reading;
 #[cfg(unix)]
 pub mod server;
 mod session;
@@ -64,6 +67,7 @@ pub mod user_events;
 pub use buffer::{Backlog, Chunk};
 pub use client::{Client, Timeouts};
 pub use commands::WrittenDump;
+pub use direct::Direct;
 pub use error::Error;
 pub use runtap_diag_proto::{
     Advertise, AttachProfiler, Buffering, Command, CoreDump, DEFAULT_RUNDOWN_KEYWORD, Downgrade, DumpFlags,

@@ -21,7 +21,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{Chunk, Client, Error, buffer::Buffer, drain::Drain, unpark::Unpark};
+#[cfg(unix)]
+use crate::reading::Reading;
+use crate::{Chunk, Client, Direct, Error, buffer::Buffer, drain::Drain, unpark::Unpark};
 
 /// A session of ours in a runtime.
 ///
@@ -48,7 +50,12 @@ impl Session {
     ) -> Self {
         let buffer = Buffer::starting_with(head, client.backlog());
         let drain = Drain::start(stream, &buffer);
-        let chunks = Chunks { buffer: buffer.clone(), endpoint: client.endpoint().clone() };
+        let chunks = Chunks {
+            buffer: buffer.clone(),
+            endpoint: client.endpoint().clone(),
+            #[cfg(unix)]
+            reading: drain.reading(),
+        };
         let control = Control { client, id, form, downgrades, buffer, drain, stop_requested: Arc::default() };
         Self { control, chunks }
     }
@@ -101,8 +108,11 @@ impl Session {
 
 /// The half of a [`Session`] that takes the stream. It may live on any thread.
 pub struct Chunks {
-    buffer: Buffer,
+    pub(crate) buffer: Buffer,
     endpoint: Endpoint,
+    /// For [`Direct`]; `None` where a task drains the stream.
+    #[cfg(unix)]
+    pub(crate) reading: Option<Reading>,
 }
 
 impl fmt::Debug for Chunks {
@@ -147,7 +157,12 @@ impl Chunks {
         }
     }
 
-    fn broken(&self, source: io::Error) -> Error {
+    /// For a thread that writes each chunk away at once: it reads the socket itself.
+    pub fn direct(self) -> Direct {
+        Direct::new(self)
+    }
+
+    pub(crate) fn broken(&self, source: io::Error) -> Error {
         Error::Io { endpoint: self.endpoint.clone(), source }
     }
 }
@@ -320,7 +335,12 @@ mod tests {
     fn a_thread_waits_no_longer_than_it_wants() {
         let chunks = |head| {
             let buffer = Buffer::starting_with(head, Backlog::small());
-            Chunks { buffer, endpoint: Endpoint::unix("/nowhere") }
+            Chunks {
+                buffer,
+                endpoint: Endpoint::unix("/nowhere"),
+                #[cfg(unix)]
+                reading: None,
+            }
         };
         assert!(chunks(b"").blocking_next_within(Duration::ZERO).is_none());
         let chunk = chunks(b"abc").blocking_next_within(Duration::ZERO).unwrap().unwrap().unwrap();

@@ -4,10 +4,10 @@
 //! What a reader remembers in vain is asked for: every stream is sound as far as its format goes, and has events that use
 //! what it defines.
 
-use std::io::{self, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::{self, Write};
 use std::path::Path;
-use std::thread;
+
+use crate::replay;
 
 /// What grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -386,29 +386,7 @@ pub fn deep_stacks(depth: u32, samples: u32, w: &mut impl Write) -> io::Result<(
 /// # Panics
 /// When there can be no socket at this path.
 pub fn serve(growth: Growth, bytes: u64, socket: &Path) {
-    let listener = UnixListener::bind(socket).expect("a socket");
-    thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            // Each on its own: commands come while a session runs. Whoever leaves has had enough.
-            thread::spawn(move || answer(growth, bytes, client));
-        }
+    replay::serve(socket, move |client| {
+        growth.write(bytes, &mut io::BufWriter::with_capacity(1 << 16, client)).map(drop)
     });
-}
-
-const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
-
-fn answer(growth: Growth, bytes: u64, mut client: UnixStream) -> io::Result<u64> {
-    let mut header = [0; 20];
-    client.read_exact(&mut header)?;
-    let mut payload = vec![0; usize::from(u16::from_le_bytes([header[14], header[15]])).saturating_sub(20)];
-    client.read_exact(&mut payload)?;
-    // The set of the session commands; the first of them stops one.
-    let starts = header[16] == 2 && header[17] > 1;
-    let (size, id, answer) = if starts {
-        (28_u8, 0, 1_u64.to_le_bytes().to_vec())
-    } else {
-        (24, 0xff, 0x8013_1385_u32.to_le_bytes().to_vec())
-    };
-    client.write_all(&[&MAGIC[..], &[size, 0, 0xff, id, 0, 0], &answer].concat())?;
-    if starts { growth.write(bytes, &mut io::BufWriter::with_capacity(1 << 16, client)) } else { Ok(0) }
 }

@@ -6,7 +6,7 @@
 //!   small one; [`Peer`]: Microsoft's own tools.
 //! - [`shared_dir`], [`shared_data`]: the folder that these come from; [`recordings`]: what is recorded there, with
 //!   the answers of other readers.
-//! - [`hostile`]: streams that grow without end.
+//! - [`replay`]: a runtime that streams given bytes; [`hostile`]: streams that grow without end.
 //! - [`run`], [`Running`], [`Finished`]: commands that run to an end, with a hard limit.
 //!
 //! What is not on this machine is a [`Skip`]: the test says so and passes ([`require!`]). Where the shared folder is
@@ -19,6 +19,8 @@ pub mod hostile;
 mod peers;
 mod program;
 mod recordings;
+#[cfg(unix)]
+pub mod replay;
 mod runtime;
 mod shared;
 mod skip;

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod commands;
+mod direct;
 mod effects;
 mod ports;
 mod sessions;

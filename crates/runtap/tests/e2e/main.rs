@@ -24,6 +24,7 @@ mod cli_recordings;
 mod cli_report;
 mod cli_streams;
 mod cli_terminal;
+mod cli_trace_bytes;
 mod cli_usage;
 mod hostile_ports;
 mod real_abandoned;

@@ -104,11 +104,11 @@ impl Job {
         })
     }
 
-    /// When the events of a recording are counted, which goes into a file or somewhere else.
-    pub(super) fn counting(&self, is_file: bool) -> Counting {
+    /// When the events of a recording are counted.
+    pub(super) fn counting(&self) -> Counting {
         let lookout =
             self.stopping.clone().map(|condition| Box::new(Lookout::new(condition, self.stops.clone())));
-        if is_file && self.children && lookout.is_none() {
+        if self.children && lookout.is_none() {
             Counting::Afterwards(Arc::clone(&self.count_turn))
         } else {
             Counting::Live(lookout)

@@ -61,7 +61,7 @@ pub(super) async fn record(
         PathBuf::from(format!("{}_{pid}_{}", file_name(&name), Zoned::now().strftime("%Y%m%d_%H%M%S")));
     let (raw, sink, outlets) = outputs.settle(&job, &base)?;
     tell(&job, &name, pid, &raw, &outlets);
-    let counting = job.counting(raw.is_file());
+    let counting = job.counting();
     let ended = session::run(session, &job, since, neighbours, sink, counting, progress).await?;
     Ok(Taken { pid, name, base, raw, outlets, ended })
 }

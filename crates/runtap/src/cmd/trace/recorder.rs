@@ -1,23 +1,26 @@
 //! The thread that writes what arrives to disk and counts it on the way.
 //!
-//! It is a thread of its own so that a slow disk, or a pipe that nobody reads, keeps neither the socket from being
-//! drained nor Ctrl-C from being heard. What was received is in the file before it is decoded: a stream that we can't
-//! read is still recorded whole.
+//! It is a thread of its own so that a slow disk, or a pipe that nobody reads, does not keep Ctrl-C from being heard. A
+//! file is written by the thread that reads the socket: what it has read is still in the processor's cache when it is
+//! written and counted, and no thread has to be woken. A pipe may stand still for as long as its reader likes: there the
+//! session's own thread goes on reading. What was received is in the file before it is decoded: a stream that we can't read
+//! is still recorded whole.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use runtap_diag::{Chunks, Error};
+use runtap_diag::{Chunk, Chunks, Direct, Error};
 use runtap_nettrace::{Item, Reader};
+use rustix::fs::OFlags;
 use tokio::sync::oneshot;
 
 use super::silence::Heard;
 use super::stopping::Lookout;
 use crate::cmd::recording::Partial;
-use crate::files::reopened;
 
 /// Bytes that the reader gets at a time. It copies them; what is copied in small pieces stays in the processor's cache,
 /// and the reader's memory stays small.
@@ -36,8 +39,8 @@ pub(super) struct Progress {
 pub(super) enum Counting {
     /// As they come. The lookout sees every item.
     Live(Option<Box<Lookout>>),
-    /// When the stream has ended, out of the file, one recording after the other: a decoder takes memory, and of
-    /// hundreds of streams only the bytes are to be held.
+    /// When the stream has ended, out of its file, one recording after the other: a decoder takes memory, and of
+    /// hundreds of streams only the bytes are to be held. As they come where the file can't be read.
     Afterwards(Arc<Mutex<()>>),
 }
 
@@ -95,6 +98,21 @@ pub(super) enum Sink {
 }
 
 impl Sink {
+    /// An ordinary file.
+    fn file(&self) -> Option<&File> {
+        match self {
+            Self::File(file) if file.metadata().is_ok_and(|meta| meta.is_file()) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// An ordinary file that can also be read.
+    fn readable(&self) -> Option<&File> {
+        self.file().filter(|file| {
+            rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDWR)
+        })
+    }
+
     /// Writes as much as can be; returns how much that was.
     fn write(&mut self, mut bytes: &[u8]) -> (u64, io::Result<()>) {
         let mut written = 0;
@@ -120,14 +138,34 @@ impl Sink {
     }
 }
 
-fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress, counting: Counting) -> Recorded {
+/// Where the stream comes from.
+enum Source {
+    /// The session's own thread reads it.
+    Chunks(Chunks),
+    /// We do.
+    Direct(Direct),
+}
+
+impl Source {
+    fn next(&mut self) -> Result<Option<Chunk>, Error> {
+        match self {
+            Self::Chunks(chunks) => chunks.blocking_next(),
+            Self::Direct(direct) => direct.blocking_next(),
+        }
+    }
+}
+
+fn record(mut sink: Sink, chunks: Chunks, progress: &Progress, counting: Counting) -> Recorded {
     let mut recorded = Recorded::default();
-    let (mut live, afterwards) = match counting {
+    let (mut live, turn) = match counting {
+        Counting::Afterwards(turn) if sink.readable().is_some() => (None, Some(turn)),
+        Counting::Afterwards(_) => (Some(Counter::default()), None),
         Counting::Live(lookout) => (Some(Counter { lookout, ..Counter::default() }), None),
-        Counting::Afterwards(turn) => (None, Some(turn)),
     };
+    let mut source =
+        if sink.file().is_some() { Source::Direct(chunks.direct()) } else { Source::Chunks(chunks) };
     loop {
-        let chunk = match chunks.blocking_next() {
+        let chunk = match source.next() {
             Ok(Some(chunk)) => chunk,
             Ok(None) => break,
             Err(error) => {
@@ -149,31 +187,34 @@ fn record(mut sink: Sink, mut chunks: Chunks, progress: &Progress, counting: Cou
             progress.lost.store(counter.reader.lost(), Ordering::Relaxed);
         }
     }
-    drop(chunks);
-    match (live, afterwards) {
-        (Some(counter), _) => counter.finish(&mut recorded),
-        (None, Some(turn)) => {
+    drop(source);
+    match (live, turn, sink.readable()) {
+        (Some(counter), ..) => counter.finish(&mut recorded),
+        (None, Some(turn), Some(file)) => {
             // Poisoned or not, it is held by one at a time.
             let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = count_file(&sink, &mut recorded) {
+            if let Err(error) = count_file(file, &mut recorded) {
                 recorded.write_error.get_or_insert(error);
             }
         }
-        (None, None) => {}
+        _ => {}
     }
     recorded
 }
 
-/// Of the file itself: under its name somebody else may have put another one by now.
-fn count_file(sink: &Sink, recorded: &mut Recorded) -> io::Result<()> {
-    let Sink::File(file) = sink else { return Ok(()) };
-    let mut file = reopened(file)?;
+fn count_file(file: &File, recorded: &mut Recorded) -> io::Result<()> {
     let mut counter = Counter::default();
     let mut piece = vec![0; PIECE];
+    let mut at = 0;
     loop {
-        match file.read(&mut piece)? {
-            0 => break,
-            n => counter.feed(piece.get(..n).unwrap_or_default()),
+        match file.read_at(&mut piece, at) {
+            Ok(0) => break,
+            Ok(n) => {
+                counter.feed(piece.get(..n).unwrap_or_default());
+                at += n as u64;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     counter.finish(recorded);
@@ -192,18 +233,21 @@ struct Counter {
 impl Counter {
     /// Counts what can be decoded by now.
     fn feed(&mut self, bytes: &[u8]) {
-        let mut items = self.reader.items(bytes);
-        loop {
-            match items.next() {
-                Ok(Some(item)) => {
-                    if let Some(lookout) = &mut self.lookout {
-                        lookout.item(&item);
-                    }
-                    self.heard.item(&item);
-                    self.events += u64::from(matches!(item, Item::Event(_)));
-                }
-                Err(_) => {}
-                Ok(None) => return,
+        let Self { reader, events, heard, lookout } = self;
+        let mut items = reader.items(bytes);
+        let mut count = |item: &Item<'_>| {
+            heard.item(item);
+            *events += u64::from(matches!(item, Item::Event(_)));
+        };
+        // Behind each damage it goes on. Two loops: what nobody looks at needs not be put together.
+        match lookout {
+            None => while items.for_each(|item| count(&item)).is_err() {},
+            Some(lookout) => {
+                let mut see = |item: &Item<'_>| {
+                    lookout.item(item);
+                    count(item);
+                };
+                while items.for_each(|item| see(&item)).is_err() {}
             }
         }
     }

@@ -20,8 +20,9 @@ const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 pub(super) struct Heard {
     header: Option<TraceHeader>,
     providers: Vec<Voice>,
-    /// Whose event the last one was: most often the next one's too.
+    /// Whose event the last one was, and the id of its definition: most often the next one's too.
     last: usize,
+    definition: Option<u32>,
 }
 
 /// When the events of a provider came, in ticks of the target.
@@ -37,26 +38,37 @@ impl Heard {
     pub(super) fn item(&mut self, item: &Item<'_>) {
         match item {
             Item::Event(event) => self.event(event),
-            Item::Header(header) => self.header = Some((*header).clone()),
-            _ => {}
+            // Whatever stands between events may give ids out anew.
+            Item::Header(header) => {
+                self.header = Some((*header).clone());
+                self.definition = None;
+            }
+            _ => self.definition = None,
         }
     }
 
     fn event(&mut self, event: &Event<'_>) {
         let Some(metadata) = event.metadata else { return };
-        let name = &metadata.provider;
-        if self.providers.get(self.last).is_none_or(|voice| voice.name != *name) {
-            let known = self.providers.iter().position(|voice| voice.name == *name);
-            self.last = known.unwrap_or(self.providers.len());
-            if known.is_none() {
-                self.providers.push(Voice { name: name.clone(), last: event.timestamp, pause: 0 });
-            }
+        if self.definition != Some(event.metadata_id) {
+            self.definition = Some(event.metadata_id);
+            self.turn_to(&metadata.provider, event.timestamp);
         }
         let Some(voice) = self.providers.get_mut(self.last) else { return };
         // They come in order by thread only.
         if let Some(pause) = event.timestamp.checked_sub(voice.last) {
             voice.pause = voice.pause.max(pause);
             voice.last = event.timestamp;
+        }
+    }
+
+    #[inline(never)]
+    fn turn_to(&mut self, name: &str, timestamp: u64) {
+        if self.providers.get(self.last).is_none_or(|voice| voice.name != name) {
+            let known = self.providers.iter().position(|voice| voice.name == name);
+            self.last = known.unwrap_or(self.providers.len());
+            if known.is_none() {
+                self.providers.push(Voice { name: name.to_owned(), last: timestamp, pause: 0 });
+            }
         }
     }
 
@@ -137,7 +149,7 @@ mod tests {
             pause: *pause,
         };
         let providers = voices.iter().map(voice).collect();
-        Heard { header: Some(TraceHeader::new(0, 0, 1_000_000_000)), providers, last: 0 }
+        Heard { header: Some(TraceHeader::new(0, 0, 1_000_000_000)), providers, last: 0, definition: None }
     }
 
     const END: Duration = Duration::from_secs(10);
