@@ -16,6 +16,7 @@ mod interrupt;
 mod licenses;
 mod list_profiles;
 mod man;
+mod named_port;
 mod perf_map;
 mod profiler;
 mod ps;
