@@ -200,8 +200,8 @@ fn a_verb_that_waits_takes_nobody_elses_program() {
     let waiting = Running::start(command(["info", "--diagnostic-port", &listen]));
     eventually("the socket", || port.exists().then_some(()));
     fs::set_permissions(&port, fs::Permissions::from_mode(0o666)).unwrap();
-    // Hung up on, perhaps before it could say anything.
-    let mut stranger = as_nobody(|| UnixStream::connect(&port).unwrap());
+    // Hung up on, perhaps before it could say anything. The file is there a moment before anybody listens.
+    let mut stranger = as_nobody(|| eventually("the listener", || UnixStream::connect(&port).ok()));
     assert_eq!(stranger.read(&mut [0]).unwrap_or(0), 0);
     let mut demo = command(["demo", "serve", "--seconds", "600"]);
     demo.env("TMPDIR", place.path()).env("DOTNET_DiagnosticPorts", &port);
