@@ -84,11 +84,19 @@ fn connect_blocking(path: &Path) -> Result<net::UnixStream, ConnectFailure> {
 /// Binds and listens, with the backlog of the standard library. The socket is bound in a directory that only we may
 /// enter, and moved to its place when its mode is 0600, or 0666 for everybody: at no moment can others connect who are not
 /// meant to.
-pub(crate) fn bind(
+pub(crate) fn bind(folder: &Folder, name: &OsStr, backlog: i32, everybody: bool) -> io::Result<UnixListener> {
+    // To rename would replace somebody else's socket.
+    let is_free = || fs::symlink_metadata(folder.path().join(name)).is_err();
+    replace(folder, name, backlog, everybody, is_free)
+}
+
+/// The same in the place of a file, in one step. `is_free` is asked right before; if it says no, the name is in use.
+pub(crate) fn replace(
     folder: &Folder,
     name: &OsStr,
     _backlog: i32,
     everybody: bool,
+    is_free: impl FnOnce() -> bool,
 ) -> io::Result<UnixListener> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let path = &folder.path().join(name);
@@ -98,7 +106,7 @@ pub(crate) fn bind(
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let private = parent.join(format!(".rt{}-{number}", std::process::id()));
     fs::DirBuilder::new().mode(0o700).create(&private)?;
-    let bound = bind_in(&private, path, if everybody { 0o666 } else { 0o600 });
+    let bound = bind_in(&private, path, if everybody { 0o666 } else { 0o600 }, is_free);
     // Empty by now, or with a socket that nobody listens on.
     let _ = fs::remove_dir_all(&private);
     bound
@@ -111,13 +119,17 @@ pub(crate) fn stale_owner(folder: &Folder, name: &OsStr) -> Option<u32> {
     matches!(connect_blocking(&path), Err(ConnectFailure::Refused)).then(|| meta.uid())
 }
 
-fn bind_in(private: &Path, path: &Path, mode: u32) -> io::Result<UnixListener> {
+fn bind_in(
+    private: &Path,
+    path: &Path,
+    mode: u32,
+    is_free: impl FnOnce() -> bool,
+) -> io::Result<UnixListener> {
     let place = private.join("s");
     let listener = UnixListener::bind(&place)?;
     listener.set_nonblocking(true)?;
     fs::set_permissions(&place, fs::Permissions::from_mode(mode))?;
-    // To rename would replace somebody else's socket.
-    if fs::symlink_metadata(path).is_ok() {
+    if !is_free() {
         return Err(io::ErrorKind::AddrInUse.into());
     }
     fs::rename(&place, path)?;

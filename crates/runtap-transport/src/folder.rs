@@ -1,13 +1,17 @@
 //! A folder that is held by a descriptor: what is made in it and removed from it is in this folder, whatever becomes of its
-//! name.
+//! name. And how much of that name others have in their hands.
 
 use std::ffi::OsStr;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, OFlags, Stat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, Uid};
+
+use crate::exposure::{Exposure, Way};
 
 #[cfg(target_os = "linux")]
 const FOLDER: OFlags = crate::root::POINT.union(OFlags::DIRECTORY);
@@ -22,6 +26,8 @@ pub struct Folder {
     /// Whether the path is one that we were given, and not another process's.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "binding goes by the path there"))]
     named: bool,
+    exposure: Exposure,
+    behind_link_of_others: bool,
 }
 
 impl Folder {
@@ -32,24 +38,92 @@ impl Folder {
     /// As opening has.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        #[cfg(target_os = "linux")]
-        let (folder, named) = (crate::root::open_named(path, FOLDER)?, crate::root::within(path).is_none());
-        #[cfg(not(target_os = "linux"))]
-        let (folder, named) =
-            (rustix::fs::openat(rustix::fs::CWD, path, FOLDER, rustix::fs::Mode::empty())?, true);
         // The working directory may change before the folder is used by its name.
-        Ok(Self { opened: Arc::new(folder), path: std::path::absolute(path)?, named })
+        let absolute = std::path::absolute(path)?;
+        let mut way = Way::new();
+        #[cfg(target_os = "linux")]
+        let (folder, named) = {
+            let named = crate::root::within(path).is_none();
+            let Ok(folder) = crate::root::folder_by(&absolute, &mut way) else {
+                // There may be a way all the same: by a link of /proc, or from a working directory whose path is closed
+                // to us. Nothing is known of it then.
+                let folder = crate::root::open_named(path, FOLDER)?;
+                return Ok(Self { named, ..Self::opened(folder, absolute) });
+            };
+            (folder, named)
+        };
+        #[cfg(not(target_os = "linux"))]
+        let (folder, named) = {
+            let folder = rustix::fs::openat(rustix::fs::CWD, path, FOLDER, Mode::empty())?;
+            for folder in std::fs::canonicalize(path)?.ancestors() {
+                way.pass(&rustix::fs::stat(folder)?);
+            }
+            (folder, true)
+        };
+        Self { named, ..Self::opened(folder, absolute) }.reached_by(&way)
     }
 
-    /// The folder behind a descriptor, and what it is called for people.
-    #[cfg(target_os = "linux")]
+    /// The folder behind a descriptor, and what it is called for people. Of the way there nothing is known.
     pub(crate) fn opened(folder: OwnedFd, path: PathBuf) -> Self {
-        Self { opened: Arc::new(folder), path, named: false }
+        let opened = Arc::new(folder);
+        Self { opened, path, named: false, exposure: Exposure::Open, behind_link_of_others: false }
+    }
+
+    /// The same when the way there was looked at.
+    pub(crate) fn reached_by(self, way: &Way) -> io::Result<Self> {
+        let exposure = way.leads_to(&rustix::fs::fstat(&self.opened)?);
+        Ok(Self { exposure, behind_link_of_others: way.passes_link_of_others(), ..self })
+    }
+
+    /// Makes a folder in this one to which only we may write. Its name is `prefix` and 16 digits that nobody can foresee.
+    /// Others may pass through it, or not even that.
+    ///
+    /// # Errors
+    /// `PermissionDenied` in a folder where others take names; else as `mkdirat` has.
+    pub fn make_private(&self, prefix: &str, passable: bool) -> io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        if self.exposure == Exposure::Open {
+            let reason = format!("other users can exchange what is made in {}", self.path.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+        }
+        // The keys of the hash come from the system's random numbers.
+        let number = RandomState::new().hash_one((std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+        let name = format!("{prefix}{number:016x}");
+        rustix::fs::mkdirat(&self.opened, &name, Mode::RWXU)?;
+        // Whatever the umask has taken from it, or an access list of this folder given.
+        let mode = if passable { Mode::from_raw_mode(0o711) } else { Mode::RWXU };
+        rustix::fs::chmodat(&self.opened, &name, mode, AtFlags::empty())?;
+        let opened = rustix::fs::openat(&self.opened, &name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
+        let opened = Self::opened(opened, self.path.join(&name));
+        Ok(Self { named: self.named, exposure: Exposure::Private, ..opened })
     }
 
     /// What it is called. For messages; its descriptor counts.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What other users can do to names in it.
+    pub fn exposure(&self) -> Exposure {
+        self.exposure
+    }
+
+    /// Whether a link of another user was on the way here: it may be laid elsewhere at any moment.
+    pub fn is_behind_link_of_others(&self) -> bool {
+        self.behind_link_of_others
+    }
+
+    /// Its owner.
+    ///
+    /// # Errors
+    /// As `fstat` has.
+    pub fn owner(&self) -> io::Result<u32> {
+        Ok(rustix::fs::fstat(&self.opened)?.st_uid)
+    }
+
+    /// The same, which is not to be found by its path any more: others could lead that elsewhere.
+    pub(crate) fn by_descriptor(&self) -> Self {
+        Self { named: false, ..self.clone() }
     }
 
     /// Whether it was opened by its path, so that whoever wants to find something in it may use that.
@@ -78,6 +152,12 @@ impl Folder {
     /// As `unlinkat` has.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.opened, name, AtFlags::empty())?)
+    }
+
+    /// Gives an entry to another user; a link itself.
+    pub(crate) fn give(&self, name: &OsStr, uid: u32) -> io::Result<()> {
+        let owner = Some(Uid::from_raw(uid));
+        Ok(rustix::fs::chownat(&self.opened, name, owner, None, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 }
 

@@ -15,6 +15,8 @@ mod bsd;
 pub mod discover;
 mod endpoint;
 #[cfg(unix)]
+mod exposure;
+#[cfg(unix)]
 mod folder;
 #[cfg(unix)]
 mod listener;
@@ -33,6 +35,8 @@ mod unix;
 mod windows;
 
 pub use endpoint::{ConnectError, ConnectFailure, Endpoint, ProcessEndpoint};
+#[cfg(unix)]
+pub use exposure::Exposure;
 #[cfg(unix)]
 pub use folder::Folder;
 #[cfg(unix)]

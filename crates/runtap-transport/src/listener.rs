@@ -1,12 +1,16 @@
 //! A listening socket that only its owner (and root) can reach, unless all are asked in, and whose file is gone when it
-//! is dropped.
+//! is dropped, unless its name is to be kept from others.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use thiserror::Error;
 
+use crate::exposure::Exposure;
 use crate::folder::Folder;
 use crate::stream::{Peer, Stream};
 use crate::{Endpoint, unix};
@@ -25,6 +29,10 @@ pub struct BindOptions {
     pub stale_of: Option<u32>,
     /// Let processes of every user in. Who they are is for the caller to judge, by their [`Peer`].
     pub everybody: bool,
+    /// Programs go on dialling the name when we are gone, and obey whoever listens there. So in a folder where others
+    /// could take it then, but not while it is there ([`Exposure::Shared`]), the file stays, and is stale. That of a
+    /// program of [`stale_of`](Self::stale_of) becomes that user's. And no link of another user is followed to the folder.
+    pub keeps_name: bool,
 }
 
 impl BindOptions {
@@ -46,6 +54,13 @@ impl BindOptions {
     #[must_use]
     pub fn everybody(mut self, yes: bool) -> Self {
         self.everybody = yes;
+        self
+    }
+
+    /// Keeps the name from others also when we are gone.
+    #[must_use]
+    pub fn keeps_name(mut self, yes: bool) -> Self {
+        self.keeps_name = yes;
         self
     }
 }
@@ -90,7 +105,15 @@ impl Listener {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(failed(io::ErrorKind::NotFound.into()));
         };
-        Self::bind_in(&Folder::open(parent).map_err(failed)?, name, options)
+        let folder = Folder::open(parent).map_err(failed)?;
+        if options.keeps_name && folder.is_behind_link_of_others() {
+            let reason = "a link on the way there belongs to another user, who can lay it elsewhere";
+            return Err(failed(io::Error::new(io::ErrorKind::PermissionDenied, reason)));
+        }
+        if options.keeps_name && folder.exposure() == Exposure::Open {
+            return Self::bind_in(&folder.by_descriptor(), name, options);
+        }
+        Self::bind_in(&folder, name, options)
     }
 
     /// The same in a folder that is held already. What happens to the path of the folder meanwhile does not matter: the
@@ -100,23 +123,63 @@ impl Listener {
     /// See [`BindError`].
     pub fn bind_in(folder: &Folder, name: &OsStr, options: BindOptions) -> Result<Self, BindError> {
         let mut bound = unix::bind(folder, name, BACKLOG, options.everybody);
-        if options.replace_stale && matches!(&bound, Err(e) if e.kind() == io::ErrorKind::AddrInUse) {
-            // Between these two steps another process may take the name; then the second bind says so.
-            if is_stale(folder, name, options) && folder.remove(name).is_ok() {
-                bound = unix::bind(folder, name, BACKLOG, options.everybody);
+        if matches!(&bound, Err(e) if e.kind() == io::ErrorKind::AddrInUse) {
+            let is_stale = || options.replace_stale && is_stale(folder, name, options);
+            if is_stale() {
+                bound = unix::replace(folder, name, BACKLOG, options.everybody, is_stale);
             }
         }
-        let listen = || -> io::Result<_> {
-            let bound = bound?;
-            let file = SocketFile::new(folder, name)?;
-            Ok((tokio::net::UnixListener::from_std(bound)?, file))
-        };
+        let listen = || Self::on(bound?, folder, name, options);
         let path = folder.path().join(name);
         match listen() {
-            Ok((inner, file)) => Ok(Self { file, inner, everybody: options.everybody }),
+            Ok(listener) => Ok(listener),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(BindError::InUse { path }),
             Err(source) => Err(BindError::Io { path, source }),
         }
+    }
+
+    /// Goes on listening on a socket that another process of ours has bound at `path`, and has passed on: see
+    /// [`socket`](Self::socket).
+    ///
+    /// # Errors
+    /// For a descriptor that is no such socket, or when its file is gone.
+    pub fn passed_on(socket: OwnedFd, path: &Path, options: BindOptions) -> io::Result<Self> {
+        #[cfg(not(target_vendor = "apple"))]
+        if !rustix::net::sockopt::socket_acceptconn(&socket)? {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket does not listen"));
+        }
+        let socket = UnixListener::from(socket);
+        // Fails where it is none of this family.
+        socket.local_addr()?;
+        socket.set_nonblocking(true)?;
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        Self::on(socket, &Folder::open(parent)?, name, options)
+    }
+
+    fn on(socket: UnixListener, folder: &Folder, name: &OsStr, options: BindOptions) -> io::Result<Self> {
+        let file = SocketFile::new(folder, name, options)?;
+        Ok(Self { file, inner: tokio::net::UnixListener::from_std(socket)?, everybody: options.everybody })
+    }
+
+    /// The socket, for a process of ours that is to go on listening. Who waits there is served by one of both; the file
+    /// is [left](Self::leave_file) to the other then.
+    ///
+    /// # Errors
+    /// Without descriptors.
+    pub fn socket(&self) -> io::Result<OwnedFd> {
+        self.inner.as_fd().try_clone_to_owned()
+    }
+
+    /// The file is somebody else's to remove.
+    pub fn leave_file(&self) {
+        self.file.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// What other users can do to the name of the socket.
+    pub fn exposure(&self) -> Exposure {
+        self.file.folder.exposure()
     }
 
     /// The path of the socket.
@@ -134,9 +197,10 @@ impl Listener {
         self.everybody
     }
 
-    /// Removes the file now: nobody can dial in any more. Those who wait already still can be accepted.
+    /// Removes the file now, if it is to be removed: nobody can dial in any more. Those who wait already still can be
+    /// accepted.
     pub fn remove_file(&self) {
-        self.file.remove();
+        self.file.end();
     }
 
     /// The next client of our own user or root, or of any user if everybody is let in. Others can't get in by the
@@ -184,20 +248,44 @@ struct SocketFile {
     name: OsString,
     path: PathBuf,
     identity: (u64, u64),
+    /// Whether it stays where others could take its name, and whose it is then.
+    keeps_name: bool,
+    heir: Option<u32>,
+    is_over: AtomicBool,
 }
 
 impl SocketFile {
-    fn new(folder: &Folder, name: &OsStr) -> io::Result<Self> {
+    fn new(folder: &Folder, name: &OsStr, options: BindOptions) -> io::Result<Self> {
         let (folder, name) = (folder.clone(), name.to_owned());
         let identity = Self::identity(&folder, &name)?;
-        Ok(Self { path: folder.path().join(&name), folder, name, identity })
+        let ours = rustix::process::geteuid().as_raw();
+        Ok(Self {
+            path: folder.path().join(&name),
+            folder,
+            name,
+            identity,
+            keeps_name: options.keeps_name,
+            heir: options.stale_of.filter(|uid| *uid != ours),
+            is_over: AtomicBool::new(false),
+        })
     }
 
-    fn remove(&self) {
-        if Self::identity(&self.folder, &self.name).is_ok_and(|now| now == self.identity) {
+    fn end(&self) {
+        let is_there = || Self::identity(&self.folder, &self.name).is_ok_and(|now| now == self.identity);
+        if self.is_over.swap(true, Ordering::Relaxed) || !is_there() {
+            return;
+        }
+        if !self.stays() {
             // Nothing sensible is left to do if that fails: the socket is stale then, and clients can tell.
             let _ = self.folder.remove(&self.name);
         }
+    }
+
+    /// Leaves the file where that keeps the name from others.
+    fn stays(&self) -> bool {
+        // As root's it would be in the way of its user, as another one's it would protect nobody.
+        let inherited = || self.heir.is_none_or(|uid| self.folder.give(&self.name, uid).is_ok());
+        self.keeps_name && self.folder.exposure() == Exposure::Shared && inherited()
     }
 
     fn identity(folder: &Folder, name: &OsStr) -> io::Result<(u64, u64)> {
@@ -209,6 +297,6 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        self.remove();
+        self.end();
     }
 }

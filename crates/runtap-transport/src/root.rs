@@ -19,6 +19,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use crate::discover::linux::ProcDir;
+use crate::exposure::Way;
 
 /// A folder, or anything else, that is only pointed at.
 pub(crate) const POINT: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
@@ -54,7 +55,8 @@ impl Root {
         open_below(self.folder.as_fd(), path, flags, ResolveFlags::IN_ROOT)
     }
 
-    /// Points at a folder, and shows all folders on the way to it to `visit`: the root first, the folder itself last.
+    /// Points at a folder, and shows all folders and links on the way to it to `visit`: the root first, the folder itself
+    /// last.
     ///
     /// # Errors
     /// As opening has, and those of `visit`.
@@ -105,6 +107,22 @@ pub(crate) fn open_named(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     match within(path) {
         Some((pid, below)) => ProcDir::open(Path::new("/proc"), pid)?.root()?.open(&below, flags),
         None => Ok(rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty())?),
+    }
+}
+
+/// Points at a folder that lies at an absolute path which somebody gave us, and notes the way there. Links of `/proc` are
+/// not followed.
+///
+/// # Errors
+/// As opening has.
+pub(crate) fn folder_by(path: &Path, way: &mut Way) -> io::Result<OwnedFd> {
+    let mut pass = |entry: &Stat| {
+        way.pass(entry);
+        Ok(())
+    };
+    match within(path) {
+        Some((pid, below)) => ProcDir::open(Path::new("/proc"), pid)?.root()?.folder_by(&below, &mut pass),
+        None => Root::ours()?.folder_by(path, &mut pass),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::ConnectFailure;
 use crate::discover::linux::ProcDir;
 use crate::discover::naming::SocketName;
 use crate::endpoint::ProcessEndpoint;
+use crate::exposure::Exposure;
 use crate::folder::Folder;
 use crate::proof::{self, Expected};
 use crate::root::{self, POINT};
@@ -235,26 +236,43 @@ pub(crate) fn stale_owner(folder: &Folder, name: &OsStr) -> Option<u32> {
     matches!(attempt, Err(ConnectFailure::Refused)).then_some(owner)
 }
 
-/// Binds in a folder, listens, and gives the socket's file. Its mode is 0600 from the moment it exists, whatever the
-/// umask: on Linux a socket's file takes the mode of the socket itself. For everybody it is 0666; that mode is given in a
-/// folder of our own, because whoever owns `folder` could exchange the file before it has it.
+/// Binds a name that is free, and listens. The mode of the socket's file is 0600 from the moment it exists, whatever the
+/// umask: on Linux a socket's file takes the mode of the socket itself. For everybody it is 0666; where others could
+/// exchange the file before it has that, it is given in a folder of our own.
 pub(crate) fn bind(folder: &Folder, name: &OsStr, backlog: i32, everybody: bool) -> io::Result<UnixListener> {
-    let socket = socket()?;
-    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    if everybody && folder.exposure() != Exposure::Private {
+        return Draft::in_folder(folder)?.bind(backlog, everybody)?.link(name);
+    }
+    let socket = private_socket()?;
+    rustix::net::bind(&socket, &address(folder, name)?)?;
     if everybody {
-        let own = PrivateFolder::in_folder(folder)?;
-        own.bind(&socket)?;
-        rustix::fs::chmodat(&own.opened, SOCKET, Mode::from_raw_mode(0o666), AtFlags::empty())?;
-        own.hand_over(name)?;
-    } else {
-        rustix::net::bind(&socket, &address(folder, name)?)?;
+        rustix::fs::chmodat(folder, name, EVERYBODY, AtFlags::empty())?;
     }
     rustix::net::listen(&socket, backlog)?;
     Ok(UnixListener::from(socket))
 }
 
-/// The kernel's table of sockets shows this text to whoever looks for the socket: the path, where it is known to lead
-/// here and fits.
+/// The same in the place of a file, in one step: at no moment is the name free for others. `is_stale` is asked right
+/// before; if it says no, the name is in use.
+pub(crate) fn replace(
+    folder: &Folder,
+    name: &OsStr,
+    backlog: i32,
+    everybody: bool,
+    is_stale: impl FnOnce() -> bool,
+) -> io::Result<UnixListener> {
+    let bound = Draft::in_folder(folder)?.bind(backlog, everybody)?;
+    if is_stale() { bound.rename(name) } else { Err(io::ErrorKind::AddrInUse.into()) }
+}
+
+fn private_socket() -> io::Result<OwnedFd> {
+    let socket = socket()?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    Ok(socket)
+}
+
+/// The kernel's table of sockets shows this text to whoever looks for the socket: the path, where it is sure to lead here
+/// and fits.
 fn address(folder: &Folder, name: &OsStr) -> io::Result<SocketAddrUnix> {
     let path = folder.path().join(name);
     if folder.is_named() && path.as_os_str().len() <= LONGEST_PATH {
@@ -263,17 +281,18 @@ fn address(folder: &Folder, name: &OsStr) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new(root::path_of(folder.as_fd()).join(name))?)
 }
 
+const EVERYBODY: Mode = Mode::from_raw_mode(0o666);
 /// The name of a socket in a folder of its own.
 const SOCKET: &str = "s";
 
-/// A folder in another one that only we may enter. Removed when it is dropped.
-struct PrivateFolder<'a> {
+/// A folder in another one that only we may enter, for a socket until it gets its name. Removed when it is dropped.
+struct Draft<'a> {
     parent: &'a Folder,
     name: String,
     opened: OwnedFd,
 }
 
-impl<'a> PrivateFolder<'a> {
+impl<'a> Draft<'a> {
     fn in_folder(parent: &'a Folder) -> io::Result<Self> {
         for _ in 0..MOST_NAMES {
             let name = unforeseen();
@@ -294,17 +313,16 @@ impl<'a> PrivateFolder<'a> {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    fn bind(&self, socket: &OwnedFd) -> io::Result<()> {
+    /// Listens: nobody who sees the name takes the socket for a stale one.
+    fn bind(self, backlog: i32, everybody: bool) -> io::Result<Bound<'a>> {
+        let socket = private_socket()?;
         let address = SocketAddrUnix::new(root::path_of(self.opened.as_fd()).join(SOCKET))?;
-        Ok(rustix::net::bind(socket, &address)?)
-    }
-
-    /// Gives the socket its name outside. A name that is taken stays with whoever has it.
-    fn hand_over(self, name: &OsStr) -> io::Result<()> {
-        match rustix::fs::linkat(&self.opened, SOCKET, self.parent, name, AtFlags::empty()) {
-            Err(Errno::EXIST) => Err(io::ErrorKind::AddrInUse.into()),
-            linked => Ok(linked?),
+        rustix::net::bind(&socket, &address)?;
+        if everybody {
+            rustix::fs::chmodat(&self.opened, SOCKET, EVERYBODY, AtFlags::empty())?;
         }
+        rustix::net::listen(&socket, backlog)?;
+        Ok(Bound { draft: self, socket })
     }
 }
 
@@ -315,7 +333,32 @@ fn unforeseen() -> String {
     format!(".runtap-{number:016x}")
 }
 
-impl Drop for PrivateFolder<'_> {
+/// A socket that listens, and has no name yet outside.
+struct Bound<'a> {
+    draft: Draft<'a>,
+    socket: OwnedFd,
+}
+
+impl Bound<'_> {
+    /// Gives it a name. One that is taken stays with whoever has it.
+    fn link(self, name: &OsStr) -> io::Result<UnixListener> {
+        let Draft { parent, ref opened, .. } = self.draft;
+        match rustix::fs::linkat(opened, SOCKET, parent, name, AtFlags::empty()) {
+            Err(Errno::EXIST) => return Err(io::ErrorKind::AddrInUse.into()),
+            linked => linked?,
+        }
+        Ok(UnixListener::from(self.socket))
+    }
+
+    /// Gives it a name, whoever has it.
+    fn rename(self, name: &OsStr) -> io::Result<UnixListener> {
+        let Draft { parent, ref opened, .. } = self.draft;
+        rustix::fs::renameat(opened, SOCKET, parent, name)?;
+        Ok(UnixListener::from(self.socket))
+    }
+}
+
+impl Drop for Draft<'_> {
     fn drop(&mut self) {
         // What can't be removed is an empty folder that nobody else can use.
         let _ = rustix::fs::unlinkat(&self.opened, SOCKET, AtFlags::empty());

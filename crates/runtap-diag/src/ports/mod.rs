@@ -7,8 +7,8 @@
 //! # async fn first_events(config: runtap_diag::SessionConfig) -> Result<(), Box<dyn std::error::Error>> {
 //! use runtap_diag::ports::Port;
 //!
-//! let mut port = Port::bind("/tmp/my.port")?;
-//! // DOTNET_DiagnosticPorts=/tmp/my.port dotnet app.dll
+//! let mut port = Port::bind("/run/my/port")?;
+//! // DOTNET_DiagnosticPorts=/run/my/port dotnet app.dll
 //! loop {
 //!     let runtime = port.accept().await;
 //!     let session = runtime.client().start_session(&config).await?;
@@ -32,6 +32,10 @@
 //!   oldest is hung up on, and nobody pays for it but whoever holds most. Without descriptors all guests are.
 //! - A port that is dropped hangs up on everybody. What was suspended stays suspended, and dials in on the next port
 //!   of that name: [`Port::resume_all`] is for that.
+//! - **A runtime dials for as long as it lives, and obeys whoever listens**: with its user's rights. So the name must not
+//!   become another user's. A port belongs in a folder that only its user can write to ([`Port::exposure`]); in a folder
+//!   such as `/tmp` its file stays when it is dropped, which keeps the name from others. To another process of ours a
+//!   port is passed on as a descriptor ([`Port::socket`], [`Port::passed_on`]), not by its name.
 //!
 //! The other direction, dialling a runtime's own port, is [`Client::new`](crate::Client::new). Here is no codec
 //! ([`runtap_diag_proto::Advertise`]) and no launching of programs. Source: the Diagnostic IPC specification, section
@@ -53,12 +57,14 @@ mod slot;
 #[cfg(target_os = "linux")]
 mod waiting;
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_transport::{BindError, BindOptions, Endpoint, Listener};
+use runtap_transport::{BindError, BindOptions, Endpoint, Exposure, Listener};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
@@ -76,7 +82,8 @@ use crate::Error;
 /// How long [`Port::resume_all`] waits for answers when it is to end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A socket on which runtimes dial in. Private (mode 0600) unless everybody is let in; its file goes with it.
+/// A socket on which runtimes dial in. Private (mode 0600) unless everybody is let in; its file goes with it, unless that
+/// would leave its name to others.
 #[derive(Debug)]
 pub struct Port {
     listener: Arc<Listener>,
@@ -105,7 +112,36 @@ impl Port {
     }
 
     fn bind_with(path: PathBuf, options: BindOptions) -> Result<Self, BindError> {
-        Ok(Self::on(Listener::bind(path, options.replace_stale(true))?))
+        Ok(Self::on(Listener::bind(path, options.replace_stale(true).keeps_name(true))?))
+    }
+
+    /// Goes on with the [`socket`](Self::socket) of a port of another process of ours. Needs a tokio runtime with I/O and
+    /// time.
+    ///
+    /// # Errors
+    /// For what is no such socket, or when its file is gone.
+    pub fn passed_on(socket: OwnedFd, path: &Path, everybody: bool) -> io::Result<Self> {
+        let options = BindOptions::default().everybody(everybody).keeps_name(true);
+        Ok(Self::on(Listener::passed_on(socket, path, options)?))
+    }
+
+    /// The socket, for a process of ours that goes on with it: from its first moment to its last it has its name.
+    /// [`leave`](Self::leave) it then.
+    ///
+    /// # Errors
+    /// Without descriptors.
+    pub fn socket(&self) -> io::Result<OwnedFd> {
+        self.listener.socket()
+    }
+
+    /// Hangs up on everybody, and leaves the socket's file to whoever goes on with it.
+    pub fn leave(self) {
+        self.listener.leave_file();
+    }
+
+    /// What other users can do to the name of the socket.
+    pub fn exposure(&self) -> Exposure {
+        self.listener.exposure()
     }
 
     /// On a socket that listens already.
@@ -149,7 +185,7 @@ impl Port {
     /// This is what frees the processes that a killed tool left suspended: they dial the port of that tool, again and
     /// again, and its path stands in their environment (`DOTNET_DiagnosticPorts`).
     pub async fn resume_all(
-        mut self,
+        &mut self,
         until: impl Future<Output = ()>,
         mut told: impl FnMut(&Runtime, Result<(), Error>),
     ) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_diag_proto::diagnostic_ports;
 use runtap_transport::discover::{self, Facts, FileView, Options, Startup};
-use runtap_transport::{BindError, BindOptions, Folder, Listener};
+use runtap_transport::{BindError, BindOptions, Exposure, Folder, Listener};
 
 use super::Port;
 
@@ -24,19 +24,28 @@ pub struct SuspendPort {
     uid: u32,
     /// Whether that user may make something in the folder.
     writable: bool,
+    /// Whether the folder is one of ours, at the same path.
+    ours: bool,
 }
 
 impl SuspendPort {
     /// `None` for what is no name in a folder that is there.
     fn of(view: &FileView, theirs: &Path, uid: u32) -> io::Result<Option<Self>> {
         let Some(name) = theirs.file_name() else { return Ok(None) };
-        let (name, path) = (name.to_owned(), view.shown(theirs));
+        let name = name.to_owned();
         match view.passable_folder(theirs) {
-            Ok((folder, writable)) => Ok(Some(Self { path, folder: Some(folder), name, uid, writable })),
+            Ok((folder, writable)) => Ok(Some(if let Some(folder) = of_ours(theirs, &folder) {
+                let path = folder.path().join(&name);
+                Self { path, folder: Some(folder), name, uid, writable, ours: true }
+            } else {
+                let path = view.shown(theirs);
+                Self { path, folder: Some(folder), name, uid, writable, ours: false }
+            })),
             Err(error) => match error.kind() {
                 io::ErrorKind::NotFound => Ok(None),
                 io::ErrorKind::PermissionDenied => {
-                    Ok(Some(Self { path, folder: None, name, uid, writable: false }))
+                    let path = view.shown(theirs);
+                    Ok(Some(Self { path, folder: None, name, uid, writable: false, ours: false }))
                 }
                 _ => Err(error),
             },
@@ -48,9 +57,16 @@ impl SuspendPort {
         &self.path
     }
 
-    /// Whether a socket of our own user is there: one of ours has made it, and may have been killed.
-    pub fn is_made_by_us(&self) -> bool {
-        self.owner() == Some(rustix::process::geteuid().as_raw())
+    /// Whether only we (and root) can have made anything in its folder, or laid the way there: then what is there is ours
+    /// or of one of ours that was killed, whoever names it.
+    pub fn is_in_folder_of_ours(&self) -> bool {
+        self.ours
+    }
+
+    /// Whether the way of a process of our own user has a link of somebody else: it could lead to something of ours that is
+    /// not meant. A link of its own user leads the process of another one nowhere where it has no rights itself.
+    pub fn leads_astray(&self) -> bool {
+        self.uid == us() && self.folder.as_ref().is_some_and(Folder::is_behind_link_of_others)
     }
 
     fn owner(&self) -> Option<u32> {
@@ -59,34 +75,54 @@ impl SuspendPort {
 
     /// Listens there, for processes of every user: those who wait may be anybody's. A variable of the process names the
     /// port, which gives it no right to have something of ours made or replaced: that is done only where its user could do
-    /// it, and where `trusted` says that a stale socket of our own user may be replaced.
+    /// it, and where `trusted` says that a stale socket [in a folder of ours](Self::is_in_folder_of_ours) may be replaced.
     ///
     /// # Errors
-    /// `PermissionDenied` in [`BindError::Io`] where its user has no right; the other ones of binding.
+    /// `PermissionDenied` in [`BindError::Io`] where its user has no right, and where the way [leads
+    /// astray](Self::leads_astray); the other ones of binding.
     pub fn bind(&self, trusted: bool) -> Result<Port, BindError> {
-        let me = rustix::process::geteuid().as_raw();
-        let ours = trusted && self.is_made_by_us();
-        let foreign = self.owner().is_some_and(|owner| owner != self.uid);
-        let allowed = self.uid == me || ours || self.writable && !foreign;
-        let Some(folder) = self.folder.as_ref().filter(|_| allowed) else {
-            let source = io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                "the user of the process has no right to what is there, so nothing is replaced",
-            );
-            return Err(BindError::Io { path: self.path.clone(), source });
+        let refused = |why| {
+            let source = io::Error::new(io::ErrorKind::PermissionDenied, why);
+            BindError::Io { path: self.path.clone(), source }
         };
-        let options = BindOptions::default().everybody(true).stale_of(self.uid);
+        let ours = trusted && self.ours;
+        let foreign = self.owner().is_some_and(|owner| owner != self.uid);
+        let allowed = self.uid == us() || ours || self.writable && !foreign;
+        let Some(folder) = self.folder.as_ref().filter(|_| allowed) else {
+            return Err(refused(
+                "the user of the process has no right to what is there, so nothing is replaced",
+            ));
+        };
+        if self.leads_astray() {
+            return Err(refused("a link on the way there belongs to another user, who can lay it elsewhere"));
+        }
+        let options = BindOptions::default().everybody(true).stale_of(self.uid).keeps_name(true);
         Ok(Port::on(Listener::bind_in(folder, &self.name, options)?))
     }
 
     /// Whether both are the same place. The socket itself may be gone, its folder is not.
     fn is_same(&self, other: &Self) -> bool {
-        let identity = |port: &Self| {
-            let stat = rustix::fs::fstat(port.folder.as_ref()?).ok()?;
-            Some((stat.st_dev, stat.st_ino))
-        };
-        self.name == other.name && identity(self).is_some_and(|it| Some(it) == identity(other))
+        let (Some(one), Some(another)) = (&self.folder, &other.folder) else { return false };
+        self.name == other.name && is_same(one, another)
     }
+}
+
+/// The folder of a port in which only we can have made anything: by the way that we go there ourselves. That the process
+/// goes to the same folder by that path is no matter of course: it may have another root.
+fn of_ours(theirs: &Path, found: &Folder) -> Option<Folder> {
+    let path = theirs.parent().filter(|path| path.is_absolute())?;
+    let folder = Folder::open(path).ok()?;
+    let ours = folder.exposure() == Exposure::Private && folder.owner().is_ok_and(|owner| owner == us());
+    (ours && is_same(&folder, found)).then_some(folder)
+}
+
+fn is_same(one: &Folder, other: &Folder) -> bool {
+    let identity = |folder: &Folder| rustix::fs::fstat(folder).map(|stat| (stat.st_dev, stat.st_ino));
+    identity(one).is_ok_and(|it| Ok(it) == identity(other))
+}
+
+fn us() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 /// The ports without which a runtime does not go on. Empty for one that was not told to wait, and where its environment

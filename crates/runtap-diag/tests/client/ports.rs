@@ -256,7 +256,7 @@ async fn a_port_is_private_and_goes_with_its_file() {
 
 #[tokio::test]
 async fn a_successor_frees_whoever_dials_in() {
-    let (port, _folder) = port();
+    let (mut port, _folder) = port();
     let path = port.path().to_owned();
     let commands: Vec<_> = (0..20).map(|n| runtime(path.clone(), n)).collect();
     let (tell, mut told) = mpsc::unbounded_channel();

@@ -91,7 +91,7 @@ async fn it_waits_for_the_successor_of_a_tool_that_has_gone() {
     let cookie = port.accept().await.cookie();
     drop(port);
     assert!(server.dispatcher().is_suspended());
-    let port = Port::bind(folder.path().join("a")).unwrap();
+    let mut port = Port::bind(folder.path().join("a")).unwrap();
     let dispatcher = server.dispatcher().clone();
     let mut freed = Vec::new();
     port.resume_all(dispatcher.resumed(), |runtime, outcome| freed.push((runtime.cookie(), outcome.is_ok())))

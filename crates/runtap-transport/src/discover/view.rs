@@ -20,6 +20,7 @@ use super::linux::ProcDir;
 use super::location::Location;
 use super::mounts;
 use super::naming::temp_dir;
+use crate::exposure::Way;
 use crate::folder::Folder;
 use crate::root::{self, POINT, Root, open_beneath};
 
@@ -234,11 +235,16 @@ impl FileView {
         let status = self.dir.status().ok_or(io::ErrorKind::NotFound)?;
         let folder = folder_of(path);
         let absolute = self.absolute(folder).ok_or(io::ErrorKind::NotFound)?;
-        let opened = self.root.folder_by(&absolute, &mut |folder| {
-            permits(folder, &status, 0o1).then_some(()).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
+        let mut way = Way::new();
+        let opened = self.root.folder_by(&absolute, &mut |entry| {
+            way.pass(entry);
+            // A link has no rights of its own.
+            let is_link = FileType::from_raw_mode(entry.st_mode) == FileType::Symlink;
+            let passes = is_link || permits(entry, &status, 0o1);
+            passes.then_some(()).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
         })?;
         let writable = permits(&rustix::fs::fstat(&opened)?, &status, 0o3);
-        Ok((Folder::opened(opened, self.shown(folder)), writable))
+        Ok((Folder::opened(opened, self.shown(folder)).reached_by(&way)?, writable))
     }
 
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {

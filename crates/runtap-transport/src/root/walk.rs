@@ -23,7 +23,7 @@ const MOST_PARTS: usize = 4096;
 /// `PROC_SUPER_MAGIC`
 const PROC: u64 = 0x9fa0;
 
-/// Opens `path` below `root`. Each folder on the way is shown to `visit`, the root first.
+/// Opens `path` below `root`. Each folder and link on the way is shown to `visit`, the root first.
 ///
 /// # Errors
 /// As opening has, and those of `visit`.
@@ -50,6 +50,7 @@ pub(super) fn open(
         let is_last = pending.is_empty();
         if kind == FileType::Symlink && !(is_last && flags.contains(OFlags::NOFOLLOW)) {
             links += 1;
+            visit(&stat)?;
             let link = target_of(&entry, links)?;
             if link.is_absolute() {
                 folders.clear();

@@ -34,7 +34,7 @@ still listens is left to that tool. Resuming a program that runs does nothing.
 
 Examples:
   runtap resume 1234
-  runtap resume --diagnostic-port /tmp/p,listen      whoever dials in there, for --duration")]
+  runtap resume --diagnostic-port /run/my/p,listen   whoever dials in there, for --duration")]
 pub(crate) struct Resume {
     #[command(flatten)]
     pub(crate) target: Target,

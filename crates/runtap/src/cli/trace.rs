@@ -136,7 +136,7 @@ Examples:
   runtap trace -p 1234 --duration 10s --to nettrace --to flamegraph -o slow.nettrace
   runtap trace -- dotnet app.dll                       from the first event on; ends with the code of the command
   runtap trace --children -o all.nettrace -- ./run.sh  every .NET process of the tree, a file each
-  runtap trace --diagnostic-port /tmp/p,listen         a program started with DOTNET_DiagnosticPorts=/tmp/p
+  runtap trace --diagnostic-port /run/my/p,listen      a program started with DOTNET_DiagnosticPorts=/run/my/p
   runtap trace -p 1234 --clrevents gc --event-filter Microsoft-Windows-DotNETRuntime=1,2
   runtap trace -p 1234 --clrevents gc --user-events 'dotnet_{pid}'
                                                        into tracepoints of the kernel, for perf and eBPF")]

@@ -17,6 +17,7 @@ mod licenses;
 mod list_profiles;
 mod man;
 mod named;
+mod named_port;
 mod perf_map;
 mod profiler;
 mod ps;

@@ -9,12 +9,14 @@ use runtap_diag::ports::{self, Port, Runtime};
 use runtap_diag::{Client, Error};
 use runtap_transport::discover::{self, Process, Startup};
 use runtap_transport::{BindError, Endpoint, shell};
+use rustix::process::geteuid;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::failure::explain;
-use super::target::{Chosen, Place, choose_all, each, place};
-use super::trace::{is_port_of_ours, leave_behind};
+use super::named_port::{Place, place, tell_exposure};
+use super::target::{Chosen, choose_all, each};
+use super::trace::{Home, leave_behind};
 use crate::cli::Resume;
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -53,7 +55,8 @@ async fn resume(client: &Client) -> anyhow::Result<()> {
 
 /// Lets everybody go on who dials in on a port of the user's.
 async fn listen(path: &Path, limit: Duration, output: Output) -> anyhow::Result<u8> {
-    let port = Port::bind_for_everybody(path)?;
+    let mut port = Port::bind_for_everybody(path)?;
+    tell_exposure(&port, output);
     let (mut freed, mut told) = (false, Told::default());
     port.resume_all(sleep(limit), |runtime, outcome| freed |= told.tell(runtime, &outcome, output)).await;
     if !freed {
@@ -72,14 +75,18 @@ async fn free(process: &Process, limit: Duration, output: Output) -> anyhow::Res
     }
     for awaited in ports {
         let path = awaited.path();
-        // A tool of ours that was killed has left its socket there.
-        let ours = is_port_of_ours(path) && awaited.is_made_by_us();
-        match awaited.bind(ours) {
-            Ok(port) => {
-                listen_for(port, ports::waiting_for(&awaited), limit, output).await;
-                care_for_their_children(path, ours, process.uid, output);
+        // A tool of ours that was killed has left its socket there. The name tells what it is, the folder whose.
+        let home = if awaited.is_in_folder_of_ours() { Home::of(path) } else { None };
+        match awaited.bind(home.is_some()) {
+            Ok(mut port) => {
+                if process.uid == geteuid().as_raw() {
+                    tell_exposure(&port, output);
+                }
+                listen_for(&mut port, ports::waiting_for(&awaited), limit, output).await;
+                care_for_their_children(port, home.as_ref(), process.uid, output);
             }
             Err(BindError::InUse { .. }) => return Err(held(pid, path).await),
+            Err(BindError::Io { path, .. }) if awaited.leads_astray() => return Err(astray(pid, &path)),
             Err(BindError::Io { path, source }) if source.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(no_right(pid, &path));
             }
@@ -95,10 +102,11 @@ async fn free(process: &Process, limit: Duration, output: Output) -> anyhow::Res
 
 /// What those who go on start waits at the same port. At a port that we had made nobody else is going to listen, so
 /// somebody of ours stays; at one of another tool that would be in the way when it comes back.
-fn care_for_their_children(port: &Path, ours: bool, user: u32, output: Output) {
-    if ours {
+fn care_for_their_children(port: Port, home: Option<&Home>, user: u32, output: Output) {
+    if home.is_some() {
         leave_behind(port, &BTreeSet::from([user]), output);
     } else {
+        let port = port.path();
         output.note(format_args!(
             ".NET programs that they start wait at {} again; this lets them go on: {}",
             port.display(),
@@ -108,7 +116,7 @@ fn care_for_their_children(port: &Path, ours: bool, user: u32, output: Output) {
 }
 
 /// Listens in the place of a tool that is gone, until these processes have been let go on.
-async fn listen_for(port: Port, mut waiting: Vec<u32>, limit: Duration, output: Output) {
+async fn listen_for(port: &mut Port, mut waiting: Vec<u32>, limit: Duration, output: Output) {
     let (tell_freed, mut freed) = mpsc::unbounded_channel();
     let all_freed = async {
         while !waiting.is_empty() {
@@ -181,6 +189,18 @@ fn listen_at(port: &Path) -> String {
     let mut port = port.as_os_str().to_owned();
     port.push(",listen");
     format!("runtap resume --diagnostic-port {}", shell::word(port))
+}
+
+/// Another user has a hand in what the port is.
+fn astray(pid: u32, path: &Path) -> anyhow::Error {
+    expected(
+        exit::REFUSED,
+        format!(
+            "process {pid} waits for the port {}, and a link on the way there belongs to another user, who can lay it elsewhere",
+            path.display()
+        ),
+        "end it, and start it with a port in a folder that only you can write to".to_owned(),
+    )
 }
 
 /// Somebody listens on the port: it is theirs to resume the process.

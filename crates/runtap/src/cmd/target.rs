@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runtap_diag::ports::Port;
-use runtap_diag::tool_port::{PortMode, ToolPort, Transport};
 use runtap_diag::{Client, Error, ProcessInfo, Timeouts, doctor};
 use runtap_transport::discover::{self, Kind, Options, Process, SocketState, System};
 use runtap_transport::{Endpoint, shell};
@@ -13,7 +12,7 @@ use runtap_transport::{Endpoint, shell};
 use super::failure::{explain, not_reached};
 use super::interrupt::in_a_thread;
 use super::named::{Named, Whose};
-use super::trace::described;
+use super::named_port::{self, Place, place};
 use crate::cli::{Target, TargetOptions};
 use crate::exit::{self, ExpectedError, expected, usage};
 use crate::output::Output;
@@ -70,7 +69,11 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
     if let Some(port) = &target.options.diagnostic_port {
         return match place(port)? {
             Place::Connect(path) | Place::Either(path) => Ok(Chosen::port(path)),
-            Place::Listen(path) => wait_for_one(path, output).await,
+            Place::Listen(path) => {
+                let (port, runtime) = named_port::wait_for_one(path, output).await?;
+                let process = runtime.peer().pid.and_then(|pid| discover::process(pid).ok());
+                Ok(Chosen { process, client: runtime.client(), name: None, _port: Some(port) })
+            }
         };
     }
     let wanted = wanted(target, output).await?;
@@ -252,56 +255,6 @@ pub(super) fn first_word<'a>(
         _ => return Err(no_target()),
     };
     Ok((Target { word, options: options.clone() }, rest))
-}
-
-/// What to do at a diagnostic port.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// A runtime listens there.
-    Connect(PathBuf),
-    /// Runtimes dial in there.
-    Listen(PathBuf),
-    /// Nothing was said.
-    Either(PathBuf),
-}
-
-/// A port in every form that dotnet-trace takes.
-pub(super) fn place(port: &str) -> anyhow::Result<Place> {
-    let hint = "write a path, uds:PATH or file://PATH, with ',connect' or ',listen' behind it";
-    let wrong =
-        |what: String| expected(exit::USAGE, format!("--diagnostic-port '{port}': {what}"), hint.to_owned());
-    let told = ToolPort::parse(port, Transport::NATIVE).map_err(|error| wrong(error.to_string()))?;
-    if told.transport != Transport::Socket {
-        return Err(wrong("a named pipe is of Windows; here a port is a socket".to_owned()));
-    }
-    let path = PathBuf::from(told.address);
-    Ok(match told.mode {
-        // What it is if nothing is said depends on the verb, and on who is there.
-        _ if !port.contains(',') => Place::Either(path),
-        PortMode::Connect => Place::Connect(path),
-        PortMode::Listen => Place::Listen(path),
-    })
-}
-
-/// The first runtime that dials in. Who calls this hears signals: the socket must not stay behind.
-async fn wait_for_one(path: PathBuf, output: Output) -> anyhow::Result<Chosen> {
-    let mut port = Port::bind(path)?;
-    output.note(format_args!(
-        "waiting for a program that is started with DOTNET_DiagnosticPorts={}",
-        shell::word(port.path())
-    ));
-    let visitors = port.visitors();
-    let runtime = loop {
-        tokio::select! {
-            runtime = port.accept() => break runtime,
-            visitor = visitors.next() => output.warning(format_args!(
-                "{} has dialled in and was hung up on: only a program of your own or of root is taken here; still waiting",
-                described(visitor.peer)
-            )),
-        }
-    };
-    let process = runtime.peer().pid.and_then(|pid| discover::process(pid).ok());
-    Ok(Chosen { process, client: runtime.client(), name: None, _port: Some(port) })
 }
 
 fn unreachable(error: &discover::NotFound, output: Output) -> anyhow::Error {

@@ -1,12 +1,15 @@
-//! Somebody who wants root's requests: a listener of another user, in this very process, that keeps what it is sent. The
-//! kernel notes the user of the thread that begins to listen, so no other program is needed. Only root can lay that out.
+//! Somebody who wants root's requests, or its programs: a listener of another user, in this very process, that keeps what it
+//! is sent. The kernel notes the user of the thread that begins to listen, so no other program is needed. Only root can lay
+//! that out.
 
+use std::fs;
 use std::io::Read;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::process::{Gid, Uid};
@@ -18,6 +21,13 @@ pub(crate) const NOBODY: u32 = 65_534;
 /// A listener that answers nothing. It goes on until the test ends.
 pub(crate) struct Attacker {
     heard: Arc<Mutex<Heard>>,
+}
+
+/// Makes this thread one of another user's, for good.
+fn become_user(uid: u32) {
+    let (group, user) = (Gid::from_raw(uid), Uid::from_raw(uid));
+    set_thread_res_gid(group, group, group).unwrap();
+    set_thread_res_uid(user, user, user).unwrap();
 }
 
 #[derive(Debug, Default)]
@@ -39,9 +49,7 @@ impl Attacker {
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
             if let Some(uid) = uid {
-                let (group, user) = (Gid::from_raw(uid), Uid::from_raw(uid));
-                set_thread_res_gid(group, group, group).unwrap();
-                set_thread_res_uid(user, user, user).unwrap();
+                become_user(uid);
             }
             let listener = UnixListener::bind(&path).unwrap();
             tell.send(()).unwrap();
@@ -72,5 +80,43 @@ impl Attacker {
     pub(crate) fn was_not_dialled(&self) {
         self.heard_nothing();
         assert_eq!(self.heard.lock().unwrap().connections, 0);
+    }
+}
+
+/// Nobody, who wants the name of a port: again and again he tries to listen there, and to get out of the way what is there.
+pub(crate) struct Squatter {
+    over: Arc<AtomicBool>,
+    tries: JoinHandle<Option<&'static str>>,
+}
+
+impl Squatter {
+    pub(crate) fn at(port: &Path) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let (port, stop) = (port.to_owned(), Arc::clone(&over));
+        let tries = thread::spawn(move || {
+            become_user(NOBODY);
+            let folder = port.parent().unwrap();
+            let aside = folder.with_extension("aside");
+            while !stop.load(Ordering::Relaxed) {
+                if UnixListener::bind(&port).is_ok() {
+                    return Some("listened there");
+                }
+                if fs::remove_file(&port).is_ok() || fs::rename(&port, folder.join("aside")).is_ok() {
+                    return Some("removed the socket");
+                }
+                if fs::rename(folder, &aside).is_ok() || fs::remove_dir(folder).is_ok() {
+                    return Some("removed the folder");
+                }
+            }
+            None
+        });
+        Self { over, tries }
+    }
+
+    /// He was never able to.
+    #[track_caller]
+    pub(crate) fn was_kept_out(self) {
+        self.over.store(true, Ordering::Relaxed);
+        assert_eq!(self.tries.join().unwrap(), None, "what another user has done to the port");
     }
 }

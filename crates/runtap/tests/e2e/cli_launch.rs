@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -145,10 +146,34 @@ fn ports_that_were_there_are_kept() {
     let mut launched = shell("echo \"=$DOTNET_DiagnosticPorts\"", []);
     launched.env("TMPDIR", folder.path()).env("DOTNET_DiagnosticPorts", "/my/port,nosuspend");
     let finished = run(trace_of(["--show-child-io"], &launched));
-    let folder = folder.path().display();
-    let start = format!("=/my/port,nosuspend;{folder}/runtap-");
-    assert!(finished.expect_code(0).text().starts_with(&start), "{finished}");
-    assert!(finished.text().trim_end().ends_with(".socket,suspend,connect"), "{finished}");
+    let ours = finished.expect_code(0).text().trim_end().strip_prefix("=/my/port,nosuspend;");
+    let port = ours.and_then(|ours| ours.strip_suffix("/port,suspend,connect"));
+    let port = Path::new(port.unwrap_or_else(|| panic!("{finished}")));
+    // Nothing is left of it.
+    let name = port.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("runtap-") && !port.exists(), "{finished}");
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    // Root's is in the temporary folder only where there is nothing better, and never where others exchange names.
+    assert_eq!(port.parent().unwrap(), Path::new("/run"), "{finished}");
+    for (mode, place) in [(0o755, folder.path()), (0o1777, folder.path()), (0o777, Path::new("/tmp"))] {
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let traced = trace_of(["--show-child-io"], &launched);
+        let mut without_run = Command::new("unshare");
+        without_run.args([
+            "--mount",
+            "sh",
+            "-c",
+            "mount -t tmpfs -o mode=1777 none /run && exec \"$@\"",
+            "sh",
+        ]);
+        without_run.args(words(&traced));
+        without_run.envs(traced.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let finished = run(without_run);
+        let start = format!("=/my/port,nosuspend;{}/runtap-", place.display());
+        assert!(finished.expect_code(0).text().starts_with(&start), "{mode:o}: {finished}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -238,6 +239,34 @@ pub(crate) fn all_have_ended(text: &Path) {
     eventually("the end of every process", || {
         System::current().started_with(text.as_bytes()).is_empty().then_some(())
     });
+}
+
+/// The port that a `runtap trace -- COMMAND` has made, by the environment of its programs: those that have `text` in theirs.
+#[track_caller]
+pub(crate) fn port_of_those_with(text: &Path) -> PathBuf {
+    let text = text.to_str().expect("a path of ours");
+    let port = |pid: u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let mut variables = environment.split(|byte| *byte == 0);
+        let ports = variables.find_map(|variable| variable.strip_prefix(b"DOTNET_DiagnosticPorts="))?;
+        // Ours is behind those that were there.
+        let port = ports.split(|byte| *byte == b';').next_back()?.strip_suffix(b",suspend,connect")?;
+        Some(PathBuf::from(OsStr::from_bytes(port)))
+    };
+    eventually("a process with the port in its environment", || {
+        System::current().started_with(text.as_bytes()).into_iter().find_map(port)
+    })
+}
+
+/// Removes what a killed tool has left of its port, when the test is over.
+pub(crate) struct Left(pub(crate) PathBuf);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        // Mostly somebody has done that.
+        let _ = fs::remove_file(&self.0);
+        let _ = self.0.parent().map(fs::remove_dir);
+    }
 }
 
 /// A new folder. Everybody may look into it: where not, root's tool has its port elsewhere.

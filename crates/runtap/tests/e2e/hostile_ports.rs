@@ -17,7 +17,7 @@ use runtap_testkit::{RealRuntime, Running, Skip, eventually};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Uid;
 
-use crate::common::{all_have_ended, command, count_of, counts, shell, trace_of};
+use crate::common::{all_have_ended, command, count_of, counts, port_of_those_with, shell, trace_of};
 use crate::real_doctor_rights::{NOBODY, Place};
 
 on_the_newest_runtime!(real_floods_leave_room_for_the_tree);
@@ -43,7 +43,7 @@ fn place() -> Option<Place> {
 }
 
 /// Connects and says that it is the runtime with this cookie.
-fn dial(port: &Path, cookie: u64) -> UnixStream {
+pub(crate) fn dial(port: &Path, cookie: u64) -> UnixStream {
     let mut stream = UnixStream::connect(port).unwrap();
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(cookie.into()), process_id: 1 };
     stream.write_all(&advertise.to_bytes()).unwrap();
@@ -51,7 +51,7 @@ fn dial(port: &Path, cookie: u64) -> UnixStream {
 }
 
 /// Command set, command and payload of a request; nothing if it was hung up on.
-fn request(stream: &mut UnixStream) -> Option<(u8, u8, Vec<u8>)> {
+pub(crate) fn request(stream: &mut UnixStream) -> Option<(u8, u8, Vec<u8>)> {
     let mut header = [0; 20];
     stream.read_exact(&mut header).ok()?;
     assert!(header.starts_with(b"DOTNET_IPC_V1\0"), "{header:x?}");
@@ -73,7 +73,7 @@ fn answer(stream: &mut UnixStream, payload: &[u8]) {
 const COLLECT: u8 = 2;
 /// Set and number.
 const SET_VARIABLE: (u8, u8) = (4, 3);
-const RESUME: (u8, u8) = (4, 1);
+pub(crate) const RESUME: (u8, u8) = (4, 1);
 
 /// What root has in its variable for ports, and tells those whom it records.
 const SECRET: &str = "/run/secret.port,nosuspend";
@@ -93,16 +93,8 @@ impl Attacked {
         let file = place.path().join("x.nettrace");
         let options = options.iter().copied().chain(["-o", file.to_str().unwrap()]);
         let tracing = Running::start(trace_of(options, &waiting));
-        Self { tracing, port: port_in(place), gate }
+        Self { tracing, port: port_of_those_with(place.path()), gate }
     }
-}
-
-/// The port of a `runtap trace -- COMMAND`.
-fn port_in(place: &Place) -> PathBuf {
-    eventually("the port", || {
-        let mut paths = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path());
-        paths.find(|path| path.extension().is_some_and(|extension| extension == "socket"))
-    })
 }
 
 /// Waits for something to read, for the time in which an attack would have succeeded.
@@ -208,8 +200,8 @@ fn a_verb_that_waits_takes_nobody_elses_program() {
     let waiting = Running::start(command(["info", "--diagnostic-port", &listen]));
     eventually("the socket", || port.exists().then_some(()));
     fs::set_permissions(&port, fs::Permissions::from_mode(0o666)).unwrap();
-    // Hung up on, perhaps before it could say anything.
-    let mut stranger = as_nobody(|| UnixStream::connect(&port).unwrap());
+    // Hung up on, perhaps before it could say anything. The file is there a moment before anybody listens.
+    let mut stranger = as_nobody(|| eventually("the listener", || UnixStream::connect(&port).ok()));
     assert_eq!(stranger.read(&mut [0]).unwrap_or(0), 0);
     let mut demo = command(["demo", "serve", "--seconds", "600"]);
     demo.env("TMPDIR", place.path()).env("DOTNET_DiagnosticPorts", &port);
@@ -277,7 +269,7 @@ fn real_floods_leave_room_for_the_tree(runtime: &RealRuntime) -> Result<(), Skip
     limited.envs(trace.get_envs().filter_map(|(name, value)| Some((name, value?))));
     limited.env_remove("DOTNET_DiagnosticPorts");
     let tracing = Running::start(limited);
-    let port = port_in(&place);
+    let port = port_of_those_with(place.path());
 
     let (connections, over) = (AtomicU64::new(0), AtomicBool::new(false));
     let finished = thread::scope(|scope| {

@@ -5,6 +5,7 @@
 #[macro_use]
 mod common;
 
+mod attack_handover;
 mod attack_peers;
 mod attacker;
 mod cli_bounds;
@@ -29,6 +30,7 @@ mod cli_usage;
 mod hostile_ports;
 mod real_abandoned;
 mod real_ask;
+mod real_attack_handover;
 mod real_attack_names;
 mod real_attack_ports;
 mod real_compat;

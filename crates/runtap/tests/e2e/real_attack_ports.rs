@@ -62,14 +62,14 @@ fn stale_sockets_of_root_stay_as_they_are(runtime: &RealRuntime) -> Result<(), S
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
     symlink(&private, shared.join("link")).unwrap();
-    let readable = place.path().join("readable");
+    let readable = place.path().join("runtap-0123456789abcdef");
     fs::create_dir(&readable).unwrap();
     for (port, file) in [
         // Out of their reach, by itself and by a link of theirs; in a folder that is not theirs to write to; in one
         // that is everybody's.
         (private.join("daemon.sock"), private.join("daemon.sock")),
         (shared.join("link/daemon.sock"), private.join("daemon.sock")),
-        (readable.join("runtap-x.sock"), readable.join("runtap-x.sock")),
+        (readable.join("port"), readable.join("port")),
         (shared.join("daemon.sock"), shared.join("daemon.sock")),
     ] {
         if !file.exists() {
@@ -159,7 +159,8 @@ fn a_folder_that_is_exchanged_leads_nowhere(runtime: &RealRuntime) -> Result<(),
     })
 }
 
-struct StopOnDrop<'a>(&'a AtomicBool);
+/// Ends a thread when its test ends, or fails.
+pub(crate) struct StopOnDrop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
@@ -174,7 +175,10 @@ fn a_port_of_their_own_is_served_and_leaves_nobody(runtime: &RealRuntime) -> Res
     fs::create_dir(&theirs).unwrap();
     rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
     // Called as ours are: that alone earns no guard.
-    let port = theirs.join("runtap-1.socket");
+    let theirs = theirs.join("runtap-0123456789abcdef");
+    fs::create_dir(&theirs).unwrap();
+    rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
+    let port = theirs.join("port");
     let waiting = Waiting::start(runtime, &place, &port)?;
     waiting.resume().expect_code(0).says("goes on");
     assert!(!port.exists());

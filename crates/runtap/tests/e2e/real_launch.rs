@@ -14,7 +14,9 @@ use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{all_have_ended, command, count_of, counts, folder, runtap, shell, trace_of};
+use crate::common::{
+    Left, all_have_ended, command, count_of, counts, folder, port_of_those_with, runtap, shell, trace_of,
+};
 
 on_each_runtime!(
     a_program_is_recorded_from_its_first_event,
@@ -252,8 +254,8 @@ fn a_successor_frees_those_of_a_killed_tool(runtime: &RealRuntime) -> Result<(),
     launched.envs(children.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let tracing = Running::start(trace_of(["--children", "-o", file.to_str().unwrap()], &launched));
     assert_eq!(tracing.wait().code(), None);
-    let mut paths = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
-    let port = paths.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("runtap-")).unwrap();
+    let port = port_of_those_with(folder.path());
+    let _left = Left(port.clone());
     let system = System::current();
     let holders = || system.started_with(port.as_os_str().as_encoded_bytes());
     let waits = |pid: &u32| system.startup(*pid) == Startup::Waiting;
@@ -262,7 +264,7 @@ fn a_successor_frees_those_of_a_killed_tool(runtime: &RealRuntime) -> Result<(),
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let freed = tokio.block_on(async {
         // The socket that was left behind is replaced.
-        let successor = Port::bind(&port).unwrap();
+        let mut successor = Port::bind(&port).unwrap();
         let mut freed = BTreeSet::new();
         let until = async {
             while !holders().is_empty() {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -10,7 +11,9 @@ use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
 use runtap_transport::discover::{Startup, System};
 use serde_json::Value;
 
-use crate::common::{all_have_ended, count_of, counts, json, runtap, trace_of};
+use crate::common::{
+    Left, all_have_ended, count_of, counts, folder, json, port_of_those_with, runtap, trace_of,
+};
 use crate::real_doctor_rights::{NOBODY, Place, can_run};
 
 on_each_runtime!(
@@ -62,8 +65,12 @@ fn a_private_temporary_folder_is_no_obstacle(runtime: &RealRuntime) -> Result<()
 fn another_users_programs_of_a_killed_tool_are_freed(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let mut children = children_of_nobody(runtime, place.path())?;
-    // A port that nobody serves: whoever dials in waits.
-    let port = place.path().join("runtap-1.socket");
+    // A port that nobody serves: whoever dials in waits. It is where a tool of root's would have it.
+    let above = folder();
+    let home = above.path().join("runtap-0123456789abcdef");
+    fs::create_dir(&home).unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o711)).unwrap();
+    let port = home.join("port");
     let tool = std::os::unix::net::UnixListener::bind(&port).unwrap();
     children.env("DOTNET_DiagnosticPorts", format!("{},suspend,connect", port.display()));
     children.stdin(Stdio::null());
@@ -85,7 +92,7 @@ fn another_users_programs_of_a_killed_tool_are_freed(runtime: &RealRuntime) -> R
     let finished = running.wait();
     assert!(finished.expect_code(0).text().contains("\"tree_size\":7"), "{finished}");
     all_have_ended(place.path());
-    eventually("the end of the guard", || (!port.exists()).then_some(()));
+    eventually("the end of the guard, and of the folder", || (!home.exists()).then_some(()));
     Ok(())
 }
 
@@ -97,10 +104,8 @@ fn real_tools_that_are_killed() {
         let children = children_of_nobody(runtime, place.path())?;
         let file = place.path().join("x.nettrace");
         let tracing = Running::start(trace_of(["--children", "-o", file.to_str().unwrap()], &children));
-        let port = eventually("the port", || {
-            let mut paths = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path());
-            paths.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("runtap-"))
-        });
+        let port = port_of_those_with(place.path());
+        let _left = Left(port.clone());
         let holders = || System::current().started_with(port.as_os_str().as_encoded_bytes());
         eventually("the first process", || (!holders().is_empty()).then_some(()));
         tracing.signal(Signal::KILL);

@@ -3,24 +3,25 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use runtap_diag::ports::user_of;
+use runtap_diag::ports::{Port, user_of};
 use runtap_transport::discover::System;
 use rustix::process::getuid;
 use tokio::time::sleep;
 
-use super::keeper;
-use crate::exit;
+use super::own_port::{self, Home};
+use crate::exit::{self, expected};
 use crate::output::Output;
 
 /// How often it looks who is left.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long the one before us may take to leave the port.
-const HANDOVER: u32 = 10;
 
 /// The processes that have the port in their environment, and were started by us, by root, or by one of these users.
 /// Anybody can write our path into an environment: those of others keep nobody here.
@@ -31,20 +32,16 @@ pub(super) fn holders(port: &Path, users: &BTreeSet<u32>) -> Vec<u32> {
     holders
 }
 
-/// Starts a guard for the port if anybody is left who could need it. The port must be free.
-pub(in crate::cmd) fn leave_behind(port: &Path, users: &BTreeSet<u32>, output: Output) {
-    let holders = holders(port, users);
+/// Starts a guard for the port if anybody is left who could need it, else closes it. The guard gets the socket as it
+/// is: at no moment is its name free, and no path is resolved again.
+pub(in crate::cmd) fn leave_behind(port: Port, users: &BTreeSet<u32>, output: Output) {
+    let holders = holders(port.path(), users);
     if holders.is_empty() {
         return;
     }
-    // Also when the file of the program was replaced meanwhile.
-    let mut command = Command::new("/proc/self/exe");
-    command.arg("guard-port").arg(port).args(users.iter().map(u32::to_string));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Not with the others of this terminal when Ctrl-C is typed.
-    let started = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn();
+    let started = port.socket().and_then(|socket| start(socket, port.path(), users));
     let list: Vec<String> = holders.iter().map(ToString::to_string).collect();
-    let (list, path) = (list.join(", "), port.display());
+    let (list, path) = (list.join(", "), port.path().display());
     match started {
         Ok(guard) => output.note(format_args!(
             "still running: {list}; process {} stays in the background and lets go on what they start",
@@ -52,23 +49,31 @@ pub(in crate::cmd) fn leave_behind(port: &Path, users: &BTreeSet<u32>, output: O
         )),
         Err(error) => output.warning(format_args!(
             "still running: {list}; .NET programs that they start will wait for {path}, because nobody could be left \
-             there: {error}"
+             there: {error}. 'runtap resume PID' lets each of them go on"
         )),
     }
+    port.leave();
+}
+
+/// The socket is its stdin.
+fn start(socket: OwnedFd, port: &Path, users: &BTreeSet<u32>) -> io::Result<Child> {
+    // Also when the file of the program was replaced meanwhile.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("guard-port").arg(port).args(users.iter().map(u32::to_string));
+    command.stdin(socket).stdout(Stdio::null()).stderr(Stdio::null());
+    // Not with the others of this terminal when Ctrl-C is typed.
+    command.process_group(0).spawn()
 }
 
 /// `runtap guard-port`: lets everybody go on who dials in, until nobody is left who could.
 pub(in crate::cmd) async fn run(path: OsString, users: Vec<u32>) -> anyhow::Result<u8> {
     let (path, users) = (Path::new(&path), BTreeSet::from_iter(users));
-    let mut tries = 0;
-    let port = loop {
-        match keeper::bind_at(path) {
-            Ok(port) => break port,
-            Err(_) if tries < HANDOVER => tries += 1,
-            Err(error) => return Err(error),
-        }
-        sleep(LOOK).await;
-    };
+    let port = io::stdin().as_fd().try_clone_to_owned();
+    let port = port.and_then(|socket| Port::passed_on(socket, path, own_port::lets_everybody_in()));
+    let mut port = port.map_err(|error| {
+        let hint = "runtap starts this itself, with the socket in place of stdin".to_owned();
+        expected(exit::USAGE, format!("guard {}: {error}", path.display()), hint)
+    })?;
     let until = async {
         // Twice, because a process is not seen for a moment while it turns into another one.
         let mut missed = 0;
@@ -78,5 +83,8 @@ pub(in crate::cmd) async fn run(path: OsString, users: Vec<u32>) -> anyhow::Resu
         }
     };
     port.resume_all(until, |_, _| {}).await;
+    drop(port);
+    // After the socket in it.
+    drop(Home::of(path));
     Ok(exit::OK)
 }

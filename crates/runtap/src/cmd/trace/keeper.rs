@@ -4,7 +4,7 @@
 //! wait for the command. Who is recorded is handed over with its session; the rest is not this file's business.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::{future, io};
 
 use runtap_diag::ports::{Port, Runtime, Visitor};
 use runtap_transport::{Peer, shell};
-use rustix::process::{Resource, Signal, geteuid, getrlimit, setrlimit};
+use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
@@ -122,10 +122,9 @@ impl Keeper {
                 .warning("the command has ended before a .NET runtime had dialled in: nothing was recorded");
         }
         let Self { port, command, status, users, .. } = self;
-        let path = port.path().to_owned();
-        drop(port);
-        if command.is_some() {
-            guard::leave_behind(&path, &users, job.output);
+        match command {
+            Some(_) => guard::leave_behind(port, &users, job.output),
+            None => drop(port),
         }
         status
     }
@@ -268,25 +267,6 @@ async fn until(time: Option<Instant>) {
         Some(time) => sleep_until(time).await,
         None => future::pending().await,
     }
-}
-
-/// Listens for the programs of a command. Those of root may run as other users (`su`, `setpriv`, the entry point of a
-/// container), and these would wait for ever at a port that they may not dial; the port of any other user is theirs alone.
-pub(super) fn bind_at(path: &Path) -> anyhow::Result<Port> {
-    let everybody = geteuid().is_root();
-    Ok(if everybody { Port::bind_for_everybody(path)? } else { Port::bind(path)? })
-}
-
-/// The same on the first of the paths that is free.
-pub(super) fn bind(paths: impl Iterator<Item = PathBuf>) -> anyhow::Result<Port> {
-    let mut error = anyhow::anyhow!("there is no folder for a socket: set TMPDIR");
-    for path in paths {
-        match bind_at(&path) {
-            Ok(port) => return Ok(port),
-            Err(reason) => error = reason,
-        }
-    }
-    Err(error)
 }
 
 /// Takes as many descriptors as the system allows: each process that is recorded needs a few. Programs that are started

@@ -2,17 +2,15 @@
 //! to it, and its end.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::future;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
 use anyhow::Context;
-use runtap_diag::diagnostic_ports::LONGEST_ADDRESS;
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{self, SignalKind};
 
@@ -122,40 +120,6 @@ fn ports(port: &Path, existing: Option<&OsStr>) -> OsString {
     value
 }
 
-/// Where ports of ours can be: in the temporary folder, unless its name is too long or has a meaning in the variable.
-/// Root's commands run programs as other users too, who would wait for ever at a port that they can't get to: for them
-/// a folder that is private comes last.
-pub(super) fn port_paths() -> impl Iterator<Item = PathBuf> {
-    let mut folders = [std::env::temp_dir(), PathBuf::from("/tmp"), PathBuf::from("/dev/shm")];
-    if geteuid().is_root() {
-        folders.sort_by_key(|folder| !is_reached_by_all(folder));
-    }
-    let fits = |path: &PathBuf| {
-        let text = path.as_os_str().as_encoded_bytes();
-        path.is_absolute() && text.len() <= LONGEST_ADDRESS && !text.iter().any(|b| matches!(b, b';' | b','))
-    };
-    let names = |folder: PathBuf| {
-        (0..10).map(move |n| {
-            let number = if n == 0 { String::new() } else { format!("-{n}") };
-            folder.join(format!("runtap-{}{number}.socket", std::process::id()))
-        })
-    };
-    folders.into_iter().filter_map(|folder| std::path::absolute(folder).ok()).flat_map(names).filter(fits)
-}
-
-/// Whether every user gets to what lies in a folder, as far as its mode and those of the folders above it tell.
-fn is_reached_by_all(folder: &Path) -> bool {
-    let may_pass =
-        |folder: &Path| fs::metadata(folder).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0);
-    fs::canonicalize(folder).is_ok_and(|folder| folder.ancestors().all(may_pass))
-}
-
-/// Whether a port is one of [`port_paths`], of us or of a runtap that is gone: nobody else is going to listen there.
-pub(in crate::cmd) fn is_port_of_ours(port: &Path) -> bool {
-    let name = port.file_name().and_then(OsStr::to_str);
-    name.is_some_and(|name| name.starts_with("runtap-") && name.ends_with(".socket"))
-}
-
 /// Every signal that is sent to a program to tell it something. A hang-up that is ignored stays so.
 fn listen() -> io::Result<Vec<(Signal, Typed, unix::Signal)>> {
     let all = [
@@ -210,36 +174,6 @@ mod tests {
         let parsed: Vec<_> = diagnostic_ports::parse(both.as_encoded_bytes()).collect();
         let (address, waits) = parsed.last().map(|port| (port.address, port.is_waited_for())).unwrap();
         assert_eq!((parsed.len(), address, waits), (2, &b"/tmp/p"[..], true));
-    }
-
-    #[test]
-    fn a_port_has_a_name_that_a_runtime_can_read() {
-        let path = port_paths().next().unwrap();
-        let text = path.to_str().unwrap();
-        assert!(path.is_absolute() && text.len() <= LONGEST_ADDRESS && !text.contains([';', ',']), "{text}");
-        assert!(port_paths().count() > 10);
-    }
-
-    #[test]
-    fn a_private_folder_above_keeps_others_out() {
-        let outer = tempfile::tempdir().unwrap();
-        let inner = outer.path().join("inner");
-        fs::create_dir(&inner).unwrap();
-        let modes = |of_outer, of_inner| {
-            fs::set_permissions(outer.path(), fs::Permissions::from_mode(of_outer)).unwrap();
-            fs::set_permissions(&inner, fs::Permissions::from_mode(of_inner)).unwrap();
-            is_reached_by_all(&inner)
-        };
-        // Whether others get to the temporary folder of this test is not known.
-        let above = is_reached_by_all(outer.path().parent().unwrap());
-        assert_eq!([modes(0o755, 0o711), modes(0o755, 0o750), modes(0o700, 0o755)], [above, false, false]);
-        assert!(!is_reached_by_all(&inner.join("none")));
-    }
-
-    #[test]
-    fn ports_of_ours_are_known_by_their_names() {
-        assert!(port_paths().all(|port| is_port_of_ours(&port)));
-        assert!(!is_port_of_ours(Path::new("/diag/port.socket")));
     }
 
     #[test]

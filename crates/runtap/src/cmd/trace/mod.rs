@@ -16,6 +16,7 @@ mod launch;
 mod neighbours;
 mod one;
 mod outputs;
+mod own_port;
 mod raw;
 mod recorder;
 mod relatives;
@@ -42,13 +43,14 @@ pub(super) use self::guard::{leave_behind, run as guard_port};
 use self::job::{Job, Phase};
 use self::keeper::Keeper;
 pub(super) use self::keeper::described;
-pub(super) use self::launch::is_port_of_ours;
 use self::launch::{Io, Launched};
+pub(super) use self::own_port::Home;
 use self::start::Subject;
 use self::stopping::Condition;
 pub(super) use self::summary::OutputFile;
 use super::interrupt::{in_a_thread, unless};
-use super::target::{self, Chosen, Place, choose_all};
+use super::named_port::{self, Place};
+use super::target::{Chosen, choose_all};
 use crate::cli::{AnyFormat, FileFormat, Recording, Trace};
 use crate::exit::{self, ExpectedError, expected, usage};
 use crate::files::{check_output, format_of};
@@ -87,7 +89,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     if launches {
         return launch(job, &options).await;
     }
-    match options.target.options.diagnostic_port.as_deref().map(target::place).transpose()? {
+    match options.target.options.diagnostic_port.as_deref().map(named_port::place).transpose()? {
         Some(Place::Listen(path)) => Box::pin(listen(job, Port::bind(path)?)).await,
         // As dotnet-trace has it, unless somebody listens there.
         Some(Place::Either(path)) => match Port::bind(&path) {
@@ -258,6 +260,7 @@ async fn begin_all(job: &Arc<Job>, chosen: &[Chosen]) -> Vec<Arrival> {
 async fn listen(job: Job, port: Port) -> anyhow::Result<u8> {
     job.output
         .note(format_args!("waiting for a program that is started with {}", keeper::variable(port.path())));
+    named_port::tell_exposure(&port, job.output);
     keeper::allow_many_files();
     let job = Arc::new(job);
     enter::listen(&job)?;
@@ -274,12 +277,9 @@ async fn launch(mut job: Job, options: &Trace) -> anyhow::Result<u8> {
         (true, false) => Io::Shown,
         (true, true) => Io::ShownOnStderr,
     };
-    let launched = keeper::bind(launch::port_paths())
-        .and_then(|port| Ok((Launched::start(&options.command, port.path(), io)?, port)));
-    let (command, port) = match launched {
-        Ok(launched) => launched,
-        Err(error) => return Err(ours(error)),
-    };
+    // Dropped after the port, and removed unless a guard has that.
+    let (_home, port) = own_port::make().map_err(ours)?;
+    let command = Launched::start(&options.command, port.path(), io).map_err(ours)?;
     keeper::allow_many_files();
     let interrupted = job.stops.clone();
     let (code, status) = keep(Arc::new(job), port, Some(command)).await;

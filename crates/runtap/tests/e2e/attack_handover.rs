@@ -1,0 +1,177 @@
+//! Another user who wants the name of a port of root's, at which root's programs dial in for as long as they live: when the
+//! tool ends, when its guard takes over, and when that ends. No runtime is needed: only the name counts.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use runtap_testkit::{Running, Signal, Skip, eventually, run};
+use rustix::process::{Pid, kill_process};
+use tempfile::TempDir;
+
+use crate::attacker::Squatter;
+use crate::common::{Left, command, folder, port_of_those_with, runtap, shell, trace_of};
+use crate::hostile_ports::{RESUME, dial, request};
+
+/// A folder like `/tmp`; nothing where there can't be another user.
+fn shared_folder() -> Option<TempDir> {
+    if !rustix::process::geteuid().is_root() {
+        Skip::because("only root can become somebody else").report();
+        return None;
+    }
+    let folder = folder();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    Some(folder)
+}
+
+/// Device, number, mode and owner of a socket's file.
+pub(crate) fn state(port: &Path) -> (u64, u64, u32, u32) {
+    let meta = fs::symlink_metadata(port).unwrap();
+    (meta.dev(), meta.ino(), meta.mode(), meta.uid())
+}
+
+/// The file stays as it is for some time.
+#[track_caller]
+pub(crate) fn stays(port: &Path, before: (u64, u64, u32, u32)) {
+    for _ in 0..100 {
+        assert_eq!(state(port), before);
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// The process that stays in the background, by what is said of it.
+pub(crate) fn guard_in(stderr: &str) -> Pid {
+    let guard =
+        stderr.split_once("; process ").and_then(|(_, rest)| rest.split_once(" stays in the background"));
+    Pid::from_raw(guard.unwrap_or_else(|| panic!("{stderr}")).0.parse().unwrap()).unwrap()
+}
+
+/// The same in a mount namespace where `/run` is everybody's, so that the port is in the temporary folder.
+fn without_run(traced: &Command) -> Command {
+    let mut wrapped = Command::new("unshare");
+    wrapped.args(["--mount", "sh", "-c", "mount -t tmpfs -o mode=1777 none /run && exec \"$@\"", "sh"]);
+    wrapped.arg(traced.get_program()).args(traced.get_args());
+    wrapped.envs(traced.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    wrapped
+}
+
+/// A command that has ended, and something of it that runs on until there is a file `end`.
+fn outlived(place: &Path) -> Command {
+    let script =
+        "(until [ -e \"$1/end\" ]; do sleep 0.02; done) & until [ -e \"$1/go\" ]; do sleep 0.02; done";
+    let mut launched = shell(script, [place.as_os_str()]);
+    launched.env("TMPDIR", place);
+    trace_of(["--dial-in", "0.1s", "-o", place.join("x.nettrace").to_str().unwrap()], &launched)
+}
+
+#[test]
+fn a_guard_takes_over_what_was_never_free() {
+    for in_temporary_folder in [false, true] {
+        let Some(place) = shared_folder() else { return };
+        let traced = outlived(place.path());
+        let tracing = Running::start(if in_temporary_folder { without_run(&traced) } else { traced });
+        let port = port_of_those_with(place.path());
+        assert_eq!(port.starts_with(place.path()), in_temporary_folder);
+        let before = state(&port);
+        assert_eq!((before.2 & 0o7777, before.3), (0o666, 0));
+        let squatter = Squatter::at(&port);
+        fs::write(place.path().join("go"), "").unwrap();
+        tracing.wait().says("stays in the background");
+        stays(&port, before);
+        // It is served: whoever dials is told to go on.
+        let asked = request(&mut dial(&port, 7));
+        assert_eq!(asked.map(|(set, number, _)| (set, number)), Some(RESUME));
+        fs::write(place.path().join("end"), "").unwrap();
+        eventually("the end of the guard", || (!port.parent().unwrap().exists()).then_some(()));
+        sleep(Duration::from_millis(200));
+        squatter.was_kept_out();
+    }
+}
+
+/// A guard that is killed leaves a socket that nobody else can replace.
+#[test]
+fn a_killed_guard_leaves_the_name_to_nobody() {
+    let Some(place) = shared_folder() else { return };
+    let tracing = Running::start(without_run(&outlived(place.path())));
+    let port = port_of_those_with(place.path());
+    let _left = Left(port.clone());
+    let before = state(&port);
+    let squatter = Squatter::at(&port);
+    fs::write(place.path().join("go"), "").unwrap();
+    let finished = tracing.wait();
+    kill_process(guard_in(&finished.stderr), Signal::KILL).unwrap();
+    stays(&port, before);
+    squatter.was_kept_out();
+    fs::write(place.path().join("end"), "").unwrap();
+}
+
+/// A port that root names in a shared folder: it is told of, its name stays root's, and the next tool has it without a gap.
+#[test]
+fn a_named_port_in_a_shared_folder_stays_roots() {
+    let Some(place) = shared_folder() else { return };
+    let port = place.path().join("my.port");
+    let listen = format!("{},listen", port.display());
+    let mut squatter = None;
+    let mut last = None;
+    for round in 0..10 {
+        let (verb, mode, code): (&[&str], _, _) = match round % 3 {
+            0 => (&["info"], 0o600, 130),
+            1 => (&["resume", "--duration", "60"], 0o666, 130),
+            _ => (&["trace", "-o", "x.nettrace"], 0o600, 130),
+        };
+        let mut waiting = command(verb);
+        waiting.args(["--diagnostic-port", &listen]).current_dir(place.path());
+        let waiting = Running::start(waiting);
+        let taken = eventually("the socket", || {
+            let state = port.exists().then(|| state(&port))?;
+            (Some(state) != last).then_some(state)
+        });
+        assert_eq!((taken.2 & 0o7777, taken.3), (mode, 0));
+        squatter.get_or_insert_with(|| Squatter::at(&port));
+        waiting.signal(Signal::INT);
+        let told = waiting.wait();
+        told.expect_code(code).says(port.to_str().unwrap()).says("such as /run/NAME");
+        stays(&port, taken);
+        last = Some(taken);
+    }
+    squatter.unwrap().was_kept_out();
+}
+
+/// Where only root writes nothing is said, and nothing stays.
+#[test]
+fn a_named_port_in_a_folder_of_ones_own_goes() {
+    let folder = folder();
+    let port = folder.path().join("my.port");
+    let told =
+        runtap(["resume", "--diagnostic-port", &format!("{},listen", port.display()), "--duration", "0.2"]);
+    told.expect_code(3);
+    assert!(!told.stderr.contains("whoever listens"), "{told}");
+    assert!(!port.exists());
+}
+
+/// A folder of another user's, and a link of his on the way to one of root's.
+#[test]
+fn a_named_port_is_not_reached_by_links_of_others() {
+    let Some(place) = shared_folder() else { return };
+    let private = place.path().join("private");
+    fs::create_dir(&private).unwrap();
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
+    let daemon = private.join("daemon.sock");
+    drop(std::os::unix::net::UnixListener::bind(&daemon).unwrap());
+    let before = state(&daemon);
+    let link = place.path().join("link");
+    std::os::unix::fs::symlink(&private, &link).unwrap();
+    let nobody = Some(rustix::fs::Uid::from_raw(crate::attacker::NOBODY));
+    let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+    rustix::fs::chownat(rustix::fs::CWD, &link, nobody, None, flags).unwrap();
+    let listen = format!("{}/daemon.sock,listen", link.display());
+    for verb in [&["info"][..], &["resume", "--duration", "0.2"], &["trace"]] {
+        let mut waiting = command(verb);
+        waiting.args(["--diagnostic-port", &listen]).current_dir(place.path());
+        run(waiting).expect_code(1).says("belongs to another user");
+        assert_eq!(state(&daemon), before, "{verb:?}");
+    }
+}
