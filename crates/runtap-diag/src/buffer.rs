@@ -264,6 +264,12 @@ impl Buffer {
         Poll::Pending
     }
 
+    /// Whether a full chunk is there, or so many bytes, or no more will come.
+    pub(crate) fn has(&self, bytes: usize) -> bool {
+        let state = self.lock();
+        !state.full.is_empty() || state.filled >= bytes || state.end.is_some() || state.closed
+    }
+
     /// The taker wants to read the stream itself. It has to wait for [`Self::is_handed_over`], which comes with the next
     /// bytes.
     pub(crate) fn want(&self) {

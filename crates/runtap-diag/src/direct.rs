@@ -41,7 +41,12 @@ mod unix {
     use std::thread;
 
     use super::{Chunk, Chunks, Direct, Error};
+    use crate::reading::Step;
     use crate::unpark::Unpark;
+
+    /// As long as more comes after a short rest, so much is gathered: a file system takes it for a quarter less processor
+    /// time than what a socket holds at once.
+    const ENOUGH: usize = 512 << 10;
 
     impl Direct {
         pub(crate) fn new(chunks: Chunks) -> Self {
@@ -60,15 +65,17 @@ mod unix {
             let waker = Waker::from(Unpark::this_thread());
             let mut cx = Context::from_waker(&waker);
             loop {
+                self.is_ours = self.is_ours || self.chunks.buffer.is_handed_over();
+                if let Some(reading) = self.chunks.reading.as_mut().filter(|_| self.is_ours) {
+                    while !self.chunks.buffer.has(ENOUGH)
+                        && reading.once(&self.chunks.buffer, &mut cx) == Step::Again
+                    {}
+                }
                 if let Poll::Ready(outcome) = self.chunks.buffer.poll_take(&cx) {
                     return outcome.map_err(|source| self.chunks.broken(source));
                 }
-                self.is_ours = self.is_ours || self.chunks.buffer.is_handed_over();
                 match &mut self.chunks.reading {
-                    // Whatever it says, the buffer says it too.
-                    Some(reading) if self.is_ours => {
-                        reading.once(&self.chunks.buffer, &mut cx);
-                    }
+                    Some(reading) if self.is_ours => reading.wait(),
                     _ => thread::park(),
                 }
             }

@@ -102,6 +102,7 @@ mod thread {
         while !buffer.hand_over() {
             match reading.once(buffer, &mut cx) {
                 Step::Again => {}
+                Step::Nothing => reading.wait(),
                 Step::NoRoom => thread::park(),
                 Step::Over => return,
             }

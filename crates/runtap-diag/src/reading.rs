@@ -37,8 +37,10 @@ pub(crate) struct Reading {
 /// What came of one try to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It is to be tried again: something came, or was waited for.
+    /// It is to be tried again.
     Again,
+    /// Nothing is there: [`Reading::wait`] before it is tried again.
+    Nothing,
     /// There is no room, until something is taken.
     NoRoom,
     /// Nothing more will come.
@@ -50,7 +52,7 @@ impl Reading {
         Self { socket: Socket { inner: socket, is_empty: false, is_cut: false }, pace: Pace::default() }
     }
 
-    /// Rests if it is time to, and reads once. If nothing is there, waits until something is.
+    /// Rests if it is time to, and reads once.
     pub(crate) fn once(&mut self, buffer: &Buffer, cx: &mut Context<'_>) -> Step {
         if let Some(rest) = self.pace.rest() {
             thread::sleep(rest);
@@ -60,11 +62,16 @@ impl Reading {
             Poll::Ready(None) => return Step::Over,
             Poll::Pending if self.socket.is_empty => {
                 self.pace.found_nothing();
-                self.socket.wait();
+                return Step::Nothing;
             }
             Poll::Pending => return Step::NoRoom,
         }
         Step::Again
+    }
+
+    /// Waits until something is there.
+    pub(crate) fn wait(&mut self) {
+        self.socket.wait();
     }
 }
 

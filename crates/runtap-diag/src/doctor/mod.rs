@@ -202,19 +202,16 @@ pub fn explain(system: &System, error: &Error) -> Option<Finding> {
 
 /// What keeps a process from answering anything at all, as far as one look tells: it is stopped.
 pub fn stopped(system: &System, pid: u32) -> Option<Finding> {
-    let facts = system.facts(pid);
-    let is_stopped = matches!(facts.life, Life::Stopped);
-    is_stopped.then(|| complete(system, facts, Answer::Silent).busy())
+    system.is_stopped(pid).then(|| complete(system, system.facts(pid), Answer::Silent).busy())
 }
 
 /// For what a process waits at its start that no command over its own port gives it: a port of its environment that it
 /// can't reach, or on which nobody listens. `None` where that is not certain.
 pub fn forsaken(system: &System, pid: u32) -> Option<Finding> {
-    let facts = system.facts(pid);
-    if facts.startup != Startup::Waiting {
+    if system.startup(pid) != Startup::Waiting {
         return None;
     }
-    let examination = complete(system, facts, Answer::NotAsked);
+    let examination = complete(system, system.facts(pid), Answer::NotAsked);
     let lost = examination.awaited.iter().any(|port| port.too_long || port.deserted);
     examination.suspended().filter(|_| lost)
 }

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::facts::Facts;
+use super::facts::{Facts, Life};
+use super::gather;
 use super::linux::ProcDir;
 use super::memory::{self, Memory};
 use super::runtime::Startup;
@@ -96,6 +97,12 @@ impl System {
     /// All processes that look like .NET, reachable or not, by pid. Looks at every process of the machine.
     pub fn dotnet_facts(&self) -> Vec<Facts> {
         Search::new(self).dotnet_facts()
+    }
+
+    /// Whether a process is stopped (`SIGSTOP`), which [`Self::facts`] tells too, with much else.
+    pub fn is_stopped(&self, pid: u32) -> bool {
+        let status = ProcDir::open(&self.proc_root, pid).ok().and_then(|dir| dir.status());
+        status.is_some_and(|status| matches!(gather::life(&status, pid), Life::Stopped))
     }
 
     /// How far the runtime of a process has come.

@@ -165,7 +165,7 @@ impl Told {
 /// Whether the runtime begins with its program within this time.
 async fn goes_on(pid: u32, limit: Duration) -> bool {
     let looking = async {
-        while discover::facts(pid).startup == Startup::Waiting {
+        while discover::startup(pid) == Startup::Waiting {
             sleep(LOOK).await;
         }
     };
