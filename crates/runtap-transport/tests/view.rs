@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -268,4 +268,38 @@ fn another_root_of_a_real_process() {
     assert_eq!(view.to_target(&dir.join("volume")).unwrap(), Some("/mnt".into()));
     assert_eq!(view.to_target(&dir.join("x")).unwrap(), None, "outside of its root");
     assert_eq!(text(view.open(Path::new("/data/users")).unwrap()), "theirs");
+}
+
+/// The user for whom it is made makes it: with his rights, whoever we are, and it is his from its first moment.
+#[test]
+fn a_private_folder_is_made_by_its_user() {
+    const NOBODY: u32 = 65534;
+    require!(root());
+    let dir = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(dir.path()).unwrap();
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    set(&dir, 0o755);
+    let mut nobody = Command::new("setpriv");
+    nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", "echo up; read line"]);
+    let mut nobody = nobody.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(nobody.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let view = discover::file_view(nobody.id()).unwrap();
+    for (name, mode, owner) in [("theirs", 0o755, NOBODY), ("everybodys", 0o1777, 0), ("roots", 0o755, 0)] {
+        let place = dir.join(name);
+        fs::create_dir(&place).unwrap();
+        set(&place, mode);
+        std::os::unix::fs::chown(&place, Some(owner), Some(owner)).unwrap();
+        let made = view.make_private_folder(&place.join("new"), NOBODY);
+        if name == "roots" {
+            assert_eq!(made.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+            assert!(!place.join("new").exists());
+        } else {
+            made.unwrap();
+            let meta = fs::metadata(place.join("new")).unwrap();
+            assert_eq!((meta.uid(), meta.gid(), meta.mode() & 0o7777), (NOBODY, NOBODY, 0o700));
+        }
+    }
+    assert!(rustix::process::geteuid().is_root(), "only one thread acted as somebody else");
+    nobody.kill().unwrap();
+    nobody.wait().unwrap();
 }

@@ -149,9 +149,10 @@ pub fn waited_for(facts: &Facts) -> io::Result<Vec<SuspendPort>> {
 pub fn waiting_for(port: &SuspendPort) -> Vec<u32> {
     let processes = discover::processes(Options::default()).into_iter();
     let waits = |pid: &u32| {
-        let facts = discover::facts(*pid);
-        facts.startup == Startup::Waiting
-            && waited_for(&facts).is_ok_and(|ports| ports.iter().any(|other| other.is_same(port)))
+        // Most of them run: then nothing more is looked at.
+        discover::startup(*pid) == Startup::Waiting
+            && waited_for(&discover::facts(*pid))
+                .is_ok_and(|ports| ports.iter().any(|other| other.is_same(port)))
     };
     processes.map(|process| process.pid).filter(waits).collect()
 }

@@ -19,6 +19,11 @@ pub struct Environment {
     pub default_port_suspend: bool,
 }
 
+/// No system call takes a longer path.
+const LONGEST_PATH: usize = 4096;
+/// Hundreds of ports.
+const MOST_PORTS: usize = 64 << 10;
+
 /// The newer prefix wins where both are set.
 const PREFIXES: [&str; 2] = ["DOTNET_", "COMPlus_"];
 
@@ -57,11 +62,17 @@ impl Environment {
         };
         let off = |name: &str| knob(name).filter(|(_, value)| number(value) == Some(0));
         Self {
-            tmpdir: get("TMPDIR").map(|value| OsString::from_vec(value.to_vec())),
-            disabled: off("EnableDiagnostics")
-                .or_else(|| off("EnableDiagnostics_IPC"))
-                .map(|(name, value)| (name, String::from_utf8_lossy(value).into_owned())),
-            ports: knob("DiagnosticPorts").map(|(_, value)| OsStr::from_bytes(value).to_owned()),
+            tmpdir: get("TMPDIR")
+                .filter(|value| value.len() < LONGEST_PATH)
+                .map(|value| OsString::from_vec(value.to_vec())),
+            disabled: off("EnableDiagnostics").or_else(|| off("EnableDiagnostics_IPC")).map(
+                |(name, value)| {
+                    (name, String::from_utf8_lossy(value.get(..100).unwrap_or(value)).into_owned())
+                },
+            ),
+            ports: knob("DiagnosticPorts")
+                .filter(|(_, value)| value.len() < MOST_PORTS)
+                .map(|(_, value)| OsStr::from_bytes(value).to_owned()),
             default_port_suspend: knob("DefaultDiagnosticPortSuspend")
                 .is_some_and(|(_, value)| number(value).is_some_and(|number| number != 0)),
         }

@@ -49,18 +49,28 @@ pub(crate) struct Status {
 
 /// More than this of a file of `/proc` is not read: processes choose how long their environment and their memory map are.
 const MOST_READ: usize = 32 << 20;
+/// Linux starts no program with more than 6 MiB of arguments and environment.
+const MOST_ENVIRONMENT: usize = 8 << 20;
+const MOST_COMMAND_LINE: usize = 128 << 10;
+const MOST_ARGUMENTS: usize = 1000;
 
 /// A file of `/proc` in two or three system calls; its size is not known beforehand.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_all(File::open(path)?)
 }
 
-fn read_all(mut file: File) -> io::Result<Vec<u8>> {
+fn read_all(file: File) -> io::Result<Vec<u8>> {
+    read_most(file, MOST_READ)
+}
+
+/// A process chooses what its own files hold, and may share it with hundreds of others: what is kept is bounded by what is
+/// needed.
+fn read_most(mut file: File, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 4096];
     let mut filled = 0;
     loop {
         if filled == bytes.len() {
-            if filled >= MOST_READ {
+            if filled >= most {
                 break;
             }
             bytes.resize(bytes.len() * 2, 0);
@@ -93,6 +103,15 @@ impl ProcDir {
 
     pub(crate) fn read(&self, file: &str) -> io::Result<Vec<u8>> {
         read_all(File::from(self.open_file(file, OFlags::RDONLY)?))
+    }
+
+    fn read_most(&self, file: &str, most: usize) -> io::Result<Vec<u8>> {
+        read_most(File::from(self.open_file(file, OFlags::RDONLY)?), most)
+    }
+
+    /// The environment that it was started with.
+    pub(super) fn environ(&self) -> io::Result<Vec<u8>> {
+        self.read_most("environ", MOST_ENVIRONMENT)
     }
 
     /// The text of a link. It is a name that means something in the process's own view only.
@@ -148,17 +167,18 @@ impl ProcDir {
 
     /// As the process was started with; later changes are not there.
     pub(super) fn environment(&self) -> io::Result<Environment> {
-        Ok(Environment::parse(&self.read("environ")?))
+        Ok(Environment::parse(&self.environ()?))
     }
 
-    /// The arguments, program first.
+    /// The arguments, program first; of very many, or very long ones, the first.
     pub(super) fn command_line(&self) -> Vec<String> {
-        let bytes = self.read("cmdline").unwrap_or_default();
+        let bytes = self.read_most("cmdline", MOST_COMMAND_LINE).unwrap_or_default();
         let text = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
         if text.is_empty() {
             return Vec::new();
         }
-        text.split(|b| *b == 0).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect()
+        let arguments = text.split(|b| *b == 0).take(MOST_ARGUMENTS);
+        arguments.map(|argument| String::from_utf8_lossy(argument).into_owned()).collect()
     }
 
     pub(super) fn exe(&self) -> Option<PathBuf> {
@@ -294,6 +314,20 @@ mod tests {
         assert_eq!(parse_status(status), Some(expected));
         assert_eq!(parse_status(b"Tgid:\t5\nUid:\t0\t0\t0\t0\n").map(|s| s.ns_pid), Some(5));
         assert_eq!(parse_status(b"Tgid:\t5\n"), None);
+    }
+
+    #[test]
+    fn of_endless_arguments_the_first_are_kept() {
+        let proc = tempfile::tempdir().unwrap();
+        fs::create_dir(proc.path().join("7")).unwrap();
+        let arguments = |text: &[u8]| {
+            fs::write(proc.path().join("7/cmdline"), text).unwrap();
+            ProcDir::open(proc.path(), 7).unwrap().command_line()
+        };
+        assert_eq!(arguments(b"app\0-x\0"), ["app", "-x"]);
+        assert_eq!(arguments(&vec![0; 1 << 20]).len(), MOST_ARGUMENTS);
+        let long = arguments(&vec![b'a'; 1 << 20]);
+        assert_eq!((long.len(), long[0].len()), (1, MOST_COMMAND_LINE));
     }
 
     #[test]

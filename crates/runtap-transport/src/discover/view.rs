@@ -12,14 +12,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatVfsMountFlags, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, StatVfsMountFlags, Uid};
 use rustix::io::Errno;
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::gather::permits;
-use super::linux::ProcDir;
+use super::linux::{ProcDir, Status};
 use super::location::Location;
 use super::mounts;
 use super::naming::temp_dir;
+use super::security::Capabilities;
 use crate::exposure::Way;
 use crate::folder::Folder;
 use crate::root::{self, POINT, Root, open_beneath};
@@ -138,8 +140,8 @@ impl FileView {
     pub(super) fn is_executable(&self, path: &Path) -> io::Result<bool> {
         let file = self.open_with(path, OFlags::PATH)?;
         let stat = rustix::fs::fstat(&file)?;
-        let allowed = match self.dir.status() {
-            Some(status) => permits(&stat, &status, 0o1),
+        let allowed = match self.rights() {
+            Some(rights) => permits(&stat, &rights, 0o1),
             None => stat.st_mode & 0o111 != 0,
         };
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
@@ -154,7 +156,7 @@ impl FileView {
     pub fn is_writable(&self, path: &Path) -> io::Result<bool> {
         let file = self.open_with(path, OFlags::PATH)?;
         let stat = rustix::fs::fstat(&file)?;
-        let status = self.dir.status().ok_or(io::ErrorKind::NotFound)?;
+        let status = self.rights().ok_or(io::ErrorKind::NotFound)?;
         let passable = |folder: &Path| {
             let folder = self.open_with(folder, OFlags::PATH).and_then(|it| Ok(rustix::fs::fstat(it)?));
             folder.is_ok_and(|folder| permits(&folder, &status, 0o1))
@@ -185,25 +187,19 @@ impl FileView {
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
     }
 
-    /// Makes a folder at a path of the target where nothing is yet, which this user alone may enter.
+    /// Makes a folder at a path of the target where nothing is yet, which this user alone may enter: as that user, so that
+    /// it is made only where he could make one, and nothing is ever given to him that somebody has put in its place.
     ///
     /// # Errors
-    /// As making a folder has; `PermissionDenied` if somebody has exchanged it meanwhile.
+    /// As making a folder has; `PermissionDenied` also where we may not act as that user.
     pub fn make_private_folder(&self, path: &Path, user: u32) -> io::Result<()> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let folder = self.open_with(folder_of(path), POINT | OFlags::DIRECTORY)?;
-        rustix::fs::mkdirat(&folder, name, Mode::RWXU)?;
-        let flags = POINT | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        let made = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
-        let (stat, us) = (rustix::fs::fstat(&made)?, rustix::process::geteuid());
-        let others = Mode::from_raw_mode(stat.st_mode) & (Mode::RWXG | Mode::RWXO);
-        if stat.st_uid != us.as_raw() || !others.is_empty() {
+        let group = self.dir.status().ok_or(io::ErrorKind::NotFound)?.effective_gid;
+        let (folder, writable) = self.passable_folder(path)?;
+        if !writable {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        if user != us.as_raw() {
-            rustix::fs::chownat(&made, "", Some(Uid::from_raw(user)), None, AtFlags::EMPTY_PATH)?;
-        }
-        Ok(())
+        as_user(user, group, || Ok(rustix::fs::mkdirat(&folder, name, Mode::RWXU)?))
     }
 
     /// Removes an empty folder of the target.
@@ -232,7 +228,7 @@ impl FileView {
     /// # Errors
     /// As opening has.
     pub fn passable_folder(&self, path: &Path) -> io::Result<(Folder, bool)> {
-        let status = self.dir.status().ok_or(io::ErrorKind::NotFound)?;
+        let status = self.rights().ok_or(io::ErrorKind::NotFound)?;
         let folder = folder_of(path);
         let absolute = self.absolute(folder).ok_or(io::ErrorKind::NotFound)?;
         let mut way = Way::new();
@@ -245,6 +241,17 @@ impl FileView {
         })?;
         let writable = permits(&rustix::fs::fstat(&opened)?, &status, 0o3);
         Ok((Folder::opened(opened, self.shown(folder)).reached_by(&way)?, writable))
+    }
+
+    /// What the target may do here. Anybody has all capabilities in a user namespace of his own, over nothing but what is
+    /// his: they count in our namespace only.
+    fn rights(&self) -> Option<Status> {
+        let mut status = self.dir.status()?;
+        let theirs = self.dir.namespace("user");
+        if theirs.is_none() || theirs != self.me.namespace("user") {
+            status.capabilities = Capabilities::default();
+        }
+        Some(status)
     }
 
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
@@ -290,6 +297,23 @@ impl FileView {
         let found = self.root.open(path, POINT).and_then(|file| File::from(file).metadata());
         found.is_ok_and(|meta| same(&meta, there))
     }
+}
+
+/// Does something as another user. To the kernel that is a matter of a thread, so one is started for it.
+fn as_user(user: u32, group: u32, act: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
+    if user == rustix::process::geteuid().as_raw() {
+        return act();
+    }
+    let acting = || {
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+        set_thread_groups(&[])?;
+        set_thread_res_gid(None, group, None)?;
+        set_thread_res_uid(None, user, None)?;
+        act()
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(acting).join().unwrap_or_else(|_panicked| Err(io::ErrorKind::Other.into()))
+    })
 }
 
 fn same(a: &Metadata, b: &Metadata) -> bool {

@@ -37,10 +37,14 @@ fn dotnet() -> Vec<Process> {
     processes
 }
 
+/// Whether a letter means nothing but itself to every shell.
+pub(super) fn is_plain_letter(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+')
+}
+
 /// Whether a name means nothing but itself to every shell, unquoted, and is no option.
 fn is_plain(name: &str) -> bool {
-    let harmless = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
-    name.chars().all(harmless) && name.chars().next().is_some_and(|first| !matches!(first, '-' | '+'))
+    name.chars().all(is_plain_letter) && name.chars().next().is_some_and(|first| !matches!(first, '-' | '+'))
 }
 
 /// A text of a process as one line for people.

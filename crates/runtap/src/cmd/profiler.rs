@@ -1,11 +1,14 @@
 //! `runtap profiler attach|startup`: what was typed into a request, and a look at the library first.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use runtap_diag::{AttachProfiler, StartupProfiler, Timeouts};
 use runtap_wire::Uuid;
+use rustix::fs::OFlags;
 
 use super::failure::explain;
 use super::target::{Chosen, choose_all, each};
@@ -80,10 +83,29 @@ fn path(library: &ProfilerLibrary) -> anyhow::Result<String> {
     Ok(path.to_owned())
 }
 
+/// What is in a file, which has to fit into a request. A pipe is not waited for, and what has no end not read.
+fn whole(file: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(file)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("it is no ordinary file"));
+    }
+    if meta.len() > MOST_DATA {
+        return Err(io::Error::other(format!("it is larger than a request can be, {MOST_DATA} bytes")));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_DATA).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A request tells its own size in 16 bits.
+const MOST_DATA: u64 = 65_535;
+
 /// Text, `@FILE`, or `hex:0123`.
 fn data(text: &str) -> anyhow::Result<Vec<u8>> {
     if let Some(file) = text.strip_prefix('@') {
-        return fs::read(file)
+        return whole(Path::new(file))
             .map_err(|error| expected(exit::USAGE, format!("can't read {file}: {error}"), None));
     }
     let Some(digits) = text.strip_prefix("hex:") else { return Ok(text.as_bytes().to_owned()) };
@@ -119,7 +141,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), [0, 1, 2]).unwrap();
         assert_eq!(data(&format!("@{}", file.path().display())).unwrap(), [0, 1, 2]);
-        for text in ["hex:0", "hex:0g", "hex:00 11", "@/none/file"] {
+        for text in ["hex:0", "hex:0g", "hex:00 11", "@/none/file", "@/dev/zero", "@/"] {
             assert!(data(text).is_err(), "{text}");
         }
     }

@@ -300,6 +300,11 @@ impl Beside {
     }
 
     fn rename(&self, file: &File, to: &OsStr) -> anyhow::Result<()> {
+        let exchanged = || anyhow::anyhow!("somebody else has put another file in its place");
+        // Otherwise what has this name by now would take the place of what is there.
+        if !is_same(&self.folder, &self.name, file)? {
+            return Err(exchanged());
+        }
         if let Some(mode) = self.mode {
             // A file system without modes has none to keep, and ours is the strictest.
             let _ = rustix::fs::fchmod(file, mode);
@@ -307,7 +312,7 @@ impl Beside {
         rustix::fs::renameat(&self.folder.fd, &self.name, &self.folder.fd, to)?;
         // Who owns the folder, or a folder that is everybody's, may have exchanged the file under our hands.
         if !is_same(&self.folder, to, file)? {
-            anyhow::bail!("somebody else has put another file in its place");
+            return Err(exchanged());
         }
         Ok(())
     }

@@ -183,3 +183,21 @@ fn companions_go_the_same_way() {
     assert!(folder.path().join("x.json").is_file());
     assert_eq!(entries(&folder), 2);
 }
+
+/// What has the name of a file in the making by then is not given the name of the result.
+#[test]
+fn an_exchanged_file_replaces_nothing() {
+    let folder = folder();
+    let (to, other) = (folder.path().join("result"), folder.path().join("other"));
+    fs::write(&to, "what was there").unwrap();
+    fs::write(&other, "somebody else's").unwrap();
+    let draft = Draft::of(&to).unwrap();
+    draft.file().write_all(b"ours").unwrap();
+    let place = draft.place();
+    fs::remove_file(&place).unwrap();
+    symlink(&other, &place).unwrap();
+    let error = draft.appear_whole().unwrap_err();
+    assert!(format!("{error:#}").contains("somebody else"), "{error:#}");
+    assert_eq!(fs::read_to_string(&to).unwrap(), "what was there");
+    assert!(fs::symlink_metadata(&to).unwrap().is_file());
+}

@@ -178,6 +178,11 @@ impl Walk {
                 Found::Nothing => return Ok(Lead::Name(Place { folder: self.here()?, name, mode: None })),
                 Found::Link => self.follow(&name)?,
                 Found::MagicLink => {
+                    // Of another process it leads to what that has open, for whatever it may do there.
+                    if self.is_elsewhere || !self.is_in_own_descriptors()? {
+                        let message = format!("{} is a descriptor of another process", path.display());
+                        return Err(expected(exit::USAGE, message, "name another file".to_owned()));
+                    }
                     let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
                     let file = rustix::fs::openat(&self.at()?.fd, &name, flags, Mode::empty())?;
                     return Ok(Lead::AsItIs(file.into()));
@@ -187,6 +192,13 @@ impl Walk {
             }
         }
         Err(Errno::ISDIR.into())
+    }
+
+    /// Whether this folder is `/proc/PID/fd` of ourselves, or of one of our threads.
+    fn is_in_own_descriptors(&self) -> anyhow::Result<bool> {
+        let here = &self.at()?.path;
+        let own = Path::new("/proc").join(std::process::id().to_string());
+        Ok(here.starts_with(own) || here.starts_with("/proc/self") || here.starts_with("/proc/thread-self"))
     }
 
     /// Goes into a folder, or follows the link to one.

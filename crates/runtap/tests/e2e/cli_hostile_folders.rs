@@ -2,7 +2,7 @@
 //! In folders where the kernel's `protected_symlinks` and its kin hold and in such where they don't, on a disk and in
 //! memory. Only root can lay that out.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -343,6 +343,15 @@ fn honest_links_are_followed() {
         told.expect_code(5);
         assert_eq!(told.stdout.len() > 10_000, known == "/dev/stdout", "{told}");
     }
+    // What another process has open it may have open for reading only.
+    let held = ours.path().join("held");
+    fs::write(&held, SECRET).unwrap();
+    let mut holder = Command::new("sleep").arg("600").stdin(File::open(&held).unwrap()).spawn().unwrap();
+    let descriptor = format!("/proc/{}/fd/0", holder.id());
+    convert(&root, Path::new(&descriptor)).expect_code(2).says("a descriptor of another process");
+    assert_eq!(fs::read(&held).unwrap(), SECRET);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
     let pipe = ours.path().join("pipe");
     let read = format!("mkfifo '{0}'; cat '{0}' > '{0}.read' & wait", pipe.display());
     let mut reader = shell(&read, []).spawn().unwrap();

@@ -40,7 +40,7 @@ fn in_one_stream(traced: &Command) -> Command {
 /// Tells the built-in programs of a folder to end. They make a good end of it.
 fn end_all(folder: &TempDir) {
     let system = System::current();
-    for pid in system.started_with(folder.path().as_os_str().as_encoded_bytes()) {
+    for pid in system.started_with(folder.path().as_os_str().as_encoded_bytes(), |_| true) {
         let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         // Others have these words behind their own.
         if command_line.split(|b| *b == 0).nth(1) == Some(b"demo") {

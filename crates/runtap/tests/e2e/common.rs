@@ -237,7 +237,7 @@ pub(crate) fn shell<'a>(script: &str, words: impl IntoIterator<Item = &'a OsStr>
 pub(crate) fn all_have_ended(text: &Path) {
     let text = text.to_str().expect("a path of ours");
     eventually("the end of every process", || {
-        System::current().started_with(text.as_bytes()).is_empty().then_some(())
+        System::current().started_with(text.as_bytes(), |_| true).is_empty().then_some(())
     });
 }
 
@@ -254,7 +254,7 @@ pub(crate) fn port_of_those_with(text: &Path) -> PathBuf {
         Some(PathBuf::from(OsStr::from_bytes(port)))
     };
     eventually("a process with the port in its environment", || {
-        System::current().started_with(text.as_bytes()).into_iter().find_map(port)
+        System::current().started_with(text.as_bytes(), |_| true).into_iter().find_map(port)
     })
 }
 

@@ -44,7 +44,7 @@ struct EndOfAll<'a>(&'a Path);
 
 impl Drop for EndOfAll<'_> {
     fn drop(&mut self) {
-        for pid in System::current().started_with(self.0.as_os_str().as_encoded_bytes()) {
+        for pid in System::current().started_with(self.0.as_os_str().as_encoded_bytes(), |_| true) {
             let _ = kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::KILL);
         }
     }
@@ -70,7 +70,7 @@ fn a_runtime_outlives_its_tool_and_its_guard(runtime: &RealRuntime) -> Result<()
     stays(&port, before);
     kill_process(guard_in(&finished.stderr), Signal::KILL).unwrap();
     stays(&port, before);
-    let spinning = System::current().started_with(port.as_os_str().as_encoded_bytes());
+    let spinning = System::current().started_with(port.as_os_str().as_encoded_bytes(), |_| true);
     assert_eq!(spinning.len(), 1);
     // It runs, and is asked by its own socket.
     runtap(["resume", &spinning[0].to_string()]).expect_code(0);
@@ -99,7 +99,7 @@ fn a_killed_tool_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip> {
     let squatter = Squatter::at(&port);
     let system = System::current();
     let waiting = eventually("the first process waits", || {
-        let holders = system.started_with(port.as_os_str().as_encoded_bytes());
+        let holders = system.started_with(port.as_os_str().as_encoded_bytes(), |_| true);
         holders.into_iter().find(|pid| system.startup(*pid) == Startup::Waiting)
     });
     stays(&port, before);

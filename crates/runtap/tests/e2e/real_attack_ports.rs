@@ -29,9 +29,13 @@ struct Waiting {
 
 impl Waiting {
     fn start(runtime: &RealRuntime, place: &Place, port: &Path) -> Result<Self, Skip> {
-        can_run(&NOBODY, runtime)?;
+        Self::start_as(&NOBODY, runtime, place, port)
+    }
+
+    fn start_as(user: &[&str], runtime: &RealRuntime, place: &Place, port: &Path) -> Result<Self, Skip> {
+        can_run(user, runtime)?;
         let launch = idle(runtime)?.env("TMPDIR", place.path()).env("DOTNET_DiagnosticPorts", port);
-        let program = launch.wrapped_by(&NOBODY).spawn_unready();
+        let program = launch.wrapped_by(user).spawn_unready();
         let pid = program.id().to_string();
         eventually("the suspended runtime", || {
             (runtap(["info", "-p", &pid]).code() == Some(0)).then_some(())
@@ -83,9 +87,13 @@ fn stale_sockets_of_root_stay_as_they_are(runtime: &RealRuntime) -> Result<(), S
     }
     // And where there is nothing yet, nothing is made.
     let none = readable.join("none.sock");
-    let waiting = Waiting::start(runtime, &place, &none)?;
-    waiting.resume().expect_code(4);
-    assert!(!none.exists());
+    // All capabilities are had for nothing in a user namespace of one's own.
+    let namespace = [&NOBODY[..], &["unshare", "--user", "--map-root-user"]].concat();
+    for user in [&NOBODY[..], &namespace] {
+        let waiting = Waiting::start_as(user, runtime, &place, &none)?;
+        waiting.resume().expect_code(4);
+        assert!(!none.exists());
+    }
     Ok(())
 }
 

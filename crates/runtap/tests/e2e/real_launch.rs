@@ -257,7 +257,7 @@ fn a_successor_frees_those_of_a_killed_tool(runtime: &RealRuntime) -> Result<(),
     let port = port_of_those_with(folder.path());
     let _left = Left(port.clone());
     let system = System::current();
-    let holders = || system.started_with(port.as_os_str().as_encoded_bytes());
+    let holders = || system.started_with(port.as_os_str().as_encoded_bytes(), |_| true);
     let waits = |pid: &u32| system.startup(*pid) == Startup::Waiting;
     eventually("the first process waits", || holders().iter().any(waits).then_some(()));
 

@@ -106,7 +106,7 @@ fn real_tools_that_are_killed() {
         let tracing = Running::start(trace_of(["--children", "-o", file.to_str().unwrap()], &children));
         let port = port_of_those_with(place.path());
         let _left = Left(port.clone());
-        let holders = || System::current().started_with(port.as_os_str().as_encoded_bytes());
+        let holders = || System::current().started_with(port.as_os_str().as_encoded_bytes(), |_| true);
         eventually("the first process", || (!holders().is_empty()).then_some(()));
         tracing.signal(Signal::KILL);
         tracing.wait();

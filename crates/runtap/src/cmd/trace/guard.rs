@@ -26,10 +26,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The processes that have the port in their environment, and were started by us, by root, or by one of these users.
 /// Anybody can write our path into an environment: those of others keep nobody here.
 pub(super) fn holders(port: &Path, users: &BTreeSet<u32>) -> Vec<u32> {
-    let mut holders = System::current().started_with(port.as_os_str().as_bytes());
     let ours = getuid().as_raw();
-    holders.retain(|pid| user_of(*pid).is_some_and(|uid| uid == 0 || uid == ours || users.contains(&uid)));
-    holders
+    let counts = |pid| user_of(pid).is_some_and(|uid| uid == 0 || uid == ours || users.contains(&uid));
+    System::current().started_with(port.as_os_str().as_bytes(), counts)
 }
 
 /// Starts a guard for the port if anybody is left who could need it, else closes it. The guard gets the socket as it

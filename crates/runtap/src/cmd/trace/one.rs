@@ -12,10 +12,10 @@ use super::raw::Raw;
 use super::recorder::Progress;
 use super::session::{self, Ended};
 use super::start::Started;
+use crate::cmd::complete::is_plain_letter;
 use crate::cmd::target::local_name;
 use crate::exit;
 use crate::files::Outlet;
-use crate::output::acts_unseen;
 use crate::units::Span;
 
 /// Longest name of a program in a file name, in bytes.
@@ -92,15 +92,30 @@ fn tell(job: &Job, name: &str, pid: u64, raw: &Raw, outlets: &[Opened]) {
     job.output.note(format_args!("  events of {}; {ends} ends it", providers.join(", ")));
 }
 
-/// A name that is safe in a file name.
+/// A name as a file may have it: a recording that is called like an option, or like a command, is one to whoever says `*`
+/// to a shell. A leading dot would hide it.
 fn file_name(name: &str) -> String {
-    let safe = name.chars().map(|c| if c == '/' || acts_unseen(c) { '_' } else { c });
     let mut text = String::new();
-    for c in safe {
+    for c in name.chars() {
+        let is_first = text.is_empty() && !c.is_alphanumeric();
+        let c = if is_first || !is_plain_letter(c) { '_' } else { c };
         if text.len() + c.len_utf8() > LONGEST_NAME {
             break;
         }
         text.push(c);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_is_called_like_nothing_that_acts() {
+        let names = ["Shop.Web", "--checkpoint-action=exec=id;#", "..", "a b$(id)/../x", "Größe+1"];
+        let expected = ["Shop.Web", "_-checkpoint-action_exec_id__", "_.", "a_b__id__.._x", "Größe+1"];
+        assert_eq!(names.map(file_name), expected);
+        assert!(file_name(&"ä".repeat(1000)).len() <= LONGEST_NAME);
+    }
 }
