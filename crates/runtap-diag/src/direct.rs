@@ -65,7 +65,6 @@ mod unix {
             let waker = Waker::from(Unpark::this_thread());
             let mut cx = Context::from_waker(&waker);
             loop {
-                self.is_ours = self.is_ours || self.chunks.buffer.is_handed_over();
                 if let Some(reading) = self.chunks.reading.as_mut().filter(|_| self.is_ours) {
                     while !self.chunks.buffer.has(ENOUGH)
                         && reading.once(&self.chunks.buffer, &mut cx) == Step::Again
@@ -76,6 +75,8 @@ mod unix {
                 }
                 match &mut self.chunks.reading {
                     Some(reading) if self.is_ours => reading.wait(),
+                    // Looked at after the buffer knows who waits: a hand-over from here on wakes us.
+                    _ if self.chunks.buffer.is_handed_over() => self.is_ours = true,
                     _ => thread::park(),
                 }
             }

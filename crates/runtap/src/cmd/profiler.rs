@@ -1,6 +1,6 @@
 //! `runtap profiler attach|startup`: what was typed into a request, and a look at the library first.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(data("hex:00fF10").unwrap(), [0, 255, 16]);
         assert!(data("hex:").unwrap().is_empty());
         let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), [0, 1, 2]).unwrap();
+        std::fs::write(file.path(), [0, 1, 2]).unwrap();
         assert_eq!(data(&format!("@{}", file.path().display())).unwrap(), [0, 1, 2]);
         for text in ["hex:0", "hex:0g", "hex:00 11", "@/none/file", "@/dev/zero", "@/"] {
             assert!(data(text).is_err(), "{text}");

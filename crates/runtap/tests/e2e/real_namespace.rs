@@ -127,7 +127,8 @@ fn change(pid: u32, outside: &Path, profiler: &Path) -> Result<(), Skip> {
     assert!(fs::read_to_string(file["path"].as_str().unwrap()).unwrap().contains("Program::Main"));
     runtap(["perfmap", "disable", "-p", &p]).expect_code(0);
 
-    let out = theirs.rsplit_once('/').unwrap().0;
+    // The folder in which it was made is gone; the one above is its temporary folder.
+    let out = Path::new(theirs).parent().and_then(Path::parent).unwrap().display();
     let variables = [format!("DEMO_HOOK_OUT={out}/hook.txt")];
     runtap(["set-env", "-p", &p, &variables[0]]).expect_code(0);
     let hook = shared.join("apps/dotnet/startuphook/bin/startuphook.dll");
