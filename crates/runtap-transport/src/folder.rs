@@ -18,6 +18,13 @@ const FOLDER: OFlags = crate::root::POINT.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
+/// A number that nobody can foresee, for a name that nobody is to take first. The keys of the hash come from the system's
+/// random numbers.
+pub fn unforeseen() -> u64 {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    RandomState::new().hash_one((std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
+}
+
 /// A folder that is held by a descriptor. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Folder {
@@ -81,14 +88,11 @@ impl Folder {
     /// # Errors
     /// `PermissionDenied` in a folder where others take names; else as `mkdirat` has.
     pub fn make_private(&self, prefix: &str, passable: bool) -> io::Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         if self.exposure == Exposure::Open {
             let reason = format!("other users can exchange what is made in {}", self.path.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
         }
-        // The keys of the hash come from the system's random numbers.
-        let number = RandomState::new().hash_one((std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-        let name = format!("{prefix}{number:016x}");
+        let name = format!("{prefix}{:016x}", unforeseen());
         rustix::fs::mkdirat(&self.opened, &name, Mode::RWXU)?;
         // Whatever the umask has taken from it, or an access list of this folder given.
         let mode = if passable { Mode::from_raw_mode(0o711) } else { Mode::RWXU };

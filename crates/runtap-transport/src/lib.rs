@@ -38,7 +38,7 @@ pub use endpoint::{ConnectError, ConnectFailure, Endpoint, ProcessEndpoint};
 #[cfg(unix)]
 pub use exposure::Exposure;
 #[cfg(unix)]
-pub use folder::Folder;
+pub use folder::{Folder, unforeseen};
 #[cfg(unix)]
 pub use listener::{BindError, BindOptions, Listener};
 pub use stream::{Peer, Stream};

@@ -5,12 +5,10 @@
 //! `connect`, and only a full queue (EAGAIN) is tried again.
 
 use std::ffi::OsStr;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -22,7 +20,7 @@ use crate::discover::linux::ProcDir;
 use crate::discover::naming::SocketName;
 use crate::endpoint::ProcessEndpoint;
 use crate::exposure::Exposure;
-use crate::folder::Folder;
+use crate::folder::{Folder, unforeseen};
 use crate::proof::{self, Expected};
 use crate::root::{self, POINT};
 
@@ -295,7 +293,7 @@ struct Draft<'a> {
 impl<'a> Draft<'a> {
     fn in_folder(parent: &'a Folder) -> io::Result<Self> {
         for _ in 0..MOST_NAMES {
-            let name = unforeseen();
+            let name = format!(".runtap-{:016x}", unforeseen());
             match rustix::fs::mkdirat(parent, &name, Mode::RWXU) {
                 Err(Errno::EXIST) => continue,
                 made => made?,
@@ -324,13 +322,6 @@ impl<'a> Draft<'a> {
         rustix::net::listen(&socket, backlog)?;
         Ok(Bound { draft: self, socket })
     }
-}
-
-/// A name that nobody can take before. The keys of the hash come from the system's random numbers.
-fn unforeseen() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = RandomState::new().hash_one((std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-    format!(".runtap-{number:016x}")
 }
 
 /// A socket that listens, and has no name yet outside.

@@ -12,12 +12,10 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
@@ -344,11 +342,9 @@ fn sync(file: impl AsFd) -> io::Result<()> {
 }
 
 /// A new name. That the file must not be there yet is what keeps others out; that nobody can foresee it keeps them from
-/// taking it first. The keys of the hash come from the system's random numbers.
+/// taking it first.
 pub(crate) fn unforeseen() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let number = RandomState::new().hash_one((std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-    format!("runtap.{number:016x}.part")
+    format!("runtap.{:016x}.part", runtap_transport::unforeseen())
 }
 
 #[cfg(test)]

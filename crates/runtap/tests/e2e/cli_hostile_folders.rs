@@ -69,6 +69,16 @@ impl Shared {
         left
     }
 
+    /// Each verb refuses this output, for this reason; `dump` for its own.
+    #[track_caller]
+    fn refuses(&self, verbs: &[(&str, Vec<String>)], output: &Path, why: &str, why_dump: &str) {
+        for (what, verb) in verbs {
+            let refused = with_output(verb, output);
+            refused.expect_code(2).says(if *what == "dump" { why_dump } else { why });
+            self.is_unhurt();
+        }
+    }
+
     #[track_caller]
     fn is_unhurt(&self) {
         assert_eq!(fs::read(&self.victim).unwrap(), SECRET);
@@ -122,17 +132,8 @@ fn nothing_of_somebody_else_is_followed_or_waited_for() {
         ] {
             let output = shared.path(name);
             shared.nobody(script, &output);
-            for (what, verb) in verbs(&recording, &runtime, &demo) {
-                let refused = with_output(&verb, &output);
-                refused.expect_code(2);
-                let why = if what == "dump" && script.starts_with("mkfifo") {
-                    "no ordinary file"
-                } else {
-                    "of user 65534"
-                };
-                refused.says(why);
-                shared.is_unhurt();
-            }
+            let why = if script.starts_with("mkfifo") { "no ordinary file" } else { "of user 65534" };
+            shared.refuses(&verbs(&recording, &runtime, &demo), &output, "of user 65534", why);
             fs::remove_file(shared.path(name.split('/').next().unwrap())).unwrap();
         }
         assert!(!shared.victim.with_extension("new").exists());
@@ -162,15 +163,9 @@ fn nothing_of_root_is_used_that_others_can_have_moved() {
             let first = shared.path(name.split('/').next().unwrap());
             shared.nobody(&format!("mv '{}' \"$1\"", left.display()), &first);
             assert_eq!(fs::symlink_metadata(&first).unwrap().uid(), 0);
-            for (what, verb) in verbs(&recording, &runtime, &demo) {
-                let refused = with_output(&verb, &output);
-                refused.expect_code(2);
-                let is_link = script.starts_with("ln");
-                let why =
-                    if what == "dump" && !is_link { "no ordinary file" } else { "where others can write" };
-                refused.says(why);
-                shared.is_unhurt();
-            }
+            let everybody = "where others can write";
+            let why = if script.starts_with("ln") { everybody } else { "no ordinary file" };
+            shared.refuses(&verbs(&recording, &runtime, &demo), &output, everybody, why);
             fs::remove_file(first).unwrap();
         }
         assert!(!shared.victim.with_extension("new").exists());
