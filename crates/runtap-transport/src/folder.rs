@@ -2,6 +2,8 @@
 //! name. And how much of that name others have in their hands.
 
 use std::ffi::OsStr;
+#[cfg(target_os = "linux")]
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,7 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(target_os = "linux")]
+use rustix::fs::FileType;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, Uid};
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
 
 use crate::exposure::{Exposure, Way};
 
@@ -97,9 +103,7 @@ impl Folder {
         // Whatever the umask has taken from it, or an access list of this folder given.
         let mode = if passable { Mode::from_raw_mode(0o711) } else { Mode::RWXU };
         rustix::fs::chmodat(&self.opened, &name, mode, AtFlags::empty())?;
-        let opened = rustix::fs::openat(&self.opened, &name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
-        let opened = Self::opened(opened, self.path.join(&name));
-        Ok(Self { named: self.named, exposure: Exposure::Private, ..opened })
+        Ok(Self { named: self.named, exposure: Exposure::Private, ..self.folder(name.as_ref())? })
     }
 
     /// What it is called. For messages; its descriptor counts.
@@ -148,6 +152,49 @@ impl Folder {
     /// nothing but a socket is dialled.
     pub fn is_dead_socket(&self, name: &OsStr) -> bool {
         crate::unix::stale_owner(self, name).is_some()
+    }
+
+    /// A folder in this one; no link is followed.
+    ///
+    /// # Errors
+    /// As `openat` has.
+    pub fn folder(&self, name: &OsStr) -> io::Result<Self> {
+        let opened = rustix::fs::openat(&self.opened, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
+        Ok(Self::opened(opened, self.path.join(name)))
+    }
+
+    /// Opens an ordinary file in it for reading: nothing else, and no link to one. Waits for nobody.
+    ///
+    /// # Errors
+    /// As opening has; ELOOP for a link, and `WouldBlock` while somebody has a lease on the file.
+    #[cfg(target_os = "linux")]
+    pub fn open_itself(&self, name: &OsStr) -> io::Result<File> {
+        let flags = crate::root::POINT | OFlags::NOFOLLOW;
+        let file = rustix::fs::openat(&self.opened, name, flags, Mode::empty())?;
+        match crate::root::kind(file.as_fd())? {
+            FileType::RegularFile => {}
+            FileType::Symlink => return Err(Errno::LOOP.into()),
+            _ => return Err(io::Error::other("it is no ordinary file")),
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(crate::root::path_of(file.as_fd()), flags, Mode::empty())?.into())
+    }
+
+    /// Bytes that are left in its file system.
+    ///
+    /// # Errors
+    /// As `fstatvfs` has.
+    pub fn free_space(&self) -> io::Result<u64> {
+        let stat = rustix::fs::fstatvfs(&self.opened)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    /// Removes an empty folder in it.
+    ///
+    /// # Errors
+    /// As `unlinkat` has.
+    pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.opened, name, AtFlags::REMOVEDIR)?)
     }
 
     /// Removes an entry that is no folder.

@@ -107,11 +107,11 @@ fn a_file_is_removed_inside_and_a_link_is_not_followed() {
     }
     symlink("/tmp/two", fake.inside("tmp/link")).unwrap();
     symlink("/tmp", fake.inside("t")).unwrap();
-    fake.view().remove_file(Path::new("/t/one")).unwrap();
-    fake.view().remove_file(Path::new("/tmp/link")).unwrap();
+    let remove = |path: &Path| fake.view().folder(path).unwrap().remove(path.file_name().unwrap());
+    remove(Path::new("/t/one")).unwrap();
+    remove(Path::new("/tmp/link")).unwrap();
     assert!(!fake.inside("tmp/one").exists() && fake.inside("tmp/two").exists());
     assert!(fs::symlink_metadata(fake.inside("tmp/link")).is_err());
-    assert!(fake.view().remove_file(Path::new("/")).is_err());
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_volume_of_a_real_mount_namespace() {
     fs::write(view.shown(&dir.join("hidden/made")), "theirs").unwrap();
     assert!(!dir.join("hidden/made").exists());
     assert_eq!(text(view.open(&dir.join("hidden/made")).unwrap()), "theirs");
-    view.remove_file(&dir.join("hidden/made")).unwrap();
+    view.folder(&dir.join("hidden/made")).unwrap().remove("made".as_ref()).unwrap();
     assert!(view.open(&dir.join("hidden/made")).is_err());
 }
 

@@ -3,7 +3,7 @@
 //! Paths of the target are resolved in its own root, by descriptors ([`Root`](crate::root::Root)): no link and no exchange
 //! of folders leads out of it. A folder that both sides see may have another path over there: paths are compared by what
 //! lies there. All of it is of the process that was there when the view was made, whoever has its number later. Refuses to
-//! write: the only changes that it makes are [`FileView::make_private_folder`] and the removal of that and of files.
+//! write: the only change that it makes is [`FileView::make_private_folder`].
 //! Source: `proc(5)`, `path_resolution(7)`, `openat2(2)`.
 
 use std::fs::{self, File, Metadata};
@@ -12,8 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, StatVfsMountFlags, Uid};
-use rustix::io::Errno;
+use rustix::fs::{FileType, Gid, Mode, OFlags, StatVfsMountFlags, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::gather::permits;
@@ -24,7 +23,7 @@ use super::naming::temp_dir;
 use super::security::Capabilities;
 use crate::exposure::Way;
 use crate::folder::Folder;
-use crate::root::{self, POINT, Root, open_beneath};
+use crate::root::{POINT, Root, open_beneath};
 
 /// The file system as one process sees it. Paths *of the target* are those that the process itself would use, and
 /// the ones to send to its runtime; paths *of ours* are those that we would use.
@@ -109,21 +108,6 @@ impl FileView {
         self.open_with(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).map(File::from)
     }
 
-    /// The same for what the target says it has made there: nothing but an ordinary file is opened, and no link to one.
-    ///
-    /// # Errors
-    /// As opening has; ELOOP for a link.
-    pub fn open_itself(&self, path: &Path) -> io::Result<File> {
-        let file = self.open_with(path, POINT | OFlags::NOFOLLOW)?;
-        match root::kind(file.as_fd())? {
-            FileType::RegularFile => {}
-            FileType::Symlink => return Err(Errno::LOOP.into()),
-            _ => return Err(io::Error::other("it is no ordinary file")),
-        }
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        Ok(rustix::fs::open(root::path_of(file.as_fd()), flags, Mode::empty())?.into())
-    }
-
     /// What lies at a path of the target; links are followed.
     ///
     /// # Errors
@@ -168,48 +152,26 @@ impl FileView {
             && path.ancestors().skip(1).all(passable))
     }
 
-    /// Bytes that are left where a file or folder of the target is.
-    ///
-    /// # Errors
-    /// As opening has.
-    pub fn free_space(&self, path: &Path) -> io::Result<u64> {
-        let stat = rustix::fs::fstatvfs(self.open_with(path, OFlags::PATH)?)?;
-        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
-    }
-
-    /// Removes a file of the target, or a link itself: what it made for us and we have copied.
-    ///
-    /// # Errors
-    /// As removing has.
-    pub fn remove_file(&self, path: &Path) -> io::Result<()> {
-        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let folder = self.open_with(folder_of(path), OFlags::PATH | OFlags::DIRECTORY)?;
-        Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
-    }
-
     /// Makes a folder at a path of the target where nothing is yet, which this user alone may enter: as that user, so that
-    /// it is made only where he could make one, and nothing is ever given to him that somebody has put in its place.
+    /// it is made only where he could make one, and nothing is ever given to him that somebody has put in its place. Gives
+    /// the folder that it is in, too.
     ///
     /// # Errors
-    /// As making a folder has; `PermissionDenied` also where we may not act as that user.
-    pub fn make_private_folder(&self, path: &Path, user: u32) -> io::Result<()> {
+    /// As making a folder has; `PermissionDenied` also where we may not act as that user, and where something else has its
+    /// name by then.
+    pub fn make_private_folder(&self, path: &Path, user: u32) -> io::Result<(Folder, Folder)> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let group = self.dir.status().ok_or(io::ErrorKind::NotFound)?.effective_gid;
-        let (folder, writable) = self.passable_folder(path)?;
+        let (parent, writable) = self.passable_folder(path)?;
         if !writable {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        as_user(user, group, || Ok(rustix::fs::mkdirat(&folder, name, Mode::RWXU)?))
-    }
-
-    /// Removes an empty folder of the target.
-    ///
-    /// # Errors
-    /// As removing has.
-    pub fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let folder = self.open_with(folder_of(path), POINT | OFlags::DIRECTORY)?;
-        Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
+        as_user(user, group, || Ok(rustix::fs::mkdirat(&parent, name, Mode::RWXU)?))?;
+        let made = parent.folder(name)?;
+        if made.owner()? != user {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok((parent, made))
     }
 
     /// The folder of a path of the target, to make something in it.

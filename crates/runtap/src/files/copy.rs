@@ -5,14 +5,10 @@
 //! Source: `lseek(2)`.
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read, Seek, SeekFrom};
 
-use rustix::fs::SeekFrom;
+use rustix::fs::SeekFrom as Sought;
 use rustix::io::Errno;
-
-/// How much is copied at a time.
-const PIECE: usize = 1 << 20;
 
 /// Copies a file into an empty one.
 ///
@@ -29,23 +25,19 @@ pub(crate) fn copy(from: &File, to: &File) -> io::Result<()> {
     if needed > room.f_bavail.saturating_mul(room.f_frsize) {
         return Err(io::ErrorKind::StorageFull.into());
     }
-    let mut piece = vec![0; PIECE];
     // What was counted is the most that is written, whatever becomes of the file meanwhile.
     let mut left = needed;
+    let (mut source, mut target) = (from, to);
     for part in parts(from, len) {
-        let (mut at, end) = part?;
-        while at < end {
-            let most = usize::try_from((end - at).min(left)).unwrap_or(PIECE).min(PIECE);
-            let n = match piece.get_mut(..most) {
-                Some(piece) if most > 0 => from.read_at(piece, at)?,
-                _ => return Err(io::Error::other("it changed while it was copied")),
-            };
-            if n == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            to.write_all_at(piece.get(..n).unwrap_or_default(), at)?;
-            at += n as u64;
-            left -= n as u64;
+        let (start, end) = part?;
+        let most = (end - start).min(left);
+        source.seek(SeekFrom::Start(start))?;
+        target.seek(SeekFrom::Start(start))?;
+        // In the kernel, where the file systems can do that.
+        match io::copy(&mut source.take(most), &mut target)? {
+            copied if copied < most => return Err(io::ErrorKind::UnexpectedEof.into()),
+            copied if copied < end - start => return Err(io::Error::other("it changed while it was copied")),
+            copied => left -= copied,
         }
     }
     to.set_len(len)
@@ -58,12 +50,12 @@ fn parts(file: &File, len: u64) -> impl Iterator<Item = io::Result<(u64, u64)>> 
         if at >= len {
             return None;
         }
-        let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+        let start = match rustix::fs::seek(file, Sought::Data(at)) {
             Err(Errno::NXIO) => return None,
             Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(at),
             found => found,
         };
-        let end = match (&start, start.and_then(|start| rustix::fs::seek(file, SeekFrom::Hole(start)))) {
+        let end = match (&start, start.and_then(|start| rustix::fs::seek(file, Sought::Hole(start)))) {
             (_, Ok(end)) => end,
             (Ok(_), Err(_)) => len,
             (Err(error), _) => {
@@ -81,7 +73,7 @@ fn parts(file: &File, len: u64) -> impl Iterator<Item = io::Result<(u64, u64)>> 
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{FileExt, MetadataExt};
 
     use super::*;
 
@@ -105,7 +97,7 @@ mod tests {
     #[test]
     fn every_byte_is_copied() {
         let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-        let bytes: Vec<u8> = (0..=250).cycle().take(3 * PIECE + 7).collect();
+        let bytes: Vec<u8> = (0..=250).cycle().take(3_000_007).collect();
         from.write_all_at(&bytes, 0).unwrap();
         copy(&from, &to).unwrap();
         let mut copied = vec![0; bytes.len()];

@@ -24,7 +24,7 @@ pub(crate) struct Attacker {
 }
 
 /// Makes this thread one of another user's, for good.
-fn become_user(uid: u32) {
+pub(crate) fn become_user(uid: u32) {
     let (group, user) = (Gid::from_raw(uid), Uid::from_raw(uid));
     set_thread_res_gid(group, group, group).unwrap();
     set_thread_res_uid(user, user, user).unwrap();

@@ -4,16 +4,16 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 
 use runtap_diag::server::Commands;
 use runtap_diag_proto::{CoreDump, ErrorReply};
-use runtap_testkit::{FakeRuntime, Finished, require, run};
+use runtap_testkit::{FakeRuntime, Finished, Skip, require, run};
 use serde_json::Value;
 
 use crate::cli_outputs::names;
@@ -201,6 +201,64 @@ fn a_file_that_was_there_before_is_not_taken() {
             }
         }
     }
+}
+
+/// The folder that was made for the dump has another one's name by the time it is taken: what is there is neither taken nor
+/// removed.
+#[test]
+fn a_folder_that_is_exchanged_leads_nowhere() {
+    let elsewhere = folder();
+    let trap = elsewhere.path().to_owned();
+    let (tell, told_path) = mpsc::channel();
+    let (told, files) = dump(true, move |path| {
+        write_core(path, 4096);
+        fs::write(report_of(path), "{}").unwrap();
+        for file in [path.to_owned(), report_of(path)] {
+            fs::write(trap.join(file.file_name().unwrap()), "somebody's own").unwrap();
+        }
+        let private = path.parent().unwrap();
+        fs::rename(private, private.with_extension("moved")).unwrap();
+        symlink(&trap, private).unwrap();
+        tell.send(private.to_owned()).unwrap();
+    });
+    told.expect_code(0);
+    assert_eq!((files.len(), told.json()["verified"].as_bool()), (2, Some(true)));
+    assert_eq!(names(elsewhere.path()).len(), 2, "what is not the target's dump stays");
+    let private = told_path.recv().unwrap();
+    fs::remove_file(&private).unwrap();
+    // It is empty: what was taken is removed where it was.
+    fs::remove_dir(private.with_extension("moved")).unwrap();
+}
+
+/// Whoever has a lease on a file holds up everybody who opens it, for 45 seconds by default.
+#[test]
+fn a_lease_holds_nobody_up() {
+    const HOLD: &str = "import fcntl, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+f = open(sys.argv[1])
+fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('held', flush=True)
+sys.stdin.read()";
+    let python = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
+    require!(python.map(drop).map_err(|_missing| Skip::because("python3 is missing, which holds the lease")));
+    let (tell, held) = mpsc::channel();
+    let (told, files) = dump(true, move |path| {
+        write_core(path, 4096);
+        let mut holder = Command::new("python3");
+        holder.args(["-c", HOLD]).arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut holder = holder.spawn().unwrap();
+        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        tell.send((path.to_owned(), holder)).unwrap();
+    });
+    // It is still held: nothing else has let runtap go on.
+    let (theirs, mut holder) = held.recv().unwrap();
+    assert!(holder.try_wait().unwrap().is_none());
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    told.expect_code(1).says("by a lease");
+    assert_eq!(files, []);
+    fs::remove_file(&theirs).unwrap();
+    fs::remove_dir(theirs.parent().unwrap()).unwrap();
 }
 
 /// The target opens its file by the path, and follows links as its user: here as root. Nobody can put one there, neither

@@ -3,13 +3,16 @@
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use runtap_diag::core_file::CoreFile;
 use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
+use crate::attacker::{self, become_user};
 use crate::common::{Target, command, folder, json, runtap, unique};
 use crate::real_doctor_rights::NOBODY;
 
@@ -25,6 +28,7 @@ on_the_newest_runtime!(
     nothing_is_asked_where_it_cannot_go,
     a_disk_that_is_too_small,
     a_program_with_the_rights_of_another,
+    what_another_user_has_written_stays_his,
 );
 
 /// A program that does nothing until it is told to.
@@ -175,6 +179,57 @@ fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<()
     }
     target.still_answers();
     Ok(())
+}
+
+/// Its user keeps what was lent to him: open, and under a name of his own. The dump is another file.
+fn what_another_user_has_written_stays_his(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = of_nobody(runtime)?;
+    let ours = folder();
+    fs::set_permissions(ours.path(), Permissions::from_mode(0o755)).unwrap();
+    let path = ours.path().join("x.core");
+    let names = ["dump", "report"].map(|name| target.temp.path().join(name));
+    let kept = keep_lent_files(ours.path(), names.clone());
+    let mut dump = command(["dump", &target.p(), "--type", "mini", "--crashreport", "-o"]);
+    dump.arg(&path);
+    run(dump).expect_code(0);
+    let kept: Vec<File> = kept.join().unwrap();
+    for file in &kept {
+        file.set_len(0).unwrap();
+    }
+    let his: Vec<u64> = names.iter().map(|name| fs::metadata(name).unwrap()).map(|meta| meta.ino()).collect();
+    for (file, ino) in [path.clone(), ours.path().join("x.core.crashreport.json")].into_iter().zip(his) {
+        let meta = fs::metadata(&file).unwrap();
+        assert!(meta.ino() != ino && meta.nlink() == 1 && meta.uid() == 0, "{}", file.display());
+        assert!(meta.len() > 0, "{} is his", file.display());
+    }
+    assert_core(&path, target.pid(), &[]);
+    assert_eq!(fs::read_dir(ours.path()).unwrap().count(), 2, "nothing is left behind");
+    target.still_answers();
+    Ok(())
+}
+
+/// Nobody, who opens the files of a folder that are his, and gives them names of his own: the dump, and what is behind its
+/// name.
+fn keep_lent_files(folder: &Path, [dump, report]: [PathBuf; 2]) -> JoinHandle<Vec<File>> {
+    let folder = folder.to_owned();
+    thread::spawn(move || {
+        become_user(attacker::NOBODY);
+        let mut kept = Vec::new();
+        let until = Instant::now() + Duration::from_mins(1);
+        while kept.len() < 2 && Instant::now() < until {
+            for entry in fs::read_dir(&folder).unwrap().flatten() {
+                let path = entry.path();
+                let is_his = entry.metadata().is_ok_and(|meta| meta.uid() == attacker::NOBODY);
+                let name = if path.extension() == Some("json".as_ref()) { &report } else { &dump };
+                if is_his && !name.exists() {
+                    kept.push(File::options().read(true).write(true).open(&path).unwrap());
+                    fs::hard_link(&path, name).unwrap();
+                }
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        kept
+    })
 }
 
 /// A program that somebody else has started with root's rights: its files are root's.

@@ -2,6 +2,7 @@
 
 mod place;
 mod summary;
+mod way;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use runtap_diag::{Client, CoreDump, DumpFlags, DumpForm, DumpType, EncodeError, Error, WrittenDump};
-use runtap_transport::discover::{self, FileView, Memory};
+use runtap_transport::discover::{self, Memory};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::place::{Files, Place, Wanted};
@@ -103,11 +104,11 @@ async fn dump(
     })?;
     let mut place = Place::find(&view, discover::facts(pid).file_uid, files)?;
     if let Ok(memory) = discover::memory(pid) {
-        place.check_space(&view, options.r#type.estimate(memory))?;
+        place.check_space(options.r#type.estimate(memory))?;
     }
     place.prepare(&view);
-    if let Some(why) = &place.fetched {
-        let theirs = place.theirs.display();
+    if let Some(why) = place.fetched() {
+        let theirs = place.theirs().display();
         output.note(format_args!("the target writes to {theirs}, and the file is fetched from there: {why}"));
     }
     let (kind, path) = (options.r#type.name(), place.ours().display());
@@ -120,7 +121,7 @@ async fn dump(
         output.detail("the target was asked");
     };
     let answer = ask(&chosen.client, options, &place, note, output);
-    let watched = watch(answer, stops, &view, &place, output).await;
+    let watched = watch(answer, stops, &place, output).await;
     output.end_status();
     let written = match watched {
         Ok(Watched::Done(written)) => written,
@@ -128,35 +129,31 @@ async fn dump(
             if asked.get() {
                 output.warning(format_args!(
                     "the dump goes on without us: process {pid} stands still until its createdump has written the whole of {}",
-                    place.theirs.display()
+                    place.theirs().display()
                 ));
                 place.leave();
             } else {
-                place.clean(&view);
+                place.clean();
             }
             return Ok(code);
         }
         Err(error) => {
             // Without an answer the dump may be there, or become.
-            if asked.get() && exit::code_of(&error) != exit::REFUSED && place.written(&view) > 0 {
-                output.warning(format_args!("what the target has written is in {}", place.theirs.display()));
+            if asked.get() && exit::code_of(&error) != exit::REFUSED && place.written() > 0 {
+                output
+                    .warning(format_args!("what the target has written is in {}", place.theirs().display()));
                 place.leave();
             } else {
-                place.clean(&view);
+                place.clean();
             }
             return Err(error);
         }
     };
     let duration = started.elapsed();
     let crash_report = options.crashreport && written.form != DumpForm::GenerateCoreDump;
-    let theirs = place.fetched.is_some().then(|| place.theirs.clone());
+    let theirs = place.fetched().is_some().then(|| place.theirs().to_owned());
     // Maybe a long copy.
-    let finishing = in_a_thread(move || {
-        let finished = place.finish(&view, crash_report);
-        (view, finished)
-    });
-    let (view, finished) = unless(stops, finishing).await?;
-    let found = finished?;
+    let found = unless(stops, in_a_thread(move || place.finish(crash_report))).await??;
     // Where the target wrote into our file, that has its name by now.
     let target_path =
         theirs.or_else(|| view.to_target(&found.path).ok().flatten()).unwrap_or_else(|| found.path.clone());
@@ -194,7 +191,7 @@ async fn ask(
     if options.crashreport {
         flags = flags | DumpFlags::CRASH_REPORT;
     }
-    let dump = CoreDump::new(&place.told, options.r#type.wire()).with_flags(flags);
+    let dump = CoreDump::new(place.told(), options.r#type.wire()).with_flags(flags);
     let mut written = client.dump_and_tell(&dump, &mut asked).await;
     if let Err(Error::Invalid(EncodeError::DumpFlags { .. })) = &written {
         output.warning("no crash report is written: that needs .NET 6 or later in the target");
@@ -230,7 +227,6 @@ enum Watched {
 async fn watch(
     asked: impl Future<Output = anyhow::Result<WrittenDump>>,
     stops: &Stops,
-    view: &FileView,
     place: &Place,
     output: Output,
 ) -> anyhow::Result<Watched> {
@@ -245,7 +241,7 @@ async fn watch(
                 return Ok(Watched::Interrupted(stops.exit_code().unwrap_or(exit::INTERRUPTED)));
             }
             _ = tick.tick() => if output.progress() {
-                let size = Bytes(place.written(view));
+                let size = Bytes(place.written());
                 output.status(format_args!("{} s: {size} written", started.elapsed().as_secs()));
             },
         }
