@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
-use runtap_nettrace::{Item, Reader};
+use runtap_nettrace::{Item, Observe, Reader};
 use runtap_sinks::{Options, speedscope};
 
 use crate::nettrace::{Fields, Stacks, on_one};

@@ -5,7 +5,7 @@
 use runtap_ingest::report::{Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
 use runtap_ingest::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
-use runtap_nettrace::{EventToWrite, Item, Metadata, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Item, Metadata, Observe, Reader, TraceHeader, Writer};
 
 const KINDS: [(&str, &str, &[u32]); 6] = [
     (

@@ -8,7 +8,7 @@ use anyhow::Result;
 use runtap_ingest::clr::MethodEvent;
 use runtap_ingest::payload::{Decoder, Value};
 use runtap_ingest::{Code, CodeMap};
-use runtap_nettrace::{Item, Metadata, Reader, Stack};
+use runtap_nettrace::{Item, Metadata, Observe, Reader, Stack};
 
 use super::cores::Sees;
 

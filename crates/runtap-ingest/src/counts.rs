@@ -2,7 +2,7 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_nettrace::{Event, Metadata};
+use runtap_nettrace::{Event, Item, Join, Metadata, Observe};
 
 use crate::payload::Schema;
 
@@ -85,15 +85,6 @@ impl EventCounts {
         }
     }
 
-    /// Adds what was counted in another part of the stream.
-    pub fn merge(&mut self, other: Self) {
-        let dense = other.by_metadata.into_iter().flatten().map(|tally| (tally.kind, tally.n));
-        for (kind, n) in dense.chain(other.others) {
-            *self.others.entry(kind).or_default() += n;
-        }
-        self.total += other.total;
-    }
-
     /// All events.
     pub fn total(&self) -> u64 {
         self.total
@@ -119,5 +110,27 @@ impl EventCounts {
             }
         }
         rows
+    }
+}
+
+impl Observe for EventCounts {
+    #[inline]
+    fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Event(event) => self.add(event),
+            Item::Metadata(metadata) => self.redefined(metadata.id),
+            _ => {}
+        }
+    }
+}
+
+impl Join for EventCounts {
+    fn join(&mut self, next: Self) -> bool {
+        let dense = next.by_metadata.into_iter().flatten().map(|tally| (tally.kind, tally.n));
+        for (kind, n) in dense.chain(next.others) {
+            *self.others.entry(kind).or_default() += n;
+        }
+        self.total += next.total;
+        true
     }
 }

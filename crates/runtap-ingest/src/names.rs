@@ -4,7 +4,7 @@ use std::fmt;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_nettrace::{Event, Item, Metadata};
+use runtap_nettrace::{Event, Item, Metadata, Observe};
 use runtap_wire::DecodeError;
 
 use crate::clr::{self, MethodEvent, MethodEventKind, ModuleEvent, ProcessInfoEvent};
@@ -26,16 +26,6 @@ impl Names {
     /// Nothing learned yet.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Takes the next item of the stream.
-    #[inline]
-    pub fn item(&mut self, item: &Item<'_>) {
-        match item {
-            Item::Metadata(metadata) => self.define(metadata),
-            Item::Event(event) => self.event(event),
-            _ => {}
-        }
     }
 
     fn define(&mut self, metadata: &Metadata) {
@@ -138,6 +128,17 @@ impl Names {
     /// The text of a frame: `Module!Namespace.Type.Method(args)`, or `?!0xADDR` where nothing is known.
     pub fn frame(&self, ip: u64, is_leaf: bool, time: u64) -> FrameText<'_> {
         FrameText { ip, texts: self.method(ip, is_leaf, time).0.map(|method| self.texts(method)) }
+    }
+}
+
+impl Observe for Names {
+    #[inline]
+    fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Metadata(metadata) => self.define(metadata),
+            Item::Event(event) => self.event(event),
+            _ => {}
+        }
     }
 }
 

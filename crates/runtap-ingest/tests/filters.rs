@@ -2,7 +2,9 @@
 
 use runtap_ingest::payload::Decoder;
 use runtap_ingest::{Filter, Record};
-use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Reader, TraceHeader, Uuid, Writer};
+use runtap_nettrace::{
+    EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Uuid, Writer,
+};
 use runtap_wire::Writer as Bytes;
 
 /// One event of every type of field, 1.5 s after the start of the session.

@@ -3,7 +3,7 @@
 use runtap_ingest::report::{Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
 use runtap_ingest::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
-use runtap_nettrace::{EventToWrite, Item, Metadata, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Item, Metadata, Observe, Reader, TraceHeader, Writer};
 use runtap_testkit::{recordings, require};
 
 /// Pseudo-random numbers, the same in every run.

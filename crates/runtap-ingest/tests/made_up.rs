@@ -3,7 +3,7 @@
 use runtap_ingest::clr::{RUNDOWN, RUNTIME, SAMPLE_PROFILER};
 use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::{Trace, View};
-use runtap_nettrace::{EventToWrite, Item, Metadata, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Item, Join, Metadata, Observe, Reader, TraceHeader, Writer};
 
 const MS: u64 = 1_000_000;
 
@@ -184,7 +184,7 @@ fn counts_join_definitions_that_agree() {
             twice.add(event);
         }
     });
-    twice.merge(counts);
+    assert!(twice.join(counts));
     assert_eq!(rows(&twice), ["A 9  2", "B 2 x 6"]);
     assert_eq!(twice.total(), 8);
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use runtap_ingest::clr::{RUNDOWN, RUNTIME, SAMPLE_PROFILER};
 use runtap_ingest::{ProfileBuilder, ProfileOptions};
 use runtap_model::{Trace, View};
-use runtap_nettrace::{EventToWrite, Item, Metadata, Reader, Scan, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Item, Join, Metadata, Observe, Reader, Scan, TraceHeader, Writer};
 use runtap_testkit::{recordings, require};
 
 fn read(reader: &mut Reader, bytes: &[u8], visit: &mut impl FnMut(&Item<'_>)) {

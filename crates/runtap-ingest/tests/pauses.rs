@@ -4,7 +4,7 @@ use runtap_ingest::clr::RUNTIME;
 use runtap_ingest::report::{Gc, GcReport};
 use runtap_ingest::{ProfileBuilder, ProfileOptions};
 use runtap_model::View;
-use runtap_nettrace::{EventToWrite, Metadata, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Metadata, Observe, Reader, TraceHeader, Writer};
 
 const US: u64 = 1_000;
 const SAMPLER: u64 = 9;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use runtap_ingest::payload::{Decoder, Payload, Value};
-use runtap_nettrace::{Event, Item, Reader};
+use runtap_nettrace::{Event, Item, Observe, Reader};
 use runtap_testkit::{recordings, require, shared_data};
 
 /// Shows every event of a stream with its payload.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::{Trace, View};
-use runtap_nettrace::{Item, Reader};
+use runtap_nettrace::{Item, Observe, Reader};
 use runtap_testkit::{Skip, recordings, require, shared_data};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use runtap_ingest::{ProfileBuilder, ProfileOptions};
 use runtap_model::{SampleKind, Trace, View};
-use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Writer};
 use runtap_testkit::{require, shared_data};
 
 fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) {

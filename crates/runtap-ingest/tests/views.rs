@@ -6,7 +6,7 @@ use runtap_ingest::clr::{RUNTIME, TPL};
 use runtap_ingest::payload::Decoder;
 use runtap_ingest::{ProfileBuilder, ProfileOptions};
 use runtap_model::{Sample, Trace, View};
-use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Writer};
 use runtap_testkit::{Skip, require, shared_data};
 use runtap_wire::Writer as Bytes;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use runtap_ingest::clr::RUNTIME;
 use runtap_ingest::report::{Http, Locks, Logs};
-use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Writer};
 use runtap_wire::Writer as Bytes;
 
 const MS: u64 = 1_000_000;

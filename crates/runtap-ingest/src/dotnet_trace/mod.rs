@@ -25,7 +25,7 @@ mod state;
 mod view;
 
 use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBuilder};
-use runtap_nettrace::{Item, TraceHeader};
+use runtap_nettrace::{Item, Observe, TraceHeader};
 
 use self::activity::{Activities, Awaited};
 use self::collect::{Collector, Raw, What};
@@ -78,33 +78,6 @@ impl DotnetTraceBuilder {
         self.names.malformed()
     }
 
-    /// Takes the next item of the stream.
-    pub fn item(&mut self, item: &Item<'_>) {
-        self.names.item(item);
-        match item {
-            Item::Header(header) => self.header = Some((*header).clone()),
-            Item::Event(event) => {
-                self.modules.event(event);
-                if event.sorted {
-                    self.complete_until = event.timestamp;
-                }
-                let (pid, pointer_size) =
-                    self.header.as_ref().map_or((0, 8), |header| (header.process_id, header.pointer_size));
-                if let Some(what) = self.collector.what(event, pid, pointer_size) {
-                    let stack = self.stacks.index(event.stack);
-                    self.collector.raw.push(Raw {
-                        timestamp: event.timestamp,
-                        thread: event.thread_id,
-                        stack,
-                        what,
-                    });
-                }
-            }
-            Item::SequencePoint(point) => self.complete_until = point.timestamp,
-            _ => {}
-        }
-    }
-
     /// The stream has no end: dotnet-trace does without the events then that it can't put in order.
     pub fn cut_off(&mut self) {
         let until = self.complete_until;
@@ -152,6 +125,34 @@ impl DotnetTraceBuilder {
             builder.set_known_thread_name(thread, &format!("({role})"));
         }
         builder.finish()
+    }
+}
+
+impl Observe for DotnetTraceBuilder {
+    fn item(&mut self, item: &Item<'_>) {
+        self.names.item(item);
+        match item {
+            Item::Header(header) => self.header = Some((*header).clone()),
+            Item::Event(event) => {
+                self.modules.event(event);
+                if event.sorted {
+                    self.complete_until = event.timestamp;
+                }
+                let (pid, pointer_size) =
+                    self.header.as_ref().map_or((0, 8), |header| (header.process_id, header.pointer_size));
+                if let Some(what) = self.collector.what(event, pid, pointer_size) {
+                    let stack = self.stacks.index(event.stack);
+                    self.collector.raw.push(Raw {
+                        timestamp: event.timestamp,
+                        thread: event.thread_id,
+                        stack,
+                        what,
+                    });
+                }
+            }
+            Item::SequencePoint(point) => self.complete_until = point.timestamp,
+            _ => {}
+        }
     }
 }
 

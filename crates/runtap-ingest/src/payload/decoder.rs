@@ -6,7 +6,7 @@ use super::words::Named;
 use super::{Fields, Schema, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_nettrace::{Event, Item, Metadata};
+use runtap_nettrace::{Event, Item, Metadata, Observe};
 
 /// Metadata ids up to here are found by index; larger ones, which only old formats have, by hash, and those of events of
 /// which one is several.
@@ -31,21 +31,6 @@ impl Decoder {
     /// A decoder for a 64-bit process until the stream's header says something else.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Takes the next item of the stream. Events are looked at by [`Self::payload`].
-    #[inline]
-    pub fn item(&mut self, item: &Item<'_>) {
-        match item {
-            Item::Header(header) => self.pointer_size = header.pointer_size,
-            Item::Metadata(metadata) => self.define(metadata),
-            // Events of the old ones are read by now, and no more than a reader holds is held here.
-            Item::SequencePoint(point) if point.flushes_metadata() => {
-                self.dense.clear();
-                self.others.clear();
-            }
-            _ => {}
-        }
     }
 
     fn define(&mut self, metadata: &Metadata) {
@@ -106,6 +91,22 @@ impl Decoder {
     fn rare_payload<'a>(&'a self, metadata_id: u32, bytes: &'a [u8]) -> Payload<'a> {
         let schema = self.others.get(&metadata_id).map_or(&self.unknown, |schema| schema);
         if schema.kinds.is_empty() { Payload::new(schema, bytes) } else { Payload::of_kind(schema, bytes) }
+    }
+}
+
+impl Observe for Decoder {
+    #[inline]
+    fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Header(header) => self.pointer_size = header.pointer_size,
+            Item::Metadata(metadata) => self.define(metadata),
+            // Events of the old ones are read by now, and no more than a reader holds is held here.
+            Item::SequencePoint(point) if point.flushes_metadata() => {
+                self.dense.clear();
+                self.others.clear();
+            }
+            _ => {}
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The events of a view that is made of events, kept until all names are known and their order is.
 
 use runtap_model::View;
-use runtap_nettrace::{Event, Item, Metadata};
+use runtap_nettrace::{Event, Item, Metadata, Observe};
 
 use crate::clr;
 use crate::payload::{Decoder, Payload};

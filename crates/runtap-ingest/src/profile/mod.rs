@@ -8,7 +8,7 @@ mod universal;
 mod views;
 
 use runtap_model::{Process, Run, SampleKind, ThreadTicks, Ticks, Trace, TraceBuilder, View};
-use runtap_nettrace::{Event, Item, Metadata, Stack, TraceHeader};
+use runtap_nettrace::{Event, Item, Metadata, Observe, Stack, TraceHeader};
 
 use self::collect::Collector;
 use self::namer::Namer;
@@ -109,15 +109,6 @@ impl ProfileBuilder {
             + self.universal.malformed
             + self.requests.as_ref().map_or(0, |requests| requests.malformed())
             + self.events.as_ref().map_or(0, |(_, events)| events.malformed)
-    }
-
-    /// Takes the next item of the stream.
-    #[inline]
-    pub fn item(&mut self, item: &Item<'_>) {
-        match item {
-            Item::Event(event) => self.event(event),
-            _ => self.no_event(item),
-        }
     }
 
     #[inline(never)]
@@ -291,6 +282,16 @@ impl ProfileBuilder {
             builder.set_known_thread_name(*tid, name);
         }
         builder.finish()
+    }
+}
+
+impl Observe for ProfileBuilder {
+    #[inline]
+    fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Event(event) => self.event(event),
+            _ => self.no_event(item),
+        }
     }
 }
 

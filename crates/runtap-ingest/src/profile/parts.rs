@@ -1,7 +1,7 @@
 //! Parts of a stream that are gathered side by side, and put together in the order of the stream. What depends on what
 //! was before is kept until then; a part for which that is not enough says so, and is read again.
 
-use runtap_nettrace::{Item, Metadata};
+use runtap_nettrace::{Item, Join, Metadata, Observe};
 
 use super::ProfileBuilder;
 use crate::names::Told;
@@ -22,19 +22,18 @@ impl Part {
 }
 
 impl ProfileBuilder {
-    /// Makes builders for parts of the stream, each of which sees the items of one part; [`Self::join`] takes them
+    /// Makes builders for parts of the stream, each of which sees the items of one part; [`Join::join`] takes them
     /// in. `None` for a view that is made of events, whose parts mean nothing by themselves.
     pub fn parts(&self) -> Option<impl Fn() -> Self + Sync + use<>> {
         let stacks = self.stacks.of_part();
         let part = move || Self { stacks: stacks.clone(), part: Some(Part::default()), ..Self::new() };
         self.events.is_none().then_some(part)
     }
+}
 
-    /// Takes in what the builder of the next part has seen: as if its items had been shown to this one.
-    ///
-    /// `false` if that can't be done, and nothing was: show the items of that part to this builder then.
-    #[must_use]
-    pub fn join(&mut self, next: Self) -> bool {
+impl Join for ProfileBuilder {
+    /// As if the items of that part had been shown to this one.
+    fn join(&mut self, next: Self) -> bool {
         let Self { header, stacks, ticks, end, part, .. } = next;
         let Some(part) = part.filter(|part| !part.refuses) else { return false };
         let places = self.stacks.join(&stacks);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use runtap_model::{self as model, FrameHandle, SampleKind, StackHandle, TraceBuilder};
-use runtap_nettrace::{Event, Item, Metadata, TraceHeader};
+use runtap_nettrace::{Event, Item, Metadata, Observe, TraceHeader};
 
 use crate::payload::{Decoder, Payload};
 use crate::stacks::Stacks;

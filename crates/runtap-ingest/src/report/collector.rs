@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Decoder, Event, Item, Metadata, Payload, TraceHeader};
+use super::{Decoder, Event, Item, Metadata, Observe, Payload, TraceHeader};
 
 /// What a report keeps of an event.
 #[derive(Debug, Clone)]

@@ -5,8 +5,8 @@ use std::collections::btree_map::Entry;
 
 use serde::Serialize;
 
-use super::Item;
 use super::collector::{Collector, Kept, text};
+use super::{Item, Observe};
 use crate::payload::{Payload, Value};
 
 /// What a recording says about counters.
@@ -98,21 +98,6 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Takes the next item of the stream.
-    pub fn item(&mut self, item: &Item<'_>) {
-        self.0.item(item, |metadata, _, payload| {
-            if metadata.provider != METERS {
-                return event_counter(&metadata.provider, payload).map(|point| What::Point(Box::new(point)));
-            }
-            match metadata.event_id {
-                8 | 9 => None,
-                12 | 13 => Some(What::Limit),
-                14 => Some(What::Error),
-                id => meter(id, payload).map(|point| What::Point(Box::new(point))),
-            }
-        });
-    }
-
     /// The report.
     pub fn finish(self) -> CountersReport {
         let (kept, _) = self.0.finish();
@@ -141,6 +126,22 @@ impl Counters {
         report.series = series.into_values().collect();
         report.series_count = u64::try_from(report.series.len()).unwrap_or(u64::MAX);
         report
+    }
+}
+
+impl Observe for Counters {
+    fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |metadata, _, payload| {
+            if metadata.provider != METERS {
+                return event_counter(&metadata.provider, payload).map(|point| What::Point(Box::new(point)));
+            }
+            match metadata.event_id {
+                8 | 9 => None,
+                12 | 13 => Some(What::Limit),
+                14 => Some(What::Error),
+                id => meter(id, payload).map(|point| What::Point(Box::new(point))),
+            }
+        });
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Item;
 use super::collector::{Collector, Kept, small, text};
+use super::{Item, Observe};
 use crate::clr;
 
 /// What a recording says about exceptions.
@@ -67,20 +67,6 @@ impl Default for Exceptions {
 }
 
 impl Exceptions {
-    /// Takes the next item of the stream.
-    pub fn item(&mut self, item: &Item<'_>) {
-        self.0.item(item, |_, _, payload| {
-            Some(Thrown {
-                ts_ns: 0,
-                thread: 0,
-                name: text(payload, "ExceptionType"),
-                message: text(payload, "ExceptionMessage"),
-                hresult: small(payload, "ExceptionHRESULT").unwrap_or(0),
-                rethrown: small(payload, "ExceptionFlags").unwrap_or(0) & RETHROWN != 0,
-            })
-        });
-    }
-
     /// The report.
     pub fn finish(self) -> ExceptionsReport {
         let (kept, clock) = self.0.finish();
@@ -105,5 +91,20 @@ impl Exceptions {
         report.types = types.into_values().collect();
         report.types.sort_by_key(|it| std::cmp::Reverse(it.thrown_count));
         report
+    }
+}
+
+impl Observe for Exceptions {
+    fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |_, _, payload| {
+            Some(Thrown {
+                ts_ns: 0,
+                thread: 0,
+                name: text(payload, "ExceptionType"),
+                message: text(payload, "ExceptionMessage"),
+                hresult: small(payload, "ExceptionHRESULT").unwrap_or(0),
+                rethrown: small(payload, "ExceptionFlags").unwrap_or(0) & RETHROWN != 0,
+            })
+        });
     }
 }

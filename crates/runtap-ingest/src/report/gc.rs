@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::collector::{Clock, Collector, Kept, small};
-use super::{Durations, Item, Payload};
+use super::{Durations, Item, Observe, Payload};
 use crate::suspensions::{Suspension, Suspensions, Why};
 use crate::{clr, gc};
 
@@ -88,11 +88,6 @@ impl Default for Gc {
 }
 
 impl Gc {
-    /// Takes the next item of the stream.
-    pub fn item(&mut self, item: &Item<'_>) {
-        self.0.item(item, |metadata, _, payload| what(metadata.event_id, payload));
-    }
-
     /// The report.
     pub fn finish(self) -> GcReport {
         let (kept, clock) = self.0.finish();
@@ -127,6 +122,12 @@ impl Gc {
         (report.pauses, report.other_suspensions) = (Durations::of(pauses), Durations::of(others));
         report.heap_after_last = report.collections.iter().rev().find_map(|collection| collection.heap_after);
         report
+    }
+}
+
+impl Observe for Gc {
+    fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |metadata, _, payload| what(metadata.event_id, payload));
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::collector::{Collector, Kept, text};
-use super::{Durations, Item, Payload};
+use super::{Durations, Item, Observe, Payload};
 
 /// What a recording says about HTTP requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -131,17 +131,6 @@ struct Sums {
 }
 
 impl Http {
-    /// Takes the next item of the stream.
-    pub fn item(&mut self, item: &Item<'_>) {
-        self.0.item(item, |metadata, event, payload| {
-            let by = Teller::of(&metadata.provider)?;
-            let what = what(by, payload)?;
-            let activity = event.activity_id.filter(|id| !id.is_nil()).map(|id| id.to_string());
-            let id = payload.text("requestId").filter(|id| !id.is_empty()).or(activity);
-            Some(Told { by, what, id })
-        });
-    }
-
     /// The report.
     pub fn finish(self) -> HttpReport {
         let (kept, clock) = self.0.finish();
@@ -186,6 +175,18 @@ impl Http {
             }
         }
         report(sums)
+    }
+}
+
+impl Observe for Http {
+    fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |metadata, event, payload| {
+            let by = Teller::of(&metadata.provider)?;
+            let what = what(by, payload)?;
+            let activity = event.activity_id.filter(|id| !id.is_nil()).map(|id| id.to_string());
+            let id = payload.text("requestId").filter(|id| !id.is_empty()).or(activity);
+            Some(Told { by, what, id })
+        });
     }
 }
 

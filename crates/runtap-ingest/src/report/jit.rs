@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use serde::Serialize;
 
 use super::collector::{Collector, Kept, small, text};
-use super::{Durations, Item, Payload};
+use super::{Durations, Item, Observe, Payload};
 use crate::clr;
 
 /// What a recording says about compilation.
@@ -81,11 +81,6 @@ impl Default for Jit {
 }
 
 impl Jit {
-    /// Takes the next item of the stream.
-    pub fn item(&mut self, item: &Item<'_>) {
-        self.0.item(item, |metadata, _, payload| what(metadata.event_id, payload));
-    }
-
     /// The report.
     pub fn finish(self) -> JitReport {
         let (kept, clock) = self.0.finish();
@@ -143,6 +138,12 @@ impl Jit {
             .collect();
         report.tiers.sort_by_key(|tier| std::cmp::Reverse(tier.methods_count));
         report
+    }
+}
+
+impl Observe for Jit {
+    fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |metadata, _, payload| what(metadata.event_id, payload));
     }
 }
 

@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use serde::Serialize;
 
 use super::collector::{Collector, Kept};
-use super::{Durations, Item};
+use super::{Durations, Item, Observe};
 use crate::clr;
 
 /// What a recording says about waits for locks.
@@ -80,22 +80,6 @@ impl Default for Locks {
 }
 
 impl Locks {
-    /// Takes the next item of the stream.
-    pub fn item(&mut self, item: &Item<'_>) {
-        self.0.item(item, |metadata, _, payload| {
-            let known = |name| payload.u64(name).filter(|number| *number != 0);
-            Some(match metadata.event_id {
-                81 => What::Wanted { owner: known("LockOwnerThreadID"), lock: known("LockID") },
-                91 => What::Taken { ns: payload.f64("DurationNs") },
-                301 => What::Waits {
-                    source: payload.name("WaitSource").unwrap_or_default().into_owned(),
-                    object: known("AssociatedObjectID"),
-                },
-                _ => What::Goes,
-            })
-        });
-    }
-
     /// The report.
     pub fn finish(self) -> LocksReport {
         let (kept, clock) = self.0.finish();
@@ -154,5 +138,22 @@ impl Locks {
         report.handle_waits_unfinished_count = report.handle_waits_count - count(handle_waits.len());
         report.handle_wait_times = Durations::of(handle_waits);
         report
+    }
+}
+
+impl Observe for Locks {
+    fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |metadata, _, payload| {
+            let known = |name| payload.u64(name).filter(|number| *number != 0);
+            Some(match metadata.event_id {
+                81 => What::Wanted { owner: known("LockOwnerThreadID"), lock: known("LockID") },
+                91 => What::Taken { ns: payload.f64("DurationNs") },
+                301 => What::Waits {
+                    source: payload.name("WaitSource").unwrap_or_default().into_owned(),
+                    object: known("AssociatedObjectID"),
+                },
+                _ => What::Goes,
+            })
+        });
     }
 }

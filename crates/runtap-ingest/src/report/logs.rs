@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 
-use super::Item;
 use super::collector::{Collector, Kept, small, text};
+use super::{Item, Observe};
 use crate::payload::{Payload, Value};
 
 /// What a recording says about the program's log.
@@ -93,22 +93,6 @@ fn level_name(level: u32) -> &'static str {
 }
 
 impl Logs {
-    /// Takes the next item of the stream.
-    pub fn item(&mut self, item: &Item<'_>) {
-        self.0.item(item, |_, _, payload| {
-            // Their numbers differ from process to process.
-            let way = match payload.schema().name() {
-                "FormattedMessage" => Way::Text,
-                "MessageJson" => Way::Json,
-                "Message" => Way::Fields,
-                "ActivityJsonStart" => return Some(What::Scope { json: true }),
-                "ActivityStart" => return Some(What::Scope { json: false }),
-                _ => return None,
-            };
-            message(way, payload)
-        });
-    }
-
     /// The report.
     pub fn finish(self) -> LogsReport {
         let (kept, clock) = self.0.finish();
@@ -148,6 +132,23 @@ impl Logs {
             })
             .collect();
         report
+    }
+}
+
+impl Observe for Logs {
+    fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |_, _, payload| {
+            // Their numbers differ from process to process.
+            let way = match payload.schema().name() {
+                "FormattedMessage" => Way::Text,
+                "MessageJson" => Way::Json,
+                "Message" => Way::Fields,
+                "ActivityJsonStart" => return Some(What::Scope { json: true }),
+                "ActivityStart" => return Some(What::Scope { json: false }),
+                _ => return None,
+            };
+            message(way, payload)
+        });
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Item;
+use super::{Item, Observe};
 
 /// What a recording says about events that are not in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -37,8 +37,17 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Takes the next item of the stream.
-    pub fn item(&mut self, item: &Item<'_>) {
+    /// The report; `lost` is what the reader counted.
+    pub fn finish(self, lost: u64) -> LossReport {
+        let mut threads: Vec<ThreadLoss> = self.threads.into_values().map(|(_, thread)| thread).collect();
+        threads.sort_by_key(|thread| std::cmp::Reverse((thread.lost_count, thread.received_count)));
+        let received_count = threads.iter().map(|thread| thread.received_count).sum();
+        LossReport { received_count, lost_count: lost, threads }
+    }
+}
+
+impl Observe for Loss {
+    fn item(&mut self, item: &Item<'_>) {
         let Item::Event(event) = item else { return };
         let capture_thread = event.capture_thread_id;
         let (last, thread) = self.threads.entry(capture_thread).or_insert_with(|| {
@@ -51,13 +60,5 @@ impl Loss {
         }
         thread.received_count += 1;
         *last = event.sequence;
-    }
-
-    /// The report; `lost` is what the reader counted.
-    pub fn finish(self, lost: u64) -> LossReport {
-        let mut threads: Vec<ThreadLoss> = self.threads.into_values().map(|(_, thread)| thread).collect();
-        threads.sort_by_key(|thread| std::cmp::Reverse((thread.lost_count, thread.received_count)));
-        let received_count = threads.iter().map(|thread| thread.received_count).sum();
-        LossReport { received_count, lost_count: lost, threads }
     }
 }

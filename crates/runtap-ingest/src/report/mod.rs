@@ -16,7 +16,7 @@ mod logs;
 mod loss;
 mod thread_pool;
 
-use runtap_nettrace::{Event, Item, Metadata, TraceHeader};
+use runtap_nettrace::{Event, Item, Metadata, Observe, TraceHeader};
 use serde::Serialize;
 
 pub use self::counters::{CounterKind, CounterSeries, Counters, CountersReport};

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::Item;
 use super::collector::{Collector, Kept, small};
+use super::{Item, Observe};
 use crate::clr;
 
 /// What a recording says about the thread pool.
@@ -86,29 +86,6 @@ fn reason_name(reason: u32) -> &'static str {
 }
 
 impl ThreadPool {
-    /// Takes the next item of the stream.
-    pub fn item(&mut self, item: &Item<'_>) {
-        self.0.item(item, |metadata, _, payload| {
-            let active = || small(payload, "ActiveWorkerThreadCount");
-            Some(match metadata.event_id {
-                50 => What::Started(active()?),
-                51 => What::Stopped(active()?),
-                55 => What::Adjusted {
-                    workers: small(payload, "NewWorkerThreadCount")?,
-                    reason: small(payload, "Reason")?,
-                    throughput: payload.f64("AverageThroughput")?,
-                },
-                57 => What::Waits(active()?),
-                59 => What::Limits {
-                    min: small(payload, "MinWorkerThreads")?,
-                    max: small(payload, "MaxWorkerThreads")?,
-                },
-                61 => What::Enqueued,
-                _ => What::Dequeued,
-            })
-        });
-    }
-
     /// The report.
     pub fn finish(self) -> ThreadPoolReport {
         let (kept, clock) = self.0.finish();
@@ -151,5 +128,29 @@ impl ThreadPool {
             report.workers_peak_count = report.workers_peak_count.max(Some(workers));
         }
         report
+    }
+}
+
+impl Observe for ThreadPool {
+    fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |metadata, _, payload| {
+            let active = || small(payload, "ActiveWorkerThreadCount");
+            Some(match metadata.event_id {
+                50 => What::Started(active()?),
+                51 => What::Stopped(active()?),
+                55 => What::Adjusted {
+                    workers: small(payload, "NewWorkerThreadCount")?,
+                    reason: small(payload, "Reason")?,
+                    throughput: payload.f64("AverageThroughput")?,
+                },
+                57 => What::Waits(active()?),
+                59 => What::Limits {
+                    min: small(payload, "MinWorkerThreads")?,
+                    max: small(payload, "MaxWorkerThreads")?,
+                },
+                61 => What::Enqueued,
+                _ => What::Dequeued,
+            })
+        });
     }
 }

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use runtap_ingest::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
 use runtap_model::{DeepStacks, Trace, View};
-use runtap_nettrace::Item;
+use runtap_nettrace::Observe;
 use runtap_sinks::Options;
 use serde::Serialize;
 
 use super::advice;
 use super::recording::{Partial, Recording};
 use super::renew::renew;
-use super::side_by_side::Gather;
 use super::trace::OutputFile;
 use crate::cli::{AnyFormat, Compat, Content, Convert, FileFormat, STDIN};
 use crate::exit::{self, ExpectedError, usage};
@@ -119,17 +118,6 @@ fn conclude(
 /// Whether nothing can be put beside it: it is no file, or comes on stdin.
 fn is_no_place(file: &Path) -> bool {
     file == Path::new(STDIN) || fs::metadata(file).is_ok_and(|meta| !meta.is_file())
-}
-
-impl Gather for ProfileBuilder {
-    #[inline]
-    fn item(&mut self, item: &Item<'_>) {
-        self.item(item);
-    }
-
-    fn join(&mut self, next: Self) -> bool {
-        self.join(next)
-    }
 }
 
 /// Reads what `content` needs of a recording into a profile.

@@ -5,10 +5,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use runtap_nettrace::{Error, InOrder, Item, PartialReason, Reader, TraceHeader};
+use runtap_nettrace::{Error, InOrder, Item, Join, PartialReason, Reader, TraceHeader};
 use serde::Serialize;
 
-use crate::cmd::side_by_side::{self, Gather};
+use crate::cmd::side_by_side;
 use crate::exit::{self, expected};
 use crate::memory::{Budget, Exceeded};
 use crate::output::Output;
@@ -147,7 +147,7 @@ impl Recording {
     ///
     /// # Errors
     /// Those of [`Self::read`].
-    pub(crate) fn read_side_by_side<T: Gather>(
+    pub(crate) fn read_side_by_side<T: Join + Send>(
         &mut self,
         whole: &mut T,
         part: impl Fn() -> T + Sync,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use runtap_nettrace::{Item, Part, Reader, Scan};
+use runtap_nettrace::{Item, Join, Part, Reader, Scan};
 
 use crate::memory::Exceeded;
 
@@ -30,14 +30,6 @@ const PARTS_PER_THREAD: u64 = 8;
 /// How many parts for each thread may wait for those before them.
 const WAITING_PER_THREAD: usize = 2;
 
-/// What gathers the items of a recording, in parts or from start to end.
-pub(crate) trait Gather: Send {
-    /// Takes the next item.
-    fn item(&mut self, item: &Item<'_>);
-    /// Takes in what was gathered of the next part; `false` if the items of that part have to be shown to this one.
-    fn join(&mut self, next: Self) -> bool;
-}
-
 /// What was read of a file.
 pub(crate) struct Read {
     /// It has seen all of that.
@@ -48,7 +40,7 @@ pub(crate) struct Read {
 
 /// Reads a file into `whole`, by several threads, each part into what `part` makes, as long as `is_too_much` says nothing.
 /// `None`, and nothing done, if the file is not worth the trouble.
-pub(crate) fn read<T: Gather>(
+pub(crate) fn read<T: Join + Send>(
     file: &File,
     whole: &mut T,
     part: impl Fn() -> T + Sync,
@@ -144,7 +136,7 @@ struct State<'a, T> {
     too_much: Option<Exceeded>,
 }
 
-impl<T: Gather> Line<'_, T> {
+impl<T: Join + Send> Line<'_, T> {
     /// Waits until there is room for a part; `false` if it is not wanted any more.
     fn may_begin(&self, index: usize) -> bool {
         let mut state = self.lock();
@@ -280,7 +272,7 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 mod tests {
     use std::io::Write as _;
 
-    use runtap_nettrace::{EventToWrite, Metadata, TraceHeader, Writer};
+    use runtap_nettrace::{EventToWrite, Metadata, Observe, TraceHeader, Writer};
 
     use super::*;
 
@@ -293,13 +285,15 @@ mod tests {
         most: usize,
     }
 
-    impl Gather for Seen {
+    impl Observe for Seen {
         fn item(&mut self, item: &Item<'_>) {
             if let Item::Event(event) = item {
                 self.times.push(event.timestamp);
             }
         }
+    }
 
+    impl Join for Seen {
         fn join(&mut self, next: Self) -> bool {
             let takes = self.joined < self.most;
             if takes {

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use runtap_ingest::payload::Decoder;
 use runtap_ingest::{Filter, Names, Record};
-use runtap_nettrace::{Event, Item, TraceHeader};
+use runtap_nettrace::{Event, Item, Observe, TraceHeader};
 
 /// How lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

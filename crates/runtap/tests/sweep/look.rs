@@ -5,7 +5,7 @@ use runtap_ingest::report::{Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Lo
 use runtap_ingest::{DotnetTraceBuilder, EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
 use runtap_nettrace::inspect::{Block, Content, Inspect, Inspected};
-use runtap_nettrace::{InOrder, Item, Reader, Repair, Scan};
+use runtap_nettrace::{InOrder, Item, Observe, Reader, Repair, Scan};
 use runtap_sinks::{Format, Options};
 
 /// What was found in a recording.

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use crate::cli::Events;
 use crate::cmd::recording::{Partial, Recording};
-use crate::cmd::side_by_side::Gather;
 use crate::lines::Chooser;
 use crate::output::{Clean, HEADING, Output};
 use crate::units::Count;
@@ -85,22 +84,6 @@ pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> any
         output.text(text(&document))?;
     }
     Ok(recording.warn_if_partial(output))
-}
-
-impl Gather for EventCounts {
-    #[inline]
-    fn item(&mut self, item: &Item<'_>) {
-        match item {
-            Item::Event(event) => self.add(event),
-            Item::Metadata(metadata) => self.redefined(metadata.id),
-            _ => {}
-        }
-    }
-
-    fn join(&mut self, next: Self) -> bool {
-        self.merge(next);
-        true
-    }
 }
 
 fn text(document: &Document<'_>) -> String {

@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use runtap_ingest::{Filter, Names};
-use runtap_nettrace::Item;
+use runtap_nettrace::{Item, Observe};
 
 use super::recording::Recording;
 use crate::cli::{Events, LineFormat};

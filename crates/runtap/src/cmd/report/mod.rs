@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use runtap_ingest::report::{Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
 use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
-use runtap_nettrace::Item;
+use runtap_nettrace::{Item, Observe};
 use serde::Serialize;
 
 use self::events::EventsReport;

@@ -2,7 +2,7 @@
 
 use runtap_ingest::payload::Decoder;
 use runtap_ingest::{Filter, Record};
-use runtap_nettrace::{Event, Item, TraceHeader};
+use runtap_nettrace::{Event, Item, Observe, TraceHeader};
 
 use super::signals::Stops;
 use crate::cli::StoppingEvent;
