@@ -8,7 +8,7 @@ use runtap_ingest::{
     Filter, Record,
     payload::{Payload, Schema},
 };
-use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Reader, TraceHeader, Writer};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let end = input.iter().position(|byte| *byte == 0).unwrap_or(input.len());

@@ -66,7 +66,27 @@ pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
 
 /// The exit code that an error carries.
 pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
-    error.downcast_ref::<ExpectedError>().map_or(FAILED, |expected| expected.code)
+    if let Some(expected) = error.downcast_ref::<ExpectedError>() {
+        return expected.code;
+    }
+    match error.downcast_ref() {
+        Some(runtap_files::Error::Read { .. }) | None => FAILED,
+        Some(_) => USAGE,
+    }
+}
+
+/// The next step that an error carries.
+pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
+    if let Some(expected) = error.downcast_ref::<ExpectedError>() {
+        return expected.hint.clone();
+    }
+    match error.downcast_ref()? {
+        runtap_files::Error::NoRecording { error: runtap_nettrace::Error::Unsupported { .. }, .. } => {
+            Some("NetPerf 1 to 3 and Nettrace 4 to 6 can be read".to_owned())
+        }
+        runtap_files::Error::OnceOnly { .. } => Some("save it to a file first".to_owned()),
+        _ => None,
+    }
 }
 
 /// Whether the reader of our output went away: not a failure of ours.

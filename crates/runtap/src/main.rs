@@ -6,7 +6,6 @@ mod demo;
 mod exit;
 mod files;
 mod lines;
-mod memory;
 mod output;
 mod units;
 

@@ -12,7 +12,7 @@ use runtap_sinks::Options;
 use serde::Serialize;
 
 use super::advice;
-use super::recording::{Partial, Recording};
+use super::recording::{Partial, partial_of, warn_if_partial};
 use super::renew::renew;
 use super::trace::OutputFile;
 use crate::cli::{AnyFormat, Compat, Content, Convert, FileFormat, STDIN};
@@ -20,6 +20,7 @@ use crate::exit::{self, ExpectedError, usage};
 use crate::files::{Destination, Outlet, Planned, format_of, plan, refuse_overwriting, without_extension};
 use crate::output::Output;
 use crate::units::{Bytes, Count, Things};
+use runtap_files::Recording;
 
 /// `runtap.convert/1`
 #[derive(Serialize)]
@@ -98,12 +99,12 @@ fn conclude(
     let Converted { files: outputs, is_cut } = converted;
     if outputs.is_empty() {
         written?;
-        let code = recording.warn_if_partial(output);
+        let code = warn_if_partial(recording, output);
         return Ok(if is_cut { exit::PARTIAL } else { code });
     }
     if output.json() {
         let (file, lost, partial) =
-            (options.file.display().to_string(), recording.lost(), recording.partial());
+            (options.file.display().to_string(), recording.lost(), partial_of(recording));
         let summary = Summary { schema: "runtap.convert/1", file, outputs, lost, partial };
         if to_stdout {
             output.document_to_stderr(&summary)?;
@@ -111,7 +112,7 @@ fn conclude(
             output.document(&summary)?;
         }
     }
-    let code = recording.warn_if_partial(output);
+    let code = warn_if_partial(recording, output);
     written.map(|()| if is_cut { exit::PARTIAL } else { code })
 }
 
@@ -138,7 +139,7 @@ pub(super) fn profile_of(
         let mut builder =
             content.view.map_or_else(ProfileBuilder::new, |view| ProfileBuilder::of(view.into()));
         match builder.parts() {
-            Some(part) => recording.read_side_by_side(&mut builder, part)?,
+            Some(part) => recording.read_parallel(&mut builder, part)?,
             None => recording.read(|item| builder.item(item))?,
         }
         (builder.malformed(), builder.finish(options))

@@ -27,7 +27,6 @@ mod repair;
 mod report;
 mod resume;
 mod set_env;
-mod side_by_side;
 mod startup_hook;
 mod tail;
 mod target;
@@ -42,7 +41,7 @@ use runtap_transport::discover::System;
 
 use self::interrupt::or_interrupted;
 use crate::cli::{AnyFormat, Cli, LineFormat, PerfMap, PerfMapVerb, TextOrJson, Verb};
-use crate::exit::{self, ExpectedError};
+use crate::exit;
 use crate::files::sweep;
 use crate::output::Output;
 
@@ -65,7 +64,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) if exit::is_broken_pipe(&error) => ExitCode::from(exit::OK),
         Err(error) => {
-            let hint = error.downcast_ref::<ExpectedError>().and_then(|expected| expected.hint.clone());
+            let hint = exit::hint_of(&error);
             output.error(&error, hint.as_deref());
             ExitCode::from(exit::code_of(&error))
         }

@@ -1,16 +1,9 @@
-//! A recording on disk, read in pieces.
+//! What is missing from a recording, as verbs tell it.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-use anyhow::Context;
-use runtap_nettrace::{Error, InOrder, Item, Join, PartialReason, Reader, TraceHeader};
+use runtap_files::{Reason, Recording};
 use serde::Serialize;
 
-use crate::cmd::side_by_side;
-use crate::exit::{self, expected};
-use crate::memory::{Budget, Exceeded};
+use crate::exit;
 use crate::output::Output;
 use crate::units::Bytes;
 
@@ -22,220 +15,32 @@ pub(crate) struct Partial {
     pub(crate) reason: String,
 }
 
-impl From<&runtap_nettrace::Partial> for Partial {
-    fn from(partial: &runtap_nettrace::Partial) -> Self {
-        let reason = match &partial.reason {
-            PartialReason::Damaged(error) => format!("damaged: {error}"),
-            PartialReason::Cut { unused } => format!("cut off: the last {unused} bytes are of no use"),
-            PartialReason::NoEndMarker => "the end marker is missing".to_owned(),
-            _ => partial.to_string(),
+impl From<runtap_files::Partial> for Partial {
+    fn from(partial: runtap_files::Partial) -> Self {
+        let reason = match partial.reason {
+            Reason::Memory { most } => {
+                format!("what it holds takes more than {} of memory, so the rest is left out", Bytes(most))
+            }
+            reason => reason.to_string(),
         };
         Self { offset: partial.offset, reason }
     }
 }
 
-impl Partial {
-    /// The recording goes on, but there is no room for more of it.
-    fn of_memory(offset: u64, exceeded: Exceeded) -> Self {
-        let reason = format!(
-            "what it holds takes more than {} of memory, so the rest is left out",
-            Bytes(exceeded.most)
-        );
-        Self { offset, reason }
+impl From<&runtap_nettrace::Partial> for Partial {
+    fn from(partial: &runtap_nettrace::Partial) -> Self {
+        runtap_files::Partial::from(partial.clone()).into()
     }
 }
 
-/// How much is read at a time.
-const PIECE: usize = 1 << 20;
-
-/// An open recording.
-pub(crate) struct Recording {
-    path: PathBuf,
-    file: File,
-    reader: Reader,
-    /// Instead of the other one, if events were asked for in the order of time.
-    in_order: Option<InOrder>,
-    /// Where the reading ended because it took too much memory.
-    too_much: Option<Partial>,
+/// What is missing from a recording that was read.
+pub(crate) fn partial_of(recording: &Recording) -> Option<Partial> {
+    recording.partial().map(Into::into)
 }
 
-impl Recording {
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// Code 2 when it can't be read.
-    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        let unreadable = |error: std::io::Error| {
-            expected(exit::USAGE, format!("can't read {}: {error}", path.display()), None)
-        };
-        let file = File::open(path).map_err(unreadable)?;
-        if file.metadata().map_err(unreadable)?.is_dir() {
-            return Err(expected(exit::USAGE, format!("{} is a folder, no recording", path.display()), None));
-        }
-        Ok(Self::of(file, path.to_owned()))
-    }
-
-    /// One that is open, at its beginning; the path is for messages.
-    pub(crate) fn of(file: File, path: PathBuf) -> Self {
-        Self { path, file, reader: Reader::new(), in_order: None, too_much: None }
-    }
-
-    /// Refuses what can be read only once.
-    ///
-    /// # Errors
-    /// Code 2 for a pipe.
-    pub(crate) fn must_be_read_twice(&self) -> anyhow::Result<()> {
-        if self.file.metadata().is_ok_and(|meta| meta.is_file()) {
-            return Ok(());
-        }
-        let message = format!("{} is no file, and the names of stacks stand at its end", self.path.display());
-        Err(expected(exit::USAGE, message, "save it to a file first".to_owned()))
-    }
-
-    /// Hands every item that can be read to `visit`; [`Self::partial`] tells what is missing.
-    ///
-    /// # Errors
-    /// A file that can't be read, or that is no recording at all.
-    pub(crate) fn read(&mut self, mut visit: impl FnMut(&Item<'_>)) -> anyhow::Result<()> {
-        self.pieces(|recording, piece| {
-            if piece.is_empty() {
-                recording.reader.finish();
-            }
-            let mut items = recording.reader.items(piece);
-            // The reader goes on behind a damaged block, and remembers the damage.
-            while let Err(error) = items.for_each(|item| visit(&item)) {
-                if items.header().is_none() {
-                    return Err(Stop::Damage(error));
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// The same in the order of time, for a visitor that can fail, which ends the reading.
-    ///
-    /// # Errors
-    /// Those of [`Self::read`] and of `visit`.
-    pub(crate) fn try_read_in_order(
-        &mut self,
-        mut visit: impl FnMut(&Item<'_>) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        self.pieces(|recording, piece| {
-            let reader = recording.in_order.get_or_insert_default();
-            if piece.is_empty() {
-                reader.finish();
-            } else {
-                reader.feed(piece);
-            }
-            loop {
-                let error = match reader.next() {
-                    Ok(Some(item)) => {
-                        visit(&item).map_err(Stop::Visitor)?;
-                        continue;
-                    }
-                    Ok(None) => return Ok(()),
-                    Err(error) => error,
-                };
-                if reader.header().is_none() {
-                    return Err(Stop::Damage(error));
-                }
-            }
-        })
-    }
-
-    /// The same into `whole`, by several threads if the file is large enough: `part` makes what gathers a part of it.
-    ///
-    /// # Errors
-    /// Those of [`Self::read`].
-    pub(crate) fn read_side_by_side<T: Join + Send>(
-        &mut self,
-        whole: &mut T,
-        part: impl Fn() -> T + Sync,
-    ) -> anyhow::Result<()> {
-        let budget = self.budget();
-        let read = side_by_side::read(&self.file, whole, part, || budget.is_exceeded())
-            .with_context(|| format!("can't read {}", self.path.display()))?;
-        if let Some(side_by_side::Read { reader, too_much }) = read {
-            self.reader = reader;
-            self.too_much = too_much.map(|(offset, exceeded)| Partial::of_memory(offset, exceeded));
-            return Ok(());
-        }
-        self.read(|item| whole.item(item))
-    }
-
-    /// Reads the file piece by piece, and gives `take` each of them; an empty one at the end.
-    fn pieces(&mut self, mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), Stop>) -> anyhow::Result<()> {
-        let mut piece = vec![0; PIECE];
-        let budget = self.budget();
-        let mut offset = 0;
-        loop {
-            let mut n =
-                self.file.read(&mut piece).with_context(|| format!("can't read {}", self.path.display()))?;
-            if n > 0
-                && let Some(exceeded) = budget.is_exceeded()
-            {
-                self.too_much = Some(Partial::of_memory(offset, exceeded));
-                n = 0;
-            }
-            offset += n as u64;
-            match take(self, piece.get(..n).unwrap_or_default()) {
-                Ok(()) => {}
-                Err(Stop::Visitor(error)) => return Err(error),
-                Err(Stop::Damage(error)) => {
-                    let message = format!("{} can't be read: {error}", self.path.display());
-                    return Err(expected(exit::USAGE, message, hint(&error)));
-                }
-            }
-            if n == 0 {
-                break;
-            }
-        }
-        if self.header().is_none() {
-            let message = format!("{} ends before its header: it holds no event", self.path.display());
-            return Err(expected(exit::USAGE, message, None));
-        }
-        Ok(())
-    }
-
-    /// The stream's header, if it was read.
-    pub(crate) fn header(&self) -> Option<&TraceHeader> {
-        self.in_order.as_ref().map_or_else(|| self.reader.header(), InOrder::header)
-    }
-
-    /// Events that the target dropped.
-    pub(crate) fn lost(&self) -> u64 {
-        self.in_order.as_ref().map_or_else(|| self.reader.lost(), InOrder::lost)
-    }
-
-    /// The memory that its reading may take.
-    fn budget(&self) -> Budget {
-        Budget::for_recording(self.file.metadata().map_or(0, |meta| meta.len()))
-    }
-
-    /// What is missing, after [`Self::read`].
-    pub(crate) fn partial(&self) -> Option<Partial> {
-        if let Some(too_much) = &self.too_much {
-            return Some(too_much.clone());
-        }
-        self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial).map(Into::into)
-    }
-
-    /// Says what is missing; the exit code for it.
-    pub(crate) fn warn_if_partial(&self, output: Output) -> u8 {
-        let Some(partial) = self.partial() else { return exit::OK };
-        let Partial { offset, reason } = partial;
-        output.warning(format_args!("{} is partial: {reason} at offset {offset}", self.path.display()));
-        exit::PARTIAL
-    }
-}
-
-/// Why items are not handed out any further: there is no header, or nobody wants them.
-enum Stop {
-    Damage(Error),
-    Visitor(anyhow::Error),
-}
-
-fn hint(error: &Error) -> Option<String> {
-    matches!(error, Error::Unsupported { .. })
-        .then(|| "NetPerf 1 to 3 and Nettrace 4 to 6 can be read".to_owned())
+/// Says what is missing; the exit code for it.
+pub(crate) fn warn_if_partial(recording: &Recording, output: Output) -> u8 {
+    let Some(Partial { offset, reason }) = partial_of(recording) else { return exit::OK };
+    output.warning(format_args!("{} is partial: {reason} at offset {offset}", recording.path().display()));
+    exit::PARTIAL
 }

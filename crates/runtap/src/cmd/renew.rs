@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use anyhow::Context;
+use runtap_files::Recording;
 use runtap_nettrace::{Event, EventToWrite, Item, Metadata, Writer};
 
-use super::recording::Recording;
 use crate::exit::usage;
 
 /// Events that are held.
@@ -21,7 +21,7 @@ const PIECE: u64 = 4096;
 /// It is none, or newer already; the output can't be written.
 pub(super) fn renew(recording: &mut Recording, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut copy = None;
-    recording.try_read_in_order(|item| match (item, &mut copy) {
+    recording.read_in_order(|item| match (item, &mut copy) {
         (Item::Header(header), _) => {
             if header.format_name() != "NetPerf" {
                 return Err(usage("the recording is in the nettrace format already"));

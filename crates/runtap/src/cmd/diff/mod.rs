@@ -11,7 +11,7 @@ use runtap_sinks::difference;
 
 use self::document::Document;
 use super::convert::{self, Failures};
-use super::recording::{Partial, Recording};
+use super::recording::{Partial, partial_of, warn_if_partial};
 use super::trace::OutputFile;
 use crate::cli::{AnyFormat, Content, Diff, FileFormat};
 use crate::exit::{self, usage};
@@ -20,6 +20,7 @@ use crate::files::{
 };
 use crate::output::Output;
 use crate::units::Things;
+use runtap_files::Recording;
 
 /// What is known of a recording beside its profile.
 struct Source {
@@ -97,8 +98,8 @@ fn read(file: &Path, options: &Diff, output: Output) -> anyhow::Result<(Trace, S
         let lost = Things(recording.lost(), "event");
         output.warning(format_args!("{}: the target dropped {lost} meanwhile", file.display()));
     }
-    recording.warn_if_partial(output);
-    let source = Source { file: file.to_owned(), lost: recording.lost(), partial: recording.partial() };
+    warn_if_partial(&recording, output);
+    let source = Source { file: file.to_owned(), lost: recording.lost(), partial: partial_of(&recording) };
     Ok((trace, source))
 }
 

@@ -7,10 +7,11 @@ use runtap_nettrace::{Item, TraceHeader};
 use serde::Serialize;
 
 use crate::cli::Events;
-use crate::cmd::recording::{Partial, Recording};
+use crate::cmd::recording::{Partial, partial_of, warn_if_partial};
 use crate::lines::Chooser;
 use crate::output::{Clean, HEADING, Output};
 use crate::units::Count;
+use runtap_files::Recording;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -39,7 +40,7 @@ pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> any
     let mut recording = Recording::open(&options.file)?;
     let mut counts = EventCounts::new();
     if chooser.takes_all() {
-        recording.read_side_by_side(&mut counts, EventCounts::new)?;
+        recording.read_parallel(&mut counts, EventCounts::new)?;
     } else {
         recording.read(|item| match item {
             Item::Event(event) => {
@@ -65,7 +66,7 @@ pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> any
         process_id: header.map(|header| header.process_id).filter(|id| *id != 0),
         events: counts.total(),
         lost: recording.lost(),
-        partial: recording.partial(),
+        partial: partial_of(&recording),
         counts: counts
             .rows()
             .into_iter()
@@ -83,7 +84,7 @@ pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> any
     } else {
         output.text(text(&document))?;
     }
-    Ok(recording.warn_if_partial(output))
+    Ok(warn_if_partial(&recording, output))
 }
 
 fn text(document: &Document<'_>) -> String {

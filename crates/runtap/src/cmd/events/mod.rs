@@ -8,11 +8,12 @@ use std::path::Path;
 use runtap_ingest::{Filter, Names};
 use runtap_nettrace::{Item, Observe};
 
-use super::recording::Recording;
+use super::recording::warn_if_partial;
 use crate::cli::{Events, LineFormat};
 use crate::exit::{USAGE, expected, usage};
 use crate::lines::{Choice, Chooser, Lines, Style};
 use crate::output::Output;
+use runtap_files::Recording;
 
 pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     let choice = choice(&options.provider, options.filter.as_deref())?;
@@ -36,9 +37,9 @@ pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     let mut recording = Recording::open(&options.file)?;
     let stdout = std::io::stdout().lock();
     let mut lines = Lines::new(chooser, style, options.stacks, BufWriter::with_capacity(1 << 16, stdout));
-    recording.try_read_in_order(|item| Ok(lines.item(item)?))?;
+    recording.read_in_order(|item| anyhow::Ok(lines.item(item)?))?;
     lines.flush()?;
-    Ok(recording.warn_if_partial(output))
+    Ok(warn_if_partial(&recording, output))
 }
 
 /// Which events, by the options.

@@ -16,11 +16,12 @@ use serde::Serialize;
 use self::events::EventsReport;
 use self::frames::{AllocReport, ContentionReport, CpuReport};
 use super::advice;
-use super::recording::{Partial, Recording};
+use super::recording::{Partial, partial_of, warn_if_partial};
 use crate::cli::{Report, ReportKind};
 use crate::exit::usage;
 use crate::output::Output;
 use crate::units::{Count, Things};
+use runtap_files::Recording;
 
 /// An answer.
 trait Answer: Serialize {
@@ -175,11 +176,17 @@ impl Reporter<'_> {
             if let Some(nothing) = nothing {
                 output.note(nothing);
             }
-            output.document(&Document { schema, file: &file, lost, partial: recording.partial(), answer })?;
+            output.document(&Document {
+                schema,
+                file: &file,
+                lost,
+                partial: partial_of(recording),
+                answer,
+            })?;
         } else {
             // Tables of zeros would look as if all had been measured.
             output.text(nothing.map_or_else(|| answer.text(), |nothing| format!("{nothing}\n")))?;
         }
-        Ok(recording.warn_if_partial(*output))
+        Ok(warn_if_partial(recording, *output))
     }
 }

@@ -14,9 +14,9 @@ use super::signals::Ear;
 use super::summary::{OutputFile, Part, Summary};
 use crate::cli::Content;
 use crate::cmd::convert;
-use crate::cmd::recording::Recording;
 use crate::exit::{self, expected};
 use crate::output::Output;
+use runtap_files::Recording;
 
 /// Makes the files, one process after the other, or one for all, and says what there is.
 ///

@@ -52,7 +52,7 @@ use super::interrupt::{in_a_thread, unless};
 use super::named_port::{self, Place};
 use super::target::{Chosen, choose_all};
 use crate::cli::{AnyFormat, FileFormat, Recording, Trace};
-use crate::exit::{self, ExpectedError, expected, usage};
+use crate::exit::{self, expected, usage};
 use crate::files::{check_output, format_of};
 use crate::output::Output;
 
@@ -304,7 +304,7 @@ async fn launch(mut job: Job, options: &Trace) -> anyhow::Result<u8> {
 /// A failure of ours where the exit code is otherwise the command's. What it says stays.
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 fn ours(error: anyhow::Error) -> anyhow::Error {
-    let hint = error.downcast_ref::<ExpectedError>().and_then(|expected| expected.hint.clone());
+    let hint = exit::hint_of(&error);
     expected(exit::OURS, format!("{error:#}"), hint)
 }
 

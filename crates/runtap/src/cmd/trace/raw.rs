@@ -4,9 +4,10 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
+use runtap_files::Recording;
+
 use super::summary::OutputFile;
 use crate::cli::FileFormat;
-use crate::cmd::recording::Recording;
 use crate::files::{Draft, reopened, same};
 
 /// Where the stream goes.

@@ -32,7 +32,7 @@ impl Budget {
 }
 
 /// Too much memory is taken.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exceeded {
     /// What may be.
     pub(crate) most: u64,

@@ -1,0 +1,260 @@
+//! A recording, read in pieces.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use runtap_nettrace::{InOrder, Item, Join, PartialReason, Reader, TraceHeader};
+
+use crate::Error;
+use crate::budget::{Budget, Exceeded};
+use crate::parallel;
+
+/// What is missing from a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Partial {
+    /// Where the readable part ends, in bytes from the start.
+    pub offset: u64,
+    /// Why it ends there.
+    pub reason: Reason,
+}
+
+/// Why the readable part of a recording ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The stream itself is not whole.
+    Stream(runtap_nettrace::Partial),
+    /// It goes on, and what is built of it takes more memory than this many bytes.
+    Memory {
+        /// What may be taken.
+        most: u64,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stream(partial) => match &partial.reason {
+                PartialReason::Damaged(error) => write!(f, "damaged: {error}"),
+                PartialReason::Cut { unused } => {
+                    write!(f, "cut off: the last {unused} bytes are of no use")
+                }
+                PartialReason::NoEndMarker => f.write_str("the end marker is missing"),
+                _ => write!(f, "{partial}"),
+            },
+            Self::Memory { most } => {
+                write!(f, "what it holds takes more than {most} bytes of memory, so the rest is left out")
+            }
+        }
+    }
+}
+
+impl From<runtap_nettrace::Partial> for Partial {
+    fn from(partial: runtap_nettrace::Partial) -> Self {
+        Self { offset: partial.offset, reason: Reason::Stream(partial) }
+    }
+}
+
+impl Partial {
+    /// The recording goes on, but there is no room for more of it.
+    fn of_memory(offset: u64, exceeded: Exceeded) -> Self {
+        Self { offset, reason: Reason::Memory { most: exceeded.most } }
+    }
+}
+
+/// How much is read at a time.
+const PIECE: usize = 1 << 20;
+
+/// An open recording.
+#[derive(Debug)]
+pub struct Recording {
+    path: PathBuf,
+    file: File,
+    reader: Reader,
+    /// Instead of the other one, if events were asked for in the order of time.
+    in_order: Option<InOrder>,
+    /// Where the reading ended because it took too much memory.
+    too_much: Option<Partial>,
+    threads: usize,
+}
+
+impl Recording {
+    /// Opens a file, or a pipe by its name.
+    ///
+    /// # Errors
+    /// It is not there, may not be read, or is a folder.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let unreadable = |error| Error::Open { path: path.to_owned(), error };
+        let file = File::open(path).map_err(unreadable)?;
+        if file.metadata().map_err(unreadable)?.is_dir() {
+            return Err(Error::Folder { path: path.to_owned() });
+        }
+        Ok(Self::of(file, path.to_owned()))
+    }
+
+    /// One that is open, at its beginning; the path is for messages.
+    pub fn of(file: File, path: PathBuf) -> Self {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        Self { path, file, reader: Reader::new(), in_order: None, too_much: None, threads }
+    }
+
+    /// Has [`read_parallel`](Self::read_parallel) take so many threads instead of one for each processor.
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// What it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Refuses what can be read only once.
+    ///
+    /// # Errors
+    /// It is a pipe.
+    pub fn must_be_read_twice(&self) -> Result<(), Error> {
+        if self.file.metadata().is_ok_and(|meta| meta.is_file()) {
+            return Ok(());
+        }
+        Err(Error::OnceOnly { path: self.path.clone() })
+    }
+
+    /// Hands every item that can be read to `visit`; [`Self::partial`] tells what is missing.
+    ///
+    /// # Errors
+    /// A file that can't be read, or that is no recording at all.
+    pub fn read(&mut self, mut visit: impl FnMut(&Item<'_>)) -> Result<(), Error> {
+        self.pieces(|recording, piece| {
+            if piece.is_empty() {
+                recording.reader.finish();
+            }
+            let Self { reader, path, .. } = recording;
+            let mut items = reader.items(piece);
+            // The reader goes on behind a damaged block, and remembers the damage.
+            while let Err(error) = items.for_each(|item| visit(&item)) {
+                if items.header().is_none() {
+                    return Err(no_recording(path, error));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The same in the order of time, for a visitor that can fail, which ends the reading.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`] and of `visit`.
+    pub fn read_in_order<E: From<Error>>(
+        &mut self,
+        mut visit: impl FnMut(&Item<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.pieces(|recording, piece| {
+            let Self { in_order, path, .. } = recording;
+            let reader = in_order.get_or_insert_default();
+            if piece.is_empty() {
+                reader.finish();
+            } else {
+                reader.feed(piece);
+            }
+            loop {
+                let error = match reader.next() {
+                    Ok(Some(item)) => {
+                        visit(&item)?;
+                        continue;
+                    }
+                    Ok(None) => return Ok(()),
+                    Err(error) => error,
+                };
+                if reader.header().is_none() {
+                    return Err(no_recording(path, error).into());
+                }
+            }
+        })
+    }
+
+    /// The same into `whole`, by several threads if the file is large enough: `part` makes what observes a part of it.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`].
+    pub fn read_parallel<T: Join + Send>(
+        &mut self,
+        whole: &mut T,
+        part: impl Fn() -> T + Sync,
+    ) -> Result<(), Error> {
+        let budget = self.budget();
+        let read = parallel::read(&self.file, self.threads, whole, part, || budget.is_exceeded())
+            .map_err(|error| self.unreadable(error))?;
+        if let Some(parallel::Read { reader, too_much }) = read {
+            self.reader = reader;
+            self.too_much = too_much.map(|(offset, exceeded)| Partial::of_memory(offset, exceeded));
+            return Ok(());
+        }
+        self.read(|item| whole.item(item))
+    }
+
+    /// Reads the file piece by piece, and gives `take` each of them; an empty one at the end.
+    fn pieces<E: From<Error>>(
+        &mut self,
+        mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut piece = vec![0; PIECE];
+        let budget = self.budget();
+        let mut offset = 0;
+        loop {
+            let mut n = self.file.read(&mut piece).map_err(|error| self.unreadable(error))?;
+            if n > 0
+                && let Some(exceeded) = budget.is_exceeded()
+            {
+                self.too_much = Some(Partial::of_memory(offset, exceeded));
+                n = 0;
+            }
+            offset += n as u64;
+            take(self, piece.get(..n).unwrap_or_default())?;
+            if n == 0 {
+                break;
+            }
+        }
+        if self.header().is_none() {
+            return Err(Error::NoHeader { path: self.path.clone() }.into());
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, error: io::Error) -> Error {
+        Error::Read { path: self.path.clone(), error }
+    }
+
+    /// The stream's header, if it was read.
+    pub fn header(&self) -> Option<&TraceHeader> {
+        self.in_order.as_ref().map_or_else(|| self.reader.header(), InOrder::header)
+    }
+
+    /// Events that the target dropped.
+    pub fn lost(&self) -> u64 {
+        self.in_order.as_ref().map_or_else(|| self.reader.lost(), InOrder::lost)
+    }
+
+    /// The memory that its reading may take.
+    fn budget(&self) -> Budget {
+        Budget::for_recording(self.file.metadata().map_or(0, |meta| meta.len()))
+    }
+
+    /// What is missing, after it was read.
+    pub fn partial(&self) -> Option<Partial> {
+        if let Some(too_much) = &self.too_much {
+            return Some(too_much.clone());
+        }
+        let partial = self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial);
+        partial.cloned().map(Into::into)
+    }
+}
+
+fn no_recording(path: &Path, error: runtap_nettrace::Error) -> Error {
+    Error::NoRecording { path: path.to_owned(), error }
+}
