@@ -139,6 +139,7 @@ pub(super) fn profile_of(
     options: &ProfileOptions,
     output: Output,
 ) -> anyhow::Result<(Trace, Recording)> {
+    let options = &ProfileOptions { room: recording.room(), ..options.clone() };
     let (malformed, trace) = if content.compat == Some(Compat::DotnetTrace) {
         let mut builder = DotnetTraceBuilder::new();
         recording.read(|item| builder.item(item))?;
@@ -155,6 +156,7 @@ pub(super) fn profile_of(
         }
         (builder.malformed(), builder.finish(options))
     };
+    recording.has_become(&trace);
     if malformed > 0 {
         output.warning(format_args!(
             "left out, because the payload can't be read: {}",

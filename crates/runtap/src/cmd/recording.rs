@@ -5,14 +5,15 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use runtap_model::{MAX_THREADS, Room, Trace};
 use runtap_nettrace::{Error, InOrder, Item, PartialReason, Reader, TraceHeader};
 use serde::Serialize;
 
 use crate::cmd::side_by_side::{self, Gather};
 use crate::exit::{self, expected};
-use crate::memory::{Budget, Exceeded};
+use crate::memory::{Budget, Exceeded, Step};
 use crate::output::Output;
-use crate::units::Bytes;
+use crate::units::{Bytes, Count, Things};
 
 /// What is missing from a recording, as JSON has it.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub(crate) struct Recording {
     in_order: Option<InOrder>,
     /// Where the reading ended because it took too much memory.
     too_much: Option<Partial>,
+    /// What is missing from the profile that was made of it.
+    left_out: Option<String>,
 }
 
 impl Recording {
@@ -77,7 +80,7 @@ impl Recording {
 
     /// One that is open, at its beginning; the path is for messages.
     pub(crate) fn of(file: File, path: PathBuf) -> Self {
-        Self { path, file, reader: Reader::new(), in_order: None, too_much: None }
+        Self { path, file, reader: Reader::new(), in_order: None, too_much: None, left_out: None }
     }
 
     /// Refuses what can be read only once.
@@ -153,7 +156,7 @@ impl Recording {
         part: impl Fn() -> T + Sync,
     ) -> anyhow::Result<()> {
         let budget = self.budget();
-        let read = side_by_side::read(&self.file, whole, part, || budget.is_exceeded())
+        let read = side_by_side::read(&self.file, whole, part, || budget.is_exceeded(Step::Gather))
             .with_context(|| format!("can't read {}", self.path.display()))?;
         if let Some(side_by_side::Read { reader, too_much }) = read {
             self.reader = reader;
@@ -172,7 +175,7 @@ impl Recording {
             let mut n =
                 self.file.read(&mut piece).with_context(|| format!("can't read {}", self.path.display()))?;
             if n > 0
-                && let Some(exceeded) = budget.is_exceeded()
+                && let Some(exceeded) = budget.is_exceeded(Step::Gather)
             {
                 self.too_much = Some(Partial::of_memory(offset, exceeded));
                 n = 0;
@@ -209,15 +212,45 @@ impl Recording {
 
     /// The memory that its reading may take.
     fn budget(&self) -> Budget {
-        Budget::for_recording(self.file.metadata().map_or(0, |meta| meta.len()))
+        Budget::for_recording(self.length())
+    }
+
+    fn length(&self) -> u64 {
+        self.file.metadata().map_or(0, |meta| meta.len())
+    }
+
+    /// The room for what is put together of what was read.
+    pub(crate) fn room(&self) -> Room {
+        let budget = self.budget();
+        Room::while_there_is(move || budget.is_exceeded(Step::PutTogether).is_none())
+    }
+
+    /// Notes what is missing from the profile that was made of it.
+    pub(crate) fn has_become(&mut self, trace: &Trace) {
+        if trace.left_out() > 0 {
+            self.left_out = Some(format!(
+                "{} left out, of threads beyond the first {} or because memory ran short",
+                Things(trace.left_out(), "sample"),
+                Count(MAX_THREADS as u64)
+            ));
+        }
+    }
+
+    /// Whether a profile that was made of it lacks what the recording has.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        self.too_much.is_some() || self.left_out.is_some()
     }
 
     /// What is missing, after [`Self::read`].
     pub(crate) fn partial(&self) -> Option<Partial> {
-        if let Some(too_much) = &self.too_much {
-            return Some(too_much.clone());
-        }
-        self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial).map(Into::into)
+        let of_stream =
+            || self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial).map(Into::into);
+        let unread = self.too_much.clone().or_else(of_stream);
+        let Some(left_out) = &self.left_out else { return unread };
+        Some(match unread {
+            Some(Partial { offset, reason }) => Partial { offset, reason: format!("{left_out}; {reason}") },
+            None => Partial { offset: self.length(), reason: left_out.clone() },
+        })
     }
 
     /// Says what is missing; the exit code for it.

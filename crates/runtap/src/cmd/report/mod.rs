@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use runtap_ingest::report::{Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
 use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
-use runtap_model::View;
+use runtap_model::{Trace, View};
 use runtap_nettrace::Item;
 use serde::Serialize;
 
@@ -72,7 +72,9 @@ pub(crate) fn run(options: &Report, output: Output) -> anyhow::Result<u8> {
         ReportKind::Http => reporter.of(Http::default(), Http::item, |it, _| it.finish()),
         ReportKind::Counters => reporter.of(Counters::default(), Counters::item, |it, _| it.finish()),
         ReportKind::Logs => reporter.of(Logs::default(), Logs::item, |it, _| it.finish()),
-        ReportKind::Loss => reporter.of(Loss::default(), Loss::item, Loss::finish),
+        ReportKind::Loss => {
+            reporter.of(Loss::default(), Loss::item, |it, recording| it.finish(recording.lost()))
+        }
         ReportKind::Events => {
             let take = |counts: &mut EventCounts, item: &Item<'_>| match item {
                 Item::Event(event) => counts.add(event),
@@ -84,23 +86,31 @@ pub(crate) fn run(options: &Report, output: Output) -> anyhow::Result<u8> {
     }
 }
 
+/// The profile of a recording that was read.
+fn put_together(builder: ProfileBuilder, recording: &mut Recording) -> Trace {
+    let options = ProfileOptions { room: recording.room(), ..ProfileOptions::default() };
+    let trace = builder.finish(&options);
+    recording.has_become(&trace);
+    trace
+}
+
 impl Reporter<'_> {
     /// Reads the recording and answers.
     fn of<C, T: Answer>(
         &self,
         mut collector: C,
         mut item: impl FnMut(&mut C, &Item<'_>),
-        finish: impl FnOnce(C, u64) -> T,
+        finish: impl FnOnce(C, &mut Recording) -> T,
     ) -> anyhow::Result<u8> {
         let mut recording = Recording::open(&self.options.file)?;
         recording.read(|it| item(&mut collector, it))?;
-        let answer = finish(collector, recording.lost());
+        let answer = finish(collector, &mut recording);
         self.answer(answer, &recording)
     }
 
     fn profile(&self, view: View) -> anyhow::Result<u8> {
-        self.of(ProfileBuilder::of(view), ProfileBuilder::item, |builder, _| {
-            let trace = builder.finish(&ProfileOptions::default());
+        self.of(ProfileBuilder::of(view), ProfileBuilder::item, |builder, recording| {
+            let trace = put_together(builder, recording);
             advice::say_if_nameless(&trace, self.output);
             // .NET 9 marks running threads as waiting ones: then all samples say more than none.
             let few = trace.ticks(view).saturating_mul(100) < trace.ticks(View::ThreadTime);
@@ -119,8 +129,8 @@ impl Reporter<'_> {
     }
 
     fn alloc(&self) -> anyhow::Result<u8> {
-        self.of(ProfileBuilder::of(View::Alloc), ProfileBuilder::item, |builder, _| {
-            AllocReport::new(&builder.finish(&ProfileOptions::default()))
+        self.of(ProfileBuilder::of(View::Alloc), ProfileBuilder::item, |builder, recording| {
+            AllocReport::new(&put_together(builder, recording))
         })
     }
 
@@ -130,8 +140,8 @@ impl Reporter<'_> {
             locks.item(item);
             builder.item(item);
         };
-        self.of(both, item, |(locks, builder), _| {
-            ContentionReport::new(locks.finish(), &builder.finish(&ProfileOptions::default()))
+        self.of(both, item, |(locks, builder), recording| {
+            ContentionReport::new(locks.finish(), &put_together(builder, recording))
         })
     }
 
