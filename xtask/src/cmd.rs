@@ -15,6 +15,7 @@ mod licenses;
 mod lint;
 mod peers;
 mod size;
+mod sweep;
 mod test;
 
 use anyhow::Result;
@@ -92,6 +93,12 @@ pub(crate) const COMMANDS: &[Command] = &[
         usage: "[decode|capture|nettrace|ports|ps]",
         about: "what reading a recording costs (default), or recording and listing real runtimes",
         run: bench::command,
+    },
+    Command {
+        name: "sweep",
+        usage: "[damage|hostile|repair] [--megabytes N]",
+        about: "what the tests take samples of, in full: hours",
+        run: sweep::command,
     },
     Command { name: "dist", usage: "", about: "an archive to release, in target/dist", run: dist::command },
 ];

@@ -9,6 +9,15 @@ const BASE: u64 = 1 << 30;
 /// How many times the size of a recording may be taken besides. Honest ones take less than three times theirs.
 const GROWTH: u64 = 8;
 
+/// What is done with a recording. Each step needs room for what the next one makes of its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Its events are read: half of the memory.
+    Gather,
+    /// A profile is made of what they told: three quarters. The rest is for writing it.
+    PutTogether,
+}
+
 /// The memory that the program may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
@@ -24,10 +33,14 @@ impl Budget {
         Self { most: of_size.min(of_machine) }
     }
 
-    /// What is taken, if it is too much.
-    pub(crate) fn is_exceeded(self) -> Option<Exceeded> {
+    /// What may be taken, if it is more already than this step may take of it.
+    pub(crate) fn is_exceeded(self, step: Step) -> Option<Exceeded> {
         let taken = resident()?;
-        (taken > self.most).then_some(Exceeded { most: self.most })
+        let quarters = match step {
+            Step::Gather => 2,
+            Step::PutTogether => 3,
+        };
+        (taken > self.most / 4 * quarters).then_some(Exceeded { most: self.most })
     }
 }
 
@@ -70,8 +83,13 @@ mod tests {
     fn what_the_program_has_is_known() {
         let before = resident().unwrap();
         assert!(before > 100_000 && before < total().unwrap());
-        assert!(Budget { most: before / 2 }.is_exceeded().is_some());
-        assert!(Budget { most: u64::MAX }.is_exceeded().is_none());
+        for step in [Step::Gather, Step::PutTogether] {
+            assert!(Budget { most: before / 2 }.is_exceeded(step).is_some());
+            assert!(Budget { most: u64::MAX }.is_exceeded(step).is_none());
+        }
+        let between = Budget { most: before / 5 * 8 };
+        assert!(between.is_exceeded(Step::Gather).is_some());
+        assert!(between.is_exceeded(Step::PutTogether).is_none() || resident().unwrap() > before);
         assert!(Budget::for_recording(u64::MAX).most <= total().unwrap());
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 use runtap_nettrace::{InOrder, Item, Join, PartialReason, Reader, TraceHeader};
 
 use crate::Error;
-use crate::budget::{Budget, Exceeded};
+use crate::budget::{Budget, Exceeded, Step};
 use crate::parallel;
 
 /// What is missing from a recording.
@@ -34,6 +34,13 @@ pub enum Reason {
         /// What may be taken.
         most: u64,
     },
+    /// What was made of it lacks something.
+    LeftOut {
+        /// What, as [noted](Recording::note_left_out).
+        what: String,
+        /// Why the recording was not read to its end, if it was not.
+        besides: Option<Box<Self>>,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -50,6 +57,8 @@ impl fmt::Display for Reason {
             Self::Memory { most } => {
                 write!(f, "what it holds takes more than {most} bytes of memory, so the rest is left out")
             }
+            Self::LeftOut { what, besides: None } => f.write_str(what),
+            Self::LeftOut { what, besides: Some(reason) } => write!(f, "{what}; {reason}"),
         }
     }
 }
@@ -80,6 +89,8 @@ pub struct Recording {
     in_order: Option<InOrder>,
     /// Where the reading ended because it took too much memory.
     too_much: Option<Partial>,
+    /// What is missing from what was made of it.
+    left_out: Option<String>,
     threads: usize,
 }
 
@@ -100,7 +111,7 @@ impl Recording {
     /// One that is open, at its beginning; the path is for messages.
     pub fn of(file: File, path: PathBuf) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        Self { path, file, reader: Reader::new(), in_order: None, too_much: None, threads }
+        Self { path, file, reader: Reader::new(), in_order: None, too_much: None, left_out: None, threads }
     }
 
     /// Has [`read_parallel`](Self::read_parallel) take so many threads instead of one for each processor.
@@ -188,7 +199,7 @@ impl Recording {
         part: impl Fn() -> T + Sync,
     ) -> Result<(), Error> {
         let budget = self.budget();
-        let read = parallel::read(&self.file, self.threads, whole, part, || budget.is_exceeded())
+        let read = parallel::read(&self.file, self.threads, whole, part, || budget.is_exceeded(Step::Gather))
             .map_err(|error| self.unreadable(error))?;
         if let Some(parallel::Read { reader, too_much }) = read {
             self.reader = reader;
@@ -209,7 +220,7 @@ impl Recording {
         loop {
             let mut n = self.file.read(&mut piece).map_err(|error| self.unreadable(error))?;
             if n > 0
-                && let Some(exceeded) = budget.is_exceeded()
+                && let Some(exceeded) = budget.is_exceeded(Step::Gather)
             {
                 self.too_much = Some(Partial::of_memory(offset, exceeded));
                 n = 0;
@@ -242,16 +253,44 @@ impl Recording {
 
     /// The memory that its reading may take.
     fn budget(&self) -> Budget {
-        Budget::for_recording(self.file.metadata().map_or(0, |meta| meta.len()))
+        Budget::for_recording(self.length())
+    }
+
+    fn length(&self) -> u64 {
+        self.file.metadata().map_or(0, |meta| meta.len())
+    }
+
+    /// Tells whether there is memory left for what is put together of what was read: reading takes half of what may be
+    /// taken, this another quarter, and the rest is for writing.
+    pub fn room(&self) -> impl Fn() -> bool + Send + Sync + use<> {
+        let budget = self.budget();
+        move || budget.is_exceeded(Step::PutTogether).is_none()
+    }
+
+    /// Notes what is missing from what was made of it; [`Self::partial`] tells it.
+    pub fn note_left_out(&mut self, what: String) {
+        self.left_out = Some(what);
+    }
+
+    /// Whether what was made of it lacks what the recording has.
+    pub fn is_cut_short(&self) -> bool {
+        self.too_much.is_some() || self.left_out.is_some()
     }
 
     /// What is missing, after it was read.
     pub fn partial(&self) -> Option<Partial> {
-        if let Some(too_much) = &self.too_much {
-            return Some(too_much.clone());
-        }
-        let partial = self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial);
-        partial.cloned().map(Into::into)
+        let of_stream = || {
+            let partial = self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial);
+            partial.cloned().map(Into::into)
+        };
+        let unread = self.too_much.clone().or_else(of_stream);
+        let Some(what) = self.left_out.clone() else { return unread };
+        Some(match unread {
+            Some(Partial { offset, reason }) => {
+                Partial { offset, reason: Reason::LeftOut { what, besides: Some(Box::new(reason)) } }
+            }
+            None => Partial { offset: self.length(), reason: Reason::LeftOut { what, besides: None } },
+        })
     }
 }
 

@@ -64,7 +64,7 @@ impl Stream {
         read(&self.writer.finish(), |item| builder.item(item));
         assert_eq!(builder.malformed(), 0);
         let thread_names = names.iter().map(|(tid, name)| (*tid, (*name).to_owned())).collect();
-        builder.finish(&ProfileOptions { thread_names, process_name: None })
+        builder.finish(&ProfileOptions { thread_names, ..ProfileOptions::default() })
     }
 }
 

@@ -8,6 +8,7 @@ use crate::period::Period;
 use crate::samples::{Run, SampleKind, Thread, ThreadHandle};
 use crate::stacks::{Stack, StackHandle};
 use crate::strings::{StringHandle, next_index};
+use crate::threads::{MAX_THREADS, Room};
 use crate::trace::{Process, Trace};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -21,12 +22,18 @@ pub struct TraceBuilder {
     period: Period,
     /// The period, if somebody knows it already.
     known_period_ns: Option<u64>,
+    room: Room,
 }
 
 impl TraceBuilder {
     /// An empty trace.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Says how much room there is for samples: see [`Self::has_room`].
+    pub fn set_room(&mut self, room: Room) {
+        self.room = room;
     }
 
     /// Says which program this is.
@@ -81,11 +88,38 @@ impl TraceBuilder {
 
     /// The thread with the operating system's number `tid`, which is added if it is new.
     pub fn thread(&mut self, tid: u64) -> ThreadHandle {
+        let threads = &mut self.trace.threads;
         *self.threads_by_tid.entry(tid).or_insert_with(|| {
-            let new = ThreadHandle(next_index(self.trace.threads.len()));
-            self.trace.threads.push(Thread::new(tid));
+            let new = ThreadHandle(next_index(threads.len()));
+            threads.push(Thread::new(tid));
             new
         })
+    }
+
+    /// The same for one more sample, if that has a place: `None`, and the sample is counted as [left out](Trace::left_out),
+    /// for a new thread where there are [`MAX_THREADS`], and where there is no room in memory. To be asked before its stack is
+    /// named, which takes memory too.
+    pub fn thread_for_sample(&mut self, tid: u64) -> Option<ThreadHandle> {
+        if self.trace.threads.len() >= MAX_THREADS && !self.threads_by_tid.contains_key(&tid) {
+            self.leave_out(1);
+            return None;
+        }
+        self.has_room(1).then(|| self.thread(tid))
+    }
+
+    /// Whether there is room in memory for some more samples of one thread, which are counted as
+    /// [left out](Trace::left_out) if not.
+    pub fn has_room(&mut self, samples: u64) -> bool {
+        let has_room = self.room.has_one();
+        if !has_room {
+            self.leave_out(samples);
+        }
+        has_room
+    }
+
+    /// Counts samples that are left out.
+    pub fn leave_out(&mut self, samples: u64) {
+        self.trace.left_out = self.trace.left_out.saturating_add(samples);
     }
 
     /// Names a thread. The last name wins; an empty one takes the name away.

@@ -31,7 +31,7 @@ impl Trace {
         // Interns, and does not weigh again.
         let mut builder = TraceBuilder::new();
         let mut threads = Vec::new();
-        let (mut duration_ns, mut out_of_order) = (0, 0);
+        let (mut duration_ns, mut out_of_order, mut left_out) = (0, 0, 0);
         for trace in traces {
             let frames: Vec<FrameHandle> =
                 trace.all_frames().map(|(_, frame)| builder.frame(frame.module, frame.name)).collect();
@@ -46,6 +46,7 @@ impl Trace {
             let process = Arc::new(trace.process);
             duration_ns = duration_ns.max(later.saturating_add(trace.duration_ns));
             out_of_order += trace.out_of_order;
+            left_out += trace.left_out;
             threads.extend(trace.threads.into_iter().map(|thread| thread.moved(&process, later, &stacks)));
         }
         Self {
@@ -55,6 +56,7 @@ impl Trace {
             duration_ns,
             period_ns,
             out_of_order,
+            left_out,
             ..builder.finish()
         }
     }

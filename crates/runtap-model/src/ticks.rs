@@ -1,18 +1,24 @@
 //! The sampler's ticks as a stream brings them: in ticks of the target's clock, on stacks that have no names yet.
 //!
 //! Names come last in a stream, and a long one has hundreds of millions of ticks. Most of them find a thread where the
-//! tick before found it; such ticks are one run from the start, in 16 bytes.
+//! tick before found it; such ticks are one run from the start, in 16 bytes. A thread takes ten times that before its first
+//! tick, so a stream of nothing but new threads would take more memory than bytes: there is a [limit](MAX_THREADS).
 
 use crate::period::{DEFAULT_NS, Period};
 use crate::samples::{self, Run, SampleKind};
 use crate::stacks::StackHandle;
+use crate::threads::MAX_THREADS;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 /// Ticks by thread.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Ticks {
     threads: Vec<ThreadTicks>,
+    /// How many threads there may be.
+    most_threads: usize,
+    /// Ticks of the threads that came when there were so many.
+    left_out: u64,
     by_tid: HashMap<u64, usize, RandomState>,
     /// The thread that is expected: the sampler looks at them in the same order each time.
     expected: usize,
@@ -78,12 +84,37 @@ impl TickRun {
     }
 }
 
+impl Default for Ticks {
+    fn default() -> Self {
+        Self::of_threads(MAX_THREADS)
+    }
+}
+
 impl Ticks {
+    /// Ticks of so many threads at most.
+    fn of_threads(most_threads: usize) -> Self {
+        Self {
+            threads: Vec::new(),
+            most_threads,
+            left_out: 0,
+            by_tid: HashMap::default(),
+            expected: 0,
+            period: Period::default(),
+            count: 0,
+            out_of_order: 0,
+            epoch: 0,
+            firsts: Vec::new(),
+        }
+    }
+
     /// Adds a tick. Those of a thread come in time order; one that is earlier than its predecessor is kept, at the time of
-    /// that, and counted in [`Self::out_of_order`].
+    /// that, and counted in [`Self::out_of_order`]. One of a thread beyond [`MAX_THREADS`] is counted in [`Self::left_out`].
     #[inline]
     pub fn add(&mut self, tid: u64, time: u64, kind: SampleKind, stack: u32) {
-        let index = self.index(tid);
+        let Some(index) = self.index(tid) else {
+            self.left_out += 1;
+            return;
+        };
         let thread = &mut self.threads[index];
         self.count += 1;
         let mut time = time;
@@ -113,7 +144,7 @@ impl Ticks {
     /// numbers that their stacks have here.
     ///
     /// `false`, and nothing done, if a thread's first tick is earlier than its last one here: then more of them may be,
-    /// and only [`Self::add`] can tell.
+    /// and only [`Self::add`] can tell. So it is with threads beyond [`MAX_THREADS`]: which those are is told by the order.
     #[must_use]
     pub fn join(&mut self, next: Self, stacks: &[u32]) -> bool {
         let places: Vec<Option<usize>> =
@@ -122,7 +153,9 @@ impl Ticks {
             let first = thread.runs.first().map_or(u64::MAX, |run| run.time);
             place.is_some_and(|place| first < self.threads[place].last)
         };
-        if places.iter().zip(&next.threads).any(is_late) {
+        let new = places.iter().filter(|place| place.is_none()).count();
+        let fits = next.left_out == 0 && self.threads.len() + new <= self.most_threads;
+        if !fits || places.iter().zip(&next.threads).any(is_late) {
             return false;
         }
         self.join_distances(&next, &places);
@@ -178,24 +211,30 @@ impl Ticks {
     }
 
     #[inline]
-    fn index(&mut self, tid: u64) -> usize {
+    fn index(&mut self, tid: u64) -> Option<usize> {
         let found = if self.threads.get(self.expected).is_some_and(|thread| thread.tid == tid) {
             self.expected
         } else {
-            self.index_slow(tid)
+            self.index_slow(tid)?
         };
         self.expected = if found + 1 < self.threads.len() { found + 1 } else { 0 };
-        found
+        Some(found)
     }
 
     #[inline(never)]
-    fn index_slow(&mut self, tid: u64) -> usize {
-        let Self { threads, by_tid, epoch, firsts, period, .. } = self;
-        *by_tid.entry(tid).or_insert_with(|| {
-            firsts.push((period.len(), threads.len()));
-            threads.push(ThreadTicks { tid, runs: Vec::new(), last: 0, first_epoch: *epoch, epoch: *epoch });
-            threads.len() - 1
-        })
+    fn index_slow(&mut self, tid: u64) -> Option<usize> {
+        if let Some(index) = self.by_tid.get(&tid) {
+            return Some(*index);
+        }
+        let index = self.threads.len();
+        if index >= self.most_threads {
+            return None;
+        }
+        self.by_tid.insert(tid, index);
+        self.firsts.push((self.period.len(), index));
+        let epoch = self.epoch;
+        self.threads.push(ThreadTicks { tid, runs: Vec::new(), last: 0, first_epoch: epoch, epoch });
+        Some(index)
     }
 
     /// Number of ticks.
@@ -206,6 +245,11 @@ impl Ticks {
     /// Whether there is no tick yet.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// How many ticks are not kept, because their threads came when there were [`MAX_THREADS`].
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// How many ticks came with a time before their thread's previous tick.
@@ -279,24 +323,30 @@ mod tests {
     }
 
     fn parts(ticks: Ticks) -> (String, Vec<(u64, u64, Vec<TickRun>)>) {
-        let head = format!("{} {} {:?}", ticks.len(), ticks.out_of_order(), ticks.period.intervals());
+        let left_out = ticks.left_out();
+        let head =
+            format!("{} {} {left_out} {:?}", ticks.len(), ticks.out_of_order(), ticks.period.intervals());
         let threads = ticks.into_threads().map(|thread| (thread.tid, thread.last, thread.runs)).collect();
         (head, threads)
     }
 
     proptest! {
             /// Parts that are gathered apart and joined are what the whole is, however they are joined. Times go back now
-            /// and then; what can't be joined for that is added again.
+            /// and then; what can't be joined for that is added again. So is what has too many threads.
             #[test]
-            fn parts_join(all in prop::collection::vec(prop::collection::vec(tick(), 0..12), 1..6), pairs: bool) {
-                let (mut whole, mut joined, mut now) = (Ticks::default(), Ticks::default(), 0);
+            fn parts_join(
+                all in prop::collection::vec(prop::collection::vec(tick(), 0..12), 1..6),
+                pairs: bool,
+                most in 2..6_usize,
+            ) {
+                let (mut whole, mut joined, mut now) = (Ticks::of_threads(most), Ticks::of_threads(most), 0);
                 let mut pending: Option<(Ticks, Vec<Option<_>>)> = None;
                 for (n, part) in all.iter().enumerate() {
                     let part: Vec<_> = part.iter().map(|what| what.map(|(tid, step, kind, stack)| {
                         now += 2 * step;
                         (tid, now - 2 * u64::from(step == 1 && stack == 2), kind, stack)
                     })).collect();
-                    let mut apart = Ticks::default();
+                    let mut apart = Ticks::of_threads(most);
                     for what in &part {
                         add(&mut whole, *what);
                         add(&mut apart, *what);
@@ -324,6 +374,17 @@ mod tests {
                 prop_assert_eq!(parts(joined), parts(whole));
             }
         }
+
+    #[test]
+    fn threads_beyond_the_limit_are_counted() {
+        let mut ticks = Ticks::default();
+        for tid in 0..2 * MAX_THREADS as u64 {
+            ticks.add(tid, tid, SampleKind::Managed, 0);
+        }
+        ticks.add(7, u64::MAX, SampleKind::Managed, 0);
+        assert_eq!((ticks.len(), ticks.left_out()), (MAX_THREADS + 1, MAX_THREADS as u64));
+        assert_eq!(ticks.into_threads().count(), MAX_THREADS);
+    }
 
     #[test]
     fn stacks_get_the_numbers_of_the_whole() {

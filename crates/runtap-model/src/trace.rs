@@ -42,6 +42,7 @@ pub struct Trace {
     pub(crate) duration_ns: u64,
     pub(crate) period_ns: u64,
     pub(crate) out_of_order: u64,
+    pub(crate) left_out: u64,
 }
 
 impl Trace {
@@ -74,6 +75,12 @@ impl Trace {
     /// How many ticks came with a time before their thread's previous tick, and were moved to it.
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
+    }
+
+    /// How many samples are not here: their threads came when there were [`MAX_THREADS`](crate::MAX_THREADS), or there was
+    /// no [`Room`](crate::Room) for them.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// The strings.

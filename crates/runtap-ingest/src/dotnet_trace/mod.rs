@@ -88,6 +88,7 @@ impl DotnetTraceBuilder {
     pub fn finish(mut self, options: &ProfileOptions) -> Trace {
         let mut builder = TraceBuilder::new();
         let Some(header) = self.header.take() else { return builder.finish() };
+        builder.set_room(options.room.clone());
         self.names.seal();
         let command_line = self.names.command_line();
         let process = Process {
@@ -118,7 +119,7 @@ impl DotnetTraceBuilder {
         let roles = frames.roles();
         let mut builder = frames.into_builder();
         for Sample { thread, from, to, kind, stack, .. } in samples {
-            let thread = builder.thread(thread);
+            let Some(thread) = builder.thread_for_sample(thread) else { continue };
             builder.add_weighed(thread, from, to.saturating_sub(from), kind, Some(stack));
         }
         for (thread, role) in roles {

@@ -40,7 +40,7 @@ pub(super) fn finish(
         let labels: Vec<_> = requests.labels(request).into_iter().map(str::to_owned).collect();
         let labels: Vec<_> = labels.iter().map(|label| builder.label(label)).collect();
         let nothing = builder.stack_of(labels.into_iter().chain([unknown]));
-        let thread = builder.thread(thread);
+        let Some(thread) = builder.thread_for_sample(thread) else { continue };
         for (from, to, stack) in moments(samples, from, to) {
             builder.add_event(thread, from, to - from, stack.or(nothing));
         }

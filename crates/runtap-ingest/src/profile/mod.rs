@@ -7,7 +7,7 @@ mod tasks;
 mod universal;
 mod views;
 
-use runtap_model::{Process, Run, SampleKind, ThreadTicks, Ticks, Trace, TraceBuilder, View};
+use runtap_model::{Process, Room, Run, SampleKind, ThreadTicks, Ticks, Trace, TraceBuilder, View};
 use runtap_nettrace::{Event, Item, Metadata, Observe, Stack, TraceHeader};
 
 use self::collect::Collector;
@@ -26,6 +26,9 @@ pub struct ProfileOptions {
     pub thread_names: Vec<(u64, String)>,
     /// Name of the program; by default the one that its command line gives.
     pub process_name: Option<String>,
+    /// How much room there is for what is put together; samples that have none are
+    /// [left out](Trace::left_out).
+    pub room: Room,
 }
 
 /// Collects what a profile needs while a stream is read, and puts it together at the end, when all names are known.
@@ -241,6 +244,7 @@ impl ProfileBuilder {
         }
         let mut builder = TraceBuilder::new();
         let Some(header) = self.header.take() else { return builder.finish() };
+        builder.set_room(options.room.clone());
         self.names.seal();
         if self.ticks.is_empty() && !self.universal.is_empty() {
             return self.of_machine(&header, builder, options);
@@ -264,13 +268,18 @@ impl ProfileBuilder {
                 .builder
                 .set_sampling(period_ns.unwrap_or(Ticks::DEFAULT_PERIOD_NS), self.ticks.out_of_order());
         }
+        namer.builder.leave_out(self.ticks.left_out());
         for ThreadTicks { tid, runs, last, .. } in self.ticks.into_threads() {
-            let thread = namer.builder.thread(tid);
             // A run takes the place of the one that it is made of.
-            let named = runs
-                .into_iter()
-                .map(|run| run.named(since_start(&header, run.time), namer.stack(run.stack, run.time)));
+            let named = runs.into_iter().filter_map(|run| {
+                let has_room = namer.builder.has_room(run.ticks().into());
+                has_room.then(|| run.named(since_start(&header, run.time), namer.stack(run.stack, run.time)))
+            });
             let named: Vec<Run> = named.collect();
+            if named.is_empty() {
+                continue;
+            }
+            let thread = namer.builder.thread(tid);
             namer.builder.add_runs(thread, named, since_start(&header, last));
         }
         if let Some((view, events)) = self.events.take() {

@@ -38,13 +38,14 @@ pub(super) fn add(raw: &[Raw], collector: &Collector, header: &TraceHeader, end:
         let outermost = chain.last().copied().unwrap_or(index);
         let Some(Shape { callers, .. }) = shapes.get(outermost) else { continue };
         let builder = &mut namer.builder;
+        let begun_on = list.get(outermost).map_or(0, |operation| operation.begin.thread);
+        let Some(thread) = builder.thread_for_sample(begun_on) else { continue };
         let mut stack = builder.stack_of(callers.iter().copied());
         for index in chain.iter().rev() {
             if let Some(shape) = shapes.get(*index) {
                 stack = Some(builder.stack(stack, shape.itself));
             }
         }
-        let thread = builder.thread(list.get(outermost).map_or(0, |operation| operation.begin.thread));
         let ns = u64::try_from(header.ticks_to_ns(i128::from(to) - i128::from(from))).unwrap_or(0);
         namer.builder.add_event(thread, super::since_start(header, from), ns, stack);
     }

@@ -199,8 +199,8 @@ impl Universal {
             });
         }
         for Sample { timestamp, process, thread, stack, waited, .. } in &self.samples {
+            let Some(handle) = builder.thread_for_sample(*thread) else { continue };
             let stack = namer.stack(*process, *stack, builder);
-            let handle = builder.thread(*thread);
             if seen.len() > 1
                 && let Some(process) = known.get(process)
             {

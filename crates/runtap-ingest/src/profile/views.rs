@@ -43,12 +43,12 @@ struct Adder<'a, 'b> {
 impl Adder<'_, '_> {
     /// Adds a thing: a stack, with a frame that says what it was.
     fn add(&mut self, raw: &Raw, weight: u64, what: Option<FrameHandle>) {
+        let Some(thread) = self.namer.builder.thread_for_sample(raw.thread) else { return };
         let mut stack = self.namer.stack(raw.stack, raw.timestamp);
         let builder = &mut self.namer.builder;
         if let Some(frame) = what {
             stack = Some(builder.stack(stack, frame));
         }
-        let thread = builder.thread(raw.thread);
         builder.add_event(thread, super::since_start(self.header, raw.timestamp), weight, stack);
     }
 

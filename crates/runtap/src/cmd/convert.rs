@@ -12,7 +12,7 @@ use runtap_sinks::Options;
 use serde::Serialize;
 
 use super::advice;
-use super::recording::{Partial, partial_of, warn_if_partial};
+use super::recording::{Partial, has_become, partial_of, room_of, warn_if_partial};
 use super::renew::renew;
 use super::trace::OutputFile;
 use crate::cli::{AnyFormat, Compat, Content, Convert, FileFormat, STDIN};
@@ -128,6 +128,7 @@ pub(super) fn profile_of(
     options: &ProfileOptions,
     output: Output,
 ) -> anyhow::Result<(Trace, Recording)> {
+    let options = &ProfileOptions { room: room_of(&recording), ..options.clone() };
     let (malformed, trace) = if content.compat == Some(Compat::DotnetTrace) {
         let mut builder = DotnetTraceBuilder::new();
         recording.read(|item| builder.item(item))?;
@@ -144,6 +145,7 @@ pub(super) fn profile_of(
         }
         (builder.malformed(), builder.finish(options))
     };
+    has_become(&mut recording, &trace);
     if malformed > 0 {
         output.warning(format_args!(
             "left out, because the payload can't be read: {}",

@@ -145,6 +145,30 @@ fn check_live(growth: Growth) {
     assert!(fs::metadata(out).unwrap().len() >= STREAM, "{growth:?}: what was received is there");
 }
 
+/// A thread takes more memory than the fifteen bytes that tell of it, in a profile several times as much.
+#[test]
+fn threads_beyond_the_limit_are_left_out_of_profiles() {
+    let folder = folder();
+    let (path, socket, out) =
+        (folder.path().join("hostile.nettrace"), folder.path().join("runtime"), folder.path().join("out"));
+    let (threads, less, out) = (10 << 20, 320, out.to_str().unwrap());
+    Growth::Threads.write(threads, &mut BufWriter::new(File::create(&path).unwrap())).unwrap();
+    let file = path.to_str().unwrap();
+    let said = "of threads beyond the first 262,144";
+    let to = ["--to", "folded", "--view", "thread-time"];
+    let converted = within(less, &[&["convert", file, "-o", out], &to[..]].concat());
+    converted.expect_code(5).says(said).says("the end marker is missing");
+    // The lines of the threads that stay, each with its one sample.
+    assert_eq!(fs::read_to_string(out).unwrap().lines().count(), 262_144);
+    within(less, &["report", file, "cpu", "--view", "thread-time"]).expect_code(5).says(said);
+
+    serve(Growth::Threads, threads, &socket);
+    let port = format!("{},connect", socket.display());
+    let traced = within(MOST, &[&["trace", "--diagnostic-port", &port, "-o", out], &to[..]].concat());
+    traced.expect_code(5).says(said);
+    assert_eq!(fs::read_to_string(out).unwrap().lines().count(), 262_144);
+}
+
 /// A test for each stream, so that they run side by side.
 macro_rules! each {
     ($($name:ident: $growth:ident,)*) => {

@@ -9,14 +9,14 @@ use std::path::PathBuf;
 
 use runtap_ingest::report::{Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
 use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
-use runtap_model::View;
+use runtap_model::{Trace, View};
 use runtap_nettrace::{Item, Observe};
 use serde::Serialize;
 
 use self::events::EventsReport;
 use self::frames::{AllocReport, ContentionReport, CpuReport};
 use super::advice;
-use super::recording::{Partial, partial_of, warn_if_partial};
+use super::recording::{Partial, has_become, partial_of, room_of, warn_if_partial};
 use crate::cli::{Report, ReportKind};
 use crate::exit::usage;
 use crate::output::Output;
@@ -73,7 +73,9 @@ pub(crate) fn run(options: &Report, output: Output) -> anyhow::Result<u8> {
         ReportKind::Http => reporter.of(Http::default(), Http::item, |it, _| it.finish()),
         ReportKind::Counters => reporter.of(Counters::default(), Counters::item, |it, _| it.finish()),
         ReportKind::Logs => reporter.of(Logs::default(), Logs::item, |it, _| it.finish()),
-        ReportKind::Loss => reporter.of(Loss::default(), Loss::item, Loss::finish),
+        ReportKind::Loss => {
+            reporter.of(Loss::default(), Loss::item, |it, recording| it.finish(recording.lost()))
+        }
         ReportKind::Events => {
             let take = |counts: &mut EventCounts, item: &Item<'_>| match item {
                 Item::Event(event) => counts.add(event),
@@ -85,23 +87,31 @@ pub(crate) fn run(options: &Report, output: Output) -> anyhow::Result<u8> {
     }
 }
 
+/// The profile of a recording that was read.
+fn put_together(builder: ProfileBuilder, recording: &mut Recording) -> Trace {
+    let options = ProfileOptions { room: room_of(recording), ..ProfileOptions::default() };
+    let trace = builder.finish(&options);
+    has_become(recording, &trace);
+    trace
+}
+
 impl Reporter<'_> {
     /// Reads the recording and answers.
     fn of<C, T: Answer>(
         &self,
         mut collector: C,
         mut item: impl FnMut(&mut C, &Item<'_>),
-        finish: impl FnOnce(C, u64) -> T,
+        finish: impl FnOnce(C, &mut Recording) -> T,
     ) -> anyhow::Result<u8> {
         let mut recording = Recording::open(&self.options.file)?;
         recording.read(|it| item(&mut collector, it))?;
-        let answer = finish(collector, recording.lost());
+        let answer = finish(collector, &mut recording);
         self.answer(answer, &recording)
     }
 
     fn profile(&self, view: View) -> anyhow::Result<u8> {
-        self.of(ProfileBuilder::of(view), ProfileBuilder::item, |builder, _| {
-            let trace = builder.finish(&ProfileOptions::default());
+        self.of(ProfileBuilder::of(view), ProfileBuilder::item, |builder, recording| {
+            let trace = put_together(builder, recording);
             advice::say_if_nameless(&trace, self.output);
             // .NET 9 marks running threads as waiting ones: then all samples say more than none.
             let few = trace.ticks(view).saturating_mul(100) < trace.ticks(View::ThreadTime);
@@ -120,8 +130,8 @@ impl Reporter<'_> {
     }
 
     fn alloc(&self) -> anyhow::Result<u8> {
-        self.of(ProfileBuilder::of(View::Alloc), ProfileBuilder::item, |builder, _| {
-            AllocReport::new(&builder.finish(&ProfileOptions::default()))
+        self.of(ProfileBuilder::of(View::Alloc), ProfileBuilder::item, |builder, recording| {
+            AllocReport::new(&put_together(builder, recording))
         })
     }
 
@@ -131,8 +141,8 @@ impl Reporter<'_> {
             locks.item(item);
             builder.item(item);
         };
-        self.of(both, item, |(locks, builder), _| {
-            ContentionReport::new(locks.finish(), &builder.finish(&ProfileOptions::default()))
+        self.of(both, item, |(locks, builder), recording| {
+            ContentionReport::new(locks.finish(), &put_together(builder, recording))
         })
     }
 

@@ -14,6 +14,7 @@ use super::signals::Ear;
 use super::summary::{OutputFile, Part, Summary};
 use crate::cli::Content;
 use crate::cmd::convert;
+use crate::cmd::recording::{Partial, partial_of, warn_if_partial};
 use crate::exit::{self, expected};
 use crate::output::Output;
 use runtap_files::Recording;
@@ -108,7 +109,11 @@ async fn convert_group(
     let base = group.first().map(|taken| taken.base.clone()).unwrap_or_default();
     for Taken { name, raw, outlets: files, ended, .. } in group {
         outlets.extend(files);
-        let profile = ProfileOptions { thread_names: ended.thread_names, process_name: Some(name) };
+        let profile = ProfileOptions {
+            thread_names: ended.thread_names,
+            process_name: Some(name),
+            ..ProfileOptions::default()
+        };
         if !outlets.is_empty() || job.merge {
             sources.extend(raw.recording()?.map(|recording| (recording, profile)));
         }
@@ -127,10 +132,13 @@ async fn convert_group(
         finished = work.in_a_thread() => finished?,
         _ = ear.next() => {
             let interrupted = expected(exit::PARTIAL, "interrupted while the recording was converted", None);
-            (Vec::new(), Err(interrupted))
+            (Made::default(), Err(interrupted))
         }
     };
-    outputs.extend(converted);
+    if let Some(left_out) = converted.left_out {
+        summary.lacks(left_out);
+    }
+    outputs.extend(converted.files);
     outputs.sort_by_key(|file| job.formats.iter().position(|format| file.is(*format)));
     if let [part] = &mut parts[..] {
         part.outputs = std::mem::take(&mut outputs);
@@ -153,6 +161,14 @@ async fn convert_group(
     Ok(finished)
 }
 
+/// What was made.
+#[derive(Debug, Default)]
+struct Made {
+    files: Vec<OutputFile>,
+    /// What it lacks of what was recorded.
+    left_out: Option<Partial>,
+}
+
 /// Making the files that were asked for from recorded streams.
 struct Conversion {
     /// The streams with their sizes, each with what it can't tell. Of what went to stdout nothing can be made.
@@ -164,7 +180,7 @@ struct Conversion {
 
 impl Conversion {
     /// Converts on a thread of its own, so that signals are heard meanwhile. What could be made, and why not all was.
-    async fn in_a_thread(self) -> anyhow::Result<(Vec<OutputFile>, anyhow::Result<()>)> {
+    async fn in_a_thread(self) -> anyhow::Result<(Made, anyhow::Result<()>)> {
         let (tell, done) = oneshot::channel();
         thread::Builder::new().name("converter".into()).spawn(move || {
             // Nobody listens any more when it was interrupted.
@@ -173,31 +189,38 @@ impl Conversion {
         Ok(done.await?)
     }
 
-    fn run(mut self) -> (Vec<OutputFile>, anyhow::Result<()>) {
+    fn run(mut self) -> (Made, anyhow::Result<()>) {
         let outlets = std::mem::take(&mut self.outlets);
         let sources = std::mem::take(&mut self.sources);
         if outlets.is_empty() || sources.is_empty() {
-            return (Vec::new(), Ok(()));
+            return (Made::default(), Ok(()));
         }
         let recorded = sources.iter().map(|((_, bytes), _)| bytes).sum();
-        let trace = match self.trace(sources) {
-            Ok(trace) => trace,
-            Err(error) => return (Vec::new(), Err(error)),
+        let (trace, left_out) = match self.trace(sources) {
+            Ok(done) => done,
+            Err(error) => return (Made::default(), Err(error)),
         };
         let outlets = outlets.into_iter().map(|(format, outlet)| (format, Ok(outlet)));
         let (converted, written) =
             convert::write_all((&trace, recorded), outlets, self.content, self.output, |_| Ok(()));
-        (converted.files, written)
+        (Made { files: converted.files, left_out }, written)
     }
 
-    fn trace(&self, sources: Vec<((Recording, u64), ProfileOptions)>) -> anyhow::Result<Trace> {
-        let mut traces = Vec::new();
+    /// The profile of all streams, and what it lacks of them. What is missing from a stream itself was told.
+    fn trace(
+        &self,
+        sources: Vec<((Recording, u64), ProfileOptions)>,
+    ) -> anyhow::Result<(Trace, Option<Partial>)> {
+        let (mut traces, mut left_out) = (Vec::new(), None);
         for ((recording, _), profile) in sources {
-            traces.push(convert::profile_of(recording, self.content, &profile, self.output)?.0);
+            let (trace, recording) = convert::profile_of(recording, self.content, &profile, self.output)?;
+            if recording.is_cut_short() {
+                warn_if_partial(&recording, self.output);
+                left_out = left_out.or_else(|| partial_of(&recording));
+            }
+            traces.push(trace);
         }
-        match traces.len() {
-            1 => Ok(traces.remove(0)),
-            _ => Ok(Trace::merge(traces)),
-        }
+        let trace = if traces.len() == 1 { traces.remove(0) } else { Trace::merge(traces) };
+        Ok((trace, left_out))
     }
 }

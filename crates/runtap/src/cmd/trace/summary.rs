@@ -161,6 +161,11 @@ impl Summary {
         self.outputs.extend(files);
     }
 
+    /// What files lack of what was recorded; it names what is missing from the recording too.
+    pub(super) fn lacks(&mut self, partial: Partial) {
+        self.partial = Some(partial);
+    }
+
     /// Whether a file was written, or something went to stdout.
     pub(super) fn has_files(&self) -> bool {
         self.stdout_is_taken || !self.outputs.is_empty()
