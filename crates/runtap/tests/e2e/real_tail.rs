@@ -68,7 +68,7 @@ fn every_event_is_a_line(runtime: &RealRuntime) -> Result<(), Skip> {
 
 /// A note as that of `trace`, never an error: whether there should have been events nobody can tell from outside.
 fn a_provider_that_says_nothing_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
-    let mut target = storm(runtime, "2000")?;
+    let target = storm(runtime, "1000000")?;
     let note = "no event of Demo-Strom came: the program wrote none, or the name";
     let tail = |more: &[&str]| {
         let words = ["tail", &target.p(), "--duration", "0.3", "--providers"];
@@ -78,11 +78,10 @@ fn a_provider_that_says_nothing_is_named(runtime: &RealRuntime) -> Result<(), Sk
     };
     tail(&["Demo-Strom"]).says(note);
     assert_eq!(tail(&["Demo-Strom", "--quiet"]).stderr, "");
-    // Beside one that does speak it is named alone; the program writes its events only once.
+    // Beside one that does speak it is named alone.
     let both = tail(&["Demo-Strom,Demo-Storm:0x7:5"]);
     both.says(note);
     assert!(both.text().contains("Demo-Storm") && !both.stderr.contains("Demo-Storm"), "{both}");
-    assert!(target.program.truth()["total"].as_u64() > Some(0));
     // Of several processes each is named.
     let folder = folder();
     let (targets, name) = two_storms(runtime, folder.path(), ["1", "1"])?;
