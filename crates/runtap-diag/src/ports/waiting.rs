@@ -1,13 +1,14 @@
 //! Who waits at its start for which port: by the variable that it was started with, and by how far it has come.
 //! Looks only; [`Port::resume_all`](super::Port::resume_all) is what frees them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use runtap_diag_proto::diagnostic_ports;
-use runtap_transport::discover::{self, Facts, FileView, Options, Startup};
+use runtap_transport::discover::{self, Environment, FileView, Options, Startup};
 use runtap_transport::{BindError, BindOptions, Exposure, Folder, Listener};
 
 use super::Port;
@@ -19,7 +20,8 @@ pub struct SuspendPort {
     path: PathBuf,
     /// Gone where the process itself can't get to.
     folder: Option<Folder>,
-    name: OsString,
+    /// The same place has the same one, by whatever path.
+    place: Option<Place>,
     /// The user of the process.
     uid: u32,
     /// Whether that user may make something in the folder.
@@ -28,28 +30,25 @@ pub struct SuspendPort {
     ours: bool,
 }
 
+/// A name in a folder, by its device and inode. The socket itself may be gone, its folder is not.
+type Place = (u64, u64, OsString);
+
 impl SuspendPort {
     /// `None` for what is no name in a folder that is there.
     fn of(view: &FileView, theirs: &Path, uid: u32) -> io::Result<Option<Self>> {
         let Some(name) = theirs.file_name() else { return Ok(None) };
-        let name = name.to_owned();
-        match view.passable_folder(theirs) {
-            Ok((folder, writable)) => Ok(Some(if let Some(folder) = of_ours(theirs, &folder) {
-                let path = folder.path().join(&name);
-                Self { path, folder: Some(folder), name, uid, writable, ours: true }
-            } else {
-                let path = view.shown(theirs);
-                Self { path, folder: Some(folder), name, uid, writable, ours: false }
-            })),
-            Err(error) => match error.kind() {
-                io::ErrorKind::NotFound => Ok(None),
-                io::ErrorKind::PermissionDenied => {
-                    let path = view.shown(theirs);
-                    Ok(Some(Self { path, folder: None, name, uid, writable: false, ours: false }))
-                }
-                _ => Err(error),
-            },
-        }
+        let (folder, writable) = match view.passable_folder(theirs) {
+            Ok((folder, writable)) => (Some(folder), writable),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => (None, false),
+            Err(error) => return Err(error),
+        };
+        let ours = folder.as_ref().and_then(|folder| of_ours(theirs, folder));
+        let path = ours.as_ref().map_or_else(|| view.shown(theirs), |ours| ours.path().join(name));
+        let (is_ours, folder) = (ours.is_some(), ours.or(folder));
+        let place = folder.as_ref().and_then(|folder| identity(folder).ok());
+        let place = place.map(|(device, inode)| (device, inode, name.to_owned()));
+        Ok(Some(Self { path, folder, place, uid, writable, ours: is_ours }))
     }
 
     /// What it is called from here.
@@ -70,7 +69,8 @@ impl SuspendPort {
     }
 
     fn owner(&self) -> Option<u32> {
-        self.folder.as_ref()?.stat(&self.name).ok().map(|stat| stat.st_uid)
+        let (_, _, name) = self.place.as_ref()?;
+        self.folder.as_ref()?.stat(name).ok().map(|stat| stat.st_uid)
     }
 
     /// Listens there, for processes of every user: those who wait may be anybody's. A variable of the process names the
@@ -88,7 +88,8 @@ impl SuspendPort {
         let ours = trusted && self.ours;
         let foreign = self.owner().is_some_and(|owner| owner != self.uid);
         let allowed = self.uid == us() || ours || self.writable && !foreign;
-        let Some(folder) = self.folder.as_ref().filter(|_| allowed) else {
+        let Some((folder, (_, _, name))) = self.folder.as_ref().zip(self.place.as_ref()).filter(|_| allowed)
+        else {
             return Err(refused(
                 "the user of the process has no right to what is there, so nothing is replaced",
             ));
@@ -97,13 +98,7 @@ impl SuspendPort {
             return Err(refused("a link on the way there belongs to another user, who can lay it elsewhere"));
         }
         let options = BindOptions::default().everybody(true).stale_of(self.uid).keeps_name(true);
-        Ok(Port::on(Listener::bind_in(folder, &self.name, options)?))
-    }
-
-    /// Whether both are the same place. The socket itself may be gone, its folder is not.
-    fn is_same(&self, other: &Self) -> bool {
-        let (Some(one), Some(another)) = (&self.folder, &other.folder) else { return false };
-        self.name == other.name && is_same(one, another)
+        Ok(Port::on(Listener::bind_in(folder, name, options)?))
     }
 }
 
@@ -113,46 +108,60 @@ fn of_ours(theirs: &Path, found: &Folder) -> Option<Folder> {
     let path = theirs.parent().filter(|path| path.is_absolute())?;
     let folder = Folder::open(path).ok()?;
     let ours = folder.exposure() == Exposure::Private && folder.owner().is_ok_and(|owner| owner == us());
-    (ours && is_same(&folder, found)).then_some(folder)
+    let same = identity(&folder).ok()? == identity(found).ok()?;
+    (ours && same).then_some(folder)
 }
 
-fn is_same(one: &Folder, other: &Folder) -> bool {
-    let identity = |folder: &Folder| rustix::fs::fstat(folder).map(|stat| (stat.st_dev, stat.st_ino));
-    identity(one).is_ok_and(|it| Ok(it) == identity(other))
+/// Device and inode.
+fn identity(folder: &Folder) -> io::Result<(u64, u64)> {
+    let stat = rustix::fs::fstat(folder)?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 fn us() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The ports without which a runtime does not go on. Empty for one that was not told to wait, and where its environment
-/// may not be read; those that it was resumed over already are among them.
+/// The ports without which the runtime of process `pid` does not go on. Empty for one that was not told to wait, and where
+/// its environment may not be read; those that it was resumed over already are among them. Each place is there once.
 ///
 /// # Errors
 /// When we may not look into the process.
-pub fn waited_for(facts: &Facts) -> io::Result<Vec<SuspendPort>> {
-    let Some(value) = facts.environment.as_ref().and_then(|environment| environment.ports.as_deref()) else {
+pub fn waited_for(pid: u32) -> io::Result<Vec<SuspendPort>> {
+    let Ok((Environment { ports: Some(value), .. }, uid)) = discover::environment(pid) else {
         return Ok(Vec::new());
     };
-    let view = discover::file_view(facts.pid)?;
-    let mut ports = Vec::new();
+    let view = discover::file_view(pid)?;
+    let (mut ports, mut places) = (Vec::new(), BTreeSet::new());
     for port in
         diagnostic_ports::parse(value.as_bytes()).filter(diagnostic_ports::DiagnosticPort::is_waited_for)
     {
         let theirs = PathBuf::from(OsString::from_vec(port.address.to_vec()));
-        ports.extend(SuspendPort::of(&view, &theirs, facts.uid)?);
+        let port = SuspendPort::of(&view, &theirs, uid)?;
+        // A place that is not known is nobody else's.
+        let is_new = |port: &SuspendPort| port.place.clone().is_none_or(|place| places.insert(place));
+        ports.extend(port.filter(is_new));
     }
     Ok(ports)
 }
 
-/// All processes that wait for a port.
-pub fn waiting_for(port: &SuspendPort) -> Vec<u32> {
-    let processes = discover::processes(Options::default()).into_iter();
-    let waits = |pid: &u32| {
+/// All processes that wait for one of these ports, each with the index of every port that it waits for. Looks at every
+/// process, once; how long that takes is up to them.
+pub fn waiting_for(ports: &[SuspendPort]) -> BTreeSet<(u32, usize)> {
+    let indexed = ports.iter().enumerate();
+    let awaited: BTreeMap<&Place, usize> =
+        indexed.filter_map(|(index, port)| Some((port.place.as_ref()?, index))).collect();
+    let mut waiting = BTreeSet::new();
+    for process in discover::processes(Options::default()) {
+        let pid = process.pid;
         // Most of them run: then nothing more is looked at.
-        discover::startup(*pid) == Startup::Waiting
-            && waited_for(&discover::facts(*pid))
-                .is_ok_and(|ports| ports.iter().any(|other| other.is_same(port)))
-    };
-    processes.map(|process| process.pid).filter(waits).collect()
+        if discover::startup(pid) != Startup::Waiting {
+            continue;
+        }
+        // One that can't be looked into waits somewhere else, as far as we know.
+        let theirs = waited_for(pid).unwrap_or_default();
+        let indexes = theirs.iter().filter_map(|port| awaited.get(port.place.as_ref()?));
+        waiting.extend(indexes.map(|index| (pid, *index)));
+    }
+    waiting
 }

@@ -17,6 +17,7 @@
 mod activity;
 mod collect;
 mod frames;
+mod ids;
 mod modules;
 mod paths;
 mod requests;

@@ -44,8 +44,13 @@ pub(super) struct Requests {
 
 impl Requests {
     pub(super) fn begin(&mut self, span: &Span, thread: u64, at: u64, doing: Doing) {
-        let related = span.related.and_then(|id| self.open.get(&id).copied());
-        let creator = related.or_else(|| self.live(self.marks.get(&doing).copied()));
+        let open = |id: Option<[u8; 16]>| self.open.get(&id?).copied();
+        let mark = self.marks.get(&doing).copied();
+        let inside = match mark {
+            Some(_) => span.inside.and_then(|_| self.live(mark)),
+            None => open(span.inside),
+        };
+        let creator = inside.or_else(|| open(span.related)).or_else(|| self.live(mark));
         let new = self.list.len();
         self.list.push(Activity {
             creator,
@@ -192,7 +197,13 @@ mod tests {
 
     fn span(id: u8, related: Option<u8>, label: &str) -> Span {
         let of = |id| [id; 16];
-        Span { id: of(id), related: related.map(of), task: label.to_owned(), label: label.to_owned() }
+        Span {
+            id: of(id),
+            related: related.map(of),
+            inside: None,
+            task: label.to_owned(),
+            label: label.to_owned(),
+        }
     }
 
     fn labels(requests: &Requests, thread: u64) -> String {
@@ -224,6 +235,21 @@ mod tests {
         assert_eq!(after(false, span(27, None, "")), "Outer");
         assert_eq!(after(true, span(30, None, "Next")), "Outer Next");
         assert_eq!(after(false, span(30, None, "")), "Outer");
+    }
+
+    #[test]
+    fn a_command_lies_in_what_its_thread_does_or_says() {
+        let command =
+            |id, inside: u8, related| Span { inside: Some([inside; 16]), ..span(id, related, "SQL") };
+        let mut requests = Requests::default();
+        requests.begin(&span(1, None, "A"), 7, 10, Doing::Own(7));
+        requests.begin(&span(2, None, "B"), 8, 11, Doing::Own(8));
+        requests.begin(&command(3, 1, Some(1)), 8, 12, Doing::Own(8));
+        assert_eq!(labels(&requests, 8), "B SQL", "what the thread does counts before all ids");
+        requests.begin(&command(4, 2, Some(1)), 9, 13, Doing::Own(9));
+        assert_eq!(labels(&requests, 9), "B SQL", "its own id before the related one");
+        requests.begin(&command(5, 99, Some(1)), 10, 14, Doing::Own(10));
+        assert_eq!(labels(&requests, 10), "A SQL");
     }
 
     #[test]

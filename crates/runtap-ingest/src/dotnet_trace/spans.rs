@@ -8,16 +8,27 @@ use std::fmt::Write as _;
 use runtap_nettrace::{Event, FieldType, Metadata};
 use runtap_wire::Reader;
 
+use super::ids;
 use crate::clr;
 use crate::payload::{Fields, Payload, Schema, Value};
 
 const KESTREL: &str = "Microsoft-AspNetCore-Server-Kestrel";
+/// System.Data.SqlClient, and Microsoft.Data.SqlClient where it is called so.
+const ADO_NET: &str = "Microsoft-AdoNet-SystemData";
+const OPEN_TELEMETRY: &str = "OpenTelemetry-Sdk";
+const APPLICATION_INSIGHTS: &str = "Microsoft-ApplicationInsights-Data";
+/// Commands are cut to so many units of UTF-16.
+const LONGEST_COMMAND: usize = 50;
+/// An id that stands for none.
+const NONE_OF_THEIRS: [u8; 16] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// What an event tells of an activity.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) id: [u8; 16],
     pub(super) related: Option<[u8; 16]>,
+    /// The activity in which the event happened, where that counts before the related one.
+    pub(super) inside: Option<[u8; 16]>,
     /// The task's name, and the frame's text; of an end there are none.
     pub(super) task: String,
     pub(super) label: String,
@@ -39,6 +50,12 @@ pub(super) enum Rule {
     Exception,
     /// Any id, and nothing more.
     Any,
+    /// An id made of the event's number; the data source and the command.
+    Sql,
+    /// Any id, and the field `id`. The name of the task is that of the event.
+    OpenTelemetry,
+    /// Any id; the field `Name`, else `Id`. Only those that are related to nothing.
+    ApplicationInsights,
 }
 
 impl Pairs {
@@ -59,7 +76,22 @@ impl Pairs {
             _ if provider.starts_with(clr::RUNTIME) => return None,
             _ => {}
         }
-        let rule = if provider == "Microsoft-Diagnostics-ActivityTracking" { Rule::Any } else { Rule::Path };
+        // Those that state no opcode, and whose names end in neither of the two words.
+        if metadata.opcode.is_none_or(|opcode| opcode == 0) {
+            match (provider, id, metadata.name.as_str()) {
+                (ADO_NET, 1, _) => return Some(Self::Start(Rule::Sql)),
+                (ADO_NET, 2, _) => return Some(Self::Stop(Rule::Sql)),
+                (OPEN_TELEMETRY, _, "ActivityStarted") => return Some(Self::Start(Rule::OpenTelemetry)),
+                (OPEN_TELEMETRY, _, "ActivityStopped") => return Some(Self::Stop(Rule::OpenTelemetry)),
+                _ => {}
+            }
+        }
+        let rule = match provider {
+            "Microsoft-Diagnostics-ActivityTracking" => Rule::Any,
+            APPLICATION_INSIGHTS if task(metadata) == "Request" => Rule::ApplicationInsights,
+            APPLICATION_INSIGHTS => return None,
+            _ => Rule::Path,
+        };
         match opcode(metadata)? {
             1 => Some(Self::Start(rule)),
             2 => Some(Self::Stop(rule)),
@@ -70,20 +102,29 @@ impl Pairs {
     /// What an event tells, if its id is one.
     pub(super) fn span(self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<Span> {
         let (Self::Start(rule) | Self::Stop(rule)) = self;
-        let id = event.activity_id.map(|id| id.to_bytes_le()).unwrap_or_default();
-        if rule == Rule::Path && path(&id, process).is_none() {
+        let mut id = event.activity_id.map(|id| id.to_bytes_le()).unwrap_or_default();
+        if rule == Rule::Path && !ids::is_path(&id, process) {
             return None;
         }
         let related = event.related_activity_id.filter(|id| !id.is_nil()).map(|id| id.to_bytes_le());
+        let is_start = matches!(self, Self::Start(_));
+        if rule == Rule::ApplicationInsights && is_start && related.is_some_and(|id| id != NONE_OF_THEIRS) {
+            return None;
+        }
+        let mut inside = None;
+        if rule == Rule::Sql {
+            inside = Some(id);
+            id = ids::of_command(*event.payload.first_chunk()?);
+        }
         let (mut task, mut label) = (String::new(), String::new());
-        if matches!(self, Self::Start(_)) {
-            let text = path(&id, process).unwrap_or_else(|| plain(id));
+        if is_start {
+            let text = ids::text(&id, process);
             let extra;
             (task, extra) = words(rule, event.metadata?, event, pointer_size);
             let comma = if extra.is_some() { "," } else { "" };
             label = format!("Activity {task}({text}{comma}{})", extra.unwrap_or_default());
         }
-        Some(Span { id, related, task, label })
+        Some(Span { id, related, inside, task, label })
     }
 
     /// The same with a label that all requests of a kind have: `GET /path`, `http://host:80/path`, or the task.
@@ -122,6 +163,39 @@ fn opcode(metadata: &Metadata) -> Option<u8> {
     })
 }
 
+/// The name of what an event begins or ends.
+fn task(metadata: &Metadata) -> String {
+    let name = &metadata.name;
+    if name.is_empty() {
+        return format!("EventID({})", metadata.event_id);
+    }
+    let word = match opcode(metadata) {
+        Some(1) => "start",
+        Some(2) => "stop",
+        _ => return name.clone(),
+    };
+    let cut = name.len().saturating_sub(word.len());
+    match name.split_at_checked(cut) {
+        Some((task, end)) if end.eq_ignore_ascii_case(word) => task.to_owned(),
+        _ => name.clone(),
+    }
+}
+
+/// The data source, the second field, and the text of the command, the fourth, as far as there is room.
+fn command(metadata: &Metadata, payload: Payload<'_>) -> String {
+    let text = |index: usize| metadata.fields.get(index).and_then(|field| payload.text(&field.name));
+    let mut words = format!("DS={}", text(1).unwrap_or_default());
+    if let Some(command) = text(3).filter(|command| !command.is_empty()) {
+        let units: Vec<u16> = command.encode_utf16().take(LONGEST_COMMAND + 1).collect();
+        let shown = match units.get(..LONGEST_COMMAND - 3) {
+            Some(first) if units.len() > LONGEST_COMMAND => String::from_utf16_lossy(first) + "...",
+            _ => command,
+        };
+        let _ = write!(words, ",CMD={shown}");
+    }
+    words
+}
+
 /// The name of the task, and what its first field says.
 fn words(rule: Rule, metadata: &Metadata, event: &Event<'_>, pointer_size: u32) -> (String, Option<String>) {
     let schema = Schema::of(metadata, pointer_size);
@@ -129,14 +203,13 @@ fn words(rule: Rule, metadata: &Metadata, event: &Event<'_>, pointer_size: u32) 
     if rule == Rule::Exception {
         return ("ExceptionHandling".to_owned(), Some(payload.text("MethodName").unwrap_or_default()));
     }
-    let name = &metadata.name;
-    let task = match name.get(name.len().saturating_sub(5)..) {
-        Some(end) if end.eq_ignore_ascii_case("start") => name.get(..name.len() - 5).unwrap_or(name),
-        _ => name,
-    };
-    let task = if name.is_empty() { format!("EventID({})", metadata.event_id) } else { task.to_owned() };
-    if rule == Rule::Any {
-        return (task, None);
+    let task = task(metadata);
+    match rule {
+        Rule::Any => return (task, None),
+        Rule::Sql => return ("SQLCommand".to_owned(), Some(command(metadata, payload))),
+        Rule::OpenTelemetry => return (metadata.name.clone(), Some(payload.text("id").unwrap_or_default())),
+        Rule::ApplicationInsights => return (task, payload.text("Name").or_else(|| payload.text("Id"))),
+        Rule::Exception | Rule::Path => {}
     }
     if metadata.provider == "Microsoft-Diagnostics-DiagnosticSource"
         && let Some(name) = payload.text("EventName")
@@ -170,112 +243,102 @@ fn arguments(payload: Payload<'_>) -> String {
     joined
 }
 
-fn plain(id: [u8; 16]) -> String {
-    runtap_nettrace::Uuid::from_bytes_le(id).to_string()
-}
-
-/// The text of an id that is a path: the numbers of the activities from the outermost one on, `/#PID/1/7/`.
-fn path(id: &[u8; 16], process: u32) -> Option<String> {
-    let word = |at: usize| {
-        let bytes = id.get(at..at + 4).and_then(|bytes| bytes.first_chunk::<4>());
-        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
-    };
-    let sum = word(0).wrapping_add(word(4)).wrapping_add(word(8)).wrapping_add(0x599D_99AD);
-    let of = sum ^ word(12);
-    let fits = match process {
-        0 => of >> 20 == 0,
-        process => of == process || of == 0,
-    };
-    if !fits {
-        return None;
-    }
-    let mut text = String::new();
-    if of == 0 {
-        text.push('/');
-    } else {
-        let _ = write!(text, "/#{}", of.cast_signed());
-    }
-    let bytes = id.get(..12).unwrap_or_default();
-    let half = |at: usize| {
-        let byte = *bytes.get(at / 2)?;
-        Some(if at.is_multiple_of(2) { byte >> 4 } else { byte & 15 })
-    };
-    let (mut at, mut separator) = (0, '/');
-    while let Some(code) = half(at) {
-        at += 1;
-        match code {
-            0 => break,
-            1..=0xA => {
-                let _ = write!(text, "/{code}");
-                continue;
-            }
-            _ => {}
-        }
-        let mut code = code;
-        let mut high = 0;
-        if code == 0xB {
-            // The code follows: in the low half of this byte, else in the high half of the next one.
-            separator = '$';
-            let Some(next) = half(at) else { break };
-            if !(0xC..=0xF).contains(&next) {
-                return Some(plain(*id));
-            }
-            if !at.is_multiple_of(2) {
-                high = u32::from(next);
-            }
-            code = next;
-            at += 1;
-            // What is left of a byte does not count.
-            at += at % 2;
-        } else if !at.is_multiple_of(2) {
-            high = u32::from(half(at).unwrap_or(0));
-            at += 1;
-        }
-        let count = usize::from(code - 0xC) + 1;
-        let start = at / 2;
-        let Some(value) = bytes.get(start..start + count) else { break };
-        let low = value.iter().rev().fold(0u32, |value, byte| value << 8 | u32::from(*byte));
-        let number = high.checked_shl(u32::try_from(8 * count).unwrap_or(32)).unwrap_or(0) | low;
-        let _ = write!(text, "{separator}{number}");
-        at = (start + count) * 2;
-    }
-    text.push('/');
-    Some(text)
-}
-
 #[cfg(test)]
 mod tests {
+    use runtap_nettrace::{EventToWrite, Field, Item, TraceHeader, Uuid, Writer};
+    use runtap_wire::Writer as Bytes;
+
     use super::*;
 
-    fn id(hex: &str, last: u32) -> [u8; 16] {
-        let mut id = [0; 16];
-        for (at, byte) in hex.split(' ').enumerate() {
-            id[at] = u8::from_str_radix(byte, 16).unwrap();
+    /// What an event of this kind tells of an activity, with the id and the related id of the number given.
+    fn told(metadata: &Metadata, ids: (u128, u128), write: impl FnOnce(&mut Bytes)) -> Option<Span> {
+        let mut stream = Writer::new(&TraceHeader::new(0, 0, 1_000_000_000));
+        let metadata_id = stream.define_event(metadata).unwrap();
+        let mut payload = Bytes::new();
+        write(&mut payload);
+        let of = |id: u128| (id != 0).then(|| Uuid::from_u128(id));
+        let (activity_id, related_activity_id) = (of(ids.0), of(ids.1));
+        let payload = payload.as_bytes();
+        let event =
+            EventToWrite { metadata_id, activity_id, related_activity_id, payload, ..Default::default() };
+        stream.event(&event).unwrap();
+        let mut reader = runtap_nettrace::Reader::new();
+        reader.feed(&stream.finish());
+        reader.finish();
+        while let Some(item) = reader.next().unwrap() {
+            if let Item::Event(event) = item {
+                return Pairs::of(event.metadata.unwrap())?.span(&event, 42, 8);
+            }
         }
-        id[12..].copy_from_slice(&last.to_be_bytes());
-        id
+        panic!("an event")
+    }
+
+    fn kind(provider: &str, id: u32, name: &str, fields: &[(&str, FieldType)]) -> Metadata {
+        let mut metadata = Metadata::new(provider, id, name);
+        metadata.fields = fields.iter().map(|(name, of)| Field::new(*name, of.clone())).collect();
+        metadata
     }
 
     #[test]
-    fn paths_have_texts() {
-        for (hex, last, process, text) in [
-            ("17", 0xb3d0_9d59, 18807, Some("/#18807/1/7/")),
-            ("1d ee 02", 0xbdce_a059, 18807, Some("/#18807/1/750/")),
-            (
-                "1c 40 11 11 11 11 11 11 11 11 11 11",
-                0xace9_d08c,
-                4679,
-                Some("/#4679/1/64/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1/"),
-            ),
-            (
-                "1c 40 11 11 11 11 11 11 11 1b c0",
-                0xac17_807c,
-                4679,
-                Some("/#4679/1/64/1/1/1/1/1/1/1/1/1/1/1/1/1/1/1$0/"),
-            ),
-            ("17", 0xb3d0_9d59, 1, None),
+    fn commands_have_ids_and_words_of_their_own() {
+        let text = FieldType::String;
+        let fields = [("objectId", FieldType::I32), ("dataSource", text.clone())];
+        let fields = [&fields[..], &[("databaseName", text.clone()), ("commandText", text)]].concat();
+        let begin = kind(ADO_NET, 1, "BeginExecute", &fields);
+        let (full, long) = ("x".repeat(50), "x".repeat(51));
+        for (command, words) in [
+            ("SELECT 1", "DS=db,CMD=SELECT 1".to_owned()),
+            ("", "DS=db".to_owned()),
+            (&full, format!("DS=db,CMD={full}")),
+            (&long, format!("DS=db,CMD={}...", "x".repeat(47))),
         ] {
-            assert_eq!(path(&id(hex, last), process).as_deref(), text, "{hex}");
+            let write = |w: &mut Bytes| _ = w.u32(0xAB).utf16z("db").utf16z("master").utf16z(command);
+            let span = told(&begin, (7, 0), write).unwrap();
+            assert_eq!(span.label, format!("Activity SQLCommand(SQL/Id=000000ab,{words})"));
+            assert_eq!(
+                (span.task.as_str(), span.inside),
+                ("SQLCommand", Some(Uuid::from_u128(7).to_bytes_le()))
+            );
+            // Its end has the same number, and so the same id.
+            let end = kind(ADO_NET, 2, "EndExecute", &[("objectId", FieldType::I32)]);
+            assert_eq!(told(&end, (8, 0), |w| _ = w.u32(0xAB)).unwrap().id, span.id);
         }
+        assert!(told(&begin, (7, 0), |w| _ = w.u16(1)).is_none(), "no number, no activity");
+        // One that states an opcode is a pair like all others.
+        let mut stated = begin;
+        stated.opcode = Some(1);
+        assert!(told(&stated, (7, 0), |w| _ = w.u32(1)).is_none(), "its id is no path");
+    }
+
+    #[test]
+    fn activities_of_libraries_need_no_path() {
+        const ID: u128 = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
+        const SHOWN: &str = "01234567-89ab-cdef-0123-456789abcdef";
+        let text = FieldType::String;
+        let fields = [("name", text.clone()), ("id", text.clone())];
+        let words = |w: &mut Bytes| _ = w.utf16z("GET").utf16z("00-1");
+        let started = told(&kind(OPEN_TELEMETRY, 24, "ActivityStarted", &fields), (ID, 0), words).unwrap();
+        assert_eq!(started.label, format!("Activity ActivityStarted({SHOWN},00-1)"));
+        let stopped = told(&kind(OPEN_TELEMETRY, 25, "ActivityStopped", &fields), (ID, 0), words).unwrap();
+        assert_eq!((stopped.id, stopped.label.as_str()), (started.id, ""));
+        assert!(told(&kind(OPEN_TELEMETRY, 1, "ActivityDropped", &fields), (ID, 0), words).is_none());
+
+        let insights = |name, related, fields: &[(&str, FieldType)]| {
+            told(&kind(APPLICATION_INSIGHTS, 1, name, fields), (ID, related), words)
+        };
+        let named = [("Id", text.clone()), ("Name", text)];
+        let label = |span: Option<Span>| span.unwrap().label;
+        assert_eq!(label(insights("RequestStart", 0, &named)), format!("Activity Request({SHOWN},00-1)"));
+        // Without a name the id; an id of 1 is none.
+        let one = 1 << 96;
+        assert_eq!(
+            label(insights("RequestStart", one, &named[..1])),
+            format!("Activity Request({SHOWN},GET)")
+        );
+        assert!(insights("RequestStart", 2, &named).is_none(), "it is part of another one");
+        assert!(insights("RequestStop", 2, &named).is_some(), "that matters at the beginning only");
+        assert!(insights("DependencyStart", 0, &named).is_none());
+        // Of all others the id has to be a path.
+        assert!(told(&kind("Mine", 1, "RequestStart", &fields), (ID, 0), words).is_none());
     }
 }

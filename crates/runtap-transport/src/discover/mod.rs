@@ -280,6 +280,15 @@ pub fn facts(pid: u32) -> Facts {
     System::current().facts(pid)
 }
 
+/// What process `pid` was told of diagnostics when it was started, and its real user: nothing else is looked at.
+///
+/// # Errors
+/// When the process is gone, or we may not look into it.
+#[cfg(target_os = "linux")]
+pub fn environment(pid: u32) -> std::io::Result<(Environment, u32)> {
+    System::current().environment(pid)
+}
+
 /// Our own temporary directory: where the sockets of programs with our environment lie.
 pub fn temp_dir() -> PathBuf {
     naming::temp_dir(std::env::var_os("TMPDIR").as_deref())

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::environment::Environment;
 use super::facts::{Facts, Life};
 use super::gather;
 use super::linux::ProcDir;
@@ -97,6 +98,17 @@ impl System {
     /// All processes that look like .NET, reachable or not, by pid. Looks at every process of the machine.
     pub fn dotnet_facts(&self) -> Vec<Facts> {
         Search::new(self).dotnet_facts()
+    }
+
+    /// What a process was told of diagnostics when it was started, and its real user: [`Self::facts`] tells both too, with
+    /// much else.
+    ///
+    /// # Errors
+    /// When the process is gone, or we may not look into it.
+    pub fn environment(&self, pid: u32) -> io::Result<(Environment, u32)> {
+        let dir = ProcDir::open(&self.proc_root, pid)?;
+        let status = dir.status().ok_or(io::ErrorKind::NotFound)?;
+        Ok((dir.environment()?, status.uid))
     }
 
     /// Whether a process is stopped (`SIGSTOP`), which [`Self::facts`] tells too, with much else.

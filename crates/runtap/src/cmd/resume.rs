@@ -1,25 +1,30 @@
 //! `runtap resume`: lets a runtime go on over each port that it waits for, also where the tool is gone that was to do it.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::future;
 use std::io;
 use std::path::Path;
+use std::task::Poll;
 use std::time::Duration;
 
-use runtap_diag::ports::{self, Port, Runtime};
+use runtap_diag::ports::{self, Port, Runtime, SuspendPort};
 use runtap_diag::{Client, Error};
 use runtap_transport::discover::{self, Process, Startup};
 use runtap_transport::{BindError, Endpoint, shell};
 use rustix::process::geteuid;
-use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::failure::explain;
+use super::interrupt::in_a_thread;
 use super::named_port::{Place, place, tell_exposure};
 use super::target::{Chosen, choose_all, each};
 use super::trace::{Home, leave_behind};
 use crate::cli::Resume;
 use crate::exit::{self, expected};
 use crate::output::Output;
+use crate::units::Span;
 
 /// Between two looks at how far a runtime is.
 const LOOK: Duration = Duration::from_millis(20);
@@ -69,42 +74,75 @@ async fn listen(path: &Path, limit: Duration, output: Output) -> anyhow::Result<
 /// to do it is gone.
 async fn free(process: &Process, limit: Duration, output: Output) -> anyhow::Result<u8> {
     let pid = process.pid;
-    let ports = ports::waited_for(&discover::facts(pid))?;
+    // What is looked at belongs to others, who decide how long that takes.
+    let ports = in_a_thread(move || ports::waited_for(pid)).await??;
     if !ports.is_empty() && goes_on(pid, limit.min(MOMENT)).await {
         return Ok(exit::OK);
     }
+    let (mut taken, mut refused) = (Vec::new(), None);
     for awaited in ports {
-        let path = awaited.path();
-        // A tool of ours that was killed has left its socket there. The name tells what it is, the folder whose.
-        let home = if awaited.is_in_folder_of_ours() { Home::of(path) } else { None };
-        match awaited.bind(home.is_some()) {
-            Ok(mut port) => {
-                if process.uid == geteuid().as_raw() {
-                    tell_exposure(&port, output);
-                }
-                listen_for(&mut port, ports::waiting_for(&awaited), limit, output).await;
-                care_for_their_children(port, home.as_ref(), process.uid, output);
-            }
-            Err(BindError::InUse { .. }) => return Err(held(pid, path).await),
-            Err(BindError::Io { path, .. }) if awaited.leads_astray() => return Err(astray(pid, &path)),
-            Err(BindError::Io { path, source }) if source.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(no_right(pid, &path));
-            }
-            Err(error) => return Err(error.into()),
+        match Taken::over(&awaited) {
+            Ok(port) => taken.push((awaited, port)),
+            Err(error) => drop(refused.get_or_insert((awaited, error))),
         }
     }
-    if goes_on(pid, limit).await {
+    let (awaited, mut taken): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
+    if process.uid == geteuid().as_raw() {
+        for taken in &taken {
+            tell_exposure(&taken.port, output);
+        }
+    }
+    let began = Instant::now();
+    if !taken.is_empty() {
+        let others = in_a_thread(move || ports::waiting_for(&awaited));
+        listen_for(&mut taken, others, limit, output).await?;
+    }
+    for Taken { port, home } in taken {
+        care_for_their_children(port, home.as_ref(), process.uid, output).await;
+    }
+    if let Some((awaited, error)) = refused {
+        return Err(not_taken_over(pid, &awaited, error).await);
+    }
+    // Others may have kept us to the end of the time.
+    if goes_on(pid, limit.saturating_sub(began.elapsed()).max(MOMENT)).await {
         return Ok(exit::OK);
     }
     let hint = format!("'runtap doctor {pid}' tells what it waits for");
     Err(expected(exit::FAILED, format!("process {pid} still waits at its start"), hint))
 }
 
+/// A port of a tool that is gone, on which we listen now.
+struct Taken {
+    port: Port,
+    /// Its folder, where it was one of `trace -- COMMAND`.
+    home: Option<Home>,
+}
+
+impl Taken {
+    fn over(awaited: &SuspendPort) -> Result<Self, BindError> {
+        // A tool of ours that was killed has left its socket there. The name tells what it is, the folder whose.
+        let home = if awaited.is_in_folder_of_ours() { Home::of(awaited.path()) } else { None };
+        let port = awaited.bind(home.is_some())?;
+        Ok(Self { port, home })
+    }
+}
+
+async fn not_taken_over(pid: u32, awaited: &SuspendPort, error: BindError) -> anyhow::Error {
+    match error {
+        BindError::InUse { .. } => held(pid, awaited.path()).await,
+        BindError::Io { path, .. } if awaited.leads_astray() => astray(pid, &path),
+        BindError::Io { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+            no_right(pid, &path)
+        }
+        error => error.into(),
+    }
+}
+
 /// What those who go on start waits at the same port. At a port that we had made nobody else is going to listen, so
 /// somebody of ours stays; at one of another tool that would be in the way when it comes back.
-fn care_for_their_children(port: Port, home: Option<&Home>, user: u32, output: Output) {
+async fn care_for_their_children(port: Port, home: Option<&Home>, user: u32, output: Output) {
     if home.is_some() {
-        leave_behind(port, &BTreeSet::from([user]), output);
+        leave_behind(port, &BTreeSet::from([user]), output).await;
     } else {
         let port = port.path();
         output.note(format_args!(
@@ -115,25 +153,64 @@ fn care_for_their_children(port: Port, home: Option<&Home>, user: u32, output: O
     }
 }
 
-/// Listens in the place of a tool that is gone, until these processes have been let go on.
-async fn listen_for(port: &mut Port, mut waiting: Vec<u32>, limit: Duration, output: Output) {
+/// Listens in the place of tools that are gone, at all their ports at the same time, until everybody who waits there has
+/// been let go on. `others` says who does, in its own time: whoever dials in meanwhile goes on.
+async fn listen_for(
+    taken: &mut [Taken],
+    others: impl Future<Output = anyhow::Result<BTreeSet<(u32, usize)>>>,
+    limit: Duration,
+    output: Output,
+) -> anyhow::Result<()> {
     let (tell_freed, mut freed) = mpsc::unbounded_channel();
+    let is_over = watch::Sender::new(false);
+    let listening = taken.iter_mut().enumerate().map(|(index, Taken { port, .. })| {
+        let (tell_freed, mut is_over) = (tell_freed.clone(), is_over.subscribe());
+        async move {
+            let mut told = Told::default();
+            let until = async move { drop(is_over.wait_for(|is_over| *is_over).await) };
+            port.resume_all(until, |runtime, outcome| {
+                if told.tell(runtime, &outcome, output)
+                    && let Some(pid) = runtime.peer().pid
+                {
+                    // The receiver lives as long as this.
+                    let _ = tell_freed.send((pid, index));
+                }
+            })
+            .await;
+        }
+    });
+    let is_known = Cell::new(false);
     let all_freed = async {
+        let mut waiting = others.await?;
+        is_known.set(true);
         while !waiting.is_empty() {
-            let Some(pid) = freed.recv().await else { return };
-            waiting.retain(|other| Some(*other) != pid);
+            let Some(one) = freed.recv().await else { break };
+            waiting.remove(&one);
         }
+        Ok(())
     };
-    let until = async {
+    let ending = async {
         // Those who have not come by then have ended, or come from where we can't tell who they are.
-        let _ = timeout(limit, all_freed).await;
-    };
-    let mut told = Told::default();
-    port.resume_all(until, |runtime, outcome| {
-        if told.tell(runtime, &outcome, output) {
-            // The receiver lives as long as this.
-            let _ = tell_freed.send(runtime.peer().pid);
+        let outcome = timeout(limit, all_freed).await;
+        is_over.send_replace(true);
+        if !is_known.get() && outcome.is_err() {
+            output.note(format_args!(
+                "who else waits there is not known: to look at all processes took longer than {} (--duration)",
+                Span(limit)
+            ));
         }
+        outcome.unwrap_or(Ok(()))
+    };
+    let (outcome, ()) = tokio::join!(ending, all(listening));
+    outcome
+}
+
+/// Waits for all of them.
+async fn all<F: Future<Output = ()>>(futures: impl Iterator<Item = F>) {
+    let mut futures: Vec<_> = futures.map(Box::pin).collect();
+    future::poll_fn(|context| {
+        futures.retain_mut(|future| future.as_mut().poll(context).is_pending());
+        if futures.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
 }

@@ -58,10 +58,9 @@ fn without_run(traced: &Command) -> Command {
     wrapped
 }
 
-/// A command that has ended, and something of it that runs on until there is a file `end`.
+/// A command that has ended, and something of it that runs on until there is a file `end`, or no folder.
 fn outlived(place: &Path) -> Command {
-    let script =
-        "(until [ -e \"$1/end\" ]; do sleep 0.02; done) & until [ -e \"$1/go\" ]; do sleep 0.02; done";
+    let script = "(until [ -e \"$1/end\" -o ! -e \"$1\" ]; do sleep 0.02; done) & until [ -e \"$1/go\" ]; do sleep 0.02; done";
     let mut launched = shell(script, [place.as_os_str()]);
     launched.env("TMPDIR", place);
     trace_of(["--dial-in", "0.1s", "-o", place.join("x.nettrace").to_str().unwrap()], &launched)

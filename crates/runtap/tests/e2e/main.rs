@@ -54,6 +54,7 @@ mod real_other_user;
 mod real_resume;
 mod real_session;
 mod real_single_file;
+mod real_slow_proc;
 mod real_spin;
 mod real_tail;
 mod real_typed;

@@ -14,6 +14,7 @@ on_each_runtime!(
     the_last_events_are_not_held_back,
     filters_choose,
     the_time_ends_it,
+    a_provider_that_says_nothing_is_named,
     a_reader_that_leaves_ends_it
 );
 on_the_newest_runtime!(
@@ -61,6 +62,34 @@ fn every_event_is_a_line(runtime: &RealRuntime) -> Result<(), Skip> {
     for line in storm {
         assert_eq!((&line["type"], &line["process"]), (&"event".into(), &target.pid().into()), "{line}");
         assert!(line["ts_ns"].is_u64() && line["payload"].is_object(), "{line}");
+    }
+    Ok(())
+}
+
+/// A note as that of `trace`, never an error: whether there should have been events nobody can tell from outside.
+fn a_provider_that_says_nothing_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = storm(runtime, "1000000")?;
+    let note = "no event of Demo-Strom came: the program wrote none, or the name";
+    let tail = |more: &[&str]| {
+        let words = ["tail", &target.p(), "--duration", "0.3", "--providers"];
+        let done = runtap([&words[..], more].concat());
+        done.expect_code(0);
+        done
+    };
+    tail(&["Demo-Strom"]).says(note);
+    assert_eq!(tail(&["Demo-Strom", "--quiet"]).stderr, "");
+    // Beside one that does speak it is named alone.
+    let both = tail(&["Demo-Strom,Demo-Storm:0x7:5"]);
+    both.says(note);
+    assert!(both.text().contains("Demo-Storm") && !both.stderr.contains("Demo-Storm"), "{both}");
+    // Of several processes each is named.
+    let folder = folder();
+    let (targets, name) = two_storms(runtime, folder.path(), ["1", "1"])?;
+    let words = ["tail", "--all", "-n", &name, "--duration", "0.3", "--providers", "Demo-Strom"];
+    let several = runtap(words);
+    several.expect_code(0);
+    for target in &targets {
+        several.says(&format!("process {}: {note}", target.pid()));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ mod print;
 
 use std::future;
 use std::io::{self, IsTerminal};
+use std::pin::pin;
 use std::thread;
 use std::time::Duration;
 
@@ -12,12 +13,13 @@ use runtap_diag::{Client, Control, Error, Session, SessionConfig};
 use runtap_ingest::Filter;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use self::print::{Printed, lines, print};
 use super::events::choice;
 use super::failure::explain;
 use super::interrupt::unless;
+use super::neighbours::Neighbours;
 use super::target::{Chosen, choose_all};
 use super::trace::signals::{Stops, Wish};
 use crate::cli::{LineFormat, Tail};
@@ -28,6 +30,8 @@ use crate::units::Things;
 
 /// How long the runtime may take to end a session that nobody reads any more.
 const GOODBYE: Duration = Duration::from_secs(2);
+/// Between two looks at the sessions of others.
+const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     let choice = choice(&options.provider, options.filter.as_deref())?;
@@ -62,7 +66,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         output.note("waiting for events; Ctrl-C stops");
     }
     let mut waiting = JoinSet::new();
-    for (number, Tapped { chosen, pid, session }) in tapped.into_iter().enumerate() {
+    for (number, Tapped { chosen, pid, session, since, mut neighbours }) in tapped.into_iter().enumerate() {
         let mut lines = lines(Chooser::new(choice.clone(), None).of_process(pid), style);
         if several {
             lines.name_the_process();
@@ -78,20 +82,26 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         })?;
         let (stops, duration) = (stops.clone(), options.duration);
         waiting.spawn(async move {
-            let printed = wait(printed, control, &stops, duration).await;
+            let printed = wait(printed, control, &stops, duration, &mut neighbours).await;
+            let (printed, end) = printed.unzip();
             if printed.as_ref().is_none_or(|printed| printed.write_error.is_some()) {
                 // There is one reader for all.
                 stops.stop();
             }
             // Until here: what has dialled in needs its port.
             drop(chosen);
-            (pid, printed)
+            let after = end.map(|end| end.saturating_duration_since(since)).unwrap_or_default();
+            (pid, printed, after, neighbours.has_one_ended())
         });
     }
     while let Some(ended) = waiting.join_next().await {
-        let (pid, printed) = ended?;
+        let (pid, printed, after, overtaken) = ended?;
         let Some(printed) = printed else { return Ok(stops.exit_code().unwrap_or(exit::INTERRUPTED)) };
+        let notes = printed.heard.notes(&request.providers, after, overtaken);
         end.judge(pid, printed, output)?;
+        for note in notes {
+            output.note(format_args!("{}{note}", end.subject(pid)));
+        }
     }
     Ok(end.code)
 }
@@ -112,6 +122,10 @@ struct Tapped {
     /// Its id for us, where it is known.
     pid: Option<u32>,
     session: Session,
+    /// When the session had begun.
+    since: Instant,
+    /// The sessions of others beside it.
+    neighbours: Neighbours,
 }
 
 /// Starts a session in each, all at the same time. None in those that the end was asked for before.
@@ -128,24 +142,25 @@ async fn begin_all(
     let mut starting = Vec::with_capacity(chosen.len());
     for chosen in chosen {
         let (config, stops) = (config.clone(), stops.clone());
+        let pid = chosen.process.as_ref().map(|process| process.pid);
         starting.push(tokio::spawn(async move {
+            let neighbours = Neighbours::before(pid);
             let session = tokio::select! {
                 biased;
                 () = stops.stopping() => None,
                 session = chosen.client.start_session(&config) => Some(session),
             };
-            (chosen, session)
+            (chosen, pid, session, Instant::now(), neighbours)
         }));
     }
     let mut tapped = Vec::with_capacity(starting.len());
     for task in starting {
-        let (chosen, session) = task.await?;
-        let pid = chosen.process.as_ref().map(|process| process.pid);
+        let (chosen, pid, session, since, neighbours) = task.await?;
         match session {
             None => {}
             Some(Ok(session)) => {
                 tokio::spawn(let_go(chosen.client.clone()));
-                tapped.push(Tapped { chosen, pid, session });
+                tapped.push(Tapped { chosen, pid, session, since, neighbours });
             }
             Some(Err(error)) => end.failed(pid, error, output)?,
         }
@@ -168,13 +183,15 @@ async fn let_go(client: Client) {
     let _ = client.resume().await;
 }
 
-/// Waits for the end: of the program, of the time, of the user's patience. `None` for the last.
+/// Waits for the end: of the program, of the time, of the user's patience. `None` for the last. Else what was printed, and
+/// when that end was.
 async fn wait(
     mut printed: oneshot::Receiver<Printed>,
     control: Control,
     stops: &Stops,
     duration: Option<Duration>,
-) -> Option<Printed> {
+    neighbours: &mut Neighbours,
+) -> Option<(Printed, Instant)> {
     let mut ear = stops.ear();
     let is_over = async {
         tokio::select! {
@@ -182,21 +199,30 @@ async fn wait(
             () = after(duration) => {}
         }
     };
-    tokio::select! {
-        done = &mut printed => {
-            // Nobody reads our output, or the program has ended. In the first case the session is of no use to anyone.
-            let _ = timeout(GOODBYE, control.stop()).await;
-            return done.ok();
+    let mut is_over = pin!(is_over);
+    let mut tick = interval(LOOK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            done = &mut printed => {
+                let end = Instant::now();
+                // Nobody reads our output, or the program has ended. In the first case the session is of no use to anyone.
+                let _ = timeout(GOODBYE, control.stop()).await;
+                return Some((done.ok()?, end));
+            }
+            () = &mut is_over => break,
+            _ = tick.tick() => neighbours.look(),
         }
-        () = is_over => {}
     }
+    neighbours.look();
+    let end = Instant::now();
     let stop = control.stop();
     let rest = async {
         if stop.await.is_err() {
             // The connection is closed with it, and so the stream ends.
             drop(control);
         }
-        printed.await.ok()
+        Some((printed.await.ok()?, end))
     };
     let given_up = async { while ear.next().await != Wish::GiveUp {} };
     tokio::select! {

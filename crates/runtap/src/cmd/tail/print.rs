@@ -6,6 +6,7 @@ use std::time::Duration;
 use runtap_diag::{Chunks, Error};
 use runtap_nettrace::InOrder;
 
+use crate::cmd::silence::Heard;
 use crate::lines::{Chooser, Lines, Style};
 
 /// The runtime writes what it has gathered ten times a second. When nothing came for longer, nothing older will.
@@ -15,6 +16,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(super) struct Printed {
     pub(super) lost: u64,
+    /// Whose events came, and when.
+    pub(super) heard: Heard,
     /// Whether the stream has an end.
     pub(super) whole: bool,
     pub(super) write_error: Option<io::Error>,
@@ -47,6 +50,7 @@ impl Write for Stdout {
 /// Prints events as they come.
 pub(super) fn print(mut chunks: Chunks, mut lines: Out) -> Printed {
     let mut reader = InOrder::new();
+    let mut heard = Heard::default();
     let (mut write_error, mut read_error) = (None, None);
     loop {
         match chunks.blocking_next_within(PATIENCE) {
@@ -58,23 +62,26 @@ pub(super) fn print(mut chunks: Chunks, mut lines: Out) -> Printed {
             }
             None => reader.hold_nothing_back(),
         }
-        if let Err(error) = print_items(&mut reader, &mut lines) {
+        if let Err(error) = print_items(&mut reader, &mut heard, &mut lines) {
             write_error = Some(error);
             break;
         }
     }
     reader.finish();
     if write_error.is_none() {
-        write_error = print_items(&mut reader, &mut lines).err();
+        write_error = print_items(&mut reader, &mut heard, &mut lines).err();
     }
-    Printed { lost: reader.lost(), whole: reader.partial().is_none(), write_error, read_error }
+    Printed { lost: reader.lost(), heard, whole: reader.partial().is_none(), write_error, read_error }
 }
 
 /// Prints what can be decoded by now. The reader goes on behind a damaged block, and remembers the damage.
-fn print_items(reader: &mut InOrder, lines: &mut Out) -> io::Result<()> {
+fn print_items(reader: &mut InOrder, heard: &mut Heard, lines: &mut Out) -> io::Result<()> {
     loop {
         match reader.next() {
-            Ok(Some(item)) => lines.item(&item)?,
+            Ok(Some(item)) => {
+                heard.item(&item);
+                lines.item(&item)?;
+            }
             Err(_) => {}
             Ok(None) => return lines.flush(),
         }

@@ -14,34 +14,61 @@ use std::time::Duration;
 use runtap_diag::ports::{Port, user_of};
 use runtap_transport::discover::System;
 use rustix::process::getuid;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::own_port::{self, Home};
+use crate::cmd::interrupt::in_a_thread;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
 /// How often it looks who is left.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long it looks before it leaves a guard in any case.
+const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The processes that have the port in their environment, and were started by us, by root, or by one of these users.
-/// Anybody can write our path into an environment: those of others keep nobody here.
-pub(super) fn holders(port: &Path, users: &BTreeSet<u32>) -> Vec<u32> {
-    let ours = getuid().as_raw();
-    let counts = |pid| user_of(pid).is_some_and(|uid| uid == 0 || uid == ours || users.contains(&uid));
-    System::current().started_with(port.as_os_str().as_bytes(), counts)
+/// Looks for the processes that have the port in their environment, and were started by us, by root, or by one of these
+/// users. Anybody can write our path into an environment: those of others keep nobody here.
+pub(super) fn holders(port: &Path, users: &BTreeSet<u32>) -> impl Fn() -> Vec<u32> + Clone + Send + 'static {
+    let (port, users, ours) = (port.to_owned(), users.clone(), getuid().as_raw());
+    move || {
+        let counts = |pid| user_of(pid).is_some_and(|uid| uid == 0 || uid == ours || users.contains(&uid));
+        System::current().started_with(port.as_os_str().as_bytes(), counts)
+    }
+}
+
+/// Whether nobody is found by `look`, such as [`holders`]. It works on a thread of its own: there may be thousands of
+/// processes, and what is read of each is as long as it likes. Looks twice, with a pause behind each, because a process is
+/// not seen for a moment while it turns into another one.
+pub(super) async fn is_free<L>(look: &L, pause: Duration) -> bool
+where
+    L: Fn() -> Vec<u32> + Clone + Send + 'static,
+{
+    for _ in 0..2 {
+        // Without a thread nothing is known.
+        if !in_a_thread(look.clone()).await.is_ok_and(|holders| holders.is_empty()) {
+            return false;
+        }
+        sleep(pause).await;
+    }
+    true
 }
 
 /// Starts a guard for the port if anybody is left who could need it, else closes it. The guard gets the socket as it
 /// is: at no moment is its name free, and no path is resolved again.
-pub(in crate::cmd) fn leave_behind(port: Port, users: &BTreeSet<u32>, output: Output) {
-    let holders = holders(port.path(), users);
-    if holders.is_empty() {
-        return;
-    }
-    let started = port.socket().and_then(|socket| start(socket, port.path(), users));
-    let list: Vec<String> = holders.iter().map(ToString::to_string).collect();
-    let (list, path) = (list.join(", "), port.path().display());
-    match started {
+pub(in crate::cmd) async fn leave_behind(mut port: Port, users: &BTreeSet<u32>, output: Output) {
+    let path = port.path().to_owned();
+    let look = holders(&path, users);
+    let mut found = None;
+    let looking = async { found = timeout(PATIENCE, in_a_thread(look)).await.ok() };
+    port.resume_all(looking, |_, _| {}).await;
+    let list = match found {
+        Some(Ok(holders)) if holders.is_empty() => return,
+        Some(Ok(holders)) => holders.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        // The guard is going to know.
+        _ => "perhaps processes that can't be looked at in time".to_owned(),
+    };
+    let path = path.display();
+    match port.socket().and_then(|socket| start(socket, port.path(), users)) {
         Ok(guard) => output.note(format_args!(
             "still running: {list}; process {} stays in the background and lets go on what they start",
             guard.id()
@@ -73,11 +100,9 @@ pub(in crate::cmd) async fn run(path: OsString, users: Vec<u32>) -> anyhow::Resu
         let hint = "runtap starts this itself, with the socket in place of stdin".to_owned();
         expected(exit::USAGE, format!("guard {}: {error}", path.display()), hint)
     })?;
+    let look = holders(path, &users);
     let until = async {
-        // Twice, because a process is not seen for a moment while it turns into another one.
-        let mut missed = 0;
-        while missed < 2 {
-            missed = if holders(path, &users).is_empty() { missed + 1 } else { 0 };
+        while !is_free(&look, LOOK).await {
             sleep(LOOK).await;
         }
     };

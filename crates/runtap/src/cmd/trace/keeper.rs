@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::pin::Pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use runtap_transport::{Peer, shell};
 use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
+use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use super::conductor::Arrival;
 use super::guard;
@@ -59,6 +60,13 @@ pub(super) struct Keeper {
     tell_at: Option<Instant>,
 }
 
+/// A look at the processes that is on its way.
+struct Look {
+    /// How many had dialled in when it began.
+    dialled_in: usize,
+    is_over: Pin<Box<dyn Future<Output = bool>>>,
+}
+
 impl Keeper {
     pub(super) fn new(
         job: &Arc<Job>,
@@ -88,7 +96,7 @@ impl Keeper {
         let patience = Instant::now().checked_add(job.dial_in);
         let mut look = interval(LOOK);
         let visitors = self.port.visitors();
-        let (mut recorded, mut finished) = (false, false);
+        let (mut recorded, mut finished, mut looking) = (false, false, None);
         while !finished || self.is_command_running() {
             let nobody_came = self.command.is_some() && self.dialled_in == 0 && !self.told_untraced;
             tokio::select! {
@@ -99,10 +107,14 @@ impl Keeper {
                 status = ended(&mut self.command), if self.status.is_none() => self.status = Some(status),
                 () = until(patience), if nobody_came && self.arrivals.is_some() => self.untraced(),
                 () = job.stops.stopping(), if self.arrivals.is_some() => self.arrivals = None,
-                _ = look.tick(), if self.arrivals.is_some() => if self.tree_is_over() {
-                    sleep(TURN).await;
-                    if self.tree_is_over() { self.arrivals = None }
-                },
+                _ = look.tick(), if self.arrivals.is_some() && looking.is_none() => {
+                    if self.is_idle() { looking = Some(self.look()) }
+                }
+                is_over = over(&mut looking), if looking.is_some() => {
+                    // Whoever has dialled in meanwhile may have started others.
+                    let is_news = looking.take().is_none_or(|look| look.dialled_in != self.dialled_in);
+                    if is_over && !is_news && self.is_idle() { self.arrivals = None }
+                }
                 () = job.reached(Phase::Recorded), if !recorded => {
                     recorded = true;
                     self.recording_ended();
@@ -123,7 +135,7 @@ impl Keeper {
         }
         let Self { port, command, status, users, .. } = self;
         match command {
-            Some(_) => guard::leave_behind(port, &users, job.output),
+            Some(_) => guard::leave_behind(port, &users, job.output).await,
             None => drop(port),
         }
         status
@@ -211,15 +223,18 @@ impl Keeper {
         }
     }
 
-    /// Whether nobody is left who could dial in and be recorded.
-    fn tree_is_over(&self) -> bool {
-        let idle = self.job.active() == 0 && self.attending.is_empty();
-        match &self.command {
-            Some(_) => {
-                idle && self.status.is_some() && guard::holders(self.port.path(), &self.users).is_empty()
-            }
-            None => idle && self.dialled_in > 0,
-        }
+    /// Whether there is nobody to wait for, as far as we know without a look at the processes.
+    fn is_idle(&self) -> bool {
+        let ended = if self.command.is_some() { self.status.is_some() } else { self.dialled_in > 0 };
+        ended && self.job.active() == 0 && self.attending.is_empty()
+    }
+
+    /// Begins to look whether nobody is left who could dial in and be recorded.
+    fn look(&self) -> Look {
+        let holders = guard::holders(self.port.path(), &self.users);
+        let has_command = self.command.is_some();
+        let is_over = async move { !has_command || guard::is_free(&holders, TURN).await };
+        Look { dialled_in: self.dialled_in, is_over: Box::pin(is_over) }
     }
 
     /// Every stream has ended; the command may go on.
@@ -258,6 +273,14 @@ pub(in crate::cmd) fn described(peer: Peer) -> String {
 async fn ended(command: &mut Option<Launched>) -> io::Result<ExitStatus> {
     match command {
         Some(command) => command.ended().await,
+        None => future::pending().await,
+    }
+}
+
+/// Whether the tree is over, when that is known.
+async fn over(look: &mut Option<Look>) -> bool {
+    match look {
+        Some(look) => look.is_over.as_mut().await,
         None => future::pending().await,
     }
 }

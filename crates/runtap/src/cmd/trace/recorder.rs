@@ -18,9 +18,9 @@ use runtap_nettrace::{Item, Reader};
 use rustix::fs::OFlags;
 use tokio::sync::oneshot;
 
-use super::silence::Heard;
 use super::stopping::Lookout;
 use crate::cmd::recording::Partial;
+use crate::cmd::silence::Heard;
 
 /// Bytes that the reader gets at a time. It copies them; what is copied in small pieces stays in the processor's cache,
 /// and the reader's memory stays small.

@@ -11,11 +11,11 @@ use runtap_diag::{Control, Error, Session, Stopping};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::job::Job;
-use super::neighbours::Neighbours;
 use super::recorder::{Counting, Progress, Recorded, Recorder, Sink};
 use super::signals::{Ear, Wish};
 use super::threads::ThreadNames;
 use crate::cmd::advice;
+use crate::cmd::neighbours::Neighbours;
 
 /// How often a stop is tried again while the runtime can't be connected to.
 const STOP_AGAIN: Duration = Duration::from_secs(1);

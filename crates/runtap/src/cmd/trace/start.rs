@@ -10,9 +10,9 @@ use runtap_transport::discover::Process;
 use tokio::time::sleep;
 
 use super::job::Job;
-use super::neighbours::Neighbours;
 use super::outputs::Outputs;
 use crate::cmd::failure::explain;
+use crate::cmd::neighbours::Neighbours;
 use crate::cmd::target::Chosen;
 
 /// The variable by which processes learn of ports.
