@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, OFlags, Stat, StatVfsMountFlags};
+use rustix::fs::{FileType, Stat, StatVfsMountFlags};
 
 use super::environment::Environment;
 use super::facts::{Createdump, Facts, Life, TempDir, TempState};
@@ -13,7 +13,6 @@ use super::runtime::{self, Runtime, Startup};
 use super::security;
 use super::{FileView, Socket, System, elf};
 use crate::folder::Folder;
-use crate::root::POINT;
 
 /// What a search knows of a process before it looks closer.
 pub(super) struct Found {
@@ -47,7 +46,7 @@ impl System {
         let environment = environment.ok();
         let view = self.file_view_of(dir.clone()).ok();
         let temp = match (&environment, &view) {
-            (Some(environment), Some(view)) => Some(temp_of(view, environment, &status)),
+            (Some(environment), Some(view)) => Some(temp_of(view, environment)),
             _ => None,
         };
         Facts {
@@ -143,19 +142,14 @@ pub(super) fn life(status: &Status, pid: u32) -> Life {
     }
 }
 
-/// Sockets of the kernel's table whose file is not there any more.
-pub(super) fn deleted(dir: &ProcDir, sockets: &[Socket]) -> Vec<PathBuf> {
-    let gone = |socket: &&Socket| {
-        let entry = socket.at.open(dir, POINT | OFlags::NOFOLLOW);
-        entry.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+fn temp_of(view: &FileView, environment: &Environment) -> TempDir {
+    let told = temp_dir(environment.tmpdir.as_deref());
+    let path = view.absolute(&told).unwrap_or(told);
+    let state = match view.rights() {
+        Some(rights) => temp_state(view.folder(&path.join("x")), &rights),
+        None => TempState::Unknown,
     };
-    sockets.iter().filter(gone).map(|socket| socket.path.clone()).collect()
-}
-
-fn temp_of(view: &FileView, environment: &Environment, status: &Status) -> TempDir {
-    let path = view.temp_dir().unwrap_or_else(|_| temp_dir(environment.tmpdir.as_deref()));
-    let folder = view.folder(&path.join("x"));
-    TempDir { state: temp_state(folder, status), host: view.shown(&path), path }
+    TempDir { state, host: view.shown(&path), path }
 }
 
 /// Whether a process can make a socket in a folder.

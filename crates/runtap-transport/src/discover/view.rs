@@ -245,7 +245,7 @@ impl FileView {
 
     /// What the target may do here. Anybody has all capabilities in a user namespace of his own, over nothing but what is
     /// his: they count in our namespace only.
-    fn rights(&self) -> Option<Status> {
+    pub(super) fn rights(&self) -> Option<Status> {
         let mut status = self.dir.status()?;
         let theirs = self.dir.namespace("user");
         if theirs.is_none() || theirs != self.me.namespace("user") {
@@ -263,7 +263,7 @@ impl FileView {
     }
 
     /// The target's absolute path; `None` for a relative one whose base can't be told.
-    fn absolute(&self, path: &Path) -> Option<PathBuf> {
+    pub(super) fn absolute(&self, path: &Path) -> Option<PathBuf> {
         if path.is_absolute() {
             return Some(path.to_owned());
         }

@@ -137,14 +137,9 @@ fn a_routers_socket_never_stands_for_its_process() {
     let fake = Fake::new();
     fake.add(&FakeProcess::new(42, 900));
     let own = fake.socket("tmp", 42, 900);
-    let router = fake.path("tmp/dotnet-diagnostic-dsrouter-42-1763000000-socket");
-    fs::write(&router, "").unwrap();
-    let set = |path: &Path, seconds| {
-        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
-        fs::File::open(path).unwrap().set_modified(time).unwrap();
-    };
-    set(&own, 1000);
-    set(&router, 2000);
+    let router = Fake::socket_at(fake.path("tmp/dotnet-diagnostic-dsrouter-42-1763000000-socket"));
+    Fake::set_modified(&own, 1000);
+    Fake::set_modified(&router, 2000);
     let process = only(fake.all());
     let sockets: Vec<_> = process.sockets.iter().map(|it| (&it.path, it.state)).collect();
     assert_eq!(sockets, [(&own, SocketState::Matching), (&router, SocketState::Router)]);
