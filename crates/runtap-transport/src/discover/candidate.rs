@@ -27,11 +27,9 @@ impl Candidate {
         Self { pid, dir, other_mount, other_pid, foreign: OnceCell::new() }
     }
 
-    /// Whether its paths are other ones than ours: by its mounts, or by a root of its own (`chroot`), which is told by the
-    /// link's text.
+    /// Whether its paths are other ones than ours: by its mounts, or by a root of its own.
     fn is_foreign(&self) -> bool {
-        let other_root = || self.dir.link("root").is_ok_and(|root| root != Path::new("/"));
-        *self.foreign.get_or_init(|| self.other_mount || other_root())
+        *self.foreign.get_or_init(|| self.other_mount || self.dir.has_other_root())
     }
 
     /// A path that it has bound, or that it was told.

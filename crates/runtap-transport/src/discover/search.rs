@@ -39,6 +39,8 @@ pub(super) struct Search<'a> {
     own_time: Option<OsString>,
     pub(super) bound: Option<Bound>,
     listings: Listings,
+    /// How much of environments may still be read.
+    environments: u64,
     /// Our own temporary directory, if it was listed: what it is.
     temp: OnceCell<Option<Identity>>,
     /// Process ids of Java virtual machines with the owners, by the folder that theirs are in.
@@ -48,6 +50,9 @@ pub(super) struct Search<'a> {
 
 /// Whoever can write to `/tmp` can name any process: of each there may be several owners.
 type Jvms = Rc<HashMap<u32, Vec<u32>>>;
+
+/// Of all processes that are looked at. When it is used up, what is read of each further one is what honest programs have.
+const MOST_OF_ENVIRONMENTS: u64 = 64 << 20;
 
 /// How closely the namespaces of processes are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +73,7 @@ impl<'a> Search<'a> {
             own_time: own("time"),
             bound: sockets::bound(&system.proc_root),
             listings: Listings::new(),
+            environments: MOST_OF_ENVIRONMENTS,
             temp: OnceCell::new(),
             jvms: HashMap::new(),
             passwd: None,
@@ -132,7 +138,7 @@ impl<'a> Search<'a> {
         }
         let status = candidate.dir.status()?;
         // What has its name is its own only where it would make it itself: anybody can make such a name elsewhere.
-        if let Ok(environment) = candidate.dir.environment() {
+        if let Ok(environment) = candidate.dir.environment(&mut self.environments) {
             sightings.extend(self.far(candidate, &status, &environment, key));
         }
         let sockets = candidate.rank(sightings, key, &status).sockets;
@@ -312,7 +318,7 @@ impl<'a> Search<'a> {
     fn find(&mut self, pid: u32) -> Option<(Candidate, Found)> {
         let candidate = self.candidate(pid, Look::Everywhere)?;
         let (status, (_, start_time)) = (candidate.dir.status()?, candidate.dir.stat()?);
-        let environment = candidate.dir.environment();
+        let environment = candidate.dir.environment(&mut self.environments);
         let key = self.key(&candidate, start_time);
         let mut sightings = self.near(&candidate, start_time);
         if let Ok(environment) = &environment {

@@ -56,7 +56,8 @@ impl FileView {
     /// # Errors
     /// When its environment can't be read.
     pub fn temp_dir(&self) -> io::Result<PathBuf> {
-        let path = temp_dir(self.dir.environment()?.tmpdir.as_deref());
+        let mut alone = u64::MAX;
+        let path = temp_dir(self.dir.environment(&mut alone)?.tmpdir.as_deref());
         Ok(if path.is_relative() { self.working_directory()?.join(path) } else { path })
     }
 
