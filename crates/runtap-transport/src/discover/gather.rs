@@ -18,6 +18,7 @@ use crate::folder::Folder;
 pub(super) struct Found {
     pub status: Status,
     pub start_time: u64,
+    pub comm: String,
     pub other_mount: bool,
     pub other_pid: bool,
     pub environment: io::Result<Environment>,
@@ -37,12 +38,9 @@ impl Found {
 
 impl System {
     /// Looks closer at a process that was found; what is missing can't be seen.
-    pub(super) fn gather(&self, dir: &ProcDir, pid: u32, found: Found) -> Facts {
+    pub(super) fn gather(&self, dir: &ProcDir, pid: u32, found: Found, inside: Inside) -> Facts {
         let Found { status, environment, sockets, .. } = found;
-        let exe = dir.exe();
-        let names = dir.threads(false).unwrap_or_default();
-        let names: Vec<&str> = names.iter().map(|thread| thread.name.as_str()).collect();
-        let runtime = runtime(dir, exe.as_deref(), &names);
+        let Inside { runtime, names, exe } = inside;
         let environment = environment.ok();
         let view = self.file_view_of(dir.clone()).ok();
         let temp = match (&environment, &view) {
@@ -53,7 +51,7 @@ impl System {
             pid,
             ns_pid: status.ns_pid,
             life: life(&status, pid),
-            comm: dir.stat().map(|(comm, _)| comm).unwrap_or_default(),
+            comm: found.comm,
             command_line: dir.command_line(),
             start_time: found.start_time,
             age: self.uptime().and_then(|now| now.checked_sub(found.start_time)),
@@ -94,27 +92,37 @@ impl System {
     }
 }
 
-impl ProcDir {
-    /// Which runtime a process has.
-    pub(super) fn runtime(&self) -> Runtime {
-        self.runtime_and_startup().0
-    }
+/// What tells of the runtime in a process.
+#[derive(Debug)]
+pub(super) struct Inside {
+    pub runtime: Runtime,
+    /// Names of its threads.
+    names: Vec<String>,
+    exe: Option<PathBuf>,
+}
 
-    /// How far it has come.
-    pub(super) fn startup(&self) -> Startup {
-        self.runtime_and_startup().1
-    }
-
-    fn runtime_and_startup(&self) -> (Runtime, Startup) {
-        let names = self.threads(false).unwrap_or_default();
-        let names: Vec<&str> = names.iter().map(|thread| thread.name.as_str()).collect();
-        let runtime = runtime(self, self.exe().as_deref(), &names);
-        let startup = runtime::startup(&runtime, &names);
-        (runtime, startup)
+impl Inside {
+    pub(super) fn look(dir: &ProcDir) -> Self {
+        let names = dir.threads(false).unwrap_or_default();
+        let names: Vec<String> = names.into_iter().map(|thread| thread.name).collect();
+        let exe = dir.exe();
+        Self { runtime: runtime(dir, exe.as_deref(), &names), names, exe }
     }
 }
 
-fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[&str]) -> Runtime {
+impl ProcDir {
+    /// How far its runtime has come.
+    pub(super) fn startup(&self) -> Startup {
+        // One name is enough mostly, and the memory map is long.
+        if self.has_thread(runtime::FINALIZER) {
+            return Startup::Done;
+        }
+        let Inside { runtime, names, .. } = Inside::look(self);
+        runtime::startup(&runtime, &names)
+    }
+}
+
+fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String]) -> Runtime {
     let Ok(maps) = dir.read("maps") else {
         return Runtime::Hidden { likely: runtime::named_like_dotnet(threads) };
     };

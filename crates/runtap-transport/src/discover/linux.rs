@@ -221,6 +221,14 @@ impl ProcDir {
             .map(|run| String::from_utf8_lossy(run).into_owned())
     }
 
+    /// Whether one of its threads is called so. No more of them are looked at than it takes.
+    pub(super) fn has_thread(&self, name: &str) -> bool {
+        let called = |tid: &String| {
+            self.read(&format!("task/{tid}/comm")).is_ok_and(|comm| comm.trim_ascii_end() == name.as_bytes())
+        };
+        self.names("task").is_ok_and(|threads| threads.iter().any(called))
+    }
+
     /// The threads; `other_pid` says that the process calls them by other ids than we do.
     pub(super) fn threads(&self, other_pid: bool) -> io::Result<Vec<Thread>> {
         let mut threads = Vec::new();

@@ -2,9 +2,10 @@
 //! bounded. Processes choose what they call their temporary directory, and how much is in it.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::RawDir;
 use rustix::io::Errno;
@@ -68,7 +69,7 @@ impl Listings {
             let mut listing = Listing { folder: Some(identity), ..Listing::default() };
             // What was seen up to a failure is better than nothing.
             let _ = listing.add(folder, budget);
-            listing.sockets.sort_unstable();
+            listing.sockets.sort_unstable_by_key(|name| name.pid);
             listing
         })
     }
@@ -91,12 +92,12 @@ impl Listing {
                 break;
             }
             budget.entries -= 1;
-            let Ok(text) = entry.file_name().to_str() else { continue };
-            if let Some(name) = SocketName::parse(text) {
+            let text = entry.file_name().to_bytes();
+            if let Some(name) = SocketName::parse_bytes(text) {
                 self.sockets.push(name);
                 budget.kept -= 1;
-            } else if text.starts_with("hsperfdata_") {
-                self.hsperfdata.push(text.into());
+            } else if text.starts_with(b"hsperfdata_") {
+                self.hsperfdata.push(OsStr::from_bytes(text).to_owned());
                 budget.kept -= 1;
             }
         }

@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 use super::candidate::Candidate;
 use super::environment::Environment;
 use super::facts::{Facts, Life};
-use super::gather::{self, Found};
+use super::gather::{self, Found, Inside};
 use super::linux::{self, ProcDir, Status};
 use super::listings::{Identity, Listing, Listings};
 use super::location::Location;
@@ -53,6 +53,13 @@ type Jvms = Rc<HashMap<u32, Vec<u32>>>;
 
 /// Of all processes that are looked at. When it is used up, what is read of each further one is what honest programs have.
 const MOST_OF_ENVIRONMENTS: u64 = 64 << 20;
+
+/// What a process said of itself, however long ago: the folder in `/proc` by which it was asked is that of no other.
+struct SeenOf {
+    status: Status,
+    comm: String,
+    start: u64,
+}
 
 /// How closely the namespaces of processes are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +98,7 @@ impl<'a> Search<'a> {
         for pid in linux::pids(&self.system.proc_root) {
             let Some(candidate) = self.candidate(pid, look) else { continue };
             let found = match self.dotnet(&candidate) {
-                Some((sockets, start)) => self.describe(&candidate, Kind::Dotnet, sockets, start),
+                Some((sockets, seen)) => Some(self.describe(&candidate, Kind::Dotnet, sockets, seen)),
                 None => options.jvm.then(|| self.jvm(&candidate, &own_jvms)).flatten(),
             };
             processes.extend(found.filter(|process| {
@@ -120,15 +127,15 @@ impl<'a> Search<'a> {
         Some(Candidate::new(pid, dir, other_mount, other_pid))
     }
 
-    /// The sockets of a process, if one of them can be its own, and its start time.
-    fn dotnet(&mut self, candidate: &Candidate) -> Option<(Vec<Socket>, u64)> {
+    /// The sockets of a process, if one of them can be its own.
+    fn dotnet(&mut self, candidate: &Candidate) -> Option<(Vec<Socket>, SeenOf)> {
         // All of ours are near: in our own directory, or listed by the kernel.
         let all_near = self.bound.is_some() && !candidate.other_mount && !candidate.other_pid;
         let is_near = self.has_near(candidate.pid);
         if all_near && !is_near {
             return None;
         }
-        let (_, start) = candidate.dir.stat()?;
+        let (comm, start) = candidate.dir.stat()?;
         let key = self.key(candidate, start);
         let mut sightings = if is_near { self.near(candidate, start) } else { Vec::new() };
         let is_own =
@@ -142,7 +149,7 @@ impl<'a> Search<'a> {
             sightings.extend(self.far(candidate, &status, &environment, key));
         }
         let sockets = candidate.rank(sightings, key, &status).sockets;
-        sockets.iter().any(Socket::may_be_its_own).then_some((sockets, start))
+        sockets.iter().any(Socket::may_be_its_own).then_some((sockets, SeenOf { status, comm, start }))
     }
 
     /// The key in the name of a process's socket, where it can be told: start times are those of the reader's time
@@ -236,27 +243,19 @@ impl<'a> Search<'a> {
             false => candidate.pid,
         };
         let owners = found.get(&ns_pid)?;
-        let (_, start) = candidate.dir.stat()?;
-        let described = self.describe(candidate, Kind::Jvm, Vec::new(), start);
-        described.filter(|process| owners.contains(&process.uid))
+        let (status, (comm, start)) = (candidate.dir.status()?, candidate.dir.stat()?);
+        let seen = SeenOf { status, comm, start };
+        owners.contains(&seen.status.uid).then(|| self.describe(candidate, Kind::Jvm, Vec::new(), seen))
     }
 
-    fn describe(
-        &mut self,
-        candidate: &Candidate,
-        kind: Kind,
-        sockets: Vec<Socket>,
-        start_time: u64,
-    ) -> Option<Process> {
-        let status = candidate.dir.status()?;
-        let (comm, start) = candidate.dir.stat()?;
+    fn describe(&mut self, candidate: &Candidate, kind: Kind, sockets: Vec<Socket>, seen: SeenOf) -> Process {
+        let SeenOf { status, comm, start } = seen;
         let elsewhere = candidate.other_mount || candidate.other_pid;
-        // Another process may have got the pid in the meantime.
-        (start == start_time).then(|| Process {
+        Process {
             pid: candidate.pid,
             ns_pid: status.ns_pid,
             kind,
-            start_time,
+            start_time: start,
             uid: status.uid,
             user: self.user(status.uid),
             comm,
@@ -266,7 +265,7 @@ impl<'a> Search<'a> {
             other_mount_namespace: candidate.other_mount,
             other_pid_namespace: candidate.other_pid,
             container: if elsewhere { candidate.dir.container() } else { None },
-        })
+        }
     }
 
     fn user(&mut self, uid: u32) -> String {
@@ -277,10 +276,9 @@ impl<'a> Search<'a> {
     pub(super) fn one(&mut self, pid: u32) -> Result<Process, NotFound> {
         if let Some((candidate, found)) = self.find(pid)
             && found.is_reachable(pid)
-            && let Some(process) =
-                self.describe(&candidate, Kind::Dotnet, found.sockets.clone(), found.start_time)
         {
-            return Ok(process);
+            let seen = SeenOf { status: found.status, comm: found.comm, start: found.start_time };
+            return Ok(self.describe(&candidate, Kind::Dotnet, found.sockets, seen));
         }
         let facts = self.facts(pid);
         let looked_at = facts.steps();
@@ -294,7 +292,10 @@ impl<'a> Search<'a> {
             Some((_, Found { status, .. })) if status.tgid != pid => {
                 self.system.nobody(pid, Life::Thread { tgid: status.tgid })
             }
-            Some((candidate, found)) => self.system.gather(&candidate.dir, pid, found),
+            Some((candidate, found)) => {
+                let inside = Inside::look(&candidate.dir);
+                self.system.gather(&candidate.dir, pid, found, inside)
+            }
             None if self.system.is_hidden(pid) => self.system.nobody(pid, Life::Hidden),
             None => self.system.nobody(pid, Life::Gone),
         }
@@ -309,15 +310,21 @@ impl<'a> Search<'a> {
         let (candidate, found) = self.find(pid)?;
         // Most processes are told by their memory map alone.
         let alive = !matches!(gather::life(&found.status, pid), Life::Thread { .. } | Life::Ended);
-        let interesting = found.is_reachable(pid) || candidate.dir.runtime() != Runtime::None;
-        let facts = (alive && interesting).then(|| self.system.gather(&candidate.dir, pid, found))?;
+        if !alive {
+            return None;
+        }
+        let inside = Inside::look(&candidate.dir);
+        if !found.is_reachable(pid) && inside.runtime == Runtime::None {
+            return None;
+        }
+        let facts = self.system.gather(&candidate.dir, pid, found, inside);
         (facts.is_dotnet() || facts.runtime.is_too_old()).then_some(facts)
     }
 
     /// A process and all sockets that may be its own.
     fn find(&mut self, pid: u32) -> Option<(Candidate, Found)> {
         let candidate = self.candidate(pid, Look::Everywhere)?;
-        let (status, (_, start_time)) = (candidate.dir.status()?, candidate.dir.stat()?);
+        let (status, (comm, start_time)) = (candidate.dir.status()?, candidate.dir.stat()?);
         let environment = candidate.dir.environment(&mut self.environments);
         let key = self.key(&candidate, start_time);
         let mut sightings = self.near(&candidate, start_time);
@@ -334,6 +341,7 @@ impl<'a> Search<'a> {
             sockets: ranked.sockets,
             status,
             start_time,
+            comm,
             environment,
         };
         Some((candidate, found))
