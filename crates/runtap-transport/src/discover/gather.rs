@@ -104,7 +104,10 @@ pub(super) struct Inside {
 impl Inside {
     pub(super) fn look(dir: &ProcDir) -> Self {
         let names = dir.threads(false).unwrap_or_default();
-        let names: Vec<String> = names.into_iter().map(|thread| thread.name).collect();
+        Self::with(dir, names.into_iter().map(|thread| thread.name).collect())
+    }
+
+    fn with(dir: &ProcDir, names: Vec<String>) -> Self {
         let exe = dir.exe();
         Self { runtime: runtime(dir, exe.as_deref(), &names), names, exe }
     }
@@ -114,10 +117,11 @@ impl ProcDir {
     /// How far its runtime has come.
     pub(super) fn startup(&self) -> Startup {
         // One name is enough mostly, and the memory map is long.
-        if self.has_thread(runtime::FINALIZER) {
+        let names = self.thread_names_to(runtime::FINALIZER);
+        if names.last().is_some_and(|name| name == runtime::FINALIZER) {
             return Startup::Done;
         }
-        let Inside { runtime, names, .. } = Inside::look(self);
+        let Inside { runtime, names, .. } = Inside::with(self, names);
         runtime::startup(&runtime, &names)
     }
 }

@@ -221,12 +221,17 @@ impl ProcDir {
             .map(|run| String::from_utf8_lossy(run).into_owned())
     }
 
-    /// Whether one of its threads is called so. No more of them are looked at than it takes.
-    pub(super) fn has_thread(&self, name: &str) -> bool {
-        let called = |tid: &String| {
-            self.read(&format!("task/{tid}/comm")).is_ok_and(|comm| comm.trim_ascii_end() == name.as_bytes())
-        };
-        self.names("task").is_ok_and(|threads| threads.iter().any(called))
+    /// The names of its threads up to the first that is called so.
+    pub(super) fn thread_names_to(&self, last: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        for tid in self.names("task").unwrap_or_default() {
+            let Ok(comm) = self.read(&format!("task/{tid}/comm")) else { continue };
+            names.push(String::from_utf8_lossy(comm.trim_ascii_end()).into_owned());
+            if names.last().is_some_and(|name| name == last) {
+                break;
+            }
+        }
+        names
     }
 
     /// The threads; `other_pid` says that the process calls them by other ids than we do.
