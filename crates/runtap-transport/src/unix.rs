@@ -32,7 +32,8 @@ const MOST_NAMES: u32 = 16;
 /// Waits between attempts at a full queue.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-/// Sockets of one process that are tried. It has one; more are made by somebody who wants to be in the way.
+/// Sockets of one process that are tried: what is no socket, or is not there, does not count. It has one, and where it
+/// would make it comes first; more are made by somebody who wants to be in the way.
 const MOST_SOCKETS: usize = 16;
 
 fn socket() -> Result<OwnedFd, Errno> {
@@ -82,31 +83,33 @@ struct Attempts {
 }
 
 impl Attempts {
-    fn at(
-        files: impl IntoIterator<Item = io::Result<OwnedFd>>,
-        expected: Expected,
-        timeout: Duration,
-    ) -> Self {
-        let mut attempts = Self {
+    fn none(expected: Expected, timeout: Duration) -> Self {
+        Self {
             candidates: Vec::new(),
             expected,
             failure: None,
             started: Instant::now(),
             timeout,
             pause: FIRST_PAUSE,
-        };
-        for file in files {
-            match file.map_err(ConnectFailure::from).and_then(Candidate::new) {
-                Ok(candidate) => attempts.candidates.push(candidate),
-                Err(failure) => attempts.failed(failure),
-            }
         }
+    }
+
+    fn at(file: io::Result<OwnedFd>, expected: Expected, timeout: Duration) -> Self {
+        let mut attempts = Self::none(expected, timeout);
+        attempts.add(file);
         attempts
+    }
+
+    fn add(&mut self, file: io::Result<OwnedFd>) {
+        match file.map_err(ConnectFailure::from).and_then(Candidate::new) {
+            Ok(candidate) => self.candidates.push(candidate),
+            Err(failure) => self.failed(failure),
+        }
     }
 
     /// At a path that somebody named.
     fn at_path(path: &Path, expected: Expected, timeout: Duration) -> Self {
-        Self::at([root::open_named(path, POINT)], expected, timeout)
+        Self::at(root::open_named(path, POINT), expected, timeout)
     }
 
     /// At the sockets that may be those of a process.
@@ -117,12 +120,15 @@ impl Attempts {
             // Another process has its number.
             return Err(ConnectFailure::NotFound);
         }
-        let files: Vec<_> = sockets
-            .iter()
-            .take(MOST_SOCKETS)
-            .map(|socket| socket.at.open(&dir, POINT | OFlags::NOFOLLOW))
-            .collect();
-        Ok(Self::at(files, Expected::Process { pid, start_time, dir }, timeout))
+        let files = sockets.iter().map(|socket| socket.at.open(&dir, POINT | OFlags::NOFOLLOW));
+        let mut attempts = Self::none(Expected::Process { pid, start_time, dir: dir.clone() }, timeout);
+        for file in files {
+            attempts.add(file);
+            if attempts.candidates.len() == MOST_SOCKETS {
+                break;
+            }
+        }
+        Ok(attempts)
     }
 
     /// Remembers the first failure, but for one that tells of somebody in the way.
@@ -230,7 +236,7 @@ pub(crate) fn connect_blocking_to(
 pub(crate) fn stale_owner(folder: &Folder, name: &OsStr) -> Option<u32> {
     let file = rustix::fs::openat(folder, name, POINT | OFlags::NOFOLLOW, Mode::empty()).ok()?;
     let owner = rustix::fs::fstat(&file).ok()?.st_uid;
-    let attempt = Attempts::at([Ok(file)], Expected::Anybody, Duration::ZERO).attempt();
+    let attempt = Attempts::at(Ok(file), Expected::Anybody, Duration::ZERO).attempt();
     matches!(attempt, Err(ConnectFailure::Refused)).then_some(owner)
 }
 

@@ -17,8 +17,12 @@ pub struct Environment {
     pub ports: Option<OsString>,
     /// `DOTNET_DefaultDiagnosticPortSuspend`: it waits at its start for a command on its own port.
     pub default_port_suspend: bool,
+    /// It is so long that only its beginning was read.
+    pub is_cut: bool,
 }
 
+/// What is kept of an entry: a longer value means nothing to a runtime.
+const LONGEST_ENTRY: usize = MOST_PORTS + 256;
 /// No system call takes a longer path.
 const LONGEST_PATH: usize = 4096;
 /// Hundreds of ports.
@@ -36,23 +40,80 @@ impl fmt::Display for Environment {
         told.extend(self.ports.as_ref().map(|ports| format!("DOTNET_DiagnosticPorts={}", text(ports))));
         told.extend(self.default_port_suspend.then(|| "DOTNET_DefaultDiagnosticPortSuspend=1".to_owned()));
         match &told[..] {
-            [] => f.write_str("says nothing of diagnostics"),
-            told => f.write_str(&told.join(" ")),
+            [] => f.write_str("says nothing of diagnostics")?,
+            told => f.write_str(&told.join(" "))?,
         }
+        f.write_str(if self.is_cut { " (it is too long: only its beginning was read)" } else { "" })
     }
 }
 
-impl Environment {
-    /// Takes the text of `/proc/PID/environ`.
-    pub(super) fn parse(environ: &[u8]) -> Self {
-        let entries = || {
-            environ.split(|b| *b == 0).filter_map(|entry| {
-                let equals = entry.iter().position(|b| *b == b'=')?;
-                Some((entry.get(..equals)?, entry.get(equals + 1..)?))
-            })
+/// The variables of interest, taken from a text as it comes: of all the others nothing is kept.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    /// In the order of [`VARIABLES`].
+    values: [Option<Vec<u8>>; VARIABLES.len()],
+    /// The beginning of an entry whose end is still to come, as far as it matters.
+    begun: Vec<u8>,
+}
+
+const VARIABLES: [&str; 9] = [
+    "TMPDIR",
+    "DOTNET_EnableDiagnostics",
+    "COMPlus_EnableDiagnostics",
+    "DOTNET_EnableDiagnostics_IPC",
+    "COMPlus_EnableDiagnostics_IPC",
+    "DOTNET_DiagnosticPorts",
+    "COMPlus_DiagnosticPorts",
+    "DOTNET_DefaultDiagnosticPortSuspend",
+    "COMPlus_DefaultDiagnosticPortSuspend",
+];
+
+impl Entries {
+    /// Takes the next bytes of `/proc/PID/environ`.
+    pub(super) fn add(&mut self, mut bytes: &[u8]) {
+        while let Some(end) = bytes.iter().position(|b| *b == 0) {
+            let (entry, rest) = bytes.split_at(end);
+            bytes = rest.get(1..).unwrap_or_default();
+            if self.begun.is_empty() {
+                self.entry(entry);
+            } else {
+                self.begin(entry);
+                let whole = std::mem::take(&mut self.begun);
+                self.entry(&whole);
+            }
+        }
+        self.begin(bytes);
+    }
+
+    fn begin(&mut self, bytes: &[u8]) {
+        let room = LONGEST_ENTRY.saturating_sub(self.begun.len());
+        self.begun.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+    }
+
+    fn entry(&mut self, entry: &[u8]) {
+        // Most are other ones: one look tells.
+        if !matches!(entry.first(), Some(b'T' | b'D' | b'C')) {
+            return;
+        }
+        let Some(equals) = entry.iter().position(|b| *b == b'=') else { return };
+        let (name, value) = entry.split_at(equals);
+        let known = VARIABLES.iter().zip(&mut self.values).find(|(known, _)| known.as_bytes() == name);
+        if let Some((_, kept)) = known {
+            // `getenv` takes the first of several.
+            kept.get_or_insert_with(|| value.get(1..).unwrap_or_default().to_vec());
+        }
+    }
+
+    /// At the end of the text, or of what is read of it.
+    pub(super) fn finish(mut self, is_cut: bool) -> Environment {
+        let last = std::mem::take(&mut self.begun);
+        if !is_cut {
+            self.entry(&last);
+        }
+        let get = |name: &str| {
+            let mut known = VARIABLES.iter().zip(&self.values);
+            known.find(|(known, _)| **known == name)?.1.as_deref()
         };
-        // `getenv` takes the first of several.
-        let get = |name: &str| entries().find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| value);
         let knob = |name: &str| {
             PREFIXES.iter().find_map(|prefix| {
                 let name = format!("{prefix}{name}");
@@ -61,7 +122,7 @@ impl Environment {
             })
         };
         let off = |name: &str| knob(name).filter(|(_, value)| number(value) == Some(0));
-        Self {
+        Environment {
             tmpdir: get("TMPDIR")
                 .filter(|value| value.len() < LONGEST_PATH)
                 .map(|value| OsString::from_vec(value.to_vec())),
@@ -75,7 +136,18 @@ impl Environment {
                 .map(|(_, value)| OsStr::from_bytes(value).to_owned()),
             default_port_suspend: knob("DefaultDiagnosticPortSuspend")
                 .is_some_and(|(_, value)| number(value).is_some_and(|number| number != 0)),
+            is_cut,
         }
+    }
+}
+
+impl Environment {
+    /// Takes the text of `/proc/PID/environ`.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn parse(environ: &[u8]) -> Self {
+        let mut entries = Entries::default();
+        entries.add(environ);
+        entries.finish(false)
     }
 }
 
@@ -115,6 +187,39 @@ mod tests {
         ] {
             assert_eq!(disabled(on), None, "{}", String::from_utf8_lossy(on));
         }
+    }
+
+    /// However it is cut when it is read.
+    #[test]
+    fn in_pieces() {
+        let long = "x".repeat(LONGEST_ENTRY);
+        let text = format!(
+            "A=1\0TMPDIR=/x\0T=2\0TMPDIR=/y\0DOTNET_DiagnosticPorts=/p;q\0B={long}\0C\0\0COMPlus_EnableDiagnostics=0"
+        );
+        let whole = Environment::parse(text.as_bytes());
+        assert_eq!(
+            (whole.tmpdir.as_deref(), whole.ports.as_deref()),
+            (Some("/x".as_ref()), Some("/p;q".as_ref()))
+        );
+        assert_eq!(whole.disabled.as_ref().map(|(_, value)| value.as_str()), Some("0"));
+        for size in [1, 2, 3, 5, 7, 11, 13, 4096] {
+            let mut entries = Entries::default();
+            text.as_bytes().chunks(size).for_each(|piece| entries.add(piece));
+            assert!(entries.begun.len() <= LONGEST_ENTRY);
+            assert_eq!(entries.finish(false), whole, "{size}");
+        }
+        // Half a value is none.
+        let mut entries = Entries::default();
+        entries.add(b"DOTNET_DiagnosticPorts=/p\0TMPDIR=/ha");
+        let cut = Environment { ports: Some("/p".into()), is_cut: true, ..Environment::default() };
+        assert_eq!(entries.finish(true), cut);
+        // A value that is too long is none, and stands before a later one all the same.
+        let mut entries = Entries::default();
+        for piece in ["TMPDIR=", &long, &long, "\0TMPDIR=/z\0DOTNET_DiagnosticPorts=", &long, &long] {
+            entries.add(piece.as_bytes());
+            assert!(entries.begun.len() <= LONGEST_ENTRY);
+        }
+        assert_eq!(entries.finish(false), Environment::default());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, OFlags, Stat, StatVfsMountFlags};
+use rustix::fs::{FileType, Stat, StatVfsMountFlags};
 
 use super::environment::Environment;
 use super::facts::{Createdump, Facts, Life, TempDir, TempState};
@@ -13,12 +13,12 @@ use super::runtime::{self, Runtime, Startup};
 use super::security;
 use super::{FileView, Socket, System, elf};
 use crate::folder::Folder;
-use crate::root::POINT;
 
 /// What a search knows of a process before it looks closer.
 pub(super) struct Found {
     pub status: Status,
     pub start_time: u64,
+    pub comm: String,
     pub other_mount: bool,
     pub other_pid: bool,
     pub environment: io::Result<Environment>,
@@ -38,23 +38,20 @@ impl Found {
 
 impl System {
     /// Looks closer at a process that was found; what is missing can't be seen.
-    pub(super) fn gather(&self, dir: &ProcDir, pid: u32, found: Found) -> Facts {
+    pub(super) fn gather(&self, dir: &ProcDir, pid: u32, found: Found, inside: Inside) -> Facts {
         let Found { status, environment, sockets, .. } = found;
-        let exe = dir.exe();
-        let names = dir.threads(false).unwrap_or_default();
-        let names: Vec<&str> = names.iter().map(|thread| thread.name.as_str()).collect();
-        let runtime = runtime(dir, exe.as_deref(), &names);
+        let Inside { runtime, names, exe } = inside;
         let environment = environment.ok();
         let view = self.file_view_of(dir.clone()).ok();
         let temp = match (&environment, &view) {
-            (Some(environment), Some(view)) => Some(temp_of(view, environment, &status)),
+            (Some(environment), Some(view)) => Some(temp_of(view, environment)),
             _ => None,
         };
         Facts {
             pid,
             ns_pid: status.ns_pid,
             life: life(&status, pid),
-            comm: dir.stat().map(|(comm, _)| comm).unwrap_or_default(),
+            comm: found.comm,
             command_line: dir.command_line(),
             start_time: found.start_time,
             age: self.uptime().and_then(|now| now.checked_sub(found.start_time)),
@@ -95,27 +92,41 @@ impl System {
     }
 }
 
-impl ProcDir {
-    /// Which runtime a process has.
-    pub(super) fn runtime(&self) -> Runtime {
-        self.runtime_and_startup().0
+/// What tells of the runtime in a process.
+#[derive(Debug)]
+pub(super) struct Inside {
+    pub runtime: Runtime,
+    /// Names of its threads.
+    names: Vec<String>,
+    exe: Option<PathBuf>,
+}
+
+impl Inside {
+    pub(super) fn look(dir: &ProcDir) -> Self {
+        let names = dir.threads(false).unwrap_or_default();
+        Self::with(dir, names.into_iter().map(|thread| thread.name).collect())
     }
 
-    /// How far it has come.
-    pub(super) fn startup(&self) -> Startup {
-        self.runtime_and_startup().1
-    }
-
-    fn runtime_and_startup(&self) -> (Runtime, Startup) {
-        let names = self.threads(false).unwrap_or_default();
-        let names: Vec<&str> = names.iter().map(|thread| thread.name.as_str()).collect();
-        let runtime = runtime(self, self.exe().as_deref(), &names);
-        let startup = runtime::startup(&runtime, &names);
-        (runtime, startup)
+    fn with(dir: &ProcDir, names: Vec<String>) -> Self {
+        let exe = dir.exe();
+        Self { runtime: runtime(dir, exe.as_deref(), &names), names, exe }
     }
 }
 
-fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[&str]) -> Runtime {
+impl ProcDir {
+    /// How far its runtime has come.
+    pub(super) fn startup(&self) -> Startup {
+        // One name is enough mostly, and the memory map is long.
+        let names = self.thread_names_to(runtime::FINALIZER);
+        if names.last().is_some_and(|name| name == runtime::FINALIZER) {
+            return Startup::Done;
+        }
+        let Inside { runtime, names, .. } = Inside::with(self, names);
+        runtime::startup(&runtime, &names)
+    }
+}
+
+fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String]) -> Runtime {
     let Ok(maps) = dir.read("maps") else {
         return Runtime::Hidden { likely: runtime::named_like_dotnet(threads) };
     };
@@ -143,19 +154,14 @@ pub(super) fn life(status: &Status, pid: u32) -> Life {
     }
 }
 
-/// Sockets of the kernel's table whose file is not there any more.
-pub(super) fn deleted(dir: &ProcDir, sockets: &[Socket]) -> Vec<PathBuf> {
-    let gone = |socket: &&Socket| {
-        let entry = socket.at.open(dir, POINT | OFlags::NOFOLLOW);
-        entry.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+fn temp_of(view: &FileView, environment: &Environment) -> TempDir {
+    let told = temp_dir(environment.tmpdir.as_deref());
+    let path = view.absolute(&told).unwrap_or(told);
+    let state = match view.rights() {
+        Some(rights) => temp_state(view.folder(&path.join("x")), &rights),
+        None => TempState::Unknown,
     };
-    sockets.iter().filter(gone).map(|socket| socket.path.clone()).collect()
-}
-
-fn temp_of(view: &FileView, environment: &Environment, status: &Status) -> TempDir {
-    let path = view.temp_dir().unwrap_or_else(|_| temp_dir(environment.tmpdir.as_deref()));
-    let folder = view.folder(&path.join("x"));
-    TempDir { state: temp_state(folder, status), host: view.shown(&path), path }
+    TempDir { state, host: view.shown(&path), path }
 }
 
 /// Whether a process can make a socket in a folder.

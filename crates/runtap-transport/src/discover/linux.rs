@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags};
 
 use super::Thread;
-use super::environment::Environment;
+use super::environment::{Entries, Environment};
 use super::security::{Capabilities, parse_capabilities};
 use crate::root::{POINT, Root};
 
@@ -50,7 +50,11 @@ pub(crate) struct Status {
 /// More than this of a file of `/proc` is not read: processes choose how long their environment and their memory map are.
 const MOST_READ: usize = 32 << 20;
 /// Linux starts no program with more than 6 MiB of arguments and environment.
-const MOST_ENVIRONMENT: usize = 8 << 20;
+const MOST_ENVIRONMENT: u64 = 8 << 20;
+/// What is read of an environment whatever was read of others: more than people have.
+const LEAST_ENVIRONMENT: u64 = 128 << 10;
+/// In one system call.
+const PIECE: usize = 32 << 10;
 const MOST_COMMAND_LINE: usize = 128 << 10;
 const MOST_ARGUMENTS: usize = 1000;
 
@@ -111,7 +115,11 @@ impl ProcDir {
 
     /// The environment that it was started with.
     pub(super) fn environ(&self) -> io::Result<Vec<u8>> {
-        self.read_most("environ", MOST_ENVIRONMENT)
+        let mut text = Vec::new();
+        File::from(self.open_file("environ", OFlags::RDONLY)?)
+            .take(MOST_ENVIRONMENT)
+            .read_to_end(&mut text)?;
+        Ok(text)
     }
 
     /// The text of a link. It is a name that means something in the process's own view only.
@@ -165,9 +173,29 @@ impl ProcDir {
         self.link(&format!("ns/{kind}")).ok().map(PathBuf::into_os_string)
     }
 
-    /// As the process was started with; later changes are not there.
-    pub(super) fn environment(&self) -> io::Result<Environment> {
-        Ok(Environment::parse(&self.environ()?))
+    /// As the process was started with; later changes are not there. What is read of it is taken from `budget`: hundreds
+    /// of processes may have very long ones.
+    pub(super) fn environment(&self, budget: &mut u64) -> io::Result<Environment> {
+        let most = (*budget).clamp(LEAST_ENVIRONMENT, MOST_ENVIRONMENT);
+        let mut file = File::from(self.open_file("environ", OFlags::RDONLY)?);
+        let (mut entries, mut piece, mut read) = (Entries::default(), vec![0; PIECE], 0);
+        while read < most {
+            let n = match file.read(&mut piece) {
+                Ok(0) => break,
+                Ok(n) => n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            entries.add(piece.get(..n).unwrap_or_default());
+            read = read.saturating_add(n.try_into().unwrap_or(u64::MAX));
+        }
+        *budget = budget.saturating_sub(read);
+        Ok(entries.finish(read >= most))
+    }
+
+    /// Whether its root is another one than ours (`chroot`), which is told by the link's text.
+    pub(super) fn has_other_root(&self) -> bool {
+        self.link("root").is_ok_and(|root| root != Path::new("/"))
     }
 
     /// The arguments, program first; of very many, or very long ones, the first.
@@ -191,6 +219,19 @@ impl ProcDir {
         text.split(|b| !b.is_ascii_hexdigit())
             .find(|run| run.len() == 64)
             .map(|run| String::from_utf8_lossy(run).into_owned())
+    }
+
+    /// The names of its threads up to the first that is called so.
+    pub(super) fn thread_names_to(&self, last: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        for tid in self.names("task").unwrap_or_default() {
+            let Ok(comm) = self.read(&format!("task/{tid}/comm")) else { continue };
+            names.push(String::from_utf8_lossy(comm.trim_ascii_end()).into_owned());
+            if names.last().is_some_and(|name| name == last) {
+                break;
+            }
+        }
+        names
     }
 
     /// The threads; `other_pid` says that the process calls them by other ids than we do.

@@ -39,13 +39,6 @@ impl Location {
         }
     }
 
-    /// The path as it stands, without what it counts from.
-    pub(crate) fn path(&self) -> &Path {
-        match self {
-            Self::Ours(path) | Self::Root(path) | Self::WorkingDirectory(path) => path,
-        }
-    }
-
     /// Opens it. `process` is whose root or working directory is meant.
     ///
     /// # Errors

@@ -8,14 +8,15 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
 use super::naming::SocketName;
 use super::process_list::{self, Listed};
-use super::rank::{Seen, rank};
+use super::rank::{Seen, Sighting, SocketFile, rank};
 use super::{Kind, NotFound, Options, Process, Reason, Socket, SocketState, jvm};
 
 /// The managed processes with a socket, or counters of a Java machine, in `temp`, by pid.
@@ -95,15 +96,27 @@ impl Folder {
 
     fn of(&self, listed: &Listed) -> Vec<Socket> {
         let found = self.sockets.get(&listed.pid).cloned().unwrap_or_default();
-        let found = found.into_iter().map(|(path, name)| Socket::new(path, name, SocketState::Unknown));
-        rank(found, listed.start, listed.uid, true, look)
+        // Another folder than ours can't be looked at, and nobody tells who has bound what.
+        let found = found.into_iter().map(|(path, name)| Sighting {
+            socket: Socket::new(path, name, SocketState::Unknown),
+            at_home: false,
+            is_bound: false,
+        });
+        rank(found, Some(listed.start), listed.uid, look).sockets
     }
 }
 
-fn look(socket: &Socket) -> Option<Seen> {
-    let meta = fs::symlink_metadata(&socket.path).ok()?;
-    let modified = (meta.mtime(), meta.mtime_nsec());
-    Some(Seen { identity: (meta.dev(), meta.ino()), owner: meta.uid(), modified })
+fn look(socket: &Socket) -> Seen {
+    match fs::symlink_metadata(&socket.path) {
+        Ok(meta) if meta.file_type().is_socket() => Seen::Socket(SocketFile {
+            identity: (meta.dev(), meta.ino()),
+            owner: meta.uid(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+        }),
+        Ok(_) => Seen::NoSocket,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::Gone,
+        Err(_) => Seen::Hidden,
+    }
 }
 
 fn describe(listed: Listed, kind: Kind, sockets: Vec<Socket>) -> Process {
@@ -131,6 +144,8 @@ fn describe(listed: Listed, kind: Kind, sockets: Vec<Socket>) -> Process {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::*;
 
     /// This test is the process; its start comes from `ps`, as it would there.
@@ -145,12 +160,12 @@ mod tests {
         assert_eq!(process(dir.path(), uid, me).unwrap_err().reason, Reason::NotDotnet);
 
         let place = |key: u64| dir.path().join(SocketName::runtime(me, key).to_string());
-        fs::write(place(start - 1), "").unwrap();
+        drop(UnixListener::bind(place(start - 1)).unwrap());
         assert_eq!(all(), None, "stale");
         let reason = process(dir.path(), uid, me).unwrap_err().reason;
         assert_eq!(reason, Reason::StaleSocket { sockets: vec![place(start - 1)] });
 
-        fs::write(place(start), "").unwrap();
+        drop(UnixListener::bind(place(start)).unwrap());
         let found = all().unwrap();
         assert_eq!(found, process(dir.path(), uid, me).unwrap());
         assert_eq!((found.start_time, found.uid, found.sockets.len()), (start, uid, 2));

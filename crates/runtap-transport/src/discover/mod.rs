@@ -9,6 +9,8 @@
 pub mod naming;
 
 #[cfg(target_os = "linux")]
+mod candidate;
+#[cfg(target_os = "linux")]
 mod clients;
 #[cfg(target_os = "linux")]
 mod elf;
@@ -30,6 +32,8 @@ mod gather;
 mod jvm;
 #[cfg(target_os = "linux")]
 pub(crate) mod linux;
+#[cfg(target_os = "linux")]
+mod listings;
 #[cfg(target_os = "linux")]
 pub(crate) mod location;
 #[cfg(target_os = "linux")]
@@ -212,6 +216,19 @@ impl Socket {
             path,
             name,
             state,
+        }
+    }
+
+    /// Is dialled where the other one lies, and keeps its name.
+    #[cfg(unix)]
+    fn lies_where(&mut self, other: Self) {
+        #[cfg(target_os = "linux")]
+        {
+            self.at = other.at;
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            self.path = other.path;
         }
     }
 

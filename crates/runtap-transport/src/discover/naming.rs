@@ -35,19 +35,29 @@ impl SocketName {
 
     /// Takes a file name apart: `dotnet-diagnostic-PID-KEY-socket` or `dotnet-diagnostic-dsrouter-PID-KEY-socket`.
     pub fn parse(file_name: &str) -> Option<Self> {
-        let parts = file_name.strip_prefix("dotnet-diagnostic-")?.strip_suffix("-socket")?;
-        let (kind, parts) = match parts.strip_prefix("dsrouter-") {
+        Self::parse_bytes(file_name.as_bytes())
+    }
+
+    /// The same for a name as a folder has it: one may hold thousands, and most of another kind.
+    pub(crate) fn parse_bytes(file_name: &[u8]) -> Option<Self> {
+        let parts = file_name.strip_prefix(b"dotnet-diagnostic-")?.strip_suffix(b"-socket")?;
+        let (kind, parts) = match parts.strip_prefix(b"dsrouter-") {
             Some(parts) => (SocketKind::Router, parts),
             None => (SocketKind::Runtime, parts),
         };
-        let (pid, key) = parts.split_once('-')?;
+        let dash = parts.iter().position(|b| *b == b'-')?;
+        let (pid, key) = (parts.get(..dash)?, parts.get(dash + 1..)?);
         Some(Self { pid: decimal(pid)?.try_into().ok().filter(|pid| *pid != 0)?, key: decimal(key)?, kind })
     }
 }
 
 /// Digits only: no sign, which `parse` would take.
-fn decimal(text: &str) -> Option<u64> {
-    if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
+fn decimal(text: &[u8]) -> Option<u64> {
+    let digit = |number: u64, byte: &u8| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    };
+    if text.is_empty() { None } else { text.iter().try_fold(0, digit) }
 }
 
 impl fmt::Display for SocketName {
@@ -67,7 +77,7 @@ pub fn windows_pipe(pid: u32) -> String {
 
 /// The process id in the name of a runtime's pipe on Windows.
 pub fn parse_windows_pipe(name: &str) -> Option<u32> {
-    decimal(name.strip_prefix("dotnet-diagnostic-")?)?.try_into().ok()
+    decimal(name.strip_prefix("dotnet-diagnostic-")?.as_bytes())?.try_into().ok()
 }
 
 /// Where a runtime puts its socket: TMPDIR as it is, `/tmp` if that is not set or empty. A relative TMPDIR is

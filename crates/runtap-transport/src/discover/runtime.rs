@@ -87,12 +87,15 @@ pub enum Startup {
     Done,
 }
 
+/// The thread by which it is known that a runtime runs its program.
+pub(super) const FINALIZER: &str = ".NET Finalizer";
+
 /// By the names of the threads: the finalizer's is made when the runtime is ready to run code, the server's before.
 /// .NET Core 3 names none.
-pub(super) fn startup(runtime: &Runtime, threads: &[&str]) -> Startup {
-    let has = |name: &str| threads.contains(&name);
+pub(super) fn startup(runtime: &Runtime, threads: &[impl AsRef<str>]) -> Startup {
+    let has = |name: &str| threads.iter().any(|thread| thread.as_ref() == name);
     match runtime {
-        _ if has(".NET Finalizer") => Startup::Done,
+        _ if has(FINALIZER) => Startup::Done,
         Runtime::CoreClr { .. } | Runtime::SingleFile if names_none(threads) => Startup::Unknown,
         Runtime::CoreClr { .. } | Runtime::SingleFile => Startup::Waiting,
         Runtime::Hidden { .. } if has(".NET EventPipe") || has(".NET SynchManag") => Startup::Waiting,
@@ -101,25 +104,25 @@ pub(super) fn startup(runtime: &Runtime, threads: &[&str]) -> Startup {
 }
 
 /// Whether the diagnostics server's thread is there. `NativeAOT` does not name its threads.
-pub(super) fn serves(runtime: &Runtime, threads: &[&str]) -> Option<bool> {
+pub(super) fn serves(runtime: &Runtime, threads: &[impl AsRef<str>]) -> Option<bool> {
     match runtime {
         Runtime::CoreClr { .. } | Runtime::SingleFile if names_none(threads) => None,
         Runtime::CoreClr { .. } | Runtime::SingleFile | Runtime::Hidden { likely: true } => {
-            Some(threads.contains(&".NET EventPipe"))
+            Some(threads.iter().any(|name| name.as_ref() == ".NET EventPipe"))
         }
         _ => None,
     }
 }
 
 /// Whether there is more than the first thread, and none is called as later runtimes call theirs.
-fn names_none(threads: &[&str]) -> bool {
+fn names_none(threads: &[impl AsRef<str>]) -> bool {
     threads.len() > 1 && !named_like_dotnet(threads)
 }
 
 /// Whether threads are called as only a .NET runtime calls them. Others may have a name with this beginning, but not
 /// by accident.
-pub(super) fn named_like_dotnet(threads: &[&str]) -> bool {
-    threads.iter().any(|name| name.starts_with(".NET "))
+pub(super) fn named_like_dotnet(threads: &[impl AsRef<str>]) -> bool {
+    threads.iter().any(|name| name.as_ref().starts_with(".NET "))
 }
 
 /// By the libraries that are mapped and the executable.

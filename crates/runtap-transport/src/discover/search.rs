@@ -5,24 +5,31 @@
 //! process is its mount namespace; only those of another one, or all if the table can't be read or has sockets
 //! without a process, are looked at more closely.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::rc::Rc;
 
 use rustix::fs::OFlags;
 
+use super::candidate::Candidate;
 use super::environment::Environment;
 use super::facts::{Facts, Life};
-use super::gather::{self, Found};
+use super::gather::{self, Found, Inside};
 use super::linux::{self, ProcDir, Status};
+use super::listings::{Identity, Listing, Listings};
 use super::location::Location;
-use super::naming::{SocketKind, SocketName, temp_dir};
-use super::rank::{Seen, rank};
+use super::naming::{SocketKind, SocketName};
+use super::rank::Sighting;
 use super::runtime::Runtime;
-use super::sockets::{self, Bound, Listing};
-use super::{Kind, NotFound, Options, Process, Reason, Socket, SocketState, jvm};
+use super::sockets::{self, Bound};
+use super::{Kind, NotFound, Options, Process, Reason, Socket, jvm};
 
 use super::system::System;
-use crate::root::{POINT, Root};
+use crate::root::Root;
 
 /// One search, with what it read so far.
 pub(super) struct Search<'a> {
@@ -31,9 +38,27 @@ pub(super) struct Search<'a> {
     own_pid: Option<OsString>,
     own_time: Option<OsString>,
     pub(super) bound: Option<Bound>,
-    /// Listings by mount namespace (empty for ours) and directory as the process sees it.
-    listings: HashMap<(OsString, Location), Listing>,
+    listings: Listings,
+    /// How much of environments may still be read.
+    environments: u64,
+    /// Our own temporary directory, if it was listed: what it is.
+    temp: OnceCell<Option<Identity>>,
+    /// Process ids of Java virtual machines with the owners, by the folder that theirs are in.
+    jvms: HashMap<Identity, Jvms>,
     passwd: Option<Vec<u8>>,
+}
+
+/// Whoever can write to `/tmp` can name any process: of each there may be several owners.
+type Jvms = Rc<HashMap<u32, Vec<u32>>>;
+
+/// Of all processes that are looked at. When it is used up, what is read of each further one is what honest programs have.
+const MOST_OF_ENVIRONMENTS: u64 = 64 << 20;
+
+/// What a process said of itself, however long ago: the folder in `/proc` by which it was asked is that of no other.
+struct SeenOf {
+    status: Status,
+    comm: String,
+    start: u64,
 }
 
 /// How closely the namespaces of processes are looked at.
@@ -42,15 +67,6 @@ enum Look {
     Nowhere,
     AtMounts,
     Everywhere,
-}
-
-/// What was read of one process on the way.
-struct Candidate {
-    pid: u32,
-    dir: ProcDir,
-    mount: Option<OsString>,
-    other_mount: bool,
-    other_pid: bool,
 }
 
 impl<'a> Search<'a> {
@@ -63,13 +79,16 @@ impl<'a> Search<'a> {
             own_pid: own("pid"),
             own_time: own("time"),
             bound: sockets::bound(&system.proc_root),
-            listings: HashMap::new(),
+            listings: Listings::new(),
+            environments: MOST_OF_ENVIRONMENTS,
+            temp: OnceCell::new(),
+            jvms: HashMap::new(),
             passwd: None,
         }
     }
 
     pub(super) fn all(&mut self, options: Options) -> Vec<Process> {
-        let own_jvms = if options.jvm { self.own_jvms() } else { HashMap::new() };
+        let own_jvms = if options.jvm { self.own_jvms() } else { Jvms::default() };
         let look = match options.namespaces {
             false => Look::Nowhere,
             true if self.has_orphans() => Look::Everywhere,
@@ -79,7 +98,7 @@ impl<'a> Search<'a> {
         for pid in linux::pids(&self.system.proc_root) {
             let Some(candidate) = self.candidate(pid, look) else { continue };
             let found = match self.dotnet(&candidate) {
-                Some((sockets, start)) => self.describe(&candidate, Kind::Dotnet, sockets, start),
+                Some((sockets, seen)) => Some(self.describe(&candidate, Kind::Dotnet, sockets, seen)),
                 None => options.jvm.then(|| self.jvm(&candidate, &own_jvms)).flatten(),
             };
             processes.extend(found.filter(|process| {
@@ -105,54 +124,72 @@ impl<'a> Search<'a> {
         let other_mount = differs(&mount, &self.own_mount);
         let other_pid =
             (look == Look::Everywhere || other_mount) && differs(&dir.namespace("pid"), &self.own_pid);
-        Some(Candidate { pid, dir, mount, other_mount, other_pid })
+        Some(Candidate::new(pid, dir, other_mount, other_pid))
     }
 
-    /// The sockets of a process, if one of them can be its own, and its start time.
-    fn dotnet(&mut self, candidate: &Candidate) -> Option<(Vec<Socket>, u64)> {
-        if self.has_near(candidate.pid) {
-            let (_, start) = candidate.dir.stat()?;
-            let near = self.near(candidate, start);
-            let uid = if near.len() > 1 { candidate.dir.status()?.uid } else { 0 };
-            let sockets = ranked(candidate, near, start, uid, true);
-            if sockets.iter().any(Socket::may_be_its_own) {
-                return Some((sockets, start));
-            }
+    /// The sockets of a process, if one of them can be its own.
+    fn dotnet(&mut self, candidate: &Candidate) -> Option<(Vec<Socket>, SeenOf)> {
+        // All of ours are near: in our own directory, or listed by the kernel.
+        let all_near = self.bound.is_some() && !candidate.other_mount && !candidate.other_pid;
+        let is_near = self.has_near(candidate.pid);
+        if all_near && !is_near {
+            return None;
         }
-        if self.bound.is_some() && !candidate.other_mount && !candidate.other_pid {
+        let (comm, start) = candidate.dir.stat()?;
+        let key = self.key(candidate, start);
+        let mut sightings = if is_near { self.near(candidate, start) } else { Vec::new() };
+        let is_own =
+            |name: SocketName| name.kind == SocketKind::Runtime && key.is_none_or(|key| name.key == key);
+        if all_near && !sightings.iter().any(|sighting| is_own(sighting.socket.name)) {
             return None;
         }
         let status = candidate.dir.status()?;
-        let environment = candidate.dir.environment().ok()?;
-        let (_, start) = candidate.dir.stat()?;
-        let far = self.far(candidate, &status, &environment, start);
-        let sockets = ranked(candidate, far, start, status.uid, self.comparable(candidate));
-        sockets.iter().any(Socket::may_be_its_own).then_some((sockets, start))
+        // What has its name is its own only where it would make it itself: anybody can make such a name elsewhere.
+        if let Ok(environment) = candidate.dir.environment(&mut self.environments) {
+            sightings.extend(self.far(candidate, &status, &environment, key));
+        }
+        let sockets = candidate.rank(sightings, key, &status).sockets;
+        sockets.iter().any(Socket::may_be_its_own).then_some((sockets, SeenOf { status, comm, start }))
     }
 
-    /// Start times are those of the reader's time namespace, the key is that of the process's own.
-    fn comparable(&self, candidate: &Candidate) -> bool {
+    /// The key in the name of a process's socket, where it can be told: start times are those of the reader's time
+    /// namespace, the key is that of the process's own.
+    fn key(&self, candidate: &Candidate, start: u64) -> Option<u64> {
         let other = candidate.dir.namespace("time");
-        other.is_none() || other == self.own_time
+        (other.is_none() || other == self.own_time).then_some(start)
     }
 
     fn has_near(&mut self, pid: u32) -> bool {
-        let directory = Location::Ours(self.system.temp.clone());
         self.bound.as_ref().is_some_and(|bound| bound.contains_key(&pid)) || {
-            let listing = self.listing(None, &directory);
+            let listing = self.own_temp();
             listing.is_cut || !listing.of(pid).is_empty()
         }
     }
 
+    /// What lies in our own temporary directory, which is read once.
+    fn own_temp(&mut self) -> &Listing {
+        if let Some(known) = self.temp.get() {
+            return self.listings.known(*known);
+        }
+        let read = self.listings.of(Root::ours().and_then(|root| root.open(&self.system.temp, FOLDER)));
+        self.temp.get_or_init(|| read.folder);
+        read
+    }
+
     /// Sockets that bear the pid as we see it: in our own directory, and those that the kernel lists.
-    fn near(&mut self, candidate: &Candidate, start: u64) -> Vec<Socket> {
+    fn near(&mut self, candidate: &Candidate, start: u64) -> Vec<Sighting> {
+        let own = SocketName::runtime(candidate.pid, start);
         let directory = Location::Ours(self.system.temp.clone());
-        let mut found = self.listed(None, candidate, &directory, SocketName::runtime(candidate.pid, start));
+        let mut found: Vec<_> = names(self.own_temp(), own.pid, Some(own))
+            .into_iter()
+            .map(|name| candidate.sighting(directory.join(name.to_string()), name))
+            .collect();
         for (path, name) in self.bound.iter().filter_map(|bound| bound.get(&candidate.pid)).flatten() {
             // Somebody listens there: with another key it is the same pid of another pid namespace.
             if name.kind == SocketKind::Router || name.key == start {
                 // A path that was bound in another mount namespace is below its root for us.
-                found.push(socket(candidate, Location::of(path, candidate.other_mount), *name));
+                let sighting = candidate.sighting(candidate.location(path), *name);
+                found.push(Sighting { is_bound: true, ..sighting });
             }
         }
         found
@@ -164,97 +201,61 @@ impl<'a> Search<'a> {
         candidate: &Candidate,
         status: &Status,
         environment: &Environment,
-        start: u64,
-    ) -> Vec<Socket> {
-        let directory = self.directory(candidate, environment);
-        self.listed(Some(candidate), candidate, &directory, SocketName::runtime(status.ns_pid, start))
-    }
-
-    /// Sockets in a folder with the process id of this name. Where there are too many to list them all, the one of this
-    /// name is there all the same.
-    fn listed(
-        &mut self,
-        of: Option<&Candidate>,
-        candidate: &Candidate,
-        directory: &Location,
-        name: SocketName,
-    ) -> Vec<Socket> {
-        let listing = self.listing(of, directory);
-        let mut names = listing.of(name.pid).to_vec();
-        if listing.is_cut && !names.contains(&name) {
-            names.push(name);
-        }
-        names.into_iter().map(|name| socket(candidate, directory.join(name.to_string()), name)).collect()
-    }
-
-    /// The temporary directory of a process.
-    fn directory(&self, candidate: &Candidate, environment: &Environment) -> Location {
-        match environment.tmpdir.as_deref().filter(|dir| !dir.is_empty()) {
-            None if !candidate.other_mount => Location::Ours(self.system.default_temp.clone()),
-            tmpdir => Location::of(&temp_dir(tmpdir), candidate.other_mount),
-        }
-    }
-
-    /// A listing that is read once a directory; containers with many processes share theirs.
-    fn listing(&mut self, of: Option<&Candidate>, directory: &Location) -> &Listing {
-        let namespace = match (of, directory) {
-            // Each process has its own.
-            (Some(candidate), Location::WorkingDirectory(_)) => candidate.pid.to_string().into(),
-            (Some(candidate), Location::Root(_)) => candidate.mount.clone().unwrap_or_default(),
-            _ => OsString::new(),
-        };
-        self.listings.entry((namespace, directory.clone())).or_insert_with(|| {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            Listing::read(match of {
-                Some(candidate) => directory.open(&candidate.dir, flags),
-                None => Root::ours().and_then(|root| root.open(directory.path(), flags)),
+        key: Option<u64>,
+    ) -> Vec<Sighting> {
+        let near = self.own_temp().folder;
+        let directory = candidate.temp_dir(environment, self.system);
+        let own = key.map(|key| SocketName::runtime(status.ns_pid, key));
+        let listing = self.listings.of(directory.open(&candidate.dir, FOLDER));
+        let is_near = listing.folder.is_some() && listing.folder == near && status.ns_pid == candidate.pid;
+        let is_at_home = |name: SocketName| own.is_none_or(|own| own == name);
+        names(listing, status.ns_pid, own)
+            .into_iter()
+            // By this way they are there already.
+            .filter(|name| !is_near || is_at_home(*name))
+            .map(|name| Sighting {
+                at_home: name.kind == SocketKind::Runtime && is_at_home(name),
+                ..candidate.sighting(directory.join(name.to_string()), name)
             })
-        })
+            .collect()
     }
 
-    fn own_jvms(&mut self) -> HashMap<u32, u32> {
-        let directory = Location::Ours(self.system.default_temp.clone());
-        let folders = self.listing(None, &directory).hsperfdata.clone();
-        let opened = |folder| Root::ours()?.open(directory.join(folder).path(), FOLDER_ITSELF);
-        folders.iter().filter_map(|folder| opened(folder).ok()).flat_map(jvm::candidates).collect()
+    fn own_jvms(&mut self) -> Jvms {
+        let folder = Root::ours().and_then(|root| root.open(&self.system.default_temp, FOLDER));
+        let listing = self.listings.of(folder);
+        let open = |name: &Path| Root::ours()?.open(&self.system.default_temp.join(name), FOLDER_ITSELF);
+        jvms(&mut self.jvms, listing, open)
     }
 
-    fn jvm(&mut self, candidate: &Candidate, own: &HashMap<u32, u32>) -> Option<Process> {
-        let owner = if candidate.other_mount {
+    fn jvm(&mut self, candidate: &Candidate, own: &Jvms) -> Option<Process> {
+        let found = if candidate.other_mount {
             let directory = Location::Root("/tmp".into());
-            let folders = self.listing(Some(candidate), &directory).hsperfdata.clone();
-            if folders.is_empty() {
-                return None;
-            }
-            let ns_pid = candidate.dir.status()?.ns_pid;
-            let opened = |folder: &OsString| directory.join(folder).open(&candidate.dir, FOLDER_ITSELF).ok();
-            let mut files = folders.iter().filter_map(opened).flat_map(jvm::candidates);
-            files.find(|(pid, _)| *pid == ns_pid)?.1
-        } else if candidate.other_pid {
-            *own.get(&candidate.dir.status()?.ns_pid)?
+            let listing = self.listings.of(directory.open(&candidate.dir, FOLDER));
+            let open = |name: &Path| directory.join(name).open(&candidate.dir, FOLDER_ITSELF);
+            jvms(&mut self.jvms, listing, open)
         } else {
-            *own.get(&candidate.pid)?
+            Rc::clone(own)
         };
-        let (_, start) = candidate.dir.stat()?;
-        self.describe(candidate, Kind::Jvm, Vec::new(), start).filter(|process| process.uid == owner)
+        let elsewhere = candidate.other_mount || candidate.other_pid;
+        let ns_pid = match elsewhere {
+            true if found.is_empty() => return None,
+            true => candidate.dir.status()?.ns_pid,
+            false => candidate.pid,
+        };
+        let owners = found.get(&ns_pid)?;
+        let (status, (comm, start)) = (candidate.dir.status()?, candidate.dir.stat()?);
+        let seen = SeenOf { status, comm, start };
+        owners.contains(&seen.status.uid).then(|| self.describe(candidate, Kind::Jvm, Vec::new(), seen))
     }
 
-    fn describe(
-        &mut self,
-        candidate: &Candidate,
-        kind: Kind,
-        sockets: Vec<Socket>,
-        start_time: u64,
-    ) -> Option<Process> {
-        let status = candidate.dir.status()?;
-        let (comm, start) = candidate.dir.stat()?;
+    fn describe(&mut self, candidate: &Candidate, kind: Kind, sockets: Vec<Socket>, seen: SeenOf) -> Process {
+        let SeenOf { status, comm, start } = seen;
         let elsewhere = candidate.other_mount || candidate.other_pid;
-        // Another process may have got the pid in the meantime.
-        (start == start_time).then(|| Process {
+        Process {
             pid: candidate.pid,
             ns_pid: status.ns_pid,
             kind,
-            start_time,
+            start_time: start,
             uid: status.uid,
             user: self.user(status.uid),
             comm,
@@ -264,7 +265,7 @@ impl<'a> Search<'a> {
             other_mount_namespace: candidate.other_mount,
             other_pid_namespace: candidate.other_pid,
             container: if elsewhere { candidate.dir.container() } else { None },
-        })
+        }
     }
 
     fn user(&mut self, uid: u32) -> String {
@@ -275,10 +276,9 @@ impl<'a> Search<'a> {
     pub(super) fn one(&mut self, pid: u32) -> Result<Process, NotFound> {
         if let Some((candidate, found)) = self.find(pid)
             && found.is_reachable(pid)
-            && let Some(process) =
-                self.describe(&candidate, Kind::Dotnet, found.sockets.clone(), found.start_time)
         {
-            return Ok(process);
+            let seen = SeenOf { status: found.status, comm: found.comm, start: found.start_time };
+            return Ok(self.describe(&candidate, Kind::Dotnet, found.sockets, seen));
         }
         let facts = self.facts(pid);
         let looked_at = facts.steps();
@@ -292,7 +292,10 @@ impl<'a> Search<'a> {
             Some((_, Found { status, .. })) if status.tgid != pid => {
                 self.system.nobody(pid, Life::Thread { tgid: status.tgid })
             }
-            Some((candidate, found)) => self.system.gather(&candidate.dir, pid, found),
+            Some((candidate, found)) => {
+                let inside = Inside::look(&candidate.dir);
+                self.system.gather(&candidate.dir, pid, found, inside)
+            }
             None if self.system.is_hidden(pid) => self.system.nobody(pid, Life::Hidden),
             None => self.system.nobody(pid, Life::Gone),
         }
@@ -307,50 +310,70 @@ impl<'a> Search<'a> {
         let (candidate, found) = self.find(pid)?;
         // Most processes are told by their memory map alone.
         let alive = !matches!(gather::life(&found.status, pid), Life::Thread { .. } | Life::Ended);
-        let interesting = found.is_reachable(pid) || candidate.dir.runtime() != Runtime::None;
-        let facts = (alive && interesting).then(|| self.system.gather(&candidate.dir, pid, found))?;
+        if !alive {
+            return None;
+        }
+        let inside = Inside::look(&candidate.dir);
+        if !found.is_reachable(pid) && inside.runtime == Runtime::None {
+            return None;
+        }
+        let facts = self.system.gather(&candidate.dir, pid, found, inside);
         (facts.is_dotnet() || facts.runtime.is_too_old()).then_some(facts)
     }
 
     /// A process and all sockets that may be its own.
     fn find(&mut self, pid: u32) -> Option<(Candidate, Found)> {
         let candidate = self.candidate(pid, Look::Everywhere)?;
-        let (status, (_, start_time)) = (candidate.dir.status()?, candidate.dir.stat()?);
-        let environment = candidate.dir.environment();
-        let mut sockets = self.near(&candidate, start_time);
+        let (status, (comm, start_time)) = (candidate.dir.status()?, candidate.dir.stat()?);
+        let environment = candidate.dir.environment(&mut self.environments);
+        let key = self.key(&candidate, start_time);
+        let mut sightings = self.near(&candidate, start_time);
         if let Ok(environment) = &environment {
-            sockets.extend(self.far(&candidate, &status, environment, start_time));
+            sightings.extend(self.far(&candidate, &status, environment, key));
         }
-        let sockets = ranked(&candidate, sockets, start_time, status.uid, self.comparable(&candidate));
+        let ranked = candidate.rank(sightings, key, &status);
         let found = Found {
             user: self.user(status.uid),
             other_mount: candidate.other_mount,
             // Told by the number where the namespace itself may not be seen.
             other_pid: candidate.other_pid || status.ns_pid != pid,
-            deleted: gather::deleted(&candidate.dir, &sockets),
-            sockets,
+            deleted: ranked.deleted,
+            sockets: ranked.sockets,
             status,
             start_time,
+            comm,
             environment,
         };
         Some((candidate, found))
     }
 }
 
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// A folder to list, not one that a link leads to.
-const FOLDER_ITSELF: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
+const FOLDER_ITSELF: OFlags = FOLDER.union(OFlags::NOFOLLOW);
 
-fn socket(of: &Candidate, at: Location, name: SocketName) -> Socket {
-    Socket { path: at.shown(&of.dir), at, name, state: SocketState::Unknown }
+/// What lies in a folder with a process id in its name. Where there was too much to list it all, the process's own name is
+/// among it: whether it is there is looked at later.
+fn names(listing: &Listing, ns_pid: u32, own: Option<SocketName>) -> Vec<SocketName> {
+    let mut names = listing.of(ns_pid).to_vec();
+    names.extend(own.filter(|own| listing.is_cut && !names.contains(own)));
+    names
 }
 
-fn ranked(of: &Candidate, sockets: Vec<Socket>, start: u64, uid: u32, comparable: bool) -> Vec<Socket> {
-    rank(sockets, start, uid, comparable, |socket| {
-        let entry = socket.at.open(&of.dir, POINT | OFlags::NOFOLLOW).ok()?;
-        let stat = rustix::fs::fstat(entry).ok()?;
-        // Seconds are unsigned on some systems, and far from the end of either type.
-        #[allow(clippy::cast_possible_wrap, clippy::unnecessary_cast, reason = "as the platform has it")]
-        let modified = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
-        Some(Seen { identity: (stat.st_dev, stat.st_ino), owner: stat.st_uid, modified })
-    })
+/// The machines that have their counters in a folder, which is looked at once.
+fn jvms(
+    known: &mut HashMap<Identity, Jvms>,
+    listing: &Listing,
+    open: impl Fn(&Path) -> io::Result<OwnedFd>,
+) -> Jvms {
+    let Some(folder) = listing.folder else { return Jvms::default() };
+    let read = || {
+        let mut found: HashMap<u32, Vec<u32>> = HashMap::new();
+        let folders = listing.hsperfdata.iter().filter_map(|name| open(Path::new(name)).ok());
+        for (pid, owner) in folders.flat_map(jvm::candidates) {
+            found.entry(pid).or_default().push(owner);
+        }
+        Rc::new(found)
+    };
+    Rc::clone(known.entry(folder).or_insert_with(read))
 }

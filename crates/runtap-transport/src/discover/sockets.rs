@@ -1,80 +1,23 @@
-//! Where diagnostics sockets are: listings of directories, and the kernel's own list of bound sockets.
-//!
-//! A directory is read once however many stale sockets are in it, and none of them is touched for that.
+//! The kernel's own list of bound sockets. What lies in folders: [`listings`](super::listings).
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::OwnedFd;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-
-use rustix::fs::RawDir;
-use rustix::io::Errno;
 
 use super::linux::path_of;
 use super::naming::SocketName;
 
-/// What lies in a temporary directory.
-#[derive(Debug, Default)]
-pub(super) struct Listing {
-    /// By process id. Killed processes leave thousands of them behind: no memory is taken for each.
-    sockets: Vec<SocketName>,
-    /// The folders `hsperfdata_USER` of Java virtual machines.
-    pub hsperfdata: Vec<OsString>,
-    /// There were more entries than are taken.
-    pub is_cut: bool,
-}
-
-/// More sockets than this in one folder are made by somebody who wants to be in the way. A process's own is then looked
-/// for by its name.
-const MOST_ENTRIES: usize = 50_000;
-
-impl Listing {
-    /// Reads a folder; one that can't be read is empty.
-    pub(super) fn read(folder: io::Result<OwnedFd>) -> Self {
-        let mut listing = Self::default();
-        if let Ok(folder) = folder {
-            // What was seen up to a failure is better than nothing.
-            let _ = listing.add(folder);
-        }
-        listing.sockets.sort_unstable();
-        listing
-    }
-
-    fn add(&mut self, directory: OwnedFd) -> Result<(), Errno> {
-        let mut buffer = Vec::with_capacity(32 << 10);
-        let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
-        while let Some(entry) = entries.next() {
-            let entry = entry?;
-            let Ok(text) = entry.file_name().to_str() else { continue };
-            if self.sockets.len() >= MOST_ENTRIES || self.hsperfdata.len() >= MOST_ENTRIES {
-                self.is_cut = true;
-                break;
-            }
-            if let Some(name) = SocketName::parse(text) {
-                self.sockets.push(name);
-            } else if text.starts_with("hsperfdata_") {
-                self.hsperfdata.push(text.into());
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn of(&self, ns_pid: u32) -> &[SocketName] {
-        let start = self.sockets.partition_point(|name| name.pid < ns_pid);
-        let rest = self.sockets.get(start..).unwrap_or_default();
-        rest.get(..rest.partition_point(|name| name.pid == ns_pid)).unwrap_or_default()
-    }
-}
+/// More sockets than this in the kernel's table are made by somebody who wants to be in the way.
+const MOST_BOUND: usize = 50_000;
 
 /// The listening diagnostics sockets of a network namespace by process id, with the paths that they were bound to.
 pub(super) type Bound = HashMap<u32, Vec<(PathBuf, SocketName)>>;
 
 /// The kernel's table of them, whatever TMPDIR their owners have. `None` where the kernel does not tell, and where
-/// somebody has made more than [`MOST_ENTRIES`]: every process is then looked at instead.
+/// somebody has made more than [`MOST_BOUND`]: every process is then looked at instead.
 pub(super) fn bound(proc_root: &Path) -> Option<Bound> {
-    read_bound(BufReader::with_capacity(64 << 10, File::open(proc_root.join("net/unix")).ok()?), MOST_ENTRIES)
+    read_bound(BufReader::with_capacity(64 << 10, File::open(proc_root.join("net/unix")).ok()?), MOST_BOUND)
 }
 
 /// Line by line, because the table is as long as people have made sockets: what is no diagnostics socket is not kept.
@@ -119,6 +62,8 @@ pub(super) fn parse_bound(line: &[u8]) -> Option<(PathBuf, SocketName)> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     /// However many sockets somebody makes, those that come behind are seen, or it is known that they may be there.

@@ -55,7 +55,8 @@ impl FileView {
     /// # Errors
     /// When its environment can't be read.
     pub fn temp_dir(&self) -> io::Result<PathBuf> {
-        let path = temp_dir(self.dir.environment()?.tmpdir.as_deref());
+        let mut alone = u64::MAX;
+        let path = temp_dir(self.dir.environment(&mut alone)?.tmpdir.as_deref());
         Ok(if path.is_relative() { self.working_directory()?.join(path) } else { path })
     }
 
@@ -207,7 +208,7 @@ impl FileView {
 
     /// What the target may do here. Anybody has all capabilities in a user namespace of his own, over nothing but what is
     /// his: they count in our namespace only.
-    fn rights(&self) -> Option<Status> {
+    pub(super) fn rights(&self) -> Option<Status> {
         let mut status = self.dir.status()?;
         let theirs = self.dir.namespace("user");
         if theirs.is_none() || theirs != self.me.namespace("user") {
@@ -225,7 +226,7 @@ impl FileView {
     }
 
     /// The target's absolute path; `None` for a relative one whose base can't be told.
-    fn absolute(&self, path: &Path) -> Option<PathBuf> {
+    pub(super) fn absolute(&self, path: &Path) -> Option<PathBuf> {
         if path.is_absolute() {
             return Some(path.to_owned());
         }

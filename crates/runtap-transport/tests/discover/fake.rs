@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_transport::discover::naming::SocketName;
 use runtap_transport::discover::{Options, Process, Reason, System};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps};
 use tempfile::TempDir;
 
 pub(crate) const RUNTIME: &str = "7f0000000000-7f0000001000 r-xp 0 08:01 1 /opt/dotnet/libcoreclr.so\n";
@@ -74,7 +75,7 @@ impl Fake {
     pub(crate) fn namespaces(&self, pid: &str, mount: &str, pid_ns: &str) {
         let folder = self.path(format!("proc/{pid}/ns"));
         fs::create_dir_all(&folder).unwrap();
-        for (name, target) in [("mnt", mount), ("pid", pid_ns), ("time", "time:[1]")] {
+        for (name, target) in [("mnt", mount), ("pid", pid_ns), ("time", "time:[1]"), ("user", "user:[1]")] {
             symlink(target, folder.join(name)).unwrap();
         }
     }
@@ -107,13 +108,22 @@ impl Fake {
         folder
     }
 
-    /// An empty file stands for a socket: the search never connects.
+    /// A socket on which nobody listens: the search never connects.
     pub(crate) fn socket(&self, folder: impl AsRef<Path>, pid: u32, key: u64) -> PathBuf {
-        let folder = self.path(folder);
-        fs::create_dir_all(&folder).unwrap();
-        let path = folder.join(SocketName::runtime(pid, key).to_string());
-        fs::write(&path, "").unwrap();
+        Self::socket_at(self.path(folder).join(SocketName::runtime(pid, key).to_string()))
+    }
+
+    pub(crate) fn socket_at(path: PathBuf) -> PathBuf {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        rustix::fs::mknodat(CWD, &path, FileType::Socket, Mode::RUSR | Mode::WUSR, 0).unwrap();
         path
+    }
+
+    /// Says that a file was changed so many seconds after 1970.
+    pub(crate) fn set_modified(path: &Path, seconds: i64) {
+        let time = Timespec { tv_sec: seconds, tv_nsec: 0 };
+        let times = Timestamps { last_access: time, last_modification: time };
+        rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
     }
 
     pub(crate) fn bound(&self, path: &Path) {

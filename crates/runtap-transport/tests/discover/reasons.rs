@@ -2,10 +2,10 @@
 //! not root, could not show.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use runtap_transport::discover::{Code, Facts, Life, Reason, Runtime, Startup, System};
+use runtap_transport::discover::{Code, Facts, Life, Reason, Runtime, Startup, System, TempState};
 
 use crate::fake::{Fake, FakeProcess};
 
@@ -126,6 +126,24 @@ fn temporary_directories_without_use() {
     // User 1000 may not write here.
     fake.add(&FakeProcess::new(35, 900).tmpdir(Path::new("/proc")));
     assert_eq!(fake.reason(35), Reason::TmpReadOnly { directory: "/proc".into(), mounted: false });
+}
+
+/// Anybody has all capabilities in a user namespace of his own: over nothing but what is his.
+#[test]
+fn a_temporary_directory_of_a_process_with_capabilities_of_its_own_namespace() {
+    let fake = Fake::new();
+    let directory = fake.path("private");
+    fs::create_dir(&directory).unwrap();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+    let mut process = FakeProcess::new(45, 900).tmpdir(&directory);
+    process.uid = rustix::process::geteuid().as_raw() + 1;
+    process.status = "Gid:\t4000000\t4000000\t4000000\t4000000\nCapEff:\t1ffffffffff\n";
+    let folder = fake.add(&process);
+    assert_eq!(fake.facts(45).temp.unwrap().state, TempState::Fine);
+    fs::remove_file(folder.join("ns/user")).unwrap();
+    symlink("user:[9]", folder.join("ns/user")).unwrap();
+    assert_eq!(fake.facts(45).temp.unwrap().state, TempState::NotWritable);
+    assert_eq!(fake.reason(45), Reason::TmpReadOnly { directory, mounted: false });
 }
 
 /// What may not be read is laid out as not being there.

@@ -137,14 +137,9 @@ fn a_routers_socket_never_stands_for_its_process() {
     let fake = Fake::new();
     fake.add(&FakeProcess::new(42, 900));
     let own = fake.socket("tmp", 42, 900);
-    let router = fake.path("tmp/dotnet-diagnostic-dsrouter-42-1763000000-socket");
-    fs::write(&router, "").unwrap();
-    let set = |path: &Path, seconds| {
-        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
-        fs::File::open(path).unwrap().set_modified(time).unwrap();
-    };
-    set(&own, 1000);
-    set(&router, 2000);
+    let router = Fake::socket_at(fake.path("tmp/dotnet-diagnostic-dsrouter-42-1763000000-socket"));
+    Fake::set_modified(&own, 1000);
+    Fake::set_modified(&router, 2000);
     let process = only(fake.all());
     let sockets: Vec<_> = process.sockets.iter().map(|it| (&it.path, it.state)).collect();
     assert_eq!(sockets, [(&own, SocketState::Matching), (&router, SocketState::Router)]);
@@ -165,6 +160,50 @@ fn other_users_are_listed_on_request_only() {
     let process = only(fake.system().processes(Options::default().all_users(true)));
     assert_eq!(process.user, "33");
     assert_eq!(only(System::at(fake.dir.path(), 0).processes(Options::default())).pid, 42);
+}
+
+/// Who has made hundreds of processes with the longest environment must not cost more than a few of them.
+#[test]
+fn environments_of_all_processes_together_are_bounded() {
+    let fake = Fake::new();
+    let folder = fake.path("own");
+    for pid in 10..30 {
+        let environ = fake.add(&FakeProcess::new(pid, 900).tmpdir(&folder)).join("environ");
+        fs::File::options().write(true).open(environ).unwrap().set_len(7 << 20).unwrap();
+        fake.socket("own", pid, 900);
+    }
+    let facts = fake.system().dotnet_facts();
+    assert_eq!(facts.len(), 20);
+    let cut = facts.iter().filter(|facts| facts.environment.as_ref().unwrap().is_cut).count();
+    assert!((5..15).contains(&cut), "{cut} of 20");
+    assert!(facts.last().unwrap().steps().iter().any(|step| step.contains("only its beginning was read")));
+    // What people have is read all the same.
+    assert!(facts.iter().all(|facts| facts.sockets.len() == 1));
+    // By itself each is read to its end.
+    assert!(!fake.system().facts(29).environment.unwrap().is_cut);
+}
+
+/// By different paths, as their processes call it, and with more in it than is kept.
+#[test]
+fn a_crowded_folder_hides_nobody_by_whatever_path() {
+    let fake = Fake::new();
+    fs::create_dir_all(fake.path("own/a")).unwrap();
+    for (pid, path) in [(10, "own"), (11, "own/a/.."), (12, "own/a/../a/.."), (13, "own/.")] {
+        fake.add(&FakeProcess::new(pid, 900).tmpdir(&fake.path(path)));
+        fake.socket("own", pid, 900);
+    }
+    let bound: Vec<_> =
+        (0..60_000).map(|key| fake.path("own").join(SocketName::runtime(77, key).to_string())).collect();
+    let first = bound.first().unwrap();
+    fs::write(first, "").unwrap();
+    for other in &bound[1..] {
+        fs::hard_link(first, other).unwrap();
+    }
+    let facts = fake.system().dotnet_facts();
+    assert_eq!(
+        facts.iter().map(|facts| (facts.pid, facts.sockets.len())).collect::<Vec<_>>(),
+        [(10, 1), (11, 1), (12, 1), (13, 1)]
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -216,6 +217,45 @@ fn a_socket_from_before_a_process_had_its_rights_is_not_asked() {
             .expect_code(3)
             .says(&told);
         attacker.heard_nothing();
+    });
+}
+
+/// Names before its own, by everything that a folder tells: newer files of root's. Made by who may link to them, where
+/// `fs.protected_hardlinks` is off, or by root of a container that shares the folder and the network.
+#[test]
+fn no_number_of_decoys_hides_a_process() {
+    require!(root());
+    Scene::each(|scene| {
+        let own = socket_in(scene.folder.path(), scene.pid());
+        let place = |number: usize| {
+            let folder = scene.at(number.to_string());
+            fs::create_dir(&folder).unwrap();
+            fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+            folder.join(own.file_name().unwrap())
+        };
+        let links: Vec<_> = (0..20)
+            .map(|number| {
+                let path = place(number);
+                // The kernel goes on to tell the path, whatever lies there.
+                let attacker = Attacker::at(&path);
+                let other = path.with_extension("root");
+                drop(UnixListener::bind(&other).unwrap());
+                fs::rename(other, path).unwrap();
+                attacker
+            })
+            .collect();
+        let pid = scene.pid().to_string();
+        let reached = || {
+            scene.runtap(&["info", "-p", &pid]).expect_code(0);
+            scene.runtap(&["doctor", &pid]).expect_code(0);
+            let rows = ps(scene.command(&["ps"]));
+            let row = rows.iter().find(|row| row["pid"] == scene.pid()).unwrap();
+            assert_eq!((&row["reachable"], &row["socket"]), (&true.into(), &own.to_str().unwrap().into()));
+        };
+        reached();
+        let of_root: Vec<_> = (20..40).map(|number| Attacker::of_user(&place(number), None)).collect();
+        reached();
+        links.iter().chain(&of_root).for_each(Attacker::was_not_dialled);
     });
 }
 

@@ -1,0 +1,79 @@
+//! A process that a search looks at: what was read of it on the way, and where its files are.
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
+
+use super::linux::{ProcDir, Status};
+use super::location::Location;
+use super::naming::{SocketName, temp_dir};
+use super::rank::{Ranked, Seen, Sighting, SocketFile, rank};
+use super::{Environment, Socket, SocketState, System};
+use crate::root::POINT;
+
+pub(super) struct Candidate {
+    pub pid: u32,
+    pub dir: ProcDir,
+    /// Its mount namespace is another one than ours.
+    pub other_mount: bool,
+    pub other_pid: bool,
+    foreign: OnceCell<bool>,
+}
+
+impl Candidate {
+    pub(super) fn new(pid: u32, dir: ProcDir, other_mount: bool, other_pid: bool) -> Self {
+        Self { pid, dir, other_mount, other_pid, foreign: OnceCell::new() }
+    }
+
+    /// Whether its paths are other ones than ours: by its mounts, or by a root of its own.
+    fn is_foreign(&self) -> bool {
+        *self.foreign.get_or_init(|| self.other_mount || self.dir.has_other_root())
+    }
+
+    /// A path that it has bound, or that it was told.
+    pub(super) fn location(&self, path: &Path) -> Location {
+        Location::of(path, self.is_foreign())
+    }
+
+    /// Its temporary directory.
+    pub(super) fn temp_dir(&self, environment: &Environment, system: &System) -> Location {
+        match environment.tmpdir.as_deref().filter(|dir| !dir.is_empty()) {
+            None if !self.is_foreign() => Location::Ours(system.default_temp.clone()),
+            tmpdir => self.location(&temp_dir(tmpdir)),
+        }
+    }
+
+    /// A name that was found in a folder; by default one among many.
+    pub(super) fn sighting(&self, at: Location, name: SocketName) -> Sighting {
+        let socket = Socket { path: at.shown(&self.dir), at, name, state: SocketState::Unknown };
+        Sighting { socket, at_home: false, is_bound: false }
+    }
+
+    pub(super) fn rank(&self, found: Vec<Sighting>, key: Option<u64>, status: &Status) -> Ranked {
+        // A file belongs to whom the process is when it makes files.
+        let [.., files] = status.uids;
+        rank(found, key, files, |socket| self.look(socket))
+    }
+
+    fn look(&self, socket: &Socket) -> Seen {
+        let entry = socket.at.open(&self.dir, POINT | OFlags::NOFOLLOW);
+        let stat = match entry.and_then(|entry| Ok(rustix::fs::fstat(entry)?)) {
+            Ok(stat) => stat,
+            Err(error) => {
+                return match Errno::from_io_error(&error) {
+                    Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Seen::Gone,
+                    _ => Seen::Hidden,
+                };
+            }
+        };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+            return Seen::NoSocket;
+        }
+        // Seconds are unsigned on some systems, and far from the end of either type.
+        #[allow(clippy::cast_possible_wrap, clippy::unnecessary_cast, reason = "as the platform has it")]
+        let modified = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+        Seen::Socket(SocketFile { identity: (stat.st_dev, stat.st_ino), owner: stat.st_uid, modified })
+    }
+}

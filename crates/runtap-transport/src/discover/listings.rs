@@ -1,0 +1,171 @@
+//! The folders that a search has listed: each is read once, by whatever path processes call it, and all together are
+//! bounded. Processes choose what they call their temporary directory, and how much is in it.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::RawDir;
+use rustix::io::Errno;
+
+use super::naming::SocketName;
+
+/// Device and number of a folder.
+pub(super) type Identity = (u64, u64);
+
+/// What lies in a temporary directory.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// `None` where it can't be opened.
+    pub folder: Option<Identity>,
+    /// By process id. Killed processes leave thousands of them behind: no memory is taken for each.
+    sockets: Vec<SocketName>,
+    /// The folders `hsperfdata_USER` of Java virtual machines.
+    pub hsperfdata: Vec<OsString>,
+    /// There were more entries than are taken.
+    pub is_cut: bool,
+}
+
+/// What the listings of a search may take together. More is made by somebody who wants to be in the way: a process's own
+/// socket is then looked for by its name.
+#[derive(Debug)]
+struct Budget {
+    /// Entries of any kind that are read.
+    entries: usize,
+    /// Those that are kept.
+    kept: usize,
+}
+
+/// A tenth of a second.
+const MOST_ENTRIES: usize = 1_000_000;
+const MOST_KEPT: usize = 100_000;
+/// Of one folder: it leaves something for the others.
+const MOST_KEPT_OF_ONE: usize = 50_000;
+
+#[derive(Debug)]
+pub(super) struct Listings {
+    read: HashMap<Identity, Listing>,
+    unread: Listing,
+    budget: Budget,
+}
+
+impl Listings {
+    pub(super) fn new() -> Self {
+        let budget = Budget { entries: MOST_ENTRIES, kept: MOST_KEPT };
+        Self { read: HashMap::new(), unread: Listing::default(), budget }
+    }
+
+    /// What lies in a folder; one that can't be opened is empty.
+    pub(super) fn of(&mut self, folder: io::Result<OwnedFd>) -> &Listing {
+        let opened = folder.and_then(|folder| {
+            let stat = rustix::fs::fstat(folder.as_fd())?;
+            Ok((folder, (stat.st_dev, stat.st_ino)))
+        });
+        let Ok((folder, identity)) = opened else { return &self.unread };
+        let budget = &mut self.budget;
+        self.read.entry(identity).or_insert_with(|| {
+            let mut listing = Listing { folder: Some(identity), ..Listing::default() };
+            // What was seen up to a failure is better than nothing.
+            let _ = listing.add(folder, budget);
+            listing.sockets.sort_unstable_by_key(|name| name.pid);
+            listing
+        })
+    }
+
+    /// One that was read before.
+    pub(super) fn known(&self, folder: Option<Identity>) -> &Listing {
+        folder.and_then(|folder| self.read.get(&folder)).unwrap_or(&self.unread)
+    }
+}
+
+impl Listing {
+    fn add(&mut self, directory: OwnedFd, budget: &mut Budget) -> Result<(), Errno> {
+        let mut buffer = Vec::with_capacity(32 << 10);
+        let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
+        let before = budget.kept;
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            if budget.entries == 0 || budget.kept == 0 || before - budget.kept == MOST_KEPT_OF_ONE {
+                self.is_cut = true;
+                break;
+            }
+            budget.entries -= 1;
+            let text = entry.file_name().to_bytes();
+            if let Some(name) = SocketName::parse_bytes(text) {
+                self.sockets.push(name);
+                budget.kept -= 1;
+            } else if text.starts_with(b"hsperfdata_") {
+                self.hsperfdata.push(OsStr::from_bytes(text).to_owned());
+                budget.kept -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn of(&self, ns_pid: u32) -> &[SocketName] {
+        let start = self.sockets.partition_point(|name| name.pid < ns_pid);
+        let rest = self.sockets.get(start..).unwrap_or_default();
+        rest.get(..rest.partition_point(|name| name.pid == ns_pid)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use rustix::fs::{Mode, OFlags};
+
+    use super::*;
+
+    fn open(path: &Path) -> io::Result<OwnedFd> {
+        Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    #[test]
+    fn a_folder_is_read_once_whatever_it_is_called() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        symlink(".", dir.path().join("link")).unwrap();
+        let name = SocketName::runtime(12, 34);
+        fs::write(dir.path().join(name.to_string()), "").unwrap();
+        let mut listings = Listings::new();
+        let before = listings.budget.entries;
+        for path in ["", ".", "a/..", "link", "link/link/a/../link"] {
+            assert_eq!(listings.of(open(&dir.path().join(path))).of(12), [name]);
+        }
+        assert_eq!(listings.read.len(), 1);
+        // `.`, `..` and what was made here.
+        assert_eq!(before - listings.budget.entries, 5);
+        assert_eq!(listings.of(open(&dir.path().join("none"))).folder, None);
+    }
+
+    #[test]
+    fn what_is_not_read_any_more_is_said_to_be_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["a", "b", "c"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+            for key in 0..10 {
+                let name = SocketName::runtime(12, key).to_string();
+                fs::write(dir.path().join(folder).join(name), "").unwrap();
+            }
+        }
+        for (entries, kept, expected) in
+            [(36, 30, [10, 10, 10]), (100, 15, [10, 5, 0]), (12, 100, [10, 0, 0])]
+        {
+            let mut listings = Listings::new();
+            listings.budget = Budget { entries, kept };
+            for (folder, expected) in ["a", "b", "c"].into_iter().zip(expected) {
+                let listing = listings.of(open(&dir.path().join(folder)));
+                assert_eq!(
+                    (listing.of(12).len(), listing.is_cut),
+                    (expected, expected < 10),
+                    "{entries} {kept}"
+                );
+            }
+        }
+    }
+}
