@@ -108,7 +108,8 @@ impl System {
     pub fn environment(&self, pid: u32) -> io::Result<(Environment, u32)> {
         let dir = ProcDir::open(&self.proc_root, pid)?;
         let status = dir.status().ok_or(io::ErrorKind::NotFound)?;
-        Ok((dir.environment()?, status.uid))
+        let mut alone = u64::MAX;
+        Ok((dir.environment(&mut alone)?, status.uid))
     }
 
     /// Whether a process is stopped (`SIGSTOP`), which [`Self::facts`] tells too, with much else.
