@@ -5,6 +5,7 @@
 //! * [`DotnetTraceBuilder`]: the same as dotnet-trace would have it.
 //! * [`payload`]: the fields of any event, by the stream's own descriptions or by what is built in.
 //! * [`Record`]: an event with everything that is known of it; [`Filter`]: a condition on records.
+//! * [`lines`]: events as JSON Lines, CSV or text.
 //! * [`report`]: collections, exceptions, locks, requests, counters, logs: what people ask of a recording.
 //! * [`Stacks`], [`CodeMap`]: the distinct stacks of a stream, and the methods that their addresses are in.
 //! * [`clr`]: the events that names and profiles are made of, as structs.
@@ -19,6 +20,7 @@ mod counts;
 mod dotnet_trace;
 mod filter;
 pub mod gc;
+pub mod lines;
 mod names;
 pub mod payload;
 mod profile;

@@ -29,6 +29,7 @@ mod period;
 mod samples;
 mod stacks;
 mod strings;
+pub mod text;
 mod threads;
 mod ticks;
 mod totals;

@@ -5,7 +5,6 @@ mod cmd;
 mod demo;
 mod exit;
 mod files;
-mod lines;
 mod output;
 mod units;
 

@@ -1,12 +1,13 @@
 //! The only place that prints. stdout carries results, stderr everything else.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
-pub(crate) use runtap_sinks::text::{Clean, acts_unseen};
+use runtap_model::text::json_escape;
+pub(crate) use runtap_model::text::{Clean, acts_unseen};
 use serde::Serialize;
 
 use crate::cli::{Color, Global};
@@ -236,14 +237,6 @@ fn json_to_show(json: String) -> String {
         }
     }
     text
-}
-
-/// A letter as JSON writes it if it must not stand there as it is.
-pub(crate) fn json_escape(c: char, out: &mut impl fmt::Write) {
-    for unit in c.encode_utf16(&mut [0; 2]) {
-        // Writing to memory can't fail.
-        let _ = write!(out, "\\u{unit:04x}");
-    }
 }
 
 #[cfg(test)]

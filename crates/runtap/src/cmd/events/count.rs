@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::cli::Events;
 use crate::cmd::recording::{Partial, partial_of, warn_if_partial};
-use crate::lines::Chooser;
 use crate::output::{Clean, HEADING, Output};
 use crate::units::Count;
 use runtap_files::Recording;
+use runtap_ingest::lines::Chooser;
 
 #[derive(Serialize)]
 struct Document<'a> {

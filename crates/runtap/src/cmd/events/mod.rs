@@ -11,9 +11,9 @@ use runtap_nettrace::{Item, Observe};
 use super::recording::warn_if_partial;
 use crate::cli::{Events, LineFormat};
 use crate::exit::{USAGE, expected, usage};
-use crate::lines::{Choice, Chooser, Lines, Style};
 use crate::output::Output;
 use runtap_files::Recording;
+use runtap_ingest::lines::{Choice, Chooser, Lines, Style};
 
 pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     let choice = choice(&options.provider, options.filter.as_deref())?;

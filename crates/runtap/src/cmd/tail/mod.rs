@@ -24,9 +24,9 @@ use super::target::{Chosen, choose_all};
 use super::trace::signals::{Stops, Wish};
 use crate::cli::{LineFormat, Tail};
 use crate::exit::{self, usage};
-use crate::lines::{Chooser, Style};
 use crate::output::Output;
 use crate::units::Things;
+use runtap_ingest::lines::{Chooser, Style};
 
 /// How long the runtime may take to end a session that nobody reads any more.
 const GOODBYE: Duration = Duration::from_secs(2);

@@ -7,7 +7,7 @@ use runtap_diag::{Chunks, Error};
 use runtap_nettrace::InOrder;
 
 use crate::cmd::silence::Heard;
-use crate::lines::{Chooser, Lines, Style};
+use runtap_ingest::lines::{Chooser, Lines, Style};
 
 /// The runtime writes what it has gathered ten times a second. When nothing came for longer, nothing older will.
 const PATIENCE: Duration = Duration::from_millis(250);

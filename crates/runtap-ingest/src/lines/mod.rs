@@ -1,6 +1,8 @@
-//! Events as lines: JSON Lines, CSV, or text for people. Used for recordings and for live sessions.
+//! Events as lines: JSON Lines, CSV, or text for people; for recordings and for live sessions. The first two are contracts,
+//! which docs/events.md has.
 //!
 //! A line is written as soon as its event is handed in, and nothing is kept: a recording of any size needs the same memory.
+//! What comes from the target acts in no line: control characters and the like are escaped, CSV cells are no formulas.
 
 mod csv;
 mod json;
@@ -9,29 +11,34 @@ mod text;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use runtap_ingest::payload::Decoder;
-use runtap_ingest::{Filter, Names, Record};
 use runtap_nettrace::{Event, Item, Observe, TraceHeader};
+
+use crate::payload::Decoder;
+use crate::{Filter, Names, Record};
 
 /// How lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
+    /// An object a line.
     Json,
+    /// RFC 4180, with a head.
     Csv,
+    /// For people: not for programs, it may change.
     Text,
 }
 
 /// Which events are taken.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Choice {
+pub struct Choice {
     /// Of these providers; of all where none is named.
-    pub(crate) providers: Vec<String>,
-    pub(crate) filter: Option<Filter>,
+    pub providers: Vec<String>,
+    /// And for which this holds.
+    pub filter: Option<Filter>,
 }
 
 /// Looks at the items of a stream and tells which events are taken.
 #[derive(Debug)]
-pub(crate) struct Chooser {
+pub struct Chooser {
     choice: Choice,
     decoder: Decoder,
     header: Option<TraceHeader>,
@@ -44,22 +51,23 @@ pub(crate) struct Chooser {
 
 impl Chooser {
     /// With `names`, stacks are named; without, there are none.
-    pub(crate) fn new(choice: Choice, names: Option<Names>) -> Self {
+    pub fn new(choice: Choice, names: Option<Names>) -> Self {
         Self { choice, decoder: Decoder::new(), header: None, process: None, names, frames: Vec::new() }
     }
 
     /// All events are of this process, if it is known: a container's first process takes itself for number 1.
-    pub(crate) fn of_process(self, process: Option<u32>) -> Self {
+    #[must_use]
+    pub fn of_process(self, process: Option<u32>) -> Self {
         Self { process, ..self }
     }
 
     /// Whether every event is taken.
-    pub(crate) fn takes_all(&self) -> bool {
+    pub fn takes_all(&self) -> bool {
         self.choice.providers.is_empty() && self.choice.filter.is_none()
     }
 
     /// Takes an item that is no event.
-    pub(crate) fn item(&mut self, item: &Item<'_>) {
+    pub fn item(&mut self, item: &Item<'_>) {
         if let Item::Header(header) = item {
             let mut header = (*header).clone();
             header.process_id = self.process.unwrap_or(header.process_id);
@@ -70,10 +78,7 @@ impl Chooser {
 
     /// The event as a record with the names of its frames, leaf first, if it is taken.
     #[inline]
-    pub(crate) fn choose<'a>(
-        &'a mut self,
-        event: &'a Event<'a>,
-    ) -> Option<(Record<'a>, Option<&'a [String]>)> {
+    pub fn choose<'a>(&'a mut self, event: &'a Event<'a>) -> Option<(Record<'a>, Option<&'a [String]>)> {
         let Self { choice, decoder, header, names, frames, .. } = self;
         if !choice.providers.is_empty() {
             let provider = event.metadata.map_or("", |metadata| &metadata.provider);
@@ -109,7 +114,8 @@ fn middle(depth: usize) -> Range<usize> {
 }
 
 /// Writes the events of a stream as lines.
-pub(crate) struct Lines<W> {
+#[derive(Debug)]
+pub struct Lines<W> {
     chooser: Chooser,
     style: Style,
     /// Whether the lines show stacks; they may be named for a filter only.
@@ -123,23 +129,27 @@ pub(crate) struct Lines<W> {
 }
 
 impl<W: Write> Lines<W> {
-    pub(crate) fn new(chooser: Chooser, style: Style, stacks: bool, out: W) -> Self {
+    /// Writes to `out` what `chooser` takes; with `stacks` its stack, too, for which the chooser needs names.
+    pub fn new(chooser: Chooser, style: Style, stacks: bool, out: W) -> Self {
         let json = json::Heads::default();
         Self { chooser, style, stacks, json, line: Vec::new(), out, several: false, started: false }
     }
 
     /// The lines of several processes come together: each says whose it is, the text too.
-    pub(crate) fn name_the_process(&mut self) {
+    pub fn name_the_process(&mut self) {
         self.several = true;
     }
 
     /// The head of a table stands there already.
-    pub(crate) fn without_head(&mut self) {
+    pub fn without_head(&mut self) {
         self.started = true;
     }
 
     /// Takes the next item of the stream.
-    pub(crate) fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// As writing has.
+    pub fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
         let event = match item {
             Item::Event(event) => event,
             item => {
@@ -168,7 +178,10 @@ impl<W: Write> Lines<W> {
     }
 
     /// Writes what is buffered.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// As writing has.
+    pub fn flush(&mut self) -> io::Result<()> {
         // A table without rows still has its head.
         if self.style == Style::Csv && !std::mem::replace(&mut self.started, true) {
             self.line.clear();

@@ -12,11 +12,11 @@
 
 use std::io::Write;
 
-use runtap_ingest::payload::{Fields, Value};
-use runtap_ingest::{Member, MemberValue, Record, UtcNs};
+use crate::payload::{Fields, Value};
+use crate::{Member, MemberValue, Record, UtcNs};
 use runtap_wire::Utf16;
 
-use crate::output::{acts_unseen, json_escape};
+use runtap_model::text::{acts_unseen, json_escape};
 
 /// The parts of lines that are the same for all events of a kind, by metadata id.
 #[derive(Debug, Default)]
@@ -134,7 +134,6 @@ fn members(out: &mut Vec<u8>, record: &Record<'_>, members: &[Member]) {
             Some(MemberValue::Hex(value)) => hex(out, value),
             Some(MemberValue::Time(value)) => time(out, value),
             Some(MemberValue::Guid(value)) => guid(out, value),
-            Some(_) => out.extend_from_slice(b"null"),
         }
     }
 }
@@ -222,7 +221,6 @@ fn value(out: &mut Vec<u8>, value: Value<'_>) {
             list(out, b'[', elements, self::value);
             out.push(b']');
         }
-        _ => out.extend_from_slice(b"null"),
     }
 }
 

@@ -6,10 +6,10 @@
 
 use std::io::Write;
 
-use runtap_ingest::{Member, MemberValue, Record};
+use crate::{Member, MemberValue, Record};
 
 use super::json::{self, Odd};
-use crate::output::Clean;
+use runtap_model::text::Clean;
 
 pub(super) fn head(out: &mut Vec<u8>, stacks: bool) {
     for member in Member::ALL {

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use runtap_ingest::payload::{Fields, Payload, PayloadError, Value};
-use runtap_ingest::{Member, MemberValue, Record, UtcNs};
+use crate::payload::{Fields, Payload, PayloadError, Value};
+use crate::{Member, MemberValue, Record, UtcNs};
 
-use crate::output::Clean;
+use runtap_model::text::Clean;
 
 /// Writes a line. With `name_process` it says whose it is: there are several.
 pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[String]>, name_process: bool) {

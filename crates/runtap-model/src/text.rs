@@ -1,0 +1,90 @@
+//! Texts of strangers, made safe to be shown.
+//!
+//! Names come from the traced program, which may call a method anything. What can be told of a letter without knowing where
+//! it goes is told here, for all that is printed and written.
+
+use std::fmt;
+
+/// Whether a letter of a stranger's text acts where it is shown, or cannot be seen there: control characters, line and
+/// paragraph separators, marks that turn the direction of writing, and what has no shape of its own. The selectors that
+/// choose a look for the letter in front of them (U+FE00 to U+FE0F, as in many emoji) are text.
+pub fn acts_unseen(c: char) -> bool {
+    // Nearly all text is ASCII.
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
+    matches!(
+        c,
+        '\u{80}'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Shows a stranger's text with every letter that [acts unseen](acts_unseen) as an escape: `\n`, `\u{202e}`. For terminals
+/// and for every format that is plain text.
+#[derive(Debug, Clone, Copy)]
+pub struct Clean<'a>(pub &'a str);
+
+impl fmt::Display for Clean<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.0.contains(acts_unseen) {
+            return f.pad(self.0);
+        }
+        let mut text = String::with_capacity(self.0.len() + 8);
+        for c in self.0.chars() {
+            if acts_unseen(c) {
+                text.extend(c.escape_default());
+            } else {
+                text.push(c);
+            }
+        }
+        f.pad(&text)
+    }
+}
+
+/// A letter as JSON writes it if it must not stand there as it is.
+pub fn json_escape(c: char, out: &mut impl fmt::Write) {
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        // Writing to memory can't fail.
+        let _ = write!(out, "\\u{unit:04x}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_unseen_is_escaped() {
+        assert_eq!(Clean("plain 中😀⚠\u{fe0f} ß text").to_string(), "plain 中😀⚠\u{fe0f} ß text");
+        assert_eq!(Clean("\x1b]0;x\x07\n\t\r").to_string(), "\\u{1b}]0;x\\u{7}\\n\\t\\r");
+        assert_eq!(Clean("a\u{9b}\u{7f}").to_string(), "a\\u{9b}\\u{7f}");
+        assert_eq!(format!("{:<5}|", Clean("ab")), "ab   |");
+        // Those that were found in reviews, and the ends of their ranges.
+        for c in "\u{ad}\u{61c}\u{200b}\u{200d}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{206f}\u{feff}\u{e0001}\u{e0041}\u{e01ef}".chars() {
+            assert_eq!(Clean(&format!("a{c}b")).to_string(), format!("a\\u{{{:x}}}b", u32::from(c)));
+        }
+        for c in "\u{a0}\u{ac}\u{ae}\u{200a}\u{2010}\u{2027}\u{202f}\u{205f}\u{2070}\u{fe0f}\u{fffd}".chars()
+        {
+            assert!(!acts_unseen(c), "{c:?}");
+        }
+        assert!(
+            (0..=u32::from(char::MAX)).filter_map(char::from_u32).all(|c| !c.is_control() || acts_unseen(c))
+        );
+    }
+}
