@@ -185,10 +185,13 @@ pub async fn examine_facts(system: &System, facts: Facts) -> Examination {
     complete(system, facts, answer)
 }
 
-/// Why a process that was asked already can't be reached, in one word and without looking closer.
-pub fn reason(system: &System, pid: u32, answer: Answer) -> Option<Code> {
-    let examination = Examination { facts: system.facts(pid), answer, ..Examination::default() };
-    examination.diagnose().reason()
+/// Why processes that were asked already can't be reached, each in one word and without looking closer. What they have in
+/// common is looked at once: somebody may have made hundreds of them, and as many names in the folder of sockets.
+pub fn reasons(system: &System, asked: Vec<(u32, Answer)>) -> Vec<Option<Code>> {
+    let pids: Vec<u32> = asked.iter().map(|(pid, _)| *pid).collect();
+    let examine = |(facts, (_, answer))| Examination { facts, answer, ..Examination::default() };
+    let examinations = system.facts_of(&pids).into_iter().zip(asked).map(examine);
+    examinations.map(|examination| examination.diagnose().reason()).collect()
 }
 
 /// Why a process could not be reached that was asked something else: the look that a mere error message lacks. `None`

@@ -418,7 +418,9 @@ fn security_settings_of_a_laid_out_system() {
     put("proc/42/maps", "7f00-7f01 r-xp 0 08:01 1 /n/libcoreclr.so\n");
     put("proc/42/attr/current", "system_u:system_r:app_t:s0\0");
     put("proc/42/task/42/comm", ".NET Finalizer\n");
-    put(&format!("tmp/{}", SocketName::runtime(42, 900)), "");
+    std::fs::create_dir(root.path().join("tmp")).unwrap();
+    let name = SocketName::runtime(42, 900).to_string();
+    let _socket = std::os::unix::net::UnixListener::bind(root.path().join("tmp").join(name)).unwrap();
     let system = System::at(root.path(), 0);
     let mut examination = Examination::default();
     (examination.facts, examination.answer) = (system.facts(42), Answer::Answered(None));

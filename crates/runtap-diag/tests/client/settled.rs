@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
@@ -50,7 +51,8 @@ async fn a_runtime_comes_up() {
         fs::write(root.path().join(format!("proc/{PID}/maps")), RUNTIME).unwrap();
         assert_eq!(Reason::all(&system.facts(PID)), [Reason::Starting]);
         sleep(Duration::from_millis(300)).await;
-        fs::write(root.path().join("tmp").join(SocketName::runtime(PID, START).to_string()), "").unwrap();
+        let name = SocketName::runtime(PID, START).to_string();
+        UnixListener::bind(root.path().join("tmp").join(name)).unwrap();
     };
     let (facts, ()) = tokio::join!(settled(&system, PID), comes_up);
     assert!(facts.endpoint().is_some(), "{facts:#?}");

@@ -101,6 +101,11 @@ impl ProcDir {
         Ok(Self { folder: Arc::new(folder), path })
     }
 
+    /// The user of the process: the effective one, or root where it may not be looked into.
+    pub(super) fn owner(&self) -> Option<u32> {
+        rustix::fs::fstat(&self.folder).ok().map(|stat| stat.st_uid)
+    }
+
     fn open_file(&self, file: &str, flags: OFlags) -> io::Result<OwnedFd> {
         Ok(rustix::fs::openat(&self.folder, file, flags | OFlags::CLOEXEC, Mode::empty())?)
     }

@@ -6,18 +6,20 @@
 //! Source: "Naming and Location Conventions" of the specification.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
+use super::jvm::Counters;
 use super::naming::SocketName;
 use super::process_list::{self, Listed};
 use super::rank::{Seen, Sighting, SocketFile, rank};
-use super::{Kind, NotFound, Options, Process, Reason, Socket, SocketState, jvm};
+use super::{Kind, NotFound, Options, Process, Reason, Socket, SocketState};
 
 /// The managed processes with a socket, or counters of a Java machine, in `temp`, by pid.
 pub(super) fn processes(temp: &Path, uid: u32, options: Options) -> Vec<Process> {
@@ -30,7 +32,7 @@ pub(super) fn processes(temp: &Path, uid: u32, options: Options) -> Vec<Process>
         let sockets = folder.of(&listed);
         if sockets.iter().any(Socket::may_be_its_own) {
             found.push(describe(listed, Kind::Dotnet, sockets));
-        } else if options.jvm && folder.jvms.get(&listed.pid) == Some(&listed.uid) {
+        } else if options.jvm && folder.counters.has(listed.uid, listed.pid, |name| open(temp, name)) {
             found.push(describe(listed, Kind::Jvm, Vec::new()));
         }
     }
@@ -71,8 +73,7 @@ fn listed(pid: u32) -> Option<Listed> {
 /// What lies in a temporary directory.
 struct Folder {
     sockets: BTreeMap<u32, Vec<(PathBuf, SocketName)>>,
-    /// Process id and owner.
-    jvms: BTreeMap<u32, u32>,
+    counters: Counters,
 }
 
 impl Folder {
@@ -88,10 +89,7 @@ impl Folder {
                 folders.push(file);
             }
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = |folder: OsString| rustix::fs::open(temp.join(folder), flags, Mode::empty()).ok();
-        let jvms = folders.into_iter().filter_map(opened).flat_map(jvm::candidates).collect();
-        Self { sockets, jvms }
+        Self { sockets, counters: Counters::of(&folders, |name| open(temp, name)) }
     }
 
     fn of(&self, listed: &Listed) -> Vec<Socket> {
@@ -104,6 +102,12 @@ impl Folder {
         });
         rank(found, Some(listed.start), listed.uid, look).sockets
     }
+}
+
+/// A folder in another one, and none that a link leads to.
+fn open(temp: &Path, name: &OsStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(temp.join(name), flags, Mode::empty())?)
 }
 
 fn look(socket: &Socket) -> Seen {

@@ -7,10 +7,9 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::rc::Rc;
 
 use rustix::fs::OFlags;
@@ -19,6 +18,7 @@ use super::candidate::Candidate;
 use super::environment::Environment;
 use super::facts::{Facts, Life};
 use super::gather::{self, Found, Inside};
+use super::jvm::Counters;
 use super::linux::{self, ProcDir, Status};
 use super::listings::{Identity, Listing, Listings};
 use super::location::Location;
@@ -26,7 +26,7 @@ use super::naming::{SocketKind, SocketName};
 use super::rank::Sighting;
 use super::runtime::Runtime;
 use super::sockets::{self, Bound};
-use super::{Kind, NotFound, Options, Process, Reason, Socket, jvm};
+use super::{Kind, NotFound, Options, Process, Reason, Socket};
 
 use super::system::System;
 use crate::root::Root;
@@ -43,13 +43,12 @@ pub(super) struct Search<'a> {
     environments: u64,
     /// Our own temporary directory, if it was listed: what it is.
     temp: OnceCell<Option<Identity>>,
-    /// Process ids of Java virtual machines with the owners, by the folder that theirs are in.
+    /// Where Java virtual machines keep their counters, by the folder that theirs are in.
     jvms: HashMap<Identity, Jvms>,
     passwd: Option<Vec<u8>>,
 }
 
-/// Whoever can write to `/tmp` can name any process: of each there may be several owners.
-type Jvms = Rc<HashMap<u32, Vec<u32>>>;
+type Jvms = Rc<Counters>;
 
 /// Of all processes that are looked at. When it is used up, what is read of each further one is what honest programs have.
 const MOST_OF_ENVIRONMENTS: u64 = 64 << 20;
@@ -223,29 +222,35 @@ impl<'a> Search<'a> {
     fn own_jvms(&mut self) -> Jvms {
         let folder = Root::ours().and_then(|root| root.open(&self.system.default_temp, FOLDER));
         let listing = self.listings.of(folder);
-        let open = |name: &Path| Root::ours()?.open(&self.system.default_temp.join(name), FOLDER_ITSELF);
-        jvms(&mut self.jvms, listing, open)
+        jvms(&mut self.jvms, listing, |name| self.system.open_default_temp(name))
     }
 
     fn jvm(&mut self, candidate: &Candidate, own: &Jvms) -> Option<Process> {
-        let found = if candidate.other_mount {
-            let directory = Location::Root("/tmp".into());
-            let listing = self.listings.of(directory.open(&candidate.dir, FOLDER));
-            let open = |name: &Path| directory.join(name).open(&candidate.dir, FOLDER_ITSELF);
-            jvms(&mut self.jvms, listing, open)
-        } else {
-            Rc::clone(own)
+        let theirs = candidate.other_mount.then(|| Location::Root("/tmp".into()));
+        let open = |name: &OsStr| match &theirs {
+            Some(directory) => directory.join(name).open(&candidate.dir, FOLDER_ITSELF),
+            None => self.system.open_default_temp(name),
         };
+        let counters = match &theirs {
+            Some(directory) => {
+                let listing = self.listings.of(directory.open(&candidate.dir, FOLDER));
+                jvms(&mut self.jvms, listing, open)
+            }
+            None => Rc::clone(own),
+        };
+        // Most processes are out of the question without being read. Those that may not be looked into seem to be root's.
+        if counters.is_empty() || !candidate.dir.owner().is_some_and(|it| it == 0 || counters.has_of(it)) {
+            return None;
+        }
+        let status = candidate.dir.status()?;
         let elsewhere = candidate.other_mount || candidate.other_pid;
-        let ns_pid = match elsewhere {
-            true if found.is_empty() => return None,
-            true => candidate.dir.status()?.ns_pid,
-            false => candidate.pid,
-        };
-        let owners = found.get(&ns_pid)?;
-        let (status, (comm, start)) = (candidate.dir.status()?, candidate.dir.stat()?);
+        let pid = if elsewhere { status.ns_pid } else { candidate.pid };
+        if !counters.has(status.uid, pid, open) {
+            return None;
+        }
+        let (comm, start) = candidate.dir.stat()?;
         let seen = SeenOf { status, comm, start };
-        owners.contains(&seen.status.uid).then(|| self.describe(candidate, Kind::Jvm, Vec::new(), seen))
+        Some(self.describe(candidate, Kind::Jvm, Vec::new(), seen))
     }
 
     fn describe(&mut self, candidate: &Candidate, kind: Kind, sockets: Vec<Socket>, seen: SeenOf) -> Process {
@@ -350,7 +355,7 @@ impl<'a> Search<'a> {
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// A folder to list, not one that a link leads to.
-const FOLDER_ITSELF: OFlags = FOLDER.union(OFlags::NOFOLLOW);
+pub(super) const FOLDER_ITSELF: OFlags = FOLDER.union(OFlags::NOFOLLOW);
 
 /// What lies in a folder with a process id in its name. Where there was too much to list it all, the process's own name is
 /// among it: whether it is there is looked at later.
@@ -360,20 +365,12 @@ fn names(listing: &Listing, ns_pid: u32, own: Option<SocketName>) -> Vec<SocketN
     names
 }
 
-/// The machines that have their counters in a folder, which is looked at once.
+/// The folders of counters in a temporary directory, which is looked at once.
 fn jvms(
     known: &mut HashMap<Identity, Jvms>,
     listing: &Listing,
-    open: impl Fn(&Path) -> io::Result<OwnedFd>,
+    open: impl Fn(&OsStr) -> io::Result<OwnedFd>,
 ) -> Jvms {
     let Some(folder) = listing.folder else { return Jvms::default() };
-    let read = || {
-        let mut found: HashMap<u32, Vec<u32>> = HashMap::new();
-        let folders = listing.hsperfdata.iter().filter_map(|name| open(Path::new(name)).ok());
-        for (pid, owner) in folders.flat_map(jvm::candidates) {
-            found.entry(pid).or_default().push(owner);
-        }
-        Rc::new(found)
-    };
-    Rc::clone(known.entry(folder).or_insert_with(read))
+    Rc::clone(known.entry(folder).or_insert_with(|| Rc::new(Counters::of(&listing.hsperfdata, open))))
 }

@@ -1,6 +1,8 @@
 //! The places of a system to look at, and what can be asked of it.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
@@ -11,7 +13,8 @@ use super::memory::{self, Memory};
 use super::runtime::Startup;
 use super::{FileView, NotFound, Options, Process, Thread};
 
-use super::search::Search;
+use super::search::{FOLDER_ITSELF, Search};
+use crate::root::Root;
 
 /// The places to look at. Those of the running system, or a test's.
 #[derive(Debug, Clone)]
@@ -60,6 +63,11 @@ impl System {
         self
     }
 
+    /// A folder in our own `/tmp`, and none that a link leads to.
+    pub(super) fn open_default_temp(&self, name: &OsStr) -> io::Result<OwnedFd> {
+        Root::ours()?.open(&self.default_temp.join(name), FOLDER_ITSELF)
+    }
+
     pub(super) fn sys_root(&self) -> &Path {
         &self.sys_root
     }
@@ -93,6 +101,12 @@ impl System {
     /// Everything about the process `pid` that bears on whether it can be reached.
     pub fn facts(&self, pid: u32) -> Facts {
         Search::new(self).facts(pid)
+    }
+
+    /// The same of several, which share what is looked at in common.
+    pub fn facts_of(&self, pids: &[u32]) -> Vec<Facts> {
+        let mut search = Search::new(self);
+        pids.iter().map(|pid| search.facts(*pid)).collect()
     }
 
     /// All processes that look like .NET, reachable or not, by pid. Looks at every process of the machine.

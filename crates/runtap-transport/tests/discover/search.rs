@@ -237,6 +237,37 @@ fn java_machines_are_found_by_their_counters() {
     assert_eq!(all.iter().map(|p| p.pid).collect::<Vec<_>>(), [43]);
 }
 
+/// Whoever can write to `/tmp` can put any number of files into a folder of counters, and any number of such folders.
+#[test]
+fn no_crowd_of_counters_is_read() {
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let fake = Fake::new();
+    let mut java = FakeProcess::new(42, 900);
+    java.uid = 7;
+    fake.add(&java);
+    let owned = |file: &Path, user| std::os::unix::fs::chown(file, Some(user), Some(user)).unwrap();
+    // Five folders of somebody else, before and behind the machine's own, with a file of its number in each.
+    for (folder, user) in [("a", 8), ("b", 8), ("c", 8), ("d", 8), ("own", 7), ("z", 8)] {
+        let folder = fake.path("tmp").join(format!("hsperfdata_{folder}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("42"), "").unwrap();
+        owned(&folder, user);
+        owned(&folder.join("42"), user);
+    }
+    let first = fake.path("tmp/hsperfdata_a/42");
+    for n in 1_000_000..1_002_000 {
+        fs::hard_link(&first, first.with_file_name(n.to_string())).unwrap();
+    }
+    let find = || System::at(fake.dir.path(), 0).processes(Options::default());
+    assert_eq!(find().iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm)]);
+    // Its file in the folder of another user, and the other way round, is of nobody.
+    fs::rename(fake.path("tmp/hsperfdata_own/42"), fake.path("tmp/hsperfdata_z/42")).unwrap();
+    fs::rename(fake.path("tmp/hsperfdata_b/42"), fake.path("tmp/hsperfdata_own/42")).unwrap();
+    assert_eq!(find(), []);
+}
+
 #[test]
 fn stale_sockets_by_the_thousand() {
     let dir = tempfile::tempdir().unwrap();

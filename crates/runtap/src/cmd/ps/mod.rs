@@ -134,7 +134,25 @@ async fn rows(found: Vec<Process>) -> Vec<Row> {
     for process in found {
         asking.spawn(row(process));
     }
-    let mut rows: Vec<Row> = asking.join_all().await.into_iter().flatten().collect();
+    let asked = asking.join_all().await;
+    // When all are asked: nobody waits for what is looked at now.
+    let unreachable: Vec<(u32, Answer)> =
+        asked.iter().filter_map(|(row, answer)| Some((row.pid, answer.clone()?))).collect();
+    let mut reasons = doctor::reasons(&System::current(), unreachable).into_iter();
+    let mut rows = Vec::with_capacity(asked.len());
+    for (mut row, answer) in asked {
+        if let Some(answer) = answer {
+            // In the words of `doctor`.
+            let reason = reasons.next().flatten();
+            let is_foreign = matches!(answer, Answer::Foreign(_));
+            // It has ended while it was asked, or is no runtime: somebody else has made a socket with its name.
+            if reason == Some(Code::NoSuchProcess) || is_foreign && reason == Some(Code::NotDotnet) {
+                continue;
+            }
+            row.reason = reason.map(Code::name);
+        }
+        rows.push(row);
+    }
     sort(&mut rows);
     rows
 }
@@ -143,9 +161,8 @@ fn sort(rows: &mut [Row]) {
     rows.sort_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
 }
 
-/// `None` for one that ended while it was asked, and for one that is no runtime: somebody else has made a socket with its
-/// name.
-async fn row(process: Process) -> Option<Row> {
+/// A process, and what it answered instead of who it is.
+async fn row(process: Process) -> (Row, Option<Answer>) {
     let mut row = Row {
         pid: process.pid,
         kind: process.kind.name(),
@@ -162,29 +179,24 @@ async fn row(process: Process) -> Option<Row> {
         aliases: [process.comm.clone(), local_name(&process)],
     };
     if process.kind != Kind::Dotnet {
-        return Some(row);
+        return (row, None);
     }
     let answer = match ask(process.endpoint(), DEADLINE).await {
         Ok(info) => {
             row.suspended = suspended(&process, &info);
             row.reachable = true;
             describe(&mut row, info);
-            return Some(row);
+            return (row, None);
         }
         // .NET Core 3 answers, but can't say who it is.
         Err(Some(error)) if error.is_unknown_command() => {
             row.reachable = true;
-            return Some(row);
+            return (row, None);
         }
         Err(Some(error)) => Answer::of_error(&error),
         Err(None) => Answer::Silent,
     };
-    let is_foreign = matches!(answer, Answer::Foreign(_));
-    // In the words of `doctor`.
-    let reason = doctor::reason(&System::current(), process.pid, answer);
-    let gone = reason == Some(Code::NoSuchProcess) || is_foreign && reason == Some(Code::NotDotnet);
-    row.reason = reason.map(Code::name);
-    (!gone).then_some(row)
+    (row, Some(answer))
 }
 
 fn describe(row: &mut Row, info: ProcessInfo) {
