@@ -22,7 +22,7 @@ use runtap_transport::Endpoint;
 use runtap_transport::discover::{Clients, Code, Facts, Holder, Life, Reason, Startup, System};
 
 pub use self::machine::machine;
-use crate::{Client, Error, Timeouts};
+use crate::{Client, Error, Timeouts, ports};
 
 /// How long a runtime may take to answer. One that is not held up needs a few milliseconds.
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -238,7 +238,7 @@ fn complete(system: &System, facts: Facts, answer: Answer) -> Examination {
 /// `elsewhere`: sockets of the process may be in a namespace of their own.
 fn awaited(system: &System, pid: u32, elsewhere: bool, value: &[u8]) -> Vec<AwaitedPort> {
     let view = system.file_view(pid).ok();
-    let ports = diagnostic_ports::parse(value).filter(DiagnosticPort::is_waited_for);
+    let ports = ports::awaited(value);
     let port = |port: DiagnosticPort<'_>| {
         let address = String::from_utf8_lossy(port.address).into_owned();
         let path = PathBuf::from(&address);

@@ -76,6 +76,7 @@ pub use self::registry::{Visitor, Visitors};
 pub use self::runtime::Runtime;
 pub(crate) use self::slot::Slot;
 #[cfg(target_os = "linux")]
+pub(crate) use self::waiting::awaited;
 pub use self::waiting::{SuspendPort, waited_for, waiting_for};
 use crate::Error;
 

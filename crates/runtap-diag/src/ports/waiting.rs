@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use runtap_diag_proto::diagnostic_ports;
+use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort};
 use runtap_transport::discover::{self, Environment, FileView, Options, Startup};
 use runtap_transport::{BindError, BindOptions, Exposure, Folder, Listener};
 
@@ -133,9 +133,7 @@ pub fn waited_for(pid: u32) -> io::Result<Vec<SuspendPort>> {
     };
     let view = discover::file_view(pid)?;
     let (mut ports, mut places) = (Vec::new(), BTreeSet::new());
-    for port in
-        diagnostic_ports::parse(value.as_bytes()).filter(diagnostic_ports::DiagnosticPort::is_waited_for)
-    {
+    for port in awaited(value.as_bytes()) {
         let theirs = PathBuf::from(OsString::from_vec(port.address.to_vec()));
         let port = SuspendPort::of(&view, &theirs, uid)?;
         // A place that is not known is nobody else's.
@@ -143,6 +141,15 @@ pub fn waited_for(pid: u32) -> io::Result<Vec<SuspendPort>> {
         ports.extend(port.filter(is_new));
     }
     Ok(ports)
+}
+
+/// The ports of a process's variable that are looked at, each once. Nobody has as many as are left out, but somebody may
+/// name ten thousand, each by a path that takes long to follow.
+pub(crate) fn awaited(value: &[u8]) -> impl Iterator<Item = DiagnosticPort<'_>> {
+    const MOST: usize = 16;
+    let mut known = BTreeSet::new();
+    let all = diagnostic_ports::parse(value).filter(DiagnosticPort::is_waited_for);
+    all.filter(move |port| known.insert(port.address)).take(MOST)
 }
 
 /// All processes that wait for one of these ports, each with the index of every port that it waits for. Looks at every
@@ -164,4 +171,20 @@ pub fn waiting_for(ports: &[SuspendPort]) -> BTreeSet<(u32, usize)> {
         waiting.extend(indexes.map(|index| (pid, *index)));
     }
     waiting
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_any_number_of_ports_a_few_are_looked_at() {
+        let addresses = |value: &[u8]| -> Vec<String> {
+            awaited(value).map(|port| String::from_utf8_lossy(port.address).into_owned()).collect()
+        };
+        assert_eq!(addresses(b"/a;/b,nosuspend;/c;/a"), ["/a", "/c"]);
+        assert_eq!(addresses("/p;".repeat(32_000).as_bytes()), ["/p"]);
+        let many: String = (0..2_300).map(|n| format!("/n/{n};")).collect();
+        assert_eq!(addresses(many.as_bytes()).len(), 16);
+    }
 }

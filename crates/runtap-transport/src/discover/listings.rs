@@ -85,9 +85,15 @@ impl Listing {
         let mut buffer = Vec::with_capacity(32 << 10);
         let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
         let before = budget.kept;
-        while let Some(entry) = entries.next() {
+        // The first look at a folder may take the kernel long already, where it is merged of others.
+        self.is_cut = budget.entries == 0 || budget.kept == 0;
+        // No folder takes what others need.
+        let least = budget.entries / 2;
+        while !self.is_cut
+            && let Some(entry) = entries.next()
+        {
             let entry = entry?;
-            if budget.entries == 0 || budget.kept == 0 || before - budget.kept == MOST_KEPT_OF_ONE {
+            if budget.entries == least || budget.kept == 0 || before - budget.kept == MOST_KEPT_OF_ONE {
                 self.is_cut = true;
                 break;
             }
@@ -153,8 +159,7 @@ mod tests {
                 fs::write(dir.path().join(folder).join(name), "").unwrap();
             }
         }
-        for (entries, kept, expected) in
-            [(36, 30, [10, 10, 10]), (100, 15, [10, 5, 0]), (12, 100, [10, 0, 0])]
+        for (entries, kept, expected) in [(100, 31, [10, 10, 10]), (100, 15, [10, 5, 0]), (0, 100, [0, 0, 0])]
         {
             let mut listings = Listings::new();
             listings.budget = Budget { entries, kept };

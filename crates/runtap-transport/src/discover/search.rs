@@ -360,10 +360,16 @@ pub(super) const FOLDER_ITSELF: OFlags = FOLDER.union(OFlags::NOFOLLOW);
 /// What lies in a folder with a process id in its name. Where there was too much to list it all, the process's own name is
 /// among it: whether it is there is looked at later.
 fn names(listing: &Listing, ns_pid: u32, own: Option<SocketName>) -> Vec<SocketName> {
-    let mut names = listing.of(ns_pid).to_vec();
-    names.extend(own.filter(|own| listing.is_cut && !names.contains(own)));
+    let all = listing.of(ns_pid);
+    let mut names = all.get(..MOST_OF_A_PROCESS).unwrap_or(all).to_vec();
+    let is_cut = listing.is_cut || names.len() < all.len();
+    names.extend(own.filter(|own| is_cut && !names.contains(own)));
     names
 }
+
+/// Names with the id of one process that are looked at. Hundreds of processes may have the same id, each in a pid namespace
+/// of its own, and the same folder.
+const MOST_OF_A_PROCESS: usize = 1000;
 
 /// The folders of counters in a temporary directory, which is looked at once.
 fn jvms(

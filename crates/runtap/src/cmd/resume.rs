@@ -75,7 +75,12 @@ async fn listen(path: &Path, limit: Duration, output: Output) -> anyhow::Result<
 async fn free(process: &Process, limit: Duration, output: Output) -> anyhow::Result<u8> {
     let pid = process.pid;
     // What is looked at belongs to others, who decide how long that takes.
-    let ports = in_a_thread(move || ports::waited_for(pid)).await??;
+    let looked = timeout(limit.max(MOMENT), in_a_thread(move || ports::waited_for(pid))).await;
+    let Ok(ports) = looked else {
+        let hint = "give it more time with --duration".to_owned();
+        return Err(expected(exit::FAILED, format!("it takes too long to look at process {pid}"), hint));
+    };
+    let ports = ports??;
     if !ports.is_empty() && goes_on(pid, limit.min(MOMENT)).await {
         return Ok(exit::OK);
     }

@@ -30,9 +30,9 @@ pub(super) enum Which {
 
 #[derive(Debug)]
 pub(super) enum Way {
-    /// Into the files that the user gets: the target is our own user's.
+    /// Into the files that the user gets: the target is our own user's, and in no container.
     Direct,
-    /// Into files beside those, which are the target's user's.
+    /// Into files beside those, which are the target's user's, in a folder where he can make files.
     Lent { dump: Draft, report: Option<Draft> },
     /// Into a folder of the target's own.
     Fetched(Fetched),
@@ -79,9 +79,17 @@ impl Way {
         if files.draft.can_be_exchanged(owner) {
             return Err("others can exchange files in that folder".to_owned());
         }
-        let way = if owner == geteuid().as_raw() {
+        let is_ours = owner == geteuid().as_raw();
+        let way = if is_ours && !view.is_foreign() {
             Self::Direct
         } else {
+            // A file of his would give him room where he has none, and may stay: only where he could make one himself.
+            let place = view.to_target(&files.draft.place()).map_err(text)?;
+            let folder =
+                place.as_deref().and_then(Path::parent).ok_or("the target does not see that folder")?;
+            if !view.is_writable(folder).map_err(text)? {
+                return Err("its user may not write to that folder".to_owned());
+            }
             files.lend(owner).map_err(|error| format!("it can't be given a file there: {error:#}"))?
         };
         let dump = match &way {
