@@ -42,7 +42,7 @@ const CASES: [Case; 2] = [
     Case {
         title: "20 MB/s: 2 threads × 10,000 events/s × 1,000 bytes", rate: 10_000, size: 1_000, bar: 0.2
     },
-    Case { title: "as fast as the target can write: 2 threads, 100 bytes", rate: 0, size: 100, bar: 1.0 },
+    Case { title: "as fast as the target can write: 2 threads, 100 bytes", rate: 0, size: 100, bar: 0.5 },
 ];
 const MAX_RESIDENT: u64 = 20_000_000;
 
