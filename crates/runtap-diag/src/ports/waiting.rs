@@ -184,7 +184,7 @@ mod tests {
         };
         assert_eq!(addresses(b"/a;/b,nosuspend;/c;/a"), ["/a", "/c"]);
         assert_eq!(addresses("/p;".repeat(32_000).as_bytes()), ["/p"]);
-        let many: String = (0..2_300).map(|n| format!("/n/{n};")).collect();
-        assert_eq!(addresses(many.as_bytes()).len(), 16);
+        let many: Vec<String> = (0..2_300).map(|n| format!("/n/{n}")).collect();
+        assert_eq!(addresses(many.join(";").as_bytes()).len(), 16);
     }
 }
