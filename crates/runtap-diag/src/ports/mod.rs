@@ -77,6 +77,7 @@ pub use self::runtime::Runtime;
 pub(crate) use self::slot::Slot;
 #[cfg(target_os = "linux")]
 pub(crate) use self::waiting::awaited;
+#[cfg(target_os = "linux")]
 pub use self::waiting::{SuspendPort, waited_for, waiting_for};
 use crate::Error;
 
