@@ -150,16 +150,13 @@ impl Place {
     pub(super) fn check_space(&self, needed: u64) -> anyhow::Result<()> {
         let folder = self.files.ours.parent().unwrap_or(&self.files.ours).to_owned();
         let ours = rustix::fs::fstatvfs(self.files.draft.file())?;
-        let free = ours.f_bavail.saturating_mul(ours.f_frsize);
-        let (there, twice) = match &self.way {
-            Way::Direct => (None, false),
-            Way::Lent { .. } => (None, true),
-            Way::Fetched(fetched) => (fetched.free_space(), false),
-        };
+        let twice = matches!(self.way, Way::Lent { .. });
         let here = if twice { needed.saturating_mul(2) } else { needed };
-        for (folder, free, needed) in
-            [(folder, free, here)].into_iter().chain(there.map(|(folder, free)| (folder, free, needed)))
-        {
+        let mut ways = vec![(folder, ours.f_bavail.saturating_mul(ours.f_frsize), here)];
+        if let Way::Fetched(fetched) = &self.way {
+            ways.extend(fetched.free_space().map(|(folder, free)| (folder, free, needed)));
+        }
+        for (folder, free, needed) in ways {
             if free < needed {
                 let why = if twice { " with the copy that is made of another user's file" } else { "" };
                 let (folder, free) = (folder.display(), Bytes(free));
@@ -247,12 +244,10 @@ impl Place {
         let theirs = with_extension(&self.told.theirs, CRASH_REPORT);
         let failed = || format!("can't take the crash report {}", theirs.display());
         let Some(report) = &self.files.report else { return Ok(()) };
-        match self.way.take(&self.files, Which::Report, Some(MOST_REPORT)).with_context(failed)? {
-            bytes if bytes > MOST_REPORT => {
-                let (most, theirs) = (Bytes(MOST_REPORT), theirs.display());
-                anyhow::bail!("the crash report {theirs} has {}, more than {most}", Bytes(bytes))
-            }
-            _ => {}
+        let bytes = self.way.take(&self.files, Which::Report, Some(MOST_REPORT)).with_context(failed)?;
+        if bytes > MOST_REPORT {
+            let (most, theirs) = (Bytes(MOST_REPORT), theirs.display());
+            anyhow::bail!("the crash report {theirs} has {}, more than {most}", Bytes(bytes));
         }
         let mut whole = report.file().try_clone().with_context(failed)?;
         whole.rewind().with_context(failed)?;

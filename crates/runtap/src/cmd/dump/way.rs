@@ -79,25 +79,21 @@ impl Way {
         if files.draft.can_be_exchanged(owner) {
             return Err("others can exchange files in that folder".to_owned());
         }
-        let is_ours = owner == geteuid().as_raw();
-        let way = if is_ours && !view.is_foreign() {
-            Self::Direct
-        } else {
+        let place = view.to_target(&files.draft.place()).map_err(text)?;
+        let mut theirs = place.ok_or("the target does not see that folder")?;
+        let mut way = Self::Direct;
+        if owner != geteuid().as_raw() || view.is_foreign() {
             // A file of his would give him room where he has none, and may stay: only where he could make one himself.
-            let place = view.to_target(&files.draft.place()).map_err(text)?;
-            let folder =
-                place.as_deref().and_then(Path::parent).ok_or("the target does not see that folder")?;
-            if !view.is_writable(folder).map_err(text)? {
+            if !view.is_writable(theirs.parent().unwrap_or(&theirs)).map_err(text)? {
                 return Err("its user may not write to that folder".to_owned());
             }
-            files.lend(owner).map_err(|error| format!("it can't be given a file there: {error:#}"))?
-        };
-        let dump = match &way {
-            Self::Lent { dump, .. } => dump,
-            _ => &files.draft,
-        };
-        let theirs = view.to_target(&dump.place()).map_err(text)?;
-        let theirs = theirs.ok_or("the target does not see that folder")?;
+            way = files.lend(owner).map_err(|error| format!("it can't be given a file there: {error:#}"))?;
+        }
+        let mut dump = &files.draft;
+        if let Self::Lent { dump: beside, .. } = &way {
+            theirs.set_file_name(beside.place().file_name().unwrap_or_default());
+            dump = beside;
+        }
         let told = Told::of(theirs).ok_or("its path is no UTF-8, which the protocol can't carry")?;
         let ours = dump.file().metadata().map_err(text)?;
         let seen = view.metadata(&told.theirs).map_err(|_unseen| "its user may not write to that folder")?;
