@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use runtap_diag::Advertise;
-use runtap_diag::server::{Builder, ConnectPort, Dispatcher, EventPipe, ProcessDescription};
+use runtap_diag_server::{Builder, ConnectPort, Dispatcher, EventPipe, ProcessDescription};
 use runtap_nettrace::Metadata;
 use runtap_transport::Endpoint;
 use runtap_wire::Writer;

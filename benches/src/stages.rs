@@ -1,7 +1,7 @@
 //! The ways of reading a recording, which have the reading itself in common.
 
 use anyhow::{Result, bail};
-use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
+use runtap_clr::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
 use runtap_nettrace::{Item, Observe, Reader};
 use runtap_sinks::{Options, speedscope};

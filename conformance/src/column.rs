@@ -1,6 +1,6 @@
 //! Who is asked: real runtimes, each with a program that it runs, and our own server.
 
-use runtap_diag::server::ProcessDescription;
+use runtap_diag_server::ProcessDescription;
 use runtap_testkit::{Launch, RealRuntime, Skip, shared_dir};
 
 use crate::ours;
@@ -12,7 +12,7 @@ pub(crate) enum Key {
     Net8,
     Net9,
     Net10,
-    /// `runtap_diag::server` in a program that carries out every command.
+    /// `runtap_diag_server` in a program that carries out every command.
     Ours,
 }
 

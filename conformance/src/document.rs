@@ -25,7 +25,7 @@ const HEAD: &str = "\
 | no port | the runtime can't be suspended at startup and dials no port |
 | not tried | the runtime was not there |
 
-A number behind a cell is that of a note below. “runtap's server” is the embeddable server of `runtap-diag`, in a program that carries out every command; there, what is looked at is
+A number behind a cell is that of a note below. “runtap's server” is the embeddable server, `runtap-diag-server`, in a program that carries out every command; there, what is looked at is
 what reached the program.
 ";
 

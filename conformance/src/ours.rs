@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use runtap_diag::server::{
-    Builder, Commands, ConnectPort, Event, EventData, EventPipe, ProcessDescription, ServerThread,
-    current_thread_id,
-};
 use runtap_diag_proto::{
     AttachProfiler, CoreDump, ErrorReply, Hresult, PerfMapType, StartupProfiler, Uuid, Variable,
+};
+use runtap_diag_server::{
+    Builder, Commands, ConnectPort, Event, EventData, EventPipe, ProcessDescription, ServerThread,
+    current_thread_id,
 };
 use runtap_nettrace::{Field, FieldType, Metadata};
 use runtap_testkit::RealRuntime;

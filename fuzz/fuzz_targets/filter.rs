@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use runtap_ingest::{
+use runtap_clr::{
     Filter, Record,
     payload::{Payload, Schema},
 };

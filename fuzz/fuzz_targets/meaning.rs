@@ -2,8 +2,8 @@
 //! and profiles, which the first byte chooses: no panic.
 #![no_main]
 
-use runtap_ingest::report::{Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
-use runtap_ingest::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
+use runtap_clr::report::{Collect, Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
+use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
 use runtap_nettrace::{EventToWrite, Item, Metadata, Observe, Reader, TraceHeader, Writer};
 
@@ -87,7 +87,7 @@ fn look(bytes: &[u8], choice: u8) {
         8 => {
             let mut loss = Loss::default();
             read(bytes, |item| loss.item(item));
-            assert_eq!(loss.finish(0).lost_count, 0);
+            assert_eq!(loss.report(0).lost_count, 0);
         }
         9 => {
             let mut builder = DotnetTraceBuilder::new();

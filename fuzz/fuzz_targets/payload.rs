@@ -2,7 +2,7 @@
 //! (bytes in front of a 0: its types): no panic, no field behind an error, and no more values than bytes allow.
 #![no_main]
 
-use runtap_ingest::payload::{Fields, Payload, Schema, Value};
+use runtap_clr::payload::{Fields, Payload, Schema, Value};
 use runtap_nettrace::{Field, FieldType, Metadata};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

@@ -133,7 +133,7 @@ fn compare(programs: &Programs<'_>, recording: Recording<'_>, folder: &Path, tit
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let te = |mode, runs: &[&str]| peers::tebench(tebench, recording, mode, runs, folder);
     let output = folder.join("converted.json");
-    let common = runtap_ingest::Stacks::default();
+    let common = runtap_clr::Stacks::default();
     let mut m = Measured::default();
     // What was found: for those who ask whether the same was done.
     let (mut fields, mut stacks, mut written) = (0, [0; 3], [0; 3]);

@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
-use runtap_ingest::clr::MethodEvent;
-use runtap_ingest::payload::{Decoder, Value};
-use runtap_ingest::{Code, CodeMap};
+use runtap_clr::clr::MethodEvent;
+use runtap_clr::payload::{Decoder, Value};
+use runtap_clr::{Code, CodeMap};
 use runtap_nettrace::{Item, Metadata, Observe, Reader, Stack};
 
 use super::cores::Sees;
@@ -129,7 +129,7 @@ pub(crate) struct Stacks {
     code: CodeMap,
     /// Whether an event tells of code, by metadata id.
     tells: Vec<Option<bool>>,
-    distinct: runtap_ingest::Stacks,
+    distinct: runtap_clr::Stacks,
     /// How many events have each of them.
     counts: Vec<u64>,
 }
@@ -145,7 +145,7 @@ impl Sees for Stacks {
 
 impl Stacks {
     /// For a part of a recording; all of them have `stacks` in common.
-    pub(crate) fn of_part(stacks: &runtap_ingest::Stacks) -> Self {
+    pub(crate) fn of_part(stacks: &runtap_clr::Stacks) -> Self {
         Self { distinct: stacks.of_part(), ..Self::default() }
     }
 

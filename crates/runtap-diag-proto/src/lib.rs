@@ -53,7 +53,8 @@
 //!
 //! A dozen malformed requests end a production process with one message: a provider count of 0, a buffer of 0 MB,
 //! an unknown format, a payload that is cut short, an event id in two tracepoints. [`Request::to_bytes`] refuses to
-//! build any of them and says which field is wrong ([`EncodeError`]); there is no way to send a payload of one's own.
+//! build any of them and says which field is wrong ([`EncodeError`]); there is no way to send a payload of one's own. (What
+//! somebody else has sent, a [`tap::Tap`] passes on as it is: [`Verbatim`].)
 //! In the other direction [`Request::decode`], which a server of ours uses, checks every length and refuses what real
 //! runtimes die of.
 //!
@@ -72,6 +73,8 @@
 //! * `poll_*`: what is to be done comes out. After each of the calls above, call `poll_transmit` until it gives
 //!   nothing and write what it gave, then `poll_event` until it gives nothing.
 //!
+//! [`tap::Tap`] stands between two others and has no application calls: what comes in goes out.
+//!
 //! The protocols that came before are in [`legacy`].
 //!
 //! Time-outs are the caller's: the protocol has none, and a server that is busy with another client simply does
@@ -87,6 +90,7 @@ mod error;
 pub mod legacy;
 mod message;
 pub mod server;
+pub mod tap;
 pub mod tool_port;
 
 pub use error::{EncodeError, RequestError};
@@ -96,6 +100,6 @@ pub use message::{
     Hresult, InfoForm, Level, MAGIC, MAX_ENVIRONMENT, MAX_FILTER_IDS, MAX_MESSAGE, MAX_PROVIDERS,
     PerfMapType, ProcessInfo, Provider, Reply, Request, RundownFallback, SessionConfig, SessionForm,
     SessionId, StartupProfiler, TracepointError, TracepointSet, Tracepoints, UserEventsConfig,
-    UserEventsProvider, Variable, merge_providers,
+    UserEventsProvider, Variable, Verbatim, merge_providers,
 };
 pub use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};

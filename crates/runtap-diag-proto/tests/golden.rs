@@ -13,6 +13,7 @@ use runtap_diag_proto::{
     client::{Client, Failure},
     merge_providers, server,
     server::Server,
+    tap::{Side, Tap, What},
 };
 use serde_json::Value;
 
@@ -300,6 +301,22 @@ fn user_events_are_never_sent_without_a_descriptor() {
     assert!(seen == 3 || recordings().is_none(), "{seen}");
 }
 
+/// A tap passes them on as they are, and knows what each piece is.
+fn pass_through(label: &str, sent: &[u8], received: &[u8]) {
+    let mut tap = Tap::new();
+    let (mut up, mut down) = (Vec::new(), Vec::new());
+    for (from, bytes) in [(Side::Client, sent), (Side::Runtime, received)] {
+        for byte in bytes {
+            tap.handle_bytes(from, std::slice::from_ref(byte));
+        }
+    }
+    while let Some(piece) = tap.poll_transmit() {
+        assert_ne!(piece.what, What::Other, "{label}");
+        if piece.from == Side::Client { &mut up } else { &mut down }.extend_from_slice(piece.bytes());
+    }
+    assert_eq!((&up[..], &down[..]), (sent, received), "{label}");
+}
+
 #[test]
 fn every_recorded_conversation() {
     let mut environments = 0;
@@ -322,6 +339,7 @@ fn every_recorded_conversation() {
                 continue;
             }
             let label = format!("{} {} connection {number}", text(&flow, "flow"), text(&flow, "runtime"));
+            pass_through(&label, &sent, &received);
             match serve(&sent) {
                 server::Event::Request(request) => {
                     assert_eq!(request.to_bytes().unwrap(), sent, "{label}");

@@ -1,4 +1,4 @@
-//! Client and embeddable [`server`] of the .NET Diagnostic IPC protocol.
+//! Client of the .NET Diagnostic IPC protocol.
 //!
 //! [`Client`] asks a runtime one thing at a time, [`Session`] is a recording that runs. Asynchronous on tokio;
 //! [`blocking`] has the same verbs without it.
@@ -33,9 +33,9 @@
 //! - **A look at the target** before something is asked of it that would harm it ([`preflight`]).
 //! - **Errors that tell what to do** ([`Error`], [`Error::hint`]).
 //!
-//! [`ports`] is for runtimes that dial in; a [`Client`] of such a one is as any other. [`providers`] turns what people
-//! type into a session's providers; [`doctor`] says why a process can't be reached; [`server`] is the other side, for
-//! targets of our own. Nothing here interprets the stream.
+//! [`ports`] is for runtimes that dial in; a [`Client`] of such a one is as any other. What people type becomes a session's
+//! providers in the crate `runtap-providers`; [`doctor`] says why a process can't be reached. The other side, for targets of our own,
+//! is the crate `runtap-diag-server`. Nothing here interprets the stream.
 
 pub mod blocking;
 mod buffer;
@@ -53,11 +53,8 @@ mod exchange;
 #[cfg(unix)]
 pub mod ports;
 pub mod preflight;
-pub mod providers;
 #[cfg(unix)]
 mod reading;
-#[cfg(unix)]
-pub mod server;
 mod session;
 mod stopping;
 mod unpark;

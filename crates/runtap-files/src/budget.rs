@@ -35,12 +35,15 @@ impl Budget {
 
     /// What may be taken, if it is more already than this step may take of it.
     pub(crate) fn is_exceeded(self, step: Step) -> Option<Exceeded> {
-        let taken = resident()?;
+        self.is_exceeded_by(resident()?, step).then_some(Exceeded { most: self.most })
+    }
+
+    fn is_exceeded_by(self, taken: u64, step: Step) -> bool {
         let quarters = match step {
             Step::Gather => 2,
             Step::PutTogether => 3,
         };
-        (taken > self.most / 4 * quarters).then_some(Exceeded { most: self.most })
+        taken > self.most / 4 * quarters
     }
 }
 
@@ -87,9 +90,20 @@ mod tests {
             assert!(Budget { most: before / 2 }.is_exceeded(step).is_some());
             assert!(Budget { most: u64::MAX }.is_exceeded(step).is_none());
         }
-        let between = Budget { most: before / 5 * 8 };
-        assert!(between.is_exceeded(Step::Gather).is_some());
-        assert!(between.is_exceeded(Step::PutTogether).is_none() || resident().unwrap() > before);
         assert!(Budget::for_recording(u64::MAX).most <= total().unwrap());
+    }
+
+    /// What is gathered leaves room for what is made of it, and that for what is written.
+    #[test]
+    fn each_step_leaves_room_for_the_next() {
+        let budget = Budget { most: 400 };
+        let too_much =
+            |taken| [Step::Gather, Step::PutTogether].map(|step| budget.is_exceeded_by(taken, step));
+        for (taken, expected) in
+            [(200, [false, false]), (201, [true, false]), (300, [true, false]), (301, [true, true])]
+        {
+            assert_eq!(too_much(taken), expected, "{taken}");
+        }
+        assert!(!Budget { most: u64::MAX }.is_exceeded_by(u64::MAX / 2, Step::PutTogether));
     }
 }

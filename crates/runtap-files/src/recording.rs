@@ -34,10 +34,15 @@ pub enum Reason {
         /// What may be taken.
         most: u64,
     },
+    /// It is whole, and has blocks that were skipped.
+    Skipped {
+        /// Blocks of a kind or version that nobody here knows; damaged ones look like that too.
+        blocks: u64,
+    },
     /// What was made of it lacks something.
     LeftOut {
-        /// What, as [noted](Recording::note_left_out).
-        what: String,
+        /// Samples, as [noted](Recording::note_left_out).
+        samples: u64,
         /// Why the recording was not read to its end, if it was not.
         besides: Option<Box<Self>>,
     },
@@ -57,8 +62,15 @@ impl fmt::Display for Reason {
             Self::Memory { most } => {
                 write!(f, "what it holds takes more than {most} bytes of memory, so the rest is left out")
             }
-            Self::LeftOut { what, besides: None } => f.write_str(what),
-            Self::LeftOut { what, besides: Some(reason) } => write!(f, "{what}; {reason}"),
+            Self::Skipped { blocks } => write!(
+                f,
+                "{blocks} {} a newer format, or damaged, and skipped: the first",
+                if *blocks == 1 { "block is of" } else { "blocks are of" }
+            ),
+            Self::LeftOut { samples, besides: None } => write!(f, "{samples} samples left out"),
+            Self::LeftOut { samples, besides: Some(reason) } => {
+                write!(f, "{samples} samples left out; {reason}")
+            }
         }
     }
 }
@@ -90,7 +102,7 @@ pub struct Recording {
     /// Where the reading ended because it took too much memory.
     too_much: Option<Partial>,
     /// What is missing from what was made of it.
-    left_out: Option<String>,
+    left_out: Option<u64>,
     threads: usize,
 }
 
@@ -256,7 +268,8 @@ impl Recording {
         Budget::for_recording(self.length())
     }
 
-    fn length(&self) -> u64 {
+    /// Its size in bytes by now; 0 for a pipe.
+    pub fn length(&self) -> u64 {
         self.file.metadata().map_or(0, |meta| meta.len())
     }
 
@@ -267,9 +280,9 @@ impl Recording {
         move || budget.is_exceeded(Step::PutTogether).is_none()
     }
 
-    /// Notes what is missing from what was made of it; [`Self::partial`] tells it.
-    pub fn note_left_out(&mut self, what: String) {
-        self.left_out = Some(what);
+    /// Notes how many samples are missing from what was made of it; [`Self::partial`] tells it.
+    pub fn note_left_out(&mut self, samples: u64) {
+        self.left_out = Some(samples);
     }
 
     /// Whether what was made of it lacks what the recording has.
@@ -277,19 +290,31 @@ impl Recording {
         self.too_much.is_some() || self.left_out.is_some()
     }
 
+    /// Blocks that were skipped: what is missing then need not have been dropped by the target.
+    fn skipped(&self) -> Option<Partial> {
+        let counts = self.in_order.as_ref().map_or_else(|| self.reader.counts(), InOrder::counts);
+        let offset = counts.first_unknown?;
+        Some(Partial { offset, reason: Reason::Skipped { blocks: counts.unknown_objects } })
+    }
+
+    /// Whether events may have been in blocks that were skipped: not all that are [lost](Self::lost) the target dropped then.
+    pub fn has_skipped(&self) -> bool {
+        self.skipped().is_some()
+    }
+
     /// What is missing, after it was read.
     pub fn partial(&self) -> Option<Partial> {
         let of_stream = || {
             let partial = self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial);
-            partial.cloned().map(Into::into)
+            partial.cloned().map(Into::into).or_else(|| self.skipped())
         };
         let unread = self.too_much.clone().or_else(of_stream);
-        let Some(what) = self.left_out.clone() else { return unread };
+        let Some(samples) = self.left_out else { return unread };
         Some(match unread {
             Some(Partial { offset, reason }) => {
-                Partial { offset, reason: Reason::LeftOut { what, besides: Some(Box::new(reason)) } }
+                Partial { offset, reason: Reason::LeftOut { samples, besides: Some(Box::new(reason)) } }
             }
-            None => Partial { offset: self.length(), reason: Reason::LeftOut { what, besides: None } },
+            None => Partial { offset: self.length(), reason: Reason::LeftOut { samples, besides: None } },
         })
     }
 }

@@ -4,7 +4,7 @@
 //! time. What is left out here is told to the caller, and nothing else changes: no weight is lost by
 //! [`Trace::limit_depth`], and [`Trace::end_at`] cuts between samples.
 
-use crate::frames::{FrameHandle, LABEL};
+use crate::frames::{Frame, FrameHandle};
 use crate::stacks::StackHandle;
 use crate::strings::next_index;
 use crate::trace::Trace;
@@ -76,8 +76,7 @@ impl Trace {
             }
             here = entry.parent;
         }
-        let (module, name) = (self.strings.intern(LABEL), self.strings.intern(LEFT_OUT));
-        let mark = self.frames.intern(Some(module), name);
+        let mark = self.frames.intern(&Frame::label(LEFT_OUT), &mut self.strings);
         let marked = self.stacks.intern(here, mark);
         leaf.into_iter().rev().fold(marked, |parent, frame| self.stacks.intern(Some(parent), frame))
     }
@@ -110,7 +109,7 @@ mod tests {
         for (n, names) in (0..).zip(stacks) {
             let frames: Vec<_> = names.chars().map(|name| builder.frame(None, &name.to_string())).collect();
             let stack = builder.stack_of(frames);
-            builder.add_sample(thread, n * 10, SampleKind::Managed, stack);
+            builder.add_sample(thread, n * 10, SampleKind::MANAGED, stack);
         }
         builder.finish()
     }
@@ -124,7 +123,7 @@ mod tests {
             names.reverse();
             names.join(" ")
         };
-        thread.samples(View::Cpu).map(|s| (s.weight_ns, s.stack.map_or_else(String::new, text))).collect()
+        thread.samples(View::Cpu).map(|s| (s.weight, s.stack.map_or_else(String::new, text))).collect()
     }
 
     #[test]
@@ -153,11 +152,11 @@ mod tests {
     fn an_earlier_end_cuts_between_samples() {
         let mut trace = trace(&["a", "a", "b", "c"]);
         let (_, thread) = trace.threads().next().unwrap();
-        assert_eq!(thread.weight_ns(View::Cpu), 40);
+        assert_eq!(thread.weight(View::Cpu), 40);
         trace.end_at(20);
         assert_eq!(shown(&trace), [(20, "a".to_owned())]);
         let (_, thread) = trace.threads().next().unwrap();
-        assert_eq!((thread.weight_ns(View::Cpu), thread.ticks(View::Cpu)), (20, 2));
+        assert_eq!((thread.weight(View::Cpu), thread.ticks(View::Cpu)), (20, 2));
         trace.end_at(0);
         assert_eq!(shown(&trace), []);
     }

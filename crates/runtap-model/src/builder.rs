@@ -3,9 +3,10 @@
 //! Whoever decodes a recording calls this with times only; the weights follow from them by the rule in
 //! [`TraceBuilder::finish`] and nowhere else.
 
-use crate::frames::{FrameHandle, LABEL};
+use crate::frames::{Frame, FrameHandle};
+use crate::kinds::{KindInfo, SampleKind};
 use crate::period::Period;
-use crate::samples::{Run, SampleKind, Thread, ThreadHandle};
+use crate::samples::{Run, Thread, ThreadHandle};
 use crate::stacks::{Stack, StackHandle};
 use crate::strings::{StringHandle, next_index};
 use crate::threads::{MAX_THREADS, Room};
@@ -61,11 +62,21 @@ impl TraceBuilder {
         self.trace.strings.intern(text)
     }
 
-    /// The handle of a frame: `Namespace.Type.Method(args)` (or `0xADDR`) in a module (or in none that is known).
+    /// The handle of a frame.
+    pub fn add_frame(&mut self, frame: &Frame<'_>) -> FrameHandle {
+        self.trace.frames.intern(frame, &mut self.trace.strings)
+    }
+
+    /// The handle of a [frame of which no more is said](Frame::new): `Namespace.Type.Method(args)` in a module (or in none
+    /// that is known).
     pub fn frame(&mut self, module: Option<&str>, name: &str) -> FrameHandle {
-        let module = module.map(|m| self.trace.strings.intern(m));
-        let name = self.trace.strings.intern(name);
-        self.trace.frames.intern(module, name)
+        self.add_frame(&Frame::new(module, name))
+    }
+
+    /// A kind of samples that the source has beside [those of the CLR](SampleKind). `None`: its class has
+    /// [`MAX_KINDS`](crate::MAX_KINDS) others.
+    pub fn kind(&mut self, info: KindInfo) -> Option<SampleKind> {
+        self.trace.kinds.add(info)
     }
 
     /// The handle of the stack that ends in `frame`, called from `parent`.
@@ -194,7 +205,7 @@ impl TraceBuilder {
     /// # Panics
     /// If the handle is not of this builder.
     pub fn add_event(&mut self, thread: ThreadHandle, time_ns: u64, weight: u64, stack: Option<StackHandle>) {
-        self.add_weighed(thread, time_ns, weight, SampleKind::Event, stack);
+        self.add_weighed(thread, time_ns, weight, SampleKind::EVENT, stack);
     }
 
     /// Adds a sample that has its weight already. A thread has either such samples or ticks.
@@ -217,7 +228,7 @@ impl TraceBuilder {
 
     /// The handle of a frame that is no code: the type of an object, the reason of a pause. It shows as `text` alone.
     pub fn label(&mut self, text: &str) -> FrameHandle {
-        self.frame(Some(LABEL), text)
+        self.add_frame(&Frame::label(text))
     }
 
     /// Weighs the ticks and ends the filling. Events have weights already.

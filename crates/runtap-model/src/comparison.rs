@@ -5,9 +5,10 @@
 //! processes, and not for a method that was renamed.
 //!
 //! What has no name has only an address, which means nothing in another process: all of it is one frame per module. And
-//! one version of the runtime may begin its threads with a frame that another does not have: stacks are aligned on the
-//! outermost frame that both have, so that what they have in common meets.
+//! one version of the runtime may call through a frame that another does not have: stacks are [aligned](align()) on the
+//! frames that both have, so that what they have in common meets.
 
+use crate::alignment::align;
 use crate::builder::TraceBuilder;
 use crate::frames::FrameHandle;
 use crate::nameless::{merge_frames, merge_stacks};
@@ -39,12 +40,9 @@ impl Comparison {
     pub fn new(before: &Trace, after: &Trace, view: View) -> Self {
         let mut builder = TraceBuilder::new();
         let frames = [before, after].map(|trace| merge_frames(trace, &mut builder));
-        let both = common(&frames);
-        let sides = [(before, &frames[0]), (after, &frames[1])];
-        let whole = sides.map(|(trace, frames)| merge_stacks(trace, frames, &mut builder, |_| true));
-        let aligned = sides.map(|(trace, frames)| {
-            merge_stacks(trace, frames, &mut builder, |frame| both.get(frame.index()) == Some(&true))
-        });
+        let sides = [(before, &frames[0][..]), (after, &frames[1][..])];
+        let whole = sides.map(|(trace, frames)| merge_stacks(trace, frames, &mut builder));
+        let aligned = align(sides, &mut builder);
         let tables = builder.finish();
         let side = |trace, at: usize| Side::new(trace, &whole[at], &aligned[at], &tables, view);
         let (before, after) = (side(before, 0), side(after, 1));
@@ -73,18 +71,18 @@ impl Comparison {
 
     /// The change of the share that a frame has itself, with a sign, and how far off that may be.
     pub fn self_change(&self, frame: FrameHandle) -> ShareChange {
-        let part = |side: &Side| (side.frames.self_ns(frame), side.frames.self_ticks(frame));
+        let part = |side: &Side| (side.frames.self_weight(frame), side.frames.self_ticks(frame));
         self.change(part(&self.before), part(&self.after))
     }
 
     /// The same for the share of a frame and of what it called.
     pub fn total_change(&self, frame: FrameHandle) -> ShareChange {
-        let part = |side: &Side| (side.frames.total_ns(frame), side.frames.total_ticks(frame));
+        let part = |side: &Side| (side.frames.total_weight(frame), side.frames.total_ticks(frame));
         self.change(part(&self.before), part(&self.after))
     }
 
     fn change(&self, before: (u64, u64), after: (u64, u64)) -> ShareChange {
-        let (of_before, of_after) = (self.before.frames.sum_ns(), self.after.frames.sum_ns());
+        let (of_before, of_after) = (self.before.frames.sum(), self.after.frames.sum());
         let margin = self.view.is_sampled().then(|| {
             let before = variance(before.1, self.before.frames.ticks());
             let after = variance(after.1, self.after.frames.ticks());
@@ -156,7 +154,7 @@ impl Side {
         Self { stacks, frames, threads, duration_ns: trace.duration_ns() }
     }
 
-    /// The weight of each stack of the common table, without the outermost frames that the other trace does not have.
+    /// The weight of each stack of the common table, led past frames that the other trace does not have.
     pub fn stacks(&self) -> &StackWeights {
         &self.stacks
     }
@@ -175,17 +173,4 @@ impl Side {
     pub fn duration_ns(&self) -> u64 {
         self.duration_ns
     }
-}
-
-/// Which frames of the common table both traces have.
-fn common([before, after]: &[Vec<FrameHandle>; 2]) -> Vec<bool> {
-    let len = before.iter().chain(after).map(|frame| frame.index() + 1).max().unwrap_or(0);
-    let has = |frames: &[FrameHandle]| {
-        let mut has = vec![false; len];
-        for frame in frames {
-            has[frame.index()] = true;
-        }
-        has
-    };
-    has(before).into_iter().zip(has(after)).map(|(before, after)| before && after).collect()
 }

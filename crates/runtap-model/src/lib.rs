@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   StringTable   text, each once                    StringHandle
-//!   FrameTable    (module, name), each once          FrameHandle
+//!   FrameTable    (module, name, …), each once       FrameHandle
 //!   StackTable    (parent stack, frame), each once   StackHandle
 //!   Thread        tid, name, samples in time order   ThreadHandle
+//!   KindTable     (class, name, unit), each once     SampleKind
 //!   Sample        time, weight, kind, stack          (16 bytes as stored)
 //! ```
 //!
@@ -19,10 +20,13 @@
 
 #![deny(clippy::disallowed_methods)]
 
+mod alignment;
 mod bounds;
 mod builder;
 mod comparison;
+mod doubt;
 mod frames;
+mod kinds;
 mod merge;
 mod nameless;
 mod period;
@@ -39,8 +43,9 @@ mod view;
 pub use bounds::{DeepStacks, LEFT_OUT};
 pub use builder::TraceBuilder;
 pub use comparison::{Comparison, ShareChange, Side};
-pub use frames::{Frame, FrameHandle, FrameTable};
-pub use samples::{Run, Sample, SampleKind, Thread, ThreadHandle};
+pub use frames::{Frame, FrameHandle, FrameKind, FrameTable, Origin};
+pub use kinds::{Class, KindInfo, KindTable, MAX_KINDS, SampleKind};
+pub use samples::{Run, Sample, Thread, ThreadHandle};
 pub use stacks::{Frames, Stack, StackHandle, StackTable};
 pub use strings::{StringHandle, StringTable};
 pub use threads::{MAX_THREADS, Room};

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use crate::builder::TraceBuilder;
 use crate::frames::FrameHandle;
+use crate::kinds::SampleKind;
+use crate::samples::Thread;
 use crate::stacks::StackHandle;
 use crate::trace::{Process, Trace};
 
@@ -34,7 +36,7 @@ impl Trace {
         let (mut duration_ns, mut out_of_order, mut left_out) = (0, 0, 0);
         for trace in traces {
             let frames: Vec<FrameHandle> =
-                trace.all_frames().map(|(_, frame)| builder.frame(frame.module, frame.name)).collect();
+                trace.all_frames().map(|(_, frame)| builder.add_frame(&frame)).collect();
             // Callers come before their callees.
             let mut stacks: Vec<StackHandle> = Vec::with_capacity(trace.stacks.len());
             for (_, stack) in trace.stacks.iter() {
@@ -47,7 +49,14 @@ impl Trace {
             duration_ns = duration_ns.max(later.saturating_add(trace.duration_ns));
             out_of_order += trace.out_of_order;
             left_out += trace.left_out;
-            threads.extend(trace.threads.into_iter().map(|thread| thread.moved(&process, later, &stacks)));
+            // Where there is no room for one more kind, what matters to views stays: its class.
+            let kinds: Vec<(SampleKind, SampleKind)> = trace
+                .kinds
+                .iter()
+                .map(|(kind, info)| (kind, builder.kind(info).unwrap_or_else(|| kind.first_of_class())))
+                .collect();
+            let moved = |thread: Thread| thread.moved(&process, later, &stacks, &kinds);
+            threads.extend(trace.threads.into_iter().map(moved));
         }
         Self {
             threads,
@@ -77,7 +86,7 @@ mod tests {
             let main = builder.frame(Some("app"), "Main()");
             let leaf = builder.frame(Some("app"), name);
             let stack = builder.stack_of([main, leaf]);
-            builder.add_sample(thread, n * 1_000_000, SampleKind::Managed, stack);
+            builder.add_sample(thread, n * 1_000_000, SampleKind::MANAGED, stack);
         }
         builder.finish()
     }
@@ -103,7 +112,7 @@ mod tests {
                     .frames(sample.stack.unwrap())
                     .map(|f| merged.frame(f).to_string())
                     .collect();
-                (sample.time_ns, sample.weight_ns, frames.join(" "))
+                (sample.time_ns, sample.weight, frames.join(" "))
             })
             .collect();
         let expected = [

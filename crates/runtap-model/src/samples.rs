@@ -5,32 +5,19 @@
 
 use std::sync::Arc;
 
+use crate::kinds::{self, Class, SampleKind};
 use crate::stacks::StackHandle;
 use crate::trace::Process;
 use crate::view::View;
-
-/// What the sampler found a thread doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SampleKind {
-    /// In managed code.
-    Managed,
-    /// Outside of it: in native code, or waiting.
-    External,
-    /// The runtime could not tell.
-    Other,
-    /// Not a tick: an event with a weight of its own.
-    Event,
-}
 
 /// One or more ticks in a row that found a thread in the same stack and kind; or an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Time of the first tick, in nanoseconds since the start of the session.
     pub time_ns: u64,
-    /// How long it stands for, in nanoseconds: see [`TraceBuilder::finish`](crate::TraceBuilder::finish). For an event
-    /// its own weight, in the [unit](crate::View::unit) of its view.
-    pub weight_ns: u64,
+    /// How much it stands for, in the [unit](crate::View::unit) of the view: of ticks the time until the next one, see
+    /// [`TraceBuilder::finish`](crate::TraceBuilder::finish); an event brings its own.
+    pub weight: u64,
     /// Number of ticks, at least 1.
     pub ticks: u32,
     /// What the thread was doing.
@@ -67,8 +54,8 @@ pub struct Thread {
     last_ns: u64,
     /// Whether there was a tick at all.
     ticked: bool,
-    /// Weight and ticks of each kind, once all samples are there.
-    sums: [(u64, u64); KINDS.len()],
+    /// Weight and ticks as [`ADDED_UP`] has them, once all samples are there.
+    sums: [(u64, u64); ADDED_UP.len()],
 }
 
 /// A sample as stored. 108 million of them (an hour at 1 kHz, 30 threads, never two equal in a row) are 1.7 GB;
@@ -77,36 +64,37 @@ pub struct Thread {
 pub struct Run {
     time_ns: u64,
     stack: Option<StackHandle>,
-    /// The kind in the two upper bits, the number of ticks below.
+    /// The kind in the upper bits, the number of ticks below.
     kind_and_ticks: u32,
 }
 
-/// All kinds: their places here are what a run and the totals of a thread know them by.
-const KINDS: [SampleKind; 4] =
-    [SampleKind::Managed, SampleKind::External, SampleKind::Other, SampleKind::Event];
-
 /// Where the number of ticks is, below the kind.
-pub(crate) const TICKS: u32 = 0x3fff_ffff;
+pub(crate) const TICKS: u32 = u32::MAX >> kinds::BITS;
 
 /// One tick of a kind.
 #[inline]
 pub(crate) fn one_tick(kind: SampleKind) -> u32 {
-    u32::from(place(kind)) << 30 | 1
+    kind.to_bits() << (u32::BITS - kinds::BITS) | 1
 }
 
 /// The kind of ticks.
 #[inline]
 pub(crate) fn kind_of(kind_and_ticks: u32) -> SampleKind {
-    KINDS[(kind_and_ticks >> 30) as usize]
+    SampleKind::from_bits(kind_and_ticks >> (u32::BITS - kinds::BITS))
 }
 
-/// Where a kind is in [`KINDS`].
-fn place(kind: SampleKind) -> u8 {
-    match kind {
-        SampleKind::Managed => 0,
-        SampleKind::External => 1,
-        SampleKind::Other => 2,
-        SampleKind::Event => 3,
+/// The kinds whose samples are added up when all are there: the views that every trace has are made of them, one by its
+/// class each, and the events.
+const ADDED_UP: [SampleKind; 4] =
+    [SampleKind::MANAGED, SampleKind::EXTERNAL, SampleKind::OTHER, SampleKind::EVENT];
+
+/// Where the sum is that a sample is part of.
+fn sum_of(kind: SampleKind) -> Option<usize> {
+    match kind.class() {
+        Class::Running => Some(0),
+        Class::Waiting => Some(1),
+        Class::Unclear => Some(2),
+        Class::Weighed => (kind == SampleKind::EVENT).then_some(3),
     }
 }
 
@@ -140,6 +128,11 @@ impl Run {
     }
 }
 
+/// Adds weight and ticks.
+fn add(sums: &mut (u64, u64), more: (u64, u64)) {
+    *sums = (sums.0.saturating_add(more.0), sums.1.saturating_add(more.1));
+}
+
 impl Thread {
     pub(crate) fn new(tid: u64) -> Self {
         Self {
@@ -151,7 +144,7 @@ impl Thread {
             end_ns: 0,
             last_ns: 0,
             ticked: false,
-            sums: [(0, 0); KINDS.len()],
+            sums: [(0, 0); ADDED_UP.len()],
         }
     }
 
@@ -189,8 +182,15 @@ impl Thread {
         self.process = Some(Arc::clone(process));
     }
 
-    /// The same thread of `process` in another trace, where all times are `later` and its stacks have other handles.
-    pub(crate) fn moved(mut self, process: &Arc<Process>, later: u64, stacks: &[StackHandle]) -> Self {
+    /// The same thread of `process` in another trace, where all times are `later`, its stacks have other handles, and what
+    /// was the first of each pair of kinds is the second.
+    pub(crate) fn moved(
+        mut self,
+        process: &Arc<Process>,
+        later: u64,
+        stacks: &[StackHandle],
+        kinds: &[(SampleKind, SampleKind)],
+    ) -> Self {
         // A machine's threads know their process better.
         self.process.get_or_insert_with(|| Arc::clone(process));
         self.last_ns = self.last_ns.saturating_add(later);
@@ -198,6 +198,9 @@ impl Thread {
         for run in &mut self.runs {
             run.time_ns = run.time_ns.saturating_add(later);
             run.stack = run.stack.map(|stack| stacks[stack.index()]);
+            if let Some((_, kind)) = kinds.iter().find(|(old, new)| *old == run.kind() && old != new) {
+                run.kind_and_ticks = one_tick(*kind) - 1 + run.ticks();
+            }
         }
         self
     }
@@ -211,27 +214,35 @@ impl Thread {
     #[inline]
     fn all_samples(&self) -> impl Iterator<Item = Sample> + '_ {
         self.runs.iter().enumerate().map(|(i, run)| {
-            let weight_ns = self.weights.get(i).copied().unwrap_or_else(|| {
+            let weight = self.weights.get(i).copied().unwrap_or_else(|| {
                 let end_ns = self.runs.get(i + 1).map_or(self.end_ns, |next| next.time_ns);
                 end_ns.saturating_sub(run.time_ns)
             });
             let Run { time_ns, stack, .. } = *run;
-            Sample { time_ns, weight_ns, ticks: run.ticks(), kind: run.kind(), stack }
+            Sample { time_ns, weight, ticks: run.ticks(), kind: run.kind(), stack }
         })
     }
 
     /// The sum of the weights of `view`, in its unit.
-    pub fn weight_ns(&self, view: View) -> u64 {
-        self.sums_of(view).fold(0, |sum, (weight, _)| sum.saturating_add(weight))
+    pub fn weight(&self, view: View) -> u64 {
+        self.sums(view).0
     }
 
     /// The number of ticks in `view`.
     pub fn ticks(&self, view: View) -> u64 {
-        self.sums_of(view).fold(0, |sum, (_, ticks)| sum.saturating_add(ticks))
+        self.sums(view).1
     }
 
-    fn sums_of(&self, view: View) -> impl Iterator<Item = (u64, u64)> + '_ {
-        KINDS.iter().zip(&self.sums).filter(move |(kind, _)| view.selects(**kind)).map(|(_, sums)| *sums)
+    /// Weight and ticks of a view.
+    fn sums(&self, view: View) -> (u64, u64) {
+        let mut sums = (0, 0);
+        if let View::Kind(..) = view {
+            self.samples(view).for_each(|sample| add(&mut sums, (sample.weight, sample.ticks.into())));
+        } else {
+            let of_view = ADDED_UP.iter().zip(&self.sums).filter(|(kind, _)| view.selects(**kind));
+            of_view.for_each(|(_, sum)| add(&mut sums, *sum));
+        }
+        sums
     }
 
     /// The stacks of all samples.
@@ -308,7 +319,7 @@ impl Thread {
         let mut end_ns = end_ns;
         // Nothing to do where there are ticks only: their weights follow from their times.
         for (run, weight) in self.runs.iter().zip(&mut self.weights).rev() {
-            if run.kind() != SampleKind::Event {
+            if run.kind().is_tick() {
                 *weight = end_ns.saturating_sub(run.time_ns);
                 end_ns = run.time_ns;
             }
@@ -318,11 +329,11 @@ impl Thread {
     /// All samples are there: adds them up.
     pub(crate) fn add_up(&mut self) {
         self.runs.shrink_to_fit();
-        let mut sums = [(0_u64, 0_u64); KINDS.len()];
+        let mut sums = [(0_u64, 0_u64); ADDED_UP.len()];
         for sample in self.all_samples() {
-            let (weight, ticks) = &mut sums[usize::from(place(sample.kind))];
-            *weight = weight.saturating_add(sample.weight_ns);
-            *ticks = ticks.saturating_add(sample.ticks.into());
+            if let Some(sum) = sum_of(sample.kind) {
+                add(&mut sums[sum], (sample.weight, sample.ticks.into()));
+            }
         }
         self.sums = sums;
     }
@@ -341,38 +352,38 @@ mod tests {
     fn equal_ticks_in_a_row_are_one_sample() {
         let (here, there) = (Some(StackHandle::from_index(0)), Some(StackHandle::from_index(1)));
         let mut thread = Thread::new(7);
-        thread.push(10, SampleKind::External, here);
-        thread.push(20, SampleKind::External, here);
-        thread.push(30, SampleKind::Managed, here);
-        thread.push(40, SampleKind::Managed, there);
-        thread.push(50, SampleKind::External, None);
+        thread.push(10, SampleKind::EXTERNAL, here);
+        thread.push(20, SampleKind::EXTERNAL, here);
+        thread.push(30, SampleKind::MANAGED, here);
+        thread.push(40, SampleKind::MANAGED, there);
+        thread.push(50, SampleKind::EXTERNAL, None);
         thread.weigh(60);
         thread.add_up();
         let got: Vec<_> = thread
             .samples(View::ThreadTime)
-            .map(|s| (s.time_ns, s.weight_ns, s.ticks, s.kind, s.stack))
+            .map(|s| (s.time_ns, s.weight, s.ticks, s.kind, s.stack))
             .collect();
         assert_eq!(
             got,
             [
-                (10, 20, 2, SampleKind::External, here),
-                (30, 10, 1, SampleKind::Managed, here),
-                (40, 10, 1, SampleKind::Managed, there),
-                (50, 10, 1, SampleKind::External, None),
+                (10, 20, 2, SampleKind::EXTERNAL, here),
+                (30, 10, 1, SampleKind::MANAGED, here),
+                (40, 10, 1, SampleKind::MANAGED, there),
+                (50, 10, 1, SampleKind::EXTERNAL, None),
             ]
         );
-        assert_eq!((thread.weight_ns(View::ThreadTime), thread.ticks(View::ThreadTime)), (50, 5));
-        assert_eq!((thread.weight_ns(View::Cpu), thread.ticks(View::Cpu)), (20, 2));
+        assert_eq!((thread.weight(View::ThreadTime), thread.ticks(View::ThreadTime)), (50, 5));
+        assert_eq!((thread.weight(View::Cpu), thread.ticks(View::Cpu)), (20, 2));
     }
 
     #[test]
     fn a_full_run_is_followed_by_another() {
         let mut thread = Thread::new(7);
-        thread.push(1, SampleKind::Other, None);
+        thread.push(1, SampleKind::OTHER, None);
         thread.runs[0].kind_and_ticks |= TICKS;
-        thread.push(2, SampleKind::Other, None);
+        thread.push(2, SampleKind::OTHER, None);
         let ticks: Vec<_> = thread.samples(View::ThreadTime).map(|s| (s.ticks, s.kind)).collect();
-        assert_eq!(ticks, [(TICKS, SampleKind::Other), (1, SampleKind::Other)]);
+        assert_eq!(ticks, [(TICKS, SampleKind::OTHER), (1, SampleKind::OTHER)]);
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! tick before found it; such ticks are one run from the start, in 16 bytes. A thread takes ten times that before its first
 //! tick, so a stream of nothing but new threads would take more memory than bytes: there is a [limit](MAX_THREADS).
 
+use crate::kinds::SampleKind;
 use crate::period::{DEFAULT_NS, Period};
-use crate::samples::{self, Run, SampleKind};
+use crate::samples::{self, Run};
 use crate::stacks::StackHandle;
 use crate::threads::MAX_THREADS;
 use foldhash::fast::RandomState;
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn ticks_in_a_row_are_one_run_of_16_bytes() {
         let mut ticks = Ticks::default();
-        let [runs, waits] = [SampleKind::Managed, SampleKind::External];
+        let [runs, waits] = [SampleKind::MANAGED, SampleKind::EXTERNAL];
         for (tid, time, kind, stack) in [
             (7, 10, waits, 0),
             (9, 10, runs, 1),
@@ -311,7 +312,7 @@ mod tests {
 
     /// A tick, or a change of names.
     fn tick() -> impl Strategy<Value = Option<(u64, u64, SampleKind, u32)>> {
-        let kind = prop_oneof![Just(SampleKind::Managed), Just(SampleKind::External)];
+        let kind = prop_oneof![Just(SampleKind::MANAGED), Just(SampleKind::EXTERNAL)];
         prop_oneof![8 => (0..4u64, 0..3u64, kind, 0..3u32).prop_map(Some), 1 => Just(None)]
     }
 
@@ -379,9 +380,9 @@ mod tests {
     fn threads_beyond_the_limit_are_counted() {
         let mut ticks = Ticks::default();
         for tid in 0..2 * MAX_THREADS as u64 {
-            ticks.add(tid, tid, SampleKind::Managed, 0);
+            ticks.add(tid, tid, SampleKind::MANAGED, 0);
         }
-        ticks.add(7, u64::MAX, SampleKind::Managed, 0);
+        ticks.add(7, u64::MAX, SampleKind::MANAGED, 0);
         assert_eq!((ticks.len(), ticks.left_out()), (MAX_THREADS + 1, MAX_THREADS as u64));
         assert_eq!(ticks.into_threads().count(), MAX_THREADS);
     }
@@ -389,9 +390,9 @@ mod tests {
     #[test]
     fn stacks_get_the_numbers_of_the_whole() {
         let (mut whole, mut part) = (Ticks::default(), Ticks::default());
-        whole.add(7, 1, SampleKind::Managed, 5);
-        part.add(7, 2, SampleKind::Managed, 1);
-        part.add(8, 3, SampleKind::Managed, 0);
+        whole.add(7, 1, SampleKind::MANAGED, 5);
+        part.add(7, 2, SampleKind::MANAGED, 1);
+        part.add(8, 3, SampleKind::MANAGED, 0);
         assert!(whole.join(part, &[9, 5]));
         let (_, threads) = parts(whole);
         let stacks: Vec<_> =
@@ -403,7 +404,7 @@ mod tests {
     fn a_change_of_names_ends_all_runs() {
         let mut ticks = Ticks::default();
         for time in 0..6 {
-            ticks.add(7, time, SampleKind::Managed, 1);
+            ticks.add(7, time, SampleKind::MANAGED, 1);
             if time == 1 {
                 ticks.split();
                 ticks.split();

@@ -6,7 +6,7 @@ use crate::stacks::StackHandle;
 use crate::trace::Trace;
 use crate::view::View;
 
-/// How long each stack was seen as the innermost one.
+/// The weight of each stack as the innermost one, in the unit of the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackWeights {
     by_stack: Vec<Sum>,
@@ -41,7 +41,7 @@ impl StackWeights {
                     Some(stack) => &mut weights.by_stack[stack.index()],
                     None => &mut weights.no_stack,
                 };
-                sum.add(Sum { weight: sample.weight_ns, ticks: u64::from(sample.ticks) });
+                sum.add(Sum { weight: sample.weight, ticks: u64::from(sample.ticks) });
             }
         }
         weights
@@ -56,8 +56,8 @@ impl StackWeights {
         Self { by_stack, no_stack: self.no_stack }
     }
 
-    /// The weight of the samples that ended in `stack` itself, in nanoseconds (in the unit of the view).
-    pub fn self_ns(&self, stack: StackHandle) -> u64 {
+    /// The weight of the samples that ended in `stack` itself.
+    pub fn self_weight(&self, stack: StackHandle) -> u64 {
         self.by_stack[stack.index()].weight
     }
 
@@ -66,8 +66,8 @@ impl StackWeights {
         self.by_stack[stack.index()].ticks
     }
 
-    /// The weight of the samples without a stack, in nanoseconds.
-    pub fn no_stack_ns(&self) -> u64 {
+    /// The weight of the samples without a stack.
+    pub fn no_stack_weight(&self) -> u64 {
         self.no_stack.weight
     }
 
@@ -76,26 +76,26 @@ impl StackWeights {
         self.by_stack.iter().fold(self.no_stack.ticks, |sum, stack| sum.saturating_add(stack.ticks))
     }
 
-    /// The sum of all weights, in nanoseconds.
-    pub fn total_ns(&self) -> u64 {
+    /// The sum of all weights.
+    pub fn total_weight(&self) -> u64 {
         self.by_stack.iter().fold(self.no_stack.weight, |sum, stack| sum.saturating_add(stack.weight))
     }
 }
 
-/// How long each frame was running itself, and how long it was anywhere on the stack.
+/// The weight of each frame itself, and that of all stacks that it is on; in the unit of the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameTotals {
     own: Vec<Sum>,
     inclusive: Vec<Sum>,
-    sum_ns: u64,
-    no_stack_ns: u64,
+    sum: u64,
+    no_stack_weight: u64,
     ticks: u64,
 }
 
 impl FrameTotals {
     /// The totals of `view` in one thread, or in all of them together.
     ///
-    /// A frame that is several times on a stack (recursion) counts once in its inclusive time.
+    /// A frame that is several times on a stack (recursion) counts once in its inclusive weight.
     pub fn new(trace: &Trace, view: View, thread: Option<ThreadHandle>) -> Self {
         Self::of(trace, &StackWeights::new(trace, view, thread))
     }
@@ -106,8 +106,8 @@ impl FrameTotals {
         let mut totals = Self {
             own: vec![Sum::default(); frames],
             inclusive: vec![Sum::default(); frames],
-            sum_ns: weights.total_ns(),
-            no_stack_ns: weights.no_stack_ns(),
+            sum: weights.total_weight(),
+            no_stack_weight: weights.no_stack_weight(),
             ticks: weights.ticks(),
         };
         // The stack that a frame was last counted for.
@@ -127,13 +127,13 @@ impl FrameTotals {
         totals
     }
 
-    /// Time in the frame itself, in nanoseconds (in the unit of the view).
-    pub fn self_ns(&self, frame: FrameHandle) -> u64 {
+    /// The weight of the frame itself: time in it, or what it allocated.
+    pub fn self_weight(&self, frame: FrameHandle) -> u64 {
         self.own[frame.index()].weight
     }
 
-    /// Time in the frame or in what it called, in nanoseconds.
-    pub fn total_ns(&self, frame: FrameHandle) -> u64 {
+    /// The weight of the frame and of what it called.
+    pub fn total_weight(&self, frame: FrameHandle) -> u64 {
         self.inclusive[frame.index()].weight
     }
 
@@ -147,14 +147,14 @@ impl FrameTotals {
         self.inclusive[frame.index()].ticks
     }
 
-    /// The sum of all weights, those without a stack too, in nanoseconds.
-    pub fn sum_ns(&self) -> u64 {
-        self.sum_ns
+    /// The sum of all weights, those without a stack too.
+    pub fn sum(&self) -> u64 {
+        self.sum
     }
 
-    /// The weight of the samples without a stack, in nanoseconds.
-    pub fn no_stack_ns(&self) -> u64 {
-        self.no_stack_ns
+    /// The weight of the samples without a stack.
+    pub fn no_stack_weight(&self) -> u64 {
+        self.no_stack_weight
     }
 
     /// The number of ticks.

@@ -1,6 +1,7 @@
 //! The finished trace, which sinks and reports read.
 
 use crate::frames::{Frame, FrameHandle, FrameTable};
+use crate::kinds::KindTable;
 use crate::samples::{Thread, ThreadHandle};
 use crate::stacks::StackTable;
 use crate::strings::{StringTable, next_index};
@@ -35,6 +36,7 @@ pub struct Trace {
     pub(crate) strings: StringTable,
     pub(crate) frames: FrameTable,
     pub(crate) stacks: StackTable,
+    pub(crate) kinds: KindTable,
     pub(crate) threads: Vec<Thread>,
     pub(crate) process: Process,
     pub(crate) start_unix_ns: Option<i64>,
@@ -93,6 +95,11 @@ impl Trace {
         &self.frames
     }
 
+    /// The kinds that samples can have.
+    pub fn kinds(&self) -> &KindTable {
+        &self.kinds
+    }
+
     /// The stacks.
     pub fn stacks(&self) -> &StackTable {
         &self.stacks
@@ -130,5 +137,12 @@ impl Trace {
     /// The number of ticks of all threads in `view`.
     pub fn ticks(&self, view: View) -> u64 {
         self.threads.iter().map(|t| t.ticks(view)).sum()
+    }
+
+    /// Whether next to none of the samples, less than one of a hundred, are in `view`. Of [`Cpu`](View::Cpu) that need not
+    /// mean that nothing ran: .NET 9, and .NET 10 at first, call nearly every sample of a running thread external
+    /// (dotnet/runtime#123996).
+    pub fn shows_little_in(&self, view: View) -> bool {
+        self.ticks(view).saturating_mul(100) < self.ticks(View::ThreadTime)
     }
 }

@@ -1,12 +1,12 @@
 //! Which samples are looked at, and what their weights count.
 
-use crate::samples::SampleKind;
+use crate::kinds::{Class, KindInfo, SampleKind};
 use std::fmt;
 
 /// A choice of samples. The names are those of the command line's `--view`.
 ///
-/// The first two are made of the sampler's ticks, which one trace holds for both. The others are made of events;
-/// a trace holds those of one of them.
+/// The first two are made of ticks, which one trace holds for both. The others but the last are made of events; a trace
+/// holds those of one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum View {
@@ -28,6 +28,8 @@ pub enum View {
     Async,
     /// Time of requests, and what they waited for.
     Request,
+    /// The samples of one kind, which a source has [added](crate::TraceBuilder::kind).
+    Kind(SampleKind, KindInfo),
 }
 
 /// What the weights of a view count.
@@ -42,8 +44,19 @@ pub enum Unit {
     Count,
 }
 
+impl Unit {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "nanoseconds",
+            Self::Bytes => "bytes",
+            Self::Count => "count",
+        }
+    }
+}
+
 impl View {
-    /// Every view there is.
+    /// Every view that has a name before there is a trace.
     pub const ALL: [Self; 9] = [
         Self::ThreadTime,
         Self::Cpu,
@@ -68,6 +81,7 @@ impl View {
             Self::Jit => "jit",
             Self::Async => "async",
             Self::Request => "request",
+            Self::Kind(_, info) => info.name,
         }
     }
 
@@ -75,15 +89,20 @@ impl View {
     #[inline]
     pub fn selects(self, kind: SampleKind) -> bool {
         match self {
-            Self::ThreadTime => kind != SampleKind::Event,
-            Self::Cpu => kind == SampleKind::Managed,
-            _ => kind == SampleKind::Event,
+            Self::ThreadTime => kind.is_tick(),
+            Self::Cpu => kind.class() == Class::Running,
+            Self::Kind(only, _) => kind == only,
+            _ => kind == SampleKind::EVENT,
         }
     }
 
     /// Whether it is made of the sampler's ticks.
     pub fn is_sampled(self) -> bool {
-        matches!(self, Self::ThreadTime | Self::Cpu)
+        match self {
+            Self::ThreadTime | Self::Cpu => true,
+            Self::Kind(kind, _) => kind.is_tick(),
+            _ => false,
+        }
     }
 
     /// What its weights count.
@@ -91,6 +110,7 @@ impl View {
         match self {
             Self::Alloc => Unit::Bytes,
             Self::Exceptions => Unit::Count,
+            Self::Kind(_, info) => info.unit,
             _ => Unit::Nanoseconds,
         }
     }

@@ -1,6 +1,6 @@
 //! Two traces side by side, on recordings whose difference can be counted by hand.
 
-use runtap_model::{Comparison, FrameHandle, SampleKind, Trace, TraceBuilder, View};
+use runtap_model::{Comparison, Frame, FrameHandle, SampleKind, Trace, TraceBuilder, View};
 
 /// One thread, one tick a nanosecond; each entry is a stack from the root, and how often it was seen.
 fn trace(tid: u64, ticks: &[(&str, u64)]) -> Trace {
@@ -8,10 +8,18 @@ fn trace(tid: u64, ticks: &[(&str, u64)]) -> Trace {
     let thread = builder.thread(tid);
     let mut now = 0;
     for (names, times) in ticks {
-        let frames: Vec<_> = names.split_whitespace().map(|n| builder.frame(Some("app"), n)).collect();
+        let frame = |name| {
+            let frame = Frame::new(Some("app"), name);
+            if name.strip_prefix("0x").is_some_and(|digits| u64::from_str_radix(digits, 16).is_ok()) {
+                frame.address()
+            } else {
+                frame
+            }
+        };
+        let frames: Vec<_> = names.split_whitespace().map(|name| builder.add_frame(&frame(name))).collect();
         let stack = builder.stack_of(frames);
         for _ in 0..*times {
-            builder.add_sample(thread, now, SampleKind::Managed, stack);
+            builder.add_sample(thread, now, SampleKind::MANAGED, stack);
             now += 1;
         }
     }
@@ -30,13 +38,13 @@ fn the_same_frames_meet_whatever_their_order() {
     let [work, main, gone, new] = ["work", "main", "gone", "new"].map(|name| frame(&comparison, name));
     let of = |f| {
         let sides = [comparison.before(), comparison.after()];
-        sides.map(|s| (s.frames().self_ns(f), s.frames().total_ns(f), s.frames().total_ticks(f)))
+        sides.map(|s| (s.frames().self_weight(f), s.frames().total_weight(f), s.frames().total_ticks(f)))
     };
     assert_eq!(of(work), [(60, 60, 60), (100, 100, 100)]);
     assert_eq!(of(main), [(0, 90, 90), (0, 160, 160)]);
     assert_eq!(of(gone), [(10, 10, 10), (0, 0, 0)]);
     assert_eq!(of(new), [(0, 0, 0), (20, 20, 20)]);
-    assert_eq!(comparison.after().stacks().no_stack_ns(), 20);
+    assert_eq!(comparison.after().stacks().no_stack_weight(), 20);
     assert_eq!(comparison.before().stacks().ticks() + comparison.after().stacks().ticks(), 300);
     assert_eq!(stacks(&comparison).len(), 4, "equal stacks are one");
     let change = comparison.total_change(main);
@@ -80,7 +88,7 @@ fn events_are_counted_and_not_sampled() {
     let change = comparison.self_change(frame(&comparison, "alloc"));
     assert_eq!((change.margin, change.change(), change.is_significant()), (None, 0.0, false));
     let frame = frame(&comparison, "alloc");
-    assert_eq!(comparison.after().frames().self_ns(frame), 300);
+    assert_eq!(comparison.after().frames().self_weight(frame), 300);
 }
 
 #[test]
@@ -100,7 +108,7 @@ fn stacks(comparison: &Comparison) -> Vec<(String, u64, u64)> {
         let mut names: Vec<String> =
             tables.stacks().frames(handle).map(|frame| tables.frame(frame).to_string()).collect();
         names.reverse();
-        let (before, after) = (before.self_ns(handle), after.self_ns(handle));
+        let (before, after) = (before.self_weight(handle), after.self_weight(handle));
         if before + after > 0 {
             all.push((names.join(" "), before, after));
         }
@@ -129,5 +137,31 @@ fn stacks_meet_at_the_outermost_frame_that_both_have() {
     assert_eq!(stacks(&comparison), wanted.map(|(stack, a, b)| (stack.to_owned(), a, b)));
     // It is told nevertheless.
     let entry = frame(&comparison, "entry");
-    assert_eq!(comparison.after().frames().total_ns(entry), 10);
+    assert_eq!(comparison.after().frames().total_weight(entry), 10);
+}
+
+/// The starts of threads in two versions of .NET: the later one calls the program's method through a frame of its own.
+#[test]
+fn stacks_meet_again_behind_a_frame_that_only_one_has() {
+    let before = trace(1, &[("run main work", 6), ("run main", 1), ("main run", 1), ("run old end", 2)]);
+    let after = trace(
+        1,
+        &[("run callback main work", 9), ("run callback", 2), ("run callback work", 1), ("run new end", 3)],
+    );
+    let comparison = Comparison::new(&before, &after, View::Cpu);
+    let wanted = [
+        ("app!main app!run", 1, 0),
+        // What ends there did so, and what the other never calls from there is no detour.
+        ("app!run app!callback", 0, 2),
+        ("app!run app!callback app!work", 0, 1),
+        ("app!run app!end", 2, 3),
+        ("app!run app!main", 1, 0),
+        ("app!run app!main app!work", 6, 9),
+    ];
+    assert_eq!(stacks(&comparison), wanted.map(|(stack, a, b)| (stack.to_owned(), a, b)));
+    for name in ["callback", "new", "old"] {
+        let frame = frame(&comparison, name);
+        let total = [comparison.before(), comparison.after()].map(|side| side.frames().total_weight(frame));
+        assert!(total.iter().sum::<u64>() > 0, "the table has {name}");
+    }
 }

@@ -20,8 +20,8 @@ fn frame(trace: &Trace, name: &str) -> FrameHandle {
     trace.all_frames().find(|(_, f)| f.name == name).expect("the frame is there").0
 }
 
-const RUNS: SampleKind = SampleKind::Managed;
-const WAITS: SampleKind = SampleKind::External;
+const RUNS: SampleKind = SampleKind::MANAGED;
+const WAITS: SampleKind = SampleKind::EXTERNAL;
 
 #[test]
 fn recursion_counts_once_in_inclusive_time() {
@@ -32,11 +32,11 @@ fn recursion_counts_once_in_inclusive_time() {
         ("main", RUNS),
     ]]);
     let totals = FrameTotals::new(&trace, View::Cpu, None);
-    let of = |name| (totals.self_ns(frame(&trace, name)), totals.total_ns(frame(&trace, name)));
+    let of = |name| (totals.self_weight(frame(&trace, name)), totals.total_weight(frame(&trace, name)));
     assert_eq!(of("main"), (1, 4));
     assert_eq!(of("walk"), (2, 3));
     assert_eq!(of("leaf"), (1, 1));
-    assert_eq!((totals.sum_ns(), totals.ticks(), totals.no_stack_ns()), (4, 4, 0));
+    assert_eq!((totals.sum(), totals.ticks(), totals.no_stack_weight()), (4, 4, 0));
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn the_view_and_the_thread_choose_the_samples() {
     let first = trace.threads().next().map(|(h, _)| h);
     let sums = |view, thread| {
         let totals = FrameTotals::new(&trace, view, thread);
-        let work = totals.total_ns(frame(&trace, "work"));
-        (work, totals.total_ns(frame(&trace, "wait")), totals.no_stack_ns(), totals.sum_ns())
+        let work = totals.total_weight(frame(&trace, "work"));
+        (work, totals.total_weight(frame(&trace, "wait")), totals.no_stack_weight(), totals.sum())
     };
     assert_eq!(sums(View::ThreadTime, None), (5, 1, 2, 8));
     assert_eq!(sums(View::ThreadTime, first), (2, 1, 1, 4));
@@ -61,7 +61,7 @@ fn the_view_and_the_thread_choose_the_samples() {
 fn stack_weights_are_those_of_the_innermost_frame() {
     let trace = trace(&[&[("main", RUNS), ("main work", RUNS), ("main work", RUNS), ("", RUNS)]]);
     let weights = StackWeights::new(&trace, View::Cpu, None);
-    let all: Vec<_> = trace.stacks().iter().map(|(h, _)| weights.self_ns(h)).collect();
+    let all: Vec<_> = trace.stacks().iter().map(|(h, _)| weights.self_weight(h)).collect();
     assert_eq!(all, [1, 2]);
-    assert_eq!((weights.no_stack_ns(), weights.total_ns(), weights.ticks()), (1, 4, 4));
+    assert_eq!((weights.no_stack_weight(), weights.total_weight(), weights.ticks()), (1, 4, 4));
 }

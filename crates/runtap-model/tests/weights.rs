@@ -14,14 +14,14 @@ fn ticks(threads: &[&[u64]]) -> Trace {
             // A new frame each time, so that every tick is a sample of its own.
             let frame = builder.frame(Some("app"), &format!("Tick{i}()"));
             let stack = builder.stack(None, frame);
-            builder.add_sample(thread, time * MS, SampleKind::Managed, Some(stack));
+            builder.add_sample(thread, time * MS, SampleKind::MANAGED, Some(stack));
         }
     }
     builder.finish()
 }
 
 fn weights_ms(trace: &Trace) -> Vec<Vec<u64>> {
-    let of = |s: runtap_model::Sample| s.weight_ns / MS;
+    let of = |s: runtap_model::Sample| s.weight / MS;
     trace.threads().map(|(_, t)| t.samples(View::ThreadTime).map(of).collect()).collect()
 }
 
@@ -63,11 +63,11 @@ fn a_recording_longer_than_its_samples_keeps_its_duration() {
     let mut builder = TraceBuilder::new();
     builder.set_duration_ns(100);
     let thread = builder.thread(1);
-    builder.add_sample(thread, 10, SampleKind::External, None);
-    builder.add_sample(thread, 20, SampleKind::External, None);
+    builder.add_sample(thread, 10, SampleKind::EXTERNAL, None);
+    builder.add_sample(thread, 20, SampleKind::EXTERNAL, None);
     let trace = builder.finish();
     assert_eq!(trace.duration_ns(), 100);
-    assert_eq!(trace.thread(thread).weight_ns(View::ThreadTime), 20);
+    assert_eq!(trace.thread(thread).weight(View::ThreadTime), 20);
 }
 
 #[test]
@@ -115,7 +115,7 @@ proptest! {
         for (tid, after, kind, stack) in ticks {
             now += after;
             let thread = builder.thread(tid);
-            let kind = [SampleKind::Managed, SampleKind::External, SampleKind::Other][usize::from(kind)];
+            let kind = [SampleKind::MANAGED, SampleKind::EXTERNAL, SampleKind::OTHER][usize::from(kind)];
             let stack = stack.map(|s| {
                 let frame = builder.frame(None, &s.to_string());
                 builder.stack(None, frame)
@@ -132,9 +132,9 @@ proptest! {
             prop_assert_eq!(thread.tid(), tid);
             prop_assert_eq!(thread.ticks(View::ThreadTime), count);
             let end = if now - last <= 2 * period { now + period } else { last + period };
-            prop_assert_eq!(thread.weight_ns(View::ThreadTime), end - first);
-            let kinds: u64 = [SampleKind::Managed, SampleKind::External, SampleKind::Other].iter()
-                .map(|k| thread.samples(View::ThreadTime).filter(|s| s.kind == *k).map(|s| s.weight_ns).sum::<u64>())
+            prop_assert_eq!(thread.weight(View::ThreadTime), end - first);
+            let kinds: u64 = [SampleKind::MANAGED, SampleKind::EXTERNAL, SampleKind::OTHER].iter()
+                .map(|k| thread.samples(View::ThreadTime).filter(|s| s.kind == *k).map(|s| s.weight).sum::<u64>())
                 .sum();
             prop_assert_eq!(kinds, end - first);
         }
@@ -151,15 +151,12 @@ fn events_keep_their_weights() {
     builder.add_event(thread, 20, 300, stack);
     builder.add_event(thread, 20, 0, None);
     let trace = builder.finish();
-    let samples: Vec<_> = trace
-        .thread(thread)
-        .samples(View::Alloc)
-        .map(|s| (s.time_ns, s.weight_ns, s.stack, s.kind))
-        .collect();
-    let event = SampleKind::Event;
+    let samples: Vec<_> =
+        trace.thread(thread).samples(View::Alloc).map(|s| (s.time_ns, s.weight, s.stack, s.kind)).collect();
+    let event = SampleKind::EVENT;
     assert_eq!(samples, [(10, 500, stack, event), (20, 300, stack, event), (20, 0, None, event)]);
     assert_eq!(trace.ticks(View::ThreadTime) + trace.ticks(View::Cpu), 0);
-    assert_eq!((trace.thread(thread).weight_ns(View::Alloc), trace.duration_ns()), (800, 20));
+    assert_eq!((trace.thread(thread).weight(View::Alloc), trace.duration_ns()), (800, 20));
 }
 
 /// A thread that has both: only the ticks are weighed.
@@ -168,10 +165,25 @@ fn events_among_ticks_do_not_count_as_time() {
     let mut builder = TraceBuilder::new();
     let thread = builder.thread(7);
     for ms in 0..3 {
-        builder.add_sample(thread, ms * MS, SampleKind::Managed, None);
+        builder.add_sample(thread, ms * MS, SampleKind::MANAGED, None);
         builder.add_event(thread, ms * MS, 9, None);
     }
     let trace = builder.finish();
-    assert_eq!(trace.thread(thread).weight_ns(View::Cpu), 3 * MS);
-    assert_eq!(trace.thread(thread).weight_ns(View::Alloc), 27);
+    assert_eq!(trace.thread(thread).weight(View::Cpu), 3 * MS);
+    assert_eq!(trace.thread(thread).weight(View::Alloc), 27);
+}
+
+#[test]
+fn one_sample_of_a_hundred_is_not_too_little() {
+    let shows_little = |managed: u64, external: u64| {
+        let mut builder = TraceBuilder::new();
+        let thread = builder.thread(1);
+        for time in 0..managed + external {
+            let kind = if time < managed { SampleKind::MANAGED } else { SampleKind::EXTERNAL };
+            builder.add_sample(thread, time * MS, kind, None);
+        }
+        builder.finish().shows_little_in(View::Cpu)
+    };
+    assert!(!shows_little(0, 0) && !shows_little(1, 99) && !shows_little(50, 0));
+    assert!(shows_little(1, 100) && shows_little(0, 1));
 }

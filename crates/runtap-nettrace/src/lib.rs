@@ -56,4 +56,5 @@ pub use parts::{Part, Scan};
 pub use reader::{Counts, InOrder, Items, Reader};
 pub use repair::{Repair, Repaired};
 pub use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};
+pub use table::IdTable;
 pub use writer::{EventToWrite, MAX_PAYLOAD, MAX_STACK_DEPTH, Version, WriteError, Writer};

@@ -3,12 +3,14 @@
 
 use hashbrown::HashMap;
 
-/// How far beyond its end the dense part may grow at once. Ids are handed out in order, but the definitions can
+/// How much longer than twice its values the dense part may be. Ids are handed out in order, but the definitions can
 /// arrive in blocks that are out of order.
-const MAX_GAP: usize = 4096;
+const SLACK: usize = 4096;
 
+/// What is known by metadata id, for those who see a stream: as quick as an index for the ids that writers hand out, and
+/// right for any other. What it takes is in proportion to what it holds, whatever ids a stream makes up.
 #[derive(Debug, Clone)]
-pub(crate) struct IdTable<T> {
+pub struct IdTable<T> {
     dense: Vec<Option<T>>,
     sparse: HashMap<u32, T, foldhash::fast::FixedState>,
     len: usize,
@@ -21,8 +23,9 @@ impl<T> Default for IdTable<T> {
 }
 
 impl<T> IdTable<T> {
+    /// The value of `id`.
     #[inline]
-    pub(crate) fn get(&self, id: u32) -> Option<&T> {
+    pub fn get(&self, id: u32) -> Option<&T> {
         match self.dense.get(index(id)) {
             Some(Some(value)) => Some(value),
             _ => self.get_sparse(id),
@@ -34,13 +37,36 @@ impl<T> IdTable<T> {
         self.sparse.get(&id)
     }
 
+    /// The value of `id`, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, id: u32) -> Option<&mut T> {
+        match self.dense.get_mut(index(id)) {
+            Some(Some(value)) => Some(value),
+            _ => self.sparse.get_mut(&id),
+        }
+    }
+
+    /// The value of `id`, if it is at hand. For who does something for every event, and something else that may take
+    /// longer, beginning with [`get`](Self::get), where there is none.
+    #[inline]
+    pub fn at_hand(&self, id: u32) -> Option<&T> {
+        self.dense.get(index(id))?.as_ref()
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub fn at_hand_mut(&mut self, id: u32) -> Option<&mut T> {
+        self.dense.get_mut(index(id))?.as_mut()
+    }
+
     /// Sets the value of `id` and returns the one it had.
-    pub(crate) fn insert(&mut self, id: u32, value: T) -> Option<T> {
-        let old = if index(id) < self.dense.len().saturating_add(MAX_GAP) {
-            if self.dense.len() <= index(id) {
-                self.dense.resize_with(index(id) + 1, || None);
+    pub fn insert(&mut self, id: u32, value: T) -> Option<T> {
+        let index = index(id);
+        let old = if index < self.dense.len().max(self.len.saturating_mul(2).saturating_add(SLACK)) {
+            if self.dense.len() <= index {
+                self.dense.resize_with(index + 1, || None);
             }
-            let old = self.dense.get_mut(index(id)).and_then(|slot| slot.replace(value));
+            let old = self.dense.get_mut(index).and_then(|slot| slot.replace(value));
             // The dense part may have grown over an id that came when it was still far away.
             old.or_else(|| self.sparse.remove(&id))
         } else {
@@ -50,12 +76,36 @@ impl<T> IdTable<T> {
         old
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Forgets the value of `id` and returns it.
+    pub fn remove(&mut self, id: u32) -> Option<T> {
+        let dense = self.dense.get_mut(index(id)).and_then(Option::take);
+        let old = dense.or_else(|| self.sparse.remove(&id));
+        self.len -= usize::from(old.is_some());
+        old
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All values, in no order.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.dense.iter().flatten().chain(self.sparse.values())
+    }
+
+    /// All values for good, in no order.
+    pub fn into_values(self) -> impl Iterator<Item = T> {
+        self.dense.into_iter().flatten().chain(self.sparse.into_values())
+    }
+
     /// Forgets all values and keeps the memory.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.dense.clear();
         self.sparse.clear();
         self.len = 0;
@@ -74,17 +124,33 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_a_map(entries in prop::collection::vec((prop_oneof![0..20_000u32, any::<u32>()], any::<u8>()), 0..200)) {
+        fn is_a_map(
+            entries in prop::collection::vec((prop_oneof![0..20_000u32, any::<u32>()], any::<u8>()), 0..200),
+            gone in prop::collection::vec(0..200_usize, 0..50),
+        ) {
             let mut table = IdTable::default();
             let mut map = std::collections::HashMap::new();
             for (id, value) in &entries {
                 prop_assert_eq!(table.insert(*id, *value), map.insert(*id, *value));
             }
+            for (id, _) in gone.iter().filter_map(|at| entries.get(*at)) {
+                prop_assert_eq!(table.remove(*id), map.remove(id));
+            }
             prop_assert_eq!(table.len(), map.len());
             for (id, _) in &entries {
                 prop_assert_eq!(table.get(*id), map.get(id));
+                prop_assert_eq!(table.get_mut(*id), map.get_mut(id));
+                prop_assert!(table.at_hand(*id).is_none_or(|value| Some(value) == map.get(id)));
+                prop_assert!(table.at_hand_mut(*id).is_none_or(|value| Some(value) == map.get_mut(id)));
                 prop_assert_eq!(table.get(id ^ 1), map.get(&(id ^ 1)));
             }
+            let sorted = |mut values: Vec<u8>| {
+                values.sort_unstable();
+                values
+            };
+            let values = sorted(map.into_values().collect());
+            prop_assert_eq!(&sorted(table.values().copied().collect()), &values);
+            prop_assert_eq!(sorted(table.clone().into_values().collect()), values);
             table.clear();
             prop_assert_eq!((table.len(), table.get(1)), (0, None));
         }
@@ -96,7 +162,17 @@ mod tests {
         table.insert(u32::MAX, 1);
         table.insert(1 << 31, 2);
         table.insert(1, 3);
-        assert!(table.dense.capacity() < 2 * MAX_GAP);
+        assert!(table.dense.capacity() <= SLACK);
         assert_eq!((table.get(u32::MAX), table.get(1 << 31), table.get(1)), (Some(&1), Some(&2), Some(&3)));
+    }
+    #[test]
+    fn gaps_cost_no_more_than_what_is_between_them() {
+        let mut table = IdTable::default();
+        for n in 0..10_000 {
+            table.insert(n * 4_000, n);
+        }
+        assert!(table.dense.len() <= 2 * table.len() + SLACK, "{} slots", table.dense.len());
+        assert!((0..10_000).all(|n| table.get(n * 4_000) == Some(&n)));
+        assert_eq!(table.len(), 10_000);
     }
 }

@@ -119,7 +119,7 @@ impl<'a> Sizes<'a> {
                 cost(before).saturating_add(cost(stack))
             };
             visit(sample.time_ns, bytes);
-            (before, end_ns) = (stack, sample.time_ns.saturating_add(sample.weight_ns));
+            (before, end_ns) = (stack, sample.time_ns.saturating_add(sample.weight));
         }
     }
 

@@ -9,15 +9,15 @@
 //! | weight | width; the tooltip tells it in milliseconds (or bytes, or as a number) and in percent of all |
 //! | a sample without a stack | a box `[no stack]` on its thread |
 //! | name | label: without the module, and readable for lambdas, local functions and asynchronous methods; the tooltip has it whole |
-//! | module | hue: blue for the framework (`System.*`, `Microsoft.*`), orange for everything else, grey for an address without a name |
+//! | origin | hue: blue for the runtime with its class libraries (of the CLR: `System.*`, `Microsoft.*`) and for libraries, green for native code, violet for the kernel's, orange for everything else, grey for an address without a name |
 //! | view | which samples; `cpu` unless another is asked for |
 //! | kind, times | not in the picture |
 //!
 //! Boxes narrower than 1/10 000 of the picture are not drawn, as flame graph tools have it; their time is part of
 //! the box that they would stand on. Names are as in folded stacks, escaped for XML.
 
+use crate::category::Category;
 use crate::fold::Fold;
-use crate::origin::Origin;
 use crate::{Error, Options, text};
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{self, TextTruncateDirection};
@@ -36,26 +36,26 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     // A thread whose branches are all too narrow ends a stack.
     let fold = Fold::new(trace, options)?.with_labels(text::leaf);
     // Half of what inferno leaves out: only there to bound the lines, which it wants all at once.
-    let mut least_ns = fold.total_ns() / 20_000;
+    let mut least = fold.total_weight() / 20_000;
     let lines = loop {
         let (mut lines, mut bytes) = (Vec::new(), 0_usize);
-        fold.walk(least_ns, |stack, ns| {
+        fold.walk(least, |stack, ns| {
             bytes = bytes.saturating_add(stack.len() + 24);
             if bytes <= MOST_BYTES {
                 lines.push(format!("{stack} {ns}"));
             }
             Ok(())
         })?;
-        if bytes <= MOST_BYTES || least_ns > fold.total_ns() {
+        if bytes <= MOST_BYTES || least > fold.total_weight() {
             break lines;
         }
-        least_ns = (least_ns * 2).max(1);
+        least = (least * 2).max(1);
     };
 
     let mut palette = palette(trace, &fold);
     let mut drawing = flamegraph::Options::default();
     drawing.title = text::plain(&trace.process().label());
-    drawing.subtitle = Some(subtitle(trace, options.view, fold.total_ns()));
+    drawing.subtitle = Some(subtitle(trace, options.view, fold.total_weight()));
     drawing.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));
     drawing.palette_map = Some(&mut palette);
     draw(&mut drawing, options.view, &lines, w)
@@ -115,7 +115,7 @@ fn unit(view: View) -> (&'static str, f64) {
 }
 
 /// `wall time of managed samples: 9.4 s · 5.0 s recorded · 4,987 samples · 4 threads · orange: program, blue: framework, …`
-fn subtitle(trace: &Trace, view: View, total_ns: u64) -> String {
+fn subtitle(trace: &Trace, view: View, total_weight: u64) -> String {
     let what = match view {
         View::ThreadTime => "all samples, running or waiting",
         View::Cpu => "wall time of managed samples",
@@ -129,19 +129,24 @@ fn subtitle(trace: &Trace, view: View, total_ns: u64) -> String {
         other => other.name(),
     };
     let total = match view.unit() {
-        Unit::Nanoseconds => time(total_ns),
-        Unit::Bytes => format!("{} bytes", grouped(total_ns)),
-        _ => grouped(total_ns),
+        Unit::Nanoseconds => time(total_weight),
+        Unit::Bytes => format!("{} bytes", grouped(total_weight)),
+        _ => grouped(total_weight),
     };
     let recorded = time(trace.duration_ns());
-    let threads = trace.threads().filter(|(_, t)| t.weight_ns(view) > 0).count() as u64;
+    let threads = trace.threads().filter(|(_, t)| t.weight(view) > 0).count() as u64;
     let samples = counted(trace.ticks(view), "sample");
     let threads = counted(threads, "thread");
-    format!("{what}: {total} · {recorded} recorded · {samples} · {threads} · {COLOURS}")
+    format!("{what}: {total} · {recorded} recorded · {samples} · {threads} · {}", colours(trace))
 }
 
-/// What the hues mean.
-const COLOURS: &str = "orange: program, blue: framework, grey: no name";
+/// What the hues mean: those that every program has, and further ones where they are.
+fn colours(trace: &Trace) -> String {
+    let has = |wanted| trace.all_frames().any(|(_, frame)| Category::of(frame) == wanted);
+    let native = if has(Category::Native) { ", green: native" } else { "" };
+    let kernel = if has(Category::Kernel) { ", violet: kernel" } else { "" };
+    format!("orange: program, blue: framework{native}{kernel}, grey: no name")
+}
 
 /// `12.3 s`, and `12.3 ms` below a second.
 fn time(ns: u64) -> String {
@@ -188,16 +193,19 @@ fn colour(frame: Frame<'_>, name: &str) -> Color {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     let [low, high, ..] = (hash ^ hash >> 16).to_le_bytes();
     let (low, high) = (low % 48, high % 64);
-    match Origin::of(frame) {
-        Origin::Unknown => GREY,
-        Origin::Framework => Color { r: 110 + low, g: 180 + low, b: 190 + high },
-        Origin::Program => Color { r: 230 + low / 2, g: 145 + high, b: 60 + low },
+    match Category::of(frame) {
+        Category::Unknown => GREY,
+        Category::Framework => Color { r: 110 + low, g: 180 + low, b: 190 + high },
+        Category::Program => Color { r: 230 + low / 2, g: 145 + high, b: 60 + low },
+        Category::Native => Color { r: 160 + low / 2, g: 200 + high / 2, b: 90 + low },
+        Category::Kernel => Color { r: 200 + low / 2, g: 150 + high / 2, b: 225 + low / 2 },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runtap_model::Origin;
     use std::cmp::Ordering;
 
     #[test]
@@ -223,17 +231,41 @@ mod tests {
     }
 
     #[test]
-    fn hues_tell_the_framework_from_everything_else() {
-        let of = |module, name| {
-            let Color { r, b, .. } = colour(Frame { module, name }, name);
-            match r.cmp(&b) {
-                Ordering::Equal => "grey",
-                Ordering::Greater => "orange",
-                Ordering::Less => "blue",
+    fn hues_tell_whose_code_it_is() {
+        let hue = |frame: Frame<'_>| {
+            let Color { r, g, b } = colour(frame, frame.name);
+            match (r.cmp(&b), r > g) {
+                (Ordering::Equal, _) => "grey",
+                (Ordering::Greater, true) => "orange",
+                (Ordering::Greater, false) => "green",
+                (Ordering::Less, true) => "violet",
+                (Ordering::Less, false) => "blue",
             }
         };
-        assert_eq!(of(Some("System.Private.CoreLib"), "A()"), "blue");
-        assert_eq!(of(Some("app"), "A()"), "orange");
-        assert_eq!(of(Some("System.Private.CoreLib"), "0x7f00"), "grey");
+        for name in ["A()", "read", "std::io::copy", "java.lang.String.hashCode"] {
+            let frame = Frame::new(Some("m"), name);
+            let hues = [Origin::Own, Origin::Unknown, Origin::Library, Origin::Runtime, Origin::Native]
+                .map(|origin| hue(frame.of(origin)));
+            assert_eq!(hues, ["orange", "orange", "blue", "blue", "green"], "{name}");
+            assert_eq!(hue(frame.of(Origin::Kernel)), "violet", "{name}");
+            assert_eq!(hue(frame.of(Origin::Runtime).address()), "grey", "{name}");
+        }
+    }
+
+    /// As web pages are asked to have it: black on every colour.
+    #[test]
+    fn text_can_be_read_on_every_colour() {
+        let linear = |channel: u8| {
+            let share = f64::from(channel) / 255.0;
+            if share <= 0.040_45 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+        };
+        for n in 0..500 {
+            let name = format!("f{n}");
+            for origin in [Origin::Own, Origin::Runtime, Origin::Native, Origin::Kernel] {
+                let Color { r, g, b } = colour(Frame::new(None, &name).of(origin), &name);
+                let luminance = 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+                assert!((luminance + 0.05) / 0.05 >= 7.0, "{origin:?} {r} {g} {b}");
+            }
+        }
     }
 }

@@ -31,25 +31,25 @@ pub(crate) struct Fold<'a> {
     /// None where they are merged.
     threads: Vec<(String, ThreadHandle)>,
     is_merged: bool,
-    total_ns: u64,
+    total_weight: u64,
 }
 
 impl<'a> Fold<'a> {
     /// Prepares the view of `trace` that is asked for.
     pub(crate) fn new(trace: &'a Trace, options: &Options) -> Result<Self, Error> {
         let (view, is_merged) = (options.view, options.merge_threads);
-        let total_ns = crate::total_ns(trace, view)?;
+        let total_weight = crate::total_weight(trace, view)?;
         let mut threads = Vec::new();
         if !is_merged {
             threads.extend(trace.threads().map(|(h, t)| (text::plain(&t.label()), h)));
             threads.sort();
         }
-        Ok(Self { trace, view, names: Names::new(trace), threads, is_merged, total_ns })
+        Ok(Self { trace, view, names: Names::new(trace), threads, is_merged, total_weight })
     }
 
     /// The sum of the weights.
-    pub(crate) fn total_ns(&self) -> u64 {
-        self.total_ns
+    pub(crate) fn total_weight(&self) -> u64 {
+        self.total_weight
     }
 
     /// Each frame's name as it is in the lines.
@@ -70,24 +70,24 @@ impl<'a> Fold<'a> {
         self
     }
 
-    /// Calls `line` with each stack (`thread;root;…;leaf`, or `root;…;leaf` of all threads) and its own nanoseconds, which
-    /// are never 0.
+    /// Calls `line` with each stack (`thread;root;…;leaf`, or `root;…;leaf` of all threads) and its own weight, which is
+    /// never 0.
     ///
-    /// A branch of less than `least_ns` is not walked: its weight is given to the stack that it grows from.
+    /// A branch of less than `least` is not walked: its weight is given to the stack that it grows from.
     pub(crate) fn walk(
         &self,
-        least_ns: u64,
+        least: u64,
         mut line: impl FnMut(&str, u64) -> io::Result<()>,
     ) -> io::Result<()> {
         if self.is_merged {
             let weights = StackWeights::new(self.trace, self.view, None);
-            let tree = Tree::new(self.trace, &self.names, [&weights], least_ns);
-            return tree.walk("", |path, [own_ns]| line(path, own_ns));
+            let tree = Tree::new(self.trace, &self.names, [&weights], least);
+            return tree.walk("", |path, [own]| line(path, own));
         }
         let mut branches = Branches::new(self.trace);
         for (label, thread) in &self.threads {
-            let tree = branches.tree_of(self, *thread, least_ns);
-            tree.walk(label, |path, [own_ns]| line(path, own_ns))?;
+            let tree = branches.tree_of(self, *thread, least);
+            tree.walk(label, |path, [own]| line(path, own))?;
         }
         Ok(())
     }
@@ -113,12 +113,12 @@ impl<'a> Branches<'a> {
         let mut seen: Vec<StackHandle> = Vec::new();
         let (mut total, mut no_stack) = (0_u64, 0_u64);
         for sample in self.trace.thread(thread).samples(fold.view) {
-            total = total.saturating_add(sample.weight_ns);
+            total = total.saturating_add(sample.weight);
             let Some(stack) = sample.stack else {
-                no_stack = no_stack.saturating_add(sample.weight_ns);
+                no_stack = no_stack.saturating_add(sample.weight);
                 continue;
             };
-            self.weights[stack.index()] = self.weights[stack.index()].saturating_add(sample.weight_ns);
+            self.weights[stack.index()] = self.weights[stack.index()].saturating_add(sample.weight);
             let mut next = Some(stack);
             while let Some(stack) = next.filter(|stack| !self.is_seen[stack.index()]) {
                 self.is_seen[stack.index()] = true;
@@ -188,7 +188,8 @@ impl<'a, const N: usize> Tree<'a, N> {
     /// The branches of which one of the weights is `least` or more.
     pub(crate) fn new(trace: &Trace, names: &'a Names, weights: [&StackWeights; N], least: u64) -> Self {
         let stacks = trace.stacks();
-        let mut branches: Vec<[u64; N]> = stacks.iter().map(|(h, _)| weights.map(|w| w.self_ns(h))).collect();
+        let mut branches: Vec<[u64; N]> =
+            stacks.iter().map(|(h, _)| weights.map(|w| w.self_weight(h))).collect();
         // Callees come after their callers, so the reverse pass meets each branch when it is complete.
         for (handle, stack) in stacks.iter().rev() {
             if let Some(parent) = stack.parent {
@@ -209,8 +210,8 @@ impl<'a, const N: usize> Tree<'a, N> {
         Self::of_nodes(
             names,
             nodes,
-            weights.map(StackWeights::total_ns),
-            weights.map(StackWeights::no_stack_ns),
+            weights.map(StackWeights::total_weight),
+            weights.map(StackWeights::no_stack_weight),
         )
     }
 

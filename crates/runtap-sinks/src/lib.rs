@@ -20,6 +20,7 @@
 #![deny(clippy::disallowed_methods)]
 
 mod bound;
+mod category;
 pub mod chrome;
 pub mod difference;
 pub mod firefox;
@@ -27,7 +28,6 @@ pub mod flamegraph;
 mod fold;
 pub mod folded;
 mod json;
-mod origin;
 pub mod perfetto;
 pub mod pprof;
 mod processes;
@@ -132,16 +132,16 @@ impl Format {
 fn busiest(threads: &[&Thread], view: View) -> usize {
     let view = if view.is_sampled() { View::Cpu } else { view };
     // `max_by_key` takes the last.
-    (0..threads.len()).rev().max_by_key(|&i| threads[i].weight_ns(view)).unwrap_or(0)
+    (0..threads.len()).rev().max_by_key(|&i| threads[i].weight(view)).unwrap_or(0)
 }
 
 /// The sum of all weights in `view`, which is not 0.
-fn total_ns(trace: &Trace, view: View) -> Result<u64, Error> {
-    let mut total_ns = 0u64;
+fn total_weight(trace: &Trace, view: View) -> Result<u64, Error> {
+    let mut total_weight = 0u64;
     for sample in trace.threads().flat_map(|(_, t)| t.samples(view)) {
-        total_ns = total_ns.checked_add(sample.weight_ns).ok_or(Error::TooLong)?;
+        total_weight = total_weight.checked_add(sample.weight).ok_or(Error::TooLong)?;
     }
-    if total_ns == 0 { Err(Error::no_samples(trace, view)) } else { Ok(total_ns) }
+    if total_weight == 0 { Err(Error::no_samples(trace, view)) } else { Ok(total_weight) }
 }
 
 /// What to write of a trace.
@@ -172,7 +172,7 @@ impl Options {
 
 /// The threads that have weight in `view`, in the order of first use.
 fn threads(trace: &Trace, view: View) -> Result<Vec<&Thread>, Error> {
-    let has_weight = |thread: &&Thread| thread.samples(view).any(|sample| sample.weight_ns > 0);
+    let has_weight = |thread: &&Thread| thread.samples(view).any(|sample| sample.weight > 0);
     let threads: Vec<&Thread> = trace.threads().map(|(_, t)| t).filter(has_weight).collect();
     if threads.is_empty() { Err(Error::no_samples(trace, view)) } else { Ok(threads) }
 }

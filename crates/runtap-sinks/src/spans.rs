@@ -28,7 +28,7 @@ pub(crate) fn lanes(thread: &Thread, view: View) -> Vec<Lane<'_>> {
     if view.is_sampled() {
         return vec![lane(None)];
     }
-    let mut events: Vec<Sample> = thread.samples(view).filter(|event| event.weight_ns > 0).collect();
+    let mut events: Vec<Sample> = thread.samples(view).filter(|event| event.weight > 0).collect();
     events.sort_by_key(|event| event.time_ns);
     let mut lanes: Vec<Vec<Sample>> = Vec::new();
     let mut free = BinaryHeap::new();
@@ -45,7 +45,7 @@ pub(crate) fn lanes(thread: &Thread, view: View) -> Vec<Lane<'_>> {
             lanes.push(Vec::new());
         }
         lanes[number].push(event);
-        busy.push(Reverse((event.time_ns.saturating_add(event.weight_ns), number)));
+        busy.push(Reverse((event.time_ns.saturating_add(event.weight), number)));
     }
     lanes.into_iter().map(|events| lane(Some(events))).collect()
 }
@@ -77,14 +77,14 @@ pub(crate) fn walk(
     let mut open: Option<Open> = None;
     let mut end_ns = 0;
     let mut called = Vec::new();
-    for sample in lane.samples().filter(|s| s.weight_ns > 0) {
+    for sample in lane.samples().filter(|s| s.weight > 0) {
         if open.is_some() && sample.time_ns > end_ns {
             step(trace, open.take(), None, &mut called, |change| visit(end_ns, change))?;
         }
         let next = Some(sample.stack.map_or(Open::NoStack, Open::Stack));
         step(trace, open, next, &mut called, |change| visit(sample.time_ns, change))?;
         open = next;
-        end_ns = sample.time_ns.saturating_add(sample.weight_ns);
+        end_ns = sample.time_ns.saturating_add(sample.weight);
     }
     step(trace, open, None, &mut called, |change| visit(end_ns, change))
 }
@@ -155,7 +155,7 @@ mod tests {
         for (time, names, runs) in ticks {
             let frames: Vec<_> = names.split_whitespace().map(|n| builder.frame(None, n)).collect();
             let stack = builder.stack_of(frames);
-            let kind = if *runs { SampleKind::Managed } else { SampleKind::External };
+            let kind = if *runs { SampleKind::MANAGED } else { SampleKind::EXTERNAL };
             builder.add_sample(thread, *time, kind, stack);
         }
         let trace = builder.finish();

@@ -1,7 +1,8 @@
 //! Fake peers, fixtures and real runtimes for the tests of runtap.
 //!
-//! - [`FakeRuntime`]: a diagnostics server in the test's process that can be made to misbehave in every known way,
-//!   or to be as old as a given .NET.
+//! - `FakeRuntime` (feature `fake`): a diagnostics server in the test's process that can be made to misbehave in every known way,
+//!   or to be as old as a given .NET. (Feature `fake`: it is our own server. The rest needs nothing of the product, so the
+//!   tests of layer 0 use it without.)
 //! - [`RealRuntime`], [`Program`]: .NET 8, 9 and 10 with programs whose answers are known, and .NET Core 3.1 with a
 //!   small one; [`Peer`]: Microsoft's own tools.
 //! - [`shared_dir`], [`shared_data`]: the folder that these come from; [`recordings`]: what is recorded there, with
@@ -13,6 +14,7 @@
 //! there, nothing is skipped: what fails then is a failure.
 
 mod collector;
+#[cfg(feature = "fake")]
 mod fake;
 #[cfg(unix)]
 pub mod hostile;
@@ -27,6 +29,7 @@ mod skip;
 mod small;
 mod tool;
 
+#[cfg(feature = "fake")]
 pub use fake::{FakeRuntime, FakeRuntimeBuilder, Fault, Likeness, On};
 pub use peers::{Peer, single_file_program};
 pub use program::{Launch, Program};

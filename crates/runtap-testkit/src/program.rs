@@ -1,13 +1,12 @@
 //! Programs with known answers: they print `pid N`, `ready`, at the end `truth {JSON}` and `done`.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
-use runtap_transport::discover::System;
-use runtap_transport::discover::naming::{SocketName, temp_dir};
 use serde_json::Value;
 
 use crate::tool::ends_within;
@@ -243,11 +242,21 @@ impl Drop for Program {
 
 /// The socket and the debugger's pipes of the runtime with this pid.
 fn remains(command: &Command, pid: u32) -> Vec<PathBuf> {
-    let system = System::current();
-    let given = command.get_envs().find(|(name, _)| *name == "TMPDIR").and_then(|(_, value)| value);
-    let temp = given.map_or_else(|| system.temp_dir().to_owned(), |given| temp_dir(Some(given)));
-    let Some(key) = system.start_time(pid) else { return Vec::new() };
-    let socket = SocketName::runtime(pid, key).to_string();
+    let given =
+        command.get_envs().find(|(name, _)| *name == "TMPDIR").map(|(_, value)| value.map(OsStr::to_owned));
+    let temp = given.unwrap_or_else(|| env::var_os("TMPDIR")).filter(|folder| !folder.is_empty());
+    let temp = temp.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    let Some(key) = start_time(pid) else { return Vec::new() };
+    let socket = format!("dotnet-diagnostic-{pid}-{key}-socket");
     let pipes = ["in", "out"].map(|end| format!("clr-debug-pipe-{pid}-{key}-{end}"));
     [socket].into_iter().chain(pipes).map(|name| temp.join(name)).collect()
+}
+
+/// The 22nd field of `/proc/PID/stat`, by which a runtime names its files. Read here, so that tests of decoders need no
+/// crate that looks for processes.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // A program's name may hold blanks and parentheses.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)?.parse().ok()
 }

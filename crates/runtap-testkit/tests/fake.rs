@@ -6,8 +6,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use runtap_diag::ports::Port;
-use runtap_diag::server::ConnectPort;
 use runtap_diag_proto::{Command, Hresult, InfoForm, Level, Provider, Request, SessionConfig, SessionForm};
+use runtap_diag_server::ConnectPort;
 use runtap_testkit::{FakeRuntime, Fault, Likeness, On};
 
 const INFO: Request = Request::ProcessInfo(InfoForm::ProcessInfo3);

@@ -55,6 +55,14 @@ impl Root {
         open_below(self.folder.as_fd(), path, flags, ResolveFlags::IN_ROOT)
     }
 
+    /// The same where no link is on the way: that takes no longer than the path is.
+    ///
+    /// # Errors
+    /// As opening has, and ELOOP for a link.
+    pub(crate) fn open_without_links(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        open_below(self.folder.as_fd(), path, flags, ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS)
+    }
+
     /// Points at a folder, and shows all folders and links on the way to it to `visit`: the root first, the folder itself
     /// last.
     ///
@@ -77,6 +85,18 @@ pub(crate) fn open_beneath(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -
     open_below(folder, path, flags, ResolveFlags::BENEATH)
 }
 
+/// The same where no link is on the way.
+///
+/// # Errors
+/// As opening has, EXDEV for a path that leads out, and ELOOP for a link.
+pub(crate) fn open_beneath_without_links(
+    folder: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+) -> io::Result<OwnedFd> {
+    open_below(folder, path, flags, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+}
+
 fn open_below(folder: BorrowedFd<'_>, path: &Path, flags: OFlags, how: ResolveFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     for _ in 0..DISTURBED {
@@ -87,11 +107,17 @@ fn open_below(folder: BorrowedFd<'_>, path: &Path, flags: OFlags, how: ResolveFl
             opened => return Ok(opened?),
         }
     }
-    if how == ResolveFlags::BENEATH && leads_up(path) {
+    if how.contains(ResolveFlags::BENEATH) && leads_up(path) {
         return Err(Errno::XDEV.into());
     }
     // An absolute link leads into the folder here, where the kernel would refuse it: it stays inside all the same.
-    walk::open(folder, path, flags, &mut |_| Ok(()))
+    let follows = !how.contains(ResolveFlags::NO_SYMLINKS);
+    walk::open(folder, path, flags, &mut |entry| if follows { Ok(()) } else { no_link(entry) })
+}
+
+fn no_link(entry: &Stat) -> io::Result<()> {
+    let is_link = FileType::from_raw_mode(entry.st_mode) == FileType::Symlink;
+    if is_link { Err(Errno::LOOP.into()) } else { Ok(()) }
 }
 
 fn leads_up(path: &Path) -> bool {
@@ -211,6 +237,12 @@ mod tests {
                 // The kernel knows no empty path; here it is the folder.
                 if !path.is_empty() {
                     assert_eq!(told(walked), told(kernel), "{path} {flags:?}");
+                }
+                let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
+                let kernel = open_below(folder.as_fd(), Path::new(path), flags, how);
+                let walked = walk::open(folder.as_fd(), Path::new(path), flags, &mut no_link);
+                if !path.is_empty() {
+                    assert_eq!(told(walked), told(kernel), "without links: {path} {flags:?}");
                 }
             }
         }

@@ -21,8 +21,8 @@ pub(crate) use self::actions::{
     Profiler, ProfilerLibrary, ProfilerVerb, Resume, SetEnv, StartupHook, StartupProfiler,
 };
 pub(crate) use self::demo::{Demo, DemoServe, DemoTrace, DemoVerb};
-pub(crate) use self::formats::{AnyFormat, Compat, Content, FileFormat, View};
-pub(crate) use self::reading::{Convert, Diff, Events, LineFormat, Report, ReportKind};
+pub(crate) use self::formats::{AnyFormat, Content};
+pub(crate) use self::reading::{Convert, Diff, Events, Report};
 pub(crate) use self::session::{BufferingMode, SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
@@ -40,7 +40,7 @@ Examples:
 Exit codes: 0 done, 1 failed, 2 usage, 3 no such target, 4 refused by the target, 5 partial result,
 6 command unknown to the target's runtime, 125 or the command's own with '-- COMMAND', 130 interrupted.";
 
-/// Taps into running .NET programs: profiles and events, without an SDK.
+/// Diagnoses running .NET programs: profiles, events and dumps, without an SDK.
 #[derive(Debug, Parser)]
 #[command(name = "runtap", version, after_help = AFTER_HELP, max_term_width = 100, subcommand_required = true,
     arg_required_else_help = true, disable_help_subcommand = false, infer_long_args = false)]
@@ -54,10 +54,10 @@ pub(crate) struct Cli {
 /// Options of every verb.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Say less: no notes, no progress
+    /// Suppress notes and progress
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more; repeat for still more
+    /// Print more detail; repeat for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// When to use colour (`NO_COLOR` and `CLICOLOR_FORCE` are honoured)
@@ -76,28 +76,28 @@ pub(crate) enum Color {
 pub(crate) enum Verb {
     /// List .NET and JVM processes
     Ps(Ps),
-    /// Show what a process says about itself
+    /// Show the runtime, command line and platform of a process
     Info(Info),
-    /// Show the environment of a process, as it is now
+    /// Show the current environment variables of a process
     Env(Info),
-    /// Say why a process can't be reached, and what mends it
+    /// Explain why a process can't be reached, and how to fix it
     Doctor(Doctor),
     /// Set or remove environment variables of a process
     SetEnv(SetEnv),
-    /// Let a process go on that waits at its start
+    /// Resume a process that is suspended at startup
     Resume(Resume),
-    /// Have a process write a core dump of itself
+    /// Write a core dump of a process
     Dump(Dump),
-    /// Have a process load a profiler
+    /// Load a profiler into a process
     Profiler(Profiler),
-    /// Have a process tell the addresses of its compiled methods to perf
+    /// Write perf maps for code that the JIT compiles
     #[command(name = "perfmap")]
     PerfMap(PerfMap),
-    /// Have a process load an assembly and run its startup hook
+    /// Load an assembly into a process and run its startup hook
     StartupHook(StartupHook),
     /// Record events and CPU samples of a process to a file
     Trace(Box<Trace>),
-    /// The same as trace, by the name that dotnet-trace has for it
+    /// The same as 'trace', by dotnet-trace's name
     // An alias would take the place of the verb where a shell asks for all verbs.
     Collect(Box<Trace>),
     /// Show the events of a running process while they happen
@@ -106,30 +106,30 @@ pub(crate) enum Verb {
     Convert(Convert),
     /// Compare two recordings: what takes more, what takes less
     Diff(Diff),
-    /// Answer a question from a recording: where the time went, what was allocated, thrown, waited for …
+    /// Summarize a recording: CPU time, allocations, exceptions, collections, waits …
     Report(Report),
     /// Show the events of a recording, or count them
     Events(Events),
-    /// Close a recording that was cut, so that every tool reads it
+    /// Repair a truncated or damaged recording so that other tools can read it
     Repair(Repair),
-    /// Show the structure of a recording with offsets
+    /// Show the blocks of a recording with their offsets
     Inspect(Inspect),
-    /// Do the main job on a built-in program
+    /// Try runtap on a built-in program
     Demo(Demo),
     /// Print a completion script for a shell
     Completions(Completions),
-    /// Print the manual page, or write one for each verb into a folder
+    /// Print the manual page, or write one for each verb into a directory
     Man(Man),
-    /// Let everybody go on who dials in on a port, until nobody is left who could
+    /// Resume every runtime that connects to a port, until no process is left that could
     #[command(hide = true)]
     GuardPort(GuardPort),
-    /// List what --profile takes, and what each asks for
+    /// List the profiles for --profile, and the providers of each
     #[command(after_help = "\
 Examples:
   runtap list-profiles
   runtap list-profiles --format json | jq -r '.profiles[].name'")]
     ListProfiles(ResultFormat),
-    /// Show the licences of runtap and of everything that is in it
+    /// Show the licences of runtap and its components
     #[command(after_help = "\
 Examples:
   runtap licenses | less
@@ -183,14 +183,14 @@ pub(crate) struct TargetOptions {
     /// Process id
     #[arg(short, long, value_name = "PID", value_parser = parse_pid, conflicts_with = "name", add = ArgValueCompleter::new(complete::pids))]
     pub(crate) process_id: Option<u32>,
-    /// Exact name of the process or of its entry assembly; of our own user's processes, also as root
+    /// Exact name of the process or of its entry assembly; only your own processes, even as root
     #[arg(short, long, value_name = "NAME", add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: Option<String>,
-    /// With a name: of this user's processes
+    /// With --name: select this user's processes
     #[arg(long, value_name = "NAME|UID", conflicts_with_all = ["process_id", "diagnostic_port"], add = ArgValueCompleter::new(complete::users))]
     pub(crate) user: Option<String>,
-    /// A diagnostic port: a socket on which a runtime listens (`,connect`), or on which we do (`,listen`): PATH, uds:PATH or
-    /// `file://PATH`
+    /// A diagnostic port: connect to the socket of a runtime (`,connect`), or wait for a runtime on one (`,listen`): PATH,
+    /// uds:PATH or `file://PATH`
     #[arg(long, visible_alias = "dport", value_name = "ADDR[,MODE]", conflicts_with_all = ["process_id", "name"])]
     pub(crate) diagnostic_port: Option<String>,
 }
@@ -199,7 +199,7 @@ pub(crate) struct TargetOptions {
 #[derive(Debug, Args, Clone, Copy, Default)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct All {
-    /// All processes of that name, of one user; JSON is then one document a line
+    /// All processes of that name, of one user; JSON output has one document per line
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -226,16 +226,16 @@ Examples:
   runtap ps --watch
   runtap ps --format json | jq '.processes[] | select(.reachable)'")]
 pub(crate) struct Ps {
-    /// Only processes of this name, or this one
+    /// Show only processes of this name, or with this process id
     #[arg(value_name = "NAME", add = ArgValueCompleter::new(complete::targets))]
     pub(crate) name: Option<String>,
-    /// Whole lines, also where the terminal is narrower
+    /// Do not truncate lines to the width of the terminal
     #[arg(long)]
     pub(crate) wide: bool,
-    /// Processes of all users, also those that can't be reached
+    /// Processes of all users, including those that can't be reached
     #[arg(long)]
     pub(crate) all_users: bool,
-    /// Go on until Ctrl-C, and tell what starts, ends and changes; JSON is then one process a line
+    /// Keep running and print processes that start, end or change; JSON output has one process per line
     #[arg(short, long)]
     pub(crate) watch: bool,
     #[command(flatten)]
@@ -258,7 +258,7 @@ pub(crate) struct Info {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without a process it looks at every process that looks like .NET, and at the machine.
+Without a target, it checks all processes that look like .NET, and the machine.
 It changes nothing. Exit code 3: the process can't be reached.
 
 Examples:
@@ -278,7 +278,7 @@ pub(crate) struct Doctor {
 pub(crate) struct GuardPort {
     /// The socket
     pub(crate) path: std::ffi::OsString,
-    /// Users whose processes it is there for, besides our own and root
+    /// Users whose processes it serves, besides our own and root
     pub(crate) users: Vec<u32>,
 }
 
@@ -299,7 +299,7 @@ Examples:
   runtap man | man -l -
   runtap man --out-dir ~/.local/share/man/man1")]
 pub(crate) struct Man {
-    /// Write runtap.1 and a page for each verb into this folder
+    /// Write runtap.1 and a page for each verb into this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out_dir: Option<PathBuf>,
 }

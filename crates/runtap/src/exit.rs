@@ -1,7 +1,10 @@
 //! Exit codes: documented in docs/exit-codes.md, stable.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
+
+use crate::cmd::convert;
 
 /// Done.
 pub(crate) const OK: u8 = 0;
@@ -38,7 +41,7 @@ impl fmt::Display for ExpectedError {
     }
 }
 
-impl std::error::Error for ExpectedError {}
+impl Error for ExpectedError {}
 
 /// An error with a code, and a hint.
 pub(crate) fn expected(
@@ -69,10 +72,19 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     if let Some(expected) = error.downcast_ref::<ExpectedError>() {
         return expected.code;
     }
-    match error.downcast_ref() {
-        Some(runtap_files::Error::Read { .. }) | None => FAILED,
-        Some(_) => USAGE,
-    }
+    let refused = error.chain().filter_map(Known::of).any(|known| match known {
+        Known::Recording(error) => !matches!(error, runtap_files::Error::Read { .. }),
+        Known::Output(error) => error.cause.is_refusal(),
+        Known::Sink(_) => false,
+        Known::Files(error) => matches!(
+            error,
+            runtap_convert::Error::SeveralToStdout
+                | runtap_convert::Error::Overwrites { .. }
+                | runtap_convert::Error::NotNetPerf
+                | runtap_convert::Error::NoSink
+        ),
+    });
+    if refused { USAGE } else { FAILED }
 }
 
 /// The next step that an error carries.
@@ -80,40 +92,61 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
     if let Some(expected) = error.downcast_ref::<ExpectedError>() {
         return expected.hint.clone();
     }
-    match error.downcast_ref()? {
+    let hint = error.chain().filter_map(Known::of).find_map(|known| match known {
+        Known::Recording(error) => of_recording(error),
+        Known::Output(error) => error.cause.advice(),
+        Known::Sink(error) => convert::hint(error),
+        Known::Files(runtap_convert::Error::SeveralToStdout) => Some("choose one --to, or a file with -o"),
+        Known::Files(runtap_convert::Error::Overwrites { .. }) => Some("give another -o"),
+        Known::Files(_) => None,
+    });
+    hint.map(str::to_owned)
+}
+
+/// An error of our libraries, as itself where another one shows it as its own.
+enum Known<'a> {
+    Recording(&'a runtap_files::Error),
+    Output(&'a runtap_outputs::Error),
+    Sink(&'a runtap_sinks::Error),
+    Files(&'a runtap_convert::Error),
+}
+
+impl<'a> Known<'a> {
+    fn of(cause: &'a (dyn Error + 'static)) -> Option<Self> {
+        let recording = cause.downcast_ref().map(Self::Recording);
+        let output = || cause.downcast_ref().map(Self::Output);
+        let sink = || cause.downcast_ref().map(Self::Sink);
+        recording.or_else(output).or_else(sink).or_else(|| {
+            Some(match cause.downcast_ref()? {
+                runtap_convert::Error::Recording(error) => Self::Recording(error),
+                runtap_convert::Error::Output(error) => Self::Output(error),
+                runtap_convert::Error::Stdout(error) => Self::Sink(error),
+                error => Self::Files(error),
+            })
+        })
+    }
+}
+
+fn of_recording(error: &runtap_files::Error) -> Option<&'static str> {
+    match error {
         runtap_files::Error::NoRecording { error: runtap_nettrace::Error::Unsupported { .. }, .. } => {
-            Some("NetPerf 1 to 3 and Nettrace 4 to 6 can be read".to_owned())
+            Some("NetPerf 1 to 3 and Nettrace 4 to 6 can be read")
         }
-        runtap_files::Error::OnceOnly { .. } => Some("save it to a file first".to_owned()),
+        runtap_files::Error::OnceOnly { .. } => Some("save it to a file first"),
         _ => None,
     }
 }
 
 /// Whether the reader of our output went away: not a failure of ours.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    io_errors(error).any(is_closed_pipe)
-}
-
-/// The same for one error.
-pub(crate) fn is_closed_pipe(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::BrokenPipe
-}
-
-/// Whether a disk is full: what was recorded so far is still there.
-pub(crate) fn is_full_disk(error: &anyhow::Error) -> bool {
-    io_errors(error).any(|error| error.kind() == io::ErrorKind::StorageFull)
-}
-
-/// Whether there was nothing in a recording that could be shown.
-pub(crate) fn is_nothing_to_show(error: &anyhow::Error) -> bool {
-    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref());
-    causes.any(|error| matches!(error, runtap_sinks::Error::NoSamples { .. }))
-}
-
-/// The I/O errors among an error's causes. The sinks' error shows its own as itself, not as a cause.
-fn io_errors(error: &anyhow::Error) -> impl Iterator<Item = &io::Error> {
-    error.chain().filter_map(|cause| match cause.downcast_ref::<runtap_sinks::Error>() {
-        Some(runtap_sinks::Error::Io(error)) => Some(error),
-        _ => cause.downcast_ref(),
-    })
+    let mut io_errors = error.chain().filter_map(|cause| match Known::of(cause) {
+        Some(Known::Output(error)) => match &error.cause {
+            runtap_outputs::Cause::Io(error) => Some(error),
+            _ => None,
+        },
+        Some(Known::Sink(runtap_sinks::Error::Io(error))) => Some(error),
+        Some(_) => None,
+        None => cause.downcast_ref::<io::Error>(),
+    });
+    io_errors.any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -4,7 +4,6 @@ mod cli;
 mod cmd;
 mod demo;
 mod exit;
-mod files;
 mod output;
 mod units;
 

@@ -35,10 +35,12 @@ const LIBRARIES: &[&str] = &[
     "runtap-wire",
     "runtap-diag-proto",
     "runtap-nettrace",
+    "runtap-providers",
     "runtap-transport",
     "runtap-diag",
+    "runtap-diag-server",
     "runtap-model",
-    "runtap-ingest",
+    "runtap-clr",
     "runtap-sinks",
 ];
 

@@ -1,7 +1,10 @@
 //! `cargo xtask layers`: who may depend on whom.
 //!
 //! Owns: the layers of the house (ARCHITECTURE.md has the picture) and the check over `cargo metadata`. An edge goes to
-//! a lower layer or is one of the few named below. Refuses to: let a crate in that has no layer.
+//! a lower layer or is one of the few named below; and the check that the paths in ARCHITECTURE.md are there. Refuses to:
+//! let a crate in that has no layer.
+
+use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
@@ -17,59 +20,53 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-diag-proto", 0),
     ("runtap-nettrace", 0),
     ("runtap-objfile", 0),
-    ("runtap-mtp-proto", 0),
-    ("runtap-bytefrog-proto", 0),
+    ("runtap-providers", 0),
     ("runtap-transport", 1),
     ("runtap-files", 1),
+    ("runtap-outputs", 1),
     ("runtap-diag", 2),
-    ("runtap-mtp", 2),
-    ("runtap-bytefrog", 2),
+    ("runtap-diag-server", 2),
     ("runtap-model", 3),
-    ("runtap-ingest", 3),
+    ("runtap-clr", 3),
     ("runtap-sinks", 4),
-    ("runtap-columnar", 4),
-    ("runtap-monitor", 5),
-    ("runtap-jvm-agent", 5),
-    ("runtap", 5),
+    ("runtap-convert", 5),
+    ("runtap-record", 5),
+    ("runtap", 6),
 ];
 
 /// Beside the stack: they use anything and are used in tests only.
-const BESIDE: &[&str] = &["runtap-testkit", "runtap-tests", "runtap-benches", "runtap-conformance", "xtask"];
+const BESIDE: &[&str] = &["runtap-testkit", "runtap-benches", "runtap-conformance", "xtask"];
+
+/// The feature of the test kit that brings our own server.
+const FAKE: &str = "fake";
 
 /// Edges inside a layer.
 const SIDEWAYS: &[(&str, &str)] = &[
     ("runtap-diag-proto", "runtap-wire"),
     ("runtap-nettrace", "runtap-wire"),
     ("runtap-objfile", "runtap-wire"),
-    ("runtap-mtp-proto", "runtap-wire"),
-    ("runtap-bytefrog-proto", "runtap-wire"),
-    ("runtap-ingest", "runtap-model"),
-    ("runtap-columnar", "runtap-sinks"),
-    ("runtap", "runtap-monitor"),
+    ("runtap-providers", "runtap-diag-proto"),
+    ("runtap-clr", "runtap-model"),
+    ("runtap-outputs", "runtap-transport"),
+    ("runtap-record", "runtap-convert"),
 ];
+
+/// Edges inside a layer that only tests have: the two sides of a protocol are tried on each other.
+const SIDEWAYS_IN_TESTS: &[(&str, &str)] = &[("runtap-diag-server", "runtap-diag")];
 
 /// Crates that may use less than what lies below them: meaning comes from bytes, files and the model, never from a
 /// session; a sink sees the model only.
 const NARROW: &[(&str, &[&str])] = &[
     ("runtap-model", &["runtap-wire"]),
-    (
-        "runtap-ingest",
-        &[
-            "runtap-wire",
-            "runtap-diag-proto",
-            "runtap-nettrace",
-            "runtap-mtp-proto",
-            "runtap-bytefrog-proto",
-            "runtap-files",
-            "runtap-model",
-        ],
-    ),
+    ("runtap-clr", &["runtap-wire", "runtap-diag-proto", "runtap-nettrace", "runtap-files", "runtap-model"]),
     ("runtap-sinks", &["runtap-model"]),
-    ("runtap-columnar", &["runtap-model", "runtap-sinks"]),
 ];
 
 /// What L0 may take from outside.
 const L0_OUTSIDE: &[&str] = &["thiserror", "bitflags", "uuid", "hashbrown", "foldhash"];
+
+/// What a path in ARCHITECTURE.md begins with.
+const FOLDERS: [&str; 5] = ["crates/", "xtask/", "conformance/", "fuzz/", "docs/"];
 
 #[derive(Debug, Deserialize)]
 struct Metadata {
@@ -85,6 +82,8 @@ struct Package {
 #[derive(Debug, Deserialize)]
 struct Dependency {
     name: String,
+    #[serde(default)]
+    features: Vec<String>,
     /// `None` is an ordinary one, else `dev` or `build`.
     kind: Option<String>,
 }
@@ -104,8 +103,21 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     if !wrong.is_empty() {
         bail!("{} dependencies go the wrong way (ARCHITECTURE.md has the layers)", wrong.len());
     }
+    let gone = gone(ws)?;
+    if !gone.is_empty() {
+        bail!("ARCHITECTURE.md sends people to what is not there: {}", gone.join(", "));
+    }
     output::note(&format!("{} crates, every arrow goes down", metadata.packages.len()));
     Ok(Outcome::Passed)
+}
+
+/// Files and folders that ARCHITECTURE.md names by their path, and that are not there.
+fn gone(ws: &Workspace) -> Result<Vec<String>> {
+    let text = fs::read_to_string(ws.root().join("ARCHITECTURE.md")).context("ARCHITECTURE.md")?;
+    // What is between two backquotes is every other part.
+    let quoted = text.split('`').skip(1).step_by(2);
+    let is_path = |text: &&str| FOLDERS.iter().any(|folder| text.starts_with(folder)) && !text.contains(' ');
+    Ok(quoted.filter(is_path).filter(|path| !ws.root().join(path).exists()).map(str::to_owned).collect())
 }
 
 fn violations(packages: &[Package]) -> Vec<String> {
@@ -134,9 +146,14 @@ fn violations(packages: &[Package]) -> Vec<String> {
 /// What is wrong with an edge between two crates of the workspace.
 fn inside(from: &str, layer_of_from: u8, to: &Dependency) -> Option<String> {
     let test_only = to.kind.as_deref() == Some("dev");
-    let to = to.name.as_str();
+    let (to, features) = (to.name.as_str(), &to.features);
     if BESIDE.contains(&to) {
-        return (!test_only).then(|| format!("{to} may only be a dev-dependency"));
+        if !test_only {
+            return Some(format!("{to} may only be a dev-dependency"));
+        }
+        let high = layer_of_from == 0 && features.iter().any(|feature| feature == FAKE);
+        return high
+            .then(|| format!("the tests of layer 0 need nothing above it: without the feature {FAKE}"));
     }
     // Cargo allows a crate as a dev-dependency of itself, for its features.
     if from == to && test_only {
@@ -146,7 +163,8 @@ fn inside(from: &str, layer_of_from: u8, to: &Dependency) -> Option<String> {
     if layer_of_to > layer_of_from {
         return Some(format!("an arrow from layer {layer_of_from} up to layer {layer_of_to}"));
     }
-    if layer_of_to == layer_of_from && !SIDEWAYS.contains(&(from, to)) {
+    let sideways = SIDEWAYS.contains(&(from, to)) || test_only && SIDEWAYS_IN_TESTS.contains(&(from, to));
+    if layer_of_to == layer_of_from && !sideways {
         return Some(format!("both are in layer {layer_of_from}"));
     }
     let (_, allowed) = NARROW.iter().find(|(name, _)| *name == from)?;
@@ -173,12 +191,14 @@ fn is_ours(packages: &[Package], name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A workspace of all crates, with one edge.
+    /// A workspace of all crates, with one edge: to `CRATE` or `CRATE+FEATURE`.
     fn with_edge(from: &str, to: &str, kind: Option<&str>) -> Vec<Package> {
         let names = LAYERS.iter().map(|(name, _)| *name).chain(BESIDE.iter().copied());
         let mut packages: Vec<Package> =
             names.map(|name| Package { name: name.to_owned(), dependencies: Vec::new() }).collect();
-        let edge = Dependency { name: to.to_owned(), kind: kind.map(str::to_owned) };
+        let (to, features) =
+            to.split_once('+').map_or((to, Vec::new()), |(to, one)| (to, vec![one.to_owned()]));
+        let edge = Dependency { name: to.to_owned(), features, kind: kind.map(str::to_owned) };
         packages.iter_mut().find(|package| package.name == from).unwrap().dependencies.push(edge);
         packages
     }
@@ -200,9 +220,9 @@ mod tests {
         allowed("runtap", "runtap-wire", None);
         allowed("runtap-diag", "runtap-transport", None);
         refused("runtap-transport", "runtap-diag", None, "from layer 1 up to layer 2");
+        refused("runtap-diag", "runtap-diag-server", None, "both are in layer 2");
         refused("runtap-wire", "runtap-nettrace", None, "both are in layer 0");
-        refused("runtap-nettrace", "runtap-ingest", Some("dev"), "up to layer 3");
-        refused("runtap-diag", "runtap-mtp", None, "both are in layer 2");
+        refused("runtap-nettrace", "runtap-clr", Some("dev"), "up to layer 3");
     }
 
     #[test]
@@ -214,18 +234,29 @@ mod tests {
     }
 
     #[test]
+    fn the_sides_of_a_protocol_know_each_other_in_tests() {
+        for (from, to) in SIDEWAYS_IN_TESTS {
+            allowed(from, to, Some("dev"));
+            refused(from, to, None, "both are in layer");
+            refused(to, from, Some("dev"), "both are in layer");
+        }
+    }
+
+    #[test]
     fn meaning_knows_no_session_and_a_sink_only_the_model() {
-        allowed("runtap-ingest", "runtap-nettrace", None);
-        refused("runtap-ingest", "runtap-diag", None, "may only use");
-        refused("runtap-ingest", "runtap-transport", None, "may only use");
+        allowed("runtap-clr", "runtap-nettrace", None);
+        refused("runtap-clr", "runtap-diag", None, "may only use");
+        refused("runtap-clr", "runtap-transport", None, "may only use");
         allowed("runtap-sinks", "runtap-model", None);
-        refused("runtap-sinks", "runtap-ingest", None, "may only use runtap-model");
+        refused("runtap-sinks", "runtap-clr", None, "may only use runtap-model");
         refused("runtap-model", "runtap-nettrace", None, "may only use");
     }
 
     #[test]
     fn what_stands_beside_is_for_tests() {
         allowed("runtap-wire", "runtap-testkit", Some("dev"));
+        allowed("runtap", "runtap-testkit+fake", Some("dev"));
+        refused("runtap-wire", "runtap-testkit+fake", Some("dev"), "without the feature fake");
         refused("runtap", "runtap-testkit", None, "dev-dependency");
         refused("runtap", "xtask", Some("build"), "dev-dependency");
         allowed("xtask", "runtap", None);

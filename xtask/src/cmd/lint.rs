@@ -24,7 +24,7 @@ const DOOR: [&str; 6] = [
     "crates/runtap-transport/src/discover/view.rs",
     "crates/runtap-diag/src/doctor/diagnose.rs",
     // The way of our own outputs, which knows that door when it comes to it.
-    "crates/runtap/src/files/place.rs",
+    "crates/runtap-outputs/src/place.rs",
 ];
 /// How the way into a process's file system is spelt.
 const WAYS_IN: [&str; 4] = ["\"root\"", "\"cwd\"", "}/root", "}/cwd"];

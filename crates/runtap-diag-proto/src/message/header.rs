@@ -16,7 +16,7 @@ pub const HEADER_LEN: usize = 20;
 pub const MAX_MESSAGE: usize = 65_535;
 
 /// The front of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
     /// What the message began with; [`MAGIC`] in this version of the protocol.
     pub magic: [u8; 14],
@@ -121,6 +121,19 @@ impl Frame {
         let header = self.header?;
         let payload = self.bytes.get(HEADER_LEN..usize::from(header.size))?;
         Some((header.command, payload))
+    }
+
+    /// Header and bytes, once all of the message is there; itself until then.
+    pub(crate) fn into_parts(self) -> Result<(Header, Vec<u8>), Self> {
+        match self.header {
+            Some(header) if self.bytes.len() == usize::from(header.size) => Ok((header, self.bytes)),
+            _ => Err(self),
+        }
+    }
+
+    /// The bytes of the message that are there.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// Bytes of the message that are there.

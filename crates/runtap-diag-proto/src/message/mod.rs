@@ -24,6 +24,7 @@ mod startup_profiler;
 mod stop_tracing;
 mod tracepoints;
 mod user_events;
+mod verbatim;
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Utf16};
 
@@ -49,9 +50,11 @@ pub use self::{
     stop_tracing::SessionId,
     tracepoints::{TracepointError, TracepointSet, Tracepoints},
     user_events::{UserEventsConfig, UserEventsProvider},
+    verbatim::Verbatim,
 };
 pub(crate) use self::{
     header::{Frame, FrameError, frame},
+    process_environment::continuation_size,
     reply::decode_ok,
 };
 

@@ -88,18 +88,8 @@ impl EnvironmentDecoder {
     /// A decoder for the continuation that follows a reply with this payload. Offsets in its errors count from the
     /// reply's first byte, those of later errors from the continuation's.
     pub fn from_reply(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let what = "environment size";
-        let offset = r.offset();
-        let total = r.u32(what)?;
-        r.u16("reserved")?;
-        let kind = match total {
-            0..4 => DecodeErrorKind::TooSmall { value: u64::from(total), least: 4 },
-            4..=MAX_ENVIRONMENT => {
-                return Ok(Self { queue: Deframer::new(), total: u64::from(total), entries_left: None });
-            }
-            _ => DecodeErrorKind::TooLarge { value: u64::from(total), limit: u64::from(MAX_ENVIRONMENT) },
-        };
-        Err(DecodeError::new(offset, what, kind))
+        let total = u64::from(continuation_size(r)?);
+        Ok(Self { queue: Deframer::new(), total, entries_left: None })
     }
 
     /// Takes what still belongs to the continuation and says how many bytes that was.
@@ -163,6 +153,20 @@ impl EnvironmentDecoder {
         let kind = DecodeErrorKind::UnexpectedEnd { needed: size, available: room };
         Err(DecodeError::new(self.queue.offset(), what, kind))
     }
+}
+
+/// How many bytes follow a reply with this payload.
+pub(crate) fn continuation_size(r: &mut Reader<'_>) -> Result<u32, DecodeError> {
+    let what = "environment size";
+    let offset = r.offset();
+    let total = r.u32(what)?;
+    r.u16("reserved")?;
+    let kind = match total {
+        0..4 => DecodeErrorKind::TooSmall { value: u64::from(total), least: 4 },
+        4..=MAX_ENVIRONMENT => return Ok(total),
+        _ => DecodeErrorKind::TooLarge { value: u64::from(total), limit: u64::from(MAX_ENVIRONMENT) },
+    };
+    Err(DecodeError::new(offset, what, kind))
 }
 
 #[cfg(test)]

@@ -19,6 +19,13 @@ impl Examination {
         {
             first.detail.push_str("; whether it is a .NET program can't be seen");
         }
+        if self.facts.runtime == (Runtime::Unread { likely: false })
+            && let Some(first) = findings.first_mut()
+        {
+            first
+                .detail
+                .push_str("; whether it is a .NET program is not known, it has mapped more than is read");
+        }
         if findings.is_empty() {
             findings.extend(self.unanswered());
         }
@@ -97,10 +104,10 @@ impl Examination {
     fn held_up(&self) -> (String, String) {
         let again = || "end that process, or wait for it and try again".to_owned();
         let Some(connections) = &self.clients.connections else {
+            let (why, fix) = self.untold();
             return (
-                "its server serves one client at a time, and another one holds it; which one can't be told from here"
-                    .to_owned(),
-                format!("as root it can be told: sudo runtap doctor {}", self.facts.pid),
+                format!("its server serves one client at a time, and another one holds it; which one {why}"),
+                fix,
             );
         };
         if let Some(blocking) = self.clients.blocking() {
@@ -110,10 +117,10 @@ impl Examination {
                 _ => "which holds a connection",
             };
             let Some(first) = blocking.holders.first() else {
+                let (why, fix) = self.untold();
                 return (
-                    "another client holds a connection to it; which process that is can't be told from here"
-                        .to_owned(),
-                    format!("as root it can be told: sudo runtap doctor {}", self.facts.pid),
+                    format!("another client holds a connection to it; which process that is {why}"),
+                    fix,
                 );
             };
             let who: Vec<String> = blocking.holders.iter().map(name).collect();
@@ -131,6 +138,21 @@ impl Examination {
             )
         } else {
             (format!("one of these holds it up: {}", holders.join(", ")), again())
+        }
+    }
+
+    /// Why it can't be told who holds a connection, and who could tell.
+    fn untold(&self) -> (String, String) {
+        let pid = self.facts.pid;
+        match self.clients.not_looked_at {
+            0 => (
+                "can't be told from here".to_owned(),
+                format!("as root it can be told: sudo runtap doctor {pid}"),
+            ),
+            n => (
+                format!("is not known: {n} processes have more descriptors open than are looked at"),
+                format!("lsof looks at all of them: sudo lsof -aU +E -p {pid}"),
+            ),
         }
     }
 

@@ -14,12 +14,15 @@ mod tests;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use runtap_diag_proto::ProcessInfo;
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort, Warning};
 use runtap_transport::Endpoint;
-use runtap_transport::discover::{Clients, Code, Facts, Holder, Life, Reason, Startup, System};
+use runtap_transport::discover::{Clients, Code, Facts, Holder, Holders, Life, Reason, Startup, System};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 pub use self::machine::machine;
 use crate::{Client, Error, Timeouts, ports};
@@ -31,6 +34,8 @@ const DEADLINE: Duration = Duration::from_secs(1);
 /// on a machine that has nothing else to do.
 const STARTUP_PAUSE: Duration = Duration::from_millis(20);
 const STARTUP_LOOKS: usize = 150;
+/// How often a process is looked at whose socket was just deleted: by itself, it may be, because it ends.
+const ENDING_LOOKS: usize = 25;
 /// The age, in hundredths of a second, up to which a process may still load a runtime.
 const LOADING: u64 = 200;
 
@@ -153,21 +158,43 @@ pub struct Examination {
 
 /// Examines one process. One that is only starting is given a moment.
 pub async fn examine(system: &System, pid: u32) -> Examination {
-    examine_facts(system, settled(system, pid).await).await
+    let facts = settled(system, pid).await;
+    let answer = ask(facts.endpoint()).await;
+    let system = system.clone();
+    apart(move || complete(&system, &system.holders(), facts, answer)).await
 }
 
-/// What the system shows of a process, once its runtime had the time to come up: for a program that was started in the
-/// same breath. Waits only for a young one, and 3 s at most.
+/// What the system shows of a process, once its runtime had the time to come up, or to go: for a program that was started in
+/// the same breath, and one that is ending. Waits only for a young one, 3 s at most, and for one without its socket's file,
+/// half a second.
 pub async fn settled(system: &System, pid: u32) -> Facts {
-    let mut facts = system.facts(pid);
-    for _ in 0..STARTUP_LOOKS {
-        if !may_come_up(&facts) {
+    let look = || {
+        let system = system.clone();
+        apart(move || system.facts(pid))
+    };
+    let mut facts = look().await;
+    for looks in 0..STARTUP_LOOKS {
+        if !(may_come_up(&facts) || looks < ENDING_LOOKS && may_be_ending(&facts)) {
             break;
         }
         tokio::time::sleep(STARTUP_PAUSE).await;
-        facts = system.facts(pid);
+        facts = look().await;
     }
     facts
+}
+
+/// Looks on a thread of its own: how long that takes is for the process to choose. Who does not wait for it any more, leaves
+/// it to itself.
+async fn apart<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
+    let (tell, told) = oneshot::channel();
+    let looking = thread::spawn(move || drop(tell.send(look())));
+    match told.await {
+        Ok(seen) => seen,
+        Err(_panicked) => match looking.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => unreachable!("it tells what it has seen"),
+        },
+    }
 }
 
 /// Whether a runtime without a server, or a process without a runtime, may just need another moment.
@@ -179,10 +206,27 @@ fn may_come_up(facts: &Facts) -> bool {
     }
 }
 
-/// Examines a process of which the facts are known.
-pub async fn examine_facts(system: &System, facts: Facts) -> Examination {
-    let answer = ask(facts.endpoint()).await;
-    complete(system, facts, answer)
+/// Whether it listens and has no file for its socket: a runtime deletes that before its process ends.
+fn may_be_ending(facts: &Facts) -> bool {
+    facts.endpoint().is_none() && !facts.deleted.is_empty()
+}
+
+/// Asks the runtimes of these processes who they are, all at the same time: a busy one costs the others nothing.
+pub async fn ask_all(all: Vec<Facts>) -> Vec<(Facts, Answer)> {
+    let mut asking = JoinSet::new();
+    for facts in all {
+        asking.spawn(async move {
+            let answer = ask(facts.endpoint()).await;
+            (facts, answer)
+        });
+    }
+    asking.join_all().await
+}
+
+/// Looks at processes that were asked: what keeps those that did not answer. What they have in common is looked at once.
+pub fn examine_asked(system: &System, asked: Vec<(Facts, Answer)>) -> Vec<Examination> {
+    let holders = system.holders();
+    asked.into_iter().map(|(facts, answer)| complete(system, &holders, facts, answer)).collect()
 }
 
 /// Why processes that were asked already can't be reached, each in one word and without looking closer. What they have in
@@ -199,13 +243,19 @@ pub fn reasons(system: &System, asked: Vec<(u32, Answer)>) -> Vec<Option<Code>> 
 pub fn explain(system: &System, error: &Error) -> Option<Finding> {
     let pid = error.unanswered()?.process_id()?;
     let facts = system.facts(pid);
-    let findings = complete(system, facts, Answer::of_error(error)).diagnose().findings;
+    let findings = complete(system, &system.holders(), facts, Answer::of_error(error)).diagnose().findings;
     findings.into_iter().find(|finding| finding.severity == Severity::Error)
 }
 
-/// What keeps a process from answering anything at all, as far as one look tells: it is stopped.
+/// What keeps a process from answering anything at all, as far as one look tells: it is stopped. Nothing of it is looked at
+/// that could take long.
 pub fn stopped(system: &System, pid: u32) -> Option<Finding> {
-    system.is_stopped(pid).then(|| complete(system, system.facts(pid), Answer::Silent).busy())
+    if !system.is_stopped(pid) {
+        return None;
+    }
+    let mut facts = Facts::default();
+    (facts.pid, facts.life, facts.startup) = (pid, Life::Stopped, Startup::Done);
+    Some(complete(system, &system.holders(), facts, Answer::NotAsked).busy())
 }
 
 /// For what a process waits at its start that no command over its own port gives it: a port of its environment that it
@@ -214,20 +264,17 @@ pub fn forsaken(system: &System, pid: u32) -> Option<Finding> {
     if system.startup(pid) != Startup::Waiting {
         return None;
     }
-    let examination = complete(system, system.facts(pid), Answer::NotAsked);
+    let examination = complete(system, &system.holders(), system.facts(pid), Answer::NotAsked);
     let lost = examination.awaited.iter().any(|port| port.too_long || port.deserted);
     examination.suspended().filter(|_| lost)
 }
 
-fn complete(system: &System, facts: Facts, answer: Answer) -> Examination {
-    let clients = if answer == Answer::Silent { system.clients(facts.pid) } else { Clients::default() };
+fn complete(system: &System, holders: &Holders, facts: Facts, answer: Answer) -> Examination {
+    let clients = if answer == Answer::Silent { holders.clients(facts.pid) } else { Clients::default() };
     let value = facts.environment.as_ref().and_then(|environment| environment.ports.clone());
     let value = value.map(OsString::into_encoded_bytes).unwrap_or_default();
-    let awaited = if facts.startup == Startup::Done {
-        Vec::new()
-    } else {
-        awaited(system, facts.pid, facts.other_mount_namespace, &value)
-    };
+    let awaited =
+        if facts.startup == Startup::Done { Vec::new() } else { awaited(system, holders, &facts, &value) };
     let tracer = match facts.life {
         Life::Traced { by } => Some(system.holder(by)),
         _ => None,
@@ -235,22 +282,23 @@ fn complete(system: &System, facts: Facts, answer: Answer) -> Examination {
     Examination { facts, answer, clients, awaited, warnings: diagnostic_ports::lint(&value), tracer }
 }
 
-/// `elsewhere`: sockets of the process may be in a namespace of their own.
-fn awaited(system: &System, pid: u32, elsewhere: bool, value: &[u8]) -> Vec<AwaitedPort> {
-    let view = system.file_view(pid).ok();
+fn awaited(system: &System, holders: &Holders, facts: &Facts, value: &[u8]) -> Vec<AwaitedPort> {
+    let view = system.file_view(facts.pid).ok();
+    // Sockets of the process may be in a namespace of their own.
+    let elsewhere = facts.other_mount_namespace;
     let ports = ports::awaited(value);
     let port = |port: DiagnosticPort<'_>| {
         let address = String::from_utf8_lossy(port.address).into_owned();
         let path = PathBuf::from(&address);
         let file = view.as_ref().map(|view| view.metadata(&path));
         let deserted = match &file {
-            Some(Ok(file)) => !elsewhere && system.is_listened_on(file) == Some(false),
+            Some(Ok(file)) => !elsewhere && holders.is_listened_on(file) == Some(false),
             Some(Err(error)) => error.kind() == ErrorKind::NotFound,
             None => false,
         };
         AwaitedPort {
             too_long: port.address.len() > diagnostic_ports::LONGEST_ADDRESS,
-            listeners: file.and_then(Result::ok).map(|file| system.listeners(&file)).unwrap_or_default(),
+            listeners: file.and_then(Result::ok).map(|file| holders.listeners(&file)).unwrap_or_default(),
             deserted,
             host: view.as_ref().map_or_else(|| path.clone(), |view| view.shown(&path)),
             address,

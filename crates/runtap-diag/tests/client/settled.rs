@@ -77,3 +77,34 @@ async fn what_does_not_come_up_is_not_waited_for_for_ever() {
         assert!((Duration::from_secs(3)..Duration::from_secs(4)).contains(&waited), "{waited:?}");
     }
 }
+
+/// A runtime deletes its socket when its process ends: that is no fault to be told, and no advice helps.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_ending_is_not_taken_for_one_without_a_socket() {
+    let root = tempfile::tempdir().unwrap();
+    let system = lay_out(root.path(), RUNTIME, "20.00 1.00\n");
+    let socket = root.path().join("tmp").join(SocketName::runtime(PID, START).to_string());
+    fs::create_dir_all(root.path().join("proc/net")).unwrap();
+    let table = format!(
+        "Num RefCount Protocol Flags Type St Inode Path\n0: 00000002 00000000 00010000 0001 01 7 {}\n",
+        socket.display()
+    );
+    fs::write(root.path().join("proc/net/unix"), table).unwrap();
+    assert_eq!(Reason::all(&system.facts(PID)), [Reason::SocketDeleted { sockets: vec![socket] }]);
+    let ends = async {
+        sleep(Duration::from_millis(200)).await;
+        fs::remove_dir_all(root.path().join(format!("proc/{PID}"))).unwrap();
+    };
+    let (facts, ()) = tokio::join!(settled(&system, PID), ends);
+    assert_eq!(Reason::all(&facts), [Reason::NoSuchProcess]);
+
+    let root = tempfile::tempdir().unwrap();
+    let system = lay_out(root.path(), RUNTIME, "20.00 1.00\n");
+    fs::create_dir_all(root.path().join("proc/net")).unwrap();
+    let socket = root.path().join("tmp").join(SocketName::runtime(PID, START).to_string());
+    let table = format!("Num\n0: 00000002 00000000 00010000 0001 01 7 {}\n", socket.display());
+    fs::write(root.path().join("proc/net/unix"), table).unwrap();
+    let start = Instant::now();
+    settled(&system, PID).await;
+    assert_eq!(start.elapsed(), Duration::from_millis(500), "one that stays is told after a moment");
+}

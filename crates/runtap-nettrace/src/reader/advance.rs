@@ -63,8 +63,9 @@ impl Core {
         };
         match frame {
             Frame::End => Ok(self.end(window)),
-            Frame::Object { kind: Kind::Unknown, size, .. } => {
+            Frame::Object { start, kind: Kind::Unknown, size, .. } => {
                 self.counts.unknown_objects += 1;
+                self.counts.first_unknown.get_or_insert(start);
                 self.state = State::Skip { left: size.into() };
                 Ok(Step::Again)
             }

@@ -8,6 +8,8 @@ pub struct Counts {
     pub unknown_objects: u64,
     /// Bytes of those.
     pub unknown_bytes: u64,
+    /// Where the first of them begins.
+    pub first_unknown: Option<u64>,
     /// Definitions that replaced one with the same id.
     pub redefined_metadata: u64,
     /// Definitions that could not be read.
@@ -33,6 +35,7 @@ impl Counts {
         let Self {
             unknown_objects,
             unknown_bytes,
+            first_unknown,
             redefined_metadata,
             damaged_metadata,
             events_without_metadata,
@@ -44,6 +47,7 @@ impl Counts {
         } = other;
         self.unknown_objects += unknown_objects;
         self.unknown_bytes += unknown_bytes;
+        self.first_unknown = self.first_unknown.into_iter().chain(*first_unknown).min();
         self.redefined_metadata += redefined_metadata;
         self.damaged_metadata += damaged_metadata;
         self.events_without_metadata += events_without_metadata;

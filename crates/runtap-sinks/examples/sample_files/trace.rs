@@ -1,11 +1,11 @@
 //! A little recording as a .NET program would give it: two seconds at 1 kHz, with the odd names and the odd
 //! samples that real ones have. Used by the example and by the snapshot tests.
 
-use runtap_model::{Process, SampleKind, Trace, TraceBuilder};
+use runtap_model::{Frame, Origin, Process, SampleKind, Trace, TraceBuilder};
 
 const MS: u64 = 1_000_000;
-const RUNS: SampleKind = SampleKind::Managed;
-const WAITS: SampleKind = SampleKind::External;
+const RUNS: SampleKind = SampleKind::MANAGED;
+const WAITS: SampleKind = SampleKind::EXTERNAL;
 
 /// What a thread does for some milliseconds: its frames from the root, `|` between them, an empty text for a
 /// sample that the runtime sent without a stack.
@@ -73,6 +73,13 @@ pub(crate) fn trace() -> Trace {
     builder.finish()
 }
 
+/// What whoever knows the program would say of its frames.
+fn frame<'a>(module: &'a str, name: &'a str) -> Frame<'a> {
+    let origin = if module.starts_with("System.") { Origin::Runtime } else { Origin::Own };
+    let frame = Frame::new(Some(module).filter(|module| *module != "?"), name).of(origin);
+    if name.starts_with("0x") { frame.address() } else { frame }
+}
+
 /// Repeats the phases until `until_ms`.
 fn add(builder: &mut TraceBuilder, tid: u64, name: &str, phases: &[Phase], until_ms: u64) {
     let thread = builder.thread(tid);
@@ -84,7 +91,7 @@ fn add(builder: &mut TraceBuilder, tid: u64, name: &str, phases: &[Phase], until
         let stack = [root, text].into_iter().filter(|_| !text.is_empty()).flat_map(|t| t.split('|'));
         let frames: Vec<_> = stack
             .filter_map(|frame| frame.split_once('!'))
-            .map(|(module, name)| builder.frame(Some(module).filter(|m| *m != "?"), name))
+            .map(|(module, name)| builder.add_frame(&frame(module, name)))
             .collect();
         let stack = builder.stack_of(frames);
         for _ in 0..*ms {

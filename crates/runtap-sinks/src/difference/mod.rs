@@ -43,7 +43,7 @@ pub fn write_folded(comparison: &Comparison, w: impl Write, options: &Options) -
 
 /// Writes a differential flame graph.
 pub fn write_flamegraph(comparison: &Comparison, w: impl Write, options: &Options) -> Result<(), Error> {
-    if comparison.after().stacks().total_ns() == 0 {
+    if comparison.after().stacks().total_weight() == 0 {
         return Err(nothing(comparison));
     }
     let (mut lines, mut layout) = (Vec::new(), Layout::default());
@@ -90,7 +90,7 @@ fn walk(
     mut line: impl FnMut(&str, [u64; 2]) -> io::Result<()>,
 ) -> Result<(), Error> {
     let sides = [comparison.before().stacks(), comparison.after().stacks()];
-    let [of_before, of_after] = sides.map(runtap_model::StackWeights::total_ns);
+    let [of_before, of_after] = sides.map(runtap_model::StackWeights::total_weight);
     if of_before == 0 && of_after == 0 {
         return Err(nothing(comparison));
     }

@@ -28,7 +28,7 @@ use crate::json::{number, string};
 use crate::processes::{Numbered, Processes};
 use crate::{Error, Options};
 use flate2::{Compression, GzBuilder};
-use runtap_model::{Sample, SampleKind, StackHandle, Thread, Trace, Unit, View};
+use runtap_model::{Class, Sample, StackHandle, Thread, Trace, Unit, View};
 use std::io::{self, BufWriter, Write};
 
 /// The version of the format.
@@ -71,7 +71,7 @@ fn write_meta(trace: &Trace, threads: &[&Thread], options: &Options, w: &mut imp
     milliseconds(w, trace.start_unix_ns().and_then(|start| u64::try_from(start).ok()).unwrap_or(0))?;
     w.write_all(br#","sampleUnits":{"time":"ms","eventDelay":"ms","threadCPUDelta":"ns"}"#)?;
     w.write_all(br#","categories":["#)?;
-    for (i, (name, color)) in tables::CATEGORIES.iter().enumerate() {
+    for (i, (name, color)) in tables::categories(trace).enumerate() {
         let comma = if i == 0 { "" } else { "," };
         write!(w, r#"{comma}{{"name":"{name}","color":"{color}","subcategories":["Other"]}}"#)?;
     }
@@ -144,9 +144,11 @@ fn rows(thread: &Thread, view: View) -> impl Iterator<Item = Row> + '_ {
     let mut samples = thread.samples(view).peekable();
     let mut before: Option<Sample> = None;
     std::iter::from_fn(move || {
-        let end_ns = before.map(|b| b.time_ns.saturating_add(b.weight_ns)).filter(|_| view.is_sampled());
+        let end_ns = before.map(|b| b.time_ns.saturating_add(b.weight)).filter(|_| view.is_sampled());
         let ran_until = |before: Option<Sample>, time_ns: u64| {
-            before.filter(|b| b.kind == SampleKind::Managed).map_or(0, |b| time_ns.saturating_sub(b.time_ns))
+            before
+                .filter(|b| b.kind.class() == Class::Running)
+                .map_or(0, |b| time_ns.saturating_sub(b.time_ns))
         };
         match (end_ns, samples.peek().copied()) {
             (None, None) => None,
@@ -162,7 +164,7 @@ fn rows(thread: &Thread, view: View) -> impl Iterator<Item = Row> + '_ {
                     time_ns: sample.time_ns,
                     is_sample: true,
                     stack: sample.stack,
-                    weight: sample.weight_ns,
+                    weight: sample.weight,
                     cpu_ns,
                 })
             }
@@ -189,7 +191,7 @@ fn milliseconds(w: &mut impl Write, ns: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runtap_model::TraceBuilder;
+    use runtap_model::{SampleKind, TraceBuilder};
 
     #[test]
     fn milliseconds_keep_every_nanosecond() {
@@ -209,7 +211,7 @@ mod tests {
         let thread = builder.thread(1);
         let stack = builder.frame(None, "a");
         let stack = builder.stack(None, stack);
-        let [runs, waits] = [SampleKind::Managed, SampleKind::External];
+        let [runs, waits] = [SampleKind::MANAGED, SampleKind::EXTERNAL];
         for (time, kind) in [(10, runs), (20, waits), (30, waits), (40, runs)] {
             builder.add_sample(thread, time, kind, Some(stack));
         }

@@ -1,14 +1,36 @@
 //! The frames and stacks of one thread, numbered anew: in this version of the format each thread has tables of its
 //! own.
 
+use crate::category::Category;
 use crate::json::{number, string};
-use crate::origin::Origin;
-use runtap_model::{FrameHandle, NO_STACK, StackHandle, Thread, Trace, View};
+use runtap_model::{Frame, FrameHandle, NO_STACK, StackHandle, Thread, Trace, View};
 use std::io::{self, Write};
 
 /// Names and colours. The first must be grey: it is what is shown where nothing else is known.
-pub(super) const CATEGORIES: [(&str, &str); 3] =
-    [("Other", "grey"), ("Framework", "blue"), ("Program", "orange")];
+const CATEGORIES: [(&str, &str); 5] = [
+    ("Other", "grey"),
+    ("Framework", "blue"),
+    ("Program", "orange"),
+    ("Native", "green"),
+    ("Kernel", "purple"),
+];
+
+/// The place of a frame's category.
+fn category(frame: Frame<'_>) -> u64 {
+    match Category::of(frame) {
+        Category::Unknown => 0,
+        Category::Framework => 1,
+        Category::Program => 2,
+        Category::Native => 3,
+        Category::Kernel => 4,
+    }
+}
+
+/// The categories of a trace: those that every program has, and further ones up to the last that is used.
+pub(super) fn categories(trace: &Trace) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let last = trace.all_frames().map(|(_, frame)| category(frame)).fold(2, u64::max);
+    (0..=last).zip(CATEGORIES).map(|(_, category)| category)
+}
 
 /// What a thread uses of the model's tables. Made once, filled anew for each thread: what that costs depends on the
 /// thread, because a recording may have as many threads as stacks.
@@ -80,11 +102,7 @@ impl Tables {
 
         write!(w, r#""frameTable":{{"length":{frames}"#)?;
         column(w, "func", 0..frames, number)?;
-        let categories = named().map(|frame| match Origin::of(frame) {
-            Origin::Unknown => 0,
-            Origin::Framework => 1,
-            Origin::Program => 2,
-        });
+        let categories = named().map(category);
         column(w, "category", categories.chain(self.without_stack.then_some(0)), number)?;
         for name in ["subcategory", "inlineDepth", "innerWindowID"] {
             column(w, name, 0..frames, |w, _| number(w, 0))?;

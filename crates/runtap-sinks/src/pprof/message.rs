@@ -94,6 +94,8 @@ pub(super) struct Location {
 pub(super) struct Line {
     #[prost(uint64, tag = "1")]
     pub(super) function_id: u64,
+    #[prost(int64, tag = "2")]
+    pub(super) line: i64,
 }
 
 /// `Function`
@@ -105,4 +107,6 @@ pub(super) struct Function {
     pub(super) name: i64,
     #[prost(int64, tag = "3")]
     pub(super) system_name: i64,
+    #[prost(int64, tag = "4")]
+    pub(super) filename: i64,
 }

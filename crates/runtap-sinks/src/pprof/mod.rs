@@ -4,10 +4,10 @@
 //! |---|---|
 //! | the samples of a thread with the same stack and kind | a `sample` with two values: how many they are, and the sum of their weights |
 //! | view | which samples, and what the values are called: see the table below; `cpu` unless another is asked for |
-//! | frame | a `location` with one `function`: `name` is `Module!Namespace.Type.Method(args)`, `system_name` the same without the module (and empty for what is no code) |
+//! | frame | a `location` with one `function`: `name` is `Module!Namespace.Type.Method(args)`, `system_name` the same without the module (and empty for what is no code); `filename` and `line` where the source knows them |
 //! | module | a `mapping` with its name as `filename`; the process is the first of them, as readers take that for the program |
 //! | thread | labels `thread` (`Thread (TID) NAME`) and `tid` (a number) |
-//! | kind | label `kind`: `managed`, `external` or `other`; events have none |
+//! | kind | label `kind` of ticks: `managed`, `external`, `other`, or what another source calls it; events have none |
 //! | a sample without a stack | a stack of the one function `[no stack]` |
 //! | start of the session, duration, period | `time_nanos`, `duration_nanos`, `period` |
 //! | the program that writes | a `comment` |
@@ -34,7 +34,7 @@ use self::message::{
 use crate::proto::Fields;
 use crate::{Error, Options};
 use flate2::{Compression, GzBuilder};
-use runtap_model::{NO_STACK, SampleKind, StackHandle, Thread, Trace, Unit, View};
+use runtap_model::{KindInfo, NO_STACK, SampleKind, StackHandle, Thread, Trace, Unit, View};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, BufWriter, Write};
@@ -42,7 +42,7 @@ use std::io::{self, BufWriter, Write};
 /// Writes `trace` for pprof.
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
     let threads = crate::threads(trace, options.view)?;
-    crate::total_ns(trace, options.view)?;
+    crate::total_weight(trace, options.view)?;
     // No time and no name in the head of the gzip file: equal traces give equal bytes.
     let gzip = GzBuilder::new().write(BufWriter::with_capacity(1 << 16, w), Compression::default());
     // What is compressed comes in pieces of a few bytes.
@@ -50,9 +50,9 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     file.head(trace, options)?;
     file.frames(trace)?;
     let mut sums = Sums::new(trace);
-    let keys = file.keys()?;
+    let keys = file.keys(trace)?;
     for thread in threads {
-        file.thread(trace, thread, options.view, &mut sums, keys)?;
+        file.thread(trace, thread, options.view, &mut sums, &keys)?;
     }
     let gzip = file.fields.into_inner().into_inner().map_err(io::IntoInnerError::into_error)?;
     gzip.finish()?.flush()?;
@@ -122,10 +122,11 @@ impl<W: Write> File<W> {
             };
             let name = frame.to_string();
             let system_name = if frame.name == name { "" } else { frame.name };
-            self.frame(next_id, mapping_id, &name, system_name)?;
+            let line = frame.line.map_or(0, |line| i64::from(line.get()));
+            self.frame(next_id, mapping_id, [&name, system_name, frame.file.unwrap_or_default()], line)?;
             next_id += 1;
         }
-        self.frame(next_id, 0, NO_STACK, "")
+        self.frame(next_id, 0, [NO_STACK, "", ""], 0)
     }
 
     fn mapping(&mut self, id: u64, name: &str) -> io::Result<()> {
@@ -133,20 +134,24 @@ impl<W: Write> File<W> {
         self.fields.message(MAPPING, &Mapping { id, filename, has_functions: true })
     }
 
-    fn frame(&mut self, id: u64, mapping_id: u64, name: &str, system_name: &str) -> io::Result<()> {
-        let function = Function { id, name: self.text(name)?, system_name: self.text(system_name)? };
-        self.fields.message(FUNCTION, &function)?;
-        let line = vec![Line { function_id: id }];
+    /// Writes a function of this name, other name and file, and where it is.
+    fn frame(&mut self, id: u64, mapping_id: u64, texts: [&str; 3], line: i64) -> io::Result<()> {
+        let [name, system_name, file] = texts;
+        let (name, system_name) = (self.text(name)?, self.text(system_name)?);
+        // 0 is the empty text.
+        let filename = if file.is_empty() { 0 } else { self.text(file)? };
+        self.fields.message(FUNCTION, &Function { id, name, system_name, filename })?;
+        let line = vec![Line { function_id: id, line }];
         self.fields.message(LOCATION, &Location { id, mapping_id, line })
     }
 
-    fn keys(&mut self) -> io::Result<Keys> {
-        Ok(Keys {
-            thread: self.text("thread")?,
-            tid: self.text("tid")?,
-            kind: self.text("kind")?,
-            kinds: [self.text("managed")?, self.text("external")?, self.text("other")?],
-        })
+    fn keys(&mut self, trace: &Trace) -> io::Result<Keys> {
+        let (thread, tid, kind) = (self.text("thread")?, self.text("tid")?, self.text("kind")?);
+        let text = |(kind, info): (SampleKind, KindInfo)| {
+            if kind.is_tick() { self.text(info.name).map(Some) } else { Ok(None) }
+        };
+        let kinds = trace.kinds().iter().map(text).collect::<io::Result<_>>()?;
+        Ok(Keys { thread, tid, kind, kinds })
     }
 
     fn thread(
@@ -155,12 +160,12 @@ impl<W: Write> File<W> {
         thread: &Thread,
         view: View,
         sums: &mut Sums,
-        keys: Keys,
+        keys: &Keys,
     ) -> io::Result<()> {
         let label = Label { key: keys.thread, str: self.text(&thread.label())?, num: 0 };
         let tid = Label { key: keys.tid, str: 0, num: signed(thread.tid()) };
         let mut sample = Sample::default();
-        sums.of(thread, view, |stack, kind, ticks, weight| {
+        sums.of(trace, thread, view, |stack, kind, ticks, weight| {
             sample.location_id.clear();
             match stack {
                 Some(stack) => {
@@ -175,7 +180,11 @@ impl<W: Write> File<W> {
                 .extend(value_types(view).0.map(|_| signed(ticks)).into_iter().chain([signed(weight)]));
             sample.label.clear();
             sample.label.extend([label, tid]);
-            let kind = keys.kinds.get(kind).map(|kind| Label { key: keys.kind, str: *kind, num: 0 });
+            let kind = keys.kinds.get(kind).copied().flatten().map(|kind| Label {
+                key: keys.kind,
+                str: kind,
+                num: 0,
+            });
             sample.label.extend(kind);
             self.fields.message(SAMPLE, &sample)
         })
@@ -183,13 +192,12 @@ impl<W: Write> File<W> {
 }
 
 /// The texts of labels, by their numbers.
-#[derive(Clone, Copy)]
 struct Keys {
     thread: i64,
     tid: i64,
     kind: i64,
-    /// In the order of [`Sums`].
-    kinds: [i64; 3],
+    /// Those of kinds, in the order of the trace's table; events have none.
+    kinds: Vec<Option<i64>>,
 }
 
 /// What the number of samples is called (if it is not the sum already), and what the sum of weights is called, with
@@ -210,44 +218,41 @@ fn value_types(view: View) -> (Option<&'static str>, (&'static str, &'static str
     }
 }
 
-/// The kinds that are told apart: those of ticks, which have labels, and events.
-const KINDS: usize = 4;
-
 /// Adds up the samples of one thread after the other.
 struct Sums {
     /// Ticks and weights, by stack (those without one come first) and kind.
     slots: Vec<[u64; 2]>,
+    /// How many kinds there are.
+    kinds: usize,
     /// The slots that are in use.
     used: Vec<(Option<StackHandle>, usize)>,
 }
 
 impl Sums {
     fn new(trace: &Trace) -> Self {
-        Self { slots: vec![[0; 2]; (trace.stacks().len() + 1) * KINDS], used: Vec::new() }
+        let kinds = trace.kinds().iter().len();
+        Self { slots: vec![[0; 2]; (trace.stacks().len() + 1) * kinds], kinds, used: Vec::new() }
     }
 
     /// Calls `visit` with each stack and kind of the thread, in the order of the model, and with the sums of its ticks
     /// and weights.
     fn of(
         &mut self,
+        trace: &Trace,
         thread: &Thread,
         view: View,
         mut visit: impl FnMut(Option<StackHandle>, usize, u64, u64) -> io::Result<()>,
     ) -> io::Result<()> {
-        let place = |stack: Option<StackHandle>, kind| stack.map_or(0, |s| s.index() + 1) * KINDS + kind;
+        let kinds = self.kinds;
+        let place = |stack: Option<StackHandle>, kind| stack.map_or(0, |s| s.index() + 1) * kinds + kind;
         for sample in thread.samples(view) {
-            let kind = match sample.kind {
-                SampleKind::Managed => 0,
-                SampleKind::External => 1,
-                SampleKind::Event => 3,
-                _ => 2,
-            };
+            let Some(kind) = trace.kinds().index(sample.kind) else { continue };
             let [ticks, weight] = &mut self.slots[place(sample.stack, kind)];
             if *ticks == 0 {
                 self.used.push((sample.stack, kind));
             }
             *ticks += u64::from(sample.ticks);
-            *weight = weight.saturating_add(sample.weight_ns);
+            *weight = weight.saturating_add(sample.weight);
         }
         self.used.sort_unstable();
         for (stack, kind) in self.used.drain(..) {

@@ -43,7 +43,7 @@ impl Clock {
 
     #[expect(clippy::cast_possible_truncation, reason = "its rounding")]
     fn lasts_ms(self, sample: &Sample) -> f32 {
-        (self.ms(sample.time_ns.saturating_add(sample.weight_ns)) - self.ms(sample.time_ns)) as f32
+        (self.ms(sample.time_ns.saturating_add(sample.weight)) - self.ms(sample.time_ns)) as f32
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
         for (from, to, stack) in samples {
             let frames: Vec<_> = stack.split_whitespace().map(|name| builder.label(name)).collect();
             let stack = builder.stack_of(frames);
-            builder.add_weighed(thread, *from, to - from, SampleKind::Managed, stack);
+            builder.add_weighed(thread, *from, to - from, SampleKind::MANAGED, stack);
         }
         let trace = builder.finish();
         let events = super::events(&trace, trace.thread(thread).samples(View::ThreadTime));

@@ -17,9 +17,9 @@ pub(super) fn write(
     w.write_all(br#"{"type":"evented","name":"#)?;
     string(w, label)?;
     let (mut start_ns, mut end_ns) = (None, 0);
-    for sample in lane.samples().filter(|s| s.weight_ns > 0) {
+    for sample in lane.samples().filter(|s| s.weight > 0) {
         start_ns.get_or_insert(sample.time_ns);
-        end_ns = sample.time_ns.saturating_add(sample.weight_ns);
+        end_ns = sample.time_ns.saturating_add(sample.weight);
     }
     let start_ns = start_ns.unwrap_or_default();
     write!(w, r#","unit":"nanoseconds","startValue":{start_ns},"endValue":{end_ns},"events":["#)?;

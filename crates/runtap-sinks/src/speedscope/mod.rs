@@ -5,7 +5,7 @@
 //! | process | `name`: `NAME (PID)` |
 //! | thread with weight in the view | one of `profiles`, named `Thread (TID) NAME`, in the order of first use |
 //! | the thread with the most time of managed samples | `activeProfileIndex`: the one shown first |
-//! | frame | one of `shared.frames`, `name` only; those that no sample of the view uses are left out |
+//! | frame | one of `shared.frames`: `name`, and `file` and `line` where the source knows them; those that no sample of the view uses are left out |
 //! | a sample without a stack | a stack of the one frame `[no stack]` |
 //! | weight | nanoseconds (`unit`); bytes in the view `alloc`, a number in `exceptions` |
 //! | time of the thread's first sample | `startValue` |
@@ -37,6 +37,7 @@ use crate::{Error, Options};
 use runtap_model::{FrameHandle, NO_STACK, Thread, Trace, Unit, View};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
+use std::num::NonZeroU32;
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
@@ -116,11 +117,11 @@ impl Frames {
         let mut indices = vec![None; frame_used.len()];
         for (handle, frame) in trace.all_frames().filter(|(h, _)| frame_used[h.index()]) {
             indices[handle.index()] = Some(count);
-            write_frame(w, count, &frame)?;
+            write_frame(w, count, &frame, frame.file, frame.line)?;
             count += 1;
         }
         if without_stack {
-            write_frame(w, count, &NO_STACK)?;
+            write_frame(w, count, &NO_STACK, None, None)?;
         }
         Ok(Self { indices, no_stack: count })
     }
@@ -131,8 +132,21 @@ impl Frames {
     }
 }
 
-fn write_frame(w: &mut impl Write, index: u64, name: &impl fmt::Display) -> io::Result<()> {
+fn write_frame(
+    w: &mut impl Write,
+    index: u64,
+    name: &impl fmt::Display,
+    file: Option<&str>,
+    line: Option<NonZeroU32>,
+) -> io::Result<()> {
     w.write_all(if index == 0 { b"\n{\"name\":" } else { b",\n{\"name\":" })?;
     string(w, name)?;
+    if let Some(file) = file {
+        w.write_all(br#","file":"#)?;
+        string(w, &file)?;
+    }
+    if let Some(line) = line {
+        write!(w, r#","line":{line}"#)?;
+    }
     w.write_all(b"}")
 }

@@ -39,7 +39,7 @@ impl<'a> Sampled<'a> {
             Unit::Bytes => ("bytes", 0),
             _ => ("none", 0),
         };
-        let end = start.saturating_add(thread.weight_ns(view));
+        let end = start.saturating_add(thread.weight(view));
         write!(w, r#","unit":"{unit}","startValue":{start},"endValue":{end},"samples":["#)?;
         for (i, (stack, _)) in merged(thread.samples(view)).enumerate() {
             if i > 0 {
@@ -51,11 +51,11 @@ impl<'a> Sampled<'a> {
             }
         }
         w.write_all(br#"],"weights":["#)?;
-        for (i, (_, weight_ns)) in merged(thread.samples(view)).enumerate() {
+        for (i, (_, weight)) in merged(thread.samples(view)).enumerate() {
             if i > 0 {
                 w.write_all(b",")?;
             }
-            number(w, weight_ns)?;
+            number(w, weight)?;
         }
         w.write_all(b"]}")
     }
@@ -90,10 +90,10 @@ impl<'a> Sampled<'a> {
 fn merged(samples: impl Iterator<Item = Sample>) -> impl Iterator<Item = (Option<StackHandle>, u64)> {
     let mut samples = samples.peekable();
     std::iter::from_fn(move || {
-        let Sample { stack, mut weight_ns, .. } = samples.next()?;
+        let Sample { stack, mut weight, .. } = samples.next()?;
         while let Some(next) = samples.next_if(|next| next.stack == stack) {
-            weight_ns = weight_ns.saturating_add(next.weight_ns);
+            weight = weight.saturating_add(next.weight);
         }
-        Some((stack, weight_ns))
+        Some((stack, weight))
     })
 }

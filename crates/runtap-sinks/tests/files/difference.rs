@@ -15,7 +15,7 @@ fn trace(ticks: &[(&str, u64)]) -> Trace {
         let frames: Vec<_> = names.split_whitespace().map(|n| builder.frame(Some("app"), n)).collect();
         let stack = builder.stack_of(frames);
         for _ in 0..*times {
-            builder.add_sample(thread, now, SampleKind::Managed, stack);
+            builder.add_sample(thread, now, SampleKind::MANAGED, stack);
             now += 1;
         }
     }

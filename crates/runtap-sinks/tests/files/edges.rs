@@ -13,7 +13,7 @@ fn trace(lines: &[(&str, u64)]) -> Trace {
     for (stack, weight) in lines {
         let frames: Vec<_> = stack.split(';').map(|name| builder.frame(Some("m"), name)).collect();
         let stack = builder.stack_of(frames);
-        builder.add_sample(thread, now, SampleKind::Managed, stack);
+        builder.add_sample(thread, now, SampleKind::MANAGED, stack);
         now += weight;
     }
     builder.finish()
@@ -33,8 +33,8 @@ fn bytes(format: Format, trace: &Trace) -> Vec<u8> {
 fn a_view_without_samples_is_an_error_that_says_so() {
     let mut builder = TraceBuilder::new();
     let thread = builder.thread(1);
-    builder.add_sample(thread, 1, SampleKind::External, None);
-    builder.add_sample(thread, 2, SampleKind::External, None);
+    builder.add_sample(thread, 1, SampleKind::EXTERNAL, None);
+    builder.add_sample(thread, 2, SampleKind::EXTERNAL, None);
     let waiting = builder.finish();
     for format in Format::ALL {
         let failed = |trace: &Trace| {
@@ -119,8 +119,8 @@ fn damaged_times_are_an_error_of_the_aggregates() {
     let mut builder = TraceBuilder::new();
     for tid in 0..3 {
         let thread = builder.thread(tid);
-        builder.add_sample(thread, 0, SampleKind::Managed, None);
-        builder.add_sample(thread, u64::MAX, SampleKind::Managed, None);
+        builder.add_sample(thread, 0, SampleKind::MANAGED, None);
+        builder.add_sample(thread, u64::MAX, SampleKind::MANAGED, None);
     }
     let trace = builder.finish();
     for format in [Format::Folded, Format::Flamegraph, Format::Pprof] {
@@ -155,7 +155,7 @@ fn many_long_stacks_are_written_as_one_by_one() {
     for time in 0..10_000u64 {
         let leaf = leaves[usize::try_from(time * 7 % 5000).expect("small")];
         let stack = builder.stack(deep, leaf);
-        builder.add_sample(thread, time, SampleKind::Managed, Some(stack));
+        builder.add_sample(thread, time, SampleKind::MANAGED, Some(stack));
     }
     let text = written(Format::Speedscope, &builder.finish());
     let roots = "0,".repeat(2000);

@@ -22,8 +22,8 @@ fn ours() -> Value {
     let [main, work] = ["main", "work"].map(|name| builder.frame(Some("app"), name));
     let outer = builder.stack(None, main);
     let inner = builder.stack(Some(outer), work);
-    builder.add_sample(thread, 1_000_000, SampleKind::Managed, Some(outer));
-    builder.add_sample(thread, 2_000_000, SampleKind::Managed, Some(inner));
+    builder.add_sample(thread, 1_000_000, SampleKind::MANAGED, Some(outer));
+    builder.add_sample(thread, 2_000_000, SampleKind::MANAGED, Some(inner));
     written(&builder.finish())
 }
 

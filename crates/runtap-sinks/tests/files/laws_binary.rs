@@ -25,7 +25,7 @@ proptest! {
             }
         }
         prop_assert_eq!(times, self_times(&trace, view));
-        let unseen: u64 = trace.threads().map(|(_, t)| t).filter(|t| t.weight_ns(view) == 0).map(|t| t.ticks(view)).sum();
+        let unseen: u64 = trace.threads().map(|(_, t)| t).filter(|t| t.weight(view) == 0).map(|t| t.ticks(view)).sum();
         prop_assert_eq!(ticks + unseen, trace.ticks(view));
     }
 
@@ -54,7 +54,7 @@ proptest! {
         }
         prop_assert_eq!(&shown, &weights);
         prop_assert_eq!(weights, self_times(&trace, view));
-        let active = trace.threads().map(|(_, t)| t).filter(|t| t.weight_ns(view) > 0);
-        prop_assert_eq!(ran.values().sum::<u64>(), active.map(|t| t.weight_ns(View::Cpu)).sum::<u64>());
+        let active = trace.threads().map(|(_, t)| t).filter(|t| t.weight(view) > 0);
+        prop_assert_eq!(ran.values().sum::<u64>(), active.map(|t| t.weight(View::Cpu)).sum::<u64>());
     }
 }

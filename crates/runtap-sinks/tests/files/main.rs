@@ -10,3 +10,4 @@ mod read;
 mod recordings;
 mod several;
 mod snapshots;
+mod sources;

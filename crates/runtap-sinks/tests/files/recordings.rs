@@ -44,7 +44,7 @@ pub(crate) fn build(
         let frames: Vec<_> =
             stack.iter().map(|i| builder.frame(names[*i].0.as_deref(), &names[*i].1)).collect();
         let stack = builder.stack_of(frames);
-        let kind = [SampleKind::Managed, SampleKind::External, SampleKind::Other][usize::from(*kind)];
+        let kind = [SampleKind::MANAGED, SampleKind::EXTERNAL, SampleKind::OTHER][usize::from(*kind)];
         builder.add_sample(handle, now, kind, stack);
     }
     builder.finish()
@@ -94,8 +94,8 @@ pub(crate) fn self_times(trace: &Trace, view: View) -> SelfTimes {
     let mut times = SelfTimes::new();
     for (handle, thread) in trace.threads() {
         let totals = FrameTotals::new(trace, view, Some(handle));
-        let frames = trace.all_frames().map(|(frame, f)| (f.to_string(), totals.self_ns(frame)));
-        for (name, ns) in frames.chain([(NO_STACK.to_owned(), totals.no_stack_ns())]) {
+        let frames = trace.all_frames().map(|(frame, f)| (f.to_string(), totals.self_weight(frame)));
+        for (name, ns) in frames.chain([(NO_STACK.to_owned(), totals.no_stack_weight())]) {
             if ns > 0 {
                 *times.entry((thread.label(), name)).or_default() += ns;
             }
@@ -106,6 +106,6 @@ pub(crate) fn self_times(trace: &Trace, view: View) -> SelfTimes {
 
 /// What each thread weighs in `view`, by its label.
 pub(crate) fn weights(trace: &Trace, view: View) -> BTreeMap<String, u64> {
-    let threads = trace.threads().map(|(_, t)| (t.label(), t.weight_ns(view)));
+    let threads = trace.threads().map(|(_, t)| (t.label(), t.weight(view)));
     threads.filter(|(_, ns)| *ns > 0).collect()
 }

@@ -14,7 +14,7 @@ fn one(pid: Option<u32>, name: &str, threads: &[(u64, &str)]) -> Trace {
         builder.set_thread_name(thread, name);
         let frame = builder.frame(Some("m"), "f()");
         let stack = builder.stack(None, frame);
-        builder.add_sample(thread, 0, SampleKind::Managed, Some(stack));
+        builder.add_sample(thread, 0, SampleKind::MANAGED, Some(stack));
     }
     builder.finish()
 }

@@ -134,8 +134,17 @@ fn perfetto() {
 
 #[test]
 fn pprof() {
-    let pprof::Profile { types, default_type, period, start_ns, duration_ns, comments, mappings, samples } =
-        pprof::read(&bytes(Format::Pprof, &options(View::ThreadTime)));
+    let pprof::Profile {
+        types,
+        default_type,
+        period,
+        start_ns,
+        duration_ns,
+        comments,
+        mappings,
+        samples,
+        ..
+    } = pprof::read(&bytes(Format::Pprof, &options(View::ThreadTime)));
     let mut text = format!("types {types:?}\ndefault {default_type:?}\nperiod {period:?}\n");
     write!(text, "start {start_ns} duration {duration_ns}\n{comments:?}\n{mappings:?}\n").expect("a String");
     for sample in samples {

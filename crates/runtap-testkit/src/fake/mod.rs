@@ -1,6 +1,6 @@
 //! A diagnostics server that can be made to misbehave, or to be as old as a given .NET.
 //!
-//! Its answers are those of `runtap_diag::server`; what is wrong with them is done to the bytes on their way.
+//! Its answers are those of `runtap_diag_server`; what is wrong with them is done to the bytes on their way.
 
 mod likeness;
 mod proxy;
@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use runtap_diag::server::{Builder, Commands, ConnectPort, Dispatcher, EventPipe, ProcessDescription};
 use runtap_diag_proto::{Command, Hresult};
+use runtap_diag_server::{Builder, Commands, ConnectPort, Dispatcher, EventPipe, ProcessDescription};
 use runtap_transport::{BindOptions, Endpoint, Listener};
 use tempfile::TempDir;
 use tokio::sync::{Notify, oneshot};

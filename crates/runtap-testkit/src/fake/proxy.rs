@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::{Arc, PoisonError};
 
-use runtap_diag::server::{ConnectPort, Dispatcher, dial_out};
 use runtap_diag_proto::{Advertise, Command, ErrorReply, HEADER_LEN, Header, Hresult};
+use runtap_diag_server::{ConnectPort, Dispatcher, dial_out};
 use runtap_transport::{Endpoint, Listener, Stream};
 use runtap_wire::Reader;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use runtap_diag::server::{Builder, Commands, ConnectPort, ProcessDescription};
 use runtap_diag_proto::{
     AttachProfiler, Command, CoreDump, ErrorReply, Hresult, PerfMapType, StartupProfiler,
 };
+use runtap_diag_server::{Builder, Commands, ConnectPort, ProcessDescription};
 use runtap_testkit::{FakeRuntime, Likeness, Peer, require};
 use serde_json::Value;
 

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use runtap_diag::server::{
-    Builder, Commands, ConnectPort, EventData, EventPipe, ProcessDescription, ServerThread, current_thread_id,
-};
 use runtap_diag_proto::{
     AttachProfiler, CoreDump, ErrorReply, Hresult, PerfMapType, StartupProfiler, Variable,
+};
+use runtap_diag_server::{
+    Builder, Commands, ConnectPort, EventData, EventPipe, ProcessDescription, ServerThread, current_thread_id,
 };
 use runtap_nettrace::{Field, FieldType, Item, Metadata, Reader};
 use runtap_testkit::{Peer, require};

@@ -3,15 +3,13 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
-use rustix::fs::{FileType, OFlags};
-use rustix::io::Errno;
-
+use super::key::Key;
 use super::linux::{ProcDir, Status};
 use super::location::Location;
 use super::naming::{SocketName, temp_dir};
-use super::rank::{Ranked, Seen, Sighting, SocketFile, rank};
+use super::rank::{Ranked, Sighting, rank};
+use super::ways::{Traveller, Ways};
 use super::{Environment, Socket, SocketState, System};
-use crate::root::POINT;
 
 pub(super) struct Candidate {
     pub pid: u32,
@@ -51,29 +49,22 @@ impl Candidate {
         Sighting { socket, at_home: false, is_bound: false }
     }
 
-    pub(super) fn rank(&self, found: Vec<Sighting>, key: Option<u64>, status: &Status) -> Ranked {
-        // A file belongs to whom the process is when it makes files.
-        let [.., files] = status.uids;
-        rank(found, key, files, |socket| self.look(socket))
+    /// As whose paths are gone.
+    pub(super) fn traveller(&self, status: &Status) -> Traveller<'_> {
+        Traveller { pid: self.pid, dir: &self.dir, user: status.uid }
     }
 
-    fn look(&self, socket: &Socket) -> Seen {
-        let entry = socket.at.open(&self.dir, POINT | OFlags::NOFOLLOW);
-        let stat = match entry.and_then(|entry| Ok(rustix::fs::fstat(entry)?)) {
-            Ok(stat) => stat,
-            Err(error) => {
-                return match Errno::from_io_error(&error) {
-                    Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Seen::Gone,
-                    _ => Seen::Hidden,
-                };
-            }
-        };
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
-            return Seen::NoSocket;
-        }
-        // Seconds are unsigned on some systems, and far from the end of either type.
-        #[allow(clippy::cast_possible_wrap, clippy::unnecessary_cast, reason = "as the platform has it")]
-        let modified = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
-        Seen::Socket(SocketFile { identity: (stat.st_dev, stat.st_ino), owner: stat.st_uid, modified })
+    pub(super) fn rank(
+        &self,
+        found: Vec<Sighting>,
+        key: Option<Key>,
+        status: &Status,
+        ways: &mut Ways,
+    ) -> Ranked {
+        // A file belongs to whom the process is when it makes files.
+        let [.., files] = status.uids;
+        let whose = self.traveller(status);
+        let is_key = key.map(|key| move |number| key.is(number));
+        rank(found, is_key.as_ref(), files, |socket| ways.look(whose, &socket.at))
     }
 }

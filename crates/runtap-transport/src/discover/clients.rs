@@ -2,17 +2,11 @@
 //!
 //! A server reads from one client at a time, without a limit, so a client that says nothing keeps everybody out. The
 //! credentials of a socket tell who made it, not who has it now; the kernel's list of sockets and the descriptors of all
-//! processes do, as far as we may look into them. Which connection the server waits for is told by the system call that
+//! processes do ([`holders`](super::holders)), as far as we may look into them. Which connection the server waits for is told by the system call that
 //! its thread is in. Refuses to guess where none of that can be read.
 
-use std::collections::HashMap;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-
-use super::linux::{self, ProcDir};
-use super::unix_diag::{self, UnixSocket};
-use super::{System, naming::SocketName};
+use super::System;
+use super::linux::ProcDir;
 
 /// A process that holds an end of a socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,6 +28,8 @@ pub struct Clients {
     pub connections: Option<Vec<Connection>>,
     /// A child of the process that is writing its dump: the server waits for it.
     pub createdump: Option<u32>,
+    /// Processes of which not all descriptors were looked at, because there were too many: who is not found may be one.
+    pub not_looked_at: usize,
 }
 
 /// A connection to a diagnostics server.
@@ -72,21 +68,11 @@ impl Clients {
 /// A thread in a system call on a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Call {
-    fd: u32,
-    wait: Wait,
+    pub fd: u32,
+    pub wait: Wait,
 }
 
 impl System {
-    /// The clients of a process's diagnostics server.
-    pub fn clients(&self, pid: u32) -> Clients {
-        let createdump = self.tree(pid).into_iter().skip(1).find(|child| {
-            let stat = ProcDir::open(self.proc_root(), child).ok().and_then(|dir| dir.stat());
-            stat.is_some_and(|(comm, _)| comm == "createdump")
-        });
-        let dir = ProcDir::open(self.proc_root(), pid).ok();
-        Clients { connections: dir.and_then(|dir| self.connections(&dir)), createdump }
-    }
-
     /// A process by its id, as one that holds something.
     pub fn holder(&self, pid: u32) -> Holder {
         let Ok(dir) = ProcDir::open(self.proc_root(), pid) else {
@@ -95,90 +81,19 @@ impl System {
         let comm = dir.stat().map(|(comm, _)| comm).unwrap_or_default();
         Holder { pid, comm, command_line: dir.command_line() }
     }
-
-    /// Who listens on the socket whose file this is. Empty where nobody does, or where we may not look.
-    pub fn listeners(&self, file: &Metadata) -> Vec<Holder> {
-        let Ok(sockets) = unix_diag::sockets() else { return Vec::new() };
-        let file = Some(low(file.ino()));
-        let here = |socket: &&UnixSocket| socket.listening && socket.file == file;
-        let inodes: Vec<u32> = sockets.iter().filter(here).map(|socket| socket.inode).collect();
-        self.holders(&inodes).into_values().flatten().collect()
-    }
-
-    /// Whether a socket that listens has this file; `None` where the kernel does not tell. Sockets of other network
-    /// namespaces are not seen.
-    pub fn is_listened_on(&self, file: &Metadata) -> Option<bool> {
-        let file = Some(low(file.ino()));
-        Some(unix_diag::sockets().ok()?.iter().any(|socket| socket.listening && socket.file == file))
-    }
-
-    fn connections(&self, dir: &ProcDir) -> Option<Vec<Connection>> {
-        let descriptors = sockets_of(dir)?;
-        let sockets = unix_diag::sockets().ok()?;
-        let calls = calls(dir);
-        let mut peers = Vec::new();
-        for (fd, inode) in descriptors {
-            let Some(socket) = sockets.iter().find(|socket| socket.inode == inode) else { continue };
-            if let Some(peer) = socket.peer.filter(|_| is_diagnostic(socket)) {
-                let wait = calls.iter().find(|call| call.fd == fd).map_or(Wait::No, |call| call.wait);
-                peers.push((peer, wait));
-            }
-        }
-        let inodes: Vec<u32> = peers.iter().map(|(peer, _)| *peer).collect();
-        let mut holders = self.holders(&inodes);
-        let connection =
-            |(peer, wait)| Connection { holders: holders.remove(&peer).unwrap_or_default(), wait };
-        Some(peers.into_iter().map(connection).collect())
-    }
-
-    /// The processes that have one of these sockets open.
-    fn holders(&self, inodes: &[u32]) -> HashMap<u32, Vec<Holder>> {
-        let mut found: HashMap<u32, Vec<Holder>> = HashMap::new();
-        if inodes.is_empty() {
-            return found;
-        }
-        for pid in linux::pids(self.proc_root()) {
-            let Ok(dir) = ProcDir::open(self.proc_root(), pid) else { continue };
-            let mut has: Vec<u32> =
-                sockets_of(&dir).unwrap_or_default().into_iter().map(|(_, inode)| inode).collect();
-            has.sort_unstable();
-            has.dedup();
-            for inode in has.into_iter().filter(|inode| inodes.contains(inode)) {
-                found.entry(inode).or_default().push(self.holder(pid));
-            }
-        }
-        found
-    }
 }
 
-/// An end of a connection that a diagnostics socket has accepted.
-fn is_diagnostic(socket: &UnixSocket) -> bool {
-    let name = socket.name.as_deref().and_then(|name| str::from_utf8(name).ok());
-    let file = name.and_then(|name| Path::new(name).file_name()?.to_str());
-    !socket.listening && file.and_then(SocketName::parse).is_some()
-}
-
-/// The sockets that a process has open: descriptor and inode. `None` where we may not look.
-fn sockets_of(dir: &ProcDir) -> Option<Vec<(u32, u32)>> {
-    let socket = |fd: String| {
-        let link = dir.link(&format!("fd/{fd}")).ok()?;
-        let fd = fd.parse().ok()?;
-        let inode: u64 = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
-        Some((fd, low(inode)))
-    };
-    Some(dir.names("fd").ok()?.into_iter().filter_map(socket).collect())
-}
-
-/// As the kernel's list of sockets has it.
-fn low(inode: u64) -> u32 {
-    let [a, b, c, d, ..] = inode.to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
-}
+/// Threads that are looked at: a server's is among the first ones of its process.
+const MOST_THREADS: usize = 1000;
 
 /// The threads of a process that wait in a system call on a descriptor. Needs the right to trace it.
-fn calls(dir: &ProcDir) -> Vec<Call> {
+pub(super) fn calls(dir: &ProcDir) -> Vec<Call> {
     let tasks = dir.names("task").unwrap_or_default();
-    tasks.iter().filter_map(|task| parse_call(&dir.read(&format!("task/{task}/syscall")).ok()?)).collect()
+    tasks
+        .iter()
+        .take(MOST_THREADS)
+        .filter_map(|task| parse_call(&dir.read(&format!("task/{task}/syscall")).ok()?))
+        .collect()
 }
 
 /// `45 0x2b 0x7f996c00ddc0 …`: number and arguments of the call that a thread is in; `running` if it is in none.
@@ -212,10 +127,6 @@ const WRITING: [u32; 0] = [];
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-    use std::os::unix::net::{UnixListener, UnixStream};
-    use std::thread;
-
     use super::*;
 
     #[test]
@@ -233,7 +144,7 @@ mod tests {
     fn the_one_that_is_waited_for_blocks() {
         let connection = |pid, wait| Connection { holders: vec![Holder { pid, ..Holder::default() }], wait };
         let blocking = |connections: &[Connection]| {
-            let clients = Clients { connections: Some(connections.to_vec()), createdump: None };
+            let clients = Clients { connections: Some(connections.to_vec()), ..Clients::default() };
             clients.blocking().map(|connection| connection.holders[0].pid)
         };
         let (session, silent, deaf) =
@@ -243,42 +154,5 @@ mod tests {
         assert_eq!(blocking(std::slice::from_ref(&session)), Some(1), "there is no other");
         assert_eq!(blocking(&[session.clone(), session]), None);
         assert_eq!(Clients::default().blocking(), None);
-    }
-
-    /// A server of ours that waits for a client of ours, as a runtime does.
-    #[test]
-    fn a_real_connection() {
-        let system = System::current();
-        let me = std::process::id();
-        let dir = tempfile::tempdir().unwrap();
-        let name = SocketName::runtime(me, system.start_time(me).unwrap());
-        let path = dir.path().join(name.to_string());
-        let listener = UnixListener::bind(&path).unwrap();
-        let client = UnixStream::connect(&path).unwrap();
-        let server = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let _ = stream.read(&mut [0; 1]);
-            drop(listener);
-        });
-        // Other tests of this process may have connections of their own.
-        let blocked = || {
-            let connections = system.clients(me).connections.expect("the kernel tells");
-            connections.into_iter().find(|connection| connection.wait == Wait::Reading)
-        };
-        let connection = loop {
-            match blocked() {
-                Some(connection) => break connection,
-                None => thread::yield_now(),
-            }
-        };
-        assert_eq!(connection.holders.iter().map(|holder| holder.pid).collect::<Vec<_>>(), [me]);
-        assert!(!connection.holders[0].comm.is_empty() && !connection.holders[0].command_line.is_empty());
-        assert_eq!(
-            system.listeners(&path.metadata().unwrap()).iter().map(|holder| holder.pid).collect::<Vec<_>>(),
-            [me]
-        );
-        assert_eq!(system.listeners(&dir.path().metadata().unwrap()), []);
-        drop(client);
-        server.join().unwrap();
     }
 }

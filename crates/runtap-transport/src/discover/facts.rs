@@ -64,6 +64,9 @@ pub struct Facts {
     pub sockets: Vec<Socket>,
     /// Those of them on which somebody listens, but whose file is gone.
     pub deleted: Vec<PathBuf>,
+    /// Whether its own socket may be among names in its temporary directory that were not looked at: there are too many, and
+    /// its own name is not known.
+    pub crowded: bool,
     /// The directory where its runtime puts its socket; `None` where we may not look.
     pub temp: Option<TempDir>,
     /// The helper that writes its dumps.
@@ -74,6 +77,16 @@ pub struct Facts {
     pub policy: Policy,
     /// Who looks.
     pub viewer: Viewer,
+}
+
+/// Processes that look like .NET.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Survey {
+    /// What was seen of them, by pid.
+    pub processes: Vec<Facts>,
+    /// How many there are besides of which it is not known: they, or others of their user, have mapped more than is read.
+    pub not_looked_at: usize,
 }
 
 /// Whether a process lives.
@@ -230,6 +243,10 @@ impl Facts {
             None => "its threads: they do not tell".to_owned(),
         });
         steps.push(format!("sockets with its pid: {}", self.sockets.len()));
+        if self.crowded {
+            steps
+                .push("its temporary directory: not all names were looked at, there are too many".to_owned());
+        }
         for socket in &self.sockets {
             let deleted = if self.deleted.contains(&socket.path) { ", deleted" } else { "" };
             steps.push(format!("{}: {}{deleted}", socket.path.display(), socket.state));

@@ -9,7 +9,7 @@ use super::environment::Environment;
 use super::facts::{Createdump, Facts, Life, TempDir, TempState};
 use super::linux::{self, ProcDir, Status};
 use super::naming::temp_dir;
-use super::runtime::{self, Runtime, Startup};
+use super::runtime::{self, Mapped, Runtime, Startup};
 use super::security;
 use super::{FileView, Socket, System, elf};
 use crate::folder::Folder;
@@ -24,6 +24,8 @@ pub(super) struct Found {
     pub environment: io::Result<Environment>,
     pub sockets: Vec<Socket>,
     pub deleted: Vec<PathBuf>,
+    /// There are more names in its temporary directory than were looked at, and its own is not known.
+    pub crowded: bool,
     pub user: String,
 }
 
@@ -67,6 +69,7 @@ impl System {
             startup: runtime::startup(&runtime, &names),
             serves: runtime::serves(&runtime, &names),
             deleted: found.deleted,
+            crowded: found.crowded,
             sockets,
             temp,
             createdump: createdump(view.as_ref(), &runtime, exe.as_deref()),
@@ -101,15 +104,34 @@ pub(super) struct Inside {
     exe: Option<PathBuf>,
 }
 
+/// Bytes that are read of memory maps: of one process that is asked for, a quarter of a million mappings of files.
+pub(super) const MOST_OF_ONE: u64 = 32 << 20;
+/// Of all: a second.
+pub(super) const MOST_OF_ALL: u64 = 32 << 20;
+/// Of each, whatever was read of others: what small programs have.
+const LEAST: u64 = 16 << 10;
+/// A thread's name takes as long as so many bytes of a memory map.
+const THREAD: u64 = 512;
+/// Names of threads that are read of each: those of a runtime are among the first.
+const LEAST_THREADS: usize = 64;
+
 impl Inside {
-    pub(super) fn look(dir: &ProcDir) -> Self {
-        let names = dir.threads(false).unwrap_or_default();
-        Self::with(dir, names.into_iter().map(|thread| thread.name).collect())
+    /// Takes what it reads from `budget`.
+    pub(super) fn look(dir: &ProcDir, budget: &mut u64) -> Self {
+        let most = usize::try_from(*budget / THREAD).unwrap_or(usize::MAX).max(LEAST_THREADS);
+        let names = dir.thread_names(None, most);
+        *budget = budget.saturating_sub(THREAD.saturating_mul(names.len().try_into().unwrap_or(u64::MAX)));
+        Self::with(dir, names, budget)
     }
 
-    fn with(dir: &ProcDir, names: Vec<String>) -> Self {
+    fn with(dir: &ProcDir, names: Vec<String>, budget: &mut u64) -> Self {
         let exe = dir.exe();
-        Self { runtime: runtime(dir, exe.as_deref(), &names), names, exe }
+        Self { runtime: runtime(dir, exe.as_deref(), &names, budget), names, exe }
+    }
+
+    /// Nothing speaks for a runtime, though not all was looked at.
+    pub(super) fn is_unread(&self) -> bool {
+        self.runtime == Runtime::Unread { likely: false }
     }
 }
 
@@ -117,20 +139,26 @@ impl ProcDir {
     /// How far its runtime has come.
     pub(super) fn startup(&self) -> Startup {
         // One name is enough mostly, and the memory map is long.
-        let names = self.thread_names_to(runtime::FINALIZER);
+        let most = usize::try_from(MOST_OF_ONE / THREAD).unwrap_or(usize::MAX);
+        let names = self.thread_names(Some(runtime::FINALIZER), most);
         if names.last().is_some_and(|name| name == runtime::FINALIZER) {
             return Startup::Done;
         }
-        let Inside { runtime, names, .. } = Inside::with(self, names);
+        let Inside { runtime, names, .. } = Inside::with(self, names, &mut { MOST_OF_ONE });
         runtime::startup(&runtime, &names)
     }
 }
 
-fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String]) -> Runtime {
-    let Ok(maps) = dir.read("maps") else {
-        return Runtime::Hidden { likely: runtime::named_like_dotnet(threads) };
-    };
-    let found = runtime::by_maps(&maps, exe);
+fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String], budget: &mut u64) -> Runtime {
+    let likely = runtime::named_like_dotnet(threads);
+    let mut mapped = Mapped::default();
+    let read = dir.lines("maps", (*budget).max(LEAST), |line| {
+        mapped.add(line);
+        mapped.library.is_some()
+    });
+    let Ok((n, is_cut)) = read else { return Runtime::Hidden { likely } };
+    *budget = budget.saturating_sub(n);
+    let found = mapped.runtime(exe);
     if !matches!(found, Runtime::None | Runtime::SingleFile) {
         return found;
     }
@@ -140,6 +168,7 @@ fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String]) -> Runtime {
     match exports {
         Ok([true, _]) => Runtime::SingleFile,
         Ok([_, true]) => Runtime::NativeAot,
+        _ if is_cut => Runtime::Unread { likely },
         _ => found,
     }
 }

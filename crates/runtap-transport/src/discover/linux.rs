@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ impl ProcDir {
         rustix::fs::fstat(&self.folder).ok().map(|stat| stat.st_uid)
     }
 
-    fn open_file(&self, file: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    pub(super) fn open_file(&self, file: &str, flags: OFlags) -> io::Result<OwnedFd> {
         Ok(rustix::fs::openat(&self.folder, file, flags | OFlags::CLOEXEC, Mode::empty())?)
     }
 
@@ -226,17 +226,41 @@ impl ProcDir {
             .map(|run| String::from_utf8_lossy(run).into_owned())
     }
 
-    /// The names of its threads up to the first that is called so.
-    pub(super) fn thread_names_to(&self, last: &str) -> Vec<String> {
+    /// The names of its threads up to the first that is called so; of very many the first, whose number is `most`.
+    pub(super) fn thread_names(&self, last: Option<&str>, most: usize) -> Vec<String> {
         let mut names = Vec::new();
-        for tid in self.names("task").unwrap_or_default() {
+        for tid in self.names("task").unwrap_or_default().into_iter().take(most) {
             let Ok(comm) = self.read(&format!("task/{tid}/comm")) else { continue };
             names.push(String::from_utf8_lossy(comm.trim_ascii_end()).into_owned());
-            if names.last().is_some_and(|name| name == last) {
+            if names.last().map(String::as_str) == last {
                 break;
             }
         }
         names
+    }
+
+    /// Shows the lines of a file, at most so many bytes of them, until one is enough. How many were read, and whether there
+    /// are others.
+    pub(super) fn lines(
+        &self,
+        file: &str,
+        most: u64,
+        mut is_enough: impl FnMut(&[u8]) -> bool,
+    ) -> io::Result<(u64, bool)> {
+        let file = File::from(self.open_file(file, OFlags::RDONLY)?);
+        let mut lines = BufReader::with_capacity(PIECE, file.take(most));
+        let (mut read, mut line) = (0, Vec::new());
+        loop {
+            line.clear();
+            let n = lines.read_until(b'\n', &mut line)?;
+            read += u64::try_from(n).unwrap_or(u64::MAX);
+            if n == 0 || !line.ends_with(b"\n") {
+                return Ok((read, read == most));
+            }
+            if is_enough(line.strip_suffix(b"\n").unwrap_or(&line)) {
+                return Ok((read, false));
+            }
+        }
     }
 
     /// The threads; `other_pid` says that the process calls them by other ids than we do.

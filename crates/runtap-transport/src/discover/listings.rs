@@ -4,16 +4,24 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::RawDir;
 use rustix::io::Errno;
 
 use super::naming::SocketName;
+use super::ways::is_too_long;
 
 /// Device and number of a folder.
 pub(super) type Identity = (u64, u64);
+
+/// # Errors
+/// As `fstat` has.
+pub(super) fn identity_of(folder: &OwnedFd) -> io::Result<Identity> {
+    let stat = rustix::fs::fstat(folder)?;
+    Ok((stat.st_dev, stat.st_ino))
+}
 
 /// What lies in a temporary directory.
 #[derive(Debug, Default)]
@@ -48,22 +56,26 @@ const MOST_KEPT_OF_ONE: usize = 50_000;
 pub(super) struct Listings {
     read: HashMap<Identity, Listing>,
     unread: Listing,
+    /// What lies too far away to be opened.
+    too_far: Listing,
     budget: Budget,
 }
 
 impl Listings {
     pub(super) fn new() -> Self {
         let budget = Budget { entries: MOST_ENTRIES, kept: MOST_KEPT };
-        Self { read: HashMap::new(), unread: Listing::default(), budget }
+        let too_far = Listing { is_cut: true, ..Listing::default() };
+        Self { read: HashMap::new(), unread: Listing::default(), too_far, budget }
     }
 
     /// What lies in a folder; one that can't be opened is empty.
     pub(super) fn of(&mut self, folder: io::Result<OwnedFd>) -> &Listing {
-        let opened = folder.and_then(|folder| {
-            let stat = rustix::fs::fstat(folder.as_fd())?;
-            Ok((folder, (stat.st_dev, stat.st_ino)))
-        });
-        let Ok((folder, identity)) = opened else { return &self.unread };
+        let opened = folder.and_then(|folder| identity_of(&folder).map(|identity| (folder, identity)));
+        let (folder, identity) = match opened {
+            Ok(opened) => opened,
+            Err(error) if is_too_long(&error) => return &self.too_far,
+            Err(_) => return &self.unread,
+        };
         let budget = &mut self.budget;
         self.read.entry(identity).or_insert_with(|| {
             let mut listing = Listing { folder: Some(identity), ..Listing::default() };
@@ -123,7 +135,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    use rustix::fs::{Mode, OFlags};
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps};
 
     use super::*;
 
@@ -147,6 +159,26 @@ mod tests {
         // `.`, `..` and what was made here.
         assert_eq!(before - listings.budget.entries, 5);
         assert_eq!(listings.of(open(&dir.path().join("none"))).folder, None);
+    }
+
+    /// The first look takes the kernel long where a folder is merged of others (overlay), whatever is read then: without
+    /// anything left there is none. A folder that was read has a new time of access.
+    #[test]
+    fn a_folder_for_which_nothing_is_left_is_not_even_begun() {
+        let dir = tempfile::tempdir().unwrap();
+        let past = Timespec { tv_sec: 1000, tv_nsec: 0 };
+        let is_read = |entries, kept| {
+            let times = Timestamps { last_access: past, last_modification: past };
+            rustix::fs::utimensat(CWD, dir.path(), &times, AtFlags::empty()).unwrap();
+            let mut listings = Listings::new();
+            listings.budget = Budget { entries, kept };
+            let is_cut = listings.of(open(dir.path())).is_cut;
+            (rustix::fs::stat(dir.path()).unwrap().st_atime != past.tv_sec, is_cut)
+        };
+        // Not every file system notes it.
+        if is_read(100, 100).0 {
+            assert_eq!((is_read(0, 100), is_read(100, 0)), ((false, true), (false, true)));
+        }
     }
 
     #[test]

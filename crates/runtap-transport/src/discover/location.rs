@@ -1,5 +1,6 @@
 //! Where something lies, and in whose file system: the only form in which paths of other processes are kept here.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::linux::ProcDir;
-use crate::root::{Root, open_beneath};
+use crate::root::{Root, open_beneath, open_beneath_without_links};
 
 /// A path, and from where it counts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -49,6 +50,42 @@ impl Location {
             Self::Root(path) => process.root()?.open(path, flags),
             Self::WorkingDirectory(path) => open_beneath(process.working_directory()?.as_fd(), path, flags),
         }
+    }
+
+    /// The same where no link is on the way.
+    ///
+    /// # Errors
+    /// As opening has, and ELOOP for a link.
+    pub(crate) fn open_without_links(&self, process: &ProcDir, flags: OFlags) -> io::Result<OwnedFd> {
+        match self {
+            Self::Ours(path) => Root::ours()?.open_without_links(path, flags),
+            Self::Root(path) => process.root()?.open_without_links(path, flags),
+            Self::WorkingDirectory(path) => {
+                open_beneath_without_links(process.working_directory()?.as_fd(), path, flags)
+            }
+        }
+    }
+
+    /// Its folder, and its name there.
+    pub(crate) fn split(&self) -> Option<(Self, OsString)> {
+        let parts = |path: &Path| {
+            let folder = path.parent()?;
+            // Without a folder in it a path is of the working directory.
+            let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            Some((folder.to_owned(), path.file_name()?.to_owned()))
+        };
+        Some(match self {
+            Self::Ours(path) => parts(path).map(|(folder, name)| (Self::Ours(folder), name))?,
+            Self::Root(path) => parts(path).map(|(folder, name)| (Self::Root(folder), name))?,
+            Self::WorkingDirectory(path) => {
+                parts(path).map(|(folder, name)| (Self::WorkingDirectory(folder), name))?
+            }
+        })
+    }
+
+    /// Whether it is the same whoever's it is.
+    pub(crate) fn is_ours(&self) -> bool {
+        matches!(self, Self::Ours(_))
     }
 
     /// As people and other tools would write it: through `/proc`, where it is not ours. Nothing of ours opens that.

@@ -13,6 +13,11 @@ use super::search::Search;
 use super::security::Policy;
 use crate::folder::Folder;
 
+/// Entries of our temporary directory that are looked at, and sockets of dead processes among them that are told: each is
+/// going to be dialled.
+const MOST_ENTRIES: usize = 1_000_000;
+const MOST_LEFTOVERS: usize = 10_000;
+
 /// The machine, as this process sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,7 +29,7 @@ pub struct Machine {
     /// The security settings.
     pub policy: Policy,
     /// Runtimes' sockets in our temporary directory whose process is gone and on which, by the kernel's table of our
-    /// network namespace, nobody listens.
+    /// network namespace, nobody listens; of very many the first.
     pub leftovers: Vec<PathBuf>,
     /// Whether `/proc` shows us no process of other users.
     pub hides_others: bool,
@@ -51,7 +56,7 @@ impl System {
             let bound = search.bound.as_ref().and_then(|bound| bound.get(&name.pid));
             bound.is_some_and(|sockets| sockets.iter().any(|(_, bound)| *bound == name))
         };
-        let entries = fs::read_dir(self.temp_dir()).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.temp_dir()).into_iter().flatten().flatten().take(MOST_ENTRIES);
         let mut found: Vec<PathBuf> = entries
             .filter(|entry| {
                 let name = entry.file_name().to_str().and_then(SocketName::parse);
@@ -62,6 +67,7 @@ impl System {
                 })
             })
             .map(|entry| entry.path())
+            .take(MOST_LEFTOVERS)
             .collect();
         found.sort();
         found

@@ -100,7 +100,7 @@ impl Folder {
             at_home: false,
             is_bound: false,
         });
-        rank(found, Some(listed.start), listed.uid, look).sockets
+        rank(found, Some(&|key| key == listed.start), listed.uid, look).sockets
     }
 }
 

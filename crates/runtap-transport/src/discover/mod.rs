@@ -28,8 +28,12 @@ mod facts;
 pub mod fuzzing;
 #[cfg(target_os = "linux")]
 mod gather;
+#[cfg(target_os = "linux")]
+mod holders;
 #[cfg(unix)]
 mod jvm;
+#[cfg(target_os = "linux")]
+mod key;
 #[cfg(target_os = "linux")]
 pub(crate) mod linux;
 #[cfg(target_os = "linux")]
@@ -58,7 +62,11 @@ mod search;
 #[cfg(target_os = "linux")]
 mod security;
 #[cfg(target_os = "linux")]
+mod shares;
+#[cfg(target_os = "linux")]
 mod sockets;
+#[cfg(target_os = "linux")]
+mod survey;
 #[cfg(target_os = "linux")]
 mod system;
 #[cfg(target_os = "linux")]
@@ -67,6 +75,8 @@ mod tree;
 mod unix_diag;
 #[cfg(target_os = "linux")]
 mod view;
+#[cfg(target_os = "linux")]
+mod ways;
 #[cfg(any(windows, test))]
 mod windows;
 
@@ -78,7 +88,9 @@ pub use clients::{Clients, Connection, Holder, Wait};
 #[cfg(target_os = "linux")]
 pub use environment::Environment;
 #[cfg(target_os = "linux")]
-pub use facts::{Createdump, Facts, Life, TempDir, TempState, Viewer};
+pub use facts::{Createdump, Facts, Life, Survey, TempDir, TempState, Viewer};
+#[cfg(target_os = "linux")]
+pub use holders::Holders;
 #[cfg(target_os = "linux")]
 pub use machine::Machine;
 #[cfg(target_os = "linux")]

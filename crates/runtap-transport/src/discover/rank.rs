@@ -28,6 +28,9 @@ pub(super) enum Seen {
     Gone,
     /// We may not look.
     Hidden,
+    /// It takes too long to get there.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there nobody is in the way"))]
+    TooFar,
 }
 
 /// What was seen of a socket's file.
@@ -52,14 +55,14 @@ pub(super) struct Ranked {
 }
 
 /// Puts the sockets of one process in order, each once, and says what each can be: its own by the key in the name, then
-/// those that can't be compared (without a `key` of the process), then what it is not reached by. Of equals the one where
+/// those that can't be compared (where it can't be told what `is_key`), then what it is not reached by. Of equals the one where
 /// the process makes its own comes first, then those that are there, those of its own user, those that somebody has bound,
 /// and the newer ones.
 pub(super) fn rank(
     found: impl IntoIterator<Item = Sighting>,
-    key: Option<u64>,
+    is_key: Option<&impl Fn(u64) -> bool>,
     uid: u32,
-    look: impl Fn(&Socket) -> Seen,
+    mut look: impl FnMut(&Socket) -> Seen,
 ) -> Ranked {
     let mut sightings: Vec<Sighting> = Vec::new();
     // Anybody can make thousands of such names: none is compared with all others.
@@ -73,10 +76,10 @@ pub(super) fn rank(
             continue;
         }
         *names.entry(socket.name).or_insert(0_usize) += 1;
-        socket.state = match (socket.name.kind, key) {
+        socket.state = match (socket.name.kind, is_key) {
             (SocketKind::Router, _) => SocketState::Router,
             (SocketKind::Runtime, None) => SocketState::Unknown,
-            (SocketKind::Runtime, Some(key)) if socket.name.key == key => SocketState::Matching,
+            (SocketKind::Runtime, Some(is_key)) if is_key(socket.name.key) => SocketState::Matching,
             (SocketKind::Runtime, Some(_)) => SocketState::Stale,
         };
         sightings.push(sighting);
@@ -93,6 +96,7 @@ pub(super) fn rank(
         match seen {
             Seen::NoSocket => continue,
             Seen::Gone if !sighting.is_bound => continue,
+            Seen::TooFar if !sighting.at_home => continue,
             Seen::Socket(file) => {
                 let next = ranked.len();
                 let known = *files.entry((socket.name, file.identity)).or_insert(next);
@@ -102,7 +106,7 @@ pub(super) fn rank(
                     continue;
                 }
             }
-            Seen::Gone | Seen::Hidden => {}
+            Seen::Gone | Seen::Hidden | Seen::TooFar => {}
         }
         ranked.push((sighting, seen));
     }
@@ -160,7 +164,7 @@ mod tests {
         };
         let file = SocketFile { identity: (1, 2), owner: 0, modified: (0, 0) };
         let found = [sighting("/short", false), sighting("/home", true), sighting("/third", false)];
-        let ranked = rank(found, Some(900), 0, |_| Seen::Socket(file)).sockets;
+        let ranked = rank(found, Some(&|key| key == 900), 0, |_| Seen::Socket(file)).sockets;
         assert_eq!(ranked.len(), 1);
         let Location::Ours(dialled) = &ranked[0].at else { panic!("{ranked:?}") };
         assert!(dialled.starts_with("/home") && ranked[0].path.starts_with("/short"), "{ranked:?}");
@@ -173,9 +177,9 @@ mod tests {
             let socket = Socket::new(format!("/{n}/{name}"), name, SocketState::Unknown);
             Sighting { socket, at_home: false, is_bound: n != 7 }
         };
-        let ranked = rank((0..10).map(sighting), Some(900), 0, |_| Seen::Gone);
+        let ranked = rank((0..10).map(sighting), Some(&|key| key == 900), 0, |_| Seen::Gone);
         assert_eq!((ranked.sockets.len(), ranked.deleted.len()), (9, 9), "one was never bound");
-        let ranked = rank((0..1000).map(sighting), Some(900), 0, |_| Seen::Gone);
+        let ranked = rank((0..1000).map(sighting), Some(&|key| key == 900), 0, |_| Seen::Gone);
         assert_eq!((ranked.sockets.len(), ranked.deleted.len()), (MOST_DELETED, MOST_DELETED));
     }
 }

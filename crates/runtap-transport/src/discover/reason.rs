@@ -50,6 +50,8 @@ pub enum Code {
     PtraceScope,
     /// Its temporary directory, or ours, can't be written to.
     TmpReadOnly,
+    /// There are more names in its temporary directory than are looked at.
+    TmpCrowded,
     /// A security module, or a missing capability.
     Lsm,
     /// This operating system is not supported.
@@ -74,6 +76,7 @@ impl Code {
             Self::NoCreatedump => "no-createdump",
             Self::PtraceScope => "ptrace-scope",
             Self::TmpReadOnly => "tmp-read-only",
+            Self::TmpCrowded => "tmp-crowded",
             Self::Lsm => "lsm",
             Self::Unsupported => "unsupported",
         }
@@ -199,6 +202,12 @@ pub enum Reason {
         /// Where it was.
         sockets: Vec<PathBuf>,
     },
+    /// There are more names in its temporary directory than are looked at: its socket may be among them.
+    #[error("was not found among the names in {}: there are more than are looked at", directory.display())]
+    Crowded {
+        /// Its temporary directory, as it is called from here.
+        directory: PathBuf,
+    },
     /// Its runtime is not ready yet.
     #[error("is only starting: its diagnostics server is not there yet")]
     Starting,
@@ -221,6 +230,7 @@ impl Reason {
             Self::NoTmpdir { .. } => Code::OtherTmpdir,
             Self::TmpReadOnly { .. } => Code::TmpReadOnly,
             Self::StaleSocket { .. } | Self::SocketDeleted { .. } => Code::StaleSocket,
+            Self::Crowded { .. } => Code::TmpCrowded,
             Self::Starting => Code::Busy,
             Self::Unsupported => Code::Unsupported,
         }
@@ -280,6 +290,9 @@ impl Reason {
                 'x /tmp/dotnet-diagnostic-*' in /etc/tmpfiles.d/dotnet.conf"
                     .to_owned()
             }
+            Self::Crowded { .. } => {
+                "have whoever fills that directory stop, and remove what is not needed there".to_owned()
+            }
             Self::Starting => "try again in a moment".to_owned(),
             Self::Unsupported => "run runtap on Linux".to_owned(),
         }
@@ -323,7 +336,8 @@ impl Reason {
                 facts.runtime.version().map_or_else(|| "Mono".to_owned(), |it| format!(".NET Core {it}"));
             return vec![Self::TooOld { runtime }];
         }
-        if facts.runtime == Runtime::None && facts.deleted.is_empty() {
+        let shows_none = matches!(facts.runtime, Runtime::None | Runtime::Unread { likely: false });
+        if shows_none && facts.deleted.is_empty() {
             return vec![Self::NotDotnet];
         }
         if facts.hidden {
@@ -373,7 +387,9 @@ impl Reason {
         const YOUNG: u64 = 300;
         let young = facts.age.is_some_and(|age| age < YOUNG);
         let stale: Vec<PathBuf> = facts.sockets.iter().map(|socket| socket.path.clone()).collect();
-        if facts.serves == Some(true) {
+        if facts.serves == Some(true) && facts.crowded {
+            Self::Crowded { directory: facts.temp.as_ref().map(|temp| temp.host.clone()).unwrap_or_default() }
+        } else if facts.serves == Some(true) {
             // The kernel's table of its network namespace could not be read: where it listens is not known.
             let directory = facts.temp.as_ref().map(|temp| temp.host.join("dotnet-diagnostic-*"));
             Self::SocketDeleted { sockets: directory.into_iter().collect() }

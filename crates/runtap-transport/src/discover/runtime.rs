@@ -4,7 +4,9 @@
 //! into the program: both export a symbol for debuggers. Where we may not look, the threads' names are left: everybody
 //! may read them. Measured on .NET 8, 9 and 10.
 
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::linux::path_of;
@@ -32,6 +34,12 @@ pub enum Runtime {
         /// They do.
         likely: bool,
     },
+    /// It has mapped more than is read, or others have of what is read of all: what was read tells of none. Whether its
+    /// threads bear names that only a .NET runtime gives.
+    Unread {
+        /// They do.
+        likely: bool,
+    },
 }
 
 impl fmt::Display for Runtime {
@@ -46,6 +54,10 @@ impl fmt::Display for Runtime {
                 f.write_str("it may not be read; its threads have names of .NET")
             }
             Self::Hidden { likely: false } => f.write_str("it may not be read"),
+            Self::Unread { likely: true } => {
+                f.write_str("it is longer than what is read; its threads have names of .NET")
+            }
+            Self::Unread { likely: false } => f.write_str("it is longer than what is read"),
         }
     }
 }
@@ -53,7 +65,10 @@ impl fmt::Display for Runtime {
 impl Runtime {
     /// Whether this is, or may be, a runtime of .NET Core 3.0 or later.
     pub fn is_dotnet(&self) -> bool {
-        !matches!(self, Self::None | Self::Mono | Self::Hidden { likely: false })
+        !matches!(
+            self,
+            Self::None | Self::Mono | Self::Hidden { likely: false } | Self::Unread { likely: false }
+        )
     }
 
     /// The version by the folder that the library is in: `…/Microsoft.NETCore.App/8.0.33/libcoreclr.so`.
@@ -98,7 +113,11 @@ pub(super) fn startup(runtime: &Runtime, threads: &[impl AsRef<str>]) -> Startup
         _ if has(FINALIZER) => Startup::Done,
         Runtime::CoreClr { .. } | Runtime::SingleFile if names_none(threads) => Startup::Unknown,
         Runtime::CoreClr { .. } | Runtime::SingleFile => Startup::Waiting,
-        Runtime::Hidden { .. } if has(".NET EventPipe") || has(".NET SynchManag") => Startup::Waiting,
+        Runtime::Hidden { .. } | Runtime::Unread { .. }
+            if has(".NET EventPipe") || has(".NET SynchManag") =>
+        {
+            Startup::Waiting
+        }
         _ => Startup::Unknown,
     }
 }
@@ -107,7 +126,10 @@ pub(super) fn startup(runtime: &Runtime, threads: &[impl AsRef<str>]) -> Startup
 pub(super) fn serves(runtime: &Runtime, threads: &[impl AsRef<str>]) -> Option<bool> {
     match runtime {
         Runtime::CoreClr { .. } | Runtime::SingleFile if names_none(threads) => None,
-        Runtime::CoreClr { .. } | Runtime::SingleFile | Runtime::Hidden { likely: true } => {
+        Runtime::CoreClr { .. }
+        | Runtime::SingleFile
+        | Runtime::Hidden { likely: true }
+        | Runtime::Unread { likely: true } => {
             Some(threads.iter().any(|name| name.as_ref() == ".NET EventPipe"))
         }
         _ => None,
@@ -125,25 +147,42 @@ pub(super) fn named_like_dotnet(threads: &[impl AsRef<str>]) -> bool {
     threads.iter().any(|name| name.as_ref().starts_with(".NET "))
 }
 
-/// By the libraries that are mapped and the executable.
-pub(super) fn by_maps(maps: &[u8], exe: Option<&Path>) -> Runtime {
-    let files = || maps.split(|b| *b == b'\n').filter_map(mapped_file);
-    let named = |name: &str| files().find(|path| path.file_name().is_some_and(|file| file == name));
-    if let Some(library) = named("libcoreclr.so") {
-        return Runtime::CoreClr { library };
+/// What tells of a runtime among the files that are mapped. Taken line by line: a process may have mapped as many as it
+/// likes.
+#[derive(Debug, Default)]
+pub(super) struct Mapped {
+    /// `libcoreclr.so`: nothing else matters then.
+    pub library: Option<PathBuf>,
+    mono: bool,
+    /// Memory that compiled code is in twice: there is a runtime.
+    doubled: bool,
+}
+
+impl Mapped {
+    /// Takes a line of `maps`.
+    pub(super) fn add(&mut self, line: &[u8]) {
+        let Some(path) = mapped_file(line) else { return };
+        match path.file_name().map(OsStr::as_bytes) {
+            Some(b"libcoreclr.so") => {
+                self.library.get_or_insert(path);
+            }
+            Some(b"libmonosgen-2.0.so.1" | b"libmonosgen-2.0.so") => self.mono = true,
+            _ => self.doubled |= path.as_os_str().as_bytes().starts_with(b"/memfd:doublemapper"),
+        }
     }
-    let host = exe.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
-    if matches!(host, "mono" | "mono-sgen" | "mono-boehm")
-        || named("libmonosgen-2.0.so.1").is_some()
-        || named("libmonosgen-2.0.so").is_some()
-    {
-        return Runtime::Mono;
+
+    /// By them and the executable.
+    pub(super) fn runtime(self, exe: Option<&Path>) -> Runtime {
+        let host = exe.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
+        match self {
+            Self { library: Some(library), .. } => Runtime::CoreClr { library },
+            Self { mono: true, .. } => Runtime::Mono,
+            _ if matches!(host, "mono" | "mono-sgen" | "mono-boehm") => Runtime::Mono,
+            // Not in a library.
+            Self { doubled: true, .. } => Runtime::SingleFile,
+            _ => Runtime::None,
+        }
     }
-    // The double mapping of compiled code: there is a runtime, and it is not in a library.
-    if files().any(|path| path.as_os_str().as_encoded_bytes().starts_with(b"/memfd:doublemapper")) {
-        return Runtime::SingleFile;
-    }
-    Runtime::None
 }
 
 /// The path at the end of a line of `maps`; it may hold blanks.
@@ -179,7 +218,9 @@ mod tests {
             (&["/usr/lib/libmonosgen-2.0.so.1"], app, Runtime::Mono),
             (&[], None, Runtime::None),
         ] {
-            assert_eq!(by_maps(&maps(files), exe), expected, "{files:?}");
+            let mut mapped = Mapped::default();
+            maps(files).split(|b| *b == b'\n').for_each(|line| mapped.add(line));
+            assert_eq!(mapped.runtime(exe), expected, "{files:?}");
         }
     }
 

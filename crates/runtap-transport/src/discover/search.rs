@@ -12,33 +12,37 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 
 use super::candidate::Candidate;
 use super::environment::Environment;
-use super::facts::{Facts, Life};
-use super::gather::{self, Found, Inside};
+use super::gather::{self, Found};
 use super::jvm::Counters;
+use super::key::{Clock, Key};
 use super::linux::{self, ProcDir, Status};
 use super::listings::{Identity, Listing, Listings};
 use super::location::Location;
 use super::naming::{SocketKind, SocketName};
 use super::rank::Sighting;
-use super::runtime::Runtime;
+use super::shares::Shares;
 use super::sockets::{self, Bound};
-use super::{Kind, NotFound, Options, Process, Reason, Socket};
+use super::ways::Ways;
+use super::{Kind, Options, Process, Socket};
 
 use super::system::System;
 use crate::root::Root;
 
 /// One search, with what it read so far.
 pub(super) struct Search<'a> {
-    system: &'a System,
+    pub(super) system: &'a System,
     own_mount: Option<OsString>,
     own_pid: Option<OsString>,
-    own_time: Option<OsString>,
+    clock: Option<Clock>,
     pub(super) bound: Option<Bound>,
     listings: Listings,
+    ways: Ways,
+    /// How much may still be read of memory maps.
+    pub(super) inside: Shares,
     /// How much of environments may still be read.
     environments: u64,
     /// Our own temporary directory, if it was listed: what it is.
@@ -54,10 +58,10 @@ type Jvms = Rc<Counters>;
 const MOST_OF_ENVIRONMENTS: u64 = 64 << 20;
 
 /// What a process said of itself, however long ago: the folder in `/proc` by which it was asked is that of no other.
-struct SeenOf {
-    status: Status,
-    comm: String,
-    start: u64,
+pub(super) struct SeenOf {
+    pub status: Status,
+    pub comm: String,
+    pub start: u64,
 }
 
 /// How closely the namespaces of processes are looked at.
@@ -76,9 +80,11 @@ impl<'a> Search<'a> {
             system,
             own_mount: own("mnt"),
             own_pid: own("pid"),
-            own_time: own("time"),
+            clock: me.as_ref().map(Clock::of),
             bound: sockets::bound(&system.proc_root),
             listings: Listings::new(),
+            ways: Ways::new(system.uid),
+            inside: Shares::new(gather::MOST_OF_ALL, system.uid),
             environments: MOST_OF_ENVIRONMENTS,
             temp: OnceCell::new(),
             jvms: HashMap::new(),
@@ -136,26 +142,28 @@ impl<'a> Search<'a> {
         }
         let (comm, start) = candidate.dir.stat()?;
         let key = self.key(candidate, start);
-        let mut sightings = if is_near { self.near(candidate, start) } else { Vec::new() };
+        let mut sightings = if is_near { self.near(candidate, start, key) } else { Vec::new() };
         let is_own =
-            |name: SocketName| name.kind == SocketKind::Runtime && key.is_none_or(|key| name.key == key);
+            |name: SocketName| name.kind == SocketKind::Runtime && key.is_none_or(|key| key.is(name.key));
         if all_near && !sightings.iter().any(|sighting| is_own(sighting.socket.name)) {
             return None;
         }
         let status = candidate.dir.status()?;
         // What has its name is its own only where it would make it itself: anybody can make such a name elsewhere.
         if let Ok(environment) = candidate.dir.environment(&mut self.environments) {
-            sightings.extend(self.far(candidate, &status, &environment, key));
+            sightings.extend(self.far(candidate, &status, &environment, key).sightings);
         }
-        let sockets = candidate.rank(sightings, key, &status).sockets;
+        let sockets = candidate.rank(sightings, key, &status, &mut self.ways).sockets;
         sockets.iter().any(Socket::may_be_its_own).then_some((sockets, SeenOf { status, comm, start }))
     }
 
     /// The key in the name of a process's socket, where it can be told: start times are those of the reader's time
     /// namespace, the key is that of the process's own.
-    fn key(&self, candidate: &Candidate, start: u64) -> Option<u64> {
-        let other = candidate.dir.namespace("time");
-        (other.is_none() || other == self.own_time).then_some(start)
+    fn key(&self, candidate: &Candidate, start: u64) -> Option<Key> {
+        match &self.clock {
+            Some(clock) => clock.key_of(&candidate.dir, start),
+            None => Some(start.into()),
+        }
     }
 
     fn has_near(&mut self, pid: u32) -> bool {
@@ -176,16 +184,16 @@ impl<'a> Search<'a> {
     }
 
     /// Sockets that bear the pid as we see it: in our own directory, and those that the kernel lists.
-    fn near(&mut self, candidate: &Candidate, start: u64) -> Vec<Sighting> {
-        let own = SocketName::runtime(candidate.pid, start);
+    fn near(&mut self, candidate: &Candidate, start: u64, key: Option<Key>) -> Vec<Sighting> {
         let directory = Location::Ours(self.system.temp.clone());
-        let mut found: Vec<_> = names(self.own_temp(), own.pid, Some(own))
+        let mut found: Vec<_> = names(self.own_temp(), candidate.pid, key)
+            .0
             .into_iter()
             .map(|name| candidate.sighting(directory.join(name.to_string()), name))
             .collect();
         for (path, name) in self.bound.iter().filter_map(|bound| bound.get(&candidate.pid)).flatten() {
             // Somebody listens there: with another key it is the same pid of another pid namespace.
-            if name.kind == SocketKind::Router || name.key == start {
+            if name.kind == SocketKind::Router || key.map_or(name.key == start, |key| key.is(name.key)) {
                 // A path that was bound in another mount namespace is below its root for us.
                 let sighting = candidate.sighting(candidate.location(path), *name);
                 found.push(Sighting { is_bound: true, ..sighting });
@@ -200,15 +208,16 @@ impl<'a> Search<'a> {
         candidate: &Candidate,
         status: &Status,
         environment: &Environment,
-        key: Option<u64>,
-    ) -> Vec<Sighting> {
+        key: Option<Key>,
+    ) -> Far {
         let near = self.own_temp().folder;
         let directory = candidate.temp_dir(environment, self.system);
-        let own = key.map(|key| SocketName::runtime(status.ns_pid, key));
-        let listing = self.listings.of(directory.open(&candidate.dir, FOLDER));
+        let listing = self.ways.open(candidate.traveller(status), &directory, FOLDER);
+        let listing = self.listings.of(listing);
         let is_near = listing.folder.is_some() && listing.folder == near && status.ns_pid == candidate.pid;
-        let is_at_home = |name: SocketName| own.is_none_or(|own| own == name);
-        names(listing, status.ns_pid, own)
+        let is_at_home = |name: SocketName| key.is_none_or(|key| key.is(name.key));
+        let (names, is_cut) = names(listing, status.ns_pid, key);
+        let sightings = names
             .into_iter()
             // By this way they are there already.
             .filter(|name| !is_near || is_at_home(*name))
@@ -216,7 +225,8 @@ impl<'a> Search<'a> {
                 at_home: name.kind == SocketKind::Runtime && is_at_home(name),
                 ..candidate.sighting(directory.join(name.to_string()), name)
             })
-            .collect()
+            .collect();
+        Far { sightings, is_cut }
     }
 
     fn own_jvms(&mut self) -> Jvms {
@@ -226,23 +236,30 @@ impl<'a> Search<'a> {
     }
 
     fn jvm(&mut self, candidate: &Candidate, own: &Jvms) -> Option<Process> {
-        let theirs = candidate.other_mount.then(|| Location::Root("/tmp".into()));
+        // By what way their temporary directory is reached is theirs to choose: it is gone once.
+        let (status, theirs) = if candidate.other_mount {
+            let status = candidate.dir.status()?;
+            let folder = Location::Root("/tmp".into());
+            let folder = self.ways.open(candidate.traveller(&status), &folder, FOLDER).ok()?;
+            (Some(status), Some(folder))
+        } else {
+            (None, None)
+        };
         let open = |name: &OsStr| match &theirs {
-            Some(directory) => directory.join(name).open(&candidate.dir, FOLDER_ITSELF),
+            Some(folder) => {
+                Ok(rustix::fs::openat(folder, name, FOLDER_ITSELF | OFlags::CLOEXEC, Mode::empty())?)
+            }
             None => self.system.open_default_temp(name),
         };
         let counters = match &theirs {
-            Some(directory) => {
-                let listing = self.listings.of(directory.open(&candidate.dir, FOLDER));
-                jvms(&mut self.jvms, listing, open)
-            }
+            Some(folder) => jvms(&mut self.jvms, self.listings.of(folder.try_clone()), open),
             None => Rc::clone(own),
         };
         // Most processes are out of the question without being read. Those that may not be looked into seem to be root's.
         if counters.is_empty() || !candidate.dir.owner().is_some_and(|it| it == 0 || counters.has_of(it)) {
             return None;
         }
-        let status = candidate.dir.status()?;
+        let status = status.or_else(|| candidate.dir.status())?;
         let elsewhere = candidate.other_mount || candidate.other_pid;
         let pid = if elsewhere { status.ns_pid } else { candidate.pid };
         if !counters.has(status.uid, pid, open) {
@@ -253,7 +270,13 @@ impl<'a> Search<'a> {
         Some(self.describe(candidate, Kind::Jvm, Vec::new(), seen))
     }
 
-    fn describe(&mut self, candidate: &Candidate, kind: Kind, sockets: Vec<Socket>, seen: SeenOf) -> Process {
+    pub(super) fn describe(
+        &mut self,
+        candidate: &Candidate,
+        kind: Kind,
+        sockets: Vec<Socket>,
+        seen: SeenOf,
+    ) -> Process {
         let SeenOf { status, comm, start } = seen;
         let elsewhere = candidate.other_mount || candidate.other_pid;
         Process {
@@ -278,70 +301,27 @@ impl<'a> Search<'a> {
         linux::user_name(passwd, uid)
     }
 
-    pub(super) fn one(&mut self, pid: u32) -> Result<Process, NotFound> {
-        if let Some((candidate, found)) = self.find(pid)
-            && found.is_reachable(pid)
-        {
-            let seen = SeenOf { status: found.status, comm: found.comm, start: found.start_time };
-            return Ok(self.describe(&candidate, Kind::Dotnet, found.sockets, seen));
-        }
-        let facts = self.facts(pid);
-        let looked_at = facts.steps();
-        // What came in between: the socket was made while we looked.
-        let reason = Reason::all(&facts).into_iter().next().unwrap_or(Reason::Starting);
-        Err(NotFound { pid, reason, looked_at })
-    }
-
-    pub(super) fn facts(&mut self, pid: u32) -> Facts {
-        match self.find(pid) {
-            Some((_, Found { status, .. })) if status.tgid != pid => {
-                self.system.nobody(pid, Life::Thread { tgid: status.tgid })
-            }
-            Some((candidate, found)) => {
-                let inside = Inside::look(&candidate.dir);
-                self.system.gather(&candidate.dir, pid, found, inside)
-            }
-            None if self.system.is_hidden(pid) => self.system.nobody(pid, Life::Hidden),
-            None => self.system.nobody(pid, Life::Gone),
-        }
-    }
-
-    pub(super) fn dotnet_facts(&mut self) -> Vec<Facts> {
-        let pids = linux::pids(&self.system.proc_root);
-        pids.into_iter().filter_map(|pid| self.dotnet_facts_of(pid)).collect()
-    }
-
-    fn dotnet_facts_of(&mut self, pid: u32) -> Option<Facts> {
-        let (candidate, found) = self.find(pid)?;
-        // Most processes are told by their memory map alone.
-        let alive = !matches!(gather::life(&found.status, pid), Life::Thread { .. } | Life::Ended);
-        if !alive {
-            return None;
-        }
-        let inside = Inside::look(&candidate.dir);
-        if !found.is_reachable(pid) && inside.runtime == Runtime::None {
-            return None;
-        }
-        let facts = self.system.gather(&candidate.dir, pid, found, inside);
-        (facts.is_dotnet() || facts.runtime.is_too_old()).then_some(facts)
-    }
-
     /// A process and all sockets that may be its own.
-    fn find(&mut self, pid: u32) -> Option<(Candidate, Found)> {
+    pub(super) fn find(&mut self, pid: u32) -> Option<(Candidate, Found)> {
         let candidate = self.candidate(pid, Look::Everywhere)?;
         let (status, (comm, start_time)) = (candidate.dir.status()?, candidate.dir.stat()?);
         let environment = candidate.dir.environment(&mut self.environments);
         let key = self.key(&candidate, start_time);
-        let mut sightings = self.near(&candidate, start_time);
+        let mut sightings = self.near(&candidate, start_time, key);
+        let mut is_cut = false;
         if let Ok(environment) = &environment {
-            sightings.extend(self.far(&candidate, &status, environment, key));
+            let far = self.far(&candidate, &status, environment, key);
+            sightings.extend(far.sightings);
+            is_cut = far.is_cut;
         }
-        let ranked = candidate.rank(sightings, key, &status);
+        let ranked = candidate.rank(sightings, key, &status, &mut self.ways);
         let found = Found {
             user: self.user(status.uid),
             other_mount: candidate.other_mount,
             // Told by the number where the namespace itself may not be seen.
             other_pid: candidate.other_pid || status.ns_pid != pid,
+            // Where its own name is known that was looked at.
+            crowded: is_cut && key.is_none(),
             deleted: ranked.deleted,
             sockets: ranked.sockets,
             status,
@@ -357,14 +337,27 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// A folder to list, not one that a link leads to.
 pub(super) const FOLDER_ITSELF: OFlags = FOLDER.union(OFlags::NOFOLLOW);
 
-/// What lies in a folder with a process id in its name. Where there was too much to list it all, the process's own name is
-/// among it: whether it is there is looked at later.
-fn names(listing: &Listing, ns_pid: u32, own: Option<SocketName>) -> Vec<SocketName> {
+/// Sockets in a process's own temporary directory.
+struct Far {
+    sightings: Vec<Sighting>,
+    /// There may be others.
+    is_cut: bool,
+}
+
+/// What lies in a folder with a process id in its name, and whether there was too much to list it all. Then the process's
+/// own name is among it: whether it is there is looked at later.
+fn names(listing: &Listing, ns_pid: u32, key: Option<Key>) -> (Vec<SocketName>, bool) {
     let all = listing.of(ns_pid);
     let mut names = all.get(..MOST_OF_A_PROCESS).unwrap_or(all).to_vec();
     let is_cut = listing.is_cut || names.len() < all.len();
-    names.extend(own.filter(|own| is_cut && !names.contains(own)));
-    names
+    if is_cut {
+        for own in key.into_iter().flat_map(Key::all).map(|key| SocketName::runtime(ns_pid, key)) {
+            if !names.contains(&own) {
+                names.push(own);
+            }
+        }
+    }
+    (names, is_cut)
 }
 
 /// Names with the id of one process that are looked at. Hundreds of processes may have the same id, each in a pid namespace

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
-use super::facts::{Facts, Life};
+use super::facts::{Facts, Life, Survey};
 use super::gather;
 use super::linux::ProcDir;
 use super::memory::{self, Memory};
@@ -95,12 +95,12 @@ impl System {
     /// # Errors
     /// See [`Reason`](super::Reason).
     pub fn process(&self, pid: u32) -> Result<Process, NotFound> {
-        Search::new(self).one(pid)
+        Search::new(self).alone().one(pid)
     }
 
     /// Everything about the process `pid` that bears on whether it can be reached.
     pub fn facts(&self, pid: u32) -> Facts {
-        Search::new(self).facts(pid)
+        Search::new(self).alone().facts(pid)
     }
 
     /// The same of several, which share what is looked at in common.
@@ -110,7 +110,7 @@ impl System {
     }
 
     /// All processes that look like .NET, reachable or not, by pid. Looks at every process of the machine.
-    pub fn dotnet_facts(&self) -> Vec<Facts> {
+    pub fn dotnet_facts(&self) -> Survey {
         Search::new(self).dotnet_facts()
     }
 

@@ -8,7 +8,7 @@ use super::linux::{self, ProcDir};
 pub(super) struct Life {
     /// It has ended, and nobody has asked for its exit code yet.
     ended: bool,
-    parent: u32,
+    pub parent: u32,
     /// Clock ticks since boot.
     start_time: u64,
 }

@@ -75,7 +75,9 @@ impl Fake {
     pub(crate) fn namespaces(&self, pid: &str, mount: &str, pid_ns: &str) {
         let folder = self.path(format!("proc/{pid}/ns"));
         fs::create_dir_all(&folder).unwrap();
-        for (name, target) in [("mnt", mount), ("pid", pid_ns), ("time", "time:[1]"), ("user", "user:[1]")] {
+        let names = ["mnt", "pid", "time", "time_for_children", "user"];
+        let targets = [mount, pid_ns, "time:[1]", "time:[1]", "user:[1]"];
+        for (name, target) in names.into_iter().zip(targets) {
             symlink(target, folder.join(name)).unwrap();
         }
     }

@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod crowds;
 mod decoys;
 mod fake;
 mod reasons;

@@ -10,8 +10,8 @@ use crate::units::parse_duration;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The runtime has its own copy of the environment: child processes get the new value, and managed code does if
-it has not asked for the variable before; native getenv does not see it. Needs .NET 6 or later.
+The runtime has its own copy of the environment: child processes get the new value, and so does managed code unless
+it has read the variable already; native getenv does not see it. Needs .NET 6 or later.
 
 Examples:
   runtap set-env 1234 LOG_LEVEL=debug
@@ -28,19 +28,19 @@ pub(crate) struct SetEnv {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A runtime waits at its start for every diagnostic port that it was given without 'nosuspend'. Where the tool that
-listened there is gone, runtap listens in its place and lets everybody go on who dials in; a port on which a tool
-still listens is left to that tool. Resuming a program that runs does nothing.
+A runtime waits at startup for every diagnostic port that it was given without 'nosuspend'. If the tool that listened
+there is gone, runtap takes over the port and resumes every runtime that connects; ports still in use are left alone.
+Resuming a running program has no effect.
 
 Examples:
   runtap resume 1234
-  runtap resume --diagnostic-port /run/my/p,listen   whoever dials in there, for --duration")]
+  runtap resume --diagnostic-port /run/my/p,listen   every runtime that connects there, for --duration")]
 pub(crate) struct Resume {
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) all: All,
-    /// With a port: how long to listen for runtimes that dial in
+    /// With a port: how long to wait for runtimes that connect
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "3s")]
     pub(crate) duration: Duration,
 }
@@ -51,7 +51,7 @@ pub(crate) enum DumpKind {
     /// All memory
     #[value(alias = "Full")]
     Full,
-    /// Stacks, modules and all memory that can be written, with the heap
+    /// Stacks, modules and all writable memory, including the heap
     #[value(alias = "Heap")]
     Heap,
     /// Stacks and modules
@@ -64,13 +64,13 @@ pub(crate) enum DumpKind {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The target writes the file itself, by its createdump, and stands still until it is whole. FILE is a path of ours:
-where the target can reach it, it writes there; else it writes into its own temporary folder and runtap fetches the
-file. createdump tells its progress on the target's standard output, with --diag at length:
-where nobody reads that, it waits, and the target with it.
+The process writes the dump itself (by createdump) and is paused meanwhile. FILE is a path on your side: if the process
+cannot reach it, it writes to its own temporary directory and runtap fetches the file. createdump reports its progress
+on the target's standard output, with --diag in detail: if that is a full pipe that is not read, createdump and
+the target block.
 
 Examples:
-  runtap dump 1234                              core_DATE_TIME in this folder
+  runtap dump 1234                              core_DATE_TIME in this directory
   runtap dump -n MyService --type heap -o /var/dumps/my.core
   runtap dump 1234 --type mini --crashreport    also a JSON file with all stacks")]
 pub(crate) struct Dump {
@@ -78,16 +78,16 @@ pub(crate) struct Dump {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) all: All,
-    /// How much of the process
+    /// What to include
     #[arg(long, value_name = "TYPE", default_value = "full", ignore_case = true)]
     pub(crate) r#type: DumpKind,
-    /// Have createdump say more, on the target's standard output
+    /// Have createdump report in detail, on the target's standard output
     #[arg(long)]
     pub(crate) diag: bool,
     /// Write FILE.crashreport.json too: all threads with their native and managed frames
     #[arg(long)]
     pub(crate) crashreport: bool,
-    /// The file, or a folder for it
+    /// The file, or a directory for it
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -102,19 +102,19 @@ pub(crate) struct Profiler {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfilerVerb {
-    /// Have a running process load a profiler
+    /// Load a profiler into a running process
     Attach(AttachProfiler),
-    /// Have a process that waits at its start load a profiler when it goes on
+    /// Set a profiler that a suspended process loads when it is resumed
     Startup(StartupProfiler),
 }
 
 /// Which profiler.
 #[derive(Debug, Args)]
 pub(crate) struct ProfilerLibrary {
-    /// Class id of the profiler: 00000000-0000-0000-0000-000000000000, braces may be around it
+    /// Class id of the profiler: 00000000-0000-0000-0000-000000000000, with or without braces
     #[arg(long, value_name = "GUID")]
     pub(crate) clsid: String,
-    /// Its library, by the absolute path that the target sees
+    /// Absolute path of its library, as seen by the target
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) path: PathBuf,
 }
@@ -131,10 +131,10 @@ pub(crate) struct AttachProfiler {
     pub(crate) all: All,
     #[command(flatten)]
     pub(crate) library: ProfilerLibrary,
-    /// How long the runtime waits for the profiler to come up
+    /// How long the runtime waits for the profiler to initialize
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
     pub(crate) timeout: Duration,
-    /// What the profiler is given: text, @FILE for the bytes of a file, or hex:0123… for bytes
+    /// Data passed to the profiler: text, @FILE for the bytes of a file, or hex:0123… for bytes
     #[arg(long, value_name = "DATA")]
     pub(crate) data: Option<String>,
 }
@@ -142,7 +142,7 @@ pub(crate) struct AttachProfiler {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Start the program suspended (DOTNET_DefaultDiagnosticPortSuspend=1), set the profiler, then 'runtap resume' it.
-A program that runs already would take the command and do nothing: it is refused.
+A program that is already running would ignore the command, so it is refused.
 
 Examples:
   runtap profiler startup 1234 --clsid 12345678-9abc-def0-1234-56789abcdef0 --path /opt/prof/libprof.so
@@ -164,9 +164,9 @@ pub(crate) struct PerfMap {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PerfMapVerb {
-    /// Have the runtime write the addresses of its compiled methods, those so far too
+    /// Write the addresses of compiled methods, including those compiled already
     Enable(EnablePerfMap),
-    /// Have it stop that; the files stay
+    /// Stop writing; existing files are kept
     Disable(DisablePerfMap),
 }
 
@@ -183,8 +183,8 @@ pub(crate) enum PerfMapKind {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The files are written into the target's /tmp, or where DOTNET_PerfMapJitDumpPath leads. Needs .NET 8 or later on Linux;
-.NET 8 and 9 can't be asked while they wait at their start (set DOTNET_PerfMapEnabled=1 for them).
+The files are written into the target's /tmp, or where DOTNET_PerfMapJitDumpPath points. Needs .NET 8 or later on Linux;
+.NET 8 and 9 can't be asked while they are suspended at startup (set DOTNET_PerfMapEnabled=1 for them).
 
 Examples:
   runtap perfmap enable 1234 --type perfmap     then: perf record -g -p 1234
@@ -216,9 +216,9 @@ pub(crate) struct DisablePerfMap {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The assembly has a class StartupHook without namespace with a static void Initialize(). It runs at once, or before
-Main if the program waits at its start. Since a hook that can't be loaded ends .NET 9 and later, the file is looked
-into first. A hook that throws, or misses an assembly that it needs, ends them all the same.
+The assembly has a class StartupHook (in no namespace) with a static void Initialize(). It runs at once, or before
+Main if the program is suspended at startup. Since a hook that can't be loaded ends .NET 9 and later, the file is
+checked first. A hook that throws, or lacks an assembly that it needs, ends them all the same.
 
 Examples:
   runtap startup-hook 1234 /opt/hooks/Hook.dll
@@ -228,7 +228,7 @@ pub(crate) struct StartupHook {
     pub(crate) target: TargetOptions,
     #[command(flatten)]
     pub(crate) all: All,
-    /// The process, where no option names it; then the assembly, by the absolute path that the target sees
+    /// The process, where no option names it; then the absolute path of the assembly, as seen by the target
     #[arg(value_name = "TARGET|PATH", required = true, num_args = 1..=2)]
     pub(crate) words: Vec<String>,
 }

@@ -26,7 +26,7 @@ pub(crate) struct Demo {
 pub(crate) enum DemoVerb {
     /// Record the built-in program and make a flame graph of it (the default)
     Trace(DemoTrace),
-    /// Be a diagnosable process for some time
+    /// Run a diagnosable process
     Serve(DemoServe),
 }
 
@@ -35,14 +35,14 @@ pub(crate) struct DemoTrace {
     /// How long to record
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "3s")]
     pub(crate) duration: Duration,
-    /// Where to write; the extensions of the formats are put behind it
+    /// Where to write; the extensions of the formats are appended
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoServe {
-    /// How long to live
+    /// How long to run
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
     pub(crate) seconds: Duration,
 }

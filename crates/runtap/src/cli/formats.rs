@@ -1,20 +1,24 @@
 //! File formats, views and what else is said of a converted file, as clap sees them.
 
+use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use runtap_convert::{FileFormat, Unsuitable};
+use runtap_model::View;
+use runtap_sinks::Format;
 
 use super::TextOrJson;
 use crate::units::parse_limit_megabytes;
 
-/// The file formats of this program.
+/// What file formats are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FileFormat {
-    /// The stream as the runtime sent it
+enum FormatName {
+    /// The original event stream
     #[value(alias = "NetTrace")]
     Nettrace,
     /// For <https://www.speedscope.app>: a profile with a time axis
     #[value(alias = "Speedscope")]
     Speedscope,
-    /// One line a stack, for scripts and flame graph tools
+    /// One line per stack, for scripts and flame graph tools
     #[value(alias = "collapsed")]
     Folded,
     /// An interactive SVG picture
@@ -31,6 +35,26 @@ pub(crate) enum FileFormat {
     Pprof,
 }
 
+impl From<FormatName> for FileFormat {
+    fn from(name: FormatName) -> Self {
+        match name {
+            FormatName::Nettrace => Self::Nettrace,
+            FormatName::Speedscope => Self::Profile(Format::Speedscope),
+            FormatName::Folded => Self::Profile(Format::Folded),
+            FormatName::Flamegraph => Self::Profile(Format::Flamegraph),
+            FormatName::Chrome => Self::Profile(Format::Chrome),
+            FormatName::Perfetto => Self::Profile(Format::Perfetto),
+            FormatName::Firefox => Self::Profile(Format::Firefox),
+            FormatName::Pprof => Self::Profile(Format::Pprof),
+        }
+    }
+}
+
+/// Parses a file format.
+pub(super) fn file_format() -> impl TypedValueParser<Value = FileFormat> {
+    EnumValueParser::<FormatName>::new().map(FileFormat::from)
+}
+
 /// `--format` where there is a file format too: dotnet-trace's use of the word is taken as `--to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnyFormat {
@@ -43,14 +67,16 @@ impl std::str::FromStr for AnyFormat {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let result = TextOrJson::from_str(text, true).map(Self::Result);
-        result.or_else(|_| FileFormat::from_str(text, true).map(Self::File)).map_err(|_neither| {
+        let file = |_neither| FormatName::from_str(text, true).map(|name| Self::File(name.into()));
+        result.or_else(file).map_err(|_neither| {
             "write text or json (for the summary), or a file format as --to takes it".to_owned()
         })
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum View {
+/// What views are called.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ViewName {
     /// Every sample of a thread, running or waiting
     ThreadTime,
     /// Samples of threads that ran managed code
@@ -71,34 +97,32 @@ pub(crate) enum View {
     Request,
 }
 
-impl From<View> for runtap_model::View {
-    fn from(view: View) -> Self {
-        match view {
-            View::ThreadTime => Self::ThreadTime,
-            View::Cpu => Self::Cpu,
-            View::Alloc => Self::Alloc,
-            View::Exceptions => Self::Exceptions,
-            View::Contention => Self::Contention,
-            View::Gc => Self::Gc,
-            View::Jit => Self::Jit,
-            View::Async => Self::Async,
-            View::Request => Self::Request,
+impl From<ViewName> for View {
+    fn from(name: ViewName) -> Self {
+        match name {
+            ViewName::ThreadTime => Self::ThreadTime,
+            ViewName::Cpu => Self::Cpu,
+            ViewName::Alloc => Self::Alloc,
+            ViewName::Exceptions => Self::Exceptions,
+            ViewName::Contention => Self::Contention,
+            ViewName::Gc => Self::Gc,
+            ViewName::Jit => Self::Jit,
+            ViewName::Async => Self::Async,
+            ViewName::Request => Self::Request,
         }
     }
 }
 
-/// Frames of a stack in a file, if nothing is said: far more than runtimes record (100), and still quickly drawn.
-const MAX_DEPTH: usize = 1024;
-/// Bytes of a file, if nothing is said: what viewers open.
-const MAX_BYTES: u64 = 1 << 30;
-/// How many times as large as its recording a file may be, where that is more.
-const MAX_GROWTH: u64 = 32;
+/// Parses a view.
+pub(super) fn view() -> impl TypedValueParser<Value = View> {
+    EnumValueParser::<ViewName>::new().map(View::from)
+}
 
 /// What a converted file holds.
 #[derive(Debug, Args, Clone, Copy, Default)]
 pub(crate) struct Content {
     /// What a converted file shows
-    #[arg(long, value_name = "VIEW", help_heading = "Output")]
+    #[arg(long, value_name = "VIEW", value_parser = view(), help_heading = "Output")]
     pub(crate) view: Option<View>,
     /// Write speedscope files as frames that open and close, instead of samples
     #[arg(long, help_heading = "Output")]
@@ -106,81 +130,58 @@ pub(crate) struct Content {
     /// Put all threads together in folded stacks and flame graphs
     #[arg(long, help_heading = "Output")]
     pub(crate) merge_threads: bool,
-    /// Convert as another program does, to compare with its files: its frames, its rounding, its losses
+    /// Reproduce another program's conversion exactly: its frames, its rounding, its losses
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["view", "evented"], help_heading = "Output")]
     pub(crate) compat: Option<Compat>,
-    /// Frames of a stack to write at most; of deeper ones the middle is left out; 0 for all [default: 1024]
+    /// Maximum number of frames per stack; deeper stacks lose their middle; 0 for no limit [default: 1024]
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub(crate) max_depth: Option<usize>,
-    /// Size of a converted file at which it ends early, about; 0 for none [default: 1GB, or 32 times the recording]
+    /// Approximate maximum size of a converted file, which is cut there; 0 for no limit [default: 1GB, or 32 times the
+    /// recording]
     #[arg(long, value_name = "MB", value_parser = parse_limit_megabytes, help_heading = "Output")]
     pub(crate) max_size: Option<u32>,
 }
 
+impl From<&Content> for runtap_convert::Content {
+    fn from(content: &Content) -> Self {
+        Self {
+            view: content.view,
+            evented: content.evented,
+            merge_threads: content.merge_threads,
+            dotnet_trace: content.compat == Some(Compat::DotnetTrace),
+            max_depth: content.max_depth,
+            max_size: content.max_size,
+        }
+    }
+}
+
 impl Content {
-    /// Whether files of these formats can hold it: some have nothing but a time axis, some can't show a thread that does
-    /// two things at a time. Asked before anything is recorded.
+    /// What it says, if files of these formats can hold it.
     ///
     /// # Errors
     /// Says which can't, and which can.
-    pub(crate) fn check(self, formats: &[FileFormat]) -> Result<(), String> {
-        let view = self.view.map(runtap_model::View::from);
-        let timeless = view.filter(|view| view.unit() != runtap_model::Unit::Nanoseconds);
-        for format in formats {
-            let name = format.name();
-            match format {
-                FileFormat::Perfetto | FileFormat::Firefox if self.compat.is_some() => {
-                    return Err(format!(
-                        "--compat dotnet-trace puts the work of several threads on one, which {name} can't show: use \
-                         speedscope, chrome, folded, flamegraph or pprof"
-                    ));
-                }
-                FileFormat::Nettrace | FileFormat::Folded | FileFormat::Flamegraph => {}
-                _ if self.merge_threads => {
-                    return Err(format!(
-                        "--merge-threads is for folded and flamegraph: in {name} each thread has a place of its own"
-                    ));
-                }
-                FileFormat::Chrome | FileFormat::Perfetto => {
-                    if let Some(view) = timeless {
-                        return Err(format!(
-                            "the view '{view}' has no time axis, which {name} needs: use speedscope, firefox, pprof, \
-                             folded or flamegraph"
-                        ));
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+    pub(crate) fn checked(&self, formats: &[FileFormat]) -> Result<runtap_convert::Content, String> {
+        let content = runtap_convert::Content::from(self);
+        content.check(formats).map_err(unsuitable)?;
+        Ok(content)
     }
+}
 
-    /// Frames that a stack may have in a file.
-    pub(crate) fn depth(self) -> usize {
-        match self.max_depth {
-            None => MAX_DEPTH,
-            Some(0) => usize::MAX,
-            Some(depth) => depth,
-        }
-    }
-
-    /// Bytes that the file of a recording of `recorded` bytes may have, about.
-    pub(crate) fn bytes(self, recorded: u64) -> u64 {
-        match self.max_size {
-            None => MAX_BYTES.max(recorded.saturating_mul(MAX_GROWTH)),
-            Some(0) => u64::MAX,
-            Some(megabytes) => u64::from(megabytes) << 20,
-        }
-    }
-
-    /// Whether any of it is said.
-    pub(crate) fn is_given(self) -> bool {
-        self.view.is_some()
-            || self.evented
-            || self.merge_threads
-            || self.compat.is_some()
-            || self.max_depth.is_some()
-            || self.max_size.is_some()
+fn unsuitable(why: Unsuitable) -> String {
+    match why {
+        Unsuitable::DotnetTrace(format) => format!(
+            "--compat dotnet-trace puts the work of several threads on one, which {} can't show: use speedscope, chrome, \
+             folded, flamegraph or pprof",
+            format.name()
+        ),
+        Unsuitable::MergedThreads(format) => format!(
+            "--merge-threads is for folded and flamegraph: in {} each thread has a place of its own",
+            format.name()
+        ),
+        Unsuitable::Timeless(format, view) => format!(
+            "the view '{view}' has no time axis, which {} needs: use speedscope, firefox, pprof, folded or flamegraph",
+            format.name()
+        ),
     }
 }
 

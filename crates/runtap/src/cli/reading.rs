@@ -2,10 +2,16 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
+use runtap_clr::lines::Style;
+use runtap_clr::report::Kind;
+use runtap_convert::FileFormat;
+use runtap_model::View;
 
-use super::{AnyFormat, Content, FileFormat, ResultFormat, View, input_file};
+use super::formats::{file_format, view};
+use super::{AnyFormat, Content, ResultFormat, input_file};
 use crate::cmd::complete;
 use crate::units::parse_rows;
 
@@ -23,7 +29,7 @@ pub(crate) struct Convert {
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
     /// Format to write; repeat it for several
-    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',')]
+    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', value_parser = file_format())]
     pub(crate) to: Vec<FileFormat>,
     /// Output file; '-' is stdout
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -53,22 +59,22 @@ pub(crate) struct Diff {
     #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath, value_parser = input_file(),
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) after: PathBuf,
-    /// What to compare; cpu if nothing is said
-    #[arg(long, value_name = "VIEW")]
+    /// What to compare; cpu by default
+    #[arg(long, value_name = "VIEW", value_parser = view())]
     pub(crate) view: Option<View>,
-    /// Compare times (or bytes, or numbers) as they were recorded, not shares
+    /// Compare absolute times (or bytes, or counts) instead of shares
     #[arg(long)]
     pub(crate) absolute: bool,
-    /// Sort by the time of a frame and all that it called
+    /// Sort by the time of a frame and its callees
     #[arg(long)]
     pub(crate) inclusive: bool,
-    /// How many frames to show; 30 of a table and all of a document if nothing is said
+    /// How many frames to show; by default 30 in a table and all in JSON
     #[arg(short, long, value_name = "N", value_parser = parse_rows)]
     pub(crate) number: Option<usize>,
     /// Write the stacks too: folded (with two numbers) or flamegraph (red for more, blue for less)
-    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',')]
+    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', value_parser = file_format())]
     pub(crate) to: Vec<FileFormat>,
-    /// File for --to; '-' is stdout
+    /// Output file for --to; '-' is stdout
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// Format of the result, text or json; a file format is taken as --to
@@ -89,23 +95,24 @@ pub(crate) struct Report {
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
     /// The question
-    #[arg(value_name = "KIND")]
-    pub(crate) kind: ReportKind,
-    /// How many rows of each list to show; 30 of a table and all of a document if nothing is said
+    #[arg(value_name = "KIND", value_parser = kind())]
+    pub(crate) kind: Kind,
+    /// How many rows of each list to show; by default 30 in a table and all in JSON
     #[arg(short, long, value_name = "N", value_parser = parse_rows)]
     pub(crate) number: Option<usize>,
-    /// cpu: sort by the time of a frame and all that it called
+    /// cpu: sort by the time of a frame and its callees
     #[arg(long)]
     pub(crate) inclusive: bool,
     /// cpu: what to count
-    #[arg(long, value_name = "VIEW")]
+    #[arg(long, value_name = "VIEW", value_parser = view())]
     pub(crate) view: Option<View>,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportKind {
+/// What questions are called.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum KindName {
     /// Where the time went: methods and threads
     #[value(aliases = ["topN", "topn"])]
     Cpu,
@@ -133,41 +140,28 @@ pub(crate) enum ReportKind {
     Logs,
 }
 
-impl ReportKind {
-    /// Its name on the command line and in the schema.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Gc => "gc",
-            Self::Alloc => "alloc",
-            Self::Exceptions => "exceptions",
-            Self::Contention => "contention",
-            Self::Jit => "jit",
-            Self::Threadpool => "threadpool",
-            Self::Http => "http",
-            Self::Events => "events",
-            Self::Loss => "loss",
-            Self::Counters => "counters",
-            Self::Logs => "logs",
+impl From<KindName> for Kind {
+    fn from(name: KindName) -> Self {
+        match name {
+            KindName::Cpu => Self::Cpu,
+            KindName::Gc => Self::Gc,
+            KindName::Alloc => Self::Alloc,
+            KindName::Exceptions => Self::Exceptions,
+            KindName::Contention => Self::Contention,
+            KindName::Jit => Self::Jit,
+            KindName::Threadpool => Self::Threadpool,
+            KindName::Http => Self::Http,
+            KindName::Events => Self::Events,
+            KindName::Loss => Self::Loss,
+            KindName::Counters => Self::Counters,
+            KindName::Logs => Self::Logs,
         }
     }
+}
 
-    /// What the report tells of, as it stands in a sentence.
-    pub(crate) fn subject(self) -> &'static str {
-        match self {
-            Self::Cpu => "samples",
-            Self::Gc => "collections",
-            Self::Alloc => "allocations",
-            Self::Exceptions => "exceptions",
-            Self::Contention => "waits for locks",
-            Self::Jit => "compiled methods",
-            Self::Threadpool => "events of the thread pool",
-            Self::Http => "HTTP requests",
-            Self::Events | Self::Loss => "events",
-            Self::Counters => "counters",
-            Self::Logs => "log messages",
-        }
-    }
+/// Parses a question.
+fn kind() -> impl TypedValueParser<Value = Kind> {
+    EnumValueParser::<KindName>::new().map(Kind::from)
 }
 
 #[derive(Debug, Args)]
@@ -200,15 +194,30 @@ pub(crate) struct Events {
     #[arg(long)]
     pub(crate) stacks: bool,
     /// Format of the lines: json (the default), csv or text; of the counts: text (the default) or json
-    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
-    pub(crate) format: Option<LineFormat>,
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = line_format())]
+    pub(crate) format: Option<Style>,
 }
 
-/// The format of a stream of lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LineFormat {
+/// What the formats of a stream of lines are called.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LineFormat {
     Text,
     #[value(alias = "jsonl")]
     Json,
     Csv,
+}
+
+impl From<LineFormat> for Style {
+    fn from(format: LineFormat) -> Self {
+        match format {
+            LineFormat::Text => Self::Text,
+            LineFormat::Json => Self::Json,
+            LineFormat::Csv => Self::Csv,
+        }
+    }
+}
+
+/// Parses a format of lines.
+pub(super) fn line_format() -> impl TypedValueParser<Value = Style> {
+    EnumValueParser::<LineFormat>::new().map(Style::from)
 }

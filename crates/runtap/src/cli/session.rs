@@ -9,7 +9,7 @@ pub(crate) enum BufferingMode {
     #[default]
     #[value(alias = "Drop")]
     Drop,
-    /// Its threads wait until there is room: nothing is lost. Needs .NET 11
+    /// Its threads block until there is room; nothing is lost. Needs .NET 11
     #[value(alias = "Block")]
     Block,
 }
@@ -18,8 +18,7 @@ pub(crate) enum BufferingMode {
 #[derive(Debug, Args, Clone, Copy, Default)]
 #[command(next_help_heading = "Recording")]
 pub(crate) struct SessionDetails {
-    /// Which names the runtime tells at the end, as keywords of its rundown provider (hexadecimal; 0 for none). Needs
-    /// .NET 9
+    /// Which rundown events to request at the end, as a keyword mask (hexadecimal; 0 for none). Needs .NET 9
     #[arg(long, value_name = "HEX", conflicts_with = "rundown", value_parser = parse_hex)]
     pub(crate) rundown_keyword: Option<u64>,
     /// Record no stacks. Needs .NET 9
@@ -41,7 +40,7 @@ pub(crate) struct SessionDetails {
 #[command(next_help_heading = "Events")]
 pub(crate) struct UserEvents {
     /// Have the target write its events into tracepoints of the kernel, for perf and eBPF, instead of a file:
-    /// `[PROVIDER[:IDS]=]TRACEPOINT`, with {provider} and {pid} for these; repeat it. Needs .NET 10 and Linux with
+    /// `[PROVIDER[:IDS]=]TRACEPOINT`, where {provider} and {pid} are replaced; repeat it. Needs .NET 10 and Linux with
     /// `user_events`
     #[arg(long, value_name = "SPEC", conflicts_with_all = ["output", "to", "view", "evented", "command", "several", "no_stackwalk",
         "stopping_event_provider", "stopping_event_name", "stopping_event_payload"])]

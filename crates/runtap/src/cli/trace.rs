@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use runtap_diag::providers::Selection;
+use runtap_clr::lines::Style;
+use runtap_convert::FileFormat;
+use runtap_providers::Selection;
 
-use super::{AnyFormat, Content, FileFormat, LineFormat, SessionDetails, Target, UserEvents};
+use super::formats::file_format;
+use super::reading::line_format;
+use super::{AnyFormat, Content, SessionDetails, Target, UserEvents};
 use crate::cmd::complete;
 use crate::units::{parse_duration, parse_megabytes, parse_time_limit};
 
@@ -20,15 +24,15 @@ pub(crate) struct Recording {
     /// Size of the buffer in the target, in MB
     #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]
     pub(crate) buffersize: u32,
-    /// Ask for the names of all loaded methods at the end
+    /// Request the names of all loaded methods at the end
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = "Recording")]
     pub(crate) rundown: Option<bool>,
-    /// Resume the runtime if it is suspended at its start, also when another tool has suspended it. That frees the port over
-    /// which it is asked and no other one: 'runtap resume' frees them all
+    /// Resume the runtime if it is suspended at startup, also by another tool. This resumes only the port used for the
+    /// session; 'runtap resume' resumes all
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "true", default_missing_value = "true",
         action = clap::ArgAction::Set, help_heading = "Recording")]
     pub(crate) resume_runtime: bool,
-    /// With a command: end it when the recording is over (SIGTERM, 5 s later SIGKILL)
+    /// With a command: end it when the recording ends (SIGTERM, 5 s later SIGKILL)
     #[arg(long, help_heading = "Recording")]
     pub(crate) kill_command: bool,
 
@@ -111,10 +115,10 @@ pub(crate) struct StoppingEvent {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Target", group(ArgGroup::new("several").multiple(true)))]
 pub(crate) struct Several {
-    /// All processes of that name, of one user: a file each
+    /// All processes of that name, of one user, one file each
     #[arg(long, group = "several")]
     pub(crate) all: bool,
-    /// Record all processes of the tree: of a command or a port from their first event on, else as they are found
+    /// Record all processes of the tree: of a command or a port from startup, otherwise from when they are found
     #[arg(long, group = "several")]
     pub(crate) children: bool,
     /// With --children or --all: one file for all processes, in every format but nettrace
@@ -125,8 +129,8 @@ pub(crate) struct Several {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --providers, --profile and --clrevents it records CPU samples and lightweight runtime events.
-A recording ends with --duration, a stopping event, Ctrl-C, SIGTERM, or the end of the program; Ctrl-C twice gives up the
-names that the runtime tells at the end.
+A recording ends with --duration, a stopping event, Ctrl-C, SIGTERM, or the end of the program; a second Ctrl-C skips
+the method names that the runtime sends at the end.
 
 Examples:
   runtap trace -p 1234                                 until Ctrl-C, to NAME_PID_DATE.nettrace
@@ -134,8 +138,8 @@ Examples:
   runtap trace -n MyService --providers 'My-Source:0xff:5,Other-Source'
   runtap trace -p 1234 --clrevents gc+exception --clreventlevel informational
   runtap trace -p 1234 --duration 10s --to nettrace --to flamegraph -o slow.nettrace
-  runtap trace -- dotnet app.dll                       from the first event on; ends with the code of the command
-  runtap trace --children -o all.nettrace -- ./run.sh  every .NET process of the tree, a file each
+  runtap trace -- dotnet app.dll                       from startup; exits with the command's exit code
+  runtap trace --children -o all.nettrace -- ./run.sh  every .NET process of the tree, one file each
   runtap trace --diagnostic-port /run/my/p,listen      a program started with DOTNET_DiagnosticPorts=/run/my/p
   runtap trace -p 1234 --clrevents gc --event-filter Microsoft-Windows-DotNETRuntime=1,2
   runtap trace -p 1234 --clrevents gc --user-events 'dotnet_{pid}'
@@ -145,14 +149,14 @@ pub(crate) struct Trace {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) several: Several,
-    /// With a command: show what it writes
+    /// With a command: show its output
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false", default_missing_value = "true",
         action = clap::ArgAction::Set, help_heading = "Target")]
     pub(crate) show_child_io: bool,
-    /// With a command: it runs on without being recorded when no .NET runtime has dialled in after this time
+    /// With a command: how long to wait for a .NET runtime to connect before it runs on unrecorded
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s", help_heading = "Target")]
     pub(crate) dial_in: Duration,
-    /// Start this command and record it from its first event on
+    /// Start this command and record it from startup
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments,
         conflicts_with_all = ["word", "process_id", "name", "user", "diagnostic_port"], help_heading = "Target")]
     pub(crate) command: Vec<std::ffi::OsString>,
@@ -160,12 +164,12 @@ pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) asked: Asked,
 
-    /// Have the runtime tell the name of each method when it compiles it, so that a recording that is broken off has names
-    /// too. Its provider is asked for at the level Verbose then
+    /// Record method names as methods are compiled, so that interrupted recordings have names too (implies the level Verbose
+    /// for the runtime)
     #[arg(long, help_heading = "Events")]
     pub(crate) method_names: bool,
-    /// Only these events of a provider, or all but these: NAME=1,2,10-20 or NAME=!3; repeat it. Needs .NET 10. Most of
-    /// the collector's events come only with its event 1 (GC/Start)
+    /// Only these events of a provider, or all but these: NAME=1,2,10-20 or NAME=!3; repeat it. Needs .NET 10. Most
+    /// GC events are only written if event 1 (GC/Start) is included
     #[arg(long, value_name = "NAME=[!]IDS", help_heading = "Events")]
     pub(crate) event_filter: Vec<String>,
     #[command(flatten)]
@@ -176,7 +180,8 @@ pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) recording: Recording,
     /// Format of the file; repeat it for several
-    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', help_heading = "Output")]
+    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', value_parser = file_format(),
+        help_heading = "Output")]
     pub(crate) to: Vec<FileFormat>,
     /// Format of the summary, text or json; a file format is taken as --to
     #[arg(long, value_name = "FORMAT", help_heading = "Output")]
@@ -213,6 +218,6 @@ pub(crate) struct Tail {
     #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]
     pub(crate) buffersize: u32,
     /// Format of the lines: json, csv or text
-    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
-    pub(crate) format: Option<LineFormat>,
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = line_format())]
+    pub(crate) format: Option<Style>,
 }

@@ -1,28 +1,32 @@
 //! What has to be recorded to see something: the same advice wherever a recording has none of it.
 
+use runtap_clr::report::Kind;
 use runtap_model::{Trace, View};
 
-use crate::cli::ReportKind;
+use super::convert;
 use crate::output::Output;
-use crate::units::Count;
+use crate::units::{Count, Things};
 
 /// Names of methods, where a stream ended without them.
-pub(super) const NAMES: &str = "the runtime tells them at the end of a recording that it lives to see (Ctrl-C on a terminal ends a launched command too, \
-     --duration does not), not with '--rundown false', and while it runs with 'runtap trace --method-names'";
+pub(super) const NAMES: &str = "the runtime sends them when a recording ends while the program still runs (with --duration, or Ctrl-C, which on a \
+     terminal ends a launched command too), unless '--rundown false' is given; 'runtap trace --method-names' records them all \
+     along";
+
+/// Says that the view 'cpu' may lack much.
+pub(super) fn doubtful(shown: u64, doubtful: u64) -> String {
+    format!(
+        "the view 'cpu' shows {}; {} more ended in the same methods and are marked as waiting: the threads waited there, or \
+         this runtime marks running threads as waiting (.NET 8 and 9 do). --view thread-time shows all of them, --view cpu \
+         is silent about it",
+        Things(shown, "sample"),
+        Count(doubtful)
+    )
+}
 
 /// Says that a profile is mostly made of addresses, and how names are had.
 pub(super) fn say_if_nameless(trace: &Trace, output: Output) {
-    let (mut all, mut nameless) = (0_u64, 0_u64);
-    for (_, frame) in trace.all_frames() {
-        all += 1;
-        nameless += u64::from(frame.module.is_none() && !frame.has_name());
-    }
-    if nameless > all / 4 {
-        output.note(format_args!(
-            "{} of {} frames are addresses without a name: {NAMES}",
-            Count(nameless),
-            Count(all)
-        ));
+    if let Some(note) = runtap_convert::nameless(trace) {
+        convert::say(&note, output);
     }
 }
 
@@ -48,27 +52,42 @@ pub(super) fn for_view(view: View) -> &'static str {
 }
 
 /// What a report is made of.
-pub(super) fn for_report(kind: ReportKind, view: View) -> &'static str {
+pub(super) fn for_report(kind: Kind, view: View) -> &'static str {
     match kind {
-        ReportKind::Cpu => for_view(view),
-        ReportKind::Gc => for_view(View::Gc),
-        ReportKind::Alloc => for_view(View::Alloc),
-        ReportKind::Exceptions => for_view(View::Exceptions),
-        ReportKind::Contention => {
+        Kind::Cpu => for_view(view),
+        Kind::Gc => for_view(View::Gc),
+        Kind::Alloc => for_view(View::Alloc),
+        Kind::Exceptions => for_view(View::Exceptions),
+        Kind::Contention => {
             "locks come with 'runtap trace --clrevents contention', other waits with \
              '--clrevents contention+waithandle --clreventlevel verbose' (.NET 9 and later)"
         }
-        ReportKind::Jit => for_view(View::Jit),
-        ReportKind::Threadpool => "the thread pool's events come with 'runtap trace --clrevents threading'",
-        ReportKind::Http => {
+        Kind::Jit => for_view(View::Jit),
+        Kind::Threadpool => "the thread pool's events come with 'runtap trace --clrevents threading'",
+        Kind::Http => {
             "requests come with 'runtap trace --providers Microsoft.AspNetCore.Hosting,System.Net.Http'"
         }
-        ReportKind::Counters => {
+        Kind::Counters => {
             "event counters come with 'runtap trace --providers System.Runtime:0:4:EventCounterIntervalSec=1'"
         }
-        ReportKind::Logs => {
-            "log messages come with 'runtap trace --providers Microsoft-Extensions-Logging:4:4'"
-        }
-        ReportKind::Events | ReportKind::Loss => "any 'runtap trace' has events",
+        Kind::Logs => "log messages come with 'runtap trace --providers Microsoft-Extensions-Logging:4:4'",
+        Kind::Events | Kind::Loss => "any 'runtap trace' has events",
+    }
+}
+
+/// What a report tells of, as it stands in a sentence.
+pub(super) fn subject(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Cpu => "samples",
+        Kind::Gc => "collections",
+        Kind::Alloc => "allocations",
+        Kind::Exceptions => "exceptions",
+        Kind::Contention => "waits for locks",
+        Kind::Jit => "compiled methods",
+        Kind::Threadpool => "events of the thread pool",
+        Kind::Http => "HTTP requests",
+        Kind::Events | Kind::Loss => "events",
+        Kind::Counters => "counters",
+        Kind::Logs => "log messages",
     }
 }

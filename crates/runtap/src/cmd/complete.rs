@@ -4,14 +4,16 @@
 //! run with the next Enter. A name that is not of harmless characters is not offered; its process id is. Descriptions are
 //! one line, without anything that ends a field or acts on a terminal.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
-use runtap_diag::providers::CLR_KEYWORDS;
+use runtap_outputs::is_plain_letter;
+use runtap_providers::CLR_KEYWORDS;
 use runtap_transport::discover::{self, Kind, Options, Process};
 
+use super::named::Whose;
 use super::target::local_name;
 use crate::cli::Completions;
 use crate::exit::usage;
@@ -37,11 +39,6 @@ fn dotnet() -> Vec<Process> {
     processes
 }
 
-/// Whether a letter means nothing but itself to every shell.
-pub(super) fn is_plain_letter(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+')
-}
-
 /// Whether a name means nothing but itself to every shell, unquoted, and is no option.
 fn is_plain(name: &str) -> bool {
     name.chars().all(is_plain_letter) && name.chars().next().is_some_and(|first| !matches!(first, '-' | '+'))
@@ -65,11 +62,26 @@ pub(crate) fn pids(current: &OsStr) -> Vec<CompletionCandidate> {
     dotnet().into_iter().filter(fits).map(candidate).collect()
 }
 
-/// Completes `-n`.
+/// The user that is named on the command line so far: whose processes a name stands for.
+fn user_among(words: impl IntoIterator<Item = OsString>) -> Option<String> {
+    let mut words = words.into_iter().map(|word| word.to_string_lossy().into_owned());
+    while let Some(word) = words.next() {
+        match word.strip_prefix("--user") {
+            Some("") => return words.next(),
+            Some(value) if value.starts_with('=') => return value.strip_prefix('=').map(str::to_owned),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Completes `-n`: with what would be taken, and nothing that another user has called his program.
 pub(crate) fn names(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
+    let user = user_among(std::env::args_os());
     let mut names: Vec<String> = dotnet()
         .iter()
+        .filter(|process| Whose(user.as_deref()).has(process))
         .map(local_name)
         .filter(|name| name.starts_with(&*current) && is_plain(name))
         .collect();
@@ -88,16 +100,20 @@ pub(crate) fn users(current: &OsStr) -> Vec<CompletionCandidate> {
     users.into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// Completes a bare target.
+/// Completes a bare target. A name that is a number would be taken for a process id, of somebody else.
 pub(crate) fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut candidates = pids(current);
-    candidates.extend(names(current));
+    let is_word = |name: &CompletionCandidate| {
+        let name = name.get_value().to_str();
+        name.is_some_and(|name| !name.chars().all(|c| c.is_ascii_digit()))
+    };
+    candidates.extend(names(current).into_iter().filter(is_word));
     candidates
 }
 
 /// Completes the last word of `--profile A,B`.
 pub(crate) fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {
-    let all = runtap_diag::providers::PROFILES.iter().map(|profile| (profile.name, Some(profile.about)));
+    let all = runtap_providers::PROFILES.iter().map(|profile| (profile.name, Some(profile.about)));
     last_of(current, ',', all)
 }
 
@@ -152,6 +168,16 @@ mod tests {
         let profile = |text: &str| values(profiles(OsStr::new(text)));
         assert_eq!(profile("gc-v"), ["gc-verbose"]);
         assert_eq!(profile("gc-verbose,data"), ["gc-verbose,database"]);
+    }
+
+    #[test]
+    fn the_user_that_is_named() {
+        let user = |line: &str| user_among(line.split(' ').map(OsString::from));
+        assert_eq!(user("runtap -- runtap info -n x"), None);
+        assert_eq!(user("runtap -- runtap info --user ann -n x").as_deref(), Some("ann"));
+        assert_eq!(user("runtap info --user=33 -n").as_deref(), Some("33"));
+        assert_eq!(user("runtap info --users ann"), None);
+        assert_eq!(user("runtap info --user"), None);
     }
 
     #[test]

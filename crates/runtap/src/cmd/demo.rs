@@ -6,11 +6,14 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
-use runtap_diag::providers::{Request, Selection};
+use runtap_convert::FileFormat;
+use runtap_providers::{Request, Selection};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{block_on, target, trace};
-use crate::cli::{Demo, DemoServe, DemoTrace, DemoVerb, FileFormat, Recording, Target};
+use runtap_sinks::Format;
+
+use crate::cli::{Demo, DemoServe, DemoTrace, DemoVerb, Recording, Target};
 use crate::exit::{self, expected};
 use crate::output::Output;
 
@@ -34,7 +37,7 @@ fn record(options: &DemoTrace, output: Output) -> anyhow::Result<u8> {
         "the built-in program runs as process {}; recording it as 'runtap trace -p {}' would",
         program.pid, program.pid
     ));
-    let formats = [FileFormat::Nettrace, FileFormat::Speedscope, FileFormat::Flamegraph];
+    let formats = [FileFormat::Nettrace, Format::Speedscope.into(), Format::Flamegraph.into()];
     let recording = Recording {
         duration: Some(options.duration),
         output: Some(options.output.clone().unwrap_or_else(|| PathBuf::from("runtap-demo"))),
@@ -45,7 +48,7 @@ fn record(options: &DemoTrace, output: Output) -> anyhow::Result<u8> {
         let target = Target::process(program.pid);
         let chosen = target::choose(&target, output).await?;
         let request = Request { notes: Vec::new(), ..request };
-        trace::record(&chosen, &recording, &formats, &request, output).await
+        trace::record(chosen, &recording, &formats, &request, output).await
     })?;
     let truth = program.end()?;
     output.note(format_args!("what the program did, by its own account: {truth}"));

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use runtap_diag::doctor::{self, Answer, Diagnosis, Examination, Finding, Severity};
+use runtap_record::{allow_many_files, in_a_thread};
 use runtap_transport::Folder;
 use runtap_transport::discover::{Facts, System};
 use serde::Serialize;
-use tokio::task::JoinSet;
 
 use super::named::{Whose, not_unique};
 use super::target::{choose, name_of, user_without_name};
@@ -98,7 +98,7 @@ async fn named(
     all: bool,
     output: Output,
 ) -> anyhow::Result<u8> {
-    let found = by_name(system, name, user, all).await?;
+    let found = by_name(system, name, user, all, output).await?;
     let output = if found.len() > 1 { output.one_of_several() } else { output };
     let codes =
         found.iter().map(|examination| one(examination, output)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -121,9 +121,15 @@ fn one(examination: &Examination, output: Output) -> anyhow::Result<u8> {
 
 /// Every process that looks like .NET, and the machine.
 async fn all(system: &System, output: Output) -> anyhow::Result<u8> {
-    let patients: Vec<Patient> = examine_all(system).await.iter().map(Patient::new).collect();
-    let machine = system.machine();
-    let leftovers: Vec<PathBuf> = machine.leftovers.iter().filter(|path| is_dead(path)).cloned().collect();
+    let patients: Vec<Patient> = examine_all(system, output).await?.iter().map(Patient::new).collect();
+    let looking = system.clone();
+    let (machine, leftovers) = in_a_thread(move || {
+        let machine = looking.machine();
+        let leftovers: Vec<PathBuf> =
+            machine.leftovers.iter().filter(|path| is_dead(path)).cloned().collect();
+        (machine, leftovers)
+    })
+    .await?;
     let findings = doctor::machine(&machine, &leftovers);
     if output.json() {
         let subject = Subject { pid: None, name: None, reachable: None, findings: rows(&findings) };
@@ -135,16 +141,24 @@ async fn all(system: &System, output: Output) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
-/// All at the same time: a busy one costs the others nothing. By name, then by pid.
-async fn examine_all(system: &System) -> Vec<Examination> {
-    let mut examining = JoinSet::new();
-    for facts in system.dotnet_facts() {
-        let system = system.clone();
-        examining.spawn(async move { doctor::examine_facts(&system, facts).await });
+/// All of them, by name, then by pid. How long it takes to look at them is theirs to choose: signals are heard meanwhile.
+async fn examine_all(system: &System, output: Output) -> anyhow::Result<Vec<Examination>> {
+    let looking = system.clone();
+    let found = in_a_thread(move || looking.dotnet_facts()).await?;
+    if found.not_looked_at > 0 {
+        output.warning(format_args!(
+            "whether {} processes are .NET is not known: they, or others of their users, have more memory mappings than \
+             are read; 'runtap doctor PID' looks at one alone",
+            found.not_looked_at
+        ));
     }
-    let mut examinations = examining.join_all().await;
+    // Each may have many sockets that look like its own.
+    allow_many_files();
+    let asked = doctor::ask_all(found.processes).await;
+    let looking = system.clone();
+    let mut examinations = in_a_thread(move || doctor::examine_asked(&looking, asked)).await?;
     examinations.sort_by_cached_key(|examination| (name(examination), examination.facts.pid));
-    examinations
+    Ok(examinations)
 }
 
 /// The process that is called so, or all: by the kernel, by its files, or by the entry assembly that its runtime tells.
@@ -154,8 +168,10 @@ async fn by_name(
     wanted: &str,
     user: Option<&str>,
     all: bool,
+    output: Output,
 ) -> anyhow::Result<Vec<Examination>> {
-    let mut found = examine_all(system).await;
+    Whose(user).check()?;
+    let mut found = examine_all(system, output).await?;
     if user.is_some() {
         found.retain(|it| Whose(user).is_meant(it.facts.uid, &it.facts.user));
     }
@@ -256,7 +272,7 @@ fn overview(patients: &[Patient], findings: &[Finding]) -> String {
                 }
             }
         }
-        let _ = writeln!(text, "{DIM}'runtap doctor PID' tells all about one, and what mends it{DIM:#}");
+        let _ = writeln!(text, "{DIM}'runtap doctor PID' shows details and fixes{DIM:#}");
     }
     let _ = writeln!(text, "\n{HEADING}this machine{HEADING:#}");
     write_findings(&mut text, findings);
@@ -271,7 +287,7 @@ fn write_findings(text: &mut String, findings: &[Finding]) {
         let style = style(finding.severity);
         let (code, detail, fix) = (finding.code, Clean(&finding.detail), Clean(&finding.fix));
         let _ = writeln!(text, "  {style}{code}{style:#}  {detail}");
-        let _ = writeln!(text, "    {FIX}mend:{FIX:#} {fix}");
+        let _ = writeln!(text, "    {FIX}fix:{FIX:#} {fix}");
     }
 }
 

@@ -1,18 +1,20 @@
 //! What a failed command means for the user: exit code and next step.
 
 use runtap_diag::Error;
-use runtap_diag::doctor::{self, Finding};
+use runtap_diag::doctor::Finding;
 use runtap_diag::preflight::Objection;
-
-use runtap_transport::Endpoint;
-use runtap_transport::discover::System;
 
 use crate::exit::{self, expected};
 
 /// Gives an error of the client its exit code and hint.
-#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 pub(super) fn explain(error: Error) -> anyhow::Error {
-    let code = match &error {
+    // In the doctor's words, who looks at the process: better than a guess.
+    of_recording(runtap_record::Error::of_runtime(error))
+}
+
+/// The same without a look at the process.
+fn as_it_is(error: &Error) -> anyhow::Error {
+    let code = match error {
         error if error.is_unknown_command() => exit::UNKNOWN_COMMAND,
         Error::Refused { .. } => exit::REFUSED,
         Error::Invalid(_) => exit::USAGE,
@@ -20,19 +22,38 @@ pub(super) fn explain(error: Error) -> anyhow::Error {
         error if error.is_unreachable() => exit::NO_TARGET,
         _ => exit::FAILED,
     };
-    // In the doctor's words, who looks at the process: better than a guess.
-    if let Some(finding) = doctor::explain(&System::current(), &error)
-        && let Some(pid) = error.unanswered().and_then(Endpoint::process_id)
-    {
-        return not_reached(pid, finding);
-    }
     let hint = error.hint().map(str::to_owned);
     expected(code, error.to_string(), hint)
+}
+
+/// Gives an error of a recording its exit code and hint.
+pub(super) fn of_recording(error: runtap_record::Error) -> anyhow::Error {
+    match error {
+        // It was looked at when it did not answer.
+        runtap_record::Error::Runtime(error) => as_it_is(&error),
+        // Their codes are known as they are.
+        runtap_record::Error::Files(error) => error.into(),
+        runtap_record::Error::Io(error) => error.into(),
+        runtap_record::Error::Port(error) => error.into(),
+        runtap_record::Error::NotReached { pid, finding } => not_reached(pid, finding),
+        error @ runtap_record::Error::Interrupted => expected(exit::PARTIAL, error.to_string(), None),
+        error @ runtap_record::Error::NoParent => exit::usage(error.to_string()),
+        error => error.into(),
+    }
 }
 
 /// A process that can't be reached, and the mend.
 pub(super) fn not_reached(pid: u32, finding: Finding) -> anyhow::Error {
     expected(exit::NO_TARGET, format!("process {pid} {}", finding.detail), finding.fix)
+}
+
+/// An error of one of several processes, which is named once.
+pub(super) fn about(pid: Option<u32>, error: &anyhow::Error) -> anyhow::Error {
+    let (text, label) = (format!("{error:#}"), pid.map(|pid| format!("process {pid}")));
+    match label.filter(|label| !text.starts_with(label)) {
+        Some(label) => anyhow::anyhow!("{label}: {text}"),
+        None => anyhow::anyhow!(text),
+    }
 }
 
 /// What was named is wrong, the process can't be looked at, or it can't do what was asked.

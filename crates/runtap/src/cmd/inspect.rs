@@ -6,11 +6,13 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
+use runtap_clr::layout::{self, Layout};
 use runtap_nettrace::inspect::{Block, Content, Inspected};
 use runtap_nettrace::{Metadata, TraceHeader};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::recording::Partial;
 use crate::cli::Inspect;
 use crate::exit::{self, expected};
 use crate::output::{Clean, HEADING, Output};
@@ -27,7 +29,7 @@ struct Document {
     end: Option<u64>,
     trailing_bytes: u64,
     /// What no reader gets beyond.
-    partial: Option<super::recording::Partial>,
+    partial: Option<Partial>,
 }
 
 /// How much is read at a time.
@@ -35,15 +37,6 @@ const PIECE: usize = 1 << 20;
 
 pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
-    let mut document = Document {
-        schema: "runtap.inspect/1",
-        file: path.display().to_string(),
-        bytes: 0,
-        blocks: Vec::new(),
-        end: None,
-        trailing_bytes: 0,
-        partial: None,
-    };
     let json = output.json();
     let mut headed = false;
     // No table where there is nothing to put into it.
@@ -56,65 +49,51 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
         }
         output.text(line)
     };
-    let (mut damaged, mut after, mut any) = (false, 0, false);
-    let see = |found: Inspected| -> anyhow::Result<()> {
+    let (mut layout, mut blocks) = (Layout::default(), Vec::new());
+    let bytes = inspect(path, |found| {
+        layout.see(&found);
         match found {
-            Inspected::Block(block) => {
-                any = true;
-                damaged |= block.damage.is_some();
-                if block.is_cut {
-                    let reason = format!("cut off inside {}", block.name);
-                    document.partial = Some(super::recording::Partial { offset: block.offset, reason });
-                }
-                if json {
-                    document.blocks.push(value(&block));
-                } else {
-                    row(line(&block))?;
-                }
+            Inspected::Block(block) if json => {
+                blocks.push(layout::json(&block));
+                Ok(())
             }
-            Inspected::End { offset, end } => {
-                (document.end, after) = (Some(offset), end);
-                if !json {
-                    row(format!("{offset:#010x}  {:>9}  end\n", end - offset))?;
-                }
+            Inspected::Block(block) => row(line(&block)),
+            Inspected::End { offset, end } if !json => {
+                row(format!("{offset:#010x}  {:>9}  end\n", end - offset))
             }
-            Inspected::Cut { offset, left } => {
-                let reason = format!("cut off: {left} bytes from here on belong to nothing whole");
-                document.partial = Some(super::recording::Partial { offset, reason });
-            }
-            Inspected::Damage { offset, error } => {
-                let reason = format!("damaged: {error}");
-                document.partial = Some(super::recording::Partial { offset, reason });
-            }
-            _ => {}
+            _ => Ok(()),
         }
-        Ok(())
-    };
-    let bytes = inspect(path, see)?;
-    document.bytes = bytes;
-    if document.end.is_some() {
-        document.trailing_bytes = bytes - after;
-    }
-    if !any {
-        let why = document.partial.map_or_else(|| "it is empty".to_owned(), |partial| partial.reason);
+    })?;
+    let partial = layout.gap.as_ref().map(|gap| Partial { offset: gap.offset, reason: gap.what.to_string() });
+    if layout.blocks_count == 0 {
+        let why = partial.map_or_else(|| "it is empty".to_owned(), |partial| partial.reason);
         return Err(expected(exit::USAGE, format!("{} can't be read: {why}", path.display()), None));
     }
-    if document.trailing_bytes > 0 {
-        output.warning(format_args!("{} bytes follow the end marker", Count(document.trailing_bytes)));
+    let trailing_bytes = layout.trailing_bytes(bytes);
+    if trailing_bytes > 0 {
+        output.warning(format_args!("{} bytes follow the end marker", Count(trailing_bytes)));
     }
-    let code = if damaged || document.partial.is_some() { exit::PARTIAL } else { exit::OK };
-    match &document.partial {
+    let code = if layout.is_damaged || partial.is_some() { exit::PARTIAL } else { exit::OK };
+    match &partial {
         Some(partial) => output.warning(format_args!(
             "{} is partial: {} at offset {}",
             path.display(),
             partial.reason,
             partial.offset
         )),
-        None if damaged => output.warning(format_args!("{} has damaged blocks", path.display())),
+        None if layout.is_damaged => output.warning(format_args!("{} has damaged blocks", path.display())),
         None => {}
     }
     if json {
-        output.document(&document)?;
+        output.document(&Document {
+            schema: "runtap.inspect/1",
+            file: path.display().to_string(),
+            bytes,
+            blocks,
+            end: layout.end.map(|(offset, _)| offset),
+            trailing_bytes,
+            partial,
+        })?;
     }
     Ok(code)
 }
@@ -218,95 +197,4 @@ fn content(content: &Content) -> String {
         Content::RemovedThreads(threads) => format!("{} removed", Things(threads.len() as u64, "thread")),
         _ => "?".to_owned(),
     }
-}
-
-/// A block as JSON has it: `content` names the kind of what is in it, whose members follow.
-fn value(block: &Block) -> Value {
-    let mut value = json!({
-        "offset": block.offset,
-        "header_bytes": block.header_bytes,
-        "size": block.size,
-        "name": block.name,
-        "number": block.number,
-        "cut": block.is_cut,
-        "damage": block.damage.as_ref().map(ToString::to_string),
-    });
-    let more = match &block.content {
-        Content::Trace(header) => json!({
-            "content": "trace",
-            "format": header.format_name(),
-            "version": header.version,
-            "pointer_size": header.pointer_size,
-            "process_id": Some(header.process_id).filter(|id| *id != 0),
-            "qpc_frequency": header.qpc_frequency,
-            "sync_qpc": header.sync_qpc,
-            "sync_systemtime": header.sync_systemtime,
-            "attributes": header.attributes,
-        }),
-        Content::Events(events) => json!({
-            "content": "events",
-            "compressed": events.compressed,
-            "events": events.events,
-            "sorted": events.sorted,
-            "definitions_count": events.definitions,
-            "payload_bytes": events.payload_bytes,
-            "ts_min": events.times.map(|times| times.0),
-            "ts_max": events.times.map(|times| times.1),
-            "told_ts_min": events.told_times.map(|times| times.0),
-            "told_ts_max": events.told_times.map(|times| times.1),
-        }),
-        Content::Metadata(definitions) => json!({
-            "content": "metadata",
-            "definitions": definitions.iter().map(definition).collect::<Vec<_>>(),
-        }),
-        Content::Stacks { first_id, count } => {
-            json!({"content": "stacks", "first_id": first_id, "count": count})
-        }
-        Content::Labels { first_id, count } => {
-            json!({"content": "labels", "first_id": first_id, "count": count})
-        }
-        Content::SequencePoint { timestamp, flags, threads } => json!({
-            "content": "sequence_point",
-            "timestamp": timestamp,
-            "flags": flags,
-            "threads": threads.iter().map(|(thread, sequence)| json!([thread, sequence])).collect::<Vec<_>>(),
-        }),
-        Content::Threads(threads) => json!({
-            "content": "threads",
-            "threads": threads
-                .iter()
-                .map(|thread| {
-                    json!({
-                        "index": thread.index,
-                        "name": thread.name,
-                        "process": thread.process_id,
-                        "thread": thread.thread_id,
-                    })
-                })
-                .collect::<Vec<_>>(),
-        }),
-        Content::RemovedThreads(threads) => json!({
-            "content": "removed_threads",
-            "threads": threads.iter().map(|(thread, sequence)| json!([thread, sequence])).collect::<Vec<_>>(),
-        }),
-        _ => json!({"content": null}),
-    };
-    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
-        value.extend(more);
-    }
-    value
-}
-
-fn definition(metadata: &Metadata) -> Value {
-    json!({
-        "id": metadata.id,
-        "provider": metadata.provider,
-        "event_id": metadata.event_id,
-        "name": metadata.name,
-        "version": metadata.version,
-        "level": metadata.level,
-        "keywords": format!("{:#x}", metadata.keywords),
-        "opcode": metadata.opcode,
-        "fields": metadata.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(),
-    })
 }

@@ -1,11 +1,8 @@
 //! Ctrl-C for what has nothing to finish: it ends at once, and what it holds is dropped, so that no socket stays behind.
 //! Verbs with something to finish listen themselves ([`Stops`]).
 
-use std::thread;
+use runtap_record::Stops;
 
-use tokio::sync::oneshot;
-
-use super::trace::signals::Stops;
 use crate::exit::{self, expected};
 
 /// Does this, or ends as a program does that is interrupted (code 130), told to end (143) or hung up on (129).
@@ -19,30 +16,15 @@ pub(super) async fn or_interrupted<T>(work: impl Future<Output = anyhow::Result<
 }
 
 /// The same for somebody who listens already.
-pub(super) async fn unless<T>(
+pub(super) async fn unless<T, E: Into<anyhow::Error>>(
     stops: &Stops,
-    work: impl Future<Output = anyhow::Result<T>>,
+    work: impl Future<Output = Result<T, E>>,
 ) -> anyhow::Result<T> {
     tokio::select! {
         biased;
-        result = work => result,
+        result = work => result.map_err(Into::into),
         () = stops.stopping() => {
             Err(expected(stops.exit_code().unwrap_or(exit::INTERRUPTED), "interrupted", None))
         }
     }
-}
-
-/// Works on a thread of its own, so that signals are heard meanwhile. The end of the program ends it too.
-///
-/// # Errors
-/// There is no thread.
-pub(super) async fn in_a_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> anyhow::Result<T> {
-    let (tell, done) = oneshot::channel();
-    thread::Builder::new().name("work".into()).spawn(move || {
-        // Nobody listens any more when the program ends.
-        let _ = tell.send(work());
-    })?;
-    Ok(done.await?)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use runtap_diag::providers::PROFILES;
+use runtap_providers::PROFILES;
 use serde::Serialize;
 
 use crate::exit;

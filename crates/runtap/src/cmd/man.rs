@@ -1,11 +1,13 @@
 //! `runtap man`
 
+use std::io::Write;
 use std::path::Path;
 
+use anyhow::Context;
 use clap::{Command, CommandFactory};
+use runtap_outputs::{Draft, Outlet, make_folder};
 
 use crate::cli::{Cli, Man};
-use crate::files::{Draft, Outlet, make_folder};
 use crate::output::Output;
 
 pub(crate) fn run(options: &Man, output: Output) -> anyhow::Result<u8> {
@@ -32,7 +34,9 @@ fn write_pages(mut command: Command, prefix: &str, dir: &Path) -> anyhow::Result
     let command = command.display_name(name.clone());
     let path = dir.join(format!("{name}.1"));
     let page = page(&command)?;
-    Outlet::File(Draft::public(&path)?).write_whole(|out| Ok(out.write_all(page.as_bytes())?))?;
+    let mut out = Outlet::File(Draft::public(&path)?).begin()?;
+    out.write_all(page.as_bytes()).with_context(|| format!("can't write {}", path.display()))?;
+    out.finish()?;
     let shown = |verb: &&Command| verb.get_name() != "help" && !verb.is_hide_set();
     for verb in command.get_subcommands().filter(shown) {
         write_pages(verb.clone(), &format!("{name}-"), dir)?;

@@ -1,8 +1,9 @@
 //! One verb a file; this one chooses among them and turns their errors into exit codes.
 
 mod advice;
+mod asked;
 pub(crate) mod complete;
-mod convert;
+pub(crate) mod convert;
 mod demo;
 mod diff;
 mod doctor;
@@ -18,12 +19,10 @@ mod list_profiles;
 mod man;
 mod named;
 mod named_port;
-mod neighbours;
 mod perf_map;
 mod profiler;
 mod ps;
 mod recording;
-mod renew;
 mod repair;
 mod report;
 mod resume;
@@ -39,19 +38,22 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use runtap_clr::lines::Style;
 use runtap_transport::discover::System;
 
 use self::interrupt::or_interrupted;
-use crate::cli::{AnyFormat, Cli, LineFormat, PerfMap, PerfMapVerb, TextOrJson, Verb};
+use crate::cli::{AnyFormat, Cli, PerfMap, PerfMapVerb, TextOrJson, Verb};
 use crate::exit;
-use crate::files::sweep;
 use crate::output::Output;
+use runtap_outputs::sweep;
 
 /// Parses the command line, runs the verb, says what went wrong.
 pub(crate) fn main() -> ExitCode {
     // A shell that asks for completions sets an environment variable; this answers and ends.
     clap_complete::CompleteEnv::with_factory(Cli::command).complete();
-    let cli = match Cli::try_parse_from(familiar(std::env::args_os().collect())) {
+    let words = familiar(std::env::args_os().collect());
+    let ends_with_dashes = words.last().is_some_and(|word| word == "--");
+    let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
             // Help on a closed pipe is nobody's failure.
@@ -60,7 +62,13 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     let output = Output::new(&cli.global, wants_json(&cli.verb));
-    let done = run(cli.verb, output);
+    let done = match &cli.verb {
+        // An empty variable, it may be: what runs is not recorded in place of what was to be started.
+        Verb::Trace(options) | Verb::Collect(options) if ends_with_dashes && options.command.is_empty() => {
+            Err(exit::usage("no command follows '--'"))
+        }
+        _ => run(cli.verb, output),
+    };
     sweep();
     match done {
         Ok(code) => ExitCode::from(code),
@@ -168,8 +176,8 @@ fn wants_json(verb: &Verb) -> bool {
         Verb::Ps(options) => options.format.format,
         Verb::Info(options) | Verb::Env(options) => options.format.format,
         Verb::Doctor(options) => options.format.format,
-        Verb::Events(options) if options.format == Some(LineFormat::Json) => TextOrJson::Json,
-        Verb::Tail(options) if options.format == Some(LineFormat::Json) => TextOrJson::Json,
+        Verb::Events(options) if options.format == Some(Style::Json) => TextOrJson::Json,
+        Verb::Tail(options) if options.format == Some(Style::Json) => TextOrJson::Json,
         Verb::Dump(options) => options.format.format,
         Verb::PerfMap(PerfMap { what: PerfMapVerb::Enable(options) }) => options.format.format,
         Verb::PerfMap(PerfMap { what: PerfMapVerb::Disable(options) }) => options.format.format,

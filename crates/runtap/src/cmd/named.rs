@@ -1,13 +1,15 @@
 //! From a name to processes, all of one user.
 //!
 //! Anybody can call a program as somebody else's is called. So a name stands for processes of our own user alone, of root's
-//! for root, unless another user is given (`--user`); those that were left out are told. Who is not root sees no others
-//! anyway.
+//! for root, unless another user is given (`--user`); those that were left out are told. Who is not root can reach no others,
+//! and is told of them where he has none of that name himself.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::time::Duration;
 
 use runtap_diag::Error;
+use runtap_record::in_a_thread;
 use runtap_transport::discover::{self, Kind, Options, Process};
 use rustix::process::geteuid;
 
@@ -34,7 +36,23 @@ impl Whose<'_> {
         }
     }
 
-    fn has(self, process: &Process) -> bool {
+    /// Refuses a user whom nobody knows: that none of his processes has a name would be true, and misleading.
+    ///
+    /// # Errors
+    /// Code 3.
+    pub(super) fn check(self) -> anyhow::Result<()> {
+        let Some(name) = self.0.filter(|given| given.parse::<u32>().is_err()) else { return Ok(()) };
+        let passwd = fs::read("/etc/passwd").unwrap_or_default();
+        let mut names =
+            passwd.split(|byte| *byte == b'\n').map(|line| line.split(|byte| *byte == b':').next());
+        if names.any(|known| known == Some(name.as_bytes())) {
+            return Ok(());
+        }
+        let hint = "a user that is not in /etc/passwd is given by number: --user UID".to_owned();
+        Err(expected(exit::NO_TARGET, format!("there is no user '{name}' in /etc/passwd"), hint))
+    }
+
+    pub(super) fn has(self, process: &Process) -> bool {
         self.is_meant(process.uid, &process.user)
     }
 }
@@ -54,8 +72,9 @@ impl Named {
     /// # Errors
     /// Code 3: there is none, or none of the user who is meant.
     pub(super) async fn find(name: &str, whose: Whose<'_>) -> anyhow::Result<Self> {
+        whose.check()?;
         // All are asked: one that is called otherwise on disk may have this entry assembly.
-        let mut all = discover::processes(Options::default());
+        let mut all = in_a_thread(|| discover::processes(Options::default().all_users(true))).await?;
         all.retain(|process| process.kind == Kind::Dotnet);
         let (mut silent, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|process| whose.has(process));
         let left_out = called(name, others, DEADLINE);
@@ -72,6 +91,8 @@ impl Named {
         };
         let (processes, (left_out, _)) = tokio::join!(ours, left_out);
         if !processes.is_empty() {
+            // Who is not root could do nothing with those of others.
+            let left_out = if geteuid().is_root() { left_out } else { Vec::new() };
             return Ok(Self { processes, left_out });
         }
         if left_out.is_empty() {
@@ -79,7 +100,12 @@ impl Named {
         }
         let whose = whose.0.map_or_else(|| "our user".to_owned(), |user| format!("user {user}"));
         let message = format!("no .NET process of {whose} is called '{name}'; those of others are:");
-        let hint = "take one with -p PID, or those of a user with --user NAME".to_owned();
+        let hint = if geteuid().is_root() {
+            "take one with -p PID, or those of a user with --user NAME"
+        } else {
+            "only their users and root can reach them: run runtap as one of these; upper and lower case matter"
+        }
+        .to_owned();
         Err(with_list(exit::NO_TARGET, message, rows(left_out.iter().map(described)), hint))
     }
 

@@ -1,6 +1,6 @@
 //! A port that the user names: what the words mean, who dials in first, and what is to be known of its place.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use runtap_diag::ports::{Port, Runtime};
 use runtap_diag::tool_port::{PortMode, ToolPort, Transport};
@@ -40,20 +40,22 @@ pub(super) fn place(port: &str) -> anyhow::Result<Place> {
     })
 }
 
+/// What to set for a program that is to dial in.
+pub(super) fn variable(port: &Path) -> String {
+    format!("{}={}", runtap_record::PORTS, shell::word(port))
+}
+
 /// The first runtime that dials in. Who calls this hears signals: the socket must not stay behind.
 pub(super) async fn wait_for_one(path: PathBuf, output: Output) -> anyhow::Result<(Port, Runtime)> {
     let mut port = Port::bind(path)?;
-    output.note(format_args!(
-        "waiting for a program that is started with DOTNET_DiagnosticPorts={}",
-        shell::word(port.path())
-    ));
+    output.note(format_args!("waiting for a program that is started with {}", variable(port.path())));
     tell_exposure(&port, output);
     let visitors = port.visitors();
     let runtime = loop {
         tokio::select! {
             runtime = port.accept() => break runtime,
             visitor = visitors.next() => output.warning(format_args!(
-                "{} has dialled in and was hung up on: only a program of your own or of root is taken here; still waiting",
+                "{} has dialled in and was disconnected: only a program of your own or of root is taken here; still waiting",
                 described(visitor.peer)
             )),
         }

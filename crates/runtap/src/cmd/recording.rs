@@ -1,8 +1,10 @@
 //! What is missing from a recording, as verbs tell it.
 
+pub(crate) use runtap_convert::{has_become, room_of};
 use runtap_files::{Reason, Recording};
-use runtap_model::{MAX_THREADS, Room, Trace};
+use runtap_model::MAX_THREADS;
 use serde::Serialize;
+use std::path::Path;
 
 use crate::exit;
 use crate::output::Output;
@@ -33,24 +35,18 @@ fn text_of(reason: &Reason) -> String {
         Reason::Memory { most } => {
             format!("what it holds takes more than {} of memory, so the rest is left out", Bytes(*most))
         }
-        Reason::LeftOut { what, besides: Some(reason) } => format!("{what}; {}", text_of(reason)),
+        Reason::LeftOut { samples, besides } => {
+            let what = format!(
+                "{} left out, of threads beyond the first {} or because memory ran short",
+                Things(*samples, "sample"),
+                Count(MAX_THREADS as u64)
+            );
+            match besides {
+                Some(reason) => format!("{what}; {}", text_of(reason)),
+                None => what,
+            }
+        }
         reason => reason.to_string(),
-    }
-}
-
-/// The room for a profile that is put together of what was read.
-pub(crate) fn room_of(recording: &Recording) -> Room {
-    Room::while_there_is(recording.room())
-}
-
-/// Notes what is missing from the profile that was made of a recording.
-pub(crate) fn has_become(recording: &mut Recording, trace: &Trace) {
-    if trace.left_out() > 0 {
-        recording.note_left_out(format!(
-            "{} left out, of threads beyond the first {} or because memory ran short",
-            Things(trace.left_out(), "sample"),
-            Count(MAX_THREADS as u64)
-        ));
     }
 }
 
@@ -59,9 +55,24 @@ pub(crate) fn partial_of(recording: &Recording) -> Option<Partial> {
     recording.partial().map(Into::into)
 }
 
+/// What is missing by the numbers of the events, and who is to blame; `None` if nothing is.
+pub(crate) fn loss(recording: &Recording) -> Option<String> {
+    let lost = Some(recording.lost()).filter(|lost| *lost > 0)?;
+    Some(if recording.has_skipped() {
+        format!("{} missing: dropped by the target, or in blocks that were skipped", Things(lost, "event"))
+    } else {
+        format!("the target dropped {} because its buffer was full", Things(lost, "event"))
+    })
+}
+
 /// Says what is missing; the exit code for it.
 pub(crate) fn warn_if_partial(recording: &Recording, output: Output) -> u8 {
-    let Some(Partial { offset, reason }) = partial_of(recording) else { return exit::OK };
-    output.warning(format_args!("{} is partial: {reason} at offset {offset}", recording.path().display()));
+    let Some(partial) = partial_of(recording) else { return exit::OK };
+    warn_of(recording.path(), &partial, output);
     exit::PARTIAL
+}
+
+/// Says what is missing from the recording at this path.
+pub(super) fn warn_of(path: &Path, Partial { offset, reason }: &Partial, output: Output) {
+    output.warning(format_args!("{} is partial: {reason} at offset {offset}", path.display()));
 }

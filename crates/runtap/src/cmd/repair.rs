@@ -1,17 +1,18 @@
 //! `runtap repair FILE`: a copy that every tool reads.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::Context;
+use runtap_convert::{FileFormat, Planned, refuse_overwriting};
 use runtap_nettrace::{Repaired, TraceHeader};
+use runtap_outputs::{Destination, Outlet, insert_before_extension};
 use serde::Serialize;
 
 use super::recording::Partial;
-use crate::cli::{FileFormat, Repair};
+use crate::cli::Repair;
 use crate::exit::{self, expected, usage};
-use crate::files::{Destination, Planned, insert_before_extension, refuse_overwriting, write_whole};
 use crate::output::{Clean, Output};
 use crate::units::Bytes;
 
@@ -56,7 +57,9 @@ pub(crate) fn run(options: &Repair, output: Output) -> anyhow::Result<u8> {
         return Err(expected(exit::USAGE, message, None));
     };
     let written = if repaired.has_changed() || to == Destination::Stdout {
-        write_whole(&to, |out| repair(path, |bytes| Ok(out.write_all(bytes)?)).map(drop))?;
+        let mut out = Outlet::open(&to)?.begin()?;
+        repair(path, |bytes| out.write_all(bytes).map_err(|error| out.failed(error).into()))?;
+        out.finish()?;
         match &to {
             Destination::File(to) => Some(to.display().to_string()),
             Destination::Stdout => Some("-".to_owned()),

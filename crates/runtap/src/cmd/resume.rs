@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use runtap_diag::ports::{self, Port, Runtime, SuspendPort};
 use runtap_diag::{Client, Error};
+use runtap_record::{Home, Reporter, in_a_thread, leave_behind};
 use runtap_transport::discover::{self, Process, Startup};
 use runtap_transport::{BindError, Endpoint, shell};
 use rustix::process::geteuid;
@@ -17,10 +18,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::failure::explain;
-use super::interrupt::in_a_thread;
 use super::named_port::{Place, place, tell_exposure};
 use super::target::{Chosen, choose_all, each};
-use super::trace::{Home, leave_behind};
+use super::trace::guard;
+use super::trace::of_guard;
 use crate::cli::Resume;
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -147,7 +148,8 @@ async fn not_taken_over(pid: u32, awaited: &SuspendPort, error: BindError) -> an
 /// somebody of ours stays; at one of another tool that would be in the way when it comes back.
 async fn care_for_their_children(port: Port, home: Option<&Home>, user: u32, output: Output) {
     if home.is_some() {
-        leave_behind(port, &BTreeSet::from([user]), output).await;
+        let reporter = Reporter::new(move |event| of_guard(event, output));
+        leave_behind(port, &BTreeSet::from([user]), Some(&guard()), &reporter).await;
     } else {
         let port = port.path();
         output.note(format_args!(
@@ -162,7 +164,7 @@ async fn care_for_their_children(port: Port, home: Option<&Home>, user: u32, out
 /// been let go on. `others` says who does, in its own time: whoever dials in meanwhile goes on.
 async fn listen_for(
     taken: &mut [Taken],
-    others: impl Future<Output = anyhow::Result<BTreeSet<(u32, usize)>>>,
+    others: impl Future<Output = io::Result<BTreeSet<(u32, usize)>>>,
     limit: Duration,
     output: Output,
 ) -> anyhow::Result<()> {

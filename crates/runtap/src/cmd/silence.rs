@@ -1,198 +1,51 @@
-//! Notices that a provider which was asked for delivers nothing, or stops delivering. Whether it should have, nobody can
-//! tell from outside: what is said is a note, never an error.
+//! Providers that were asked for and deliver nothing, in words. Whether they should have, nobody can tell from outside:
+//! what is said is a note, never an error.
 
-use std::time::Duration;
+use runtap_record::{Missing, Silence};
 
-use runtap_diag::providers::{EnabledBy, Requested};
-use runtap_nettrace::{Event, Item, TraceHeader};
+use super::advice;
 
-/// A shorter silence than this says nothing.
-const SHORT: Duration = Duration::from_millis(200);
-/// How many times as long as every pause before it a silence has to be.
-const UNUSUAL: u32 = 10;
-
-const SAMPLER: &str = "Microsoft-DotNETCore-SampleProfiler";
-/// Who tells the names of methods at the end.
-const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
-
-/// When events came, by provider.
-#[derive(Debug, Default)]
-pub(super) struct Heard {
-    header: Option<TraceHeader>,
-    providers: Vec<Voice>,
-    /// Whose event the last one was, and the id of its definition: most often the next one's too.
-    last: usize,
-    definition: Option<u32>,
-}
-
-/// When the events of a provider came, in ticks of the target.
-#[derive(Debug)]
-struct Voice {
-    name: String,
-    last: u64,
-    /// The longest time between two of them.
-    pause: u64,
-}
-
-impl Heard {
-    pub(super) fn item(&mut self, item: &Item<'_>) {
-        match item {
-            Item::Event(event) => self.event(event),
-            // Whatever stands between events may give ids out anew.
-            Item::Header(header) => {
-                self.header = Some((*header).clone());
-                self.definition = None;
-            }
-            _ => self.definition = None,
+/// What did not come.
+pub(super) fn note(silence: &Silence) -> String {
+    match silence {
+        Silence::Never(names) => format!(
+            "no events were received from {}: the program wrote none, or the provider name, keywords or level do not match",
+            names.join(" and ")
+        ),
+        Silence::Overtaken { after, providers } => {
+            let what: Vec<String> = providers
+                .iter()
+                .map(|(name, after)| match after {
+                    None => format!("of {name}"),
+                    Some(after) => format!("of {name} after {:.2} s", after.as_secs_f64()),
+                })
+                .collect();
+            format!(
+                "another session of this process ended during this recording of {:.2} s, and nothing came {}: the runtime may have \
+                 disabled the events for both; if you expected some, record again",
+                after.as_secs_f64(),
+                what.join(", and nothing ")
+            )
         }
-    }
-
-    fn event(&mut self, event: &Event<'_>) {
-        let Some(metadata) = event.metadata else { return };
-        if self.definition != Some(event.metadata_id) {
-            self.definition = Some(event.metadata_id);
-            self.turn_to(&metadata.provider, event.timestamp);
-        }
-        let Some(voice) = self.providers.get_mut(self.last) else { return };
-        // They come in order by thread only.
-        if let Some(pause) = event.timestamp.checked_sub(voice.last) {
-            voice.pause = voice.pause.max(pause);
-            voice.last = event.timestamp;
-        }
-    }
-
-    #[inline(never)]
-    fn turn_to(&mut self, name: &str, timestamp: u64) {
-        if self.providers.get(self.last).is_none_or(|voice| voice.name != name) {
-            let known = self.providers.iter().position(|voice| voice.name == name);
-            self.last = known.unwrap_or(self.providers.len());
-            if known.is_none() {
-                self.providers.push(Voice { name: name.to_owned(), last: timestamp, pause: 0 });
-            }
-        }
-    }
-
-    /// Whether there are samples, and no names for them.
-    pub(super) fn is_nameless(&self) -> bool {
-        let heard = |name: &str| self.providers.iter().any(|voice| voice.name == name);
-        heard(SAMPLER) && !heard(RUNDOWN)
-    }
-
-    /// What is worth a word after `end`, the time from the start of the session to its stop. `overtaken`: a session of
-    /// others has ended meanwhile.
-    pub(super) fn notes(&self, asked: &[Requested], end: Duration, overtaken: bool) -> Vec<String> {
-        let Some(header) = &self.header else { return Vec::new() };
-        let ns =
-            |ticks: i128| Duration::from_nanos(u64::try_from(header.ticks_to_ns(ticks)).unwrap_or_default());
-        let since = |timestamp: u64| ns(i128::from(timestamp) - i128::from(header.sync_qpc));
-        let (mut silent, mut stopped) = (Vec::new(), Vec::new());
-        for Requested { provider, by } in asked {
-            let name = provider.name.as_str();
-            let voice = self.providers.iter().find(|voice| voice.name.eq_ignore_ascii_case(name));
-            match voice {
-                None => silent.push((name, *by)),
-                Some(voice) => {
-                    let silence = end.saturating_sub(since(voice.last));
-                    if silence > SHORT.max(ns(i128::from(voice.pause)) * UNUSUAL) {
-                        stopped.push(format!("of {name} after {:.2} s", since(voice.last).as_secs_f64()));
-                    }
-                }
-            }
-        }
-        if overtaken {
-            let never = silent.iter().map(|(name, _)| format!("of {name}"));
-            let what: Vec<String> = never.chain(stopped).collect();
-            return match &what[..] {
-                [] => Vec::new(),
-                what => vec![format!(
-                    "another session of this process ended while this one of {:.2} s began or ran, and nothing came {}: \
-                     the runtime may have switched events off for both; if the program wrote some, record again",
-                    end.as_secs_f64(),
-                    what.join(", and nothing ")
-                )],
-            };
-        }
-        // The runtime's own are silent when nothing happens; a name that was typed may be misspelt.
-        let nothing = silent.len() == asked.len();
-        silent.retain(|(_, by)| nothing || *by == EnabledBy::Providers);
-        let names: Vec<&str> = silent.into_iter().map(|(name, _)| name).collect();
-        match &names[..] {
-            [] => Vec::new(),
-            names => vec![format!(
-                "no event of {} came: the program wrote none, or the name, the keywords or the level ask for something else",
-                names.join(" and of ")
-            )],
-        }
+        Silence::NoNames => format!("no method names were received: {}", advice::NAMES),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use runtap_diag::{Level, Provider};
-
-    use super::*;
-
-    const SECOND: u64 = 1_000_000_000;
-
-    fn asked(providers: &[(&str, EnabledBy)]) -> Vec<Requested> {
-        let one = |(name, by): &(&str, EnabledBy)| Requested {
-            provider: Provider::new(*name, 1, Level::Verbose),
-            by: *by,
-        };
-        providers.iter().map(one).collect()
-    }
-
-    fn heard(voices: &[(&str, u64, u64)]) -> Heard {
-        let voice = |(name, last, pause): &(&str, u64, u64)| Voice {
-            name: (*name).to_owned(),
-            last: *last,
-            pause: *pause,
-        };
-        let providers = voices.iter().map(voice).collect();
-        Heard { header: Some(TraceHeader::new(0, 0, 1_000_000_000)), providers, last: 0, definition: None }
-    }
-
-    const END: Duration = Duration::from_secs(10);
-    use EnabledBy::{ClrEvents, Providers};
-
-    #[test]
-    fn who_speaks_to_the_end_is_worth_no_word() {
-        let asked = asked(&[("A", Providers), ("B", ClrEvents)]);
-        let lively = heard(&[("a", 10 * SECOND, 1), ("B", 9 * SECOND, SECOND / 5)]);
-        assert_eq!(lively.notes(&asked, END, true), [] as [String; 0]);
-        // One that speaks seldom may have nothing to say.
-        let seldom = heard(&[("A", 5 * SECOND, SECOND), ("B", 9 * SECOND, SECOND / 5)]);
-        assert_eq!(seldom.notes(&asked, END, true), [] as [String; 0]);
-    }
-
-    #[test]
-    fn who_falls_silent_when_another_session_ends() {
-        let asked = asked(&[("A", Providers), ("B", ClrEvents)]);
-        let cut = heard(&[("A", SECOND / 50, 1000), ("B", 10 * SECOND, SECOND)]);
-        let [note] = &cut.notes(&asked, END, true)[..] else { panic!("one note") };
-        assert!(note.contains("of 10.00 s") && note.contains("nothing came of A after 0.02 s: "), "{note}");
-        // A single event is no rhythm, and none is less.
-        let [note] = &heard(&[("A", 1, 0)]).notes(&asked, END, true)[..] else { panic!("one note") };
-        assert!(note.contains("nothing came of B, and nothing of A after 0.00 s"), "{note}");
-        // Without such a session the program may have ended its work.
-        assert_eq!(cut.notes(&asked, END, false), [] as [String; 0]);
-    }
-
-    #[test]
-    fn samples_need_names() {
-        assert!(heard(&[(SAMPLER, 1, 0), ("A", 1, 0)]).is_nameless());
-        assert!(!heard(&[(SAMPLER, 1, 0), (RUNDOWN, 1, 0)]).is_nameless());
-        assert!(!heard(&[("A", 1, 0)]).is_nameless());
-    }
-
-    #[test]
-    fn who_never_speaks() {
-        let both = asked(&[("A", Providers), ("B", ClrEvents)]);
-        let [note] = &heard(&[("B", 1, 0)]).notes(&both, END, false)[..] else { panic!("one note") };
-        assert!(note.contains("no event of A came"), "{note}");
-        assert_eq!(heard(&[("A", 1, 0)]).notes(&both, END, false), [] as [String; 0]);
-        let [note] = &heard(&[]).notes(&both, END, false)[..] else { panic!("one note") };
-        assert!(note.contains("no event of A and of B came"), "{note}");
-        assert_eq!(Heard::default().notes(&both, END, false), [] as [String; 0]);
+/// Why a recording is not whole.
+pub(super) fn reason(missing: &Missing) -> String {
+    match missing {
+        Missing::Abandoned => "it was interrupted before the runtime had sent all method names".to_owned(),
+        Missing::NotBegun => "it was ended before the program had begun".to_owned(),
+        Missing::Unfinished(error) => format!("the runtime did not finish it: {error}"),
+        Missing::DiskFull => "the disk is full".to_owned(),
+        Missing::NotWritten(error) => format!("it could not be written any further: {error}"),
+        Missing::Broken(error) => format!("the connection broke: {error}"),
+        Missing::MidStream(partial) => format!(
+            "the process ended, or closed the connection, before the stream was complete ({})",
+            super::recording::Partial::from(partial).reason
+        ),
+        Missing::NoStream(partial) => {
+            format!("what came is no event stream ({})", super::recording::Partial::from(partial).reason)
+        }
     }
 }

@@ -1,16 +1,17 @@
 //! From `-p`, `-n`, a bare word or a port to one process that can be asked.
 
 use std::io::{self, BufRead, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use runtap_diag::ports::Port;
 use runtap_diag::{Client, Error, ProcessInfo, Timeouts, doctor};
+use runtap_record::{Subject, allow_many_files, in_a_thread};
+pub(super) use runtap_record::{local_name, name_of};
 use runtap_transport::discover::{self, Kind, Options, Process, SocketState, System};
 use runtap_transport::{Endpoint, shell};
 
-use super::failure::{explain, not_reached};
-use super::interrupt::in_a_thread;
+use super::failure::{about, explain, not_reached};
 use super::named::{Named, Whose};
 use super::named_port::{self, Place, place};
 use crate::cli::{Target, TargetOptions};
@@ -32,6 +33,13 @@ pub(super) struct Chosen {
     name: Option<String>,
     /// Where it has dialled in: closed when this is dropped.
     _port: Option<Port>,
+}
+
+impl From<Chosen> for Subject {
+    fn from(chosen: Chosen) -> Self {
+        // Ports that are listened on are targets of their own.
+        Self::new(chosen.client, chosen.process)
+    }
 }
 
 impl Chosen {
@@ -71,7 +79,8 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
             Place::Connect(path) | Place::Either(path) => Ok(Chosen::port(path)),
             Place::Listen(path) => {
                 let (port, runtime) = named_port::wait_for_one(path, output).await?;
-                let process = runtime.peer().pid.and_then(|pid| discover::process(pid).ok());
+                let pid = runtime.peer().pid;
+                let process = in_a_thread(move || pid.and_then(|pid| discover::process(pid).ok())).await?;
                 Ok(Chosen { process, client: runtime.client(), name: None, _port: Some(port) })
             }
         };
@@ -83,20 +92,25 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
 
 /// One process, which has to answer: one that is stopped is not waited for.
 fn reach(process: Process, name: Option<String>, output: Output) -> anyhow::Result<Chosen> {
-    if let Some(finding) = doctor::stopped(&System::current(), process.pid) {
-        return Err(not_reached(process.pid, finding));
-    }
+    refuse_stopped(process.pid)?;
     found(process, name, output)
 }
 
+/// Refuses a process that is stopped: it would keep everybody waiting until it is given up.
+pub(super) fn refuse_stopped(pid: u32) -> anyhow::Result<()> {
+    doctor::stopped(&System::current(), pid).map_or(Ok(()), |finding| Err(not_reached(pid, finding)))
+}
+
 /// Also one that was started in the same breath, and is not up yet.
-async fn by_pid(pid: u32) -> Result<Process, discover::NotFound> {
-    match discover::process(pid) {
+async fn by_pid(pid: u32) -> anyhow::Result<Result<Process, discover::NotFound>> {
+    // How long it takes to look at it is for the process to choose.
+    let look = || in_a_thread(move || discover::process(pid));
+    match look().await? {
         Err(_) => {
             doctor::settled(&System::current(), pid).await;
-            discover::process(pid)
+            Ok(look().await?)
         }
-        found => found,
+        found => Ok(found),
     }
 }
 
@@ -145,8 +159,7 @@ pub(super) async fn each(
                 if several && !exit::is_broken_pipe(&error) && exit::code_of(&error) <= INTERRUPTIONS =>
             {
                 let hint = error.downcast_ref::<ExpectedError>().and_then(|expected| expected.hint.clone());
-                let process = pid.map_or_else(String::new, |pid| format!("process {pid}: "));
-                output.error(&anyhow::anyhow!("{process}{error:#}"), hint.as_deref());
+                output.error(&about(pid, &error), hint.as_deref());
                 exit::code_of(&error)
             }
             other => other?,
@@ -180,7 +193,7 @@ impl Wanted {
 
     async fn process(self, output: Output) -> anyhow::Result<Process> {
         match self {
-            Self::Pid(pid) => by_pid(pid).await.map_err(|error| unreachable(&error, output)),
+            Self::Pid(pid) => by_pid(pid).await?.map_err(|error| unreachable(&error, output)),
             Self::Name(name, user) => {
                 let named = Named::find(&name, Whose(user.as_deref())).await?;
                 named.tell_left_out(&name, output);
@@ -264,37 +277,13 @@ fn unreachable(error: &discover::NotFound, output: Output) -> anyhow::Error {
     expected(exit::NO_TARGET, error.to_string(), error.reason.fix())
 }
 
-/// The name that people know a process by, before it was asked: its entry assembly, else the process's own.
-pub(super) fn local_name(process: &Process) -> String {
-    match process.kind {
-        Kind::Dotnet => name_of(&process.command_line, &process.comm),
-        _ => process.comm.clone(),
-    }
-}
-
-/// The name of a .NET program by its command line, else the kernel's.
-pub(super) fn name_of(command_line: &[String], comm: &str) -> String {
-    let file_stem = |path: &str| {
-        let file = path.rsplit('/').next().unwrap_or(path);
-        file.strip_suffix(".dll").unwrap_or(file).to_owned()
-    };
-    match command_line.first().map(|program| file_stem(program)).as_deref() {
-        Some("dotnet") => {
-            let is_assembly =
-                |arg: &&String| Path::new(arg).extension().is_some_and(|e| e.eq_ignore_ascii_case("dll"));
-            let assembly = command_line.iter().skip(1).find(is_assembly);
-            assembly.map_or_else(|| "dotnet".to_owned(), |path| file_stem(path))
-        }
-        Some(host) if !host.is_empty() => host.to_owned(),
-        _ => comm.to_owned(),
-    }
-}
-
 /// Asks every process who it is, all at the same time: a busy one costs the others nothing. In the order of the list.
 pub(super) async fn ask_all(
     processes: &[Process],
     limit: Duration,
 ) -> Vec<Result<ProcessInfo, Option<Error>>> {
+    // Each may have many sockets that look like its own.
+    allow_many_files();
     let asking: Vec<_> =
         processes.iter().map(|process| tokio::spawn(ask(process.endpoint(), limit))).collect();
     let mut told = Vec::with_capacity(asking.len());
@@ -324,7 +313,7 @@ async fn pick(output: Output) -> anyhow::Result<Process> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(no_target());
     }
-    let mut processes = discover::processes(Options::default());
+    let mut processes = in_a_thread(|| discover::processes(Options::default())).await?;
     processes.retain(|process| process.kind == Kind::Dotnet);
     if processes.is_empty() {
         return Err(expected(
@@ -338,13 +327,33 @@ async fn pick(output: Output) -> anyhow::Result<Process> {
         let command_line = process.command_line.join(" ");
         output.item(format_args!("{n:>3}  {pid:>8}  {user:<10}  {name:<20} {command_line}"));
     }
-    output.ask(format_args!("which one [1-{}]?", processes.len()));
-    let line = in_a_thread(|| {
-        let mut line = String::new();
-        io::stdin().lock().read_line(&mut line).map(|_| line)
-    });
-    let line = line.await??;
-    let chosen = line.trim().parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-    let chosen = chosen.filter(|n| *n < processes.len()).map(|n| processes.swap_remove(n));
-    chosen.ok_or_else(no_target)
+    for is_last in [false, true] {
+        output.ask(format_args!("which one [1-{}]?", processes.len()));
+        let line = in_a_thread(|| {
+            let mut line = String::new();
+            io::stdin().lock().read_line(&mut line).map(|_| line)
+        });
+        let line = line.await??;
+        let answer = line.trim();
+        if answer.is_empty() {
+            break;
+        }
+        if let Some(chosen) = picked(answer, &processes) {
+            return Ok(processes.swap_remove(chosen));
+        }
+        let slip =
+            format!("'{answer}' is not a number from 1 to {}, or a process id of the list", processes.len());
+        if is_last {
+            return Err(usage(slip));
+        }
+        output.ask(slip);
+    }
+    Err(no_target())
+}
+
+/// Which process of the list an answer means: its number there, or the most prominent one of its line, its process id.
+fn picked(answer: &str, processes: &[Process]) -> Option<usize> {
+    let number: usize = answer.parse().ok()?;
+    let row = number.checked_sub(1).filter(|row| *row < processes.len());
+    row.or_else(|| processes.iter().position(|process| usize::try_from(process.pid) == Ok(number)))
 }

@@ -3,7 +3,7 @@
 //! Tools know a frame by an instruction pointer and look its name up among the methods that the rundown tells. So each
 //! function gets a range of its own in one made-up module.
 
-use runtap_diag::server::{DefineError, EventPipe};
+use runtap_diag_server::{DefineError, EventPipe};
 use runtap_nettrace::Metadata;
 use runtap_wire::Writer;
 

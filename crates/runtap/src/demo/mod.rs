@@ -1,7 +1,7 @@
 //! The built-in target: a small program that any .NET diagnostic tool can tap, in the same binary.
 //!
 //! It is no .NET program, but what it says is true: its threads really run the functions below, a sampler really
-//! looks at them once a millisecond, and [`runtap_diag::server`] tells it in the real protocol over a real socket.
+//! looks at them once a millisecond, and [`runtap_diag_server`] tells it in the real protocol over a real socket.
 //!
 //! ```text
 //! thread demo-worker   main → serve → handle_request → hot_work            3 units of CPU a request
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use runtap_diag::server::{Builder, Event, EventPipe, Notice, ProcessDescription};
+use runtap_diag_server::{Builder, Event, EventPipe, Notice, ProcessDescription};
 use runtap_nettrace::{Field, FieldType, Metadata};
 use runtap_wire::Writer;
 use tokio::signal::unix::{SignalKind, signal};

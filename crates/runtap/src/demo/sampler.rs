@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::Context;
-use runtap_diag::server::{Event, EventData, EventPipe, current_thread_id};
+use runtap_diag_server::{Event, EventData, EventPipe, current_thread_id};
 use runtap_nettrace::Metadata;
 
 use super::shadow::{ShadowStack, Snapshot};

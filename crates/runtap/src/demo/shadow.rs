@@ -56,7 +56,7 @@ impl ShadowStack {
 
     /// Says whether the thread waits from here on.
     pub(super) fn rest(&self, resting: bool) {
-        self.thread.store(runtap_diag::server::current_thread_id(), Ordering::Relaxed);
+        self.thread.store(runtap_diag_server::current_thread_id(), Ordering::Relaxed);
         self.resting.store(resting, Ordering::Relaxed);
     }
 

@@ -1,13 +1,15 @@
 //! Shell completion where a process has a hostile name: what the shells are given, and what bash and fish make of it.
 
 use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use runtap_testkit::{Finished, Program, run};
+use runtap_testkit::{Finished, Program, require, run};
 
 use crate::common::{command, folder};
+use crate::real_doctor_rights::{NOBODY, Place};
 
 /// As the name of a program: acts on every shell, ends fields and lines, and clears the screen.
 const HOSTILE: &str = "x$(touch pwned)`touch pwned`;touch pwned\nnext:line\tfield\u{b}word\u{1b}[2J\u{202e}*";
@@ -70,6 +72,36 @@ fn hostile_names_do_not_break_out_of_what_shells_are_given() {
         assert!(names.expect_code(0).text().lines().any(|line| line == HARMLESS), "{shell}: {names}");
         assert!(!names.text().contains("pwned"), "{shell}: {names}");
     }
+}
+
+/// A name stands for a process of our own user, and a number for the process that has it.
+#[test]
+fn names_are_offered_that_would_be_taken() {
+    let place = require!(Place::new());
+    let folder = folder();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let program = place.path().join("bait.of.nobody");
+    std::fs::copy(env!("CARGO_BIN_EXE_runtap"), &program).unwrap();
+    let mut demo_of_nobody = Command::new(NOBODY[0]);
+    demo_of_nobody.args(&NOBODY[1..]).arg(program).args(["demo", "serve", "--seconds", "600"]);
+    demo_of_nobody.env("TMPDIR", folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut theirs = Program::start(demo_of_nobody);
+    theirs.wait_for("ready");
+    let _ours = [demo(folder.path(), HARMLESS), demo(folder.path(), "1")];
+    let asked = |words: &[&str]| {
+        let mut asking = command(["--", "runtap", "info"]);
+        asking.args(words).env("COMPLETE", "bash").env("_CLAP_IFS", "\n");
+        asking.env("_CLAP_COMPLETE_INDEX", (1 + words.len()).to_string()).env("TMPDIR", folder.path());
+        run(asking).expect_code(0).text().to_owned()
+    };
+    let has = |offered: &str, name: &str| offered.lines().any(|line| line == name);
+    for words in [&["-n", ""][..], &[""]] {
+        let offered = asked(words);
+        assert!(has(&offered, HARMLESS) && !has(&offered, "bait.of.nobody"), "{offered}");
+        assert_eq!(has(&offered, "1"), words.len() == 2, "{offered}");
+    }
+    assert!(has(&asked(&["--user", "nobody", "-n", ""]), "bait.of.nobody"));
+    assert!(has(&asked(&["-p", ""]), &theirs.id().to_string()), "a process id is offered all the same");
 }
 
 /// What bash would put into the command line is run as one, as with the Enter of somebody who does not look.

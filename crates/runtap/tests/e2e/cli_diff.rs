@@ -15,18 +15,24 @@ const CODE_SIZE: u32 = 0x100;
 
 /// A recording of one thread, a sample a millisecond: so many in each method, called by the first.
 fn recording(folder: &Path, name: &str, samples: [u64; 4]) -> PathBuf {
+    recording_of(folder, name, samples, [0; 4])
+}
+
+/// The same, with samples behind them that are marked as outside of managed code.
+fn recording_of(folder: &Path, name: &str, managed: [u64; 4], external: [u64; 4]) -> PathBuf {
     let mut writer = Writer::new(&TraceHeader::new(0, 0, 1_000_000_000));
     let sample = writer.define_event(&Metadata::new("Microsoft-DotNETCore-SampleProfiler", 0, "")).unwrap();
     let method =
         writer.define_event(&Metadata::new("Microsoft-Windows-DotNETRuntimeRundown", 144, "")).unwrap();
     let mut event = EventToWrite { thread_id: 7, capture_thread_id: 1, ..Default::default() };
     let start = |method: usize| CODE + method as u64 * u64::from(CODE_SIZE);
-    for (called, times) in samples.into_iter().enumerate() {
+    let of_kind = |kind: i32, samples: [u64; 4]| samples.into_iter().enumerate().map(move |it| (kind, it));
+    for (kind, (called, times)) in of_kind(2, managed).chain(of_kind(1, external)) {
         let stack = [start(called) + 0x10, start(0) + 0x20];
         let stack = if called == 0 { &stack[1..] } else { &stack[..] };
         for _ in 0..times {
             event.timestamp += 1_000_000;
-            let payload = 2_i32.to_le_bytes();
+            let payload = kind.to_le_bytes();
             writer.event(&EventToWrite { metadata_id: sample, stack, payload: &payload, ..event }).unwrap();
         }
     }
@@ -76,6 +82,45 @@ fn a_longer_recording_is_compared_by_shares() {
     let main = ["0", "ms", "0", "ms", "+0", "ms", "1,000", "ms", "2,000", "ms", "+1,000", "ms"];
     assert_eq!(rows[0][..12], main, "{text}");
     assert!(text.contains("and 3 frames more"), "{text}");
+}
+
+#[test]
+fn the_extension_of_the_output_says_the_format() {
+    let folder = folder();
+    let before = recording(folder.path(), "before.nettrace", [0, 6, 3, 1]);
+    let after = recording(folder.path(), "after.nettrace", [0, 5, 3, 2]);
+    let out = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let diff =
+        |name: &str| runtap(["diff", before.to_str().unwrap(), after.to_str().unwrap(), "-o", &out(name)]);
+    for (name, starts) in [("d.svg", "<?xml"), ("d.folded", "?!App."), ("D.SVG", "<?xml")] {
+        diff(name).expect_code(0);
+        let text = fs::read_to_string(out(name)).unwrap();
+        assert!(text.starts_with(starts), "{name}: {text}");
+    }
+    diff("d.nettrace").expect_code(2).says("folded or flamegraph");
+    diff("d.xyz").expect_code(2).says("--to");
+}
+
+/// As .NET 8 does it under load: two thirds of what a thread computes are marked as waiting.
+#[test]
+fn a_view_that_may_lack_much_says_so() {
+    let folder = folder();
+    let sound = recording_of(folder.path(), "sound.nettrace", [0, 60, 0, 0], [0, 2, 900, 0]);
+    let doubtful = recording_of(folder.path(), "doubtful.nettrace", [0, 35, 0, 0], [0, 65, 900, 0]);
+    let [sound, doubtful] = [&sound, &doubtful].map(|file| file.to_str().unwrap());
+    let out = folder.path().join("x.folded");
+    let out = out.to_str().unwrap();
+    let verbs: [&[&str]; 3] =
+        [&["report", doubtful, "cpu"], &["convert", doubtful, "-o", out], &["diff", sound, doubtful]];
+    for words in verbs {
+        let told = runtap(words);
+        told.expect_code(0).says("shows 35 samples; 65 more ended in the same methods").says("thread-time");
+        assert_eq!(told.stderr.matches("marked as waiting").count(), 1, "{told}");
+        let insists = runtap(words.iter().chain(&["--view", "cpu"]));
+        assert!(!insists.expect_code(0).stderr.contains("marked as waiting"), "{insists}");
+    }
+    let told = runtap(["report", sound, "cpu"]);
+    assert!(!told.expect_code(0).stderr.contains("warning"), "{told}");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 
-use runtap_diag::server::Commands;
 use runtap_diag_proto::{CoreDump, ErrorReply};
+use runtap_diag_server::Commands;
 use runtap_testkit::{FakeRuntime, Finished, Skip, require, run};
 use serde_json::Value;
 

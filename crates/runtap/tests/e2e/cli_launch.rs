@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use runtap_testkit::{Program, Running, Signal, eventually, run};
 use runtap_transport::discover::System;
 use rustix::process::{Pid, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::common::{all_have_ended, command, count_of, counts, folder, runtap, shell, trace_of};
@@ -79,6 +79,20 @@ fn the_code_of_the_command_is_passed_on() {
     for (what, code) in [("exit 7", 7), ("true", 0), ("kill -9 $$", 137)] {
         script(what).expect_code(code).says("nothing was recorded");
     }
+    // A program that reads the result gets one.
+    for (what, code) in [("exit 7", 7), ("true", 0)] {
+        let mut launched = shell(what, []);
+        launched.env("TMPDIR", folder.path());
+        let told = run(trace_of(["--format", "json", "-o", &file], &launched));
+        let summary = told.expect_code(code).json();
+        assert_eq!(summary["schema"], "runtap.trace/1");
+        assert_eq!((&summary["pid"], &summary["command"]), (&Value::Null, &Value::Null));
+        assert_eq!((&summary["events"], &summary["outputs"]), (&Value::from(0), &json!([])));
+        assert_eq!(
+            (&summary["processes"], &summary["notes"]),
+            (&json!([]), &json!(["nothing was recorded"]))
+        );
+    }
     let missing = run(trace_of(["-o", &file], &Command::new("/no/such/command")));
     missing.expect_code(125).says("/no/such/command");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "no file, no socket");
@@ -99,6 +113,20 @@ fn mistakes_are_told_before_anything_is_started() {
         run(trace_of(options.iter().copied(), &launched)).expect_code(2);
     }
     assert_eq!(fs::read_dir(touched.path()).unwrap().count(), 0);
+    // What stands behind it may be an empty variable: nothing else is recorded in its place.
+    let place = folder();
+    let mut launched_service = demo(&place, "600");
+    launched_service.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut service = Program::start(launched_service);
+    service.wait_for("ready");
+    let pid = service.id().to_string();
+    for verb in ["trace", "collect"] {
+        for target in [&[][..], &["-p", &pid, "--duration", "0.1s"]] {
+            runtap([&[verb], target, &["--"]].concat()).expect_code(2).says("no command").says("'--'");
+        }
+    }
+    let unnamed = run(trace_of([], &Command::new("")));
+    unnamed.expect_code(2).says("the command is empty");
     runtap(["trace", "--kill-command", "-p", "1"]).expect_code(2);
     runtap(["trace", "--show-child-io", "-p", "1"]).expect_code(2);
 }

@@ -44,9 +44,15 @@ fn a_target_is_not_asked_for_what_can_not_be_written() {
     let runtime = FakeRuntime::spawn();
     let folder = folder();
     fs::write(folder.path().join("file"), "").unwrap();
+    symlink("nowhere/", folder.path().join("link")).unwrap();
     for (output, why, code) in [
         ("nowhere/x", "there is no folder", 2),
         ("file/x", "is no folder", 2),
+        // A slash at the end means a folder, also at the end of what a link says.
+        ("nowhere/", "there is no folder", 2),
+        ("nowhere//.", "there is no folder", 2),
+        ("file/", "is no folder", 2),
+        ("link", "there is no folder", 2),
         ("/proc/nothing", "can't write", 1),
     ] {
         let output = folder.path().join(output);
@@ -59,8 +65,11 @@ fn a_target_is_not_asked_for_what_can_not_be_written() {
     runtap(["trace", "--dport", &port(&runtime), "-o", folder.path().to_str().unwrap()])
         .expect_code(1)
         .says("directory");
+    let slash = format!("{}/nowhere/", folder.path().display());
+    let several = ["trace", "--duration", "1s", "--to", "folded,nettrace", "-o", &slash];
+    runtap(several.into_iter().chain(["--dport", &port(&runtime)])).expect_code(2).says("there is no folder");
     assert_eq!(runtime.requests(), []);
-    assert_eq!(names(folder.path()), ["file"]);
+    assert_eq!(names(folder.path()), ["file", "link"]);
 }
 
 #[test]
@@ -203,7 +212,7 @@ fn no_verb_writes_over_its_input() {
             let refused = |verb: &[&str]| {
                 let mut verb = command(verb);
                 verb.arg("-o").arg(output);
-                run(verb).expect_code(2).says("the recording").says("itself: give another -o");
+                run(verb).expect_code(2).says("the recording").says("itself\n  hint: give another -o");
             };
             let text = |path: &Path| path.to_str().unwrap().to_owned();
             refused(&["diff", &text(&file), &text(&other), "--to", "folded"]);

@@ -224,3 +224,35 @@ fn views_of_events_are_converted() {
     }
     runtap(["convert", path, "--view", "heap", "--to", "folded"]).expect_code(2).says("invalid value 'heap'");
 }
+
+/// A block whose head is damaged looks like one of a newer format and is skipped. What was in it the target has not dropped,
+/// and the result is not whole.
+#[test]
+fn a_block_that_is_skipped_is_told() {
+    let mut bytes = require!(shared_data("nettrace/net10/meters.nettrace.zst"));
+    // The most significant byte of the version that a reader has to have for one of the blocks with events.
+    bytes[15_691] ^= 1;
+    let folder = folder();
+    let file = folder.path().join("x.nettrace");
+    fs::write(&file, &bytes).unwrap();
+    let count = counts(&file, 5);
+    assert_eq!(count["lost"], 15, "{count:#}");
+    let (at, reason) = (count["partial"]["offset"].as_u64().unwrap(), &count["partial"]["reason"]);
+    assert!(reason.as_str().unwrap().starts_with("1 block is of a newer format, or damaged"), "{reason}");
+    assert!((15_600..15_691).contains(&at), "{at}");
+    let file = file.to_str().unwrap();
+    for words in [&["events", file][..], &["report", file, "counters"], &["report", file, "loss"]] {
+        let told = runtap(words);
+        told.expect_code(5).says("skipped");
+        assert!(!told.stderr.contains("the target dropped"), "{told}");
+    }
+    runtap(["report", file, "counters"]).says("15 events missing: dropped by the target, or in blocks");
+    // All that are lost are in the table.
+    let loss = runtap(["report", file, "loss", "--format", "json"]).expect_code(5).json();
+    assert_eq!(loss["elsewhere_count"], 15, "{loss:#}");
+    let table = runtap(["report", file, "loss"]);
+    assert!(
+        table.text().lines().any(|line| line.contains(" 15 ") && line.contains("before the first")),
+        "{table}"
+    );
+}

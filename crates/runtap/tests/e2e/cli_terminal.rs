@@ -114,6 +114,33 @@ fn a_process_is_picked_once() {
     }
 }
 
+/// The number that is easiest to see is the process's own; a slip is told, and asked about once more.
+#[test]
+fn a_process_is_picked_by_its_id_and_a_slip_is_told() {
+    let folder = folder();
+    let service = service(&folder);
+    let pid = service.id().to_string();
+    let mut terminal = Terminal::start(command(["info"]), 120);
+    terminal.wait_for("which one");
+    terminal.type_in("abc\n");
+    terminal.wait_for("'abc' is not");
+    eventually("the second question", || (terminal.text().matches("which one").count() == 2).then_some(()));
+    terminal.type_in(&format!("{pid}\n"));
+    let (text, code) = terminal.wait();
+    assert_eq!(code, Some(0), "{text}");
+    let (_, told) = text.rsplit_once("which one").unwrap();
+    assert!(told.lines().any(|line| line.split_whitespace().last() == Some(&pid)), "{text}");
+
+    let mut terminal = Terminal::start(command(["info"]), 120);
+    terminal.wait_for("which one");
+    terminal.type_in("0\n");
+    terminal.wait_for("'0' is not");
+    terminal.type_in("2 x\n");
+    let (text, code) = terminal.wait();
+    assert_eq!((code, text.matches("which one").count()), (Some(2), 2), "{text}");
+    assert!(text.contains("error: '2 x' is not"), "{text}");
+}
+
 #[test]
 fn a_table_fits_the_terminal() {
     let folder = folder();

@@ -79,7 +79,7 @@ fn the_doctor_of_a_process_that_is_not_there() {
     insta::assert_snapshot!(told.expect_code(3).text(), @r"
     process 4294967295 can't be reached
       no-such-process  there is no such process
-        mend: 'runtap ps' lists the processes that can be tapped
+        fix: 'runtap ps' lists the processes that can be tapped
     ");
     runtap(["doctor", "no-such-name"]).expect_code(3).says("no-such-name").says("hint:");
 }

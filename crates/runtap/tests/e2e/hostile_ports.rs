@@ -207,7 +207,7 @@ fn a_verb_that_waits_takes_nobody_elses_program() {
     demo.env("TMPDIR", place.path()).env("DOTNET_DiagnosticPorts", &port);
     let demo = Running::start(demo);
     let told = waiting.wait();
-    told.expect_code(0).says("of user 65534 has dialled in and was hung up on");
+    told.expect_code(0).says("of user 65534 has dialled in and was disconnected");
     assert!(told.text().contains(&demo.id().to_string()), "{told}");
 }
 

@@ -5,6 +5,7 @@
 #[macro_use]
 mod common;
 
+mod attack_crowds;
 mod attack_handover;
 mod attack_peers;
 mod attacker;

@@ -91,7 +91,18 @@ fn the_program_of_ones_own_is_meant(runtime: &RealRuntime) -> Result<(), Skip> {
     let info = run(place.command(&NOBODY, ["info", "-n", &name, "--format", "json"]));
     assert_eq!(info.expect_code(0).json()["pid"], theirs.pid());
     assert!(!info.stderr.contains("left out"), "{info}");
-    run(place.command(&NOBODY, ["info", "-n", &name, "--user", "root"])).expect_code(3).says("of user root");
+    let told = run(place.command(&NOBODY, ["info", "-n", &name, "--user", "root"]));
+    told.expect_code(3).says(&ours.p()).says("belongs to user root");
+    // He is told that there is one, and whose.
+    drop(theirs);
+    let told = run(place.command(&NOBODY, ["info", "-n", &name]));
+    told.expect_code(3).says("no .NET process of our user").says(&ours.p()).says("root").says("hint:");
+    for refused in [
+        runtap(["info", "-n", &name, "--user", "no-such-user"]),
+        runtap(["doctor", "-n", &name, "--user", "no-such-user"]),
+    ] {
+        refused.expect_code(3).says("there is no user 'no-such-user'").says("hint:");
+    }
     Ok(())
 }
 

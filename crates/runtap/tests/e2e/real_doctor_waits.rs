@@ -53,6 +53,8 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
         refused.says(&format!("trace --diagnostic-port {},listen", port.display()));
         assert!(!file.exists());
     }
+    let tail = runtap(["tail", &abandoned.id().to_string(), "--clrevents", "gc", "--duration", "600"]);
+    tail.expect_code(4).says("on which nobody listens").says(&format!("runtap resume {} ", abandoned.id()));
     // That is what mends it.
     runtap(["resume", &abandoned.id().to_string()]).expect_code(0);
     assert_eq!(codes(&doctor(abandoned.id(), 0)), [] as [&str; 0]);

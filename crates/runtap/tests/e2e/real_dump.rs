@@ -1,9 +1,12 @@
 //! Core dumps of real processes: whole ELF cores with the right process, in the right place, or a clear reason why not.
 
 use std::fs::{self, File, Permissions};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -149,6 +152,7 @@ fn what_the_user_gave_is_where_it_is(runtime: &RealRuntime) -> Result<(), Skip> 
 fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = of_nobody(runtime)?;
     let ours = folder();
+    let filler = Filler::of(ours.path());
     for mode in [0o755, 0o700] {
         fs::set_permissions(ours.path(), Permissions::from_mode(mode)).unwrap();
         let path = ours.path().join(format!("{mode:o}.core"));
@@ -174,6 +178,7 @@ fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<()
         assert_eq!(left.len(), files, "nothing is left behind: {left:?}");
     }
     target.still_answers();
+    assert_eq!(filler.end(), 0, "bytes of somebody who has no room there");
     Ok(())
 }
 
@@ -203,6 +208,39 @@ fn what_another_user_has_written_stays_his(runtime: &RealRuntime) -> Result<(), 
     assert_eq!(fs::read_dir(ours.path()).unwrap().count(), 2, "nothing is left behind");
     target.still_answers();
     Ok(())
+}
+
+/// Nobody, who fills the disk by whatever file of his he finds in a folder where he can make none.
+struct Filler {
+    over: Arc<AtomicBool>,
+    fills: JoinHandle<u64>,
+}
+
+impl Filler {
+    fn of(folder: &Path) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let (folder, stop) = (folder.to_owned(), Arc::clone(&over));
+        let fills = thread::spawn(move || {
+            become_user(attacker::NOBODY);
+            let mut written = 0;
+            while !stop.load(Ordering::Relaxed) {
+                // Some of the time he may not even look.
+                for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                    let file = File::options().append(true).open(entry.path());
+                    written += file.and_then(|mut file| file.write(&[0; 4096])).unwrap_or(0) as u64;
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+            written
+        });
+        Self { over, fills }
+    }
+
+    /// Bytes that he has put there.
+    fn end(self) -> u64 {
+        self.over.store(true, Ordering::Relaxed);
+        self.fills.join().unwrap()
+    }
 }
 
 /// Nobody, who opens the files of a folder that are his, and gives them names of his own: the dump, and what is behind its

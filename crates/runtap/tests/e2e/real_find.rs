@@ -31,6 +31,7 @@ on_the_newest_runtime!(
     the_name_that_ps_shows_can_be_used,
     a_name_has_to_be_unique,
     all_processes_of_a_name,
+    one_of_several_is_stopped,
     all_processes_of_a_name_are_changed,
     who_starts_and_ends_is_told,
     one_name_can_be_watched,
@@ -288,6 +289,34 @@ fn all_processes_of_a_name_are_changed(runtime: &RealRuntime) -> Result<(), Skip
     assert!(maps.contains("libdemoprofiler.so"));
     all(&["profiler", "startup", "--clsid", CLASS_ID, "--path", &profiler()?]).expect_code(4);
     targets.iter().for_each(Target::still_answers);
+    Ok(())
+}
+
+/// One that is stopped is told at once, with what lets it run, and the others are recorded for the time that was asked for.
+fn one_of_several_is_stopped(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (name, copy) = (unique("halt"), folder());
+    let launch = || Ok(runtime.program("spin", &["60", "2000"])?.called(&name, copy.path()));
+    let (runs, stands) = (Target::start(launch()?), Target::start(launch()?));
+    let stopped = Pid::from_raw(stands.pid().try_into().unwrap()).unwrap();
+    kill_process(stopped, Signal::STOP).unwrap();
+    eventually("the stop", || {
+        let status = fs::read_to_string(format!("/proc/{}/status", stands.pid())).unwrap();
+        status.contains("State:\tT").then_some(())
+    });
+    let file = copy.path().join("one.nettrace");
+    let mut trace = command(["trace", "-n", &name, "--all", "--duration", "1s", "--format", "json", "-o"]);
+    trace.arg(&file);
+    let told = run(trace);
+    let summary = told.expect_code(5).says(&format!("kill -CONT {}", stands.pid())).json();
+    assert_eq!(summary["processes"].as_array().unwrap().len(), 1);
+    assert_eq!(summary["pid"], runs.pid());
+    // A process that does not answer is given up after 10 s.
+    assert!(summary["duration_ns"].as_u64().unwrap() < 9_000_000_000, "{summary:#}");
+    let line = told.stderr.lines().find(|line| line.contains("not recorded")).unwrap();
+    assert_eq!(line.matches(&format!("process {}", stands.p())).count(), 1, "{line}");
+    let tail = ["tail", "-n", &name, "--all", "--clrevents", "gc", "--duration", "0.5s"];
+    runtap(tail).expect_code(3).says(&format!("kill -CONT {}", stands.pid()));
+    kill_process(stopped, Signal::CONT).unwrap();
     Ok(())
 }
 

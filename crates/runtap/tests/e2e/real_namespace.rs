@@ -2,16 +2,20 @@
 //! through the paths that it sees.
 
 use std::fs;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::process::Command;
 
 use runtap_diag::core_file::CoreFile;
-use runtap_testkit::{Program, RealRuntime, Skip, eventually, shared_dir, workspace_root};
+use runtap_testkit::{Program, RealRuntime, Skip, eventually, run, shared_dir, workspace_root};
+use runtap_transport::discover::{System, naming::SocketName};
 use serde_json::Value;
 
-use crate::common::{counts, folder, json, ps_row, runtap};
+use crate::common::{command, counts, folder, json, ps_row, ps_row_of, runtap};
 use crate::speedscope;
 
 on_each_runtime!(a_container_is_no_obstacle, a_network_of_its_own_hides_nothing);
+on_the_newest_runtime!(a_clock_of_its_own_hides_nothing_in_a_crowd);
 
 fn a_container_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
     contained(runtime, &[])
@@ -20,6 +24,40 @@ fn a_container_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
 /// Then the kernel's table of sockets, which is per network namespace, does not show its socket.
 fn a_network_of_its_own_hides_nothing(runtime: &RealRuntime) -> Result<(), Skip> {
     contained(runtime, &["--net"])
+}
+
+/// Its socket is in no table of ours, its name is not that of its start by our clock, and its folder has more names than are
+/// listed.
+fn a_clock_of_its_own_hides_nothing_in_a_crowd(runtime: &RealRuntime) -> Result<(), Skip> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Skip::because("only root can make namespaces and look into them"));
+    }
+    let wrapper = ["unshare", "--net", "--time", "--boottime", "1000", "--"];
+    let mut probe = Command::new(wrapper[0]);
+    if !probe.args(&wrapper[1..]).arg("true").status().is_ok_and(|status| status.success()) {
+        return Err(Skip::because("unshare can make no time namespace here"));
+    }
+    let dir = folder();
+    let name = |key| dir.path().join(SocketName::runtime(4_194_000, key).to_string());
+    let _listener = UnixListener::bind(name(0)).unwrap();
+    for key in 1..60_000 {
+        fs::hard_link(name(0), name(key)).unwrap();
+    }
+    let program = runtime.program("spin", &["600", "20000"])?.wrapped_by(&wrapper).env("TMPDIR", dir.path());
+    let program = program.spawn();
+    let by_us = |arguments: &[&str]| {
+        let mut command = command(arguments);
+        command.env("TMPDIR", dir.path());
+        command
+    };
+    let row = ps_row_of(|| by_us(&["ps"]), program.id());
+    assert_eq!((&row["reachable"], &row["name"]), (&Value::from(true), &Value::from("spin")));
+    let socket = row["socket"].as_str().unwrap();
+    let key = SocketName::parse(Path::new(socket).file_name().unwrap().to_str().unwrap()).unwrap().key;
+    assert_eq!(key, System::current().start_time(program.id()).unwrap() + 100_000);
+    let info = run(by_us(&["info", "-p", &program.id().to_string(), "--format", "json"]));
+    assert_eq!(info.expect_code(0).json()["pid"], program.id());
+    Ok(())
 }
 
 fn contained(runtime: &RealRuntime, more: &[&str]) -> Result<(), Skip> {

@@ -20,8 +20,10 @@ use crate::real_doctor::idle;
 on_the_newest_runtime!(
     resume_ends_with_its_time,
     resume_hears_signals,
-    the_keeper_of_a_port_serves_while_it_looks,
+    the_host_of_a_port_serves_while_it_looks,
     its_guard_serves_while_it_looks,
+    a_recording_of_a_tree_ends_while_it_looks,
+    verbs_that_look_hear_signals,
 );
 
 /// A process with a folder of ours in the place of its own in `/proc`, for those who are started by [`Self::shown_to`]: a
@@ -138,7 +140,7 @@ fn resume_hears_signals(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// The command has ended, and what it has left in the background starts a runtime while the keeper looks who is left.
-fn the_keeper_of_a_port_serves_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
+fn the_host_of_a_port_serves_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let slow = Slow::new(folder.path())?;
     let (go, file) = (folder.path().join("go"), folder.path().join("x.nettrace"));
@@ -182,5 +184,40 @@ fn its_guard_serves_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
     slow.hurry(stuck);
     guard.wait().expect_code(0);
     assert!(!port.exists());
+    Ok(())
+}
+
+/// The slow one is found below the process that is recorded.
+fn a_recording_of_a_tree_ends_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
+    let folder = folder();
+    let slow = Slow::new(folder.path())?;
+    let stat = fs::read_to_string(slow.folder.path().join("stat")).unwrap();
+    let program = idle(runtime)?.env("TMPDIR", folder.path()).spawn();
+    let parent = format!(" {} ", std::process::id());
+    fs::write(slow.folder.path().join("stat"), stat.replacen(&parent, &format!(" {} ", program.id()), 1))
+        .unwrap();
+    let file = folder.path().join("x.nettrace");
+    let mut trace = command(["trace", "--children", "-p", &program.id().to_string(), "-o"]);
+    trace.arg(&file).env("TMPDIR", folder.path());
+    let tracing = Running::start(slow.shown_to(&trace));
+    let _stuck = slow.looked_at();
+    tracing.signal(Signal::INT);
+    tracing.wait();
+    Ok(())
+}
+
+fn verbs_that_look_hear_signals(_runtime: &RealRuntime) -> Result<(), Skip> {
+    let folder = folder();
+    let slow = Slow::new(folder.path())?;
+    let pid = slow.child.id().to_string();
+    for verb in [&["doctor"][..], &["doctor", &pid], &["info", "-p", &pid], &["info", "-n", "cat"]] {
+        let mut looking = command(verb);
+        looking.env("TMPDIR", folder.path());
+        let looking = Running::start(slow.shown_to(&looking));
+        let stuck = slow.looked_at();
+        looking.signal(Signal::INT);
+        looking.wait().expect_code(130).says("interrupted");
+        drop(stuck);
+    }
     Ok(())
 }

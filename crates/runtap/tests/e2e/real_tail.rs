@@ -69,7 +69,7 @@ fn every_event_is_a_line(runtime: &RealRuntime) -> Result<(), Skip> {
 /// A note as that of `trace`, never an error: whether there should have been events nobody can tell from outside.
 fn a_provider_that_says_nothing_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = storm(runtime, "1000000")?;
-    let note = "no event of Demo-Strom came: the program wrote none, or the name";
+    let note = "no events were received from Demo-Strom: the program wrote none, or the provider name";
     let tail = |more: &[&str]| {
         let words = ["tail", &target.p(), "--duration", "0.3", "--providers"];
         let done = runtap([&words[..], more].concat());
@@ -218,7 +218,7 @@ fn one_of_several_that_is_killed_is_named(runtime: &RealRuntime) -> Result<(), S
     targets[1].program.begin();
     lines(4_000);
     running.signal(Signal::INT);
-    running.wait().expect_code(5).says(&format!("process {killed}: ")).says("mid-stream");
+    running.wait().expect_code(5).says(&format!("process {killed}: ")).says("before the stream was complete");
     targets[1].still_answers();
     Ok(())
 }

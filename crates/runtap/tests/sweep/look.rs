@@ -1,8 +1,8 @@
 //! Everything that a recording is looked at with. Says what must be the same whichever way it is read.
 
-use runtap_ingest::payload::{Fields, Payload, Value};
-use runtap_ingest::report::{Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
-use runtap_ingest::{DotnetTraceBuilder, EventCounts, ProfileBuilder, ProfileOptions};
+use runtap_clr::payload::{Fields, Payload, Value};
+use runtap_clr::report::{Collect, Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
+use runtap_clr::{DotnetTraceBuilder, EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
 use runtap_nettrace::inspect::{Block, Content, Inspect, Inspected};
 use runtap_nettrace::{InOrder, Item, Observe, Reader, Repair, Scan};
@@ -138,7 +138,7 @@ fn inspect(bytes: &[u8]) {
 /// Counts, reports and the fields of every event, in one reading.
 fn meaning(bytes: &[u8]) {
     let mut counts = EventCounts::new();
-    let mut decoder = runtap_ingest::payload::Decoder::new();
+    let mut decoder = runtap_clr::payload::Decoder::new();
     let (mut gc, mut exceptions, mut locks) = (Gc::default(), Exceptions::default(), Locks::default());
     let (mut jit, mut pool, mut http) = (Jit::default(), ThreadPool::default(), Http::default());
     let (mut counters, mut logs, mut loss) = (Counters::default(), Logs::default(), Loss::default());
@@ -166,7 +166,7 @@ fn meaning(bytes: &[u8]) {
         loss.item(item);
     });
     let _ = (gc.finish(), exceptions.finish(), locks.finish(), jit.finish(), pool.finish(), http.finish());
-    let _ = (counters.finish(), logs.finish(), loss.finish(reader.lost()));
+    let _ = (counters.finish(), logs.finish(), loss.report(reader.lost()));
     let rows: u64 = counts.rows().iter().map(|row| row.n).sum();
     assert_eq!(rows, counts.total());
 }

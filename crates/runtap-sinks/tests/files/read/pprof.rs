@@ -11,11 +11,14 @@ pub(crate) struct Profile {
     /// Type and unit of each value.
     pub(crate) types: Vec<(String, String)>,
     pub(crate) default_type: String,
+    /// Its type is empty where there is none.
     pub(crate) period: (String, u64),
     pub(crate) start_ns: u64,
     pub(crate) duration_ns: u64,
     pub(crate) comments: Vec<String>,
     pub(crate) mappings: Vec<String>,
+    /// File and line of each location; empty and 0 where they are not known.
+    pub(crate) places: Vec<(String, u64)>,
     pub(crate) samples: Vec<Sample>,
 }
 
@@ -84,6 +87,11 @@ pub(crate) fn read(file: &[u8]) -> Profile {
         name
     };
 
+    let place = |location: &BTreeMap<u64, Field<'_>>| {
+        let line: BTreeMap<_, _> = fields(location[&4].bytes()).into_iter().collect();
+        (text(get(&functions[&get(&line, 1)], 4)), get(&line, 2))
+    };
+
     let mut samples = Vec::new();
     for field in each(2) {
         let mut sample = Sample { stack: Vec::new(), values: Vec::new(), labels: BTreeMap::new() };
@@ -109,10 +117,11 @@ pub(crate) fn read(file: &[u8]) -> Profile {
     Profile {
         types,
         default_type: text(number(14)),
-        period: (value_type(each(11).next().expect("a type of period")).0, number(12)),
+        period: (each(11).next().map(|field| value_type(field).0).unwrap_or_default(), number(12)),
         start_ns: number(9),
         duration_ns: number(10),
         comments: each(13).flat_map(packed).map(text).collect(),
+        places: locations.values().map(place).collect(),
         mappings: mappings.values().map(|mapping| text(get(mapping, 5))).collect(),
         samples,
     }

@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use runtap_diag::{Client, CoreDump, DumpFlags, DumpForm, DumpType, EncodeError, Error, WrittenDump};
+use runtap_record::{Stops, in_a_thread};
 use runtap_transport::discover::{self, Memory};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::place::{Files, Place, Wanted};
 use self::summary::Summary;
 use super::failure::explain;
-use super::interrupt::{in_a_thread, unless};
+use super::interrupt::unless;
 use super::target::{Chosen, choose_all, each};
-use super::trace::signals::Stops;
 use crate::cli::{Dump, DumpKind};
 use crate::exit::{self, expected, usage};
-use crate::files::{NAMES_TRIED, insert_before_extension, is_free, numbered};
 use crate::output::Output;
 use crate::units::Bytes;
+use runtap_outputs::{NAMES_TRIED, insert_before_extension, is_free, numbered};
 
 /// Between two looks at the file.
 const LOOK: Duration = Duration::from_millis(200);

@@ -13,8 +13,8 @@ use runtap_transport::discover::FileView;
 
 use super::way::{Told, Way, Which};
 use crate::exit::{self, expected, usage};
-use crate::files::{Draft, numbered, with_extension};
 use crate::units::Bytes;
+use runtap_outputs::{Draft, numbered, with_extension};
 
 /// What `createdump` writes beside the dump.
 pub(super) const CRASH_REPORT: &str = ".crashreport.json";
@@ -72,7 +72,11 @@ impl Files {
     /// # Errors
     /// We can't write there.
     pub(super) fn make(wanted: Wanted, crash_report: bool) -> anyhow::Result<Self> {
-        let ours = std::path::absolute(wanted.path())?;
+        let mut ours = std::path::absolute(wanted.path())?;
+        // A dot at the end means a folder, and is dropped there. A slash stays.
+        if wanted.path().as_os_str().as_encoded_bytes().ends_with(b"/.") {
+            ours.push("");
+        }
         let Some(folder) = ours.parent().filter(|_| ours.file_name().is_some()) else {
             return Err(usage(format!("{} is no name for a file", ours.display())));
         };
@@ -218,7 +222,7 @@ impl Place {
         let crash_report = match (report, report_draft) {
             (Some(Ok(())), Some(mut draft)) => {
                 draft.name(with_extension(&path, CRASH_REPORT));
-                draft.appear_whole().map(Some)
+                draft.appear_whole().map(Some).map_err(Into::into)
             }
             (Some(Err(error)), _) => Err(error),
             _ => Ok(None),

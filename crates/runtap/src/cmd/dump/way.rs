@@ -18,8 +18,8 @@ use rustix::process::geteuid;
 
 use super::place::{CRASH_REPORT, Files};
 use crate::exit::usage;
-use crate::files::{Draft, copy, same, unforeseen};
 use crate::output::acts_unseen;
+use runtap_outputs::{Draft, copy, same, unforeseen};
 
 /// Which of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use runtap_ingest::EventCounts;
-use runtap_nettrace::{Item, TraceHeader};
+use runtap_clr::{EventCount, EventCounts};
+use runtap_nettrace::TraceHeader;
 use serde::Serialize;
 
 use crate::cli::Events;
 use crate::cmd::recording::{Partial, partial_of, warn_if_partial};
 use crate::output::{Clean, HEADING, Output};
 use crate::units::Count;
+use runtap_clr::lines::Chooser;
 use runtap_files::Recording;
-use runtap_ingest::lines::Chooser;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -24,16 +24,7 @@ struct Document<'a> {
     events: u64,
     lost: u64,
     partial: Option<Partial>,
-    counts: Vec<Row>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    provider: String,
-    id: u32,
-    version: u32,
-    name: String,
-    n: u64,
+    counts: Vec<EventCount>,
 }
 
 pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> anyhow::Result<u8> {
@@ -42,19 +33,7 @@ pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> any
     if chooser.takes_all() {
         recording.read_parallel(&mut counts, EventCounts::new)?;
     } else {
-        recording.read(|item| match item {
-            Item::Event(event) => {
-                if chooser.choose(event).is_some() {
-                    counts.add(event);
-                }
-            }
-            item => {
-                if let Item::Metadata(metadata) = item {
-                    counts.redefined(metadata.id);
-                }
-                chooser.item(item);
-            }
-        })?;
+        recording.read(|item| counts.chosen(&mut chooser, item))?;
     }
     let header = recording.header();
     let document = Document {
@@ -67,17 +46,7 @@ pub(super) fn run(options: &Events, mut chooser: Chooser, output: Output) -> any
         events: counts.total(),
         lost: recording.lost(),
         partial: partial_of(&recording),
-        counts: counts
-            .rows()
-            .into_iter()
-            .map(|row| Row {
-                provider: row.provider,
-                id: row.id,
-                version: row.version,
-                name: row.name,
-                n: row.n,
-            })
-            .collect(),
+        counts: counts.rows(),
     };
     if output.json() {
         output.document(&document)?;

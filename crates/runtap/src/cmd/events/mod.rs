@@ -5,15 +5,15 @@ mod count;
 use std::io::BufWriter;
 use std::path::Path;
 
-use runtap_ingest::{Filter, Names};
+use runtap_clr::{Filter, Names};
 use runtap_nettrace::{Item, Observe};
 
 use super::recording::warn_if_partial;
-use crate::cli::{Events, LineFormat};
+use crate::cli::Events;
 use crate::exit::{USAGE, expected, usage};
 use crate::output::Output;
+use runtap_clr::lines::{Choice, Chooser, Lines, Style};
 use runtap_files::Recording;
-use runtap_ingest::lines::{Choice, Chooser, Lines, Style};
 
 pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     let choice = choice(&options.provider, options.filter.as_deref())?;
@@ -21,7 +21,7 @@ pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     if options.count && options.stacks {
         return Err(usage("--count shows no stacks: leave --stacks out"));
     }
-    if options.count && options.format == Some(LineFormat::Csv) {
+    if options.count && options.format == Some(Style::Csv) {
         return Err(usage("--count is printed as text or json"));
     }
     let names = if options.stacks || wants_frames { Some(names_of(&options.file)?) } else { None };
@@ -29,11 +29,7 @@ pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     if options.count {
         return count::run(options, chooser, output);
     }
-    let style = match options.format {
-        Some(LineFormat::Text) => Style::Text,
-        Some(LineFormat::Csv) => Style::Csv,
-        Some(LineFormat::Json) | None => Style::Json,
-    };
+    let style = options.format.unwrap_or(Style::Json);
     let mut recording = Recording::open(&options.file)?;
     let stdout = std::io::stdout().lock();
     let mut lines = Lines::new(chooser, style, options.stacks, BufWriter::with_capacity(1 << 16, stdout));

@@ -7,6 +7,7 @@ use std::fmt;
 
 use runtap_diag::ProcessInfo;
 use runtap_diag::doctor::{self, Answer};
+use runtap_record::{allow_many_files, in_a_thread};
 use runtap_transport::discover::{self, Code, Kind, Options, Process, System};
 use rustix::process::geteuid;
 use serde::Serialize;
@@ -51,7 +52,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     if options.watch {
         return watch::run(&search, output).await;
     }
-    let Found { processes, of_others } = search.find();
+    let Found { processes, of_others } = search.look()();
     let mut processes = rows(processes).await;
     processes.retain(|row| search.is_meant(row));
     if let (true, Some(wanted)) = (processes.is_empty(), &search.wanted) {
@@ -98,14 +99,18 @@ impl Search {
         Self { wanted: options.name.clone(), all_users: options.all_users, wide: options.wide }
     }
 
-    fn find(&self) -> Found {
-        let mut processes = discover::processes(Options::default().all_users(true));
-        let (all, me) = (processes.len(), geteuid());
-        if !self.all_users && !me.is_root() {
-            processes.retain(|process| process.uid == me.as_raw());
+    /// Looks for processes, wherever it is called.
+    fn look(&self) -> impl FnOnce() -> Found + Send + 'static {
+        let all_users = self.all_users;
+        move || {
+            let mut processes = discover::processes(Options::default().all_users(true));
+            let (all, me) = (processes.len(), geteuid());
+            if !all_users && !me.is_root() {
+                processes.retain(|process| process.uid == me.as_raw());
+            }
+            let of_others = all.saturating_sub(processes.len());
+            Found { processes, of_others: (of_others > 0).then_some(of_others) }
         }
-        let of_others = all.saturating_sub(processes.len());
-        Found { processes, of_others: (of_others > 0).then_some(of_others) }
     }
 
     fn is_meant(&self, row: &Row) -> bool {
@@ -130,6 +135,8 @@ impl fmt::Display for OfOthers {
 
 /// By name, then by pid. Every runtime is asked at the same time: a busy one costs the others nothing.
 async fn rows(found: Vec<Process>) -> Vec<Row> {
+    // Each may have many sockets that look like its own.
+    allow_many_files();
     let mut asking = JoinSet::new();
     for process in found {
         asking.spawn(row(process));
@@ -138,7 +145,9 @@ async fn rows(found: Vec<Process>) -> Vec<Row> {
     // When all are asked: nobody waits for what is looked at now.
     let unreachable: Vec<(u32, Answer)> =
         asked.iter().filter_map(|(row, answer)| Some((row.pid, answer.clone()?))).collect();
-    let mut reasons = doctor::reasons(&System::current(), unreachable).into_iter();
+    // How long that takes is for the processes to choose. Without a thread nothing is known.
+    let look = in_a_thread(move || doctor::reasons(&System::current(), unreachable));
+    let mut reasons = look.await.unwrap_or_default().into_iter();
     let mut rows = Vec::with_capacity(asked.len());
     for (mut row, answer) in asked {
         if let Some(answer) = answer {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use runtap_record::in_a_thread;
 use runtap_transport::discover::Process;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -51,9 +52,19 @@ pub(super) async fn run(search: &Search, output: Output) -> anyhow::Result<u8> {
             _ = interrupted.recv() => break,
             _ = terminated.recv() => break,
         }
-        let Found { processes: found, of_others } = search.find();
-        let asked: Vec<Process> = found.iter().filter(|process| is_open(&known, process)).cloned().collect();
-        let mut told = rows(asked).await;
+        let look = search.look();
+        let looking = async {
+            let Found { processes: found, of_others } = in_a_thread(look).await?;
+            let asked: Vec<Process> =
+                found.iter().filter(|process| is_open(&known, process)).cloned().collect();
+            anyhow::Ok((rows(asked).await, found, of_others))
+        };
+        // How long it takes to look is for the processes to choose.
+        let (mut told, found, of_others) = tokio::select! {
+            looked = looking => looked?,
+            _ = interrupted.recv() => break,
+            _ = terminated.recv() => break,
+        };
         told.retain(|row| search.is_meant(row));
         let changes = take(&mut known, &found, told);
         if changes.is_empty() && !first {

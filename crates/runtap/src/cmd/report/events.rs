@@ -1,8 +1,6 @@
 //! How many events of which kind there are, and how many are missing.
 
-use runtap_ingest::EventCounts;
-use runtap_ingest::report::LossReport;
-use serde::Serialize;
+use runtap_clr::report::{EventsReport, LossReport};
 
 use super::Answer;
 use super::frames::percent;
@@ -11,14 +9,6 @@ use crate::output::Clean;
 use crate::units::{Count, Things};
 
 impl Answer for LossReport {
-    fn limit(&mut self, n: usize) {
-        self.threads.truncate(n);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.received_count + self.lost_count == 0
-    }
-
     fn text(&self) -> String {
         let all = self.received_count.saturating_add(self.lost_count);
         let mut table = Table::new(format_args!(
@@ -37,66 +27,19 @@ impl Answer for LossReport {
                 it.capture_thread
             ));
         }
+        if self.elsewhere_count > 0 {
+            table.row(format_args!(
+                "{:>12} {:>12} {:>6}  before the first or after the last event of a thread",
+                "",
+                Count(self.elsewhere_count),
+                ""
+            ));
+        }
         table.text()
     }
 }
 
-/// `runtap.report.events/1`
-#[derive(Serialize)]
-pub(super) struct EventsReport {
-    events_count: u64,
-    providers: Vec<ProviderRow>,
-    events: Vec<EventRow>,
-}
-
-#[derive(Serialize)]
-struct ProviderRow {
-    provider: String,
-    events_count: u64,
-}
-
-#[derive(Serialize)]
-struct EventRow {
-    provider: String,
-    id: u32,
-    version: u32,
-    name: String,
-    events_count: u64,
-}
-
-impl EventsReport {
-    pub(super) fn new(counts: &EventCounts) -> Self {
-        let mut providers: Vec<ProviderRow> = Vec::new();
-        let mut events = Vec::new();
-        for row in counts.rows() {
-            match providers.last_mut().filter(|last| last.provider == row.provider) {
-                Some(last) => last.events_count += row.n,
-                None => providers.push(ProviderRow { provider: row.provider.clone(), events_count: row.n }),
-            }
-            events.push(EventRow {
-                provider: row.provider,
-                id: row.id,
-                version: row.version,
-                name: row.name,
-                events_count: row.n,
-            });
-        }
-        providers.sort_by_key(|row| std::cmp::Reverse(row.events_count));
-        events.sort_by_key(|row| std::cmp::Reverse(row.events_count));
-        Self { events_count: counts.total(), providers, events }
-    }
-}
-
 impl Answer for EventsReport {
-    fn limit(&mut self, n: usize) {
-        self.providers.truncate(n);
-        self.events.truncate(n);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.events_count == 0
-    }
-
     fn text(&self) -> String {
         let mut table = Table::new(format_args!("{}", Things(self.events_count, "event")));
         table.heading(format_args!("{:>12} {:>6}  PROVIDER", "EVENTS", "%"));

@@ -7,30 +7,27 @@ mod tables;
 
 use std::path::PathBuf;
 
-use runtap_ingest::report::{Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
-use runtap_ingest::{EventCounts, ProfileBuilder, ProfileOptions};
+use runtap_clr::report::{
+    AllocReport, Collect, ContentionReport, Counters, CpuReport, Exceptions, Gc, Http, Jit, Kind, Locks,
+    Logs, Loss, Report, ThreadPool,
+};
+use runtap_clr::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::{Trace, View};
 use runtap_nettrace::{Item, Observe};
 use serde::Serialize;
 
-use self::events::EventsReport;
-use self::frames::{AllocReport, ContentionReport, CpuReport};
 use super::advice;
-use super::recording::{Partial, has_become, partial_of, room_of, warn_if_partial};
-use crate::cli::{Report, ReportKind};
+use super::recording::{Partial, has_become, loss, partial_of, room_of, warn_if_partial};
+use crate::cli;
 use crate::exit::usage;
 use crate::output::Output;
-use crate::units::{Count, Things};
+use crate::units::Count;
 use runtap_files::Recording;
 
-/// An answer.
-trait Answer: Serialize {
-    /// Keeps the first `n` of each list.
-    fn limit(&mut self, n: usize);
+/// An answer that people can read.
+trait Answer: Report {
     /// The answer for people. What comes from the target is cleaned.
     fn text(&self) -> String;
-    /// Whether there is nothing to tell.
-    fn is_empty(&self) -> bool;
 }
 
 /// `runtap.report.KIND/1`
@@ -48,42 +45,33 @@ struct Document<'a, T> {
 const ROWS: usize = 30;
 
 struct Reporter<'a> {
-    options: &'a Report,
+    options: &'a cli::Report,
     output: Output,
 }
 
-pub(crate) fn run(options: &Report, output: Output) -> anyhow::Result<u8> {
-    if options.view.is_some() && options.kind != ReportKind::Cpu {
+pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
+    if options.view.is_some() && options.kind != Kind::Cpu {
         return Err(usage("--view is for the report of kind cpu: the others have one of their own"));
     }
-    if options.inclusive && options.kind != ReportKind::Cpu {
+    if options.inclusive && options.kind != Kind::Cpu {
         return Err(usage(
             "--inclusive is for the report of kind cpu: the others are of events, not of stacks",
         ));
     }
     let reporter = Reporter { options, output };
     match options.kind {
-        ReportKind::Cpu => reporter.profile(options.view.map_or(View::Cpu, Into::into)),
-        ReportKind::Alloc => reporter.alloc(),
-        ReportKind::Contention => reporter.contention(),
-        ReportKind::Gc => reporter.of(Gc::default(), Gc::item, |it, _| it.finish()),
-        ReportKind::Exceptions => reporter.of(Exceptions::default(), Exceptions::item, |it, _| it.finish()),
-        ReportKind::Jit => reporter.of(Jit::default(), Jit::item, |it, _| it.finish()),
-        ReportKind::Threadpool => reporter.of(ThreadPool::default(), ThreadPool::item, |it, _| it.finish()),
-        ReportKind::Http => reporter.of(Http::default(), Http::item, |it, _| it.finish()),
-        ReportKind::Counters => reporter.of(Counters::default(), Counters::item, |it, _| it.finish()),
-        ReportKind::Logs => reporter.of(Logs::default(), Logs::item, |it, _| it.finish()),
-        ReportKind::Loss => {
-            reporter.of(Loss::default(), Loss::item, |it, recording| it.finish(recording.lost()))
-        }
-        ReportKind::Events => {
-            let take = |counts: &mut EventCounts, item: &Item<'_>| match item {
-                Item::Event(event) => counts.add(event),
-                Item::Metadata(metadata) => counts.redefined(metadata.id),
-                _ => {}
-            };
-            reporter.of(EventCounts::new(), take, |counts, _| EventsReport::new(&counts))
-        }
+        Kind::Cpu => reporter.profile(options.view.unwrap_or(View::Cpu)),
+        Kind::Alloc => reporter.alloc(),
+        Kind::Contention => reporter.contention(),
+        Kind::Gc => reporter.collected::<Gc>(),
+        Kind::Exceptions => reporter.collected::<Exceptions>(),
+        Kind::Jit => reporter.collected::<Jit>(),
+        Kind::Threadpool => reporter.collected::<ThreadPool>(),
+        Kind::Http => reporter.collected::<Http>(),
+        Kind::Counters => reporter.collected::<Counters>(),
+        Kind::Logs => reporter.collected::<Logs>(),
+        Kind::Events => reporter.collected::<EventCounts>(),
+        Kind::Loss => reporter.of(Loss::default(), Loss::item, |it, recording| it.report(recording.lost())),
     }
 }
 
@@ -109,20 +97,29 @@ impl Reporter<'_> {
         self.answer(answer, &recording)
     }
 
+    /// The answer of a collector.
+    fn collected<C: Collect<Report: Answer>>(&self) -> anyhow::Result<u8> {
+        self.of(C::default(), C::item, |it, _| it.finish())
+    }
+
     fn profile(&self, view: View) -> anyhow::Result<u8> {
         self.of(ProfileBuilder::of(view), ProfileBuilder::item, |builder, recording| {
             let trace = put_together(builder, recording);
             advice::say_if_nameless(&trace, self.output);
-            // .NET 9 marks running threads as waiting ones: then all samples say more than none.
-            let few = trace.ticks(view).saturating_mul(100) < trace.ticks(View::ThreadTime);
-            let view = if self.options.view.is_none() && few {
+            // All samples say more than none.
+            let view = if self.options.view.is_none() && trace.shows_little_in(view) {
                 self.output.warning(format_args!(
-                    "only {} of {} samples are in the view '{view}', so all of them are shown; --view cpu insists",
+                    "only {} of {} samples are in the view '{view}', so all of them are shown; use --view cpu to show only those",
                     Count(trace.ticks(view)),
                     Count(trace.ticks(View::ThreadTime))
                 ));
                 View::ThreadTime
             } else {
+                if self.options.view.is_none()
+                    && let Some(doubtful) = trace.doubtful_ticks()
+                {
+                    self.output.warning(advice::doubtful(trace.ticks(view), doubtful));
+                }
                 view
             };
             CpuReport::new(&trace, view, self.options.inclusive)
@@ -148,13 +145,13 @@ impl Reporter<'_> {
 
     /// A recording does not say what was asked for: the program may also have done nothing of the kind.
     fn nothing(&self) -> String {
-        let Report { kind, view, .. } = self.options;
-        let view = view.map_or(View::Cpu, Into::into);
-        let of_view = if *kind == ReportKind::Cpu { format!(" in the view '{view}'") } else { String::new() };
-        let subject = kind.subject();
+        let cli::Report { kind, view, .. } = self.options;
+        let view = view.unwrap_or(View::Cpu);
+        let of_view = if *kind == Kind::Cpu { format!(" in the view '{view}'") } else { String::new() };
+        let subject = advice::subject(*kind);
         let advice = match view {
             // Somebody insisted; else all samples are shown.
-            View::Cpu if *kind == ReportKind::Cpu && self.options.view.is_some() => {
+            View::Cpu if *kind == Kind::Cpu && self.options.view.is_some() => {
                 "--view thread-time shows waiting threads too"
             }
             view => advice::for_report(*kind, view),
@@ -166,7 +163,6 @@ impl Reporter<'_> {
 
     fn answer(&self, mut answer: impl Answer, recording: &Recording) -> anyhow::Result<u8> {
         let Self { options, output } = self;
-        let kind = options.kind.name();
         let lost = recording.lost();
         let nothing = answer.is_empty().then(|| self.nothing());
         if let Some(n) = options.number {
@@ -174,14 +170,11 @@ impl Reporter<'_> {
         } else if !output.json() {
             answer.limit(ROWS);
         }
-        if lost > 0 && options.kind != ReportKind::Loss {
-            output.warning(format_args!(
-                "the target dropped {}: numbers may be too low",
-                Things(lost, "event")
-            ));
+        if let Some(loss) = loss(recording).filter(|_| options.kind != Kind::Loss) {
+            output.warning(format_args!("{loss}; numbers may be too low"));
         }
         if output.json() {
-            let schema = format!("runtap.report.{kind}/1");
+            let schema = options.kind.schema();
             let file = PathBuf::from(&options.file).display().to_string();
             if let Some(nothing) = nothing {
                 output.note(nothing);

@@ -1,6 +1,6 @@
 //! The tables of answers that are made of events.
 
-use runtap_ingest::report::{
+use runtap_clr::report::{
     CounterKind, CounterSeries, CountersReport, ExceptionsReport, GcReport, HttpReport, JitReport,
     LogsReport, Side, ThreadPoolReport,
 };
@@ -11,14 +11,6 @@ use crate::output::Clean;
 use crate::units::{Bytes, Count, Things};
 
 impl Answer for GcReport {
-    fn limit(&mut self, n: usize) {
-        self.collections.truncate(n);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.collections_count == 0
-    }
-
     fn text(&self) -> String {
         let [gen0, gen1, gen2] = self.collections_by_generation;
         let others = match self.other_suspensions {
@@ -47,7 +39,7 @@ impl Answer for GcReport {
             "NUMBER", "GEN", "REASON", "KIND", "AT", "PAUSE", "TIME", "HEAP AFTER", "PROMOTED"
         ));
         for it in &self.collections {
-            let heap = |of: fn(&runtap_ingest::report::HeapSizes) -> u64| {
+            let heap = |of: fn(&runtap_clr::report::HeapSizes) -> u64| {
                 it.heap_after.as_ref().map_or_else(dash, |heap| Bytes(of(heap)).to_string())
             };
             table.row(format_args!(
@@ -68,15 +60,6 @@ impl Answer for GcReport {
 }
 
 impl Answer for ExceptionsReport {
-    fn limit(&mut self, n: usize) {
-        self.types.truncate(n);
-        self.exceptions.truncate(n);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.thrown_count + self.rethrown_count == 0
-    }
-
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
             "{} thrown, {} thrown once more",
@@ -104,18 +87,6 @@ impl Answer for ExceptionsReport {
 }
 
 impl Answer for JitReport {
-    fn limit(&mut self, n: usize) {
-        // The slowest say most.
-        if n < self.methods.len() {
-            self.methods.sort_by_key(|method| std::cmp::Reverse(method.compile_ns));
-            self.methods.truncate(n);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.compiled_count + self.precompiled_count == 0
-    }
-
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
             "{} compiled ({} made at run time), {} of machine code, {} in the compiler; {} came precompiled",
@@ -147,14 +118,6 @@ impl Answer for JitReport {
 }
 
 impl Answer for ThreadPoolReport {
-    fn limit(&mut self, n: usize) {
-        self.adjustments.truncate(n);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.workers_peak_count.is_none() && self.adjustments.is_empty() && self.enqueued_count == 0
-    }
-
     fn text(&self) -> String {
         let known = |n: Option<u32>| n.map_or_else(dash, |n| n.to_string());
         let mut table = Table::new(format_args!(
@@ -185,14 +148,6 @@ impl Answer for ThreadPoolReport {
 }
 
 impl Answer for HttpReport {
-    fn limit(&mut self, n: usize) {
-        self.endpoints.truncate(n);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.endpoints.is_empty()
-    }
-
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
             "{} answered, {} with an exception that nobody handled; {} sent, {} without an answer, {} \
@@ -231,14 +186,6 @@ impl Answer for HttpReport {
 }
 
 impl Answer for CountersReport {
-    fn limit(&mut self, n: usize) {
-        self.series.truncate(n);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.series.is_empty()
-    }
-
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
             "{} series; {} of instruments, limits reached {}",
@@ -288,14 +235,6 @@ fn distribution(series: &CounterSeries) -> String {
 }
 
 impl Answer for LogsReport {
-    fn limit(&mut self, n: usize) {
-        self.messages.truncate(n);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.messages.is_empty()
-    }
-
     fn text(&self) -> String {
         let mut table = Table::new(format_args!(
             "{}{}{}",

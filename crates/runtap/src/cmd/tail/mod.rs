@@ -8,25 +8,27 @@ use std::pin::pin;
 use std::thread;
 use std::time::Duration;
 
-use runtap_diag::providers::Request;
-use runtap_diag::{Client, Control, Error, Session, SessionConfig};
-use runtap_ingest::Filter;
+use runtap_clr::Filter;
+use runtap_diag::{Client, Control, Session, SessionConfig};
+use runtap_providers::Request;
+use runtap_record::{Neighbours, StopRequest, Stops};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use self::print::{Printed, lines, print};
+use super::asked;
 use super::events::choice;
-use super::failure::explain;
+use super::failure::{about, explain};
 use super::interrupt::unless;
-use super::neighbours::Neighbours;
-use super::target::{Chosen, choose_all};
-use super::trace::signals::{Stops, Wish};
-use crate::cli::{LineFormat, Tail};
+use super::silence;
+use super::target::{Chosen, choose_all, refuse_stopped};
+use super::trace::refuse_forsaken;
+use crate::cli::Tail;
 use crate::exit::{self, usage};
 use crate::output::Output;
 use crate::units::Things;
-use runtap_ingest::lines::{Chooser, Style};
+use runtap_clr::lines::{Chooser, Style};
 
 /// How long the runtime may take to end a session that nobody reads any more.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -40,10 +42,12 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     }
     let request = resolve(options)?;
     for note in &request.notes {
-        output.note(note);
+        output.note(asked::note(note));
     }
     let stops = Stops::listen()?;
     let chosen = unless(&stops, choose_all(&options.target, options.all, output)).await?;
+    // Its session would end with the runtime's silence, and say that the connection was lost.
+    refuse_forsaken(&chosen, &stops).await?;
     let several = chosen.len() > 1;
     let mut end = End { several, code: exit::OK };
     let tapped = begin_all(chosen, session_config(options, &request), &stops, &mut end, output).await?;
@@ -55,13 +59,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         });
     }
     let terminal = io::stdout().is_terminal();
-    let style = match options.format {
-        Some(LineFormat::Json) => Style::Json,
-        Some(LineFormat::Csv) => Style::Csv,
-        Some(LineFormat::Text) => Style::Text,
-        None if terminal => Style::Text,
-        None => Style::Json,
-    };
+    let style = options.format.unwrap_or(if terminal { Style::Text } else { Style::Json });
     if output.is_seen() {
         output.note("waiting for events; Ctrl-C stops");
     }
@@ -97,10 +95,10 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     while let Some(ended) = waiting.join_next().await {
         let (pid, printed, after, overtaken) = ended?;
         let Some(printed) = printed else { return Ok(stops.exit_code().unwrap_or(exit::INTERRUPTED)) };
-        let notes = printed.heard.notes(&request.providers, after, overtaken);
+        let silence = printed.heard.silence(&request.providers, after, overtaken);
         end.judge(pid, printed, output)?;
-        for note in notes {
-            output.note(format_args!("{}{note}", end.subject(pid)));
+        if let Some(silence) = &silence {
+            output.note(format_args!("{}{}", end.subject(pid), silence::note(silence)));
         }
     }
     Ok(end.code)
@@ -143,6 +141,10 @@ async fn begin_all(
     for chosen in chosen {
         let (config, stops) = (config.clone(), stops.clone());
         let pid = chosen.process.as_ref().map(|process| process.pid);
+        if let Err(error) = pid.map_or(Ok(()), refuse_stopped) {
+            end.failed(pid, error, output)?;
+            continue;
+        }
         starting.push(tokio::spawn(async move {
             let neighbours = Neighbours::before(pid);
             let session = tokio::select! {
@@ -162,7 +164,7 @@ async fn begin_all(
                 tokio::spawn(let_go(chosen.client.clone()));
                 tapped.push(Tapped { chosen, pid, session, since, neighbours });
             }
-            Some(Err(error)) => end.failed(pid, error, output)?,
+            Some(Err(error)) => end.failed(pid, explain(error), output)?,
         }
     }
     Ok(tapped)
@@ -174,7 +176,7 @@ fn resolve(options: &Tail) -> anyhow::Result<Request> {
             "which events? For example --clrevents gc+exception, or --providers Microsoft-Extensions-Logging:4:4",
         ));
     }
-    Request::resolve(&options.asked.selection()).map_err(|error| usage(error.to_string()))
+    Request::resolve(&options.asked.selection()).map_err(|error| usage(asked::mistake(&error)))
 }
 
 /// Lets the runtime go on, if it is suspended at its start.
@@ -192,7 +194,7 @@ async fn wait(
     duration: Option<Duration>,
     neighbours: &mut Neighbours,
 ) -> Option<(Printed, Instant)> {
-    let mut ear = stops.ear();
+    let mut requests = stops.listener();
     let is_over = async {
         tokio::select! {
             () = stops.stopping() => {}
@@ -224,7 +226,7 @@ async fn wait(
         }
         Some((printed.await.ok()?, end))
     };
-    let given_up = async { while ear.next().await != Wish::GiveUp {} };
+    let given_up = async { while requests.next().await != StopRequest::Abandon {} };
     tokio::select! {
         done = rest => done,
         () = given_up => None,
@@ -257,13 +259,12 @@ impl End {
         }
     }
 
-    fn failed(&mut self, pid: Option<u32>, error: Error, output: Output) -> anyhow::Result<()> {
-        let error = explain(error);
+    fn failed(&mut self, pid: Option<u32>, error: anyhow::Error, output: Output) -> anyhow::Result<()> {
         if !self.several {
             return Err(error);
         }
         self.add(exit::code_of(&error));
-        output.error(&anyhow::anyhow!("{}{error:#}", self.subject(pid)), None);
+        output.error(&about(pid, &error), exit::hint_of(&error).as_deref());
         Ok(())
     }
 
@@ -282,8 +283,9 @@ impl End {
             output.warning(format_args!("{subject}the connection broke: {error}"));
             self.add(exit::PARTIAL);
         } else if !printed.whole {
-            output
-                .warning(format_args!("{subject}the target ended, or closed the connection, in mid-stream"));
+            output.warning(format_args!(
+                "{subject}the process ended, or closed the connection, before the stream was complete"
+            ));
             self.add(exit::PARTIAL);
         }
         Ok(())

@@ -4,10 +4,10 @@ use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
 use runtap_diag::{Chunks, Error};
-use runtap_nettrace::InOrder;
+use runtap_nettrace::Item;
+use runtap_record::Heard;
 
-use crate::cmd::silence::Heard;
-use runtap_ingest::lines::{Chooser, Lines, Style};
+use runtap_clr::lines::{Chooser, Lines, Live, Style};
 
 /// The runtime writes what it has gathered ten times a second. When nothing came for longer, nothing older will.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -48,42 +48,28 @@ impl Write for Stdout {
 }
 
 /// Prints events as they come.
-pub(super) fn print(mut chunks: Chunks, mut lines: Out) -> Printed {
-    let mut reader = InOrder::new();
+pub(super) fn print(mut chunks: Chunks, lines: Out) -> Printed {
+    let mut lines = Live::new(lines);
     let mut heard = Heard::default();
-    let (mut write_error, mut read_error) = (None, None);
-    loop {
-        match chunks.blocking_next_within(PATIENCE) {
-            Some(Ok(Some(chunk))) => reader.feed(&chunk),
-            Some(Ok(None)) => break,
+    let mut hear = |item: &Item<'_>| heard.item(item);
+    let mut read_error = None;
+    let mut written = loop {
+        let written = match chunks.blocking_next_within(PATIENCE) {
+            Some(Ok(Some(chunk))) => lines.feed(&chunk, &mut hear),
+            Some(Ok(None)) => break Ok(()),
             Some(Err(error)) => {
                 read_error = Some(error);
-                break;
+                break Ok(());
             }
-            None => reader.hold_nothing_back(),
+            None => lines.nothing_older_comes(&mut hear),
+        };
+        if written.is_err() {
+            break written;
         }
-        if let Err(error) = print_items(&mut reader, &mut heard, &mut lines) {
-            write_error = Some(error);
-            break;
-        }
+    };
+    if written.is_ok() {
+        written = lines.finish(&mut hear);
     }
-    reader.finish();
-    if write_error.is_none() {
-        write_error = print_items(&mut reader, &mut heard, &mut lines).err();
-    }
-    Printed { lost: reader.lost(), heard, whole: reader.partial().is_none(), write_error, read_error }
-}
-
-/// Prints what can be decoded by now. The reader goes on behind a damaged block, and remembers the damage.
-fn print_items(reader: &mut InOrder, heard: &mut Heard, lines: &mut Out) -> io::Result<()> {
-    loop {
-        match reader.next() {
-            Ok(Some(item)) => {
-                heard.item(&item);
-                lines.item(&item)?;
-            }
-            Err(_) => {}
-            Ok(None) => return lines.flush(),
-        }
-    }
+    let whole = lines.partial().is_none();
+    Printed { lost: lines.lost(), heard, whole, write_error: written.err(), read_error }
 }

@@ -1,28 +1,30 @@
 //! Enter ends a recording, as it does with dotnet-trace; not with a launched command, which has the keyboard for itself.
 
-use std::io::{self, BufRead};
-use std::sync::Arc;
+use std::io::{self, BufRead, IsTerminal};
 use std::thread;
 use std::time::Duration;
 
+use runtap_record::Stops;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 
-use super::job::Job;
+use crate::output::Output;
 
 /// How often it is looked whether we are in front again.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Listens, where somebody looks on. The thread ends with the program.
+/// Whether somebody looks on who could type it.
+pub(super) fn is_heard(output: Output) -> bool {
+    output.progress() && io::stdin().is_terminal()
+}
+
+/// Listens. The thread ends with the program.
 ///
 /// # Errors
 /// There is no thread to be had.
-pub(super) fn listen(job: &Arc<Job>) -> io::Result<()> {
-    if !job.hears_enter() {
-        return Ok(());
-    }
-    let stops = job.stops.clone();
+pub(super) fn listen(stops: &Stops) -> io::Result<()> {
+    let stops = stops.clone();
     thread::Builder::new().name("keyboard".into()).spawn(move || {
         if is_typed().unwrap_or(false) {
             stops.stop();

@@ -4,16 +4,17 @@
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
-use runtap_diag::providers::{Request, user_events_config};
 use runtap_diag::user_events::{UserEventsSession, open_data_file};
 use runtap_diag::{Provider, UserEventsConfig};
+use runtap_providers::{Request, user_events_config};
+use runtap_record::{StopRequest, Stops};
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::job::rundown_keyword;
 use super::refuse_forsaken;
-use super::signals::{Stops, Wish};
+use super::spec::rundown_keyword;
 use crate::cli::Trace;
+use crate::cmd::asked::user_events_mistake;
 use crate::cmd::failure::explain;
 use crate::cmd::interrupt::unless;
 use crate::cmd::target::{Chosen, choose};
@@ -42,8 +43,8 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     let specs = &options.user_events.user_events;
     let providers: Vec<Provider> = request.providers.iter().map(|asked| asked.provider.clone()).collect();
     let config = |pid| -> anyhow::Result<UserEventsConfig> {
-        let mut config = user_events_config(&providers, specs, pid)
-            .map_err(|error| usage(format!("--user-events: {error}")))?;
+        let mut config =
+            user_events_config(&providers, specs, pid).map_err(|error| usage(user_events_mistake(&error)))?;
         config.rundown_keyword = rundown_keyword(recording, request);
         Ok(config)
     };
@@ -53,7 +54,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     let stops = Stops::listen()?;
     let chosen = unless(&stops, choose(&options.target, output)).await?;
     if recording.resume_runtime {
-        refuse_forsaken(std::slice::from_ref(&chosen))?;
+        refuse_forsaken(std::slice::from_ref(&chosen), &stops).await?;
     }
     let (pid, _) = unless(&stops, chosen.pids()).await?;
     let config = config(u64::from(pid))?;
@@ -116,7 +117,7 @@ fn no_user_events(error: &io::Error) -> anyhow::Error {
 
 async fn let_go(chosen: &Chosen, output: Output) {
     if let Err(error) = chosen.client.resume().await {
-        output.warning(format_args!("it could not be told to go on, in case it is suspended: {error}"));
+        output.warning(format_args!("it could not be resumed, in case it is suspended: {error}"));
     }
 }
 
@@ -141,12 +142,12 @@ async fn hold(
         () = stops.stopping() => {}
         () = enough => {}
     }
-    let mut ear = stops.ear();
+    let mut requests = stops.listener();
     let mut stopping = std::pin::pin!(session.stop());
     loop {
         tokio::select! {
             stopped = &mut stopping => return stopped.map(|()| exit::OK).map_err(explain),
-            wish = ear.next() => if wish == Wish::GiveUp {
+            request = requests.next() => if request == StopRequest::Abandon {
                 output.warning("the target was still writing the names of its methods");
                 return Ok(exit::PARTIAL);
             },

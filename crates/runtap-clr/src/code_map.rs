@@ -1,0 +1,345 @@
+//! Which method lay at an address at a time.
+//!
+//! Code memory is used again: after an unload, or when a hotter version of a method replaces the old one, other code
+//! may stand at the same place. So a method is an address range *and* a span of time.
+
+use hashbrown::HashMap;
+
+use crate::clr;
+
+/// How many methods are looked at for one address. Real code overlaps only where memory was used again, a few times
+/// over; a made-up stream may overlap without end, and must not take all day.
+const MOST_STEPS: usize = 256;
+
+/// A module, as its events name it.
+pub type ModuleId = u64;
+
+/// A method of a [`CodeMap`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MethodId(u32);
+
+/// What an event says about code besides its name and its time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Code {
+    /// The runtime's id of the method.
+    pub id: u64,
+    /// Its module.
+    pub module: ModuleId,
+    /// First byte.
+    pub start: u64,
+    /// Number of bytes.
+    pub size: u32,
+    /// As in [`MethodEvent::flags`](crate::clr::MethodEvent::flags).
+    pub flags: u32,
+    /// Its number among the versions of the method that profilers made; 0 for the original.
+    pub rejit_id: u64,
+}
+
+/// Code of one method.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Method {
+    /// The runtime's id.
+    pub id: u64,
+    /// Its module.
+    pub module: ModuleId,
+    /// First byte.
+    pub start: u64,
+    /// One behind the last byte.
+    pub end: u64,
+    /// How optimized it is: see [`clr::tier_name`](crate::clr::tier_name).
+    pub tier: &'static str,
+    /// Its number among the versions of the method that profilers made; 0 for the original.
+    pub rejit_id: u64,
+    /// `Namespace.Type.Method(args)`, or `0xADDR` where nothing tells.
+    pub name: String,
+    /// Whether something tells.
+    pub has_name: bool,
+    /// Ticks of its load; 0 where it was there before.
+    pub loaded: u64,
+    /// Ticks of its unload; `u64::MAX` where it stayed.
+    pub unloaded: u64,
+}
+
+impl Method {
+    fn covers(&self, address: u64) -> bool {
+        (self.start..self.end).contains(&address)
+    }
+
+    fn lives_at(&self, time: u64) -> bool {
+        (self.loaded..self.unloaded).contains(&time)
+    }
+}
+
+/// What lies at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Address {
+    /// Nothing that is known.
+    Unknown,
+    /// One method, whatever the time.
+    Always(MethodId),
+    /// It depends on the time: ask [`CodeMap::at`].
+    Depends,
+}
+
+/// All methods of a process.
+#[derive(Debug, Clone, Default)]
+pub struct CodeMap {
+    methods: Vec<Method>,
+    /// Methods that were not unloaded yet, by id and start.
+    live: HashMap<(u64, u64), MethodId, foldhash::fast::RandomState>,
+    /// Names that each module id has had, with the ticks from which on.
+    modules: HashMap<ModuleId, Vec<(u64, String)>, foldhash::fast::RandomState>,
+    /// Methods by start; built by `seal`.
+    by_start: Vec<MethodId>,
+    /// The start of each of them: one cache line has eight.
+    starts: Vec<u64>,
+    /// For each place in `by_start` the largest end up to there.
+    reach: Vec<u64>,
+}
+
+impl CodeMap {
+    /// A module that was loaded at `time`, or (`None`) that was seen to be there. An id is used again after an unload,
+    /// so that it may have several names.
+    pub fn module(&mut self, id: ModuleId, time: Option<u64>, name: String) {
+        let names = self.modules.entry(id).or_default();
+        match time {
+            Some(time) => names.push((time, name)),
+            // What is there at the end was loaded at a time that is known, or was there all the time.
+            None if names.is_empty() => names.push((0, name)),
+            None => {}
+        }
+    }
+
+    /// The name of a module at a time.
+    pub fn module_name(&self, id: ModuleId, time: u64) -> Option<&str> {
+        let names = self.modules.get(&id)?;
+        let then = names.iter().rev().find(|(from, _)| *from <= time).or_else(|| names.first());
+        then.map(|(_, name)| name.as_str())
+    }
+
+    /// A method that was loaded at `time`, or (`None`) that was seen to be there. The same code told twice, live and by
+    /// the rundown, is one method.
+    pub fn load(&mut self, code: Code, time: Option<u64>, name: impl FnOnce() -> Option<String>) {
+        let Code { id, module, start, size, .. } = code;
+        let end = start.saturating_add(u64::from(size));
+        if let Some(known) = self.live.get(&(id, start)).and_then(|m| self.methods.get_mut(m.0 as usize))
+            && known.end == end
+        {
+            known.loaded = known.loaded.min(time.unwrap_or(known.loaded));
+            // One event may have a name that another lacks.
+            if !known.has_name
+                && let Some(name) = name()
+            {
+                (known.name, known.has_name) = (name, true);
+            }
+            return;
+        }
+        let Ok(index) = u32::try_from(self.methods.len()) else { return };
+        let loaded = time.unwrap_or(0);
+        let (tier, rejit_id, name) = (clr::tier_name(code.flags), code.rejit_id, name());
+        let has_name = name.is_some();
+        let name = name.unwrap_or_else(|| format!("{start:#x}"));
+        let unloaded = u64::MAX;
+        self.methods.push(Method {
+            id,
+            module,
+            start,
+            end,
+            tier,
+            rejit_id,
+            name,
+            has_name,
+            loaded,
+            unloaded,
+        });
+        self.live.insert((id, start), MethodId(index));
+        self.by_start.clear();
+        self.starts.clear();
+    }
+
+    /// A method that was unloaded at `time`; the event carries its whole description, so that one that was never seen
+    /// before is known by its unload.
+    pub fn unload(&mut self, code: Code, time: u64, name: impl FnOnce() -> Option<String>) {
+        self.load(code, None, name);
+        if let Some(m) = self.live.remove(&(code.id, code.start))
+            && let Some(method) = self.methods.get_mut(m.0 as usize)
+        {
+            method.unloaded = time;
+        }
+    }
+
+    /// How many methods are known.
+    pub fn len(&self) -> usize {
+        self.methods.len()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.methods.is_empty()
+    }
+
+    /// The method behind a handle.
+    pub fn method(&self, id: MethodId) -> Option<&Method> {
+        self.methods.get(id.0 as usize)
+    }
+
+    /// All of them, in the order in which they became known.
+    pub fn methods(&self) -> impl Iterator<Item = &Method> {
+        self.methods.iter()
+    }
+
+    /// Orders the methods for look-ups. Call it after the last `load` and `unload`.
+    pub fn seal(&mut self) {
+        self.by_start = (0..self.methods.len()).filter_map(|i| u32::try_from(i).ok()).map(MethodId).collect();
+        let methods = &self.methods;
+        let key = |id: &MethodId| methods.get(id.0 as usize).map(|m| (m.start, m.loaded));
+        self.by_start.sort_by_key(key);
+        let start = |id: &MethodId| methods.get(id.0 as usize).map_or(u64::MAX, |m| m.start);
+        self.starts = self.by_start.iter().map(start).collect();
+        self.reach = self
+            .by_start
+            .iter()
+            .scan(0, |max, id| {
+                *max = methods.get(id.0 as usize).map_or(*max, |m| m.end.max(*max));
+                Some(*max)
+            })
+            .collect();
+    }
+
+    /// What lies at `address`.
+    pub fn lookup(&self, address: u64) -> Address {
+        let mut found = self.candidates(address);
+        match (found.next(), found.next()) {
+            (None, _) => Address::Unknown,
+            (Some(only), None) => Address::Always(only),
+            (Some(_), Some(_)) => Address::Depends,
+        }
+    }
+
+    /// The method at `address` at `time`: the one that lived then, the latest of several; else the one whose life is
+    /// nearest, because load events come a moment after the code first runs.
+    pub fn at(&self, address: u64, time: u64) -> Option<MethodId> {
+        let distance = |id: &MethodId| {
+            let m = self.method(*id)?;
+            let away = if m.lives_at(time) {
+                0
+            } else if time < m.loaded {
+                m.loaded - time
+            } else {
+                time - m.unloaded
+            };
+            Some((away, u64::MAX - m.loaded))
+        };
+        self.candidates(address).min_by_key(|id| distance(id).unwrap_or((u64::MAX, u64::MAX)))
+    }
+
+    /// All methods that ever covered `address`, from the last start backwards.
+    fn candidates(&self, address: u64) -> impl Iterator<Item = MethodId> + '_ {
+        let behind = self.starts.partition_point(|start| *start <= address);
+        let starts = self.by_start.get(..behind).unwrap_or_default().iter();
+        let reach = self.reach.get(..behind).unwrap_or_default().iter();
+        starts
+            .zip(reach)
+            .rev()
+            .take(MOST_STEPS)
+            .take_while(move |(_, reach)| **reach > address)
+            .map(|(id, _)| *id)
+            .filter(move |id| self.method(*id).is_some_and(|m| m.covers(address)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(methods: &[(u64, u64, u32, Option<u64>, &str)]) -> CodeMap {
+        let mut map = CodeMap::default();
+        for (id, start, size, time, name) in methods {
+            map.load(code(*id, *start, *size), *time, || Some((*name).to_owned()));
+        }
+        map
+    }
+
+    fn code(id: u64, start: u64, size: u32) -> Code {
+        Code { id, module: 1, start, size, ..Code::default() }
+    }
+
+    fn name_at(map: &CodeMap, address: u64, time: u64) -> &str {
+        map.at(address, time).map_or("?", |id| &map.method(id).unwrap().name)
+    }
+
+    #[test]
+    fn ranges_have_an_inclusive_start_and_an_exclusive_end() {
+        let mut map = map(&[(1, 100, 10, None, "a"), (2, 110, 5, None, "b")]);
+        map.seal();
+        assert_eq!(map.lookup(99), Address::Unknown);
+        for (address, name) in [(100, "a"), (109, "a"), (110, "b"), (114, "b")] {
+            let Address::Always(id) = map.lookup(address) else { panic!("{address}") };
+            assert_eq!(map.method(id).unwrap().name, name);
+        }
+        assert_eq!(map.lookup(115), Address::Unknown);
+    }
+
+    #[test]
+    fn the_same_code_told_twice_is_one_method() {
+        let mut map = map(&[(1, 100, 10, Some(50), "a"), (1, 100, 10, None, "a again")]);
+        map.seal();
+        assert_eq!(map.len(), 1);
+        assert!(matches!(map.lookup(105), Address::Always(_)));
+    }
+
+    #[test]
+    fn reused_memory_is_told_apart_by_time() {
+        let mut map = map(&[(1, 100, 10, Some(10), "old")]);
+        map.unload(code(1, 100, 10), 20, || unreachable!("known already"));
+        map.load(code(2, 100, 20), Some(30), || Some("new".to_owned()));
+        map.seal();
+        assert_eq!(map.lookup(105), Address::Depends);
+        assert_eq!(name_at(&map, 105, 15), "old");
+        assert_eq!(name_at(&map, 105, 21), "old", "nearer to its end than to the load of the next");
+        assert_eq!(name_at(&map, 105, 29), "new", "a sample just before the load event");
+        assert_eq!(name_at(&map, 105, 99), "new");
+        assert_eq!(name_at(&map, 115, 15), "new", "nothing else was ever there");
+    }
+
+    #[test]
+    fn an_unload_alone_names_the_code_before_it() {
+        let mut map = CodeMap::default();
+        map.unload(code(7, 100, 10), 20, || Some("gone".to_owned()));
+        map.seal();
+        assert_eq!(name_at(&map, 100, 5), "gone");
+    }
+
+    #[test]
+    fn a_name_may_come_later_than_the_code() {
+        let mut map = CodeMap::default();
+        map.load(Code { flags: 8 | 4 << 7, rejit_id: 2, ..code(7, 0x100, 10) }, Some(5), || None);
+        map.load(code(8, 0x200, 10), Some(5), || None);
+        map.load(code(7, 0x100, 10), None, || Some("told".to_owned()));
+        map.seal();
+        assert_eq!((name_at(&map, 0x100, 9), name_at(&map, 0x200, 9)), ("told", "0x200"));
+        let method = map.at(0x100, 9).and_then(|id| map.method(id)).unwrap();
+        assert_eq!((method.tier, method.rejit_id, method.loaded), ("OptimizedTier1", 2, 5));
+    }
+
+    #[test]
+    fn a_module_id_may_be_used_again() {
+        let mut map = CodeMap::default();
+        map.module(1, Some(10), "old".into());
+        map.module(1, Some(20), "new".into());
+        map.module(1, None, "new".into());
+        assert_eq!(map.module_name(1, 5), Some("old"), "before anything is known of it");
+        assert_eq!(map.module_name(1, 15), Some("old"));
+        assert_eq!(map.module_name(1, 25), Some("new"));
+        map.module(2, None, "there".into());
+        assert_eq!((map.module_name(2, 0), map.module_name(3, 0)), (Some("there"), None));
+    }
+
+    #[test]
+    fn a_long_method_below_short_ones_is_found() {
+        let mut map = map(&[(1, 100, 1000, Some(0), "long"), (2, 200, 10, Some(5), "short")]);
+        map.seal();
+        assert_eq!(name_at(&map, 500, 9), "long");
+        assert_eq!(name_at(&map, 205, 9), "short");
+    }
+}

@@ -1,0 +1,266 @@
+//! The profile that `dotnet-trace convert` makes of a recording, for those who compare with its files.
+//!
+//! It differs from [`ProfileBuilder`](crate::ProfileBuilder)'s on purpose:
+//!
+//! | here | there |
+//! |---|---|
+//! | roots: process, `(Non-Activities)`, `Threads`, thread; leaf: `CPU_TIME` or `UNMANAGED_CODE_TIME` | code alone |
+//! | a sample lasts to the next thing told of its thread, be it a sample, an allocation or a task | to the next sample |
+//! | the last interval of a thread is lost | it is kept |
+//! | what a task does stands on the stack of the code that started it, on the thread of that code | on its own stack |
+//! | an address that is not known is `?!?` | it bears its number |
+//!
+//! | work for a request, or for another activity that events begin and end, stands under it at the root | the view `request` |
+//!
+//! Refuses to: know timers, which begin nothing there either.
+
+mod activity;
+mod collect;
+mod frames;
+mod ids;
+mod modules;
+mod paths;
+mod requests;
+mod spans;
+mod state;
+mod view;
+
+use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBuilder};
+use runtap_nettrace::{Item, Observe, TraceHeader};
+
+use self::activity::{Activities, Awaited};
+use self::collect::{Collector, Raw, What};
+use self::frames::Frames;
+use self::modules::Modules;
+use self::requests::Requests;
+use self::spans::Span;
+use self::state::{Emit, Purpose, ThreadState};
+use crate::names::Names;
+use crate::profile::{ProfileOptions, program_name, since_start};
+use crate::stacks::Stacks;
+
+/// Collects a stream and makes the profile at its end.
+#[derive(Debug, Clone, Default)]
+pub struct DotnetTraceBuilder {
+    header: Option<TraceHeader>,
+    names: Names,
+    stacks: Stacks,
+    collector: Collector,
+    modules: Modules,
+    /// The time of the last event, or sequence point, that says that all before it was told.
+    complete_until: u64,
+}
+
+/// A sample as it will be written.
+struct Sample {
+    thread: u64,
+    from: u64,
+    to: u64,
+    kind: SampleKind,
+    stack: StackHandle,
+    purpose: Purpose,
+}
+
+impl DotnetTraceBuilder {
+    /// Nothing collected yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A builder for the view `request`, which is made of the same things.
+    pub(crate) fn of_requests() -> Self {
+        let mut new = Self::default();
+        new.collector.requests = true;
+        new
+    }
+
+    /// How many events of a known kind had a payload that can't be read.
+    pub fn malformed(&self) -> u64 {
+        self.names.malformed()
+    }
+
+    /// The stream has no end: dotnet-trace does without the events then that it can't put in order.
+    pub fn cut_off(&mut self) {
+        let until = self.complete_until;
+        self.collector.raw.retain(|raw| raw.timestamp <= until);
+    }
+
+    /// Names everything and returns the profile. A stream without a header gives an empty one.
+    pub fn finish(mut self, options: &ProfileOptions) -> Trace {
+        let mut builder = TraceBuilder::new();
+        let Some(header) = self.header.take() else { return builder.finish() };
+        builder.set_room(options.room.clone());
+        self.names.seal();
+        let command_line = self.names.command_line();
+        let process = Process {
+            pid: Some(header.process_id),
+            name: options.process_name.clone().or_else(|| command_line.and_then(program_name)),
+            command_line: command_line.map(str::to_owned),
+        };
+        builder.set_process(process.clone());
+        if let Some(start) = header.sync_time {
+            builder.set_start_unix_ns(start);
+        }
+        builder.set_ticks_per_s(u64::try_from(header.qpc_frequency).unwrap_or(0));
+        let mut raw = std::mem::take(&mut self.collector.raw);
+        raw.sort_by_key(|raw| raw.timestamp);
+
+        let mut frames = Frames::new(&self.names, &self.modules, &self.stacks, builder, &header, &raw);
+        if self.collector.requests {
+            let mut frames = frames.plain();
+            let mut requests = Requests::default();
+            requests.plain = true;
+            let pieces = samples(&raw, &self.collector.spans, &header, &mut frames, &mut requests);
+            let end = raw.last().map_or(0, |raw| since_start(&header, raw.timestamp));
+            return view::finish(&requests, pieces, end, frames.into_builder(), process);
+        }
+        let mut samples =
+            samples(&raw, &self.collector.spans, &header, &mut frames, &mut Requests::default());
+        samples.sort_by_key(|sample| (sample.from, sample.to));
+        let roles = frames.roles();
+        let mut builder = frames.into_builder();
+        for Sample { thread, from, to, kind, stack, .. } in samples {
+            let Some(thread) = builder.thread_for_sample(thread) else { continue };
+            builder.add_weighed(thread, from, to.saturating_sub(from), kind, Some(stack));
+        }
+        for (thread, role) in roles {
+            builder.set_known_thread_name(thread, &format!("({role})"));
+        }
+        builder.finish()
+    }
+}
+
+impl Observe for DotnetTraceBuilder {
+    fn item(&mut self, item: &Item<'_>) {
+        self.names.item(item);
+        match item {
+            Item::Header(header) => self.header = Some((*header).clone()),
+            Item::Event(event) => {
+                self.modules.event(event);
+                if event.sorted {
+                    self.complete_until = event.timestamp;
+                }
+                let (pid, pointer_size) =
+                    self.header.as_ref().map_or((0, 8), |header| (header.process_id, header.pointer_size));
+                if let Some(what) = self.collector.what(event, pid, pointer_size) {
+                    let stack = self.stacks.index(event.stack);
+                    self.collector.raw.push(Raw {
+                        timestamp: event.timestamp,
+                        thread: event.thread_id,
+                        stack,
+                        what,
+                    });
+                }
+            }
+            Item::Metadata(metadata) => self.collector.redefined(metadata.id),
+            Item::SequencePoint(point) => self.complete_until = point.timestamp,
+            _ => {}
+        }
+    }
+}
+
+/// Goes through what was collected, in the order of time.
+fn samples(
+    raw: &[Raw],
+    spans: &[Span],
+    header: &TraceHeader,
+    frames: &mut Frames<'_>,
+    requests: &mut Requests,
+) -> Vec<Sample> {
+    let leaves = Leaves::new(frames, requests.plain);
+    let mut samples = Vec::new();
+    let mut activities = Activities::default();
+    let mut states: hashbrown::HashMap<u64, ThreadState, foldhash::fast::RandomState> =
+        hashbrown::HashMap::default();
+    let mut awaits = Awaits::default();
+    for raw in raw {
+        if matches!(raw.what, What::Is(_)) {
+            continue;
+        }
+        requests.settle();
+        let now = since_start(header, raw.timestamp);
+        if requests.plain {
+            match raw.what {
+                What::Awaits { task, blocks: false } => {
+                    let (thread, path) = activities.stack_of_await(raw, frames);
+                    let request = requests.of(activities.doing(raw.thread));
+                    let stack = frames.written((thread, path), request, requests);
+                    let stack = frames.push(stack, leaves.awaits);
+                    let (kind, from, to) = (SampleKind::OTHER, now, u64::MAX);
+                    let purpose = Purpose { request, ..Purpose::default() };
+                    awaits.entry(task).or_default().push(Sample { thread, from, to, kind, stack, purpose });
+                }
+                What::AwaitEnds(task) | What::OperationEnds(task) => {
+                    let ended = awaits.remove(&task).into_iter().flatten();
+                    samples.extend(ended.map(|sample| Sample { to: now, ..sample }));
+                }
+                _ => {}
+            }
+        }
+        if let What::Begins(span) | What::Stops(span) = raw.what {
+            let doing = activities.doing(raw.thread);
+            match (raw.what, spans.get(span)) {
+                (What::Begins(_), Some(span)) => requests.begin(span, raw.thread, now, doing),
+                (_, Some(span)) => requests.end(span, now, doing),
+                _ => {}
+            }
+            continue;
+        }
+        if let Some(Awaited { since, stack, doing }) = activities.take(raw, now, frames, requests)
+            && !requests.plain
+        {
+            let request = requests.of_await(doing, since);
+            let written = frames.written(stack, request, requests);
+            let (thread, kind) = (stack.0, SampleKind::OTHER);
+            let stack = frames.push(written, leaves.awaits);
+            let purpose = Purpose { request, ..Purpose::default() };
+            samples.push(Sample { thread, from: since, to: now, kind, stack, purpose });
+        }
+        let stack = match raw.what {
+            What::Ended(_) | What::OperationEnds(_) | What::Queued(_) | What::Dequeued(_) | What::Parks => {
+                continue;
+            }
+            What::AwaitEnds(_) => activities.stack_without_event(raw, frames),
+            _ => activities.stack(raw, frames),
+        };
+        let request = requests.of(activities.doing(raw.thread));
+        let on_cpu = raw.what != What::Unmanaged;
+        let waits_for_task = !on_cpu && frames.waits_for_task(raw.stack, raw.timestamp);
+        let purpose = Purpose { request, waits_for_task };
+        let stack = (stack.0, frames.written(stack, request, requests), purpose);
+        let emitted = states.entry(raw.thread).or_default().log(now, stack, on_cpu);
+        if let Some(Emit { from, stack: (thread, stack, purpose), on_cpu }) = emitted {
+            let (leaf, kind) = if on_cpu {
+                (leaves.runs, SampleKind::MANAGED)
+            } else {
+                (Some(leaves.waits), SampleKind::EXTERNAL)
+            };
+            let stack = leaf.map_or(stack, |leaf| frames.push(stack, leaf));
+            samples.push(Sample { thread, from, to: now, kind, stack, purpose });
+        }
+    }
+    // Those that did not end are clipped at the end of their request.
+    samples.extend(awaits.into_values().flatten());
+    samples
+}
+
+/// What is awaited, by the number of the task.
+type Awaits = hashbrown::HashMap<collect::Work, Vec<Sample>, foldhash::fast::RandomState>;
+
+/// The frames that say what a thread did.
+struct Leaves {
+    runs: Option<FrameHandle>,
+    waits: FrameHandle,
+    awaits: FrameHandle,
+}
+
+impl Leaves {
+    fn new(frames: &mut Frames<'_>, plain: bool) -> Self {
+        if plain {
+            let (waits, awaits) = (frames.label(view::WAITS), frames.label(view::AWAITS));
+            return Self { runs: None, waits, awaits };
+        }
+        let (runs, waits) = (frames.label("CPU_TIME"), frames.label("UNMANAGED_CODE_TIME"));
+        Self { runs: Some(runs), waits, awaits: frames.label("AWAIT_TIME") }
+    }
+}

@@ -1,0 +1,344 @@
+//! Activities that an event begins and another one ends: requests, exceptions being handled, a program's own pairs.
+//!
+//! Which events those are and what the activities are called, by the rules of TraceEvent: a pair is known by its opcodes, or
+//! by a name that ends in `Start` or `Stop`, and by an activity id that is a path, as the runtime gives them out.
+
+use std::fmt::Write as _;
+
+use runtap_nettrace::{Event, FieldType, Metadata};
+use runtap_wire::Reader;
+
+use super::ids;
+use crate::clr;
+use crate::payload::{Fields, Payload, Schema, Value};
+
+const KESTREL: &str = "Microsoft-AspNetCore-Server-Kestrel";
+/// System.Data.SqlClient, and Microsoft.Data.SqlClient where it is called so.
+const ADO_NET: &str = "Microsoft-AdoNet-SystemData";
+const OPEN_TELEMETRY: &str = "OpenTelemetry-Sdk";
+const APPLICATION_INSIGHTS: &str = "Microsoft-ApplicationInsights-Data";
+/// Commands are cut to so many units of UTF-16.
+const LONGEST_COMMAND: usize = 50;
+/// An id that stands for none.
+const NONE_OF_THEIRS: [u8; 16] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// What an event tells of an activity.
+#[derive(Debug, Clone)]
+pub(super) struct Span {
+    pub(super) id: [u8; 16],
+    pub(super) related: Option<[u8; 16]>,
+    /// The activity in which the event happened, where that counts before the related one.
+    pub(super) inside: Option<[u8; 16]>,
+    /// The task's name, and the frame's text; of an end there are none.
+    pub(super) task: String,
+    pub(super) label: String,
+}
+
+/// Whether events of a kind begin or end activities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pairs {
+    Start(Rule),
+    Stop(Rule),
+}
+
+/// Where the id and the words come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// The id has to be a path; the first field says more, if it is a text.
+    Path,
+    /// An exception that is handled: any id, and the method.
+    Exception,
+    /// Any id, and nothing more.
+    Any,
+    /// An id made of the event's number; the data source and the command.
+    Sql,
+    /// Any id, and the field `id`. The name of the task is that of the event.
+    OpenTelemetry,
+    /// Any id; the field `Name`, else `Id`. Only those that are related to nothing.
+    ApplicationInsights,
+}
+
+impl Pairs {
+    /// For the view `request`, which has neither exceptions nor connections.
+    pub(super) fn of_requests(metadata: &Metadata) -> Option<Self> {
+        let is_connection = metadata.provider == KESTREL && metadata.name.starts_with("Connection");
+        Self::of(metadata).filter(|pair| {
+            !is_connection && !matches!(pair, Self::Start(Rule::Exception) | Self::Stop(Rule::Exception))
+        })
+    }
+
+    pub(super) fn of(metadata: &Metadata) -> Option<Self> {
+        let (provider, id) = (metadata.provider.as_str(), metadata.event_id);
+        match (provider, id) {
+            (clr::RUNTIME, 250) => return Some(Self::Start(Rule::Exception)),
+            (clr::RUNTIME, 251) => return Some(Self::Stop(Rule::Exception)),
+            (clr::RUNTIME | clr::RUNDOWN | clr::TPL, _) => return None,
+            _ if provider.starts_with(clr::RUNTIME) => return None,
+            _ => {}
+        }
+        // Those that state no opcode, and whose names end in neither of the two words.
+        if metadata.opcode.is_none_or(|opcode| opcode == 0) {
+            match (provider, id, metadata.name.as_str()) {
+                (ADO_NET, 1, _) => return Some(Self::Start(Rule::Sql)),
+                (ADO_NET, 2, _) => return Some(Self::Stop(Rule::Sql)),
+                (OPEN_TELEMETRY, _, "ActivityStarted") => return Some(Self::Start(Rule::OpenTelemetry)),
+                (OPEN_TELEMETRY, _, "ActivityStopped") => return Some(Self::Stop(Rule::OpenTelemetry)),
+                _ => {}
+            }
+        }
+        let rule = match provider {
+            "Microsoft-Diagnostics-ActivityTracking" => Rule::Any,
+            APPLICATION_INSIGHTS if task(metadata) == "Request" => Rule::ApplicationInsights,
+            APPLICATION_INSIGHTS => return None,
+            _ => Rule::Path,
+        };
+        match opcode(metadata)? {
+            1 => Some(Self::Start(rule)),
+            2 => Some(Self::Stop(rule)),
+            _ => None,
+        }
+    }
+
+    /// What an event tells, if its id is one.
+    pub(super) fn span(self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<Span> {
+        let (Self::Start(rule) | Self::Stop(rule)) = self;
+        let mut id = event.activity_id.map(|id| id.to_bytes_le()).unwrap_or_default();
+        if rule == Rule::Path && !ids::is_path(&id, process) {
+            return None;
+        }
+        let related = event.related_activity_id.filter(|id| !id.is_nil()).map(|id| id.to_bytes_le());
+        let is_start = matches!(self, Self::Start(_));
+        if rule == Rule::ApplicationInsights && is_start && related.is_some_and(|id| id != NONE_OF_THEIRS) {
+            return None;
+        }
+        let mut inside = None;
+        if rule == Rule::Sql {
+            inside = Some(id);
+            id = ids::of_command(*event.payload.first_chunk()?);
+        }
+        let (mut task, mut label) = (String::new(), String::new());
+        if is_start {
+            let text = ids::text(&id, process);
+            let extra;
+            (task, extra) = words(rule, event.metadata?, event, pointer_size);
+            let comma = if extra.is_some() { "," } else { "" };
+            label = format!("Activity {task}({text}{comma}{})", extra.unwrap_or_default());
+        }
+        Some(Span { id, related, inside, task, label })
+    }
+
+    /// The same with a label that all requests of a kind have: `GET /path`, `http://host:80/path`, or the task.
+    pub(super) fn span_of_kind(self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<Span> {
+        let mut span = self.span(event, process, pointer_size)?;
+        let metadata = event.metadata?;
+        let schema = Schema::of(metadata, pointer_size);
+        let payload = Payload::new(&schema, event.payload);
+        let text = |name| payload.text(name).unwrap_or_default();
+        let without_query = |path: String| path.split(['?', '#']).next().unwrap_or_default().to_owned();
+        span.label = match (metadata.provider.as_str(), span.task.as_str()) {
+            ("Microsoft.AspNetCore.Hosting" | KESTREL, "Request") => {
+                format!("{} {}", text("method"), without_query(text("path")))
+            }
+            ("System.Net.Http", "Request") => {
+                let path = without_query(text("pathAndQuery"));
+                format!("{}://{}:{}{path}", text("scheme"), text("host"), payload.u64("port").unwrap_or(0))
+            }
+            _ => span.task.clone(),
+        };
+        Some(span)
+    }
+}
+
+/// 1 of an event that begins something, 2 of one that ends it.
+fn opcode(metadata: &Metadata) -> Option<u8> {
+    metadata.opcode.filter(|opcode| *opcode != 0).or_else(|| {
+        let name = metadata.name.to_ascii_lowercase();
+        if name.ends_with("start") {
+            Some(1)
+        } else if name.ends_with("stop") {
+            Some(2)
+        } else {
+            None
+        }
+    })
+}
+
+/// The name of what an event begins or ends.
+fn task(metadata: &Metadata) -> String {
+    let name = &metadata.name;
+    if name.is_empty() {
+        return format!("EventID({})", metadata.event_id);
+    }
+    let word = match opcode(metadata) {
+        Some(1) => "start",
+        Some(2) => "stop",
+        _ => return name.clone(),
+    };
+    let cut = name.len().saturating_sub(word.len());
+    match name.split_at_checked(cut) {
+        Some((task, end)) if end.eq_ignore_ascii_case(word) => task.to_owned(),
+        _ => name.clone(),
+    }
+}
+
+/// The data source, the second field, and the text of the command, the fourth, as far as there is room.
+fn command(metadata: &Metadata, payload: Payload<'_>) -> String {
+    let text = |index: usize| metadata.fields.get(index).and_then(|field| payload.text(&field.name));
+    let mut words = format!("DS={}", text(1).unwrap_or_default());
+    if let Some(command) = text(3).filter(|command| !command.is_empty()) {
+        let units: Vec<u16> = command.encode_utf16().take(LONGEST_COMMAND + 1).collect();
+        let shown = match units.get(..LONGEST_COMMAND - 3) {
+            Some(first) if units.len() > LONGEST_COMMAND => String::from_utf16_lossy(first) + "...",
+            _ => command,
+        };
+        let _ = write!(words, ",CMD={shown}");
+    }
+    words
+}
+
+/// The name of the task, and what its first field says.
+fn words(rule: Rule, metadata: &Metadata, event: &Event<'_>, pointer_size: u32) -> (String, Option<String>) {
+    let schema = Schema::of(metadata, pointer_size);
+    let payload = Payload::new(&schema, event.payload);
+    if rule == Rule::Exception {
+        return ("ExceptionHandling".to_owned(), Some(payload.text("MethodName").unwrap_or_default()));
+    }
+    let task = task(metadata);
+    match rule {
+        Rule::Any => return (task, None),
+        Rule::Sql => return ("SQLCommand".to_owned(), Some(command(metadata, payload))),
+        Rule::OpenTelemetry => return (metadata.name.clone(), Some(payload.text("id").unwrap_or_default())),
+        Rule::ApplicationInsights => return (task, payload.text("Name").or_else(|| payload.text("Id"))),
+        Rule::Exception | Rule::Path => {}
+    }
+    if metadata.provider == "Microsoft-Diagnostics-DiagnosticSource"
+        && let Some(name) = payload.text("EventName")
+    {
+        return (name, Some(arguments(payload)));
+    }
+    let extra = metadata.fields.first().filter(|field| field.field_type == FieldType::String).map(|field| {
+        let value = Reader::new(event.payload).utf16z("").unwrap_or_default();
+        format!("/{}={value}", field.name)
+    });
+    (task, extra)
+}
+
+/// `key="value"` of all that have a value.
+fn arguments(payload: Payload<'_>) -> String {
+    let Some(Value::Array(pairs)) = payload.get("Arguments") else { return String::new() };
+    let text =
+        |fields: Fields<'_>, name| fields.get(name).and_then(|value| value.as_text()).unwrap_or_default();
+    let mut joined = String::new();
+    for (n, pair) in pairs.objects().enumerate() {
+        let (key, value) = (text(pair.fields(), "Key"), text(pair.fields(), "Value"));
+        if value.is_empty() {
+            continue;
+        }
+        if n > 0 {
+            joined.push(' ');
+        }
+        // Writing to a String can't fail.
+        let _ = write!(joined, "{key}=\"{value}\"");
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use runtap_nettrace::{EventToWrite, Field, Item, TraceHeader, Uuid, Writer};
+    use runtap_wire::Writer as Bytes;
+
+    use super::*;
+
+    /// What an event of this kind tells of an activity, with the id and the related id of the number given.
+    fn told(metadata: &Metadata, ids: (u128, u128), write: impl FnOnce(&mut Bytes)) -> Option<Span> {
+        let mut stream = Writer::new(&TraceHeader::new(0, 0, 1_000_000_000));
+        let metadata_id = stream.define_event(metadata).unwrap();
+        let mut payload = Bytes::new();
+        write(&mut payload);
+        let of = |id: u128| (id != 0).then(|| Uuid::from_u128(id));
+        let (activity_id, related_activity_id) = (of(ids.0), of(ids.1));
+        let payload = payload.as_bytes();
+        let event =
+            EventToWrite { metadata_id, activity_id, related_activity_id, payload, ..Default::default() };
+        stream.event(&event).unwrap();
+        let mut reader = runtap_nettrace::Reader::new();
+        reader.feed(&stream.finish());
+        reader.finish();
+        while let Some(item) = reader.next().unwrap() {
+            if let Item::Event(event) = item {
+                return Pairs::of(event.metadata.unwrap())?.span(&event, 42, 8);
+            }
+        }
+        panic!("an event")
+    }
+
+    fn kind(provider: &str, id: u32, name: &str, fields: &[(&str, FieldType)]) -> Metadata {
+        let mut metadata = Metadata::new(provider, id, name);
+        metadata.fields = fields.iter().map(|(name, of)| Field::new(*name, of.clone())).collect();
+        metadata
+    }
+
+    #[test]
+    fn commands_have_ids_and_words_of_their_own() {
+        let text = FieldType::String;
+        let fields = [("objectId", FieldType::I32), ("dataSource", text.clone())];
+        let fields = [&fields[..], &[("databaseName", text.clone()), ("commandText", text)]].concat();
+        let begin = kind(ADO_NET, 1, "BeginExecute", &fields);
+        let (full, long) = ("x".repeat(50), "x".repeat(51));
+        for (command, words) in [
+            ("SELECT 1", "DS=db,CMD=SELECT 1".to_owned()),
+            ("", "DS=db".to_owned()),
+            (&full, format!("DS=db,CMD={full}")),
+            (&long, format!("DS=db,CMD={}...", "x".repeat(47))),
+        ] {
+            let write = |w: &mut Bytes| _ = w.u32(0xAB).utf16z("db").utf16z("master").utf16z(command);
+            let span = told(&begin, (7, 0), write).unwrap();
+            assert_eq!(span.label, format!("Activity SQLCommand(SQL/Id=000000ab,{words})"));
+            assert_eq!(
+                (span.task.as_str(), span.inside),
+                ("SQLCommand", Some(Uuid::from_u128(7).to_bytes_le()))
+            );
+            // Its end has the same number, and so the same id.
+            let end = kind(ADO_NET, 2, "EndExecute", &[("objectId", FieldType::I32)]);
+            assert_eq!(told(&end, (8, 0), |w| _ = w.u32(0xAB)).unwrap().id, span.id);
+        }
+        assert!(told(&begin, (7, 0), |w| _ = w.u16(1)).is_none(), "no number, no activity");
+        // One that states an opcode is a pair like all others.
+        let mut stated = begin;
+        stated.opcode = Some(1);
+        assert!(told(&stated, (7, 0), |w| _ = w.u32(1)).is_none(), "its id is no path");
+    }
+
+    #[test]
+    fn activities_of_libraries_need_no_path() {
+        const ID: u128 = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
+        const SHOWN: &str = "01234567-89ab-cdef-0123-456789abcdef";
+        let text = FieldType::String;
+        let fields = [("name", text.clone()), ("id", text.clone())];
+        let words = |w: &mut Bytes| _ = w.utf16z("GET").utf16z("00-1");
+        let started = told(&kind(OPEN_TELEMETRY, 24, "ActivityStarted", &fields), (ID, 0), words).unwrap();
+        assert_eq!(started.label, format!("Activity ActivityStarted({SHOWN},00-1)"));
+        let stopped = told(&kind(OPEN_TELEMETRY, 25, "ActivityStopped", &fields), (ID, 0), words).unwrap();
+        assert_eq!((stopped.id, stopped.label.as_str()), (started.id, ""));
+        assert!(told(&kind(OPEN_TELEMETRY, 1, "ActivityDropped", &fields), (ID, 0), words).is_none());
+
+        let insights = |name, related, fields: &[(&str, FieldType)]| {
+            told(&kind(APPLICATION_INSIGHTS, 1, name, fields), (ID, related), words)
+        };
+        let named = [("Id", text.clone()), ("Name", text)];
+        let label = |span: Option<Span>| span.unwrap().label;
+        assert_eq!(label(insights("RequestStart", 0, &named)), format!("Activity Request({SHOWN},00-1)"));
+        // Without a name the id; an id of 1 is none.
+        let one = 1 << 96;
+        assert_eq!(
+            label(insights("RequestStart", one, &named[..1])),
+            format!("Activity Request({SHOWN},GET)")
+        );
+        assert!(insights("RequestStart", 2, &named).is_none(), "it is part of another one");
+        assert!(insights("RequestStop", 2, &named).is_some(), "that matters at the beginning only");
+        assert!(insights("DependencyStart", 0, &named).is_none());
+        // Of all others the id has to be a path.
+        assert!(told(&kind("Mine", 1, "RequestStart", &fields), (ID, 0), words).is_none());
+    }
+}

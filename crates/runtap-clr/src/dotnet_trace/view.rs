@@ -1,0 +1,125 @@
+//! The view `request`: how long each request took, and what it did or waited for meanwhile.
+//!
+//! The time of a request is that from its beginning to its end, by the clock, whatever number of threads and tasks worked for
+//! it. Each moment counts once: for what ran; else for where a thread of it waited; else for what it awaited, the await that
+//! ends first, which is the innermost; else for nothing that is known. A request that begins within another one stands below it.
+
+use std::cmp::Reverse;
+
+use runtap_model::{Process, SampleKind, StackHandle, Trace, TraceBuilder};
+
+use super::Sample;
+use super::requests::Requests;
+
+/// The frames that stand for time without code.
+pub(super) const WAITS: &str = "[waiting]";
+pub(super) const AWAITS: &str = "[awaiting]";
+const UNKNOWN: &str = "[not told]";
+
+/// Puts the pieces of each request together. `end` is the time of the last event.
+pub(super) fn finish(
+    requests: &Requests,
+    samples: Vec<Sample>,
+    end: u64,
+    mut builder: TraceBuilder,
+    process: Process,
+) -> Trace {
+    builder.set_process(process);
+    builder.set_duration_ns(end);
+    let mut by_outermost: Vec<Vec<Sample>> = Vec::new();
+    by_outermost.resize_with(requests.len(), Vec::new);
+    for sample in samples {
+        let outermost = sample.purpose.request.map(|request| requests.outermost(request));
+        if let Some(list) = outermost.and_then(|request| by_outermost.get_mut(request)) {
+            list.push(sample);
+        }
+    }
+    let unknown = builder.label(UNKNOWN);
+    for (request, samples) in by_outermost.iter().enumerate() {
+        let Some((thread, from, to)) = requests.outermost_span(request, end) else { continue };
+        let labels: Vec<_> = requests.labels(request).into_iter().map(str::to_owned).collect();
+        let labels: Vec<_> = labels.iter().map(|label| builder.label(label)).collect();
+        let nothing = builder.stack_of(labels.into_iter().chain([unknown]));
+        let Some(thread) = builder.thread_for_sample(thread) else { continue };
+        for (from, to, stack) in moments(samples, from, to) {
+            builder.add_event(thread, from, to - from, stack.or(nothing));
+        }
+    }
+    builder.finish()
+}
+
+/// The moments from one time to another, each with what counts then.
+fn moments(samples: &[Sample], from: u64, to: u64) -> Vec<(u64, u64, Option<StackHandle>)> {
+    let mut edges: Vec<u64> = vec![from, to];
+    edges.extend(
+        samples.iter().flat_map(|sample| [sample.from, sample.to]).filter(|at| (from..to).contains(at)),
+    );
+    edges.sort_unstable();
+    edges.dedup();
+    let mut by_start: Vec<&Sample> =
+        samples.iter().filter(|sample| sample.to > from && sample.from < to).collect();
+    by_start.sort_by_key(|sample| sample.from);
+    let (mut waiting, mut active) = (by_start.into_iter().peekable(), Vec::<&Sample>::new());
+    let mut moments: Vec<(u64, u64, Option<StackHandle>)> = Vec::new();
+    for pair in edges.windows(2) {
+        let [start, end] = *pair else { continue };
+        while let Some(sample) = waiting.next_if(|sample| sample.from <= start) {
+            active.push(sample);
+        }
+        active.retain(|sample| sample.to > start);
+        let best = active
+            .iter()
+            .max_by_key(|sample| (rank(sample), Reverse((sample.to, sample.from, sample.thread))));
+        let stack = best.map(|sample| sample.stack);
+        match moments.last_mut() {
+            Some((_, last, known)) if *known == stack && *last == start => *last = end,
+            _ => moments.push((start, end, stack)),
+        }
+    }
+    moments
+}
+
+/// What counts, if several things go on: the greatest.
+fn rank(sample: &Sample) -> u8 {
+    match sample.kind {
+        SampleKind::MANAGED => 3,
+        SampleKind::EXTERNAL if !sample.purpose.waits_for_task => 2,
+        SampleKind::EXTERNAL => 0,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::state::Purpose;
+    use super::*;
+
+    #[test]
+    fn each_moment_counts_once() {
+        let mut builder = TraceBuilder::new();
+        let mut stack = |name| {
+            let frame = builder.label(name);
+            builder.stack(None, frame)
+        };
+        let (runs, waits, awaits, inner) = (stack("runs"), stack("waits"), stack("awaits"), stack("inner"));
+        let sample =
+            |from, to, kind, stack| Sample { purpose: Purpose::default(), thread: 1, from, to, kind, stack };
+        let samples = [
+            sample(0, 20, SampleKind::MANAGED, runs),
+            sample(20, 30, SampleKind::EXTERNAL, waits),
+            sample(25, 80, SampleKind::OTHER, awaits),
+            sample(40, 60, SampleKind::OTHER, inner),
+        ];
+        assert_eq!(
+            moments(&samples, 10, 100),
+            [
+                (10, 20, Some(runs)),
+                (20, 30, Some(waits)),
+                (30, 40, Some(awaits)),
+                (40, 60, Some(inner)),
+                (60, 80, Some(awaits)),
+                (80, 100, None)
+            ]
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! Names for addresses: what the events of a stream tell about methods and modules, and the look-up.
+
+use std::fmt;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use runtap_nettrace::{Event, IdTable, Item, Metadata, Observe};
+use runtap_wire::DecodeError;
+
+use crate::clr::{self, MethodEvent, MethodEventKind, ModuleEvent, ProcessInfoEvent};
+use crate::code_map::{Address, Code, CodeMap, MethodId};
+
+/// Learns the names of methods and modules from a stream: show it every item, [`seal`](Self::seal) it, and ask.
+///
+/// Names of precompiled code come last in a stream, so that a recording is read to its end before anything is named.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    code: CodeMap,
+    command_line: Option<String>,
+    /// Whether an event tells something, by metadata id.
+    tells: IdTable<bool>,
+    malformed: u64,
+}
+
+impl Names {
+    /// Nothing learned yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn define(&mut self, metadata: &Metadata) {
+        self.tells.insert(metadata.id, tells(metadata));
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) {
+        if self.tells.get(event.metadata_id) == Some(&true)
+            && let Some(metadata) = event.metadata
+        {
+            self.learn(&Telling::of(metadata, event));
+        }
+    }
+
+    /// Takes an event for which [`tells`] is true.
+    pub(crate) fn learn(&mut self, event: &Telling<'_>) {
+        if self.try_learn(event).is_err() {
+            self.malformed += 1;
+        }
+    }
+
+    fn try_learn(&mut self, event: &Telling<'_>) -> Result<(), DecodeError> {
+        let Telling { provider, id, .. } = *event;
+        if let Some(method) = MethodEvent::decode(provider, id, event.payload)? {
+            let code = Code {
+                id: method.method_id,
+                module: method.module_id,
+                start: method.start,
+                size: method.size,
+                flags: method.flags,
+                rejit_id: method.rejit_id,
+            };
+            let name = || method.has_name().then(|| method.full_name());
+            match method.kind {
+                MethodEventKind::Load => self.code.load(code, Some(event.timestamp), name),
+                MethodEventKind::Exists => self.code.load(code, None, name),
+                MethodEventKind::Unload => self.code.unload(code, event.timestamp, name),
+            }
+        } else if let Some(module) = ModuleEvent::decode(provider, id, event.payload)? {
+            if let Some(name) = module.short_name() {
+                let live = provider == clr::RUNTIME;
+                self.code.module(module.module_id, live.then_some(event.timestamp), name);
+            }
+        } else if let Some(process) = ProcessInfoEvent::decode(provider, id, event.payload)? {
+            self.command_line = Some(process.command_line.to_string());
+        }
+        Ok(())
+    }
+
+    /// Orders what was learned. Call it before any question, and again after more items.
+    pub fn seal(&mut self) {
+        self.code.seal();
+    }
+
+    /// The command line of the program.
+    pub fn command_line(&self) -> Option<&str> {
+        self.command_line.as_deref()
+    }
+
+    /// How many events of a known kind had a payload that can't be read.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// All methods.
+    pub fn code(&self) -> &CodeMap {
+        &self.code
+    }
+
+    /// The method of a frame at a time (in ticks of the target's clock), and whether it is the same at any time.
+    ///
+    /// `is_leaf` tells an address that was executed from a return address, which stands behind its call.
+    pub fn method(&self, ip: u64, is_leaf: bool, time: u64) -> (Option<MethodId>, bool) {
+        // The call is before the return address, and at the end of a method the next one begins right there.
+        let address = if is_leaf { ip } else { ip.saturating_sub(1) };
+        match self.code.lookup(address) {
+            Address::Always(method) => (Some(method), true),
+            Address::Depends => (self.code.at(address, time), false),
+            Address::Unknown => (None, true),
+        }
+    }
+
+    /// Module and name of a method.
+    pub fn texts(&self, method: MethodId) -> (Option<&str>, &str) {
+        match self.code.method(method) {
+            Some(method) => (self.code.module_name(method.module, method.loaded), &method.name),
+            None => (None, "?"),
+        }
+    }
+
+    /// The text of a frame: `Module!Namespace.Type.Method(args)`, or `?!0xADDR` where nothing is known.
+    pub fn frame(&self, ip: u64, is_leaf: bool, time: u64) -> FrameText<'_> {
+        FrameText { ip, texts: self.method(ip, is_leaf, time).0.map(|method| self.texts(method)) }
+    }
+}
+
+impl Observe for Names {
+    #[inline]
+    fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Metadata(metadata) => self.define(metadata),
+            Item::Event(event) => self.event(event),
+            _ => {}
+        }
+    }
+}
+
+/// What is needed of an event that tells a name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Telling<'a> {
+    provider: &'a str,
+    id: u32,
+    timestamp: u64,
+    payload: &'a [u8],
+}
+
+impl<'a> Telling<'a> {
+    pub(crate) fn of(metadata: &'a Metadata, event: &Event<'a>) -> Self {
+        let Event { timestamp, payload, .. } = *event;
+        Self { provider: &metadata.provider, id: metadata.event_id, timestamp, payload }
+    }
+}
+
+/// Events that tell names, kept in their order until it is their turn.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Told {
+    events: Vec<(&'static str, u32, u64, usize)>,
+    /// Their payloads, one after the other; each event has its end.
+    bytes: Vec<u8>,
+    /// Size of the code of each method, by id and start, that was last told to be there. To tell it again changes nothing.
+    known: HashMap<(u64, u64), u32, RandomState>,
+    malformed: u64,
+}
+
+impl Told {
+    /// Keeps an event for which [`tells`] is true, unless it says nothing new.
+    pub(crate) fn take(&mut self, event: &Telling<'_>) {
+        let all = [clr::RUNTIME, clr::RUNDOWN, clr::EVENT_PIPE];
+        let Some(provider) = all.into_iter().find(|name| *name == event.provider) else { return };
+        match MethodEvent::decode(provider, event.id, event.payload) {
+            Ok(Some(method)) => {
+                let MethodEvent { method_id, start, size, .. } = method;
+                if method.kind == MethodEventKind::Exists && method.has_name() {
+                    if self.known.insert((method_id, start), size) == Some(size) {
+                        return;
+                    }
+                } else {
+                    self.known.remove(&(method_id, start));
+                }
+            }
+            Ok(None) => {}
+            Err(_) => {
+                self.malformed += 1;
+                return;
+            }
+        }
+        self.bytes.extend_from_slice(event.payload);
+        self.events.push((provider, event.id, event.timestamp, self.bytes.len()));
+    }
+
+    /// Shows the events to `names`.
+    pub(crate) fn tell(&self, names: &mut Names) {
+        let mut start = 0;
+        for (provider, id, timestamp, end) in &self.events {
+            let payload = self.bytes.get(std::mem::replace(&mut start, *end)..*end).unwrap_or_default();
+            names.learn(&Telling { provider, id: *id, timestamp: *timestamp, payload });
+        }
+        names.malformed += self.malformed;
+    }
+}
+
+/// Whether an event tells a name.
+pub(crate) fn tells(metadata: &Metadata) -> bool {
+    matches!(
+        (metadata.provider.as_str(), metadata.event_id),
+        (clr::RUNTIME, 141..=144 | 151 | 152) | (clr::RUNDOWN, 141..=144 | 151..=154) | (clr::EVENT_PIPE, 1)
+    )
+}
+
+/// A frame as people read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameText<'a> {
+    ip: u64,
+    texts: Option<(Option<&'a str>, &'a str)>,
+}
+
+impl fmt::Display for FrameText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.texts {
+            Some((module, name)) => write!(f, "{}!{name}", module.unwrap_or("?")),
+            // An address without a method bears its own number, not that of the call before it.
+            None => write!(f, "?!{:#x}", self.ip),
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! From a stream to a profile: samples or the events of a view, stacks, method names, threads.
+
+mod collect;
+mod namer;
+mod parts;
+mod tasks;
+mod universal;
+mod views;
+
+use std::num::NonZero;
+
+use runtap_model::{Process, Room, Run, SampleKind, ThreadTicks, Ticks, Trace, TraceBuilder, View};
+use runtap_nettrace::{Event, IdTable, Item, Metadata, Observe, Stack, TraceHeader};
+
+use self::collect::Collector;
+use self::namer::Namer;
+use self::parts::Part;
+use self::universal::Universal;
+use crate::clr;
+use crate::dotnet_trace::DotnetTraceBuilder;
+use crate::names::{Names, Telling, tells};
+use crate::stacks::Stacks;
+
+/// What a stream can't tell about its program.
+#[derive(Debug, Clone, Default)]
+pub struct ProfileOptions {
+    /// Names of threads by the operating system's number.
+    pub thread_names: Vec<(u64, String)>,
+    /// Name of the program; by default the one that its command line gives.
+    pub process_name: Option<String>,
+    /// How much room there is for what is put together; samples that have none are
+    /// [left out](Trace::left_out).
+    pub room: Room,
+}
+
+/// Collects what a profile needs while a stream is read, and puts it together at the end, when all names are known.
+///
+/// Memory: 16 bytes a run of equal samples, 56 an event of the view, and each distinct stack and each method once.
+#[derive(Debug, Clone)]
+pub struct ProfileBuilder {
+    header: Option<TraceHeader>,
+    /// What to do with an event, by metadata id.
+    actions: IdTable<Action>,
+    names: Names,
+    stacks: Stacks,
+    ticks: Ticks,
+    /// For a view that is made of events.
+    events: Option<(View, Collector)>,
+    /// For the view of requests, which takes all for itself.
+    requests: Option<Box<DotnetTraceBuilder>>,
+    /// For recordings of a whole machine.
+    universal: Universal,
+    /// The time of the last event of any kind.
+    end: u64,
+    /// For a part of a stream.
+    part: Option<Part>,
+}
+
+impl Default for ProfileBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What to do with an event; bits.
+#[derive(Debug, Clone, Copy)]
+struct Action(NonZero<u8>);
+
+impl Action {
+    /// Nothing; beside the others.
+    const SEEN: NonZero<u8> = NonZero::<u8>::MIN;
+    const SAMPLE: u8 = 2;
+    const LEARN: u8 = 4;
+    const COLLECT: u8 = 8;
+    const UNIVERSAL: u8 = 16;
+    /// For the view of requests; nothing beside it.
+    const REQUEST: u8 = 32;
+}
+
+impl ProfileBuilder {
+    /// A builder for the views that are made of the sampler's ticks.
+    pub fn new() -> Self {
+        Self {
+            header: None,
+            actions: IdTable::default(),
+            names: Names::new(),
+            stacks: Stacks::default(),
+            ticks: Ticks::default(),
+            events: None,
+            requests: None,
+            universal: Universal::default(),
+            end: 0,
+            part: None,
+        }
+    }
+
+    /// A builder for a view.
+    pub fn of(view: View) -> Self {
+        let requests = (view == View::Request).then(|| Box::new(DotnetTraceBuilder::of_requests()));
+        let events = (!view.is_sampled()).then(|| (view, Collector::new(view)));
+        Self { events, requests, ..Self::new() }
+    }
+
+    /// How many samples were seen.
+    pub fn samples(&self) -> usize {
+        self.ticks.len() + self.universal.len()
+    }
+
+    /// How many events of a known kind had a payload that can't be read.
+    pub fn malformed(&self) -> u64 {
+        self.names.malformed()
+            + self.universal.malformed
+            + self.requests.as_ref().map_or(0, |requests| requests.malformed())
+            + self.events.as_ref().map_or(0, |(_, events)| events.malformed)
+    }
+
+    #[inline(never)]
+    fn no_event(&mut self, item: &Item<'_>) {
+        if let Some(requests) = &mut self.requests {
+            requests.item(item);
+        }
+        match item {
+            Item::Header(header) => self.header = Some((*header).clone()),
+            Item::Metadata(metadata) => {
+                self.define(metadata);
+                if let Some(part) = &mut self.part {
+                    part.define(metadata);
+                }
+            }
+            // Ids may be given out anew.
+            Item::SequencePoint(point) if point.flushes_metadata() => self.actions.clear(),
+            _ => {}
+        }
+        match &mut self.events {
+            Some((_, events)) => events.item(item),
+            None => self.universal.item(item),
+        }
+    }
+
+    fn define(&mut self, metadata: &Metadata) {
+        self.actions.insert(metadata.id, self.action_of(metadata));
+    }
+
+    fn action_of(&self, metadata: &Metadata) -> Action {
+        if self.requests.is_some() {
+            return Action(Action::SEEN | Action::REQUEST);
+        }
+        let mut action = Action::SEEN;
+        match &self.events {
+            Some((_, events)) if events.wants(metadata) => action |= Action::COLLECT,
+            Some(_) => {}
+            None if (metadata.provider.as_str(), metadata.event_id) == (clr::SAMPLE_PROFILER, 0) => {
+                action |= Action::SAMPLE;
+            }
+            None if universal::wants(metadata) => action |= Action::UNIVERSAL,
+            None => {}
+        }
+        if tells(metadata) {
+            action |= Action::LEARN;
+        }
+        Action(action)
+    }
+
+    /// What goes to other functions goes by value, so that of the many events that are left alone the compiler puts
+    /// nothing together in memory.
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) {
+        self.end = self.end.max(event.timestamp);
+        match self.actions.at_hand(event.metadata_id) {
+            Some(Action(Action::SEEN)) => {}
+            Some(Action(action)) if *action == Action::SEEN | Action::SAMPLE => {
+                self.sample(event.thread_id, event.timestamp, event.stack, event.payload);
+            }
+            Some(action) => self.act(*action, &{ *event }),
+            None => self.rare(&{ *event }),
+        }
+    }
+
+    #[inline(never)]
+    fn rare(&mut self, event: &Event<'_>) {
+        if let Some(action) = self.actions.get(event.metadata_id) {
+            self.act(*action, event);
+            return;
+        }
+        // A definition that came before we listened.
+        let Some(metadata) = event.metadata else { return };
+        self.define(metadata);
+        self.act(self.action_of(metadata), event);
+    }
+
+    #[inline(never)]
+    fn act(&mut self, Action(action): Action, event: &Event<'_>) {
+        let action = action.get();
+        if let Some(requests) = &mut self.requests {
+            requests.item(&Item::Event(*event));
+            return;
+        }
+        if action & Action::SAMPLE != 0 {
+            self.sample(event.thread_id, event.timestamp, event.stack, event.payload);
+        }
+        let Some(metadata) = event.metadata else { return };
+        if action & Action::LEARN != 0 {
+            let event = Telling::of(metadata, event);
+            match &mut self.part {
+                Some(part) => part.told.take(&event),
+                None => self.names.learn(&event),
+            }
+            // An address may mean another method from here on.
+            self.ticks.split();
+        }
+        if action & (Action::UNIVERSAL | Action::COLLECT) == 0 {
+            return;
+        }
+        if let Some(part) = &mut self.part {
+            part.refuses = true;
+        } else if action & Action::UNIVERSAL != 0 {
+            self.universal.event(metadata, event, &mut self.stacks);
+        } else if let Some((_, events)) = &mut self.events {
+            events.event(metadata, event, self.stacks.index(event.stack));
+        }
+    }
+
+    #[inline(never)]
+    fn sample(&mut self, thread: u64, timestamp: u64, stack: Stack<'_>, payload: &[u8]) {
+        let kind = match payload.first_chunk::<4>().map(|bytes| i32::from_le_bytes(*bytes)) {
+            Some(1) => SampleKind::EXTERNAL,
+            Some(2) => SampleKind::MANAGED,
+            _ => SampleKind::OTHER,
+        };
+        let stack = self.stacks.index(stack);
+        self.ticks.add(thread, timestamp, kind, stack);
+    }
+
+    /// The profile so far, as if the stream ended here. Takes the memory of a copy for as long as it is made.
+    pub fn snapshot(&self, options: &ProfileOptions) -> Trace {
+        self.clone().finish(options)
+    }
+
+    /// Names everything and returns the profile. A stream without a header gives an empty one.
+    pub fn finish(mut self, options: &ProfileOptions) -> Trace {
+        if let Some(requests) = self.requests {
+            return requests.finish(options);
+        }
+        let mut builder = TraceBuilder::new();
+        let Some(header) = self.header.take() else { return builder.finish() };
+        builder.set_room(options.room.clone());
+        self.names.seal();
+        if self.ticks.is_empty() && !self.universal.is_empty() {
+            return self.of_machine(&header, builder, options);
+        }
+        let name = options.process_name.clone();
+        let command_line = self.names.command_line();
+        builder.set_process(Process {
+            pid: Some(header.process_id),
+            name: name.or_else(|| command_line.and_then(program_name)),
+            command_line: command_line.map(str::to_owned),
+        });
+        if let Some(start) = header.sync_time {
+            builder.set_start_unix_ns(start);
+        }
+
+        let mut namer = Namer::new(&self.names, &self.stacks, builder);
+        if !self.ticks.is_empty() {
+            let period_ns = self.ticks.period().map(|period| header.ticks_to_ns(period.into()));
+            let period_ns = period_ns.and_then(|ns| u64::try_from(ns).ok());
+            namer
+                .builder
+                .set_sampling(period_ns.unwrap_or(Ticks::DEFAULT_PERIOD_NS), self.ticks.out_of_order());
+        }
+        namer.builder.leave_out(self.ticks.left_out());
+        for ThreadTicks { tid, runs, last, .. } in self.ticks.into_threads() {
+            // A run takes the place of the one that it is made of.
+            let named = runs.into_iter().filter_map(|run| {
+                let has_room = namer.builder.has_room(run.ticks().into());
+                has_room.then(|| run.named(since_start(&header, run.time), namer.stack(run.stack, run.time)))
+            });
+            let named: Vec<Run> = named.collect();
+            if named.is_empty() {
+                continue;
+            }
+            let thread = namer.builder.thread(tid);
+            namer.builder.add_runs(thread, named, since_start(&header, last));
+        }
+        if let Some((view, events)) = self.events.take() {
+            namer.builder.set_duration_ns(since_start(&header, self.end));
+            views::add(view, events, &header, self.end, &self.names, &mut namer);
+        }
+        let mut builder = namer.builder;
+        for (tid, name) in &options.thread_names {
+            builder.set_known_thread_name(*tid, name);
+        }
+        builder.finish()
+    }
+}
+
+impl Observe for ProfileBuilder {
+    #[inline]
+    fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Event(event) => self.event(event),
+            _ => self.no_event(item),
+        }
+    }
+}
+
+impl ProfileBuilder {
+    /// The profile of a recording of a whole machine, or of some of its processes.
+    fn of_machine(self, header: &TraceHeader, mut builder: TraceBuilder, options: &ProfileOptions) -> Trace {
+        if let Some(start) = header.sync_time {
+            builder.set_start_unix_ns(start);
+        }
+        builder.set_duration_ns(since_start(header, self.end));
+        let mut processes = self.universal.add(header, &self.stacks, &mut builder).into_iter();
+        let first = processes.next();
+        let others = processes.len();
+        let (pid, name) = first.map_or((None, None), |(pid, name)| (u32::try_from(pid).ok(), name));
+        let mut process = Process { pid, name, command_line: None };
+        if others > 0 {
+            let plural = if others == 1 { "process" } else { "processes" };
+            process = Process {
+                pid: None,
+                name: Some(format!("{} and {others} other {plural}", process.label())),
+                command_line: None,
+            };
+        }
+        process.name = options.process_name.clone().or(process.name);
+        builder.set_process(process);
+        for (tid, name) in &options.thread_names {
+            builder.set_known_thread_name(*tid, name);
+        }
+        builder.finish()
+    }
+}
+
+pub(crate) fn since_start(header: &TraceHeader, timestamp: u64) -> u64 {
+    u64::try_from(header.relative_ns(timestamp)).unwrap_or(0)
+}
+
+/// The entry assembly's name (`/usr/bin/dotnet /srv/app.dll x` is `app`), else the executable's.
+pub(crate) fn program_name(command_line: &str) -> Option<String> {
+    let stem = |path| clr::file_stem(path, &["dll", "exe"]);
+    // Arguments are joined by blanks, so a path with a blank can't be told from two arguments.
+    let mut words = command_line.split_ascii_whitespace().map(|word| word.trim_matches('"'));
+    let first = words.next()?;
+    if stem(first).is_some_and(|name| name.eq_ignore_ascii_case("dotnet"))
+        && let Some(assembly) = words.find(|word| word.to_ascii_lowercase().ends_with(".dll"))
+    {
+        return stem(assembly).map(str::to_owned);
+    }
+    stem(first).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_names() {
+        for (line, name) in [
+            ("/usr/share/dotnet/dotnet /srv/app/My.App.dll 1 2", Some("My.App")),
+            ("dotnet exec --depsfile x.json App.DLL", Some("App")),
+            ("/opt/tool/azmcp /opt/tool/azmcp.dll server", Some("azmcp")),
+            ("C:\\x\\app.exe", Some("app")),
+            ("", None),
+        ] {
+            assert_eq!(program_name(line).as_deref(), name, "{line}");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Profiles of whole machines, which come with the providers `Universal.Events` and `Universal.System` in Nettrace 6:
+//! samples of threads that ran, the times in which threads waited, and what is mapped where in each process.
+//!
+//! Events are told by their names; their numbers are the writer's own. The same address means something else in each
+//! process, so that stacks are named for each process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use runtap_model::{self as model, FrameHandle, SampleKind, StackHandle, TraceBuilder};
+use runtap_nettrace::{Event, Item, Metadata, Observe, TraceHeader};
+
+use crate::frame;
+use crate::payload::{Decoder, Payload};
+use crate::stacks::Stacks;
+
+/// Period of the sampler where the samples do not tell: its usual one.
+const PERIOD_NS: u64 = 1_000_000;
+
+/// What happens to an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ran,
+    Waited,
+    Process,
+    Mapping,
+    Symbol,
+}
+
+fn kind(metadata: &Metadata) -> Option<Kind> {
+    Some(match (metadata.provider.as_str(), metadata.name.as_str()) {
+        ("Universal.Events", "cpu") => Kind::Ran,
+        ("Universal.Events", "cswitch") => Kind::Waited,
+        ("Universal.System", "ProcessCreate" | "ExistingProcess") => Kind::Process,
+        ("Universal.System", "ProcessMapping") => Kind::Mapping,
+        ("Universal.System", "ProcessSymbol") => Kind::Symbol,
+        _ => return None,
+    })
+}
+
+/// Whether an event is one of these.
+pub(super) fn wants(metadata: &Metadata) -> bool {
+    metadata.provider.starts_with("Universal.") && kind(metadata).is_some()
+}
+
+/// A range of addresses, the last one included, and what is there.
+#[derive(Debug, Clone)]
+struct Range {
+    start: u64,
+    last: u64,
+    /// The latest of several wins.
+    since: u64,
+    text: Box<str>,
+}
+
+/// Ranges in the order of their starts.
+#[derive(Debug, Clone, Default)]
+struct Ranges {
+    list: Vec<Range>,
+    /// The greatest end of all up to each.
+    reach: Vec<u64>,
+}
+
+/// How many ranges are looked at for one address; a made-up stream may have any number that overlap.
+const MOST_STEPS: usize = 256;
+
+impl Ranges {
+    fn add(&mut self, start: u64, last: u64, since: u64, text: String) {
+        // The kernel hides its addresses from those who may not see them: all are 0 then.
+        if start != 0 && last >= start {
+            self.list.push(Range { start, last, since, text: text.into() });
+        }
+    }
+
+    fn seal(&mut self) {
+        self.list.sort_by_key(|range| (range.start, range.since));
+        let ends = self.list.iter().scan(0, |most, range| {
+            *most = range.last.max(*most);
+            Some(*most)
+        });
+        self.reach = ends.collect();
+    }
+
+    /// What is at an address: of several the one that begins last, of those the latest.
+    fn get(&self, address: u64) -> Option<&Range> {
+        let behind = self.list.partition_point(|range| range.start <= address);
+        let found = self.list.get(..behind)?.iter().zip(self.reach.get(..behind)?).rev();
+        found
+            .take(MOST_STEPS)
+            .take_while(|(_, reach)| **reach >= address)
+            .map(|(range, _)| range)
+            .find(|range| range.last >= address)
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+struct Process {
+    name: Option<String>,
+    mappings: Ranges,
+    symbols: Ranges,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    timestamp: u64,
+    process: u64,
+    thread: u64,
+    stack: u32,
+    processor: u32,
+    /// Ticks that the thread waited; `None` if it ran.
+    waited: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Universal {
+    decoder: Decoder,
+    samples: Vec<Sample>,
+    processes: BTreeMap<u64, Process>,
+    threads: HashMap<u64, String, RandomState>,
+    pub(super) malformed: u64,
+}
+
+impl Universal {
+    pub(super) fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Takes an item that is no event, if it is one of these providers'.
+    pub(super) fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Header(_) => self.decoder.item(item),
+            Item::Metadata(metadata) if wants(metadata) => self.decoder.item(item),
+            _ => {}
+        }
+    }
+
+    /// Takes an event for which [`wants`] is true; `stack` is the index of its stack.
+    pub(super) fn event(&mut self, metadata: &Metadata, event: &Event<'_>, stacks: &mut Stacks) {
+        let payload = self.decoder.payload(event);
+        let Some(kind) = kind(metadata) else { return };
+        let process = event.process_id.unwrap_or(0);
+        if matches!(kind, Kind::Ran | Kind::Waited) {
+            let waited = payload.u64("Value");
+            if waited.is_none() && kind == Kind::Waited {
+                self.malformed += 1;
+                return;
+            }
+            if let Some(name) = event.thread.and_then(|thread| thread.name.as_ref())
+                && !self.threads.contains_key(&event.thread_id)
+            {
+                self.threads.insert(event.thread_id, name.clone());
+            }
+            self.samples.push(Sample {
+                timestamp: event.timestamp,
+                process,
+                thread: event.thread_id,
+                stack: stacks.index(event.stack),
+                processor: event.processor,
+                waited: waited.filter(|_| kind == Kind::Waited),
+            });
+            return;
+        }
+        if tell(kind, self.processes.entry(process).or_default(), payload, event.timestamp).is_none() {
+            self.malformed += 1;
+        }
+    }
+
+    /// Adds everything to a trace. Returns the processes that have samples: their ids and names.
+    pub(super) fn add(
+        mut self,
+        header: &TraceHeader,
+        stacks: &Stacks,
+        builder: &mut TraceBuilder,
+    ) -> Vec<(u64, Option<String>)> {
+        for process in self.processes.values_mut() {
+            process.mappings.seal();
+            process.symbols.seal();
+        }
+        self.samples.sort_by_key(|sample| sample.timestamp);
+        let period = self.period_ns(header);
+        let mut namer = Namer {
+            processes: &self.processes,
+            stacks,
+            frames: HashMap::default(),
+            named: HashMap::default(),
+        };
+        let mut seen: Vec<(u64, Option<String>)> = Vec::new();
+        let mut known: HashMap<u64, Arc<model::Process>, RandomState> = HashMap::default();
+        for Sample { process, .. } in &self.samples {
+            known.entry(*process).or_insert_with(|| {
+                let name = self.processes.get(process).and_then(|process| process.name.clone());
+                seen.push((*process, name.clone()));
+                Arc::new(model::Process { pid: u32::try_from(*process).ok(), name, command_line: None })
+            });
+        }
+        for Sample { timestamp, process, thread, stack, waited, .. } in &self.samples {
+            let Some(handle) = builder.thread_for_sample(*thread) else { continue };
+            let stack = namer.stack(*process, *stack, builder);
+            if seen.len() > 1
+                && let Some(process) = known.get(process)
+            {
+                builder.set_thread_process(handle, process);
+            }
+            let (kind, weight) = match waited {
+                Some(ticks) => (SampleKind::EXTERNAL, ns(header, *ticks)),
+                None => (SampleKind::MANAGED, period),
+            };
+            builder.add_weighed(handle, super::since_start(header, *timestamp), weight, kind, stack);
+        }
+        for (thread, name) in &self.threads {
+            builder.set_known_thread_name(*thread, name);
+        }
+        seen
+    }
+
+    /// The time between two samples on a processor that is busy: the middle one of all such times.
+    fn period_ns(&self, header: &TraceHeader) -> u64 {
+        let mut last: HashMap<u32, u64, RandomState> = HashMap::default();
+        let mut gaps = Vec::new();
+        for sample in self.samples.iter().filter(|sample| sample.waited.is_none()) {
+            if let Some(before) = last.insert(sample.processor, sample.timestamp)
+                && before < sample.timestamp
+            {
+                gaps.push(sample.timestamp - before);
+            }
+        }
+        if gaps.is_empty() {
+            return PERIOD_NS;
+        }
+        let middle = gaps.len() / 2;
+        let (_, gap, _) = gaps.select_nth_unstable(middle);
+        ns(header, *gap)
+    }
+}
+
+fn ns(header: &TraceHeader, ticks: u64) -> u64 {
+    u64::try_from(header.ticks_to_ns(i128::from(ticks))).unwrap_or(0)
+}
+
+/// Takes what is told of a process.
+fn tell(kind: Kind, process: &mut Process, payload: Payload<'_>, since: u64) -> Option<()> {
+    match kind {
+        Kind::Process => process.name = Some(payload.text("Name")?).filter(|name| !name.is_empty()),
+        Kind::Mapping | Kind::Symbol => {
+            let (start, last) = (payload.u64("StartAddress")?, payload.u64("EndAddress")?);
+            if kind == Kind::Mapping {
+                let path = payload.text("FileName")?;
+                let file = crate::clr::file_stem(&path, &["dll", "exe"]).unwrap_or("?").to_owned();
+                process.mappings.add(start, last, since, file);
+            } else {
+                process.symbols.add(start, last, since, payload.text("Name")?);
+            }
+        }
+        Kind::Ran | Kind::Waited => {}
+    }
+    Some(())
+}
+
+struct Namer<'a> {
+    processes: &'a BTreeMap<u64, Process>,
+    stacks: &'a Stacks,
+    frames: HashMap<(u64, u64, bool), FrameHandle, RandomState>,
+    named: HashMap<(u64, u32), Option<StackHandle>, RandomState>,
+}
+
+impl Namer<'_> {
+    fn stack(&mut self, process: u64, index: u32, builder: &mut TraceBuilder) -> Option<StackHandle> {
+        if let Some(known) = self.named.get(&(process, index)) {
+            return *known;
+        }
+        let ips = self.stacks.get(usize::try_from(index).unwrap_or(usize::MAX));
+        let mut stack = None;
+        for (depth, ip) in ips.iter().enumerate().rev() {
+            let frame = self.frame(process, *ip, depth == 0, builder);
+            stack = Some(builder.stack(stack, frame));
+        }
+        self.named.insert((process, index), stack);
+        stack
+    }
+
+    fn frame(&mut self, process: u64, ip: u64, is_leaf: bool, builder: &mut TraceBuilder) -> FrameHandle {
+        if let Some(known) = self.frames.get(&(process, ip, is_leaf)) {
+            return *known;
+        }
+        // The call is before the return address.
+        let address = if is_leaf { ip } else { ip.saturating_sub(1) };
+        // The kernel is the same for all, and may be told with the process 0.
+        let both = [process, 0].map(|id| self.processes.get(&id));
+        let mut both = both.into_iter().flatten();
+        let module = both.clone().find_map(|process| process.mappings.get(address)).map(|range| &*range.text);
+        let frame = match both.find_map(|process| process.symbols.get(address)) {
+            Some(symbol) => builder.add_frame(&frame::clr(module, &symbol.text)),
+            None => builder.add_frame(&frame::clr(module, &format!("{ip:#x}"))),
+        };
+        self.frames.insert((process, ip, is_leaf), frame);
+        frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_range_belongs_to_it_and_nothing_is_at_zero() {
+        let mut ranges = Ranges::default();
+        for (start, last, since, text) in [
+            (0, 0, 0, "hidden"),
+            (10, 100, 1, "large"),
+            (20, 29, 1, "old"),
+            (20, 29, 2, "new"),
+            (5, 4, 0, "wrong"),
+        ] {
+            ranges.add(start, last, since, text.to_owned());
+        }
+        ranges.seal();
+        let at = |address| ranges.get(address).map(|range| &*range.text);
+        let found = [0, 9, 10, 20, 29, 30, 100, 101].map(at);
+        let large = Some("large");
+        assert_eq!(found, [None, None, large, Some("new"), Some("new"), large, large, None]);
+    }
+}

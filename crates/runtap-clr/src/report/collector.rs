@@ -1,0 +1,121 @@
+//! What the reports have in common: they keep what they need of some events, and look at it in the order of time.
+
+use std::fmt;
+
+use super::{Decoder, Event, IdTable, Item, Metadata, Observe, Payload, TraceHeader};
+
+/// What was kept, in the order of time, and the clock.
+pub(super) type Found<T> = (Vec<Kept<T>>, Clock);
+
+/// What a report keeps of an event.
+#[derive(Debug, Clone)]
+pub(super) struct Kept<T> {
+    pub(super) timestamp: u64,
+    pub(super) thread: u64,
+    pub(super) what: T,
+}
+
+/// Keeps what a report needs.
+pub(super) struct Collector<T> {
+    header: Option<TraceHeader>,
+    decoder: Decoder,
+    /// Whether events of a kind are wanted, by metadata id.
+    wanted: IdTable<bool>,
+    wants: fn(&Metadata) -> bool,
+    kept: Vec<Kept<T>>,
+}
+
+impl<T> fmt::Debug for Collector<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Collector").field("kept", &self.kept.len()).finish_non_exhaustive()
+    }
+}
+
+impl<T> Collector<T> {
+    pub(super) fn new(wants: fn(&Metadata) -> bool) -> Self {
+        Self { header: None, decoder: Decoder::new(), wanted: IdTable::default(), wants, kept: Vec::new() }
+    }
+
+    /// Takes the next item; `keep` says what is kept of an event that is wanted.
+    pub(super) fn item(
+        &mut self,
+        item: &Item<'_>,
+        keep: impl FnOnce(&Metadata, &Event<'_>, Payload<'_>) -> Option<T>,
+    ) {
+        match item {
+            Item::Header(header) => self.header = Some((*header).clone()),
+            Item::Metadata(metadata) => {
+                self.wanted.remove(metadata.id);
+            }
+            Item::Event(event) => {
+                if let Some(metadata) = event.metadata
+                    && self.is_wanted(metadata)
+                    && let Some(what) = keep(metadata, event, self.decoder.payload(event))
+                {
+                    self.kept.push(Kept { timestamp: event.timestamp, thread: event.thread_id, what });
+                }
+                return;
+            }
+            _ => {}
+        }
+        self.decoder.item(item);
+    }
+
+    #[inline]
+    fn is_wanted(&mut self, metadata: &Metadata) -> bool {
+        if let Some(known) = self.wanted.get(metadata.id) {
+            return *known;
+        }
+        let wanted = (self.wants)(metadata);
+        self.wanted.insert(metadata.id, wanted);
+        wanted
+    }
+
+    /// What there is at the end.
+    pub(super) fn finish(self) -> Found<T> {
+        found(self.kept, self.header)
+    }
+
+    /// What there is so far.
+    pub(super) fn so_far(&self) -> Found<T>
+    where
+        T: Clone,
+    {
+        found(self.kept.clone(), self.header.clone())
+    }
+}
+
+fn found<T>(mut kept: Vec<Kept<T>>, header: Option<TraceHeader>) -> Found<T> {
+    // Runs, as the stream has them, which a stable sort merges.
+    kept.sort_by_key(|kept| kept.timestamp);
+    (kept, Clock { header })
+}
+
+/// Turns ticks into nanoseconds.
+pub(super) struct Clock {
+    header: Option<TraceHeader>,
+}
+
+impl Clock {
+    /// Nanoseconds since the session's start.
+    pub(super) fn at(&self, timestamp: u64) -> i64 {
+        self.header.as_ref().map_or(0, |header| header.relative_ns(timestamp))
+    }
+
+    /// Nanoseconds between two times.
+    pub(super) fn ns(&self, from: u64, to: u64) -> u64 {
+        let ticks = i128::from(to) - i128::from(from);
+        let ns = self.header.as_ref().map_or(0, |header| header.ticks_to_ns(ticks));
+        u64::try_from(ns).unwrap_or(0)
+    }
+}
+
+/// A small number of a payload.
+pub(super) fn small(payload: Payload<'_>, name: &str) -> Option<u32> {
+    payload.u64(name).and_then(|number| u32::try_from(number).ok())
+}
+
+/// A text of a payload; empty where there is none.
+pub(super) fn text(payload: Payload<'_>, name: &str) -> String {
+    payload.text(name).unwrap_or_default()
+}

@@ -1,0 +1,356 @@
+//! Meters and event counters: what each series was, and came to.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use serde::Serialize;
+
+use super::collector::{Collector, Found, Kept, text};
+use super::{Collect, Item, Observe, Report};
+use crate::payload::{Payload, Value};
+
+/// What a recording says about counters.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CountersReport {
+    /// How many series.
+    pub series_count: u64,
+    /// How many times an instrument's own code failed.
+    pub errors_count: u64,
+    /// How often the limits on series or histograms were reached, so that some were left out.
+    pub limits_reached_count: u64,
+    /// By provider, name and tags.
+    pub series: Vec<CounterSeries>,
+}
+
+/// How a counter counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum CounterKind {
+    /// A value that is what it is.
+    Gauge,
+    /// Something that adds up.
+    Rate,
+    /// Something that goes up and down by differences.
+    Updown,
+    /// A distribution.
+    Histogram,
+}
+
+/// A counter with its tags. `None` where this kind of counter has no such number.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CounterSeries {
+    /// The meter, or the event source.
+    pub provider: String,
+    /// The meter's version.
+    pub version: Option<String>,
+    /// The instrument.
+    pub name: String,
+    /// Its name for people, if it has one.
+    pub display_name: Option<String>,
+    /// Its unit, in its own words.
+    pub unit: String,
+    /// Its tags by their names, as far as the text of the runtime lets them be told apart.
+    pub tags: BTreeMap<String, String>,
+    /// The same as the runtime joins them: with commas and equals signs, which may be in the tags themselves too.
+    pub tags_text: String,
+    /// How it counts.
+    pub kind: CounterKind,
+    /// The last value: of a gauge itself, of the others the sum so far. Histograms have none.
+    pub value: Option<f64>,
+    /// What the last interval added.
+    pub delta: Option<f64>,
+    /// Histogram, and event counter that gives means: how many values in all recorded intervals.
+    pub count: Option<u64>,
+    /// Histogram: their sum.
+    pub sum: Option<f64>,
+    /// Histogram: quantiles of the last interval that had values, by their shares (`0.95`). Those of several intervals
+    /// can't be joined.
+    pub quantiles: Option<BTreeMap<String, f64>>,
+    /// The lowest value; of one that only adds up the least that an interval added.
+    pub min: Option<f64>,
+    /// The highest.
+    pub max: Option<f64>,
+    /// What all recorded intervals add up to, of one that adds up.
+    pub total: Option<f64>,
+    /// How many times it was told.
+    pub points_count: u64,
+}
+
+/// Makes a [`CountersReport`].
+#[derive(Debug)]
+pub struct Counters(Collector<What>);
+
+#[derive(Debug, Clone)]
+enum What {
+    Point(Box<CounterSeries>),
+    Error,
+    Limit,
+}
+
+/// The provider of meters.
+const METERS: &str = "System.Diagnostics.Metrics";
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self(Collector::new(|metadata| metadata.provider == METERS || metadata.name == "EventCounters"))
+    }
+}
+
+impl Report for CountersReport {
+    fn limit(&mut self, n: usize) {
+        self.series.truncate(n);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.series.is_empty()
+    }
+}
+
+impl Collect for Counters {
+    type Report = CountersReport;
+
+    fn finish(self) -> CountersReport {
+        report(self.0.finish())
+    }
+
+    fn snapshot(&self) -> CountersReport {
+        report(self.0.so_far())
+    }
+}
+
+fn report((kept, _): Found<What>) -> CountersReport {
+    let mut report = CountersReport::default();
+    let mut series: BTreeMap<(String, Option<String>, String, String), CounterSeries> = BTreeMap::new();
+    for Kept { what, .. } in kept {
+        match what {
+            What::Error => report.errors_count += 1,
+            What::Limit => report.limits_reached_count += 1,
+            What::Point(point) => {
+                let key = (
+                    point.provider.clone(),
+                    point.version.clone(),
+                    point.name.clone(),
+                    point.tags_text.clone(),
+                );
+                match series.entry(key) {
+                    Entry::Vacant(new) => {
+                        new.insert(*point);
+                    }
+                    Entry::Occupied(mut known) => known.get_mut().add(*point),
+                }
+            }
+        }
+    }
+    report.series = series.into_values().collect();
+    report.series_count = u64::try_from(report.series.len()).unwrap_or(u64::MAX);
+    report
+}
+
+impl Observe for Counters {
+    fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |metadata, _, payload| {
+            if metadata.provider != METERS {
+                return event_counter(&metadata.provider, payload).map(|point| What::Point(Box::new(point)));
+            }
+            match metadata.event_id {
+                8 | 9 => None,
+                12 | 13 => Some(What::Limit),
+                14 => Some(What::Error),
+                id => meter(id, payload).map(|point| What::Point(Box::new(point))),
+            }
+        });
+    }
+}
+
+impl CounterSeries {
+    fn new(provider: String, name: String, unit: String, kind: CounterKind) -> Self {
+        Self {
+            provider,
+            version: None,
+            name,
+            display_name: None,
+            unit,
+            tags: BTreeMap::new(),
+            tags_text: String::new(),
+            kind,
+            value: None,
+            delta: None,
+            count: None,
+            sum: None,
+            quantiles: None,
+            min: None,
+            max: None,
+            total: None,
+            points_count: 1,
+        }
+    }
+
+    /// Sets what follows from one point.
+    fn settle(mut self) -> Self {
+        let (low, high) = match self.kind {
+            CounterKind::Gauge => (self.min.or(self.value), self.max.or(self.value)),
+            CounterKind::Updown => (self.value, self.value),
+            CounterKind::Rate => (self.delta, self.delta),
+            CounterKind::Histogram => (None, None),
+        };
+        (self.min, self.max) = (low, high);
+        self.total = self.delta.filter(|_| self.kind == CounterKind::Rate);
+        self
+    }
+
+    /// Takes the next point of the same series.
+    fn add(&mut self, next: Self) {
+        fn both<T: Copy>(a: Option<T>, b: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
+            a.zip(b).map(|(a, b)| join(a, b)).or(a).or(b)
+        }
+        *self = Self {
+            min: both(self.min, next.min, f64::min),
+            max: both(self.max, next.max, f64::max),
+            total: both(self.total, next.total, |a, b| a + b),
+            count: both(self.count, next.count, u64::saturating_add),
+            sum: both(self.sum, next.sum, |a, b| a + b),
+            // An interval without values, as the last ones of a series often are, says nothing.
+            value: next.value.or(self.value),
+            quantiles: next.quantiles.or_else(|| self.quantiles.take()),
+            points_count: self.points_count + 1,
+            ..next
+        };
+    }
+}
+
+/// Numbers of meters come as texts; an empty one is none.
+fn number(payload: Payload<'_>, name: &str) -> Option<f64> {
+    match payload.get(name)? {
+        Value::Utf16(text) => text.to_string().trim().parse().ok(),
+        value => value.as_f64(),
+    }
+    .filter(|number: &f64| number.is_finite())
+}
+
+/// `name=value` joined by commas. A part without the sign is taken for the rest of the value in front of it: `route=/a,b`.
+fn tags(text: &str, sign: &str) -> BTreeMap<String, String> {
+    let mut tags = BTreeMap::new();
+    let mut last: Option<(String, String)> = None;
+    for part in text.split(',') {
+        match (part.split_once(sign), &mut last) {
+            (Some((name, value)), _) => tags.extend(last.replace((name.to_owned(), value.to_owned()))),
+            (None, Some((_, value))) => {
+                value.push(',');
+                value.push_str(part);
+            }
+            (None, None) if part.is_empty() => {}
+            (None, None) => last = Some((part.to_owned(), String::new())),
+        }
+    }
+    tags.extend(last);
+    tags
+}
+
+/// `0.5=51;0.95=96;0.99=100`; nothing of an interval without values.
+fn quantiles(text: &str) -> Option<BTreeMap<String, f64>> {
+    let parts = text.split(';').filter_map(|part| part.split_once('='));
+    let known = parts.filter_map(|(share, value)| Some((share.to_owned(), value.parse().ok()?)));
+    Some(known.collect()).filter(|quantiles: &BTreeMap<_, _>| !quantiles.is_empty())
+}
+
+fn meter(id: u32, payload: Payload<'_>) -> Option<CounterSeries> {
+    let kind = match id {
+        4 => CounterKind::Rate,
+        5 => CounterKind::Gauge,
+        6 => CounterKind::Histogram,
+        16 => CounterKind::Updown,
+        _ => return None,
+    };
+    let mut series = CounterSeries::new(
+        text(payload, "meterName"),
+        text(payload, "instrumentName"),
+        text(payload, "unit"),
+        kind,
+    );
+    series.version = Some(text(payload, "meterVersion")).filter(|version| !version.is_empty());
+    series.tags_text = text(payload, "tags");
+    series.tags = tags(&series.tags_text, "=");
+    series.value = number(payload, if id == 5 { "lastValue" } else { "value" });
+    series.delta = number(payload, "rate");
+    if id == 6 {
+        series.count = payload.get("count").and_then(|count| count.as_u64());
+        series.sum = number(payload, "sum");
+        series.quantiles = payload.text("quantiles").as_deref().and_then(quantiles);
+    }
+    Some(series.settle())
+}
+
+fn event_counter(provider: &str, payload: Payload<'_>) -> Option<CounterSeries> {
+    // The fields are the payload's own, or those of its only one.
+    let fields = match payload.get("Payload").or_else(|| payload.get("")) {
+        Some(Value::Object(object)) => object.fields(),
+        _ => payload.fields(),
+    };
+    let get = |name: &str| fields.clone().get(name);
+    let text = |name: &str| get(name).and_then(|value| value.as_text()).unwrap_or_default();
+    let number = |name: &str| get(name).and_then(|value| value.as_f64()).filter(|number| number.is_finite());
+    let name = text("Name");
+    if name.is_empty() {
+        return None;
+    }
+    let increment = number("Increment");
+    let kind = if increment.is_some() { CounterKind::Rate } else { CounterKind::Gauge };
+    let mut series = CounterSeries::new(provider.to_owned(), name, text("DisplayUnits"), kind);
+    series.display_name = Some(text("DisplayName")).filter(|name| !name.is_empty());
+    series.tags_text = text("Metadata");
+    series.tags = tags(&series.tags_text, ":");
+    series.delta = increment;
+    series.value = number("Mean");
+    if increment.is_none() {
+        series.count = get("Count").and_then(|count| count.as_u64());
+        (series.min, series.max) = (number("Min"), number("Max"));
+    }
+    Some(series.settle())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn tags_are_told_apart() {
+        assert_eq!(tags("", "="), of(&[]));
+        assert_eq!(tags("shop=a,region=", "="), of(&[("shop", "a"), ("region", "")]));
+        assert_eq!(tags("route=/a,b,q=1=2", "="), of(&[("route", "/a,b"), ("q", "1=2")]));
+        assert_eq!(tags("odd", "="), of(&[("odd", "")]));
+        assert_eq!(tags("owner:demo,kind:fixed", ":"), of(&[("owner", "demo"), ("kind", "fixed")]));
+    }
+
+    #[test]
+    fn intervals_of_a_histogram_add_up() {
+        let interval = |count, sum, told| CounterSeries {
+            count: Some(count),
+            sum: Some(sum),
+            quantiles: quantiles(told),
+            ..CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Histogram)
+        };
+        let mut series = interval(100, 5_050.0, "0.5=51;0.95=96");
+        series.add(interval(50, 10.0, "0.5=1;0.95=2"));
+        series.add(interval(0, 0.0, ""));
+        assert_eq!((series.count, series.sum, series.points_count), (Some(150), Some(5_060.0), 3));
+        let last = [("0.5".to_owned(), 1.0), ("0.95".to_owned(), 2.0)];
+        assert_eq!(series.quantiles, Some(last.into()));
+    }
+
+    #[test]
+    fn what_goes_up_and_down_has_the_extremes_of_its_values() {
+        let point = |value, delta| {
+            let new = CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Updown);
+            CounterSeries { value: Some(value), delta: Some(delta), ..new }.settle()
+        };
+        let mut series = point(100.0, 1.0);
+        series.add(point(96.0, -4.0));
+        series.add(point(98.0, 2.0));
+        assert_eq!((series.min, series.max, series.value), (Some(96.0), Some(100.0), Some(98.0)));
+    }
+}

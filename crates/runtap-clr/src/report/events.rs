@@ -1,0 +1,88 @@
+//! How many events of which kind there are.
+
+use serde::Serialize;
+
+use super::{Collect, Report};
+use crate::EventCounts;
+
+/// What a recording is made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct EventsReport {
+    /// All events.
+    pub events_count: u64,
+    /// By provider, the most frequent first.
+    pub providers: Vec<ProviderRow>,
+    /// By kind, the most frequent first.
+    pub events: Vec<EventRow>,
+}
+
+/// Events of a provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProviderRow {
+    /// The provider.
+    pub provider: String,
+    /// How many.
+    pub events_count: u64,
+}
+
+/// Events of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EventRow {
+    /// The provider.
+    pub provider: String,
+    /// The event's id.
+    pub id: u32,
+    /// Its version.
+    pub version: u32,
+    /// Its name, if it has one.
+    pub name: String,
+    /// How many.
+    pub events_count: u64,
+}
+
+impl EventsReport {
+    /// The report.
+    pub fn new(counts: &EventCounts) -> Self {
+        let mut providers: Vec<ProviderRow> = Vec::new();
+        let mut events = Vec::new();
+        for row in counts.rows() {
+            match providers.last_mut().filter(|last| last.provider == row.provider) {
+                Some(last) => last.events_count += row.n,
+                None => providers.push(ProviderRow { provider: row.provider.clone(), events_count: row.n }),
+            }
+            events.push(EventRow {
+                provider: row.provider,
+                id: row.id,
+                version: row.version,
+                name: row.name,
+                events_count: row.n,
+            });
+        }
+        providers.sort_by_key(|row| std::cmp::Reverse(row.events_count));
+        events.sort_by_key(|row| std::cmp::Reverse(row.events_count));
+        Self { events_count: counts.total(), providers, events }
+    }
+}
+
+impl Report for EventsReport {
+    fn limit(&mut self, n: usize) {
+        self.providers.truncate(n);
+        self.events.truncate(n);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.events_count == 0
+    }
+}
+
+impl Collect for EventCounts {
+    type Report = EventsReport;
+
+    fn finish(self) -> EventsReport {
+        self.snapshot()
+    }
+
+    fn snapshot(&self) -> EventsReport {
+        EventsReport::new(self)
+    }
+}

@@ -1,0 +1,187 @@
+//! Compilation at run time: which methods, how long, in which tier.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use serde::Serialize;
+
+use super::collector::{Collector, Found, Kept, small, text};
+use super::{Collect, Durations, Item, Observe, Payload, Report};
+use crate::clr;
+
+/// What a recording says about compilation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct JitReport {
+    /// How many methods were compiled.
+    pub compiled_count: u64,
+    /// How many methods got code that was there before the program began.
+    pub precompiled_count: u64,
+    /// How many of the compiled ones were made at run time, without an assembly file.
+    pub dynamic_count: u64,
+    /// The machine code of the compiled ones.
+    pub code_bytes: u64,
+    /// How long the compiler took, where the recording has its beginnings.
+    pub compile_times: Durations,
+    /// Compiled and precompiled code by tier.
+    pub tiers: Vec<TierCount>,
+    /// The compiled methods, in the order of time.
+    pub methods: Vec<CompiledMethod>,
+}
+
+/// Code of one tier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TierCount {
+    /// Its name.
+    pub tier: &'static str,
+    /// How many methods.
+    pub methods_count: u64,
+    /// Their code.
+    pub code_bytes: u64,
+}
+
+/// A compiled method.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CompiledMethod {
+    /// When it was ready.
+    pub ts_ns: i64,
+    /// The thread that compiled it.
+    pub thread: u64,
+    /// `Namespace.Type.Method(args)`.
+    pub name: String,
+    /// How optimized it is.
+    pub tier: &'static str,
+    /// Its number among the versions of the method that profilers made; 0 for the original.
+    pub rejit_id: u64,
+    /// Whether it has no assembly file.
+    pub dynamic: bool,
+    /// Its machine code.
+    pub code_bytes: u32,
+    /// How long the compiler took, without what it compiled in between on the same thread.
+    pub compile_ns: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Begins { method: u64 },
+    Loaded { method: u64, flags: u32, size: u32, name: String, rejit_id: u64 },
+}
+
+const DYNAMIC: u32 = 1;
+const JITTED: u32 = 8;
+
+/// Makes a [`JitReport`].
+#[derive(Debug)]
+pub struct Jit(Collector<What>);
+
+impl Default for Jit {
+    fn default() -> Self {
+        Self(Collector::new(|metadata| {
+            metadata.provider == clr::RUNTIME && matches!(metadata.event_id, 141 | 143 | 145)
+        }))
+    }
+}
+
+impl Report for JitReport {
+    fn limit(&mut self, n: usize) {
+        // The slowest say most.
+        if n < self.methods.len() {
+            self.methods.sort_by_key(|method| std::cmp::Reverse(method.compile_ns));
+            self.methods.truncate(n);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.compiled_count + self.precompiled_count == 0
+    }
+}
+
+impl Collect for Jit {
+    type Report = JitReport;
+
+    fn finish(self) -> JitReport {
+        report(self.0.finish())
+    }
+
+    fn snapshot(&self) -> JitReport {
+        report(self.0.so_far())
+    }
+}
+
+fn report((kept, clock): Found<What>) -> JitReport {
+    let mut report = JitReport::default();
+    let mut tiers: std::collections::BTreeMap<&'static str, (u64, u64)> = std::collections::BTreeMap::new();
+    let mut times = Vec::new();
+    // What each thread compiles: the method, since when, and what was compiled in between.
+    let mut running: HashMap<u64, Vec<(u64, u64, u64)>, RandomState> = HashMap::default();
+    for Kept { timestamp, thread, what } in kept {
+        let stack = running.entry(thread).or_default();
+        let (method, flags, size, name, rejit_id) = match what {
+            What::Begins { method } => {
+                stack.push((method, timestamp, 0));
+                continue;
+            }
+            What::Loaded { method, flags, size, name, rejit_id } => (method, flags, size, name, rejit_id),
+        };
+        let tier = tiers.entry(clr::tier_name(flags)).or_default();
+        *tier = (tier.0 + 1, tier.1 + u64::from(size));
+        if flags & JITTED == 0 {
+            report.precompiled_count += 1;
+            continue;
+        }
+        let began = stack.iter().rposition(|(begun, ..)| *begun == method);
+        let compile_ns = began.and_then(|at| {
+            // What began later and never ended has failed.
+            stack.truncate(at + 1);
+            let (_, since, within) = stack.pop()?;
+            let ns = clock.ns(since, timestamp);
+            if let Some((.., outer)) = stack.last_mut() {
+                *outer = outer.saturating_add(ns);
+            }
+            Some(ns.saturating_sub(within))
+        });
+        times.extend(compile_ns);
+        report.compiled_count += 1;
+        report.dynamic_count += u64::from(flags & DYNAMIC != 0);
+        report.code_bytes += u64::from(size);
+        report.methods.push(CompiledMethod {
+            ts_ns: clock.at(timestamp),
+            thread,
+            name,
+            tier: clr::tier_name(flags),
+            rejit_id,
+            dynamic: flags & DYNAMIC != 0,
+            code_bytes: size,
+            compile_ns,
+        });
+    }
+    report.compile_times = Durations::of(times);
+    report.tiers = tiers
+        .into_iter()
+        .map(|(tier, (methods_count, code_bytes))| TierCount { tier, methods_count, code_bytes })
+        .collect();
+    report.tiers.sort_by_key(|tier| std::cmp::Reverse(tier.methods_count));
+    report
+}
+
+impl Observe for Jit {
+    fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |metadata, _, payload| what(metadata.event_id, payload));
+    }
+}
+
+fn what(id: u32, payload: Payload<'_>) -> Option<What> {
+    let method = payload.u64("MethodID")?;
+    if id == 145 {
+        return Some(What::Begins { method });
+    }
+    let flags = small(payload, "MethodFlags")?;
+    let (space, short) = (text(payload, "MethodNamespace"), text(payload, "MethodName"));
+    let signature = text(payload, "MethodSignature");
+    let arguments = signature.find('(').and_then(|at| signature.get(at..)).unwrap_or_default();
+    let dot = if space.is_empty() { "" } else { "." };
+    let name = match short.as_str() {
+        "" => format!("{:#x}", payload.u64("MethodStartAddress").unwrap_or(0)),
+        _ => format!("{space}{dot}{short}{arguments}"),
+    };
+    let rejit_id = payload.u64("ReJITID").unwrap_or(0);
+    Some(What::Loaded { method, flags, size: small(payload, "MethodSize")?, name, rejit_id })
+}

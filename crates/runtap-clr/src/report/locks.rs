@@ -1,0 +1,178 @@
+//! Waits for locks, and for what other waits are made of: events, tasks, threads that end.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use serde::Serialize;
+
+use super::collector::{Collector, Found, Kept};
+use super::{Collect, Durations, Item, Observe, Report};
+use crate::clr;
+
+/// What a recording says about waits for locks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LocksReport {
+    /// How often a thread had to wait.
+    pub contentions_count: u64,
+    /// How often it still waited when the recording ended.
+    pub unfinished_count: u64,
+    /// How long the others waited.
+    pub waits: Durations,
+    /// Each of them, in the order of time.
+    pub contentions: Vec<Wait>,
+    /// How often a thread waited for something else (.NET 9 and later, if it was asked for).
+    pub handle_waits_count: u64,
+    /// How often it still waited when the recording ended.
+    pub handle_waits_unfinished_count: u64,
+    /// How long the others waited.
+    pub handle_wait_times: Durations,
+    /// Each of them, in the order of time.
+    pub handle_waits: Vec<HandleWait>,
+}
+
+/// A wait for a handle: an event, a semaphore, the end of a task or a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HandleWait {
+    /// When it began.
+    pub start_ns: i64,
+    /// Which thread waited.
+    pub thread: u64,
+    /// `MonitorWait` for `Monitor.Wait`, else `Unknown`.
+    pub source: String,
+    /// The object, if the runtime tells.
+    pub object: Option<String>,
+    /// How long; `None` if it did not end.
+    pub wait_ns: Option<u64>,
+}
+
+/// A wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Wait {
+    /// When it began.
+    pub start_ns: i64,
+    /// Which thread waited.
+    pub thread: u64,
+    /// Which thread had the lock, if the runtime tells.
+    pub owner_thread: Option<u64>,
+    /// The lock, if the runtime tells.
+    pub lock: Option<String>,
+    /// How long; `None` if it did not end.
+    pub wait_ns: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Wanted { owner: Option<u64>, lock: Option<u64> },
+    Taken { ns: Option<f64> },
+    Waits { source: String, object: Option<u64> },
+    Goes,
+}
+
+/// Makes a [`LocksReport`].
+#[derive(Debug)]
+pub struct Locks(Collector<What>);
+
+impl Default for Locks {
+    fn default() -> Self {
+        Self(Collector::new(|metadata| {
+            metadata.provider == clr::RUNTIME && matches!(metadata.event_id, 81 | 91 | 301 | 302)
+        }))
+    }
+}
+
+impl Report for LocksReport {
+    fn limit(&mut self, n: usize) {
+        self.contentions.truncate(n);
+        self.handle_waits.truncate(n);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.contentions_count + self.handle_waits_count == 0
+    }
+}
+
+impl Collect for Locks {
+    type Report = LocksReport;
+
+    fn finish(self) -> LocksReport {
+        report(self.0.finish())
+    }
+
+    fn snapshot(&self) -> LocksReport {
+        report(self.0.so_far())
+    }
+}
+
+fn report((kept, clock): Found<What>) -> LocksReport {
+    let mut report = LocksReport::default();
+    // Which wait of the list a thread is in.
+    let mut waiting: HashMap<u64, (usize, u64), RandomState> = HashMap::default();
+    let mut waits = Vec::new();
+    // A wait may run code that waits itself.
+    let mut within: HashMap<u64, Vec<(usize, u64)>, RandomState> = HashMap::default();
+    let mut handle_waits = Vec::new();
+    for Kept { timestamp, thread, what } in kept {
+        match what {
+            What::Wanted { owner, lock } => {
+                waiting.insert(thread, (report.contentions.len(), timestamp));
+                report.contentions.push(Wait {
+                    start_ns: clock.at(timestamp),
+                    thread,
+                    owner_thread: owner,
+                    lock: lock.map(|lock| format!("{lock:#x}")),
+                    wait_ns: None,
+                });
+            }
+            What::Taken { ns } => {
+                let Some((index, start)) = waiting.remove(&thread) else { continue };
+                let ns = ns.and_then(super::whole).unwrap_or_else(|| clock.ns(start, timestamp));
+                waits.push(ns);
+                if let Some(wait) = report.contentions.get_mut(index) {
+                    wait.wait_ns = Some(ns);
+                }
+            }
+            What::Waits { source, object } => {
+                within.entry(thread).or_default().push((report.handle_waits.len(), timestamp));
+                report.handle_waits.push(HandleWait {
+                    start_ns: clock.at(timestamp),
+                    thread,
+                    source,
+                    object: object.map(|object| format!("{object:#x}")),
+                    wait_ns: None,
+                });
+            }
+            What::Goes => {
+                let Some((index, start)) = within.get_mut(&thread).and_then(Vec::pop) else { continue };
+                let ns = clock.ns(start, timestamp);
+                handle_waits.push(ns);
+                if let Some(wait) = report.handle_waits.get_mut(index) {
+                    wait.wait_ns = Some(ns);
+                }
+            }
+        }
+    }
+    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    report.contentions_count = count(report.contentions.len());
+    report.unfinished_count = report.contentions_count - count(waits.len());
+    report.waits = Durations::of(waits);
+    report.handle_waits_count = count(report.handle_waits.len());
+    report.handle_waits_unfinished_count = report.handle_waits_count - count(handle_waits.len());
+    report.handle_wait_times = Durations::of(handle_waits);
+    report
+}
+
+impl Observe for Locks {
+    fn item(&mut self, item: &Item<'_>) {
+        self.0.item(item, |metadata, _, payload| {
+            let known = |name| payload.u64(name).filter(|number| *number != 0);
+            Some(match metadata.event_id {
+                81 => What::Wanted { owner: known("LockOwnerThreadID"), lock: known("LockID") },
+                91 => What::Taken { ns: payload.f64("DurationNs") },
+                301 => What::Waits {
+                    source: payload.name("WaitSource").unwrap_or_default().into_owned(),
+                    object: known("AssociatedObjectID"),
+                },
+                _ => What::Goes,
+            })
+        });
+    }
+}

@@ -1,0 +1,144 @@
+//! The numbers that a stream gives to its definitions mean nothing: large ones, and one for all that is told anew each
+//! time, give the same answers.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Write};
+
+use runtap_clr::lines::{Choice, Chooser, Lines, Style};
+use runtap_clr::report::{Collect, Counters, Exceptions, Gc, Http, Jit, Locks, Logs, ThreadPool};
+use runtap_clr::{DotnetTraceBuilder, EventCounts, Names, ProfileBuilder, ProfileOptions};
+use runtap_model::{FrameTotals, Trace, View};
+use runtap_nettrace::{Item, Metadata, Observe, Reader};
+use runtap_testkit::{require, shared_data};
+
+/// Events of a recording that are looked at: to tell a definition before every event takes its time.
+const ENOUGH: u32 = 400;
+
+/// Hands the first items of a recording to `visit`, with other ids than it has: definitions are told again where one id has
+/// come to mean something else.
+fn renumbered(bytes: &[u8], new: fn(u32) -> u32, visit: &mut dyn FnMut(&Item<'_>)) {
+    let mut reader = Reader::new();
+    reader.feed(bytes);
+    reader.finish();
+    let mut defined: HashMap<u32, Metadata> = HashMap::new();
+    let mut meaning: HashMap<u32, u32> = HashMap::new();
+    let mut events = 0;
+    while events < ENOUGH
+        && let Ok(Some(item)) = reader.next()
+    {
+        match item {
+            Item::Metadata(metadata) => {
+                let mut metadata = metadata.clone();
+                let old = metadata.id;
+                metadata.id = new(old);
+                meaning.insert(metadata.id, old);
+                visit(&Item::Metadata(&metadata));
+                defined.insert(old, metadata);
+            }
+            Item::Event(mut event) => {
+                events += 1;
+                let old = event.metadata_id;
+                event.metadata_id = new(old);
+                event.metadata = defined.get(&old);
+                if meaning.insert(event.metadata_id, old) != Some(old)
+                    && let Some(metadata) = event.metadata
+                {
+                    visit(&Item::Metadata(metadata));
+                }
+                visit(&Item::Event(event));
+            }
+            item => visit(&item),
+        }
+    }
+}
+
+/// All that a sink could see of a profile, in short.
+fn profile(trace: &Trace, view: View) -> String {
+    let (frames, totals) = FrameTotals::by_name(trace, view);
+    let mut lines: Vec<String> = frames
+        .all_frames()
+        .map(|(handle, frame)| {
+            format!("{frame} {} {}", totals.self_weight(handle), totals.total_weight(handle))
+        })
+        .collect();
+    lines.extend(trace.threads().map(|(_, thread)| format!("{} {}", thread.label(), thread.ticks(view))));
+    lines.join("\n")
+}
+
+/// What was written, in a number.
+#[derive(Default)]
+struct Hash(DefaultHasher);
+
+impl Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What everybody who sees a stream has to say of it.
+fn answers(bytes: &[u8], new: fn(u32) -> u32) -> Vec<(&'static str, String)> {
+    let mut reports = (
+        (Counters::default(), Exceptions::default(), Gc::default(), Http::default()),
+        (Jit::default(), Locks::default(), Logs::default(), ThreadPool::default()),
+    );
+    let (mut counts, mut names, mut compat) = (EventCounts::new(), Names::new(), DotnetTraceBuilder::new());
+    let mut written = Hash::default();
+    let mut lines = Lines::new(Chooser::new(Choice::default(), None), Style::Json, false, &mut written);
+    let views = [View::ThreadTime, View::Alloc, View::Exceptions, View::Contention, View::Gc, View::Jit];
+    let mut profiles = views.map(|view| (view, ProfileBuilder::of(view)));
+    renumbered(bytes, new, &mut |item| {
+        let ((counters, exceptions, gc, http), (jit, locks, logs, pool)) = &mut reports;
+        let all: [&mut dyn Observe; 11] =
+            [counters, exceptions, gc, http, jit, locks, logs, pool, &mut counts, &mut names, &mut compat];
+        for it in all {
+            it.item(item);
+        }
+        for (_, builder) in &mut profiles {
+            builder.item(item);
+        }
+        lines.item(item).unwrap();
+    });
+    drop(lines);
+    let ((counters, exceptions, gc, http), (jit, locks, logs, pool)) = reports;
+    let mut answers = vec![
+        ("counters", format!("{:?}", counters.finish())),
+        ("exceptions", format!("{:?}", exceptions.finish())),
+        ("gc", format!("{:?}", gc.finish())),
+        ("http", format!("{:?}", http.finish())),
+        ("jit", format!("{:?}", jit.finish())),
+        ("locks", format!("{:?}", locks.finish())),
+        ("logs", format!("{:?}", logs.finish())),
+        ("thread pool", format!("{:?}", pool.finish())),
+        ("counts", format!("{} {:?}", counts.total(), counts.rows())),
+        ("names", format!("{:?} {}", names.command_line(), names.malformed())),
+        ("lines", written.0.finish().to_string()),
+        ("dotnet-trace", profile(&compat.finish(&ProfileOptions::default()), View::ThreadTime)),
+    ];
+    answers
+        .extend(profiles.map(|(view, builder)| {
+            (view.name(), profile(&builder.finish(&ProfileOptions::default()), view))
+        }));
+    answers
+}
+
+#[test]
+fn ids_mean_nothing() {
+    let large: fn(u32) -> u32 = |id| if id == 0 { 0 } else { id * 5_000 + (1 << 24) };
+    let one: fn(u32) -> u32 = |id| id.min(1);
+    for name in ["net8/startup-suspended", "net8/exceptions", "net9/threadpool", "net10/logs", "net10/meters"]
+    {
+        let bytes = require!(shared_data(format!("nettrace/{name}.nettrace.zst")));
+        let wanted = answers(&bytes, |id| id);
+        for (how, new) in [("large", large), ("one", one)] {
+            for ((what, wanted), (_, got)) in wanted.iter().zip(answers(&bytes, new)) {
+                assert!(*wanted == got, "{name}, ids {how}: {what} differs");
+            }
+        }
+    }
+}

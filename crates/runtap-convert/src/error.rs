@@ -1,0 +1,89 @@
+//! Why a recording could not be converted.
+
+use std::path::PathBuf;
+
+/// Why a recording could not be converted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The recording can't be read.
+    #[error(transparent)]
+    Recording(#[from] runtap_files::Error),
+    /// The file can't be written.
+    #[error(transparent)]
+    Output(#[from] runtap_outputs::Error),
+    /// What is to be in the file can't be written there.
+    #[error("can't write {}", path.display())]
+    File {
+        /// Of the file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: runtap_sinks::Error,
+    },
+    /// The same on standard output.
+    #[error(transparent)]
+    Stdout(runtap_sinks::Error),
+    /// A stream is not made of a profile.
+    #[error("a profile can't be written as nettrace")]
+    NoSink,
+    /// Standard output takes one file.
+    #[error("several formats can't go to stdout")]
+    SeveralToStdout,
+    /// A file that is to be written is the recording itself.
+    #[error("{} is the recording{} itself", output.display(), if output == input { String::new() } else { format!(" {}", input.display()) })]
+    Overwrites {
+        /// As it was given.
+        output: PathBuf,
+        /// As it was given.
+        input: PathBuf,
+    },
+    /// Only recordings in the first format, `NetPerf`, have to be renewed.
+    #[error("the recording is in the nettrace format already")]
+    NotNetPerf,
+    /// The new format can't hold what the old one has.
+    #[error("{what} can't be copied: {error}")]
+    Copy {
+        /// A definition, or an event.
+        what: &'static str,
+        /// Why.
+        error: runtap_nettrace::WriteError,
+    },
+}
+
+impl Error {
+    /// That of a file, or of standard output.
+    pub(crate) fn of_sink(path: Option<&std::path::Path>) -> impl Fn(runtap_sinks::Error) -> Self {
+        move |error| match path {
+            Some(path) => Self::File { path: path.to_owned(), error },
+            None => Self::Stdout(error),
+        }
+    }
+
+    /// The I/O error behind it, if there is one.
+    pub fn io(&self) -> Option<&std::io::Error> {
+        match self {
+            Self::Output(error) => match &error.cause {
+                runtap_outputs::Cause::Io(error) => Some(error),
+                _ => None,
+            },
+            error => match error.sink()? {
+                runtap_sinks::Error::Io(error) => Some(error),
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether there was nothing in a recording that could be shown.
+    pub fn is_nothing_to_show(&self) -> bool {
+        matches!(self.sink(), Some(runtap_sinks::Error::NoSamples { .. }))
+    }
+
+    /// What a sink said, if one did.
+    pub fn sink(&self) -> Option<&runtap_sinks::Error> {
+        match self {
+            Self::File { error, .. } | Self::Stdout(error) => Some(error),
+            _ => None,
+        }
+    }
+}

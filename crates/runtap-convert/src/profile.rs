@@ -1,0 +1,77 @@
+//! From a recording to a profile.
+
+use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
+use runtap_files::Recording;
+use runtap_model::{Room, Trace};
+use runtap_nettrace::Observe;
+
+use crate::{Content, Error, Note};
+
+/// A profile, and the recording that it was made of.
+#[derive(Debug)]
+pub struct Profile {
+    /// The profile.
+    pub trace: Trace,
+    /// Read to its end: it tells what is missing.
+    pub recording: Recording,
+}
+
+impl Profile {
+    /// Reads what `content` needs of a recording.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn read(
+        mut recording: Recording,
+        content: &Content,
+        options: &ProfileOptions,
+        tell: &mut dyn FnMut(Note),
+    ) -> Result<Self, Error> {
+        let options = &ProfileOptions { room: room_of(&recording), ..options.clone() };
+        let (malformed, trace) = if content.dotnet_trace {
+            let mut builder = DotnetTraceBuilder::new();
+            recording.read(|item| builder.item(item))?;
+            if recording.partial().is_some() {
+                builder.cut_off();
+            }
+            (builder.malformed(), builder.finish(options))
+        } else {
+            let mut builder = content.view.map_or_else(ProfileBuilder::new, ProfileBuilder::of);
+            match builder.parts() {
+                Some(part) => recording.read_parallel(&mut builder, part)?,
+                None => recording.read(|item| builder.item(item))?,
+            }
+            (builder.malformed(), builder.finish(options))
+        };
+        has_become(&mut recording, &trace);
+        if malformed > 0 {
+            tell(Note::Malformed(malformed));
+        }
+        if let Some(note) = nameless(&trace) {
+            tell(note);
+        }
+        Ok(Self { trace, recording })
+    }
+}
+
+/// Says that a profile is made of addresses for more than a quarter.
+pub fn nameless(trace: &Trace) -> Option<Note> {
+    let (mut all, mut nameless) = (0_u64, 0_u64);
+    for (_, frame) in trace.all_frames() {
+        all += 1;
+        nameless += u64::from(frame.module.is_none() && !frame.has_name());
+    }
+    (nameless > all / 4).then_some(Note::Nameless { nameless, all })
+}
+
+/// The room for a profile that is put together of what was read.
+pub fn room_of(recording: &Recording) -> Room {
+    Room::while_there_is(recording.room())
+}
+
+/// Notes what is missing from the profile that was made of a recording.
+pub fn has_become(recording: &mut Recording, trace: &Trace) {
+    if trace.left_out() > 0 {
+        recording.note_left_out(trace.left_out());
+    }
+}

@@ -1,0 +1,99 @@
+//! A recording of the first format, `NetPerf`, in Nettrace 4, which newer tools read.
+//!
+//! Events, definitions, stacks and times are copied as they are. What the old format does not tell (processors, numbers of
+//! events, and with them losses) stays unknown.
+
+use std::io::Write as _;
+
+use runtap_files::Recording;
+use runtap_nettrace::{Event, EventToWrite, IdTable, Item, Metadata, Writer};
+use runtap_outputs::Writer as Output;
+
+use crate::Error;
+
+/// Events that are held.
+const PIECE: u64 = 4096;
+
+/// Copies a recording.
+///
+/// # Errors
+/// It is none, or newer already; the output can't be written.
+pub fn renew(recording: &mut Recording, out: &mut Output) -> Result<(), Error> {
+    let mut copy = None;
+    recording.read_in_order(|item| match (item, &mut copy) {
+        (Item::Header(header), _) => {
+            if header.format_name() != "NetPerf" {
+                return Err(Error::NotNetPerf);
+            }
+            copy = Some(Copy {
+                writer: Writer::new(header),
+                ids: IdTable::default(),
+                stack: Vec::new(),
+                events: 0,
+            });
+            Ok(())
+        }
+        (Item::Metadata(metadata), Some(copy)) => copy.define(metadata),
+        (Item::Event(event), Some(copy)) => {
+            copy.event(event)?;
+            if copy.events.is_multiple_of(PIECE) { copy.write(out) } else { Ok(()) }
+        }
+        _ => Ok(()),
+    })?;
+    if let Some(copy) = copy {
+        put(&copy.writer.finish(), out)?;
+    }
+    Ok(())
+}
+
+struct Copy {
+    writer: Writer,
+    /// From ids of the recording to those of the copy.
+    ids: IdTable<u32>,
+    stack: Vec<u64>,
+    events: u64,
+}
+
+impl Copy {
+    fn define(&mut self, metadata: &Metadata) -> Result<(), Error> {
+        let id = self
+            .writer
+            .define_event(metadata)
+            .map_err(|error| Error::Copy { what: "a definition", error })?;
+        self.ids.insert(metadata.id, id);
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event<'_>) -> Result<(), Error> {
+        // Without a definition nobody knows what it is.
+        let Some(metadata_id) = self.ids.get(event.metadata_id) else { return Ok(()) };
+        self.stack.clear();
+        self.stack.extend(event.stack.ips());
+        let event = EventToWrite {
+            metadata_id: *metadata_id,
+            thread_id: event.thread_id,
+            capture_thread_id: event.capture_thread_id,
+            processor: event.processor,
+            stack: &self.stack,
+            timestamp: event.timestamp,
+            activity_id: event.activity_id,
+            related_activity_id: event.related_activity_id,
+            payload: event.payload,
+            ..EventToWrite::default()
+        };
+        if self.writer.wants_sequence_point() {
+            self.writer.sequence_point(event.timestamp);
+        }
+        self.events += 1;
+        self.writer.event(&event).map_err(|error| Error::Copy { what: "an event", error })
+    }
+
+    fn write(&mut self, out: &mut Output) -> Result<(), Error> {
+        self.writer.flush();
+        put(&self.writer.take_output(), out)
+    }
+}
+
+fn put(bytes: &[u8], out: &mut Output) -> Result<(), Error> {
+    out.write_all(bytes).map_err(|error| out.failed(error).into())
+}

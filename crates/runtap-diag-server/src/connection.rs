@@ -1,0 +1,321 @@
+//! One connection: a request, its answer, and for a session the stream.
+//!
+//! Waits for nobody but its own client, and for that one only so long as [`Limits`](crate::Limits) says.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use runtap_diag_proto::server::{Event, Server as Machine};
+use runtap_diag_proto::{ErrorReply, Format, Hresult, Reply, Request, SessionConfig, SessionForm, SessionId};
+use runtap_transport::Peer;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::timeout;
+
+use crate::commands::{Commands, carry_out, is_command};
+use crate::description::ProcessDescription;
+use crate::encoder::Encoder;
+use crate::limits::Limits;
+use crate::notice::{Notice, Told};
+use crate::pipe::EventPipe;
+use crate::session::Batch;
+use crate::startup::Startup;
+use crate::state::Served;
+
+/// How often a session's events are sent, as a runtime does.
+const SEND_EVERY: Duration = Duration::from_millis(100);
+
+/// Events that are encoded before what they make is sent.
+const CHUNK: usize = 4096;
+
+/// The newest command that starts a session here: what .NET 10 knows.
+const NEWEST_SESSION: SessionForm = SessionForm::CollectTracing5;
+
+/// Serves connections, wherever they come from. Clones are the same server.
+#[derive(Debug, Clone)]
+pub struct Dispatcher {
+    inner: Arc<Inner>,
+    /// Where they come from: 0 is the default port, others are the connect ports in their order.
+    port: usize,
+}
+
+#[derive(Debug)]
+struct Inner {
+    description: ProcessDescription,
+    pipe: EventPipe,
+    commands: Arc<dyn Commands>,
+    limits: Limits,
+    startup: Startup,
+    told: Told,
+    /// The server is shutting down: nothing new is begun.
+    closing: watch::Sender<bool>,
+}
+
+/// A connection and what goes with it.
+#[derive(Debug, Default)]
+pub(crate) struct Visit {
+    pub(crate) peer: Option<Peer>,
+    /// Given back when the client gets a session.
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
+    /// Set when the whole request has come.
+    pub(crate) asked: Arc<AtomicBool>,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(
+        description: ProcessDescription,
+        pipe: EventPipe,
+        commands: Arc<dyn Commands>,
+        limits: Limits,
+        startup: Startup,
+        told: Told,
+    ) -> Self {
+        let closing = watch::Sender::new(false);
+        let inner = Inner { description, pipe, commands, limits, startup, told, closing };
+        Self { inner: Arc::new(inner), port: 0 }
+    }
+
+    /// The same server, for connections over its connect port `number` (from 1): a resume counts for that port only.
+    #[must_use]
+    pub fn of_port(&self, number: usize) -> Self {
+        Self { inner: Arc::clone(&self.inner), port: number }
+    }
+
+    /// Whether the program is to wait at its start: some port that suspends was not resumed yet.
+    pub fn is_suspended(&self) -> bool {
+        !self.inner.startup.is_over()
+    }
+
+    /// Ready when every port that suspends was resumed.
+    pub async fn resumed(&self) {
+        self.inner.startup.over().await;
+    }
+
+    /// What the server says about its process.
+    pub fn description(&self) -> &ProcessDescription {
+        &self.inner.description
+    }
+
+    /// Where its events come from.
+    pub fn pipe(&self) -> &EventPipe {
+        &self.inner.pipe
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    pub(crate) fn told(&self) -> &Told {
+        &self.inner.told
+    }
+
+    /// Serves one connection to its end. Whose it is, is the caller's to judge.
+    ///
+    /// # Errors
+    /// The client went away, or took too long (`TimedOut`). Nothing is left to do then.
+    pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+        self.serve_with(stream, Visit::default()).await
+    }
+
+    /// As [`serve`](Self::serve), for a client of whom is known who it is.
+    pub(crate) async fn serve_with(
+        &self,
+        mut stream: impl AsyncRead + AsyncWrite + Unpin,
+        visit: Visit,
+    ) -> io::Result<()> {
+        let Visit { peer, permit, asked } = visit;
+        let mut machine = Machine::new();
+        let mut closing = self.inner.closing.subscribe();
+        let request = tokio::select! {
+            _ = closing.wait_for(|closing| *closing) => return Err(io::ErrorKind::ConnectionAborted.into()),
+            read = timeout(self.inner.limits.request, read_request(&mut machine, &mut stream)) => read??,
+        };
+        asked.store(true, Ordering::Relaxed);
+        let Some(request) = request else {
+            // Refused already.
+            return self.answer(&mut machine, &mut stream).await;
+        };
+        self.inner.told.tell(|| Notice::Request { peer, command: request.command() });
+        match request {
+            Request::ProcessInfo(_) => {
+                let reply = Reply::ProcessInfo(self.inner.description.info.clone());
+                self.reply(&mut machine, &mut stream, Some(reply)).await
+            }
+            Request::ProcessEnvironment => {
+                let reply = Reply::Environment(self.inner.description.variables());
+                self.reply(&mut machine, &mut stream, Some(reply)).await
+            }
+            Request::ResumeRuntime => {
+                self.inner.startup.resume(self.port);
+                self.reply(&mut machine, &mut stream, Some(Reply::Resumed)).await
+            }
+            Request::StopTracing(id) => {
+                self.stop(id).await;
+                self.reply(&mut machine, &mut stream, Some(Reply::SessionStopped(id))).await
+            }
+            Request::CollectTracing { form, config } => match self.start(form, config) {
+                Ok(session) => {
+                    let reply = Reply::SessionStarted(session.session.id);
+                    self.reply(&mut machine, &mut stream, Some(reply)).await?;
+                    drop(permit);
+                    self.stream(session, stream).await
+                }
+                Err(hresult) => {
+                    refuse(&mut machine, &hresult.into());
+                    self.answer(&mut machine, &mut stream).await
+                }
+            },
+            command if is_command(&command) => {
+                let commands = Arc::clone(&self.inner.commands);
+                match carry_out(commands, command).await {
+                    Ok(()) => self.reply(&mut machine, &mut stream, Some(Reply::Done)).await,
+                    Err(error) => {
+                        refuse(&mut machine, &error);
+                        self.answer(&mut machine, &mut stream).await
+                    }
+                }
+            }
+            _ => {
+                refuse(&mut machine, &Hresult::UNKNOWN_COMMAND.into());
+                self.answer(&mut machine, &mut stream).await
+            }
+        }
+    }
+
+    /// Sends a reply, or E_FAIL where that can't be encoded: a command line too long for a message.
+    async fn reply(
+        &self,
+        machine: &mut Machine,
+        stream: &mut (impl AsyncWrite + Unpin),
+        reply: Option<Reply>,
+    ) -> io::Result<()> {
+        if reply.is_none_or(|reply| machine.reply(&reply).is_err()) {
+            refuse(machine, &Hresult::E_FAIL.into());
+        }
+        self.answer(machine, stream).await
+    }
+
+    async fn answer(&self, machine: &mut Machine, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        while let Some(bytes) = machine.poll_transmit() {
+            self.send(stream, &bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes all of `bytes`, as long as the client takes some of them now and then.
+    async fn send(&self, stream: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = timeout(self.inner.limits.stalled_reader, stream.write(bytes)).await??;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            bytes = bytes.get(written..).unwrap_or_default();
+        }
+        timeout(self.inner.limits.stalled_reader, stream.flush()).await?
+    }
+
+    fn start(&self, form: SessionForm, config: SessionConfig) -> Result<Served, Hresult> {
+        if form > NEWEST_SESSION {
+            return Err(Hresult::UNKNOWN_COMMAND);
+        }
+        if config.format != Format::Nettrace {
+            return Err(Hresult::BAD_ENCODING);
+        }
+        let pipe = &self.inner.pipe.state;
+        let session = pipe.start(config, self.inner.limits.session_buffer).ok_or(Hresult::E_FAIL)?;
+        Ok(Served { session, pipe: Arc::clone(pipe) })
+    }
+
+    /// Ends a session and waits for the end of its stream. One that is not there has ended.
+    async fn stop(&self, id: SessionId) {
+        if let Some(session) = self.inner.pipe.state.session(id) {
+            session.stop();
+            session.finished().await;
+        }
+    }
+
+    /// Hangs up on clients that have not asked for anything yet, stops every session and waits until all streams
+    /// have ended.
+    pub(crate) async fn close(&self) {
+        self.inner.closing.send_replace(true);
+        let sessions = self.inner.pipe.state.all_sessions();
+        for session in &sessions {
+            session.stop();
+        }
+        for session in &sessions {
+            session.finished().await;
+        }
+    }
+
+    async fn stream(&self, served: Served, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        let Served { session, pipe } = &served;
+        let info = &self.inner.description.info;
+        let mut encoder = Encoder::new(pipe, info);
+        self.send(&mut writer, &encoder.take_output()).await?;
+        let mut batch = Batch::default();
+        let mut tick = tokio::time::interval(SEND_EVERY);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut client_may_speak = true;
+        loop {
+            let mut probe = false;
+            tokio::select! {
+                _ = tick.tick() => {}
+                () = session.woken() => {}
+                () = closed(&mut reader), if client_may_speak => {
+                    // Closed, or just nothing more to say? The next bytes that we send tell.
+                    client_may_speak = false;
+                    probe = true;
+                }
+            }
+            let drained = session.drain(&mut batch, || pipe.now());
+            for records in batch.records.chunks(CHUNK) {
+                encoder.events(&batch, records);
+                self.send(&mut writer, &encoder.take_output()).await?;
+            }
+            encoder.flush(drained, probe);
+            batch.clear();
+            if drained.last {
+                break;
+            }
+            self.send(&mut writer, &encoder.take_output()).await?;
+        }
+        let rest = encoder.finish(session, info, &self.inner.pipe.rundown);
+        self.send(&mut writer, &rest).await?;
+        writer.shutdown().await
+    }
+}
+
+fn refuse(machine: &mut Machine, error: &ErrorReply) {
+    // Only a long text can fail to fit.
+    if machine.refuse(error).is_err() {
+        let _ = machine.refuse(&error.hresult.into());
+    }
+}
+
+/// The request; `None` if the machine has refused it.
+async fn read_request(
+    machine: &mut Machine,
+    stream: &mut (impl AsyncRead + Unpin),
+) -> io::Result<Option<Request>> {
+    let mut buffer = [0; 4096];
+    loop {
+        match stream.read(&mut buffer).await? {
+            0 => machine.handle_eof(),
+            n => machine.handle_bytes(buffer.get(..n).unwrap_or_default()),
+        }
+        match machine.poll_event() {
+            Some(Event::Request(request)) => return Ok(Some(request)),
+            Some(_refused) => return Ok(None),
+            None => {}
+        }
+    }
+}
+
+/// Waits until the client says nothing more. What it says meanwhile is ignored.
+async fn closed(reader: &mut (impl AsyncRead + Unpin)) {
+    let mut buffer = [0; 256];
+    while matches!(reader.read(&mut buffer).await, Ok(n) if n > 0) {}
+}

@@ -1,0 +1,130 @@
+//! From a session's buffer to its stream: nettrace 4 as a runtime writes it, with the rundown at the end.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use runtap_diag_proto::ProcessInfo;
+use runtap_nettrace::{EventToWrite, Field, FieldType, Metadata, TraceHeader, Writer};
+
+use crate::event::current_thread_id;
+use crate::rundown::{Sources, WriteRundown};
+use crate::session::{Batch, Drained, Record, Session};
+use crate::state::PipeState;
+
+/// The provider of the event with which every runtime ends its sessions.
+const EVENT_PIPE: &str = "Microsoft-DotNETCore-EventPipe";
+
+/// One session's stream.
+#[derive(Debug)]
+pub(crate) struct Encoder<'a> {
+    writer: Writer,
+    pipe: &'a PipeState,
+    /// Metadata ids by [`Definition::index`](crate::definition::Definition): 0 is not defined yet.
+    ids: Vec<u32>,
+}
+
+impl<'a> Encoder<'a> {
+    pub(crate) fn new(pipe: &'a PipeState, info: &ProcessInfo) -> Self {
+        let utc = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let utc = i64::try_from(utc.as_nanos()).unwrap_or(i64::MAX);
+        let start = i64::try_from(pipe.now()).unwrap_or(i64::MAX);
+        let mut header = TraceHeader::new(utc, start, 1_000_000_000);
+        header.process_id = u32::try_from(info.process_id).unwrap_or(u32::MAX);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        header.processors = u32::try_from(processors).unwrap_or(1);
+        Self { writer: Writer::new(&header), pipe, ids: Vec::new() }
+    }
+
+    /// Appends some events of `batch`. Those that can't be written are lost; their numbers show it.
+    pub(crate) fn events(&mut self, batch: &Batch, records: &[Record]) {
+        for record in records {
+            let Some(metadata_id) = self.metadata_id(record.definition) else { continue };
+            // Refused is what the buffer let in nevertheless: a definition or an order that the format forbids.
+            let _ = self.writer.event(&EventToWrite {
+                metadata_id,
+                thread_id: record.thread_id,
+                capture_thread_id: record.capture_thread_id,
+                sequence: Some(record.sequence),
+                processor: u32::MAX,
+                stack: batch.stack(record),
+                timestamp: record.timestamp,
+                activity_id: record.activity_id,
+                related_activity_id: record.related_activity_id,
+                labels: &[],
+                payload: batch.payload(record),
+            });
+        }
+    }
+
+    /// Makes everything that was appended visible to the reader. With `probe` there will be something to send in any
+    /// case: a sequence point, from which we learn whether the reader is still there.
+    pub(crate) fn flush(&mut self, drained: Drained, probe: bool) {
+        if probe || self.writer.wants_sequence_point() {
+            self.writer.sequence_point(drained.until);
+        } else {
+            self.writer.flush();
+        }
+    }
+
+    fn metadata_id(&mut self, index: usize) -> Option<u32> {
+        if let Some(id) = self.ids.get(index).filter(|id| **id != 0) {
+            return Some(*id);
+        }
+        let definition = self.pipe.definition(index)?;
+        let id = self.writer.define_event(&definition.metadata).ok()?;
+        if self.ids.len() <= index {
+            self.ids.resize(index + 1, 0);
+        }
+        if let Some(place) = self.ids.get_mut(index) {
+            *place = id;
+        }
+        Some(id)
+    }
+
+    pub(crate) fn take_output(&mut self) -> Vec<u8> {
+        self.writer.take_output()
+    }
+
+    /// Ends the stream: who the process is, the rundown if the session wants one, the end marker.
+    pub(crate) fn finish(mut self, session: &Session, info: &ProcessInfo, sources: &Sources) -> Vec<u8> {
+        self.process_info(info);
+        let keyword = session.config.rundown_keyword;
+        if keyword != 0 {
+            sources.write(keyword, &mut self);
+        }
+        self.writer.finish()
+    }
+
+    fn process_info(&mut self, info: &ProcessInfo) {
+        let mut metadata = Metadata::new(EVENT_PIPE, 1, "ProcessInfo");
+        (metadata.version, metadata.level) = (1, 0);
+        metadata.fields = ["CommandLine", "OSInformation", "ArchInformation"]
+            .map(|name| Field::new(name, FieldType::String))
+            .to_vec();
+        let mut payload = runtap_wire::Writer::new();
+        payload.utf16z(&info.command_line).utf16z(&info.os).utf16z(&info.arch);
+        if let Ok(id) = self.writer.define_event(&metadata) {
+            self.write_now(id, current_thread_id(), payload.as_bytes());
+        }
+    }
+
+    fn write_now(&mut self, metadata_id: u32, thread: u64, payload: &[u8]) {
+        // A payload beyond the format's limit, as a command line can be, is left out.
+        let _ = self.writer.event(&EventToWrite {
+            metadata_id,
+            thread_id: thread,
+            capture_thread_id: thread,
+            timestamp: self.pipe.now(),
+            processor: u32::MAX,
+            payload,
+            ..EventToWrite::default()
+        });
+    }
+}
+
+impl WriteRundown for Encoder<'_> {
+    fn write(&mut self, definition: usize, thread: u64, payload: &[u8]) {
+        if let Some(id) = self.metadata_id(definition) {
+            self.write_now(id, thread, payload);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! An embeddable diagnostics server: what makes a program visible to `dotnet-trace`, `runtap` and every other tool
+//! that speaks the protocol.
+//!
+//! ```no_run
+//! use runtap_diag_server::{Builder, EventPipe, ProcessDescription};
+//! use runtap_nettrace::Metadata;
+//!
+//! let pipe = EventPipe::new();
+//! let tick = pipe.define(Metadata::new("My-Program", 1, "Tick")).expect("no NUL in a name");
+//! // The socket is where tools look for it, until the handle is dropped.
+//! let server = Builder::new(ProcessDescription::of_this_process()).pipe(pipe).spawn()?;
+//! if tick.is_enabled() {
+//!     tick.write_here(&[]);
+//! }
+//! server.shut_down();
+//! # Ok::<(), runtap_diag_server::StartError>(())
+//! ```
+//!
+//! Every connection is served on its own: a client that sends nothing, or reads nothing, holds up nobody, and is
+//! hung up on after a while ([`Limits`]); where there is no room, the oldest that has sent nothing makes some. Malformed
+//! requests get the answer of a healthy runtime. No request is longer than 64 KiB, with all its strings.
+//!
+//! **Whose clients they are.** The socket has mode 0600, and the kernel is asked for the user of each client before a
+//! byte is read: it is ours, or root. The same goes for the tools that are dialled ([`ConnectPort::any_user`]).
+//! [`Builder::on_notice`] tells the program who asks for what.
+//!
+//! | command | answer |
+//! |---|---|
+//! | ProcessInfo 1–3 | the [`ProcessDescription`] |
+//! | ProcessEnvironment | the variables as they are now |
+//! | ResumeRuntime | OK; the port over which it came is waited for no longer |
+//! | CollectTracing 1–5 | a session in format 1 (nettrace); format 0 is BAD_ENCODING, the 65th session E_FAIL |
+//! | StopTracing | OK once the session's stream is finished, also for an unknown id |
+//! | dumps, profilers, perf maps, startup hooks, SetEnvironmentVariable | what the program's [`Commands`] say; without them E_FAIL for a dump and NOTSUPPORTED for the others, as from a NativeAOT runtime |
+//! | sessions into user_events | NOTSUPPORTED |
+//! | anything else | UNKNOWN_COMMAND |
+//!
+//! With [`Builder::connect_port`] it dials a tool as well, and [`ServerThread::wait_until_resumed`] is for a program that
+//! is to wait at its start until that tool has let it go on.
+//!
+//! Source: the Diagnostic IPC specification, and what .NET 8, 9 and 10 were measured to answer. Empty on Windows, where
+//! clients come by a named pipe: that is not served yet.
+
+#![cfg(unix)]
+#![allow(clippy::doc_markdown, reason = "the names of the commands are words here, not code")]
+
+mod commands;
+mod connection;
+mod definition;
+mod description;
+mod dial_out;
+mod encoder;
+mod error;
+mod event;
+mod limits;
+mod notice;
+mod pipe;
+mod run;
+mod rundown;
+mod session;
+mod startup;
+mod state;
+mod wanted;
+
+pub use commands::Commands;
+pub use connection::Dispatcher;
+pub use definition::EventData;
+pub use description::ProcessDescription;
+pub use dial_out::{ConnectPort, dial_out};
+pub use error::StartError;
+pub use event::{Event, current_thread_id};
+pub use limits::Limits;
+pub use notice::Notice;
+pub use pipe::{DefineError, EventPipe};
+pub use run::{Builder, Server, ServerThread};
+pub use rundown::Rundown;
+pub use runtap_diag_proto::{
+    AttachProfiler, Command, CoreDump, DumpFlags, DumpType, ErrorReply, Hresult, PerfMapType, ProcessInfo,
+    StartupProfiler, Variable,
+};
+pub use runtap_nettrace::{Field, FieldType, Metadata};

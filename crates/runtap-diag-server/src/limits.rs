@@ -1,0 +1,33 @@
+//! How long a client may take, and how much of the server it gets.
+
+use std::time::Duration;
+
+/// What a server allows its clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// How long a client may take to send its whole request.
+    pub request: Duration,
+    /// How long a client may take nothing of what is sent to it before it is hung up on.
+    pub stalled_reader: Duration,
+    /// Connections that are served at the same time, sessions not counted. Further ones wait in the queue, for as long as
+    /// it takes: but for 100 ms at most if there is one that has sent nothing, which is hung up on then.
+    pub connections: usize,
+    /// Most bytes of events that one session keeps for its reader, whatever buffer the client asks for.
+    pub session_buffer: usize,
+    /// How long [`ServerThread::shut_down`](crate::ServerThread::shut_down) waits for the readers of sessions and for commands that are being carried
+    /// out.
+    pub shut_down: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(10),
+            stalled_reader: Duration::from_mins(1),
+            connections: 256,
+            session_buffer: 64 << 20,
+            shut_down: Duration::from_secs(5),
+        }
+    }
+}

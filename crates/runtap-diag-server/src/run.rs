@@ -1,0 +1,319 @@
+//! The sockets, listening and dialling, and their life: in the caller's event loop, or on a thread of its own.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use runtap_diag_proto::diagnostic_ports;
+use runtap_transport::discover::naming::SocketName;
+use runtap_transport::{BindOptions, Listener, discover};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+
+use crate::commands::{Commands, Refuse};
+use crate::connection::{Dispatcher, Visit};
+use crate::description::ProcessDescription;
+use crate::dial_out::{self, ConnectPort};
+use crate::error::StartError;
+use crate::limits::Limits;
+use crate::notice::{Notice, Told};
+use crate::pipe::EventPipe;
+use crate::startup::Startup;
+
+/// How long the server waits when the system is out of descriptors.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
+/// How long a client waits for room while there is one that has sent nothing.
+const CROWDED: Duration = Duration::from_millis(100);
+
+/// Makes a server.
+#[derive(Debug)]
+pub struct Builder {
+    description: ProcessDescription,
+    pipe: EventPipe,
+    commands: Arc<dyn Commands>,
+    limits: Limits,
+    path: Option<PathBuf>,
+    suspend: bool,
+    ports: Vec<ConnectPort>,
+    told: Told,
+}
+
+impl Builder {
+    /// A server for a process of this description, on the default socket, without events.
+    pub fn new(description: ProcessDescription) -> Self {
+        Self {
+            description,
+            pipe: EventPipe::new(),
+            commands: Arc::new(Refuse),
+            limits: Limits::default(),
+            path: None,
+            suspend: false,
+            ports: Vec::new(),
+            told: Told::default(),
+        }
+    }
+
+    /// With the events of `pipe`.
+    #[must_use]
+    pub fn pipe(mut self, pipe: EventPipe) -> Self {
+        self.pipe = pipe;
+        self
+    }
+
+    /// Which carries out these commands. Without, it refuses them.
+    #[must_use]
+    pub fn commands(mut self, commands: Arc<dyn Commands>) -> Self {
+        self.commands = commands;
+        self
+    }
+
+    /// Which tells this of its clients and of the tools that it dials. Called on the server's thread: what takes long is to
+    /// be handed on.
+    #[must_use]
+    pub fn on_notice(mut self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        self.told = Told::new(tell);
+        self
+    }
+
+    /// With other limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// On the socket `path` instead of the default one, `dotnet-diagnostic-{pid}-{start time}-socket` in TMPDIR or
+    /// `/tmp`, where tools look.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Dials a tool's port too. Several are dialled at the same time; the program starts when all that suspend were
+    /// resumed.
+    #[must_use]
+    pub fn connect_port(mut self, port: ConnectPort) -> Self {
+        self.ports.push(port);
+        self
+    }
+
+    /// Dials the ports of a value of `DOTNET_DiagnosticPorts`, read as runtimes read it: ports to listen on are ignored.
+    #[must_use]
+    pub fn diagnostic_ports(mut self, value: &OsStr) -> Self {
+        let ports = diagnostic_ports::parse(value.as_encoded_bytes()).filter(|port| !port.listen);
+        self.ports.extend(ports.map(|port| {
+            let path = OsStr::from_bytes(port.address);
+            ConnectPort::new(path).suspend(port.is_waited_for())
+        }));
+        self
+    }
+
+    /// Suspends the program at its start until it is resumed over its own socket
+    /// (`DOTNET_DefaultDiagnosticPortSuspend=1`).
+    #[must_use]
+    pub fn suspend(mut self, yes: bool) -> Self {
+        self.suspend = yes;
+        self
+    }
+
+    /// A server without a socket: the caller brings the connections, those of connect ports too
+    /// ([`Dispatcher::of_port`]).
+    pub fn dispatcher(self) -> Dispatcher {
+        let startup = Startup::new(self.suspend, self.ports.iter().map(|port| port.suspend));
+        Dispatcher::new(self.description, self.pipe, self.commands, self.limits, startup, self.told)
+    }
+
+    /// Makes the socket. A stale one of the same name is replaced. Needs a tokio runtime with I/O and time.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn bind(self) -> Result<Server, StartError> {
+        let path = match &self.path {
+            Some(path) => path.clone(),
+            None => default_path().ok_or(StartError::NoStartTime)?,
+        };
+        let listener = Listener::bind(path, BindOptions::default().replace_stale(true))?;
+        let ports = self.ports.clone();
+        Ok(Server { listener, dispatcher: self.dispatcher(), ports })
+    }
+
+    /// Makes the socket and serves it on a thread of its own, until the handle is dropped.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn spawn(self) -> Result<ServerThread, StartError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let server = {
+            let _context = runtime.enter();
+            self.bind()?
+        };
+        let path = server.path().to_owned();
+        let dispatcher = server.dispatcher().clone();
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name("diagnostics".to_owned()).spawn(move || {
+            // An error is a dropped handle: that means stop, too.
+            runtime.block_on(server.run(async { stopped.await.unwrap_or_default() }));
+            // A command that still goes on is left alone: it is the program's own code.
+            runtime.shutdown_background();
+        })?;
+        Ok(ServerThread { path, dispatcher, handle, stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// Where tools look for the socket of this process. `None` if the start time of this process is unknown.
+fn default_path() -> Option<PathBuf> {
+    let pid = std::process::id();
+    Some(discover::temp_dir().join(SocketName::runtime(pid, discover::start_time(pid)?).to_string()))
+}
+
+/// A server whose socket is there, for the caller's event loop.
+#[derive(Debug)]
+pub struct Server {
+    listener: Listener,
+    dispatcher: Dispatcher,
+    ports: Vec<ConnectPort>,
+}
+
+impl Server {
+    /// The path of the socket.
+    pub fn path(&self) -> &Path {
+        self.listener.path()
+    }
+
+    /// What serves the connections.
+    pub fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
+    }
+
+    /// Serves until `until` is ready; then the socket is removed, every session gets its rundown and its end, and
+    /// readers have [`Limits::shut_down`] to take them.
+    pub async fn run(self, until: impl Future<Output = ()>) {
+        let Self { listener, dispatcher, ports } = self;
+        let mut dialling = JoinSet::new();
+        for (port, number) in ports.into_iter().zip(1..) {
+            dialling.spawn(dial_out::serve(dispatcher.clone(), port, number));
+        }
+        let mut connections = JoinSet::new();
+        tokio::select! {
+            () = until => {}
+            () = accept(&listener, &dispatcher, &mut connections) => {}
+        }
+        drop(listener);
+        drop(dialling);
+        let patience = dispatcher.limits().shut_down;
+        let _ = timeout(patience, async {
+            dispatcher.close().await;
+            // The clients that asked for the stop want their answer.
+            while connections.join_next().await.is_some() {}
+        })
+        .await;
+    }
+}
+
+async fn accept(listener: &Listener, dispatcher: &Dispatcher, connections: &mut JoinSet<()>) {
+    let room = Arc::new(Semaphore::new(dispatcher.limits().connections.max(1)));
+    let mut silent: VecDeque<Silent> = VecDeque::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(_out_of_descriptors) => {
+                tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+                continue;
+            }
+        };
+        let permit = loop {
+            match timeout(CROWDED, Arc::clone(&room).acquire_owned()).await {
+                Ok(Ok(permit)) => break permit,
+                // Never closed.
+                Ok(Err(_closed)) => return,
+                Err(_crowded) => {
+                    silent.retain(Silent::is_so);
+                    if let Some(oldest) = silent.pop_front() {
+                        oldest.task.abort();
+                    }
+                }
+            }
+        };
+        silent.retain(Silent::is_so);
+        let asked = Arc::<AtomicBool>::default();
+        let visit = Visit { peer: Some(peer), permit: Some(permit), asked: Arc::clone(&asked) };
+        let dispatcher = dispatcher.clone();
+        let task = connections.spawn(async move {
+            // A client that went away is its own affair.
+            let _: io::Result<()> = dispatcher.serve_with(stream, visit).await;
+        });
+        silent.push_back(Silent { task, asked });
+    }
+}
+
+/// A client that has not sent its request yet.
+struct Silent {
+    task: AbortHandle,
+    asked: Arc<AtomicBool>,
+}
+
+impl Silent {
+    fn is_so(&self) -> bool {
+        !self.asked.load(Ordering::Relaxed) && !self.task.is_finished()
+    }
+}
+
+/// A server on a thread of its own. Dropping it shuts the server down.
+#[derive(Debug)]
+pub struct ServerThread {
+    path: PathBuf,
+    dispatcher: Dispatcher,
+    handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ServerThread {
+    /// The path of the socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where its events come from.
+    pub fn pipe(&self) -> &EventPipe {
+        self.dispatcher.pipe()
+    }
+
+    /// Waits until every port that suspends was resumed; at once where there is none. Not for async code: tokio panics
+    /// there.
+    pub fn wait_until_resumed(&self) {
+        self.handle.block_on(self.dispatcher.resumed());
+    }
+
+    /// What serves the connections.
+    pub fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
+    }
+
+    /// Removes the socket, ends every session with its rundown, and waits for that, at most
+    /// [`Limits::shut_down`]. Dropping does the same.
+    pub fn shut_down(self) {}
+}
+
+impl Drop for ServerThread {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // An error is a thread that has ended.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Who may let the program go on at its start.
+
+use tokio::sync::watch;
+
+/// Who has to say "go on" before the program starts.
+#[derive(Debug)]
+pub(crate) struct Startup {
+    /// The numbers of the ports that have not; 0 is the default port.
+    waiting: watch::Sender<Vec<usize>>,
+}
+
+impl Startup {
+    /// Waits for the ports that suspend: the default one, and the connect ports in their order.
+    pub(crate) fn new(default_suspends: bool, ports_suspend: impl Iterator<Item = bool>) -> Self {
+        let suspends = std::iter::once(default_suspends).chain(ports_suspend);
+        let waiting =
+            suspends.enumerate().filter_map(|(number, suspends)| suspends.then_some(number)).collect();
+        Self { waiting: watch::Sender::new(waiting) }
+    }
+
+    /// A resume came over this port. For one that is not waited for it does nothing.
+    pub(crate) fn resume(&self, port: usize) {
+        self.waiting.send_if_modified(|waiting| {
+            let before = waiting.len();
+            waiting.retain(|number| *number != port);
+            waiting.len() != before
+        });
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.waiting.borrow().is_empty()
+    }
+
+    /// Ready when all have said it.
+    pub(crate) async fn over(&self) {
+        let mut waiting = self.waiting.subscribe();
+        // Fails only without a sender, which is `self`.
+        let _ = waiting.wait_for(Vec::is_empty).await;
+    }
+}

@@ -1,0 +1,139 @@
+//! The events that are defined and the sessions that run, and from the one to the other.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use runtap_diag_proto::{SessionConfig, SessionId};
+use runtap_nettrace::Metadata;
+
+use crate::definition::{Definition, EventData};
+use crate::session::Session;
+
+/// As many as a runtime has.
+const MAX_SESSIONS: usize = 64;
+
+/// The clock begins here, so that times before a session are possible.
+const CLOCK_START: u64 = 1_000_000_000;
+
+/// What the clones of a pipe share.
+#[derive(Debug)]
+pub(crate) struct PipeState {
+    epoch: Instant,
+    next_id: AtomicU64,
+    /// Definitions and sessions change together, so that no event is written to a session that does not want it.
+    shared: RwLock<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    definitions: Vec<Arc<Definition>>,
+    sessions: Vec<Option<Arc<Session>>>,
+}
+
+impl PipeState {
+    pub(crate) fn new() -> Self {
+        Self { epoch: Instant::now(), next_id: AtomicU64::new(1), shared: RwLock::default() }
+    }
+
+    /// Adds an event, for the sessions that are there and those that come.
+    pub(crate) fn define(&self, metadata: Metadata) -> Arc<Definition> {
+        let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        let wanted_by = shared.sessions.iter().flatten().filter(|session| session.wants(&metadata));
+        let wanted_by = wanted_by.fold(0, |bits, session| bits | session.bit());
+        let definition = Arc::new(Definition {
+            index: shared.definitions.len(),
+            metadata,
+            wanted_by: AtomicU64::new(wanted_by),
+        });
+        shared.definitions.push(Arc::clone(&definition));
+        definition
+    }
+
+    /// Nanoseconds of the clock that all time stamps count in.
+    pub(crate) fn now(&self) -> u64 {
+        CLOCK_START.saturating_add(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn write(&self, definition: &Arc<Definition>, data: &EventData<'_>) {
+        let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: a session that has gone meanwhile is not in the bits any more.
+        let wanted_by = definition.wanted_by.load(Ordering::Relaxed);
+        for session in shared.sessions.iter().flatten() {
+            if wanted_by & session.bit() != 0 {
+                session.push(definition, data, || self.now());
+            }
+        }
+    }
+
+    /// Starts a session. `None`: there are too many.
+    pub(crate) fn start(&self, config: SessionConfig, buffer: usize) -> Option<Arc<Session>> {
+        let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        let place = match shared.sessions.iter().position(Option::is_none) {
+            Some(place) => place,
+            None if shared.sessions.len() < MAX_SESSIONS => {
+                shared.sessions.push(None);
+                shared.sessions.len() - 1
+            }
+            None => return None,
+        };
+        // Never used again, unlike a runtime's: a late StopTracing can't end a stranger's session.
+        let id = SessionId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let session = Arc::new(Session::new(id, place, config, buffer));
+        for definition in &shared.definitions {
+            if session.wants(&definition.metadata) {
+                definition.wanted_by.fetch_or(session.bit(), Ordering::Relaxed);
+            }
+        }
+        if let Some(free) = shared.sessions.get_mut(place) {
+            *free = Some(Arc::clone(&session));
+        }
+        Some(session)
+    }
+
+    /// Takes a session out: nothing is written to it any more.
+    pub(crate) fn end(&self, session: &Session) {
+        let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        for definition in &shared.definitions {
+            definition.wanted_by.fetch_and(!session.bit(), Ordering::Relaxed);
+        }
+        for place in &mut shared.sessions {
+            if place.as_ref().is_some_and(|other| other.id == session.id) {
+                *place = None;
+            }
+        }
+    }
+
+    pub(crate) fn session(&self, id: SessionId) -> Option<Arc<Session>> {
+        self.all_sessions().into_iter().find(|session| session.id == id)
+    }
+
+    pub(crate) fn all_sessions(&self) -> Vec<Arc<Session>> {
+        let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
+        shared.sessions.iter().flatten().cloned().collect()
+    }
+
+    pub(crate) fn definition(&self, index: usize) -> Option<Arc<Definition>> {
+        let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
+        shared.definitions.get(index).cloned()
+    }
+
+    /// Number of sessions at this moment.
+    pub(crate) fn sessions(&self) -> usize {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner).sessions.iter().flatten().count()
+    }
+}
+
+/// A session as long as it is served: at the end, whatever ends it, its place is free and waiters know.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub session: Arc<Session>,
+    pub pipe: Arc<PipeState>,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.pipe.end(&self.session);
+        self.session.finish();
+    }
+}

@@ -1,0 +1,278 @@
+//! What arrives of the events that were written, and how sessions end.
+
+use std::io::Read;
+use std::net::Shutdown;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, Hresult, Level, Provider, SessionConfig};
+use runtap_diag_server::{EventData, current_thread_id};
+use runtap_nettrace::{Item, Metadata, Reader};
+
+use crate::commands::refused;
+use crate::target::{Target, Trace, all_of};
+
+#[test]
+fn a_session_delivers_what_was_written() {
+    let target = Target::new();
+    let events = [target.define(1, 0), target.define(2, 0x10), target.define(3, 0x20)];
+    assert!(!events.iter().any(runtap_diag_server::Event::is_enabled));
+    let config = SessionConfig::new(vec![Provider::new("P", 0x10, Level::Verbose)]);
+    let session = target.client().start_session(&config).unwrap();
+    assert_eq!(events.each_ref().map(runtap_diag_server::Event::is_enabled), [true, true, false]);
+
+    let write = |n: u32| {
+        let data = EventData {
+            thread_id: 5,
+            capture_thread_id: current_thread_id(),
+            stack: &[u64::from(n), 0x1234],
+            payload: &n.to_le_bytes(),
+            ..EventData::default()
+        };
+        events[n as usize % 3].write(&data);
+    };
+    let threads: Vec<u64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    (0..1000).for_each(write);
+                    current_thread_id()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    target.define(4, 0).write_here(&99u32.to_le_bytes());
+    let stopping = session.stop();
+    let trace = Trace::of_session(session);
+    stopping.wait().unwrap();
+
+    assert!(trace.complete);
+    assert_eq!((trace.lost, trace.process_id), (0, std::process::id()));
+    for thread in threads {
+        let all = trace.of("P");
+        let of_thread: Vec<_> = all.into_iter().filter(|event| event.capture_thread == thread).collect();
+        let numbers: Vec<u32> = of_thread.iter().map(|event| event.n).collect();
+        assert_eq!(numbers, (0..1000).filter(|n| n % 3 != 2).collect::<Vec<_>>());
+        for event in of_thread {
+            assert_eq!((event.thread, event.id), (5, 1 + event.n % 3));
+            assert_eq!(event.stack, [u64::from(event.n), 0x1234]);
+        }
+    }
+    let all = trace.of("P");
+    assert_eq!(all.len(), 3 * 667 + 1);
+    let late = all.iter().find(|event| event.id == 4).unwrap();
+    assert_eq!((late.n, late.thread, late.stack.len()), (99, current_thread_id(), 0));
+    assert_eq!(target.pipe.sessions(), 0);
+    assert!(!events.iter().any(runtap_diag_server::Event::is_enabled));
+}
+
+#[test]
+fn a_session_ends_with_process_and_rundown() {
+    let target = Target::new();
+    let rundown = target.pipe.define(Metadata::new("Rundown", 144, "")).unwrap();
+    let mut special = Metadata::new("Rundown", 200, "");
+    special.keywords = 0x4000_0000_0000;
+    let special = target.pipe.define(special).unwrap();
+    target.pipe.on_rundown(move |out| {
+        out.write(&rundown, &[0xff, 0xff, 0, 0]);
+        if out.keyword() == DEFAULT_RUNDOWN_KEYWORD {
+            out.write(&rundown, &77u32.to_le_bytes());
+        }
+        out.write(&special, &[]);
+    });
+    for (keyword, expected) in [
+        (DEFAULT_RUNDOWN_KEYWORD, &[(144, 0xffff), (144, 77)][..]),
+        (0x4000_0000_0000, &[(144, 0xffff), (200, 0)]),
+        (0, &[]),
+    ] {
+        let mut config = SessionConfig::new(vec![all_of("P")]);
+        config.rundown_keyword = keyword;
+        let session = target.client().start_session(&config).unwrap();
+        session.stop().wait().unwrap();
+        let trace = Trace::of_session(session);
+        assert!(trace.complete);
+        assert_eq!(trace.events[0].provider, "Microsoft-DotNETCore-EventPipe");
+        let rundown: Vec<_> = trace.of("Rundown").into_iter().map(|event| (event.id, event.n)).collect();
+        assert_eq!(rundown, expected, "{keyword:#x}");
+    }
+}
+
+#[test]
+fn stacks_may_be_left_out() {
+    let target = Target::new();
+    let event = target.define(1, 0);
+    let mut config = SessionConfig::new(vec![all_of("P")]);
+    config.stackwalk = false;
+    let session = target.client().start_session(&config).unwrap();
+    event.write(&EventData { stack: &[1, 2, 3], ..EventData::default() });
+    session.stop().wait().unwrap();
+    assert_eq!(Trace::of_session(session).of("P")[0].stack, [0; 0]);
+}
+
+#[test]
+fn two_sessions_are_independent() {
+    let target = Target::new();
+    let (one, two) = (target.define(1, 0), target.define(2, 0x2));
+    let narrow = SessionConfig::new(vec![Provider::new("P", 0x1, Level::Verbose)]);
+    let narrow = target.client().start_session(&narrow).unwrap();
+    one.write_here(&[]);
+    let wide = target.start();
+    two.write_here(&[]);
+    narrow.stop().wait().unwrap();
+    one.write_here(&[]);
+    wide.stop().wait().unwrap();
+    let ids = |trace: &Trace| trace.of("P").iter().map(|event| event.id).collect::<Vec<_>>();
+    assert_eq!(ids(&Trace::of_session(narrow)), [1]);
+    assert_eq!(ids(&Trace::of_session(wide)), [2, 1]);
+}
+
+#[test]
+fn a_slow_reader_loses_events_and_can_count_them() {
+    const STORM: u64 = 20_000;
+    let target = Target::new();
+    let (event, marker) = (target.define(1, 0), target.define(2, 0));
+    let (mut stream, id) = target.start_unread(1);
+    for _ in 0..STORM {
+        event.write_here(&[7; 1000]);
+    }
+    // Nobody else waits for that reader.
+    target.client().process_info().unwrap();
+
+    let (tell, arrived) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut reader = Reader::new();
+        let mut received = 0;
+        let mut bytes = vec![0; 65536];
+        loop {
+            match stream.read(&mut bytes).unwrap() {
+                0 => reader.finish(),
+                n => reader.feed(&bytes[..n]),
+            }
+            while let Some(item) = reader.next().unwrap() {
+                if let Item::Event(event) = item
+                    && let Some(metadata) = event.metadata
+                    && metadata.provider == "P"
+                {
+                    received += 1;
+                    if metadata.event_id == 2 {
+                        // Nobody listens any more once one has come.
+                        let _ = tell.send(event.payload.to_vec());
+                    }
+                }
+            }
+            if reader.is_complete() {
+                return (received, reader.lost());
+            }
+        }
+    });
+    // What is lost after a thread's last event that arrives is not seen: the last one has to arrive.
+    let mut written = STORM;
+    loop {
+        written += 1;
+        marker.write_here(&written.to_le_bytes());
+        if arrived.recv_timeout(Duration::from_millis(300)).is_ok_and(|n| n == written.to_le_bytes()) {
+            break;
+        }
+        while arrived.try_recv().is_ok() {}
+    }
+    target.client().stop_session(id).unwrap();
+    let (received, lost) = reader.join().unwrap();
+    assert!(lost > STORM / 2, "{lost}");
+    assert_eq!(received + lost, written);
+}
+
+#[test]
+fn a_stop_waits_for_the_reader_of_its_own_session_only() {
+    let target = Target::new();
+    let event = target.define(1, 0);
+    let (mut stream, id) = target.start_unread(256);
+    for _ in 0..2000 {
+        event.write_here(&[7; 1000]);
+    }
+    let client = target.client();
+    let stop = std::thread::spawn(move || client.stop_session(id));
+    for _ in 0..10 {
+        target.client().process_info().unwrap();
+        let session = target.start();
+        session.stop().wait().unwrap();
+        assert!(Trace::of_session(session).complete);
+    }
+    // More than a socket can hold is waiting for its reader.
+    assert!(!stop.is_finished());
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    stop.join().unwrap().unwrap();
+    let trace = Trace::of_bytes(&bytes);
+    assert!(trace.complete);
+    assert_eq!((trace.of("P").len(), trace.lost), (2000, 0));
+}
+
+#[test]
+fn large_streams_have_sequence_points() {
+    let target = Target::new();
+    let event = target.define(1, 0);
+    let session = target.start();
+    for n in 0..600u32 {
+        let mut payload = vec![0; 60_000];
+        payload[..4].copy_from_slice(&n.to_le_bytes());
+        event.write(&EventData { stack: &[u64::from(n / 2)], payload: &payload, ..EventData::default() });
+    }
+    let stopping = session.stop();
+    let trace = Trace::of_session(session);
+    stopping.wait().unwrap();
+    assert_eq!((trace.complete, trace.lost, trace.of("P").len()), (true, 0, 600));
+    assert!(trace.of("P").iter().all(|event| event.stack == [u64::from(event.n / 2)]));
+}
+
+#[test]
+fn a_client_that_vanishes_frees_its_session() {
+    let target = Target::new();
+    let event = target.define(1, 0);
+    let (stream, _) = target.start_unread(1);
+    assert!(event.is_enabled());
+    drop(stream);
+    while event.is_enabled() {
+        std::thread::yield_now();
+    }
+    assert_eq!(target.pipe.sessions(), 0);
+}
+
+#[test]
+fn a_client_that_only_stops_speaking_keeps_its_session() {
+    let target = Target::new();
+    let event = target.define(1, 0);
+    let (mut stream, id) = target.start_unread(1);
+    stream.shutdown(Shutdown::Write).unwrap();
+    event.write_here(&[]);
+    target.client().stop_session(id).unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let trace = Trace::of_bytes(&bytes);
+    assert_eq!((trace.complete, trace.of("P").len()), (true, 1));
+}
+
+#[test]
+fn the_65th_session_is_refused() {
+    let target = Target::new();
+    let mut sessions: Vec<_> = (0..64).map(|_| target.start()).collect();
+    let config = SessionConfig::new(vec![all_of("P")]);
+    assert_eq!(refused(target.client().start_session(&config).map(drop)), Hresult::E_FAIL);
+    sessions.remove(0).stop().wait().unwrap();
+    sessions.push(target.start());
+}
+
+#[test]
+fn shutting_down_finishes_sessions() {
+    let target = Target::new();
+    let event = target.define(1, 0);
+    let session = target.start();
+    let _silent = target.connect();
+    event.write_here(&[]);
+    let path = target.server.path().to_owned();
+    target.server.shut_down();
+    assert!(!path.exists());
+    let trace = Trace::of_session(session);
+    assert_eq!((trace.complete, trace.of("P").len()), (true, 1));
+    event.write_here(&[]);
+}

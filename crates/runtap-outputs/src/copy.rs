@@ -1,0 +1,118 @@
+//! Copies of files that somebody else has made: as long as they were when we looked, with their holes, and only where
+//! there is room.
+//!
+//! A file of a few bytes may call itself petabytes long. What it has holes for is not read, and stays a hole.
+//! Source: `lseek(2)`.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use rustix::fs::SeekFrom as Sought;
+use rustix::io::Errno;
+
+/// Copies a file into an empty one.
+///
+/// # Errors
+/// It is no ordinary file, there is no room for it, or it became shorter meanwhile.
+pub fn copy(from: &File, to: &File) -> io::Result<()> {
+    let meta = from.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("it is no ordinary file"));
+    }
+    let len = meta.len();
+    let needed = parts(from, len).try_fold(0u64, |sum, part| part.map(|(start, end)| sum + (end - start)))?;
+    let room = rustix::fs::fstatvfs(to)?;
+    if needed > room.f_bavail.saturating_mul(room.f_frsize) {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    // What was counted is the most that is written, whatever becomes of the file meanwhile.
+    let mut left = needed;
+    let (mut source, mut target) = (from, to);
+    for part in parts(from, len) {
+        let (start, end) = part?;
+        let most = (end - start).min(left);
+        source.seek(SeekFrom::Start(start))?;
+        target.seek(SeekFrom::Start(start))?;
+        // In the kernel, where the file systems can do that.
+        match io::copy(&mut source.take(most), &mut target)? {
+            copied if copied < most => return Err(io::ErrorKind::UnexpectedEof.into()),
+            copied if copied < end - start => return Err(io::Error::other("it changed while it was copied")),
+            copied => left -= copied,
+        }
+    }
+    to.set_len(len)
+}
+
+/// Where a file has data, up to `len`. All of it, where the file system does not know.
+fn parts(file: &File, len: u64) -> impl Iterator<Item = io::Result<(u64, u64)>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at >= len {
+            return None;
+        }
+        let start = match rustix::fs::seek(file, Sought::Data(at)) {
+            Err(Errno::NXIO) => return None,
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(at),
+            found => found,
+        };
+        let end = match (&start, start.and_then(|start| rustix::fs::seek(file, Sought::Hole(start)))) {
+            (_, Ok(end)) => end,
+            (Ok(_), Err(_)) => len,
+            (Err(error), _) => {
+                at = len;
+                return Some(Err((*error).into()));
+            }
+        };
+        let start = start.unwrap_or(len).max(at).min(len);
+        // Who says nonsense has no more data.
+        let end = end.min(len);
+        at = if end > start { end } else { len };
+        (end > start).then_some(Ok((start, end)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+
+    use super::*;
+
+    #[test]
+    fn holes_stay_holes() {
+        let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        from.write_all_at(b"first", 0).unwrap();
+        from.write_all_at(b"last", 1 << 40).unwrap();
+        from.set_len(1 << 41).unwrap();
+        copy(&from, &to).unwrap();
+        let meta = to.metadata().unwrap();
+        assert_eq!(meta.len(), 1 << 41);
+        assert!(meta.blocks() * 512 < 1 << 20, "{} blocks", meta.blocks());
+        let mut bytes = [0; 5];
+        to.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes, b"first");
+        to.read_exact_at(&mut bytes[..4], 1 << 40).unwrap();
+        assert_eq!(&bytes[..4], b"last");
+    }
+
+    #[test]
+    fn every_byte_is_copied() {
+        let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        let bytes: Vec<u8> = (0..=250).cycle().take(3_000_007).collect();
+        from.write_all_at(&bytes, 0).unwrap();
+        copy(&from, &to).unwrap();
+        let mut copied = vec![0; bytes.len()];
+        to.read_exact_at(&mut copied, 0).unwrap();
+        assert!(copied == bytes && to.metadata().unwrap().len() == bytes.len() as u64);
+        // Nothing at all is a file as well.
+        let empty = tempfile::tempfile().unwrap();
+        copy(&tempfile::tempfile().unwrap(), &empty).unwrap();
+        assert_eq!(empty.metadata().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn what_never_ends_is_no_file() {
+        let to = tempfile::tempfile().unwrap();
+        let error = copy(&File::open("/dev/zero").unwrap(), &to).unwrap_err();
+        assert_eq!((error.to_string().as_str(), to.metadata().unwrap().len()), ("it is no ordinary file", 0));
+    }
+}

@@ -1,0 +1,52 @@
+//! Files that are there only when they are whole: private, under their name by one step, and never where somebody else's
+//! link leads.
+//!
+//! ```
+//! use std::io::Write;
+//!
+//! use runtap_outputs::{Destination, Outlet};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("profile.folded");
+//! let mut out = Outlet::open(&Destination::File(path.clone()))?.begin()?;
+//! out.write_all(b"main;work 1\n")?;
+//! assert!(!path.exists());
+//! out.finish()?;
+//! assert!(path.exists());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - [`Draft`] is a file in the making; [`Outlet`] is one, or standard output.
+//! - Links on the way are followed only where nobody else can have laid them; `docs/design/trust.md` has the rules.
+//! - [`copy`] copies what somebody else has made, as long as it was when it was looked at, with its holes.
+//! - At its end a program [sweeps](sweep()) away what its threads have not finished.
+//!
+//! Refuses to know what is written, and to print.
+
+mod copy;
+mod draft;
+mod error;
+mod names;
+mod outlet;
+mod place;
+mod shared;
+
+use std::path::Path;
+
+pub use self::copy::copy;
+pub use self::draft::{Draft, reopened, same, sweep, unforeseen};
+pub use self::error::{Cause, Error};
+pub use self::names::{
+    NAMES_TRIED, insert_before_extension, is_free, is_plain_letter, is_regular, numbered, plain_name,
+    with_extension, without_extension,
+};
+pub use self::outlet::{Destination, Outlet, Writer};
+use self::place::Folder;
+
+/// Makes a folder with all that are missing on the way to it, by the rule for outputs: no link of somebody else leads there.
+///
+/// # Errors
+/// It can't be made, lies behind a link that is not followed, or is there and is no folder.
+pub fn make_folder(path: &Path) -> Result<(), Error> {
+    Folder::made(path).map(drop).map_err(Error::folder(path))
+}

@@ -1,0 +1,132 @@
+//! Records every process that is handed over, all at the same time, until the last stream has ended.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Duration, MissedTickBehavior, interval, sleep};
+
+use crate::Error;
+use crate::event::{self, Event};
+use crate::job::{Active, Job, Phase};
+use crate::one::{self, Taken};
+use crate::recorder::Progress;
+use crate::start::Started;
+use crate::stops::StopRequest;
+
+/// A process whose session has begun, or could not be. `None` in it: the end was asked for before.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) label: String,
+    pub(crate) started: Result<Option<Started>, Error>,
+    pub(crate) active: Active,
+}
+
+/// What came of all of them, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    pub(crate) taken: Vec<Taken>,
+    /// Those that could not be recorded.
+    pub(crate) failed: Vec<(String, Error)>,
+}
+
+/// Records until nobody hands anything over any more and all streams have ended.
+pub(crate) async fn record_all(job: &Arc<Job>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) -> Gathered {
+    let mut recordings = JoinSet::new();
+    let mut board = Board::default();
+    let mut gathered = Vec::new();
+    let mut failed = Vec::new();
+    let mut requests = job.stops.listener();
+    let mut tick = interval(Duration::from_secs(1));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut open, mut has_begun) = (true, false);
+    while open || !recordings.is_empty() {
+        tokio::select! {
+            arrival = arrivals.recv(), if open => match arrival {
+                None => open = false,
+                Some(Arrival { started: Ok(None), .. }) => {}
+                Some(Arrival { label, started: Err(error), .. }) => failed.push((label, error)),
+                Some(Arrival { label, started: Ok(Some(started)), active }) => {
+                    if !has_begun {
+                        begin(job, &started);
+                    }
+                    has_begun = true;
+                    let number = started.outputs.number();
+                    let progress = board.add();
+                    let job = Arc::clone(job);
+                    recordings.spawn(async move {
+                        let _active = active;
+                        let taken = one::record(job, started, progress).await;
+                        (number, label, taken)
+                    });
+                }
+            },
+            Some(Ok((number, label, taken))) = recordings.join_next() => match taken {
+                Ok(taken) => gathered.push((number, taken)),
+                Err(error) => failed.push((label, error)),
+            },
+            request = requests.next() => {
+                if request == StopRequest::Stop && board.stopped.replace(Instant::now()).is_some() {
+                    job.report(Event::StoppingAlready);
+                }
+            }
+            _ = tick.tick() => if let Some(progress) = board.progress(job) {
+                job.report(Event::Progress(progress));
+            },
+        }
+    }
+    job.report(Event::Recorded);
+    job.enter(Phase::Recorded);
+    gathered.sort_by_key(|(number, _)| *number);
+    Gathered { taken: gathered.into_iter().map(|(_, taken)| taken).collect(), failed }
+}
+
+/// The first session runs: the time counts from here.
+fn begin(job: &Job, started: &Started) {
+    for downgrade in started.session.downgrades() {
+        job.report(Event::Downgraded(downgrade.clone()));
+    }
+    if let Some(duration) = job.spec.duration {
+        let stops = job.stops.clone();
+        tokio::spawn(async move {
+            sleep(duration).await;
+            stops.stop();
+        });
+    }
+}
+
+/// How far all of them are.
+#[derive(Debug, Default)]
+struct Board {
+    started: Option<Instant>,
+    stopped: Option<Instant>,
+    all: Vec<Arc<Progress>>,
+}
+
+impl Board {
+    fn add(&mut self) -> Arc<Progress> {
+        self.started.get_or_insert_with(Instant::now);
+        let progress = Arc::new(Progress::default());
+        self.all.push(Arc::clone(&progress));
+        progress
+    }
+
+    /// `None` before the first has begun.
+    fn progress(&self, job: &Job) -> Option<event::Progress> {
+        let elapsed = self.started?.elapsed();
+        let sum = |of: fn(&Progress) -> u64| self.all.iter().map(|progress| of(progress)).sum::<u64>();
+        let left = job.spec.duration.filter(|_| self.stopped.is_none());
+        Some(event::Progress {
+            elapsed,
+            left: left.map(|duration| duration.saturating_sub(elapsed)),
+            bytes: sum(|progress| progress.bytes.load(Ordering::Relaxed)),
+            events: sum(|progress| progress.events.load(Ordering::Relaxed)),
+            lost: sum(|progress| progress.lost.load(Ordering::Relaxed)),
+            active: job.active(),
+            all: self.all.len(),
+            is_stopping: self.stopped.is_some(),
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! Records running programs: one, several, a tree of them, or a command that it starts.
+//!
+//! ```text
+//!  Target::Running  ──┐
+//!   (relatives: children) ├─► start: a session, then the runtime goes on ─► conductor: all of them at once ─► files
+//!  host: port, command ──┘       (guard: for those who outlive us)            └ one ─ session ─ recorder
+//! ```
+//!
+//! A [`Specification`] says what, and into which files; [`Prepared::open`] opens these before anybody is asked for anything;
+//! [`Prepared::record`] records a [`Target`]. What happens meanwhile goes to a [`Reporter`] as [`Event`]s, what there is in
+//! the end is the [`Outcome`]. [`Stops`] ends it, by signals or by a call. `examples/record.rs` is a whole program.
+//!
+//! Refuses to print, to choose words for people, and to find processes.
+
+mod conductor;
+mod error;
+mod event;
+mod files;
+mod guard;
+mod host;
+mod job;
+mod launch;
+mod missing;
+mod neighbours;
+mod one;
+mod outcome;
+mod outputs;
+mod own_port;
+mod raw;
+mod recorder;
+mod relatives;
+mod session;
+mod silence;
+mod spec;
+mod start;
+mod stop_event;
+mod stops;
+mod subject;
+mod thread;
+mod threads;
+
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+use runtap_diag::ports::Port;
+use tokio::sync::mpsc;
+
+use self::conductor::Arrival;
+pub use self::error::Error;
+pub use self::event::{Event, Progress, Reporter};
+pub use self::guard::{guard_port, leave_behind};
+use self::host::PortHost;
+pub use self::host::allow_many_files;
+use self::job::{Job, Phase};
+use self::launch::Launched;
+pub use self::launch::{Command, Io};
+pub use self::missing::Missing;
+pub use self::neighbours::Neighbours;
+pub use self::outcome::{Files, Outcome, Part};
+pub use self::own_port::Home;
+pub use self::silence::{Heard, Silence};
+pub use self::spec::{Naming, Specification, Target};
+pub use self::stop_event::StopEvent;
+pub use self::stops::{StopListener, StopRequest, Stops};
+pub use self::subject::{Subject, local_name, name_of};
+pub use self::thread::in_a_thread;
+
+/// The variable by which processes learn of ports.
+pub const PORTS: &str = start::PORTS;
+
+/// A recording whose outputs are open.
+#[derive(Debug)]
+pub struct Prepared(Job);
+
+impl Prepared {
+    /// Opens the outputs, which for a pipe takes until somebody reads it. `None` if the end was asked for before.
+    ///
+    /// # Errors
+    /// One of them can't be written.
+    pub async fn open(spec: Specification, stops: Stops, reporter: Reporter) -> Result<Option<Self>, Error> {
+        let job = Job::new(spec, stops.clone(), reporter);
+        let open = in_a_thread(move || job.open_outputs().map(|()| job));
+        tokio::select! {
+            biased;
+            opened = open => Ok(Some(Self(opened??))),
+            () = stops.stopping() => Ok(None),
+        }
+    }
+
+    /// Records, makes the files, and hands over what there is: at once, although a command may run on for long and is
+    /// waited for. Gives what `made` gives, and how the command ended, if there was one.
+    ///
+    /// # Errors
+    /// Nothing could be begun. What goes wrong later is in the outcome.
+    pub async fn record<T>(
+        self,
+        target: Target,
+        made: impl FnOnce(Outcome) -> T,
+    ) -> Result<(T, Option<ExitStatus>), Error> {
+        match target {
+            Target::Running(subjects) => Ok((made(running(self.0, subjects).await?), None)),
+            Target::Port(port) => {
+                allow_many_files();
+                Ok(keep(Arc::new(self.0), port, None, made).await)
+            }
+            Target::Command(command) => launch(self.0, command, made).await,
+        }
+    }
+}
+
+/// Records processes that run, and if it is asked for all below them.
+async fn running(job: Job, subjects: Vec<Subject>) -> Result<Outcome, Error> {
+    let job = Arc::new(job);
+    let (tell, arrivals) = mpsc::unbounded_channel();
+    if job.spec.children {
+        let parents: Option<Vec<_>> = subjects.into_iter().map(|subject| subject.process).collect();
+        for parent in parents.ok_or(Error::NoParent)? {
+            tokio::spawn(relatives::follow(Arc::clone(&job), parent, tell.clone()));
+        }
+    } else {
+        for arrival in begin_all(&job, subjects).await {
+            // The receiver is right here.
+            let _ = tell.send(arrival);
+        }
+    }
+    drop(tell);
+    let gathered = conductor::record_all(&job, arrivals).await;
+    Ok(files::make(&job, gathered).await)
+}
+
+/// Starts a session in each, all at the same time. The recording begins when all have: its end is the same for all.
+async fn begin_all(job: &Arc<Job>, subjects: Vec<Subject>) -> Vec<Arrival> {
+    let begin = |subject: Subject| {
+        let (job, label, active) = (Arc::clone(job), subject.label(), job.begin_one());
+        tokio::spawn(async move { Arrival { label, started: start::begin(&job, subject).await, active } })
+    };
+    let beginning: Vec<_> = subjects.into_iter().map(begin).collect();
+    let mut arrivals = Vec::with_capacity(beginning.len());
+    for task in beginning {
+        // A task of ours is not cancelled, and a panic ends the program.
+        arrivals.extend(task.await);
+    }
+    arrivals
+}
+
+/// Starts a command and records it from its first event on.
+async fn launch<T>(
+    mut job: Job,
+    command: Command,
+    made: impl FnOnce(Outcome) -> T,
+) -> Result<(T, Option<ExitStatus>), Error> {
+    job.restore = launch::restore();
+    // Dropped after the port, and removed unless a guard has that.
+    let (_home, port) = own_port::make()?;
+    let launched = Launched::start(&command, port.path())?;
+    allow_many_files();
+    Ok(keep(Arc::new(job), port, Some((launched, command.kill)), made).await)
+}
+
+/// Records who dials in, makes the files, and keeps port and command until all is over.
+async fn keep<T>(
+    job: Arc<Job>,
+    port: Port,
+    command: Option<(Launched, bool)>,
+    made: impl FnOnce(Outcome) -> T,
+) -> (T, Option<ExitStatus>) {
+    let (tell, arrivals) = mpsc::unbounded_channel();
+    let host = PortHost::new(&job, port, command, tell);
+    let work = async {
+        let gathered = conductor::record_all(&job, arrivals).await;
+        let done = made(files::make(&job, gathered).await);
+        job.enter(Phase::Finished);
+        done
+    };
+    let (status, done) = tokio::join!(host.run(), work);
+    (done, status.and_then(Result::ok))
+}

@@ -1,0 +1,67 @@
+//! The recording of one process, from its first byte to its last: its name, its files, and the draining.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use runtap_outputs::Outlet;
+use runtap_transport::discover;
+
+use crate::Error;
+use crate::event::Event;
+use crate::job::Job;
+use crate::outputs::Opened;
+use crate::raw::Raw;
+use crate::recorder::Progress;
+use crate::session::{self, Ended};
+use crate::start::Started;
+use crate::subject::local_name;
+
+/// A stream that has ended, and where it is.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) pid: u64,
+    /// Of the program.
+    pub(crate) name: String,
+    /// How files of it are called where nobody gave a name.
+    pub(crate) base: PathBuf,
+    pub(crate) raw: Raw,
+    /// The files that are to be made of it.
+    pub(crate) outlets: Vec<Opened>,
+    pub(crate) ended: Ended,
+}
+
+impl Taken {
+    /// Nobody reads what we write: that is no failure, and nothing is left to do.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.raw.is_stdout() && self.ended.recorded.is_unread
+    }
+}
+
+/// Records a process to the end of its stream.
+pub(crate) async fn record(job: Arc<Job>, started: Started, progress: Arc<Progress>) -> Result<Taken, Error> {
+    let Started { subject, session, outputs, neighbours, since } = started;
+    // .NET Core 3 can be traced without being able to say who it is, and any may end at this moment.
+    let info = subject.client.process_info().await.ok();
+    let pid = subject.pid().map(u64::from).or_else(|| info.as_ref().map(|info| info.process_id)).unwrap_or(0);
+    let known = || subject.process.clone().or_else(|| discover::process(subject.pid()?).ok());
+    let name = info
+        .and_then(|info| info.entry_assembly.filter(|name| !name.is_empty()))
+        .or_else(|| known().as_ref().map(local_name))
+        .unwrap_or_else(|| "process".to_owned());
+    let base = job.spec.naming.of(&name, pid);
+    let (raw, sink, outlets) = outputs.settle(&job, &base)?;
+    let of_stream = match &raw {
+        Raw::Stdout => Some(None),
+        Raw::Asked(path, _) => Some(Some(path.clone())),
+        Raw::Temporary(..) => None,
+    };
+    let of_outlets = outlets.iter().map(|(_, outlet)| match outlet {
+        Outlet::Stdout => None,
+        Outlet::File(draft) => Some(draft.wanted()),
+    });
+    let files = of_stream.into_iter().chain(of_outlets).collect();
+    job.report(Event::Started { name: name.clone(), pid, files });
+    let counting = job.counting();
+    let ended = session::run(&job, session, since, neighbours, sink, counting, progress).await?;
+    Ok(Taken { pid, name, base, raw, outlets, ended })
+}

@@ -1,0 +1,177 @@
+//! The outputs of one recording, open before its process is asked for anything: a mistake in them costs nobody a
+//! session, and a session that is refused leaves no file behind and none changed.
+//!
+//! Names that hold the program's name are known only when it has answered; their files are made before, without a name.
+
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use crate::Error;
+use crate::job::Job;
+use crate::raw::Raw;
+use crate::recorder::Sink;
+use runtap_convert::{FileFormat, Planned, free_base, plan};
+use runtap_outputs::{
+    Destination, Draft, Outlet, insert_before_extension, is_regular, numbered, with_extension,
+};
+
+/// A format and where it goes.
+pub(crate) type Opened = (FileFormat, Outlet);
+
+/// Open, and empty.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    opened: Vec<Opened>,
+    /// The stream, where nobody asked for it.
+    stream: Option<Draft>,
+    /// Which process they are of, by the order in which they were opened. The first one's have the names that the user
+    /// gave, the others' a process id in theirs.
+    number: usize,
+}
+
+impl Outputs {
+    /// Opens all of a process; with `pid`, under names with that in it. Those of one file for all processes are opened
+    /// once, and else only the stream.
+    ///
+    /// # Errors
+    /// One of them can't be written.
+    fn open(job: &Job, pid: Option<u64>, number: usize) -> Result<Self, Error> {
+        let output = job.spec.output.as_deref();
+        let mut opened = Vec::new();
+        if !job.spec.merge || pid.is_none() {
+            let planned = plan(&job.spec.formats, output, Path::new("x"))?;
+            for Planned { format, to } in planned {
+                opened.push((format, Self::outlet(job, to, pid)?));
+            }
+        }
+        let is_asked_for = job.spec.formats.contains(&FileFormat::Nettrace);
+        let stream = if is_asked_for { None } else { Some(Self::stream(&opened, output)?) };
+        Ok(Self { opened, stream, number })
+    }
+
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    fn outlet(job: &Job, to: Destination, pid: Option<u64>) -> Result<Outlet, Error> {
+        let path = match to {
+            Destination::Stdout => return Ok(Outlet::Stdout),
+            Destination::File(_) if job.spec.output.is_none() => {
+                return Ok(Outlet::File(Draft::within(Path::new(""))?));
+            }
+            Destination::File(path) => path,
+        };
+        let path = if is_regular(&path) { job.unused(&path, pid) } else { path };
+        Ok(Outlet::open(&Destination::File(path))?)
+    }
+
+    /// A file of our own for the stream: beside the first result, so that it is on the disk that the user chose; in the
+    /// temporary folder when the result is no file.
+    fn stream(opened: &[Opened], output: Option<&Path>) -> Result<Draft, Error> {
+        let drafts = opened.iter().filter_map(|(_, outlet)| match outlet {
+            Outlet::File(draft) => Some(draft),
+            Outlet::Stdout => None,
+        });
+        for draft in drafts {
+            if let Some(beside) = draft.sibling()? {
+                return Ok(beside);
+            }
+        }
+        match output.filter(|output| opened.is_empty() && is_regular(output)).and_then(Path::parent) {
+            Some(folder) => Ok(Draft::within(folder)?),
+            None => Ok(Draft::within(&std::env::temp_dir())?),
+        }
+    }
+
+    /// The session runs: the stream gets its file, and all of them their names. Without names of the user's they begin
+    /// with `base`, or with one behind it that is free.
+    ///
+    /// # Errors
+    /// There is no such name, or the folder has changed.
+    pub(crate) fn settle(self, job: &Job, base: &Path) -> Result<(Raw, Sink, Vec<Opened>), Error> {
+        let Self { opened, stream, .. } = self;
+        let is_given = job.spec.output.is_some();
+        let base = if is_given { base.to_owned() } else { free_base(&job.spec.formats, base) };
+        let mut raw = None;
+        if let Some(stream) = stream {
+            let file = stream.file().try_clone()?;
+            raw = Some((Raw::Temporary(stream), Sink::File(file)));
+        }
+        let mut rest = Vec::new();
+        for (format, outlet) in opened {
+            let extension = format.extension();
+            match outlet {
+                Outlet::Stdout if format == FileFormat::Nettrace => raw = Some((Raw::Stdout, Sink::Stdout)),
+                Outlet::File(draft) if format == FileFormat::Nettrace => {
+                    let (file, path) = if is_given {
+                        draft.appear()?
+                    } else {
+                        draft.settle(|n| numbered(&base, n, extension))?
+                    };
+                    raw = Some((Raw::Asked(path, file.try_clone()?), Sink::File(file)));
+                }
+                Outlet::File(mut draft) if !is_given => {
+                    draft.name(job.unused(&with_extension(&base, extension), None));
+                    rest.push((format, Outlet::File(draft)));
+                }
+                outlet => rest.push((format, outlet)),
+            }
+        }
+        let (raw, sink) = raw.ok_or(Error::NoFile)?;
+        Ok((raw, sink, rest))
+    }
+}
+
+impl Job {
+    /// Opens the outputs that have the names which the user gave, before anything is asked of anybody.
+    ///
+    /// # Errors
+    /// One of them can't be written.
+    pub(crate) fn open_outputs(&self) -> Result<(), Error> {
+        let outputs = Outputs::open(self, None, 0)?;
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).replace(outputs);
+        Ok(())
+    }
+
+    /// The outputs of one more process: the named ones for the first, for each other one its own.
+    ///
+    /// # Errors
+    /// One of them can't be written.
+    pub(crate) fn outputs_of(&self, pid: u64) -> Result<Outputs, Error> {
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let number = || self.numbers.fetch_add(1, Ordering::SeqCst) + 1;
+        named.map_or_else(|| Outputs::open(self, Some(pid), number()), Ok)
+    }
+
+    /// Nothing came of that process: another one may be the first.
+    pub(crate) fn take_back(&self, outputs: Outputs) {
+        if outputs.number == 0 {
+            self.named.lock().unwrap_or_else(PoisonError::into_inner).replace(outputs);
+        }
+    }
+
+    /// The files that hold all processes, where no process has them.
+    ///
+    /// # Errors
+    /// One of them can't be written.
+    pub(crate) fn outputs_of_all(&self, base: &Path) -> Result<Vec<Opened>, Error> {
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let outputs = named.map_or_else(|| Outputs::open(self, None, 0), Ok)?;
+        Ok(outputs.settle(self, base)?.2)
+    }
+
+    /// A path that was given to no other process; with `pid`, one that has it in its name.
+    fn unused(&self, path: &Path, pid: Option<u64>) -> PathBuf {
+        let with = |pid| insert_before_extension(path, &format!(".{pid}"));
+        let wanted = pid.map_or_else(|| path.to_owned(), with);
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        // An id may be used again in a long recording.
+        let (mut path, mut n) = (wanted.clone(), 1);
+        while !taken.insert(path.clone()) {
+            n += 1;
+            path = insert_before_extension(&wanted, &format!("_{n}"));
+        }
+        path
+    }
+}

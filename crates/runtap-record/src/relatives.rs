@@ -1,0 +1,108 @@
+//! A process and everything below it, found by looking again and again. What ends sooner
+//! than we look is missed: only a launched command is recorded from its first event on.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtap_diag::Client;
+use runtap_transport::Endpoint;
+use runtap_transport::discover::{self, Process, System};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::conductor::Arrival;
+use crate::job::Job;
+use crate::start;
+use crate::subject::Subject;
+use crate::thread::in_a_thread;
+
+/// How often it looks for new ones.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Hands over every .NET process of the tree below `root`, until all have ended or the end is asked for.
+pub(crate) async fn follow(job: Arc<Job>, root: Process, arrivals: UnboundedSender<Arrival>) {
+    let system = System::current();
+    // With their start times: ids are used again.
+    let mut seen = BTreeSet::new();
+    let mut alive = vec![(root.pid, root.start_time)];
+    let mut tick = interval(LOOK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while !alive.is_empty() {
+        let (looking, known) = (system.clone(), alive.clone());
+        let Some(tree) = look(&job, move || tree(&looking, &known)).await else { return };
+        for (pid, start) in tree {
+            if seen.contains(&(pid, start)) {
+                continue;
+            }
+            // One without a socket may have it the next time.
+            let Some(process) = look(&job, move || discover::process(pid)).await else { return };
+            let Ok(process) = process else { continue };
+            let Some(endpoint) = process.endpoint().filter(|_| process.start_time == start) else { continue };
+            let is_first = seen.is_empty();
+            seen.insert((pid, start));
+            if pid != root.pid {
+                alive.push((pid, start));
+            }
+            let begun = hand_over(Arc::clone(&job), process, endpoint, arrivals.clone());
+            if is_first {
+                begun.await;
+            } else {
+                tokio::spawn(begun);
+            }
+        }
+        // A process whose parent has ended is still one of them, and so is what it starts.
+        alive.retain(|(pid, start)| system.is_running(*pid, *start));
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = job.stops.stopping() => return,
+        }
+    }
+}
+
+/// How long it takes to look at processes is theirs to choose. `None` if the end is asked for meanwhile.
+/// Where no thread is to be had, it looks again later.
+async fn look<T, L>(job: &Job, look: L) -> Option<T>
+where
+    T: Send + 'static,
+    L: FnOnce() -> T + Clone + Send + 'static,
+{
+    let looking = async {
+        loop {
+            if let Ok(seen) = in_a_thread(look.clone()).await {
+                return seen;
+            }
+            sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        seen = looking => Some(seen),
+        () = job.stops.stopping() => None,
+    }
+}
+
+async fn hand_over(job: Arc<Job>, process: Process, endpoint: Endpoint, arrivals: UnboundedSender<Arrival>) {
+    let subject = Subject::new(Client::new(endpoint), Some(process));
+    let (label, active) = (subject.label(), job.begin_one());
+    let started = start::begin(&job, subject).await;
+    // Nobody wants it any more: then it is not recorded.
+    let _ = arrivals.send(Arrival { label, started, active });
+}
+
+/// Everything below the processes that are known, themselves among them, parents first.
+fn tree(system: &System, roots: &[(u32, u64)]) -> Vec<(u32, u64)> {
+    let mut tree = Vec::new();
+    for (root, start) in roots {
+        if !system.is_running(*root, *start) {
+            continue;
+        }
+        for pid in system.tree(*root) {
+            if let Some(start) = system.start_time(pid)
+                && !tree.contains(&(pid, start))
+            {
+                tree.push((pid, start));
+            }
+        }
+    }
+    tree
+}

@@ -1,0 +1,227 @@
+//! The time between the start of a session and its last byte: draining, and every way to end.
+
+use std::future;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use runtap_diag::preflight::Objection;
+use runtap_diag::{Control, Downgrade, Error, Session, Stopping};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::event::Event;
+use crate::job::Job;
+use crate::missing::{Missing, missing};
+use crate::neighbours::Neighbours;
+use crate::recorder::{Counting, Progress, Recorded, Recorder, Sink};
+use crate::silence::Silence;
+use crate::stops::{StopListener, StopRequest};
+use crate::threads::ThreadNames;
+
+/// How often a stop is tried again while the runtime can't be connected to.
+const STOP_AGAIN: Duration = Duration::from_secs(1);
+const STOP_TRIES: u32 = 10;
+/// How long the stream may go on after the runtime refused the stop.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long an output that hangs is waited for once the user has given up.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A session that is over.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) recorded: Recorded,
+    /// From the start to the stop, without the names that come after it.
+    pub(crate) duration: Duration,
+    pub(crate) command: String,
+    pub(crate) downgrades: Vec<Downgrade>,
+    pub(crate) thread_names: Vec<(u64, String)>,
+    /// When something is missing.
+    pub(crate) missing: Option<Missing>,
+    /// What else is worth a word.
+    pub(crate) notes: Vec<Silence>,
+}
+
+/// Drains a session that runs since `started`, to its end.
+pub(crate) async fn run(
+    job: &Job,
+    session: Session,
+    started: Instant,
+    mut neighbours: Neighbours,
+    sink: Sink,
+    counting: Counting,
+    progress: Arc<Progress>,
+) -> Result<Ended, crate::Error> {
+    let command = session.command();
+    let command = command.name().map_or_else(|| command.to_string(), str::to_owned);
+    let downgrades = session.downgrades().to_vec();
+    job.report(Event::Session { id: session.id(), command: command.clone() });
+    let (session, chunks) = session.split();
+    let mut recorder = Recorder::start(chunks, sink, Arc::clone(&progress), counting)?;
+    let mut requests = job.stops.listener();
+    let mut names = ThreadNames::default();
+    // The stream as it is has no place for names.
+    let pid = neighbours.pid().filter(|_| job.spec.formats.iter().any(|format| format.sink().is_some()));
+    let mut tick = interval(Duration::from_secs(1));
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut state = State::new(started, job.spec.resume);
+    // Held until the stream has ended.
+    let mut turn = None;
+    let mut wanted = job.stops.is_stopping();
+    let ended = loop {
+        tokio::select! {
+            recorded = recorder.ended() => break Some(recorded),
+            permit = job.stop_turns.acquire(), if wanted && turn.is_none() => {
+                turn = permit.ok();
+                neighbours.look();
+                state.request_stop(&session);
+            }
+            request = requests.next() => match request {
+                StopRequest::Abandon => {
+                    state.given_up = true;
+                    state.missing = Some(Missing::Abandoned);
+                    break None;
+                }
+                StopRequest::Stop => wanted = true,
+            },
+            answer = state.stop.outcome() => if !state.stop_answered(answer, &session) { break None },
+            _ = tick.tick() => {
+                if let Some(pid) = pid {
+                    names.refresh(pid);
+                }
+                if state.stopped.is_none() {
+                    neighbours.look();
+                }
+            }
+        }
+    };
+    let duration = state.stopped.unwrap_or_else(Instant::now) - state.started;
+    let patience = state.given_up.then_some(PATIENCE);
+    drop(session);
+    let mut recorded = match ended {
+        Some(recorded) => recorded,
+        None => write_rest(recorder, &progress, &mut requests, patience).await,
+    };
+    drop(turn);
+    let is_closed = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
+    recorded.is_unread = recorded.write_error.as_ref().is_some_and(is_closed);
+    let missing = state.missing.or_else(|| missing(&mut recorded));
+    let mut notes: Vec<Silence> =
+        recorded.heard.silence(&job.spec.asked, duration, neighbours.has_one_ended()).into_iter().collect();
+    let were_to_come_at_end = job.spec.session.rundown_keyword != 0 && !job.spec.method_names;
+    if recorded.heard.is_nameless() && were_to_come_at_end {
+        notes.push(Silence::NoNames);
+    }
+    Ok(Ended { recorded, duration, command, downgrades, thread_names: names.into_list(), missing, notes })
+}
+
+/// Where a recording stands.
+struct State {
+    started: Instant,
+    /// When the stop was asked for first.
+    stopped: Option<Instant>,
+    stop: Stop,
+    given_up: bool,
+    /// A runtime that waits at its start was told to go on.
+    will_go_on: bool,
+    missing: Option<Missing>,
+}
+
+/// Where the stop of a session stands.
+enum Stop {
+    Not,
+    /// Sent, the n-th time.
+    Asked(Stopping, u32),
+    /// Could not be sent; it will be tried again.
+    Later(std::pin::Pin<Box<tokio::time::Sleep>>, u32),
+    /// The runtime refused; the stream gets a moment to end all the same.
+    Refused(std::pin::Pin<Box<tokio::time::Sleep>>, Error),
+    Confirmed,
+}
+
+impl Stop {
+    /// What became of the stop, when that is known; never, before it was asked for and after it was confirmed.
+    async fn outcome(&mut self) -> Option<Result<(), Error>> {
+        match self {
+            Self::Not | Self::Confirmed => future::pending().await,
+            Self::Asked(stopping, _) => Some(stopping.await),
+            Self::Later(pause, _) | Self::Refused(pause, _) => {
+                pause.await;
+                None
+            }
+        }
+    }
+}
+
+impl State {
+    fn new(started: Instant, will_go_on: bool) -> Self {
+        Self { started, stopped: None, stop: Stop::Not, given_up: false, will_go_on, missing: None }
+    }
+
+    fn request_stop(&mut self, session: &Control) {
+        self.stopped = Some(Instant::now());
+        self.stop = Stop::Asked(session.stop(), 1);
+    }
+
+    /// Takes the outcome of [`Stop::outcome`]; `false` when there is nothing more to wait for.
+    fn stop_answered(&mut self, answer: Option<Result<(), Error>>, session: &Control) -> bool {
+        self.stop = match (std::mem::replace(&mut self.stop, Stop::Confirmed), answer) {
+            (Stop::Asked(..), Some(Ok(()))) => Stop::Confirmed,
+            (Stop::Asked(_, tries), Some(Err(error))) if error.is_unreachable() && tries < STOP_TRIES => {
+                Stop::Later(Box::pin(sleep(STOP_AGAIN)), tries)
+            }
+            // It was told to go on, which takes its time where many are; or it is to wait.
+            (Stop::Asked(_, tries), Some(Err(error))) if waits(&error) => {
+                if self.will_go_on && tries < STOP_TRIES {
+                    Stop::Later(Box::pin(sleep(STOP_AGAIN)), tries)
+                } else {
+                    self.missing = Some(Missing::NotBegun);
+                    return false;
+                }
+            }
+            (Stop::Asked(..), Some(Err(error))) => Stop::Refused(Box::pin(sleep(GRACE)), error),
+            (Stop::Later(_, tries), _) => Stop::Asked(session.stop(), tries + 1),
+            (Stop::Refused(_, error), _) => {
+                self.missing = Some(Missing::Unfinished(error));
+                return false;
+            }
+            (other, _) => other,
+        };
+        true
+    }
+}
+
+/// Whether the runtime is at its start, where a session can't be stopped.
+fn waits(error: &Error) -> bool {
+    matches!(error, Error::Objection { objection: Objection::StopAtStartup, .. })
+}
+
+async fn wait(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => sleep(duration).await,
+        None => future::pending().await,
+    }
+}
+
+/// Waits for what was received and not written yet. A disk that hangs is left alone when patience is over, or at the
+/// next signal.
+async fn write_rest(
+    mut recorder: Recorder,
+    progress: &Progress,
+    requests: &mut StopListener,
+    patience: Option<Duration>,
+) -> Recorded {
+    tokio::select! {
+        recorded = recorder.ended() => return recorded,
+        _ = requests.next() => {}
+        () = wait(patience) => {}
+    }
+    Recorded {
+        bytes: progress.bytes.load(Ordering::Relaxed),
+        events: progress.events.load(Ordering::Relaxed),
+        lost: progress.lost.load(Ordering::Relaxed),
+        readable: true,
+        write_error: Some(std::io::Error::new(ErrorKind::TimedOut, "the output does not take any more")),
+        ..Recorded::default()
+    }
+}

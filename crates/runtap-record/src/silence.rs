@@ -1,0 +1,206 @@
+//! Notices that a provider which was asked for delivers nothing, or stops delivering. Whether it should have, nobody can
+//! tell from outside: what is said is a note, never an error.
+
+use std::time::Duration;
+
+use runtap_nettrace::{Event, Item, TraceHeader};
+use runtap_providers::{EnabledBy, Requested};
+
+/// A shorter silence than this says nothing.
+const SHORT: Duration = Duration::from_millis(200);
+/// How many times as long as every pause before it a silence has to be.
+const UNUSUAL: u32 = 10;
+
+const SAMPLER: &str = "Microsoft-DotNETCore-SampleProfiler";
+/// Who tells the names of methods at the end.
+const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
+
+/// What did not come although it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Silence {
+    /// No event of these providers.
+    Never(Vec<String>),
+    /// Another session of the process ended while this one began or ran, and nothing came of these providers; nothing
+    /// more after so long, if so long is given. The runtime may have switched events off for both.
+    Overtaken {
+        /// How long the session ran.
+        after: Duration,
+        /// The providers.
+        providers: Vec<(String, Option<Duration>)>,
+    },
+    /// There are samples, and no names for their methods.
+    NoNames,
+}
+
+/// When events came, by provider.
+#[derive(Debug, Default)]
+pub struct Heard {
+    header: Option<TraceHeader>,
+    providers: Vec<Voice>,
+    /// Whose event the last one was, and the id of its definition: most often the next one's too.
+    last: usize,
+    definition: Option<u32>,
+}
+
+/// When the events of a provider came, in ticks of the target.
+#[derive(Debug)]
+struct Voice {
+    name: String,
+    last: u64,
+    /// The longest time between two of them.
+    pause: u64,
+}
+
+impl Heard {
+    /// Takes the next item of the stream.
+    pub fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Event(event) => self.event(event),
+            // Whatever stands between events may give ids out anew.
+            Item::Header(header) => {
+                self.header = Some((*header).clone());
+                self.definition = None;
+            }
+            _ => self.definition = None,
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        let Some(metadata) = event.metadata else { return };
+        if self.definition != Some(event.metadata_id) {
+            self.definition = Some(event.metadata_id);
+            self.turn_to(&metadata.provider, event.timestamp);
+        }
+        let Some(voice) = self.providers.get_mut(self.last) else { return };
+        // They come in order by thread only.
+        if let Some(pause) = event.timestamp.checked_sub(voice.last) {
+            voice.pause = voice.pause.max(pause);
+            voice.last = event.timestamp;
+        }
+    }
+
+    #[inline(never)]
+    fn turn_to(&mut self, name: &str, timestamp: u64) {
+        if self.providers.get(self.last).is_none_or(|voice| voice.name != name) {
+            let known = self.providers.iter().position(|voice| voice.name == name);
+            self.last = known.unwrap_or(self.providers.len());
+            if known.is_none() {
+                self.providers.push(Voice { name: name.to_owned(), last: timestamp, pause: 0 });
+            }
+        }
+    }
+
+    /// Whether there are samples, and no names for them.
+    pub fn is_nameless(&self) -> bool {
+        let heard = |name: &str| self.providers.iter().any(|voice| voice.name == name);
+        heard(SAMPLER) && !heard(RUNDOWN)
+    }
+
+    /// What is worth a word after `end`, the time from the start of the session to its stop. `overtaken`: a session of
+    /// others has ended meanwhile.
+    pub fn silence(&self, asked: &[Requested], end: Duration, overtaken: bool) -> Option<Silence> {
+        let header = self.header.as_ref()?;
+        let ns =
+            |ticks: i128| Duration::from_nanos(u64::try_from(header.ticks_to_ns(ticks)).unwrap_or_default());
+        let since = |timestamp: u64| ns(i128::from(timestamp) - i128::from(header.sync_qpc));
+        let (mut silent, mut stopped) = (Vec::new(), Vec::new());
+        for Requested { provider, by } in asked {
+            let name = provider.name.as_str();
+            let voice = self.providers.iter().find(|voice| voice.name.eq_ignore_ascii_case(name));
+            match voice {
+                None => silent.push((name.to_owned(), *by)),
+                Some(voice) => {
+                    let silence = end.saturating_sub(since(voice.last));
+                    if silence > SHORT.max(ns(i128::from(voice.pause)) * UNUSUAL) {
+                        stopped.push((name.to_owned(), Some(since(voice.last))));
+                    }
+                }
+            }
+        }
+        if overtaken {
+            let never = silent.into_iter().map(|(name, _)| (name, None));
+            let providers: Vec<_> = never.chain(stopped).collect();
+            return (!providers.is_empty()).then_some(Silence::Overtaken { after: end, providers });
+        }
+        // The runtime's own are silent when nothing happens; a name that was typed may be misspelt.
+        let nothing = silent.len() == asked.len();
+        silent.retain(|(_, by)| nothing || *by == EnabledBy::Providers);
+        let names: Vec<String> = silent.into_iter().map(|(name, _)| name).collect();
+        (!names.is_empty()).then_some(Silence::Never(names))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtap_diag::{Level, Provider};
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn asked(providers: &[(&str, EnabledBy)]) -> Vec<Requested> {
+        let one = |(name, by): &(&str, EnabledBy)| Requested {
+            provider: Provider::new(*name, 1, Level::Verbose),
+            by: *by,
+        };
+        providers.iter().map(one).collect()
+    }
+
+    fn heard(voices: &[(&str, u64, u64)]) -> Heard {
+        let voice = |(name, last, pause): &(&str, u64, u64)| Voice {
+            name: (*name).to_owned(),
+            last: *last,
+            pause: *pause,
+        };
+        let providers = voices.iter().map(voice).collect();
+        Heard { header: Some(TraceHeader::new(0, 0, 1_000_000_000)), providers, last: 0, definition: None }
+    }
+
+    const END: Duration = Duration::from_secs(10);
+    use EnabledBy::{ClrEvents, Providers};
+
+    #[test]
+    fn who_speaks_to_the_end_is_worth_no_word() {
+        let asked = asked(&[("A", Providers), ("B", ClrEvents)]);
+        let lively = heard(&[("a", 10 * SECOND, 1), ("B", 9 * SECOND, SECOND / 5)]);
+        assert_eq!(lively.silence(&asked, END, true), None);
+        // One that speaks seldom may have nothing to say.
+        let seldom = heard(&[("A", 5 * SECOND, SECOND), ("B", 9 * SECOND, SECOND / 5)]);
+        assert_eq!(seldom.silence(&asked, END, true), None);
+    }
+
+    #[test]
+    fn who_falls_silent_when_another_session_ends() {
+        let asked = asked(&[("A", Providers), ("B", ClrEvents)]);
+        let cut = heard(&[("A", SECOND / 50, 1000), ("B", 10 * SECOND, SECOND)]);
+        let overtaken = |providers: &[(&str, Option<Duration>)]| {
+            let providers = providers.iter().map(|(name, after)| ((*name).to_owned(), *after)).collect();
+            Some(Silence::Overtaken { after: END, providers })
+        };
+        let twentieth = Duration::from_millis(20);
+        assert_eq!(cut.silence(&asked, END, true), overtaken(&[("A", Some(twentieth))]));
+        // A single event is no rhythm, and none is less.
+        let one = heard(&[("A", 1, 0)]).silence(&asked, END, true);
+        assert_eq!(one, overtaken(&[("B", None), ("A", Some(Duration::from_nanos(1)))]));
+        // Without such a session the program may have ended its work.
+        assert_eq!(cut.silence(&asked, END, false), None);
+    }
+
+    #[test]
+    fn samples_need_names() {
+        assert!(heard(&[(SAMPLER, 1, 0), ("A", 1, 0)]).is_nameless());
+        assert!(!heard(&[(SAMPLER, 1, 0), (RUNDOWN, 1, 0)]).is_nameless());
+        assert!(!heard(&[("A", 1, 0)]).is_nameless());
+    }
+
+    #[test]
+    fn who_never_speaks() {
+        let both = asked(&[("A", Providers), ("B", ClrEvents)]);
+        let never =
+            |names: &[&str]| Some(Silence::Never(names.iter().map(|name| (*name).to_owned()).collect()));
+        assert_eq!(heard(&[("B", 1, 0)]).silence(&both, END, false), never(&["A"]));
+        assert_eq!(heard(&[("A", 1, 0)]).silence(&both, END, false), None);
+        assert_eq!(heard(&[]).silence(&both, END, false), never(&["A", "B"]));
+        assert_eq!(Heard::default().silence(&both, END, false), None);
+    }
+}

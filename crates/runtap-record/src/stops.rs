@@ -1,0 +1,148 @@
+//! What means "enough", from the first moment of a recording to the last: signals, the end of the time, and a stop event.
+//! Everything that has to end listens with a [`StopListener`] of its own.
+
+use std::future;
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopRequest {
+    /// Finish the recording.
+    Stop,
+    /// The same signal a second time: abandon what is not there yet.
+    Abandon,
+}
+
+/// What was heard so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Heard {
+    stops: u32,
+    abandons: u32,
+    /// The last signal.
+    signal: Option<u8>,
+}
+
+/// Listens for SIGINT, SIGTERM and SIGHUP. A hang-up that was ignored when we were started (`nohup`) stays ignored;
+/// the others are heard all the same, because shells start jobs in the background with SIGINT ignored, and scripts
+/// end just those with it.
+#[derive(Debug, Clone)]
+pub struct Stops {
+    heard: watch::Sender<Heard>,
+}
+
+impl Stops {
+    /// Listens from now on. Needs a tokio runtime.
+    pub fn listen() -> io::Result<Self> {
+        let stops = Self { heard: watch::Sender::new(Heard::default()) };
+        for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+            if kind == SignalKind::hangup() && is_ignored(kind) {
+                continue;
+            }
+            tokio::spawn(count(signal(kind)?, kind, stops.heard.clone()));
+        }
+        Ok(stops)
+    }
+
+    /// Asks for the end without a signal.
+    pub fn stop(&self) {
+        self.heard.send_modify(|heard| heard.stops += 1);
+    }
+
+    /// Hears what comes from now on, and knows what came before.
+    pub fn listener(&self) -> StopListener {
+        let heard = self.heard.subscribe();
+        let seen = *heard.borrow();
+        StopListener { heard, seen }
+    }
+
+    /// Whether the end was asked for.
+    pub fn is_stopping(&self) -> bool {
+        let heard = self.heard.borrow();
+        heard.stops + heard.abandons > 0
+    }
+
+    /// Ready when the end was asked for, or has been.
+    pub async fn stopping(&self) {
+        let mut heard = self.heard.subscribe();
+        // Fails only without a sender, which is `self`.
+        let _ = heard.wait_for(|heard| heard.stops + heard.abandons > 0).await;
+    }
+
+    /// The exit code of a program that the last signal ended.
+    pub fn exit_code(&self) -> Option<u8> {
+        self.heard.borrow().signal.map(|signal| 128 + signal)
+    }
+}
+
+/// Somebody who listens.
+#[derive(Debug)]
+pub struct StopListener {
+    heard: watch::Receiver<Heard>,
+    seen: Heard,
+}
+
+impl StopListener {
+    /// The next request; the stronger one of several. Dropping the future loses none.
+    pub async fn next(&mut self) -> StopRequest {
+        let seen = self.seen;
+        let news = |heard: &Heard| heard.stops > seen.stops || heard.abandons > seen.abandons;
+        let Ok(heard) = self.heard.wait_for(news).await.map(|heard| *heard) else {
+            // Nobody is left to ask for anything.
+            return future::pending().await;
+        };
+        let request = if heard.abandons > seen.abandons { StopRequest::Abandon } else { StopRequest::Stop };
+        self.seen = heard;
+        request
+    }
+}
+
+/// Counts one signal for ever.
+async fn count(mut signal: Signal, kind: SignalKind, heard: watch::Sender<Heard>) {
+    let number = u8::try_from(kind.as_raw_value()).ok();
+    let mut seen = 0u32;
+    while signal.recv().await.is_some() {
+        seen += 1;
+        heard.send_modify(|heard| {
+            heard.signal = number;
+            if seen > 1 {
+                heard.abandons += 1;
+            } else {
+                heard.stops += 1;
+            }
+        });
+    }
+}
+
+/// Whether we were started with a signal ignored, which only the kernel knows; no where it can't be read.
+pub(crate) fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (kind.as_raw_value() - 1)) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_listener_hears_what_comes_and_the_stronger_of_two() {
+        let stops = Stops { heard: watch::Sender::new(Heard::default()) };
+        let mut early = stops.listener();
+        assert!(!stops.is_stopping());
+        stops.stop();
+        assert_eq!(early.next().await, StopRequest::Stop);
+        stops.stopping().await;
+        let mut late = stops.listener();
+        stops.heard.send_modify(|heard| {
+            heard.stops += 1;
+            heard.abandons += 1;
+        });
+        assert_eq!((early.next().await, late.next().await), (StopRequest::Abandon, StopRequest::Abandon));
+        assert!(stops.is_stopping());
+        assert_eq!(stops.exit_code(), None);
+    }
+}

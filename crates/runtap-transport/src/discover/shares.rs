@@ -1,0 +1,61 @@
+//! What a look around may spend on the processes of each user. Anybody can have made hundreds of processes that take long
+//! to look at: they use up what is meant for their own user, and what the others need is left.
+
+use std::collections::HashMap;
+
+/// An amount for root and for us each, and the same for all other users together, of whom none has more than a quarter.
+#[derive(Debug)]
+pub(super) struct Shares {
+    most: u64,
+    us: u32,
+    spent: HashMap<u32, u64>,
+    spent_on_others: u64,
+}
+
+impl Shares {
+    pub(super) fn new(most: u64, us: u32) -> Self {
+        Self { most, us, spent: HashMap::new(), spent_on_others: 0 }
+    }
+
+    fn is_other(&self, user: u32) -> bool {
+        user != 0 && user != self.us
+    }
+
+    /// What may still be spent on a process of this user.
+    pub(super) fn left(&self, user: u32) -> u64 {
+        let spent = self.spent.get(&user).copied().unwrap_or_default();
+        if self.is_other(user) {
+            (self.most / 4).saturating_sub(spent).min(self.most.saturating_sub(self.spent_on_others))
+        } else {
+            self.most.saturating_sub(spent)
+        }
+    }
+
+    pub(super) fn spend(&mut self, user: u32, amount: u64) {
+        let spent = self.spent.entry(user).or_default();
+        *spent = spent.saturating_add(amount);
+        if self.is_other(user) {
+            self.spent_on_others = self.spent_on_others.saturating_add(amount);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_uses_up_what_others_need() {
+        let mut shares = Shares::new(100, 7);
+        assert_eq!([0, 7, 33].map(|user| shares.left(user)), [100, 100, 25]);
+        shares.spend(33, 1000);
+        assert_eq!([0, 7, 33, 34].map(|user| shares.left(user)), [100, 100, 0, 0]);
+        let mut shares = Shares::new(100, 0);
+        for user in 1000..1005 {
+            assert_eq!(shares.left(user), if user < 1004 { 25 } else { 0 });
+            shares.spend(user, shares.left(user));
+        }
+        shares.spend(0, 60);
+        assert_eq!(shares.left(0), 40);
+    }
+}

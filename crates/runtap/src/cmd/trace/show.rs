@@ -1,0 +1,165 @@
+//! What happens during a recording, for people.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use runtap_diag::ports::Visitor;
+use runtap_record::{Event, Progress, Specification};
+use runtap_transport::Peer;
+
+use crate::cmd::convert;
+use crate::cmd::recording;
+use crate::output::Output;
+use crate::units::{Bytes, Clock, Count, Span, Things};
+
+/// How to tell what happens.
+pub(super) struct Show {
+    /// Every process of a tree is recorded.
+    children: bool,
+    duration: Option<Duration>,
+    providers: Vec<String>,
+    hears_enter: bool,
+    output: Output,
+}
+
+impl Show {
+    pub(super) fn new(spec: &Specification, hears_enter: bool, output: Output) -> Self {
+        let providers = spec.asked.iter().map(|asked| asked.provider.name.clone()).collect();
+        Self { children: spec.children, duration: spec.duration, providers, hears_enter, output }
+    }
+
+    pub(super) fn event(&self, event: Event) {
+        let output = self.output;
+        match event {
+            Event::DialledIn { process, claims: None } => {
+                output.detail(format_args!("{process} has dialled in"));
+            }
+            Event::DialledIn { process, claims: Some(other) } => {
+                output.detail(format_args!("{process} has dialled in, and calls itself {other}"));
+            }
+            Event::Session { id, command } => output.detail(format_args!("session {id} by {command}")),
+            Event::Downgraded(downgrade) => output.note(format_args!("note: {downgrade}")),
+            Event::Started { name, pid, files } => self.started(&name, pid, &files),
+            Event::Progress(progress) => self.progress(&progress),
+            Event::StoppingAlready => output
+                .note("stopping already; the same signal again skips the method names that are still to come"),
+            Event::NotResumed { process, error } => output.warning(format_args!(
+                "{process} could not be resumed, in case it is suspended: {error}"
+            )),
+            // .NET 5 does not know the command. Its children dial in, and are let go then.
+            Event::NotRestored { name, error } => {
+                output.detail(format_args!("{name} could not be put back: {error}"));
+            }
+            Event::EndedBefore { process } => {
+                output.warning(format_args!("{process} ended before it could be recorded"));
+            }
+            Event::Stranger(visitor) => self.stranger(visitor),
+            Event::NobodyCame { pid, after } => output.warning(format_args!(
+                "no .NET runtime has dialled in after {}; the command (process {pid}) runs on without being recorded. \
+                 Only .NET 5 and later dial in, and none with DOTNET_EnableDiagnostics=0",
+                Span(after)
+            )),
+            Event::NothingRecorded => {
+                output.warning("the command ended before any .NET runtime had dialled in: nothing was recorded");
+            }
+            Event::WaitingForCommand => {
+                output.note("the recording is over; waiting for the command (--kill-command ends it)");
+            }
+            Event::Recorded if output.progress() => output.end_status(),
+            Event::Recorded => {}
+            Event::Note(note) => convert::say(&note, output),
+            Event::LeftOut { path, partial } => recording::warn_of(&path, &partial.into(), output),
+            Event::Kept(path) => {
+                output.warning(format_args!("what was recorded is in {}", path.display()));
+            }
+            event @ (Event::GuardLeft { .. } | Event::NoGuard { .. }) => of_guard(event, output),
+        }
+    }
+
+    /// Says to whoever looks on what is being recorded, into what, and what ends it.
+    fn started(&self, name: &str, pid: u64, files: &[Option<PathBuf>]) {
+        if !self.output.progress() || self.children {
+            return;
+        }
+        let shown = |file: &Option<PathBuf>| {
+            file.as_ref().map_or_else(|| "stdout".to_owned(), |path| path.display().to_string())
+        };
+        let files: Vec<String> = files.iter().map(shown).collect();
+        let ends = match (self.duration, self.hears_enter) {
+            (Some(duration), true) => format!("{}, Enter or Ctrl-C", Span(duration)),
+            (Some(duration), false) => format!("{} or Ctrl-C", Span(duration)),
+            (None, true) => "Enter or Ctrl-C".to_owned(),
+            (None, false) => "Ctrl-C".to_owned(),
+        };
+        self.output.note(format_args!("recording {name} (process {pid}) into {}", files.join(", ")));
+        self.output.note(format_args!("  events of {}; {ends} ends it", self.providers.join(", ")));
+    }
+
+    fn progress(&self, progress: &Progress) {
+        if !self.output.progress() {
+            return;
+        }
+        let Progress { elapsed, left, bytes, events, lost, active, all, is_stopping } = *progress;
+        let rate =
+            u64::try_from(u128::from(bytes) * 1_000_000 / elapsed.as_micros().max(1)).unwrap_or(u64::MAX);
+        let what = if self.children {
+            // Their events are counted when they have ended.
+            format!("{active} of {all} processes")
+        } else {
+            format!("{}  {} lost", Things(events, "event"), Count(lost))
+        };
+        let left = left.map_or_else(String::new, |left| format!(", {} left", Clock(left)));
+        let stopping = if is_stopping { "  stopping: receiving method names" } else { "" };
+        self.output.status(format_args!(
+            "[{}{left}]  {}  {}/s  {what}{stopping}",
+            Clock(elapsed),
+            Bytes(bytes),
+            Bytes(rate)
+        ));
+    }
+
+    /// Once for each user: they may come as often as they like.
+    fn stranger(&self, Visitor { peer, was_let_in, .. }: Visitor) {
+        let who = described(peer);
+        self.output.note(if was_let_in {
+            format!("{who} has dialled in, and the command has not started it: such programs are resumed, not recorded")
+        } else {
+            format!("{who} was disconnected: only programs of your own and of root are recorded here")
+        });
+    }
+}
+
+/// Who stays behind at a port, or why nobody does.
+pub(in crate::cmd) fn of_guard(event: Event, output: Output) {
+    let list = |processes: Option<Vec<u32>>| match processes {
+        Some(pids) => pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        None => "perhaps processes that can't be looked at in time".to_owned(),
+    };
+    match event {
+        Event::GuardLeft { processes, guard } => output.note(format_args!(
+            "still running: {}; process {guard} stays in the background and resumes what they start",
+            list(processes)
+        )),
+        Event::NoGuard { processes, port, error } => output.warning(format_args!(
+            "still running: {}; .NET programs that they start will wait for {}, because no guard could be left there: \
+             {error}. 'runtap resume PID' resumes each of them",
+            list(processes),
+            port.display()
+        )),
+        _ => {}
+    }
+}
+
+/// How this program is called to guard a port.
+pub(in crate::cmd) fn guard() -> Vec<OsString> {
+    vec!["guard-port".into()]
+}
+
+/// A process by what the kernel says of it.
+pub(in crate::cmd) fn described(peer: Peer) -> String {
+    match peer.pid {
+        Some(pid) => format!("process {pid} of user {}", peer.uid),
+        None => format!("a process of user {}", peer.uid),
+    }
+}

@@ -1,0 +1,192 @@
+//! From the options to a specification.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Zoned;
+use runtap_clr::Filter;
+use runtap_convert::{FileFormat, format_of, plan};
+use runtap_diag::{Buffering, DEFAULT_RUNDOWN_KEYWORD, RundownFallback};
+use runtap_outputs::plain_name;
+use runtap_providers::{Request, Selection};
+use runtap_record::{Naming, Specification, StopEvent};
+
+use super::show::guard;
+use crate::cli::{AnyFormat, BufferingMode, Recording, StoppingEvent, Trace};
+use crate::cmd::asked;
+use crate::exit::usage;
+
+pub(super) fn formats(options: &Trace) -> Vec<FileFormat> {
+    let mut formats = options.to.clone();
+    if let Some(AnyFormat::File(format)) = options.format {
+        formats.push(format);
+    }
+    if formats.is_empty() {
+        formats.push(format_of(options.recording.output.as_deref()).unwrap_or(FileFormat::Nettrace));
+    }
+    formats
+}
+
+/// Options that do not go together, and that clap can't tell.
+pub(super) fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<()> {
+    options.recording.content.checked(formats).map_err(usage)?;
+    // Refuses what no plan can be made for.
+    plan(formats, options.recording.output.as_deref(), Path::new("x"))?;
+    if options.several.children {
+        check_several(options)?;
+    }
+    if let Some(format) =
+        formats.iter().find(|format| options.several.merge && !format.holds_several_processes())
+    {
+        return Err(usage(format!(
+            "one {} file can't hold several processes: --merge takes every other format, for example --to speedscope",
+            format.name()
+        )));
+    }
+    for (given, option) in
+        [(options.show_child_io, "--show-child-io"), (options.recording.kill_command, "--kill-command")]
+    {
+        if given && options.command.is_empty() {
+            return Err(usage(format!("{option} is for a command that is started: put it behind '--'")));
+        }
+    }
+    if options.command.first().is_some_and(|program| program.is_empty()) {
+        return Err(usage("the command is empty: its first word is the program to start"));
+    }
+    if !options.command.is_empty() && !options.recording.resume_runtime {
+        return Err(usage(
+            "a launched command waits for us alone: with --resume-runtime false it would wait for ever",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn check_several(options: &Trace) -> anyhow::Result<()> {
+    let to_stdout = options.recording.output.as_deref().is_some_and(|path| path == "-");
+    if to_stdout && !options.several.merge {
+        return Err(usage("several recordings can't go to stdout: give -o FILE, or --merge"));
+    }
+    Ok(())
+}
+
+pub(super) fn request(options: &Trace) -> anyhow::Result<Request> {
+    let selection = Selection { event_filters: &options.event_filter, ..options.asked.selection() };
+    let mut request = Request::resolve(&selection).map_err(|error| usage(asked::mistake(&error)))?;
+    if options.method_names {
+        request.add_method_names();
+    }
+    Ok(request)
+}
+
+pub(super) fn specification(
+    options: &Recording,
+    formats: &[FileFormat],
+    request: &Request,
+) -> anyhow::Result<Specification> {
+    let mut spec = Specification::new(request);
+    spec.content = options.content.checked(formats).map_err(usage)?;
+    formats.clone_into(&mut spec.formats);
+    spec.output.clone_from(&options.output);
+    spec.naming = Naming::new(|name, pid| {
+        PathBuf::from(format!("{}_{pid}_{}", plain_name(name), Zoned::now().strftime("%Y%m%d_%H%M%S")))
+    });
+    spec.duration = options.duration;
+    spec.resume = options.resume_runtime;
+    spec.guard = Some(guard());
+    spec.session.buffer_mb = options.buffersize;
+    spec.session.rundown_keyword = rundown_keyword(options, request);
+    let details = options.session;
+    // A profile that asks for a small rundown is for targets in which the standard one would hurt. Who types a keyword
+    // wants names.
+    spec.session.rundown_fallback =
+        if details.rundown_keyword.is_some() { RundownFallback::Standard } else { RundownFallback::None };
+    spec.session.stackwalk = !details.no_stackwalk;
+    if details.buffering_mode == BufferingMode::Block {
+        spec.session.buffering = Buffering::Block;
+    }
+    Ok(spec)
+}
+
+/// Which names are asked for at the end.
+pub(super) fn rundown_keyword(options: &Recording, request: &Request) -> u64 {
+    match (options.session.rundown_keyword, options.rundown) {
+        (Some(keyword), _) => keyword,
+        (None, Some(false)) => 0,
+        (None, Some(true)) => DEFAULT_RUNDOWN_KEYWORD,
+        (None, None) => request.rundown_keyword.unwrap_or(DEFAULT_RUNDOWN_KEYWORD),
+    }
+}
+
+/// The event that ends the recording, if the options say one.
+///
+/// # Errors
+/// An option without the one that it needs, or a filter that is none.
+pub(super) fn stop_event(options: &StoppingEvent) -> anyhow::Result<Option<StopEvent>> {
+    let StoppingEvent { provider, name, payload } = options;
+    let missing = |option: &str, needed: &str| {
+        Err(usage(format!("--stopping-event-{option} needs --stopping-event-{needed} too")))
+    };
+    if payload.is_some() && name.is_none() {
+        return missing("payload-filter", "event-name");
+    }
+    let Some(provider) = provider.clone() else {
+        return if name.is_some() { missing("event-name", "provider-name") } else { Ok(None) };
+    };
+    let payload = payload.as_deref().map(filter).transpose()?;
+    Ok(Some(StopEvent { provider, name: name.clone(), payload }))
+}
+
+/// `FIELD:VALUE,FIELD:VALUE`, as dotnet-trace has it: all must hold.
+fn filter(text: &str) -> anyhow::Result<Filter> {
+    let mut conditions = Vec::new();
+    for pair in text.split(',') {
+        let Some((field, value)) = pair.split_once(':').filter(|(field, _)| !field.trim().is_empty()) else {
+            return Err(usage(format!("--stopping-event-payload-filter: '{pair}' is no FIELD:VALUE")));
+        };
+        conditions.push(format!("payload.{} = {}", quoted(field.trim()), quoted(value.trim())));
+    }
+    conditions
+        .join(" and ")
+        .parse()
+        .map_err(|error| usage(format!("--stopping-event-payload-filter: {error}")))
+}
+
+/// As a word of a filter. A backslash at the end would take the quote for its own.
+fn quoted(text: &str) -> String {
+    let inner = text.trim_end_matches('\\');
+    let end = text.strip_prefix(inner).unwrap_or_default();
+    format!("\"{}\"{end}", inner.replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(provider: Option<&str>, name: Option<&str>, payload: Option<&str>) -> StoppingEvent {
+        let own = |text: Option<&str>| text.map(str::to_owned);
+        StoppingEvent { provider: own(provider), name: own(name), payload: own(payload) }
+    }
+
+    #[test]
+    fn an_option_needs_those_before_it() {
+        assert!(stop_event(&options(None, None, None)).unwrap().is_none());
+        assert!(stop_event(&options(Some("P"), None, None)).unwrap().is_some());
+        assert!(stop_event(&options(Some("P"), Some("E"), Some("a:b,c:d:e"))).unwrap().is_some());
+        for wrong in [
+            options(None, Some("E"), None),
+            options(Some("P"), None, Some("a:b")),
+            options(None, None, Some("a:b")),
+            options(Some("P"), Some("E"), Some("a")),
+            options(Some("P"), Some("E"), Some("a:b,:c")),
+        ] {
+            let error = stop_event(&wrong).unwrap_err().to_string();
+            assert!(error.contains("--stopping-event-"), "{error}");
+        }
+    }
+
+    #[test]
+    fn any_text_can_be_quoted() {
+        for text in ["", "a b", "a\"b", "a\\\"b", "a\\", "\\", "'", "null", "x and y"] {
+            filter(&format!("f:{text}")).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        }
+    }
+}
