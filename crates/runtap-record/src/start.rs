@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::neighbours::Neighbours;
 use crate::outputs::Outputs;
 use crate::subject::Subject;
-use crate::thread::in_a_thread;
+use runtap_transport::in_a_thread;
 
 /// The variable by which processes learn of ports.
 pub(crate) const PORTS: &str = "DOTNET_DiagnosticPorts";

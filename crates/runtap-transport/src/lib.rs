@@ -26,6 +26,7 @@ mod proof;
 mod root;
 pub mod shell;
 mod stream;
+mod thread;
 #[cfg(target_os = "linux")]
 mod unix;
 #[cfg(all(unix, not(target_os = "linux")))]
@@ -42,3 +43,6 @@ pub use folder::{Folder, unforeseen};
 #[cfg(unix)]
 pub use listener::{BindError, BindOptions, Listener};
 pub use stream::{Peer, Stream};
+#[cfg(unix)]
+pub use thread::allow_many_files;
+pub use thread::{in_a_thread, in_thread_called};

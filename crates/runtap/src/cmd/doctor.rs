@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use runtap_diag::doctor::{self, Answer, Diagnosis, Examination, Finding, Severity};
-use runtap_record::{allow_many_files, in_a_thread};
 use runtap_transport::Folder;
 use runtap_transport::discover::{Facts, System};
+use runtap_transport::in_a_thread;
 use serde::Serialize;
 
 use super::named::{Whose, not_unique};
@@ -74,15 +74,15 @@ pub(super) async fn run(options: &Doctor, output: Output) -> anyhow::Result<u8> 
     let Target { word, options: target } = &options.target;
     if target.diagnostic_port.is_some() {
         let (pid, _) = choose(&options.target, output).await?.pids().await?;
-        return one(&doctor::examine(&system, pid).await, output);
+        return one(&doctor::examine(&system, pid).await?, output);
     }
     match (target.process_id, &target.name, word) {
-        (Some(pid), ..) => one(&doctor::examine(&system, pid).await, output),
+        (Some(pid), ..) => one(&doctor::examine(&system, pid).await?, output),
         (_, Some(name), _) => named(&system, name, target.user.as_deref(), options.all.all, output).await,
         // A number is a pid, anything else a name.
         (_, _, Some(word)) => match word.parse() {
             Ok(_pid) if target.user.is_some() => Err(user_without_name()),
-            Ok(pid) => one(&doctor::examine(&system, pid).await, output),
+            Ok(pid) => one(&doctor::examine(&system, pid).await?, output),
             Err(_no_number) => named(&system, word, target.user.as_deref(), options.all.all, output).await,
         },
         _ if target.user.is_some() => Err(user_without_name()),
@@ -152,8 +152,6 @@ async fn examine_all(system: &System, output: Output) -> anyhow::Result<Vec<Exam
             found.not_looked_at
         ));
     }
-    // Each may have many sockets that look like its own.
-    allow_many_files();
     let asked = doctor::ask_all(found.processes).await;
     let looking = system.clone();
     let mut examinations = in_a_thread(move || doctor::examine_asked(&looking, asked)).await?;

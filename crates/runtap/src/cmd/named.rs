@@ -9,8 +9,8 @@ use std::fs;
 use std::time::Duration;
 
 use runtap_diag::Error;
-use runtap_record::in_a_thread;
 use runtap_transport::discover::{self, Kind, Options, Process};
+use runtap_transport::in_a_thread;
 use rustix::process::geteuid;
 
 use super::target::{DEADLINE, ask_all, local_name};

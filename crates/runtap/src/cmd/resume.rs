@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use runtap_diag::ports::{self, Port, Runtime, SuspendPort};
 use runtap_diag::{Client, Error};
-use runtap_record::{Home, Reporter, in_a_thread, leave_behind};
+use runtap_record::{Home, Reporter, leave_behind};
 use runtap_transport::discover::{self, Process, Startup};
-use runtap_transport::{BindError, Endpoint, shell};
+use runtap_transport::{BindError, Endpoint, in_a_thread, shell};
 use rustix::process::geteuid;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use runtap_diag::ports::Port;
 use runtap_diag::{Client, Error, ProcessInfo, Timeouts, doctor};
-use runtap_record::{Subject, allow_many_files, in_a_thread};
+use runtap_record::Subject;
 pub(super) use runtap_record::{local_name, name_of};
 use runtap_transport::discover::{self, Kind, Options, Process, SocketState, System};
-use runtap_transport::{Endpoint, shell};
+use runtap_transport::{Endpoint, allow_many_files, in_a_thread, shell};
 
 use super::failure::{about, explain, not_reached};
 use super::named::{Named, Whose};
@@ -107,7 +107,7 @@ async fn by_pid(pid: u32) -> anyhow::Result<Result<Process, discover::NotFound>>
     let look = || in_a_thread(move || discover::process(pid));
     match look().await? {
         Err(_) => {
-            doctor::settled(&System::current(), pid).await;
+            doctor::settled(&System::current(), pid).await?;
             Ok(look().await?)
         }
         found => Ok(found),

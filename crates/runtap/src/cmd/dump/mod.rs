@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use runtap_diag::{Client, CoreDump, DumpFlags, DumpForm, DumpType, EncodeError, Error, WrittenDump};
-use runtap_record::{Stops, in_a_thread};
+use runtap_record::Stops;
 use runtap_transport::discover::{self, Memory};
+use runtap_transport::in_a_thread;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::place::{Files, Place, Wanted};

@@ -7,8 +7,8 @@ use std::fmt;
 
 use runtap_diag::ProcessInfo;
 use runtap_diag::doctor::{self, Answer};
-use runtap_record::{allow_many_files, in_a_thread};
 use runtap_transport::discover::{self, Code, Kind, Options, Process, System};
+use runtap_transport::{allow_many_files, in_a_thread};
 use rustix::process::geteuid;
 use serde::Serialize;
 use tokio::task::JoinSet;
