@@ -35,13 +35,13 @@ mod spec;
 mod start;
 mod stop_event;
 mod stops;
-mod subject;
 mod threads;
 
 use std::process::ExitStatus;
 use std::sync::Arc;
 
 use runtap_diag::ports::Port;
+use runtap_target::Subject;
 use runtap_transport::{allow_many_files, in_a_thread};
 use tokio::sync::mpsc;
 
@@ -61,7 +61,6 @@ pub use self::silence::{Heard, Silence};
 pub use self::spec::{Naming, Specification, Target};
 pub use self::stop_event::StopEvent;
 pub use self::stops::{StopListener, StopRequest, Stops};
-pub use self::subject::{Subject, local_name, name_of};
 
 /// The variable by which processes learn of ports.
 pub const PORTS: &str = start::PORTS;

@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use crate::conductor::Arrival;
 use crate::job::Job;
 use crate::start;
-use crate::subject::Subject;
+use runtap_target::Subject;
 use runtap_transport::in_a_thread;
 
 /// How often it looks for new ones.
