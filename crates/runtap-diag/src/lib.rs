@@ -50,6 +50,8 @@ pub mod doctor;
 mod drain;
 mod error;
 mod exchange;
+#[cfg(target_os = "linux")]
+pub mod perf_map;
 #[cfg(unix)]
 pub mod ports;
 pub mod preflight;
