@@ -50,8 +50,6 @@ pub mod doctor;
 mod drain;
 mod error;
 mod exchange;
-#[cfg(target_os = "linux")]
-pub mod perf_map;
 #[cfg(unix)]
 pub mod ports;
 pub mod preflight;

@@ -37,8 +37,8 @@ pub enum Resumption<'a> {
     GoesOn(u64),
     /// A process has dialled in, and does not go on.
     Failed(u64, &'a runtap_diag::Error),
-    /// So many processes of this user were told of that no further one is.
-    Untold(u32),
+    /// So many processes of this user were reported that no further one is.
+    Muted(u32),
     /// Who else waits at the ports is not known: to look at all processes took longer than this.
     OthersUnknown(Duration),
     /// What those who went on start waits at this port again, and nobody is going to listen there.
@@ -205,7 +205,7 @@ impl Told {
                 Err(error) => Resumption::Failed(pid, error),
             });
             if told.len() == TOLD {
-                tell(Resumption::Untold(peer.uid));
+                tell(Resumption::Muted(peer.uid));
             }
         }
         outcome.is_ok()

@@ -42,7 +42,7 @@ fn show(what: Resumption<'_>, output: Output) {
         Resumption::Failed(pid, error) => {
             output.warning(format_args!("process {pid} could not be resumed: {error}"));
         }
-        Resumption::Untold(user) => {
+        Resumption::Muted(user) => {
             output.note(format_args!("what becomes of further processes of user {user} is not told"));
         }
         Resumption::OthersUnknown(limit) => output.note(format_args!(

@@ -69,11 +69,8 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         let (stops, duration) = (stops.clone(), options.duration);
         waiting.spawn(async move {
             let drained = tap.drain(duration, &stops, move |chunks| print(chunks, lines)).await;
-            let is_lost = |drained: &Option<Drained<Printed>>| {
-                drained.as_ref().is_none_or(|drained| drained.made.write_error.is_some())
-            };
-            if drained.as_ref().map_or(true, is_lost) {
-                // There is one reader for all.
+            // There is one reader for all.
+            if !matches!(&drained, Ok(Some(drained)) if drained.made.write_error.is_none()) {
                 stops.stop();
             }
             (pid, drained)
