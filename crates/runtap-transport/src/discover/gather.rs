@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use runtap_objfile::{ReadCache, elf};
 use rustix::fs::{FileType, Stat, StatVfsMountFlags};
 
 use super::environment::Environment;
@@ -11,7 +12,7 @@ use super::linux::{self, ProcDir, Status};
 use super::naming::temp_dir;
 use super::runtime::{self, Mapped, Runtime, Startup};
 use super::security;
-use super::{FileView, Socket, System, elf};
+use super::{FileView, Socket, System};
 use crate::folder::Folder;
 
 /// What a search knows of a process before it looks closer.
@@ -162,12 +163,12 @@ fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String], budget: &mut u
     if !matches!(found, Runtime::None | Runtime::SingleFile) {
         return found;
     }
-    let exports = dir
-        .open_executable()
-        .and_then(|exe| elf::exports(&exe, ["DotNetRuntimeInfo", "DotNetRuntimeDebugHeader"]));
+    let names = ["DotNetRuntimeInfo", "DotNetRuntimeDebugHeader"];
+    let exports =
+        dir.open_executable().ok().map(|exe| elf::exports(&ReadCache::new(&exe), names).unwrap_or_default());
     match exports {
-        Ok([true, _]) => Runtime::SingleFile,
-        Ok([_, true]) => Runtime::NativeAot,
+        Some([true, _]) => Runtime::SingleFile,
+        Some([_, true]) => Runtime::NativeAot,
         _ if is_cut => Runtime::Unread { likely },
         _ => found,
     }

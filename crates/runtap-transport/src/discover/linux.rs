@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::Thread;
 use super::environment::{Entries, Environment};
@@ -216,6 +217,11 @@ impl ProcDir {
 
     pub(super) fn exe(&self) -> Option<PathBuf> {
         self.link("exe").ok()
+    }
+
+    /// Whether it runs a program: the kernel's own threads do not. Where that may not be seen it might.
+    pub(super) fn runs_a_program(&self) -> bool {
+        rustix::fs::readlinkat(&self.folder, "exe", Vec::new()) != Err(Errno::NOENT)
     }
 
     /// The container's id in the path of the control group: 64 hexadecimal digits.

@@ -12,8 +12,6 @@ pub mod naming;
 mod candidate;
 #[cfg(target_os = "linux")]
 mod clients;
-#[cfg(target_os = "linux")]
-mod elf;
 // What is for other systems is compiled into the tests on Linux, where it is of no other use.
 #[cfg(any(not(target_os = "linux"), test))]
 #[allow(unreachable_pub, reason = "exported where it is of use")]

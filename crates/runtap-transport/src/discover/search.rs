@@ -259,6 +259,9 @@ impl<'a> Search<'a> {
         if counters.is_empty() || !candidate.dir.owner().is_some_and(|it| it == 0 || counters.has_of(it)) {
             return None;
         }
+        if !candidate.dir.runs_a_program() {
+            return None;
+        }
         let status = status.or_else(|| candidate.dir.status())?;
         let elsewhere = candidate.other_mount || candidate.other_pid;
         let pid = if elsewhere { status.ns_pid } else { candidate.pid };
