@@ -22,6 +22,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-objfile", 0),
     ("runtap-providers", 0),
     ("runtap-transport", 1),
+    ("runtap-discover", 1),
     ("runtap-files", 1),
     ("runtap-outputs", 1),
     ("runtap-diag", 2),
@@ -47,6 +48,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("runtap-objfile", "runtap-wire"),
     ("runtap-providers", "runtap-diag-proto"),
     ("runtap-clr", "runtap-model"),
+    ("runtap-discover", "runtap-transport"),
     ("runtap-outputs", "runtap-transport"),
     ("runtap-record", "runtap-convert"),
 ];

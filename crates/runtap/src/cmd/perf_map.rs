@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use runtap_diag::{Client, PerfMapType};
-use runtap_transport::discover;
 use serde::Serialize;
 
 use super::failure::explain;
@@ -105,7 +104,7 @@ impl Document {
         let (pid, own_pid) = chosen.pids().await?;
         let mut files = Vec::new();
         // Where we may not look the answer was yes all the same.
-        if let Ok(view) = discover::file_view(pid) {
+        if let Ok(view) = runtap_discover::file_view(pid) {
             for (before, behind) in names {
                 let theirs = folder.join(format!("{before}{}{behind}", own_pid.unwrap_or(pid)));
                 let Ok(meta) = view.metadata(&theirs) else { continue };

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use runtap_diag::core_file;
+use runtap_discover::System;
 use runtap_testkit::{Program, RealRuntime, Skip, eventually, run, shared_dir, workspace_root};
-use runtap_transport::discover::{System, naming::SocketName};
+use runtap_transport::naming::SocketName;
 use serde_json::Value;
 
 use crate::common::{command, counts, folder, json, ps_row, ps_row_of, runtap};

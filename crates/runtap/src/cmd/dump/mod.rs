@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use runtap_diag::{Client, CoreDump, DumpFlags, DumpForm, DumpType, EncodeError, Error, WrittenDump};
+use runtap_discover::Memory;
 use runtap_record::{Stops, in_a_thread};
-use runtap_transport::discover::{self, Memory};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::place::{Files, Place, Wanted};
@@ -98,12 +98,12 @@ async fn dump(
 ) -> anyhow::Result<u8> {
     chosen.tell(output);
     let (pid, own_pid) = unless(stops, chosen.pids()).await?;
-    let view = discover::file_view(pid).map_err(|error| {
+    let view = runtap_discover::file_view(pid).map_err(|error| {
         let hint = "run runtap as root, or as the user who runs the process";
         expected(exit::NO_TARGET, format!("can't look into process {pid}: {error}"), hint.to_owned())
     })?;
-    let mut place = Place::find(&view, discover::facts(pid).file_uid, files)?;
-    if let Ok(memory) = discover::memory(pid) {
+    let mut place = Place::find(&view, runtap_discover::facts(pid).file_uid, files)?;
+    if let Ok(memory) = runtap_discover::memory(pid) {
         place.check_space(options.r#type.estimate(memory))?;
     }
     place.prepare(&view);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use runtap_diag::core_file::{self, CoreFile, CoreFileError};
-use runtap_transport::discover::FileView;
+use runtap_discover::FileView;
 
 use super::way::{Told, Way, Which};
 use crate::exit::{self, expected, usage};
