@@ -16,7 +16,7 @@ use crate::outcome::{Files, Outcome, Part};
 use crate::outputs::Opened;
 use crate::raw::Raw;
 use crate::stops::StopListener;
-use crate::thread::in_thread_called;
+use runtap_transport::in_thread_called;
 
 /// Makes the files, one process after the other, or one for all.
 pub(crate) async fn make(job: &Job, gathered: Gathered) -> Outcome {

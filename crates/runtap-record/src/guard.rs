@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::event::{Event, Reporter};
 use crate::own_port::{self, Home};
-use crate::thread::in_a_thread;
+use runtap_transport::in_a_thread;
 
 /// How often it looks who is left.
 const LOOK: Duration = Duration::from_secs(1);

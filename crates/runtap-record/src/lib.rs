@@ -35,14 +35,14 @@ mod spec;
 mod start;
 mod stop_event;
 mod stops;
-mod subject;
-mod thread;
 mod threads;
 
 use std::process::ExitStatus;
 use std::sync::Arc;
 
 use runtap_diag::ports::Port;
+use runtap_target::Subject;
+use runtap_transport::{allow_many_files, in_a_thread};
 use tokio::sync::mpsc;
 
 use self::conductor::Arrival;
@@ -50,7 +50,6 @@ pub use self::error::Error;
 pub use self::event::{Event, Progress, Reporter};
 pub use self::guard::{guard_port, leave_behind};
 use self::host::PortHost;
-pub use self::host::allow_many_files;
 use self::job::{Job, Phase};
 use self::launch::Launched;
 pub use self::launch::{Command, Io};
@@ -62,8 +61,6 @@ pub use self::silence::{Heard, Silence};
 pub use self::spec::{Naming, Specification, Target};
 pub use self::stop_event::StopEvent;
 pub use self::stops::{StopListener, StopRequest, Stops};
-pub use self::subject::{Subject, local_name, name_of};
-pub use self::thread::in_a_thread;
 
 /// The variable by which processes learn of ports.
 pub const PORTS: &str = start::PORTS;

@@ -14,8 +14,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use crate::conductor::Arrival;
 use crate::job::Job;
 use crate::start;
-use crate::subject::Subject;
-use crate::thread::in_a_thread;
+use runtap_target::Subject;
+use runtap_transport::in_a_thread;
 
 /// How often it looks for new ones.
 const LOOK: Duration = Duration::from_millis(250);

@@ -24,6 +24,7 @@ pub mod naming;
 pub mod shell;
 mod socket;
 mod stream;
+mod thread;
 #[cfg(target_os = "linux")]
 mod unix;
 #[cfg(all(unix, not(target_os = "linux")))]
@@ -41,3 +42,6 @@ pub use folder::{Folder, unforeseen};
 pub use listener::{BindError, BindOptions, Listener};
 pub use socket::{Socket, SocketState};
 pub use stream::{Peer, Stream};
+#[cfg(unix)]
+pub use thread::allow_many_files;
+pub use thread::{in_a_thread, in_thread_called};

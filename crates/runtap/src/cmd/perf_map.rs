@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use runtap_diag::{Client, PerfMapType};
+use runtap_target::Subject;
 use serde::Serialize;
 
 use super::failure::explain;
-use super::target::{Chosen, choose_all, each};
+use super::target::{choose_all, each};
 use crate::cli::{DisablePerfMap, EnablePerfMap, PerfMap, PerfMapKind, PerfMapVerb};
 use crate::exit;
 use crate::output::{Clean, Output};
@@ -46,8 +47,7 @@ async fn enable(options: &EnablePerfMap, output: Output) -> anyhow::Result<u8> {
         PerfMapKind::Perfmap => PerfMapType::PerfMap,
     };
     let all = choose_all(&options.target, options.all.all, output).await?;
-    let enable = async |chosen: Chosen, output: Output| {
-        chosen.tell(output);
+    let enable = async |chosen: Subject, output: Output| {
         let folder = folder(&chosen.client).await?;
         chosen.client.enable_perf_map(kind).await.map_err(explain)?;
         let document = Document::of(&chosen, true, &folder, names(options.r#type)).await?;
@@ -65,8 +65,7 @@ async fn enable(options: &EnablePerfMap, output: Output) -> anyhow::Result<u8> {
 
 async fn disable(options: &DisablePerfMap, output: Output) -> anyhow::Result<u8> {
     let all = choose_all(&options.target, options.all.all, output).await?;
-    let disable = async |chosen: Chosen, output: Output| {
-        chosen.tell(output);
+    let disable = async |chosen: Subject, output: Output| {
         let folder = folder(&chosen.client).await?;
         chosen.client.disable_perf_map().await.map_err(explain)?;
         Document::of(&chosen, false, &folder, names(PerfMapKind::All)).await?.print(output)?;
@@ -96,12 +95,12 @@ async fn folder(client: &Client) -> anyhow::Result<PathBuf> {
 
 impl Document {
     async fn of(
-        chosen: &Chosen,
+        chosen: &Subject,
         enabled: bool,
         folder: &Path,
         names: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
-        let (pid, own_pid) = chosen.pids().await?;
+        let (pid, own_pid) = chosen.pids().await.map_err(explain)?;
         let mut files = Vec::new();
         // Where we may not look the answer was yes all the same.
         if let Ok(view) = runtap_discover::file_view(pid) {

@@ -12,14 +12,16 @@ use std::time::{Duration, Instant};
 use jiff::Zoned;
 use runtap_diag::{Client, CoreDump, DumpFlags, DumpForm, DumpType, EncodeError, Error, WrittenDump};
 use runtap_discover::Memory;
-use runtap_record::{Stops, in_a_thread};
+use runtap_record::Stops;
+use runtap_target::Subject;
+use runtap_transport::in_a_thread;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::place::{Files, Place, Wanted};
 use self::summary::Summary;
 use super::failure::explain;
 use super::interrupt::unless;
-use super::target::{Chosen, choose_all, each};
+use super::target::{choose_all, each};
 use crate::cli::{Dump, DumpKind};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -72,7 +74,7 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     let all = unless(&stops, choose_all(&options.target, options.all.all, output)).await?;
     let several = all.len() > 1;
     let first = all.first().and_then(|chosen| Some(chosen.process.as_ref()?.pid));
-    let dump = async |chosen: Chosen, output: Output| {
+    let dump = async |chosen: Subject, output: Output| {
         // The first has the name that was given, each other one its process id in it.
         let pid =
             chosen.process.as_ref().map(|process| process.pid).filter(|pid| several && Some(*pid) != first);
@@ -90,14 +92,13 @@ fn files(options: &Dump, in_the_name: Option<u32>) -> anyhow::Result<Files> {
 }
 
 async fn dump(
-    chosen: &Chosen,
+    chosen: &Subject,
     options: &Dump,
     files: Files,
     stops: &Stops,
     output: Output,
 ) -> anyhow::Result<u8> {
-    chosen.tell(output);
-    let (pid, own_pid) = unless(stops, chosen.pids()).await?;
+    let (pid, own_pid) = unless(stops, async { chosen.pids().await.map_err(explain) }).await?;
     let view = runtap_discover::file_view(pid).map_err(|error| {
         let hint = "run runtap as root, or as the user who runs the process";
         expected(exit::NO_TARGET, format!("can't look into process {pid}: {error}"), hint.to_owned())

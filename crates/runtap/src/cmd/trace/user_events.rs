@@ -8,16 +8,16 @@ use runtap_diag::user_events::{UserEventsSession, open_data_file};
 use runtap_diag::{Provider, UserEventsConfig};
 use runtap_providers::{Request, user_events_config};
 use runtap_record::{StopRequest, Stops};
+use runtap_target::Subject;
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::refuse_forsaken;
 use super::spec::rundown_keyword;
 use crate::cli::Trace;
 use crate::cmd::asked::user_events_mistake;
 use crate::cmd::failure::explain;
 use crate::cmd::interrupt::unless;
-use crate::cmd::target::{Chosen, choose};
+use crate::cmd::target::{choose, refuse_forsaken};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 use crate::units::Clock;
@@ -56,7 +56,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     if recording.resume_runtime {
         refuse_forsaken(std::slice::from_ref(&chosen), &stops).await?;
     }
-    let (pid, _) = unless(&stops, chosen.pids()).await?;
+    let (pid, _) = unless(&stops, async { chosen.pids().await.map_err(explain) }).await?;
     let config = config(u64::from(pid))?;
     let tracepoints: Vec<String> =
         config.providers.iter().flat_map(|entry| entry.tracepoints.names()).map(str::to_owned).collect();
@@ -115,7 +115,7 @@ fn no_user_events(error: &io::Error) -> anyhow::Error {
     expected(exit::FAILED, message, hint.to_owned())
 }
 
-async fn let_go(chosen: &Chosen, output: Output) {
+async fn let_go(chosen: &Subject, output: Output) {
     if let Err(error) = chosen.client.resume().await {
         output.warning(format_args!("it could not be resumed, in case it is suspended: {error}"));
     }
