@@ -5,7 +5,7 @@ use std::future;
 use std::time::{Duration, Instant};
 
 use runtap_diag::ports::Runtime;
-use runtap_diag::{Backlog, Client, Request, Session, Timeouts, doctor};
+use runtap_diag::{Backlog, Client, Request, Session, Timeouts};
 use runtap_discover::System;
 use tokio::time::sleep;
 
@@ -46,7 +46,7 @@ pub(crate) type Asked = Option<Result<(Session, Outputs, Neighbours), Error>>;
 pub(crate) async fn begin(job: &Job, subject: Subject) -> Result<Option<Started>, Error> {
     // The others of several would wait for it until it is given up.
     if let Some(pid) = subject.process.as_ref().map(|process| process.pid)
-        && let Some(finding) = doctor::stopped(&System::current(), pid)
+        && let Some(finding) = runtap_doctor::stopped(&System::current(), pid)
     {
         return Err(Error::NotReached { pid, finding });
     }

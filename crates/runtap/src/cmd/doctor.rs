@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
-use runtap_diag::doctor::{self, Answer, Diagnosis, Examination, Finding, Severity};
 use runtap_discover::{Facts, System};
+use runtap_doctor::{Answer, Diagnosis, Examination, Finding, Severity};
 use runtap_record::{allow_many_files, in_a_thread};
 use runtap_transport::Folder;
 use serde::Serialize;
@@ -74,15 +74,15 @@ pub(super) async fn run(options: &Doctor, output: Output) -> anyhow::Result<u8> 
     let Target { word, options: target } = &options.target;
     if target.diagnostic_port.is_some() {
         let (pid, _) = choose(&options.target, output).await?.pids().await?;
-        return one(&doctor::examine(&system, pid).await, output);
+        return one(&runtap_doctor::examine(&system, pid).await, output);
     }
     match (target.process_id, &target.name, word) {
-        (Some(pid), ..) => one(&doctor::examine(&system, pid).await, output),
+        (Some(pid), ..) => one(&runtap_doctor::examine(&system, pid).await, output),
         (_, Some(name), _) => named(&system, name, target.user.as_deref(), options.all.all, output).await,
         // A number is a pid, anything else a name.
         (_, _, Some(word)) => match word.parse() {
             Ok(_pid) if target.user.is_some() => Err(user_without_name()),
-            Ok(pid) => one(&doctor::examine(&system, pid).await, output),
+            Ok(pid) => one(&runtap_doctor::examine(&system, pid).await, output),
             Err(_no_number) => named(&system, word, target.user.as_deref(), options.all.all, output).await,
         },
         _ if target.user.is_some() => Err(user_without_name()),
@@ -130,7 +130,7 @@ async fn all(system: &System, output: Output) -> anyhow::Result<u8> {
         (machine, leftovers)
     })
     .await?;
-    let findings = doctor::machine(&machine, &leftovers);
+    let findings = runtap_doctor::machine(&machine, &leftovers);
     if output.json() {
         let subject = Subject { pid: None, name: None, reachable: None, findings: rows(&findings) };
         let processes = Some(patients.iter().map(Patient::subject).collect());
@@ -154,9 +154,9 @@ async fn examine_all(system: &System, output: Output) -> anyhow::Result<Vec<Exam
     }
     // Each may have many sockets that look like its own.
     allow_many_files();
-    let asked = doctor::ask_all(found.processes).await;
+    let asked = runtap_doctor::ask_all(found.processes).await;
     let looking = system.clone();
-    let mut examinations = in_a_thread(move || doctor::examine_asked(&looking, asked)).await?;
+    let mut examinations = in_a_thread(move || runtap_doctor::examine_asked(&looking, asked)).await?;
     examinations.sort_by_cached_key(|examination| (name(examination), examination.facts.pid));
     Ok(examinations)
 }

@@ -1,8 +1,8 @@
 //! What a failed command means for the user: exit code and next step.
 
 use runtap_diag::Error;
-use runtap_diag::doctor::Finding;
 use runtap_diag::preflight::Objection;
+use runtap_doctor::Finding;
 
 use crate::exit::{self, expected};
 

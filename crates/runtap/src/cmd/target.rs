@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use runtap_diag::ports::Port;
-use runtap_diag::{Client, Error, ProcessInfo, Timeouts, doctor};
+use runtap_diag::{Client, Error, ProcessInfo, Timeouts};
 use runtap_discover::{Kind, Options, Process, System};
 use runtap_record::{Subject, allow_many_files, in_a_thread};
 pub(super) use runtap_record::{local_name, name_of};
@@ -100,7 +100,7 @@ fn reach(process: Process, name: Option<String>, output: Output) -> anyhow::Resu
 
 /// Refuses a process that is stopped: it would keep everybody waiting until it is given up.
 pub(super) fn refuse_stopped(pid: u32) -> anyhow::Result<()> {
-    doctor::stopped(&System::current(), pid).map_or(Ok(()), |finding| Err(not_reached(pid, finding)))
+    runtap_doctor::stopped(&System::current(), pid).map_or(Ok(()), |finding| Err(not_reached(pid, finding)))
 }
 
 /// Also one that was started in the same breath, and is not up yet.
@@ -109,7 +109,7 @@ async fn by_pid(pid: u32) -> anyhow::Result<Result<Process, runtap_discover::Not
     let look = || in_a_thread(move || runtap_discover::process(pid));
     match look().await? {
         Err(_) => {
-            doctor::settled(&System::current(), pid).await;
+            runtap_doctor::settled(&System::current(), pid).await;
             Ok(look().await?)
         }
         found => Ok(found),

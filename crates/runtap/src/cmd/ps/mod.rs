@@ -6,8 +6,8 @@ mod watch;
 use std::fmt;
 
 use runtap_diag::ProcessInfo;
-use runtap_diag::doctor::{self, Answer};
 use runtap_discover::{Code, Kind, Options, Process, System};
+use runtap_doctor::Answer;
 use runtap_record::{allow_many_files, in_a_thread};
 use rustix::process::geteuid;
 use serde::Serialize;
@@ -146,7 +146,7 @@ async fn rows(found: Vec<Process>) -> Vec<Row> {
     let unreachable: Vec<(u32, Answer)> =
         asked.iter().filter_map(|(row, answer)| Some((row.pid, answer.clone()?))).collect();
     // How long that takes is for the processes to choose. Without a thread nothing is known.
-    let look = in_a_thread(move || doctor::reasons(&System::current(), unreachable));
+    let look = in_a_thread(move || runtap_doctor::reasons(&System::current(), unreachable));
     let mut reasons = look.await.unwrap_or_default().into_iter();
     let mut rows = Vec::with_capacity(asked.len());
     for (mut row, answer) in asked {

@@ -14,7 +14,6 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use runtap_convert::FileFormat;
-use runtap_diag::doctor;
 use runtap_diag::ports::Port;
 use runtap_discover::System;
 use runtap_providers::{Request, Requested};
@@ -174,7 +173,7 @@ pub(super) async fn refuse_forsaken(chosen: &[Chosen], stops: &Stops) -> anyhow:
     let pids: Vec<u32> = chosen.iter().filter_map(|chosen| Some(chosen.process.as_ref()?.pid)).collect();
     let look = move || {
         let system = System::current();
-        pids.into_iter().find_map(|pid| Some((pid, doctor::forsaken(&system, pid)?)))
+        pids.into_iter().find_map(|pid| Some((pid, runtap_doctor::forsaken(&system, pid)?)))
     };
     match unless(stops, in_a_thread(look)).await? {
         Some((pid, finding)) => {
