@@ -13,7 +13,7 @@ mod machine;
 #[cfg(test)]
 mod tests;
 
-use runtap_discover::Code;
+use runtap_discover::{Code, Fix};
 
 pub use self::examine::{
     Answer, AwaitedPort, Examination, ask_all, examine, examine_asked, explain, forsaken, reasons, settled,
@@ -43,7 +43,7 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong, and its mend.
+/// One thing that is wrong, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
@@ -53,13 +53,13 @@ pub struct Finding {
     pub severity: Severity,
     /// What exactly: the end of a sentence that begins with the process, or with the machine.
     pub detail: String,
-    /// What mends it: a command where there is one.
-    pub fix: String,
+    /// What to do about it, in this order. Not empty.
+    pub fixes: Vec<Fix>,
 }
 
 impl Finding {
-    fn new(code: Code, severity: Severity, detail: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { code, severity, detail: detail.into(), fix: fix.into() }
+    fn new(code: Code, severity: Severity, detail: impl Into<String>, fix: impl Into<Fix>) -> Self {
+        Self { code, severity, detail: detail.into(), fixes: vec![fix.into()] }
     }
 }
 

@@ -10,6 +10,7 @@ use runtap_record::{allow_many_files, in_a_thread};
 use runtap_transport::Folder;
 use serde::Serialize;
 
+use super::fix;
 use super::named::{Whose, not_unique};
 use super::target::{choose, name_of, user_without_name};
 use crate::cli::{Doctor, Target};
@@ -44,7 +45,7 @@ struct Row<'a> {
     code: &'static str,
     severity: &'static str,
     detail: &'a str,
-    fix: &'a str,
+    fix: String,
 }
 
 /// A process that was looked at.
@@ -224,7 +225,7 @@ fn rows(findings: &[Finding]) -> Vec<Row<'_>> {
             code: finding.code.name(),
             severity: finding.severity.name(),
             detail: &finding.detail,
-            fix: &finding.fix,
+            fix: fix::text(&finding.fixes),
         })
         .collect()
 }
@@ -285,7 +286,8 @@ fn overview(patients: &[Patient], findings: &[Finding]) -> String {
 fn write_findings(text: &mut String, findings: &[Finding]) {
     for finding in findings {
         let style = style(finding.severity);
-        let (code, detail, fix) = (finding.code, Clean(&finding.detail), Clean(&finding.fix));
+        let fix = fix::text(&finding.fixes);
+        let (code, detail, fix) = (finding.code, Clean(&finding.detail), Clean(&fix));
         let _ = writeln!(text, "  {style}{code}{style:#}  {detail}");
         let _ = writeln!(text, "    {FIX}fix:{FIX:#} {fix}");
     }

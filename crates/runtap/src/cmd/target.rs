@@ -13,6 +13,7 @@ use runtap_transport::SocketState;
 use runtap_transport::{Endpoint, shell};
 
 use super::failure::{about, explain, not_reached};
+use super::fix;
 use super::named::{Named, Whose};
 use super::named_port::{self, Place, place};
 use crate::cli::{Target, TargetOptions};
@@ -100,7 +101,7 @@ fn reach(process: Process, name: Option<String>, output: Output) -> anyhow::Resu
 
 /// Refuses a process that is stopped: it would keep everybody waiting until it is given up.
 pub(super) fn refuse_stopped(pid: u32) -> anyhow::Result<()> {
-    runtap_doctor::stopped(&System::current(), pid).map_or(Ok(()), |finding| Err(not_reached(pid, finding)))
+    runtap_doctor::stopped(&System::current(), pid).map_or(Ok(()), |finding| Err(not_reached(pid, &finding)))
 }
 
 /// Also one that was started in the same breath, and is not up yet.
@@ -276,7 +277,7 @@ fn unreachable(error: &runtap_discover::NotFound, output: Output) -> anyhow::Err
     for step in &error.looked_at {
         output.detail(format_args!("looked at {step}"));
     }
-    expected(exit::NO_TARGET, error.to_string(), error.reason.fix())
+    expected(exit::NO_TARGET, error.to_string(), fix::text(&[error.reason.fix()]))
 }
 
 /// Asks every process who it is, all at the same time: a busy one costs the others nothing. In the order of the list.

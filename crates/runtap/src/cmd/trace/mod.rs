@@ -24,6 +24,7 @@ pub(super) use self::show::{described, guard, of_guard};
 pub(super) use self::summary::OutputFile;
 use super::asked;
 use super::failure::of_recording;
+use super::fix;
 use super::interrupt::unless;
 use super::named_port::{self, Place};
 use super::target::{Chosen, choose_all};
@@ -176,9 +177,11 @@ pub(super) async fn refuse_forsaken(chosen: &[Chosen], stops: &Stops) -> anyhow:
         pids.into_iter().find_map(|pid| Some((pid, runtap_doctor::forsaken(&system, pid)?)))
     };
     match unless(stops, in_a_thread(look)).await? {
-        Some((pid, finding)) => {
-            Err(expected(exit::REFUSED, format!("process {pid} {}", finding.detail), finding.fix))
-        }
+        Some((pid, finding)) => Err(expected(
+            exit::REFUSED,
+            format!("process {pid} {}", finding.detail),
+            fix::text(&finding.fixes),
+        )),
         None => Ok(()),
     }
 }
