@@ -11,6 +11,7 @@
 #[cfg(any(not(target_os = "linux"), test))]
 #[allow(unreachable_pub, reason = "exported where it is of use")]
 mod elsewhere;
+mod fix;
 #[cfg(unix)]
 mod jvm;
 #[cfg(target_os = "linux")]
@@ -26,10 +27,11 @@ mod windows;
 
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{is_running, process, processes, start_time, threads};
+pub use fix::{Fix, in_its_files};
 #[cfg(target_os = "linux")]
 pub use linux::*;
 pub use process::{Kind, Options, Process, Thread};
-pub use reason::{Code, NotFound, Reason, in_its_files};
+pub use reason::{Code, NotFound, Reason};
 #[cfg(target_os = "linux")]
 pub use runtap_transport::linux::{CAP_SYS_PTRACE, Capabilities};
 

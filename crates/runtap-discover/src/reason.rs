@@ -1,20 +1,10 @@
-//! Why a process can't be reached, and what mends it, in the words that every verb uses. Pure: it judges the facts that
-//! were gathered.
+//! Why a process can't be reached, in words and in one word. What to do about it is in `fix.rs`, the judgement of the facts
+//! that were gathered is each system's.
 
 use std::fmt;
 use std::path::PathBuf;
 
-#[cfg(target_os = "linux")]
-use runtap_transport::linux::seen_by;
-use runtap_transport::shell;
 use thiserror::Error;
-
-#[cfg(target_os = "linux")]
-use crate::CAP_SYS_PTRACE;
-#[cfg(target_os = "linux")]
-use crate::linux::{Facts, Life, TempState};
-#[cfg(target_os = "linux")]
-use crate::linux::{Runtime, Startup};
 
 /// What is wrong with a process or with the machine, in one word. The names are a contract: `runtap.doctor/1`, and the
 /// `reason` of `runtap.ps/1`.
@@ -53,8 +43,6 @@ pub enum Code {
     TmpCrowded,
     /// A security module, or a missing capability.
     Lsm,
-    /// This operating system is not supported.
-    Unsupported,
 }
 
 impl Code {
@@ -77,7 +65,6 @@ impl Code {
             Self::TmpReadOnly => "tmp-read-only",
             Self::TmpCrowded => "tmp-crowded",
             Self::Lsm => "lsm",
-            Self::Unsupported => "unsupported",
         }
     }
 }
@@ -210,9 +197,6 @@ pub enum Reason {
     /// Its runtime is not ready yet.
     #[error("is only starting: its diagnostics server is not there yet")]
     Starting,
-    /// This operating system is not supported yet.
-    #[error("can't be looked at on this operating system")]
-    Unsupported,
 }
 
 impl Reason {
@@ -231,173 +215,6 @@ impl Reason {
             Self::StaleSocket { .. } | Self::SocketDeleted { .. } => Code::StaleSocket,
             Self::Crowded { .. } => Code::TmpCrowded,
             Self::Starting => Code::Busy,
-            Self::Unsupported => Code::Unsupported,
-        }
-    }
-
-    /// What mends it: a command where there is one.
-    pub fn fix(&self) -> String {
-        match self {
-            Self::NoSuchProcess | Self::Ended => {
-                "'runtap ps' lists the processes that can be tapped".to_owned()
-            }
-            Self::Thread { tgid } => format!("take -p {tgid}"),
-            Self::NotDotnet => {
-                "only .NET Core 3.0 and later have a diagnostics server; a program that was just \
-                started may not have loaded it yet"
-                    .to_owned()
-            }
-            Self::TooOld { .. } => "run the program on .NET Core 3.0 or later".to_owned(),
-            Self::DiagnosticsDisabled { variable, .. } => {
-                format!("start it again without that variable: env -u {variable} COMMAND")
-            }
-            Self::NoServer { aot: true } => {
-                "build it again with <EventSourceSupport>true</EventSourceSupport>".to_owned()
-            }
-            Self::NoServer { aot: false } => {
-                "look for EnableDiagnostics in what starts it, and start it again".to_owned()
-            }
-            Self::OtherUser { user, .. } => {
-                format!("run runtap as that user or as root: sudo -u {} runtap ps", shell::word(user))
-            }
-            Self::Concealed => "run runtap as that user or as root: sudo runtap ps".to_owned(),
-            Self::OtherNamespace { .. } => {
-                "run runtap as root (sudo runtap ps), or inside that container".to_owned()
-            }
-            Self::Denied { capable: false, .. } => {
-                "run runtap as root of the host, or give its container the capability: --cap-add SYS_PTRACE"
-                    .to_owned()
-            }
-            Self::Denied { label, .. } => format!(
-                "look for denials in the kernel's log (journalctl -k | grep -i denied) and let runtap read and connect \
-                 to {}",
-                label.as_deref().unwrap_or("the process")
-            ),
-            Self::NoTmpdir { directory, elsewhere } => format!(
-                "its runtime makes the socket at its start only: mkdir -p {}{} and start it again",
-                shell::path(directory),
-                in_its_files(*elsewhere)
-            ),
-            Self::TmpReadOnly { .. } => {
-                "start it again with a directory that it can write to: env TMPDIR=DIRECTORY \
-                COMMAND"
-                    .to_owned()
-            }
-            Self::StaleSocket { sockets } => Self::delete(sockets),
-            Self::SocketDeleted { .. } => {
-                "start it again; a cleaner of temporary files leaves it alone with the line \
-                'x /tmp/dotnet-diagnostic-*' in /etc/tmpfiles.d/dotnet.conf"
-                    .to_owned()
-            }
-            Self::Crowded { .. } => {
-                "have whoever fills that directory stop, and remove what is not needed there".to_owned()
-            }
-            Self::Starting => "try again in a moment".to_owned(),
-            Self::Unsupported => "run runtap on Linux".to_owned(),
-        }
-    }
-}
-
-impl Reason {
-    /// How sockets are deleted. Below the root or the working directory of another process no path of ours is told: there
-    /// links lead where its owner wants, and whoever deletes by them would follow.
-    fn delete(sockets: &[PathBuf]) -> String {
-        let theirs: Vec<_> = sockets.iter().filter_map(|socket| seen_by(socket)).collect();
-        let ours = sockets.iter().filter(|socket| seen_by(socket).is_none());
-        match &theirs[..] {
-            [] => format!("they can be deleted: rm {}", shell::paths(ours)),
-            [(pid, _), ..] => format!(
-                "they can be deleted where process {pid} has its files, by these names of its own: rm {}",
-                shell::paths(theirs.iter().map(|(_, path)| path))
-            ),
-        }
-    }
-}
-
-#[cfg(target_os = "linux")]
-impl Reason {
-    /// Everything that stands in the way of reaching a process: what is certain first. Empty if it has a socket that
-    /// can be dialled.
-    pub fn all(facts: &Facts) -> Vec<Self> {
-        match facts.life {
-            Life::Gone => return vec![Self::NoSuchProcess],
-            Life::Hidden => return vec![Self::Concealed],
-            Life::Thread { tgid } => return vec![Self::Thread { tgid }],
-            Life::Ended => return vec![Self::Ended],
-            _ => {}
-        }
-        if facts.usable_sockets().next().is_some() {
-            return Vec::new();
-        }
-        let mut reasons = Vec::new();
-        if facts.runtime.is_too_old() {
-            let runtime =
-                facts.runtime.version().map_or_else(|| "Mono".to_owned(), |it| format!(".NET Core {it}"));
-            return vec![Self::TooOld { runtime }];
-        }
-        let shows_none = matches!(facts.runtime, Runtime::None | Runtime::Unread { likely: false });
-        if shows_none && facts.deleted.is_empty() {
-            return vec![Self::NotDotnet];
-        }
-        if facts.hidden {
-            reasons.push(Self::hidden(facts));
-        }
-        if let Some((variable, value)) = facts.environment.as_ref().and_then(|it| it.disabled.clone()) {
-            reasons.push(Self::DiagnosticsDisabled { variable, value });
-        }
-        if !facts.deleted.is_empty() {
-            reasons.push(Self::SocketDeleted { sockets: facts.deleted.clone() });
-        }
-        if let Some(temp) = facts.temp.as_ref() {
-            let directory = temp.path.clone();
-            match temp.state {
-                TempState::Missing => {
-                    reasons.push(Self::NoTmpdir { directory, elsewhere: facts.other_root });
-                }
-                TempState::ReadOnly => reasons.push(Self::TmpReadOnly { directory, mounted: true }),
-                TempState::NotWritable => reasons.push(Self::TmpReadOnly { directory, mounted: false }),
-                TempState::Fine | TempState::Unknown => {}
-            }
-        }
-        if reasons.is_empty() {
-            reasons.push(Self::unexplained(facts));
-        }
-        reasons
-    }
-
-    /// We may not look into it.
-    fn hidden(facts: &Facts) -> Self {
-        let Facts { viewer, uid, .. } = facts;
-        let mut namespaces = Vec::new();
-        namespaces.extend(facts.other_mount_namespace.then_some("mount"));
-        namespaces.extend(facts.other_pid_namespace.then_some("pid"));
-        if viewer.uid != 0 && *uid != viewer.uid {
-            Self::OtherUser { uid: *uid, user: facts.user.clone() }
-        } else if namespaces.is_empty() || viewer.capabilities.has(CAP_SYS_PTRACE) {
-            Self::Denied { label: facts.label.clone(), capable: viewer.capabilities.has(CAP_SYS_PTRACE) }
-        } else {
-            Self::OtherNamespace { namespaces }
-        }
-    }
-
-    /// It has a runtime that could be looked at, and nothing speaks against a socket.
-    fn unexplained(facts: &Facts) -> Self {
-        /// Three seconds: a runtime needs hundredths of one.
-        const YOUNG: u64 = 300;
-        let young = facts.age.is_some_and(|age| age < YOUNG);
-        let stale: Vec<PathBuf> = facts.sockets.iter().map(|socket| socket.path.clone()).collect();
-        if facts.serves == Some(true) && facts.crowded {
-            Self::Crowded { directory: facts.temp.as_ref().map(|temp| temp.host.clone()).unwrap_or_default() }
-        } else if facts.serves == Some(true) {
-            // The kernel's table of its network namespace could not be read: where it listens is not known.
-            let directory = facts.temp.as_ref().map(|temp| temp.host.join("dotnet-diagnostic-*"));
-            Self::SocketDeleted { sockets: directory.into_iter().collect() }
-        } else if young && facts.startup != Startup::Done {
-            Self::Starting
-        } else if !stale.is_empty() {
-            Self::StaleSocket { sockets: stale }
-        } else {
-            Self::NoServer { aot: facts.runtime == Runtime::NativeAot }
         }
     }
 }
@@ -419,15 +236,4 @@ fn display(paths: &[PathBuf]) -> String {
     let names: Vec<_> = paths.iter().take(3).map(|path| path.display().to_string()).collect();
     let more = paths.len().saturating_sub(names.len());
     if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
-}
-
-/// Other systems have no such paths.
-#[cfg(not(target_os = "linux"))]
-fn seen_by(_path: &std::path::Path) -> Option<(u32, PathBuf)> {
-    None
-}
-
-/// What stands behind a path in a command, for a process that may see other files than we do (`elsewhere`).
-pub fn in_its_files(elsewhere: bool) -> &'static str {
-    if elsewhere { " where it has its files (that is its name for it, not ours)" } else { "" }
 }

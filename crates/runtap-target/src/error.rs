@@ -2,8 +2,8 @@
 
 use std::io;
 
-use runtap_diag::doctor::Finding;
 use runtap_discover::{Facts, NotFound, Process};
+use runtap_doctor::Finding;
 use runtap_transport::BindError;
 
 /// A process as it stands in a list of those that may be meant.

@@ -1,6 +1,6 @@
 //! From a specification to the process that is meant, or to all of them.
 
-use runtap_diag::{Client, doctor};
+use runtap_diag::Client;
 use runtap_discover::{NotFound, Options, Process, System};
 use runtap_transport::SocketState;
 use runtap_transport::in_a_thread;
@@ -29,7 +29,7 @@ impl TargetSpec {
                 named.only()?
             }
         };
-        if let Some(finding) = doctor::stopped(&System::current(), process.pid) {
+        if let Some(finding) = runtap_doctor::stopped(&System::current(), process.pid) {
             return Err(Error::Stopped { pid: process.pid, finding });
         }
         self.found(process, dialogue)
@@ -69,7 +69,7 @@ async fn by_pid(pid: u32) -> Result<Result<Process, NotFound>, Error> {
     let look = || in_a_thread(move || runtap_discover::process(pid));
     match look().await? {
         Err(_) => {
-            doctor::settled(&System::current(), pid).await?;
+            runtap_doctor::settled(&System::current(), pid).await?;
             Ok(look().await?)
         }
         found => Ok(found),

@@ -28,6 +28,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-diag", 2),
     ("runtap-diag-server", 2),
     ("runtap-target", 3),
+    ("runtap-doctor", 3),
     ("runtap-model", 3),
     ("runtap-clr", 3),
     ("runtap-sinks", 4),
@@ -52,6 +53,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("runtap-discover", "runtap-transport"),
     ("runtap-outputs", "runtap-transport"),
     ("runtap-record", "runtap-convert"),
+    ("runtap-target", "runtap-doctor"),
 ];
 
 /// Edges inside a layer that only tests have: the two sides of a protocol are tried on each other.

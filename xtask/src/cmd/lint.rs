@@ -22,7 +22,7 @@ const DOOR: [&str; 6] = [
     "crates/runtap-transport/src/linux/process.rs",
     "crates/runtap-transport/src/linux/location.rs",
     "crates/runtap-discover/src/linux/view.rs",
-    "crates/runtap-diag/src/doctor/diagnose.rs",
+    "crates/runtap-doctor/src/diagnose.rs",
     // The way of our own outputs, which knows that door when it comes to it.
     "crates/runtap-outputs/src/place.rs",
 ];

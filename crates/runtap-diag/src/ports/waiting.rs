@@ -145,7 +145,7 @@ pub fn waited_for(pid: u32) -> io::Result<Vec<SuspendPort>> {
 
 /// The ports of a process's variable that are looked at, each once. Nobody has as many as are left out, but somebody may
 /// name ten thousand, each by a path that takes long to follow.
-pub(crate) fn awaited(value: &[u8]) -> impl Iterator<Item = DiagnosticPort<'_>> {
+pub fn awaited(value: &[u8]) -> impl Iterator<Item = DiagnosticPort<'_>> {
     const MOST: usize = 16;
     let mut known = BTreeSet::new();
     let all = diagnostic_ports::parse(value).filter(DiagnosticPort::is_waited_for);

@@ -10,6 +10,7 @@ mod facts;
 pub mod fuzzing;
 mod gather;
 mod holders;
+mod judge;
 mod key;
 mod listings;
 mod machine;

@@ -36,7 +36,7 @@ impl ProcTrouble {
         self != Self::Outer
     }
 
-    /// What mends it.
+    /// What to do about it.
     pub fn fix(self) -> &'static str {
         match self {
             Self::NotMounted => "mount it: mount -t proc proc /proc",

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use runtap_discover::{Code, Facts, Life, Reason, Runtime, Startup, System, TempState};
+use runtap_discover::{Code, Facts, Fix, Life, Reason, Runtime, Startup, System, TempState};
 
 use crate::fake::{Fake, FakeProcess};
 
@@ -60,6 +60,11 @@ fn other_programs_and_old_runtimes() {
     assert_eq!(fake.reason(30), Reason::TooOld { runtime: "Mono".to_owned() });
 }
 
+fn words(reason: &Reason) -> String {
+    let Fix::Text(text) = reason.fix() else { panic!("it is not in words: {reason:?}") };
+    text.into_owned()
+}
+
 #[test]
 fn everything_that_stands_in_the_way_is_told() {
     let fake = Fake::new();
@@ -69,7 +74,7 @@ fn everything_that_stands_in_the_way_is_told() {
     assert_eq!(fake.codes(10), ["diagnostics-disabled", "other-tmpdir"]);
     let reason = fake.reason(10);
     assert!(reason.to_string().contains("COMPlus_EnableDiagnostics=0"), "{reason}");
-    assert!(reason.fix().contains("env -u COMPlus_EnableDiagnostics"), "{}", reason.fix());
+    assert!(words(&reason).contains("env -u COMPlus_EnableDiagnostics"), "{reason:?}");
 
     // A socket that can be dialled makes up for everything.
     let other = fake.socket("gone", 10, 900);
@@ -169,7 +174,7 @@ fn processes_that_may_not_be_looked_into() {
     let folder = fake.add(&FakeProcess::new(36, 900));
     fs::remove_file(folder.join("maps")).unwrap();
     assert_eq!(fake.reason(36), Reason::Denied { label: None, capable: false });
-    assert!(fake.reason(36).fix().contains("SYS_PTRACE"));
+    assert!(words(&fake.reason(36)).contains("SYS_PTRACE"));
 
     // With the right to look into everything only a security module is left; it has left its mark.
     fs::create_dir_all(folder.join("attr")).unwrap();

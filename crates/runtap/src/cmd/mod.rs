@@ -11,6 +11,7 @@ mod dump;
 mod env;
 mod events;
 mod failure;
+mod fix;
 mod info;
 mod inspect;
 mod interrupt;

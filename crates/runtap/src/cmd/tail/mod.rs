@@ -142,7 +142,7 @@ async fn begin_all(
         let (config, stops) = (config.clone(), stops.clone());
         let pid = chosen.process.as_ref().map(|process| process.pid);
         if let Some((pid, finding)) = chosen.stopped() {
-            end.failed(Some(pid), not_reached(pid, finding), output)?;
+            end.failed(Some(pid), not_reached(pid, &finding), output)?;
             continue;
         }
         starting.push(tokio::spawn(async move {

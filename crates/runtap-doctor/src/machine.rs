@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use runtap_discover::{CAP_SYS_PTRACE, Code, Machine, Reason, TempState};
+use runtap_discover::{CAP_SYS_PTRACE, Code, Fix, Machine, Reason, TempState};
 
 use super::{Finding, Severity};
 
@@ -19,7 +19,7 @@ pub fn machine(machine: &Machine, leftovers: &[PathBuf]) -> Vec<Finding> {
     };
     if let Some(what) = unusable {
         let detail = format!(
-            "our temporary directory {temp} {what}: no process with it has a socket, and runtap can't listen"
+            "our temporary directory {temp} {what}: no process with it has a socket, and we can't listen"
         );
         findings.push(Finding::new(
             Code::TmpReadOnly,
@@ -69,14 +69,14 @@ pub fn machine(machine: &Machine, leftovers: &[PathBuf]) -> Vec<Finding> {
             } else {
                 "we are not root: processes of other users can be seen, not reached"
             },
-            "sudo runtap doctor",
+            Fix::ExamineAsRoot { pid: None },
         ));
     } else if !machine.viewer.capabilities.has(CAP_SYS_PTRACE) {
         findings.push(Finding::new(
             Code::OtherNamespace,
             Severity::Info,
             "we are root without CAP_SYS_PTRACE (in a container?): processes of other namespaces can't be looked into",
-            "run runtap on the host, or give the container the capability: --cap-add SYS_PTRACE",
+            "try it on the host, or give our container the capability: --cap-add SYS_PTRACE",
         ));
     }
     if !leftovers.is_empty() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runtap_discover::{
-    CAP_SYS_PTRACE, Code, Createdump, Facts, Holder, Life, Reason, Runtime, Startup, TempDir, Wait,
+    CAP_SYS_PTRACE, Code, Createdump, Facts, Fix, Holder, Life, Reason, Runtime, Startup, TempDir, Wait,
     in_its_files,
 };
 use runtap_transport::SocketState;
@@ -12,7 +12,7 @@ use runtap_transport::shell;
 use super::{Answer, Diagnosis, Examination, Finding, Severity};
 
 impl Examination {
-    /// What is wrong, and what mends it.
+    /// What is wrong, and what to do about it.
     pub fn diagnose(&self) -> Diagnosis {
         let mut findings: Vec<Finding> = Reason::all(&self.facts).iter().map(obstacle).collect();
         if self.facts.runtime == (Runtime::Hidden { likely: false })
@@ -87,25 +87,27 @@ impl Examination {
         let (why, fix) = match (self.facts.life, &self.tracer, tracer.or(self.clients.createdump)) {
             (Life::Traced { .. } | Life::Running, _, Some(createdump)) => (
                 format!("it writes a dump of itself (createdump, process {createdump})"),
-                "wait until the dump is written".to_owned(),
+                "wait until the dump is written".into(),
             ),
-            (Life::Stopped, ..) => ("it was stopped by a signal".to_owned(), format!("kill -CONT {pid}")),
+            (Life::Stopped, ..) => {
+                ("it was stopped by a signal".to_owned(), format!("kill -CONT {pid}").into())
+            }
             (Life::Traced { by }, tracer, _) => (
                 format!(
                     "a debugger holds it: {}",
                     tracer.as_ref().map_or_else(|| format!("process {by}"), name)
                 ),
-                "let the debugger go on, or detach it".to_owned(),
+                "let the debugger go on, or detach it".into(),
             ),
             _ => self.held_up(),
         };
         Finding::new(Code::Busy, Severity::Error, format!("does not answer: {why}"), fix)
     }
 
-    fn held_up(&self) -> (String, String) {
-        let again = || "end that process, or wait for it and try again".to_owned();
+    fn held_up(&self) -> (String, Fix) {
+        let again = "end that process, or wait for it and try again";
         let Some(connections) = &self.clients.connections else {
-            let (why, fix) = self.untold();
+            let (why, fix) = self.unseen();
             return (
                 format!("its server serves one client at a time, and another one holds it; which one {why}"),
                 fix,
@@ -118,7 +120,7 @@ impl Examination {
                 _ => "which holds a connection",
             };
             let Some(first) = blocking.holders.first() else {
-                let (why, fix) = self.untold();
+                let (why, fix) = self.unseen();
                 return (
                     format!("another client holds a connection to it; which process that is {why}"),
                     fix,
@@ -126,7 +128,7 @@ impl Examination {
             };
             let who: Vec<String> = blocking.holders.iter().map(name).collect();
             let why = format!("its server waits for {}, {what}", who.join(" and "));
-            return (why, format!("end that process (kill {}), or wait for it", first.pid));
+            return (why, format!("end that process (kill {}), or wait for it", first.pid).into());
         }
         let holders: Vec<String> =
             connections.iter().flat_map(|connection| &connection.holders).map(name).collect();
@@ -135,24 +137,21 @@ impl Examination {
                 "nobody is connected to it, so it carries out a command that takes long (a startup hook, a profiler), or \
                  gets no CPU"
                     .to_owned(),
-                "wait and try again".to_owned(),
+                "wait and try again".into(),
             )
         } else {
-            (format!("one of these holds it up: {}", holders.join(", ")), again())
+            (format!("one of these holds it up: {}", holders.join(", ")), again.into())
         }
     }
 
     /// Why it can't be told who holds a connection, and who could tell.
-    fn untold(&self) -> (String, String) {
+    fn unseen(&self) -> (String, Fix) {
         let pid = self.facts.pid;
         match self.clients.not_looked_at {
-            0 => (
-                "can't be told from here".to_owned(),
-                format!("as root it can be told: sudo runtap doctor {pid}"),
-            ),
+            0 => ("can't be told from here".to_owned(), Fix::ExamineAsRoot { pid: Some(pid) }),
             n => (
                 format!("is not known: {n} processes have more descriptors open than are looked at"),
-                format!("lsof looks at all of them: sudo lsof -aU +E -p {pid}"),
+                format!("lsof looks at all of them: sudo lsof -aU +E -p {pid}").into(),
             ),
         }
     }
@@ -171,32 +170,27 @@ impl Examination {
             let address = &port.address;
             if port.too_long {
                 waits.push(format!("the port {address}, whose path is too long: it can never be reached"));
-                fixes.push("start it again with a shorter path in DOTNET_DiagnosticPorts".to_owned());
+                fixes.push("start it again with a shorter path in DOTNET_DiagnosticPorts".into());
             } else if port.listeners.is_empty() && !port.deserted {
                 waits.push(format!(
                     "the port {address}; whether somebody listens there can't be seen from here"
                 ));
-                fixes.push(format!("as root it can be told: sudo runtap doctor {pid}"));
+                fixes.push(Fix::ExamineAsRoot { pid: Some(pid) });
             } else if port.listeners.is_empty() {
                 waits.push(format!(
                     "the port {address}, on which nobody listens: the tool that started it has ended, or has not begun"
                 ));
-                let mut listen = port.host.clone().into_os_string();
-                listen.push(",listen");
-                fixes.push(format!(
-                    "runtap resume {pid} (or record it from its first event: runtap trace --diagnostic-port {})",
-                    shell::word(listen)
-                ));
+                fixes.push(Fix::Resume { pid, port: Some(port.host.clone()) });
             } else {
                 let who: Vec<String> = port.listeners.iter().map(name).collect();
                 waits.push(format!("the port {address}, on which {} listens", who.join(" and ")));
-                fixes.push("have that tool resume it, or end the tool and ask the doctor again".to_owned());
+                fixes.push("have that tool resume it, or end the tool and ask the doctor again".into());
             }
         }
         if environment.default_port_suspend {
             waits.push("a command on its own port (DOTNET_DefaultDiagnosticPortSuspend)".to_owned());
-            if !fixes.iter().any(|fix| fix.starts_with("runtap resume")) {
-                fixes.push(format!("runtap resume {pid}"));
+            if !fixes.iter().any(|fix| matches!(fix, Fix::Resume { .. })) {
+                fixes.push(Fix::Resume { pid, port: None });
             }
         }
         if waits.is_empty() {
@@ -207,13 +201,13 @@ impl Examination {
             detail.push_str("; in DOTNET_DiagnosticPorts ");
             detail.push_str(&warning.to_string());
         }
-        Some(Finding::new(Code::Suspended, Severity::Warning, detail, fixes.join("; then ")))
+        Some(Finding { code: Code::Suspended, severity: Severity::Warning, detail, fixes })
     }
 
     /// Whether it can write dumps of itself.
     fn dumps(&self) -> Vec<Finding> {
         let facts = &self.facts;
-        let warning = |code, detail: String, fix: &str| Finding::new(code, Severity::Warning, detail, fix);
+        let warning = |code, detail: String, fix: Fix| Finding::new(code, Severity::Warning, detail, fix);
         let mut findings = Vec::new();
         match &facts.createdump {
             Createdump::Missing(path) => findings.push(warning(
@@ -222,7 +216,7 @@ impl Examination {
                     "can't write dumps: {} is missing, and an attempt would delete its diagnostics socket",
                     path.display()
                 ),
-                "put the createdump of the same runtime version there, or use gcore",
+                "put the createdump of the same runtime version there, or use gcore".into(),
             )),
             Createdump::NotExecutable(path) => findings.push(warning(
                 Code::NoCreatedump,
@@ -230,16 +224,17 @@ impl Examination {
                     "can't write dumps: {} can't be executed by it, and an attempt would delete its diagnostics socket",
                     path.display()
                 ),
-                &format!(
+                format!(
                     "chmod a+x {}{} (and no noexec on its file system)",
                     shell::path(path),
                     in_its_files(facts.other_root)
-                ),
+                )
+                .into(),
             )),
             Createdump::Unsupported => findings.push(warning(
                 Code::NoCreatedump,
                 "can't write dumps: it was compiled ahead of time (NativeAOT), without createdump".to_owned(),
-                &format!("gcore {}", facts.pid),
+                format!("gcore {}", facts.pid).into(),
             )),
             Createdump::Ready(_) | Createdump::Unknown | _ => {}
         }
@@ -248,12 +243,13 @@ impl Examination {
             Some(3..) => findings.push(warning(
                 Code::PtraceScope,
                 "can't write dumps: kernel.yama.ptrace_scope is 3, nobody may trace a process".to_owned(),
-                "boot with kernel.yama.ptrace_scope=1 (it can't be lowered on a running kernel)",
+                "boot with kernel.yama.ptrace_scope=1 (it can't be lowered on a running kernel)".into(),
             )),
             Some(2) if !capable => findings.push(warning(
                 Code::PtraceScope,
                 "can't write dumps: kernel.yama.ptrace_scope is 2, and it lacks CAP_SYS_PTRACE".to_owned(),
-                "sudo sysctl kernel.yama.ptrace_scope=1, or start it with the capability (--cap-add SYS_PTRACE)",
+                "sudo sysctl kernel.yama.ptrace_scope=1, or start it with the capability (--cap-add SYS_PTRACE)"
+                    .into(),
             )),
             _ => {}
         }
@@ -263,7 +259,7 @@ impl Examination {
     /// It answers; but others may not find it, or may be led astray.
     fn oddities(&self) -> Vec<Finding> {
         let facts = &self.facts;
-        let info = |code, detail: String, fix: String| Finding::new(code, Severity::Info, detail, fix);
+        let info = |code, detail: String, fix: Fix| Finding::new(code, Severity::Info, detail, fix);
         let mut findings = Vec::new();
         if facts.other_mount_namespace || facts.other_pid_namespace {
             let container =
@@ -276,7 +272,7 @@ impl Examination {
                     container.unwrap_or_default(),
                     facts.ns_pid
                 ),
-                format!("paths of it are below /proc/{}/root for us", facts.pid),
+                format!("paths of it are below /proc/{}/root for us", facts.pid).into(),
             ));
         }
         match &facts.temp {
@@ -292,7 +288,7 @@ impl Examination {
                         path.display(),
                         facts.viewer.temp.display()
                     ),
-                    format!("other tools find it with TMPDIR={}", shell::word(path)),
+                    format!("other tools find it with TMPDIR={}", shell::word(path)).into(),
                 ));
             }
             _ => {}

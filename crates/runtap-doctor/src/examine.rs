@@ -1,29 +1,19 @@
-//! Why a process can't be reached or does not do what it is asked, and what mends it. Linux only.
-//!
-//! First everything is gathered ([`examine`]: what the system shows of the process, whether its runtime answers, and
-//! who keeps it from that), then judged by a pure function ([`Examination::diagnose`]): the same facts give the same
-//! findings, whatever machine they come from. The texts are for people and may change; the codes are a contract.
-//!
-//! Refuses to change anything, and to connect to a tool's port: it would be taken for a runtime.
-
-mod diagnose;
-mod machine;
-#[cfg(test)]
-mod tests;
+//! The gathering: what the system shows of a process, whether its runtime answers, and who keeps it from that. Refuses to
+//! judge, and to connect to a tool's port: it would be taken for a runtime.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use runtap_diag::{Client, Error, Timeouts, ports};
 use runtap_diag_proto::ProcessInfo;
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort, Warning};
 use runtap_discover::{Clients, Code, Facts, Holder, Holders, Life, Reason, Startup, System};
 use runtap_transport::{Endpoint, allow_many_files, in_a_thread};
 use tokio::task::JoinSet;
 
-pub use self::machine::machine;
-use crate::{Client, Error, Timeouts, ports};
+use crate::{Finding, Severity};
 
 /// How long a runtime may take to answer. One that is not held up needs a few milliseconds.
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -36,66 +26,6 @@ const STARTUP_LOOKS: usize = 150;
 const ENDING_LOOKS: usize = 25;
 /// The age, in hundredths of a second, up to which a process may still load a runtime.
 const LOADING: u64 = 200;
-
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Severity {
-    /// The process can't be reached because of this.
-    Error,
-    /// Something will not work, or waits for somebody.
-    Warning,
-    /// Good to know: other tools may stumble over it.
-    Info,
-}
-
-impl Severity {
-    /// `error`, `warning` or `info`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Info => "info",
-        }
-    }
-}
-
-/// One thing that is wrong, and its mend.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Finding {
-    /// What, in one word.
-    pub code: Code,
-    /// How bad it is.
-    pub severity: Severity,
-    /// What exactly: the end of a sentence that begins with the process, or with the machine.
-    pub detail: String,
-    /// What mends it: a command where there is one.
-    pub fix: String,
-}
-
-impl Finding {
-    fn new(code: Code, severity: Severity, detail: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { code, severity, detail: detail.into(), fix: fix.into() }
-    }
-}
-
-/// What is wrong with a process: the worst first.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Diagnosis {
-    /// Whether its runtime answers.
-    pub reachable: bool,
-    /// What was found. Empty if all is well.
-    pub findings: Vec<Finding>,
-}
-
-impl Diagnosis {
-    /// Why it can't be reached, in one word.
-    pub fn reason(&self) -> Option<Code> {
-        let error = self.findings.iter().find(|finding| finding.severity == Severity::Error);
-        error.map(|finding| finding.code)
-    }
-}
 
 /// What a runtime said when it was asked who it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

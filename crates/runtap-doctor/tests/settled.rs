@@ -1,13 +1,15 @@
 //! A process that was started in the same breath is given the time to come up, and no other one.
 
+#![cfg(target_os = "linux")]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
-use runtap_diag::doctor::settled;
 use runtap_discover::{Reason, System};
+use runtap_doctor::settled;
 use runtap_transport::naming::SocketName;
 use tokio::time::{Instant, sleep};
 

@@ -1,16 +1,18 @@
 //! Every finding by its facts. What produces such facts is tried on real processes elsewhere.
 
+mod machine;
+
 use std::path::{Path, PathBuf};
 
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort};
 use runtap_discover::{
-    Capabilities, Clients, Code, Connection, Createdump, Environment, Facts, Holder, Life, Machine, Reason,
-    Runtime, Startup, System, TempDir, TempState, Wait,
+    Capabilities, Clients, Code, Connection, Createdump, Environment, Facts, Fix, Holder, Life, Reason,
+    Runtime, Startup, TempDir, TempState, Wait,
 };
 use runtap_transport::naming::SocketName;
 use runtap_transport::{Socket, SocketState};
 
-use super::{Answer, AwaitedPort, Diagnosis, Examination, Finding, Severity, machine};
+use super::{Answer, AwaitedPort, Diagnosis, Examination, Finding, Severity};
 
 const PTRACE: Capabilities = Capabilities(1 << 19);
 
@@ -56,8 +58,21 @@ fn only(diagnosis: &Diagnosis, code: Code, severity: Severity) -> Finding {
     assert_eq!(diagnosis.reachable, severity != Severity::Error, "{diagnosis:#?}");
     assert_eq!(diagnosis.reason(), (severity == Severity::Error).then_some(code));
     let finding = diagnosis.findings[0].clone();
-    assert!(!finding.detail.is_empty() && !finding.fix.is_empty(), "{finding:?}");
+    assert!(!finding.detail.is_empty() && !finding.fixes.is_empty(), "{finding:?}");
     finding
+}
+
+/// What to do about it, where that is said in words.
+#[track_caller]
+fn words(fix: &Fix) -> &str {
+    let Fix::Text(text) = fix else { panic!("it is not in words: {fix:?}") };
+    text
+}
+
+#[track_caller]
+fn fix(finding: &Finding) -> &str {
+    let [fix] = &finding.fixes[..] else { panic!("one thing to do: {finding:?}") };
+    words(fix)
 }
 
 fn holder(pid: u32, command: &str) -> Holder {
@@ -112,7 +127,8 @@ fn what_came_of_dialling() {
     };
     let none = Capabilities(0);
     let finding = only(&asked(Answer::NotPermitted, 33, none), Code::OtherUser, Severity::Error);
-    assert!(finding.detail.contains("ann") && finding.fix.contains("sudo -u ann"), "{finding:?}");
+    assert!(finding.detail.contains("ann"), "{finding:?}");
+    assert_eq!(finding.fixes, [Fix::AsUser { user: Some("ann".to_owned()) }]);
     only(&asked(Answer::NotPermitted, 1000, none), Code::Lsm, Severity::Error);
     only(&asked(Answer::NotPermitted, 0, PTRACE), Code::Lsm, Severity::Error);
     only(&asked(Answer::NobodyListens, 1000, none), Code::StaleSocket, Severity::Error);
@@ -130,7 +146,7 @@ fn a_label_is_told_where_access_is_denied() {
         it.facts.label = Some("system_u:system_r:app_t:s0".to_owned());
     });
     let finding = only(&denied, Code::Lsm, Severity::Error);
-    assert!(finding.detail.contains("app_t") && finding.fix.contains("denied"), "{finding:?}");
+    assert!(finding.detail.contains("app_t") && fix(&finding).contains("denied"), "{finding:?}");
 }
 
 #[test]
@@ -150,7 +166,7 @@ fn who_keeps_it_busy() {
         it.clients.connections = Some(connections);
     });
     assert!(silent.detail.contains("process 8 (python3 silent.py)"), "{silent:?}");
-    assert!(silent.detail.contains("says nothing") && silent.fix.contains("kill 8"), "{silent:?}");
+    assert!(silent.detail.contains("says nothing") && fix(&silent).contains("kill 8"), "{silent:?}");
 
     let deaf = busy(|it| {
         it.clients.connections = Some(vec![connection(vec![holder(9, "")], Wait::Writing)]);
@@ -158,7 +174,8 @@ fn who_keeps_it_busy() {
     assert!(deaf.detail.contains("process 9 (comm)") && deaf.detail.contains("does not take"), "{deaf:?}");
 
     let unseen = busy(|it| it.clients.connections = Some(vec![connection(vec![], Wait::Reading)]));
-    assert!(unseen.detail.contains("can't be told") && unseen.fix.contains("sudo"), "{unseen:?}");
+    assert!(unseen.detail.contains("can't be told"), "{unseen:?}");
+    assert_eq!(unseen.fixes, [Fix::ExamineAsRoot { pid: Some(42) }]);
     let untold = busy(|it| it.clients = Clients::default());
     assert!(untold.detail.contains("can't be told"), "{untold:?}");
 
@@ -173,7 +190,7 @@ fn who_keeps_it_busy() {
     assert!(nobody.detail.contains("nobody is connected"), "{nobody:?}");
 
     let stopped = busy(|it| it.facts.life = Life::Stopped);
-    assert_eq!(stopped.fix, "kill -CONT 42");
+    assert_eq!(fix(&stopped), "kill -CONT 42");
     let traced = busy(|it| {
         it.facts.life = Life::Traced { by: 5 };
         it.tracer = Some(holder(5, "gdb -p 42"));
@@ -214,16 +231,14 @@ fn suspended(value: &str, listeners: &[Holder]) -> Finding {
 fn whom_a_suspended_process_waits_for() {
     let abandoned = suspended("p.sock", &[]);
     assert!(abandoned.detail.contains("p.sock, on which nobody listens"), "{abandoned:?}");
-    for command in ["runtap resume 42", "runtap trace --diagnostic-port /host/p.sock,listen)"] {
-        assert!(abandoned.fix.contains(command), "{abandoned:?}");
-    }
+    assert_eq!(abandoned.fixes, [Fix::Resume { pid: 42, port: Some("/host/p.sock".into()) }]);
     let waited_for = suspended("p.sock", &[holder(9, "dotnet-monitor collect")]);
     assert!(waited_for.detail.contains("on which process 9 (dotnet-monitor collect) listens"));
 
     let misspelt = suspended(",nosuspend", &[]);
     assert!(misspelt.detail.contains("'nosuspend' stands where the address belongs"), "{misspelt:?}");
     let long = suspended(&"x".repeat(200), &[]);
-    assert!(long.detail.contains("too long") && long.fix.contains("shorter"), "{long:?}");
+    assert!(long.detail.contains("too long") && fix(&long).contains("shorter"), "{long:?}");
     let both = suspended("a;b", &[]);
     assert!(both.detail.contains("the port a,") && both.detail.contains("the port b,"), "{both:?}");
 
@@ -232,7 +247,7 @@ fn whom_a_suspended_process_waits_for() {
         it.facts.environment.as_mut().unwrap().default_port_suspend = true;
     });
     let own = only(&own, Code::Suspended, Severity::Warning);
-    assert_eq!(own.fix, "runtap resume 42");
+    assert_eq!(own.fixes, [Fix::Resume { pid: 42, port: None }]);
 }
 
 #[test]
@@ -252,9 +267,9 @@ fn dumps_that_would_fail() {
     let missing = only(&with(Createdump::Missing(path.clone())), Code::NoCreatedump, Severity::Warning);
     assert!(missing.detail.contains("/n/createdump is missing"), "{missing:?}");
     let mode = only(&with(Createdump::NotExecutable(path)), Code::NoCreatedump, Severity::Warning);
-    assert!(mode.fix.contains("chmod a+x /n/createdump"), "{mode:?}");
+    assert!(fix(&mode).contains("chmod a+x /n/createdump"), "{mode:?}");
     let aot = only(&with(Createdump::Unsupported), Code::NoCreatedump, Severity::Warning);
-    assert_eq!(aot.fix, "gcore 42");
+    assert_eq!(fix(&aot), "gcore 42");
     assert_eq!(with(Createdump::Unknown).findings, []);
 
     let scope = |scope, capabilities| {
@@ -289,35 +304,33 @@ fn what_may_mislead_other_tools() {
     assert!(finding.detail.contains("container 0123456789ab)") && finding.detail.contains("number is 1"));
 
     let tmpdir = but(|it| it.facts.temp = Some(TempDir::new("/var/tmp", "/var/tmp", TempState::Fine)));
-    assert!(only(&tmpdir, Code::OtherTmpdir, Severity::Info).fix.contains("TMPDIR=/var/tmp"));
+    assert!(fix(&only(&tmpdir, Code::OtherTmpdir, Severity::Info)).contains("TMPDIR=/var/tmp"));
     let slash = but(|it| it.facts.temp = Some(TempDir::new("/tmp/", "/tmp/", TempState::Fine)));
     assert_eq!(slash.findings, []);
 
     let stale = but(|it| it.facts.sockets.push(socket("/tmp/it's old", 7, SocketState::Stale)));
-    assert!(only(&stale, Code::StaleSocket, Severity::Info).fix.contains(r"rm '/tmp/it'\''s old'"));
+    assert!(fix(&only(&stale, Code::StaleSocket, Severity::Info)).contains(r"rm '/tmp/it'\''s old'"));
 }
 
-/// A process chooses its folders, and root pastes what the doctor says.
+/// A process chooses its folders, and root pastes what the doctor says. What names commands of ours is shown elsewhere.
 #[test]
 fn what_a_process_is_called_is_no_command() {
     const NAME: &str = "/tmp/x $(touch it)'y";
     let named = || PathBuf::from(NAME);
     let other = |code, change: &dyn Fn(&mut Examination)| {
         let diagnosis = but(|it| change(it));
-        diagnosis.findings.into_iter().find(|finding| finding.code == code).unwrap().fix
+        diagnosis.findings.into_iter().find(|finding| finding.code == code).unwrap().fixes.remove(0)
     };
-    let port = suspended(NAME, &[]);
     let fixes = [
-        port.fix,
         other(Code::NoCreatedump, &|it| it.facts.createdump = Createdump::NotExecutable(named())),
         other(Code::OtherTmpdir, &|it| {
             it.facts.temp = Some(TempDir::new(NAME, NAME, TempState::Fine));
         }),
         other(Code::StaleSocket, &|it| it.facts.sockets.push(socket(NAME, 7, SocketState::Stale))),
         Reason::NoTmpdir { directory: named(), elsewhere: false }.fix(),
-        Reason::OtherUser { uid: 7, user: NAME.to_owned() }.fix(),
     ];
     for fix in fixes {
+        let fix = words(&fix);
         let (before, quoted) = fix.split_once('\'').unwrap_or_else(|| panic!("it is not quoted: {fix}"));
         assert!(!before.contains("touch") && quoted.contains(r"x $(touch it)'\''y"), "{fix}");
     }
@@ -332,11 +345,12 @@ fn paths_of_a_container_are_told_as_such() {
     });
     let mode = only(&mode, Code::NoCreatedump, Severity::Warning);
     let folder = Reason::NoTmpdir { directory: "/t".into(), elsewhere: true }.fix();
-    for (fix, command) in [(&mode.fix, "chmod a+x /n/createdump"), (&folder, "mkdir -p /t")] {
+    for (fix, command) in [(fix(&mode), "chmod a+x /n/createdump"), (words(&folder), "mkdir -p /t")] {
         assert!(fix.contains(&format!("{command} where it has its files")), "{fix}");
     }
     for (below, name) in [("root/tmp/s", "rm /tmp/s"), ("cwd/t/s", "rm t/s")] {
         let fix = Reason::StaleSocket { sockets: vec![Path::new("/proc/42").join(below)] }.fix();
+        let fix = words(&fix);
         assert!(fix.contains("where process 42 has its files") && fix.ends_with(name), "{fix}");
     }
 }
@@ -356,83 +370,4 @@ fn the_worst_comes_first() {
     ];
     assert_eq!(codes(&diagnosis), expected);
     assert_eq!(diagnosis.reason(), Some(Code::Busy));
-}
-
-#[test]
-fn a_machine() {
-    // One of an empty folder: nothing is set there.
-    let root = tempfile::tempdir().unwrap();
-    std::fs::create_dir(root.path().join("tmp")).unwrap();
-    let fresh = || -> Machine {
-        let mut machine = System::at(root.path(), 0).machine();
-        machine.viewer.capabilities = PTRACE;
-        machine
-    };
-    let found = |change: fn(&mut Machine), leftovers: &[PathBuf]| {
-        let mut it = fresh();
-        it.temp.state = TempState::Fine;
-        change(&mut it);
-        machine(&it, leftovers)
-            .into_iter()
-            .map(|finding| (finding.code, finding.severity))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(found(|_| {}, &[]), []);
-    assert_eq!(
-        found(|it| it.temp.state = TempState::ReadOnly, &[]),
-        [(Code::TmpReadOnly, Severity::Warning)]
-    );
-    for scope in [2, 3] {
-        let mut it = fresh();
-        (it.policy.ptrace_scope, it.temp.state) = (Some(scope), TempState::Fine);
-        assert_eq!(machine(&it, &[])[0].code, Code::PtraceScope);
-    }
-    assert_eq!(found(|it| it.policy.ptrace_scope = Some(1), &[]), []);
-    assert_eq!(found(|it| it.policy.selinux_enforcing = Some(true), &[]), [(Code::Lsm, Severity::Info)]);
-    assert_eq!(found(|it| it.policy.selinux_enforcing = Some(false), &[]), []);
-    assert_eq!(found(|it| it.policy.modules = vec!["apparmor".into()], &[]), [(Code::Lsm, Severity::Info)]);
-    assert_eq!(found(|it| it.policy.modules = vec!["capability".into()], &[]), []);
-    assert_eq!(found(|it| it.viewer.uid = 5, &[]), [(Code::OtherUser, Severity::Info)]);
-    let weak: fn(&mut Machine) = |it| it.viewer.capabilities = Capabilities(0);
-    assert_eq!(found(weak, &[]), [(Code::OtherNamespace, Severity::Info)]);
-    let leftovers: Vec<PathBuf> = (0..30).map(|n| format!("/tmp/{n}").into()).collect();
-    let findings = machine(&fresh(), &leftovers);
-    let stale = findings.iter().find(|finding| finding.code == Code::StaleSocket).unwrap();
-    assert!(stale.detail.starts_with("30 ") && stale.fix.contains("rm /tmp/0 /tmp/1 "), "{stale:?}");
-}
-
-/// From the kernel's files to findings, on a system with yama and `SELinux`, whatever this one has.
-#[test]
-fn security_settings_of_a_laid_out_system() {
-    let root = tempfile::tempdir().unwrap();
-    let put = |path: &str, text: &str| {
-        let path = root.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    };
-    put("proc/self/status", "State:\tR\nTgid:\t1\nUid:\t0\t0\t0\t0\nCapEff:\t1ffffffffff\n");
-    put("proc/sys/kernel/yama/ptrace_scope", "2\n");
-    put("sys/fs/selinux/enforce", "1");
-    put("proc/42/stat", &format!("42 (dotnet) S 1{} 900 0 0\n", " 0".repeat(17)));
-    put("proc/42/status", "State:\tS\nTgid:\t42\nUid:\t5\t5\t5\t5\nNSpid:\t42\nCapEff:\t0\n");
-    put("proc/42/environ", "");
-    put("proc/42/maps", "7f00-7f01 r-xp 0 08:01 1 /n/libcoreclr.so\n");
-    put("proc/42/attr/current", "system_u:system_r:app_t:s0\0");
-    put("proc/42/task/42/comm", ".NET Finalizer\n");
-    std::fs::create_dir(root.path().join("tmp")).unwrap();
-    let name = SocketName::runtime(42, 900).to_string();
-    let _socket = std::os::unix::net::UnixListener::bind(root.path().join("tmp").join(name)).unwrap();
-    let system = System::at(root.path(), 0);
-    let mut examination = Examination::default();
-    (examination.facts, examination.answer) = (system.facts(42), Answer::Answered(None));
-    only(&examination.diagnose(), Code::PtraceScope, Severity::Warning);
-
-    examination.answer = Answer::NotPermitted;
-    let diagnosis = examination.diagnose();
-    assert_eq!(diagnosis.reason(), Some(Code::Lsm));
-    assert!(diagnosis.findings[0].detail.contains("app_t"), "{diagnosis:#?}");
-
-    let machine = machine(&system.machine(), &[]);
-    let found: Vec<Code> = machine.iter().map(|finding| finding.code).collect();
-    assert!(found.contains(&Code::PtraceScope) && found.contains(&Code::Lsm), "{machine:#?}");
 }
