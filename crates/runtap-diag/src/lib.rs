@@ -48,6 +48,8 @@ mod direct;
 mod drain;
 mod error;
 mod exchange;
+#[cfg(target_os = "linux")]
+pub mod perf_map;
 #[cfg(unix)]
 pub mod ports;
 pub mod preflight;

@@ -54,7 +54,7 @@ where
 
 /// Starts a guard for the port if anybody is left who could need it, else closes it. The guard gets the socket as it
 /// is: at no moment is its name free, and no path is resolved again. `arguments` have this program call [`guard_port`].
-pub async fn leave_behind(
+pub(crate) async fn leave_behind(
     mut port: Port,
     users: &BTreeSet<u32>,
     arguments: Option<&[OsString]>,

@@ -10,6 +10,9 @@
 //! [`Prepared::record`] records a [`Target`]. What happens meanwhile goes to a [`Reporter`] as [`Event`]s, what there is in
 //! the end is the [`Outcome`]. [`Stops`] ends it, by signals or by a call. `examples/record.rs` is a whole program.
 //!
+//! Two relatives of a recording are here as well: [`tap_all`] has the events of running programs consumed as they come, without
+//! a file, and [`resume()`] lets programs go on that a killed tool has left waiting at its port.
+//!
 //! Refuses to print, to choose words for people, and to find processes.
 
 mod conductor;
@@ -29,12 +32,14 @@ mod own_port;
 mod raw;
 mod recorder;
 mod relatives;
+mod resume;
 mod session;
 mod silence;
 mod spec;
 mod start;
 mod stop_event;
 mod stops;
+mod tap;
 mod threads;
 
 use std::process::ExitStatus;
@@ -48,19 +53,19 @@ use tokio::sync::mpsc;
 use self::conductor::Arrival;
 pub use self::error::Error;
 pub use self::event::{Event, Progress, Reporter};
-pub use self::guard::{guard_port, leave_behind};
+pub use self::guard::guard_port;
 use self::host::PortHost;
 use self::job::{Job, Phase};
 use self::launch::Launched;
 pub use self::launch::{Command, Io};
 pub use self::missing::Missing;
-pub use self::neighbours::Neighbours;
 pub use self::outcome::{Files, Outcome, Part};
-pub use self::own_port::Home;
+pub use self::resume::{ResumeError, Resumption, resume, resume_at};
 pub use self::silence::{Heard, Silence};
 pub use self::spec::{Naming, Specification, Target};
 pub use self::stop_event::StopEvent;
 pub use self::stops::{StopListener, StopRequest, Stops};
+pub use self::tap::{Drained, Tap, tap_all};
 
 /// The variable by which processes learn of ports.
 pub const PORTS: &str = start::PORTS;

@@ -13,7 +13,7 @@ const NAME: &str = ".NET EventPipe";
 
 /// The threads of all sessions of a process, ours among them.
 #[derive(Debug, Default)]
-pub struct Neighbours {
+pub(crate) struct Neighbours {
     pid: Option<u32>,
     seen: BTreeSet<u32>,
     has_one_ended: bool,
@@ -21,19 +21,19 @@ pub struct Neighbours {
 
 impl Neighbours {
     /// Those of a process in which our own session has not begun yet.
-    pub fn before(pid: Option<u32>) -> Self {
+    pub(crate) fn before(pid: Option<u32>) -> Self {
         let mut neighbours = Self { pid, ..Self::default() };
         neighbours.look();
         neighbours
     }
 
     /// The process, where its id for us is known.
-    pub fn pid(&self) -> Option<u32> {
+    pub(crate) fn pid(&self) -> Option<u32> {
         self.pid
     }
 
     /// Looks again. Not to be called any more when our own session was told to stop.
-    pub fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         let threads = self.pid.and_then(|pid| runtap_discover::threads(pid).ok()).unwrap_or_default();
         let threads = threads.into_iter().filter(|thread| thread.name == NAME);
         self.take(threads.map(|thread| thread.tid).collect());
@@ -48,7 +48,7 @@ impl Neighbours {
     }
 
     /// Whether one ended while ours began or ran.
-    pub fn has_one_ended(&self) -> bool {
+    pub(crate) fn has_one_ended(&self) -> bool {
         self.has_one_ended
     }
 }

@@ -24,11 +24,11 @@ const EXAMPLE: &str = "runtap-0123456789abcdef";
 
 /// The folder of a port of ours. Removed when it is dropped, unless the socket is still in it.
 #[derive(Debug)]
-pub struct Home(PathBuf);
+pub(crate) struct Home(PathBuf);
 
 impl Home {
     /// The folder of a port that is called as ours are. Whose it is, is another question.
-    pub fn of(port: &Path) -> Option<Self> {
+    pub(crate) fn of(port: &Path) -> Option<Self> {
         let folder = port.parent()?;
         let digits = folder.file_name().and_then(OsStr::to_str)?.strip_prefix(FOLDER)?;
         let is_number = digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -2,25 +2,19 @@
 
 mod print;
 
-use std::future;
 use std::io::{self, IsTerminal};
-use std::pin::pin;
-use std::thread;
-use std::time::Duration;
 
 use runtap_clr::Filter;
-use runtap_diag::{Client, Control, Session, SessionConfig};
+use runtap_clr::lines::{Chooser, Style};
+use runtap_diag::SessionConfig;
 use runtap_providers::Request;
-use runtap_record::{Neighbours, StopRequest, Stops};
-use runtap_target::Subject;
-use tokio::sync::oneshot;
+use runtap_record::{Drained, Stops, tap_all};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use self::print::{Printed, lines, print};
 use super::asked;
 use super::events::choice;
-use super::failure::{about, explain, not_reached};
+use super::failure::{about, of_recording};
 use super::interrupt::unless;
 use super::silence;
 use super::target::{choose_all, refuse_forsaken};
@@ -28,12 +22,6 @@ use crate::cli::Tail;
 use crate::exit::{self, usage};
 use crate::output::Output;
 use crate::units::Things;
-use runtap_clr::lines::{Chooser, Style};
-
-/// How long the runtime may take to end a session that nobody reads any more.
-const GOODBYE: Duration = Duration::from_secs(2);
-/// Between two looks at the sessions of others.
-const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     let choice = choice(&options.provider, options.filter.as_deref())?;
@@ -50,8 +38,15 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     refuse_forsaken(&chosen, &stops).await?;
     let several = chosen.len() > 1;
     let mut end = End { several, code: exit::OK };
-    let tapped = begin_all(chosen, session_config(options, &request), &stops, &mut end, output).await?;
-    if tapped.is_empty() {
+    let mut taps = Vec::with_capacity(chosen.len());
+    for (pid, tap) in tap_all(chosen, &session_config(options, &request), &stops).await {
+        match tap {
+            Ok(tap) => taps.extend(tap.map(|tap| (pid, tap))),
+            // The one process refused. One of several that does so is named, and the others have their turn.
+            Err(error) => end.failed(pid, of_recording(error), output)?,
+        }
+    }
+    if taps.is_empty() {
         return Ok(if stops.is_stopping() {
             stops.exit_code().unwrap_or(exit::INTERRUPTED)
         } else {
@@ -64,37 +59,31 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         output.note("waiting for events; Ctrl-C stops");
     }
     let mut waiting = JoinSet::new();
-    for (number, Tapped { chosen, pid, session, since, mut neighbours }) in tapped.into_iter().enumerate() {
+    for (number, (pid, tap)) in taps.into_iter().enumerate() {
         let mut lines = lines(Chooser::new(choice.clone(), None).of_process(pid), style);
         if several {
             lines.name_the_process();
             // A table has one head, in front of all rows.
             if number == 0 { lines.flush()? } else { lines.without_head() }
         }
-        let (control, chunks) = session.split();
-        let (tell, printed) = oneshot::channel();
-        // A thread of its own, so that a pipe that nobody reads does not keep signals from being heard.
-        thread::Builder::new().name("tail".into()).spawn(move || {
-            // Nobody listens any more when a stuck pipe was given up.
-            let _ = tell.send(print(chunks, lines));
-        })?;
         let (stops, duration) = (stops.clone(), options.duration);
         waiting.spawn(async move {
-            let printed = wait(printed, control, &stops, duration, &mut neighbours).await;
-            let (printed, end) = printed.unzip();
-            if printed.as_ref().is_none_or(|printed| printed.write_error.is_some()) {
+            let drained = tap.drain(duration, &stops, move |chunks| print(chunks, lines)).await;
+            let is_lost = |drained: &Option<Drained<Printed>>| {
+                drained.as_ref().is_none_or(|drained| drained.made.write_error.is_some())
+            };
+            if drained.as_ref().map_or(true, is_lost) {
                 // There is one reader for all.
                 stops.stop();
             }
-            // Until here: what has dialled in needs its port.
-            drop(chosen);
-            let after = end.map(|end| end.saturating_duration_since(since)).unwrap_or_default();
-            (pid, printed, after, neighbours.has_one_ended())
+            (pid, drained)
         });
     }
     while let Some(ended) = waiting.join_next().await {
-        let (pid, printed, after, overtaken) = ended?;
-        let Some(printed) = printed else { return Ok(stops.exit_code().unwrap_or(exit::INTERRUPTED)) };
+        let (pid, drained) = ended?;
+        let Some(Drained { made: printed, after, overtaken }) = drained? else {
+            return Ok(stops.exit_code().unwrap_or(exit::INTERRUPTED));
+        };
         let silence = printed.heard.silence(&request.providers, after, overtaken);
         end.judge(pid, printed, output)?;
         if let Some(silence) = &silence {
@@ -114,62 +103,6 @@ fn session_config(options: &Tail, request: &Request) -> SessionConfig {
     config
 }
 
-/// A process that tells its events.
-struct Tapped {
-    chosen: Subject,
-    /// Its id for us, where it is known.
-    pid: Option<u32>,
-    session: Session,
-    /// When the session had begun.
-    since: Instant,
-    /// The sessions of others beside it.
-    neighbours: Neighbours,
-}
-
-/// Starts a session in each, all at the same time. None in those that the end was asked for before.
-///
-/// # Errors
-/// The one process refused. One of several that does so is named, and the others have their turn.
-async fn begin_all(
-    chosen: Vec<Subject>,
-    config: SessionConfig,
-    stops: &Stops,
-    end: &mut End,
-    output: Output,
-) -> anyhow::Result<Vec<Tapped>> {
-    let mut starting = Vec::with_capacity(chosen.len());
-    for chosen in chosen {
-        let (config, stops) = (config.clone(), stops.clone());
-        let pid = chosen.process.as_ref().map(|process| process.pid);
-        if let Some((pid, finding)) = chosen.stopped() {
-            end.failed(Some(pid), not_reached(pid, &finding), output)?;
-            continue;
-        }
-        starting.push(tokio::spawn(async move {
-            let neighbours = Neighbours::before(pid);
-            let session = tokio::select! {
-                biased;
-                () = stops.stopping() => None,
-                session = chosen.client.start_session(&config) => Some(session),
-            };
-            (chosen, pid, session, Instant::now(), neighbours)
-        }));
-    }
-    let mut tapped = Vec::with_capacity(starting.len());
-    for task in starting {
-        let (chosen, pid, session, since, neighbours) = task.await?;
-        match session {
-            None => {}
-            Some(Ok(session)) => {
-                tokio::spawn(let_go(chosen.client.clone()));
-                tapped.push(Tapped { chosen, pid, session, since, neighbours });
-            }
-            Some(Err(error)) => end.failed(pid, explain(error), output)?,
-        }
-    }
-    Ok(tapped)
-}
-
 fn resolve(options: &Tail) -> anyhow::Result<Request> {
     if options.asked.is_empty() {
         return Err(usage(
@@ -177,67 +110,6 @@ fn resolve(options: &Tail) -> anyhow::Result<Request> {
         ));
     }
     Request::resolve(&options.asked.selection()).map_err(|error| usage(asked::mistake(&error)))
-}
-
-/// Lets the runtime go on, if it is suspended at its start.
-async fn let_go(client: Client) {
-    // Whoever is not suspended says so, and .NET Core 3 can't be.
-    let _ = client.resume().await;
-}
-
-/// Waits for the end: of the program, of the time, of the user's patience. `None` for the last. Else what was printed, and
-/// when that end was.
-async fn wait(
-    mut printed: oneshot::Receiver<Printed>,
-    control: Control,
-    stops: &Stops,
-    duration: Option<Duration>,
-    neighbours: &mut Neighbours,
-) -> Option<(Printed, Instant)> {
-    let mut requests = stops.listener();
-    let is_over = async {
-        tokio::select! {
-            () = stops.stopping() => {}
-            () = after(duration) => {}
-        }
-    };
-    let mut is_over = pin!(is_over);
-    let mut tick = interval(LOOK);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            done = &mut printed => {
-                let end = Instant::now();
-                // Nobody reads our output, or the program has ended. In the first case the session is of no use to anyone.
-                let _ = timeout(GOODBYE, control.stop()).await;
-                return Some((done.ok()?, end));
-            }
-            () = &mut is_over => break,
-            _ = tick.tick() => neighbours.look(),
-        }
-    }
-    neighbours.look();
-    let end = Instant::now();
-    let stop = control.stop();
-    let rest = async {
-        if stop.await.is_err() {
-            // The connection is closed with it, and so the stream ends.
-            drop(control);
-        }
-        Some((printed.await.ok()?, end))
-    };
-    let given_up = async { while requests.next().await != StopRequest::Abandon {} };
-    tokio::select! {
-        done = rest => done,
-        () = given_up => None,
-    }
-}
-
-async fn after(duration: Option<Duration>) {
-    match duration {
-        Some(duration) => sleep(duration).await,
-        None => future::pending().await,
-    }
 }
 
 /// How all of it ends.

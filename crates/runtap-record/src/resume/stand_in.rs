@@ -1,0 +1,135 @@
+//! In the place of tools that are gone: their ports, who waits there, and what is left to their children.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::future;
+use std::io;
+use std::task::Poll;
+use std::time::Duration;
+
+use runtap_diag::ports::{Port, SuspendPort};
+use runtap_transport::{BindError, Endpoint};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use super::{MOMENT, ResumeError, Resumption, Told};
+use crate::event::Reporter;
+use crate::guard::leave_behind;
+use crate::own_port::Home;
+
+/// A port of a tool that is gone, on which we listen now.
+#[derive(Debug)]
+pub(super) struct Taken {
+    port: Port,
+    /// Its folder, where it was one of a launched command.
+    home: Option<Home>,
+}
+
+impl Taken {
+    pub(super) fn over(awaited: &SuspendPort) -> Result<Self, BindError> {
+        // A tool of ours that was killed has left its socket there. The name tells what it is, the folder whose.
+        let home = if awaited.is_in_folder_of_ours() { Home::of(awaited.path()) } else { None };
+        let port = awaited.bind(home.is_some())?;
+        Ok(Self { port, home })
+    }
+
+    pub(super) fn port(&self) -> &Port {
+        &self.port
+    }
+
+    /// What those who go on start waits at the same port. At a port that we had made nobody else is going to listen, so
+    /// somebody of ours stays; at one of another tool that would be in the way when it comes back.
+    pub(super) async fn care_for_their_children(
+        self,
+        user: u32,
+        guard: Option<&[OsString]>,
+        tell: &(impl Fn(Resumption<'_>) + Clone + Send + Sync + 'static),
+    ) {
+        // Its folder goes after the port in it.
+        let Self { port, home } = self;
+        if home.is_some() {
+            let tell = tell.clone();
+            let reporter = Reporter::new(move |event| tell(Resumption::Guard(event)));
+            leave_behind(port, &BTreeSet::from([user]), guard, &reporter).await;
+        } else {
+            tell(Resumption::WaitsAgain(port.path()));
+        }
+    }
+}
+
+/// Why a port could not be taken.
+pub(super) async fn not_taken_over(pid: u32, awaited: &SuspendPort, error: BindError) -> ResumeError {
+    match error {
+        BindError::InUse { .. } => {
+            let port = awaited.path().to_owned();
+            let stream = Endpoint::unix(&port).connect(MOMENT).await;
+            let holder = stream.ok().and_then(|stream| stream.peer().ok()?.pid);
+            ResumeError::Held { pid, port, holder }
+        }
+        BindError::Io { path, .. } if awaited.leads_astray() => ResumeError::Astray { pid, port: path },
+        BindError::Io { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+            ResumeError::NoRight { pid, port: path }
+        }
+        error => error.into(),
+    }
+}
+
+/// Listens in the place of tools that are gone, at all their ports at the same time, until everybody who waits there has
+/// been let go on. `others` says who does, in its own time: whoever dials in meanwhile goes on.
+pub(super) async fn listen_for(
+    taken: &mut [Taken],
+    others: impl Future<Output = io::Result<BTreeSet<(u32, usize)>>>,
+    limit: Duration,
+    tell: &impl Fn(Resumption<'_>),
+) -> io::Result<()> {
+    let (tell_freed, mut freed) = mpsc::unbounded_channel();
+    let is_over = watch::Sender::new(false);
+    let listening = taken.iter_mut().enumerate().map(|(index, Taken { port, .. })| {
+        let (tell_freed, mut is_over) = (tell_freed.clone(), is_over.subscribe());
+        async move {
+            let mut told = Told::default();
+            let until = async move { drop(is_over.wait_for(|is_over| *is_over).await) };
+            port.resume_all(until, |runtime, outcome| {
+                if told.tell(runtime, &outcome, tell)
+                    && let Some(pid) = runtime.peer().pid
+                {
+                    // The receiver lives as long as this.
+                    let _ = tell_freed.send((pid, index));
+                }
+            })
+            .await;
+        }
+    });
+    let is_known = Cell::new(false);
+    let all_freed = async {
+        let mut waiting = others.await?;
+        is_known.set(true);
+        while !waiting.is_empty() {
+            let Some(one) = freed.recv().await else { break };
+            waiting.remove(&one);
+        }
+        Ok(())
+    };
+    let ending = async {
+        // Those who have not come by then have ended, or come from where we can't tell who they are.
+        let outcome = timeout(limit, all_freed).await;
+        is_over.send_replace(true);
+        if !is_known.get() && outcome.is_err() {
+            tell(Resumption::OthersUnknown(limit));
+        }
+        outcome.unwrap_or(Ok(()))
+    };
+    let (outcome, ()) = tokio::join!(ending, all(listening));
+    outcome
+}
+
+/// Waits for all of them.
+async fn all<F: Future<Output = ()>>(futures: impl Iterator<Item = F>) {
+    let mut futures: Vec<_> = futures.map(Box::pin).collect();
+    future::poll_fn(|context| {
+        futures.retain_mut(|future| future.as_mut().poll(context).is_pending());
+        if futures.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}

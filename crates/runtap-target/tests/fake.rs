@@ -1,0 +1,169 @@
+//! A runtime of our own, in this process, is found and asked by every word that it can be chosen by.
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use runtap_diag_server::{ConnectPort, ProcessDescription};
+use runtap_target::{
+    Change, Dialogue, Error, Examined, Given, Listing, Question, Remark, Seen, TargetSpec, Watch,
+};
+use runtap_testkit::FakeRuntime;
+use runtap_transport::discover::{self, naming::SocketName};
+
+/// One that discovery finds: its socket has the name, and the place, of this process's own.
+struct Found {
+    _runtime: FakeRuntime,
+    socket: PathBuf,
+    name: String,
+}
+
+impl Found {
+    fn new(name: &str) -> Self {
+        let pid = std::process::id();
+        let name = format!("{name}-{pid}");
+        let description = ProcessDescription::of_this_process().entry_assembly(&name);
+        let runtime = FakeRuntime::builder().description(description).spawn();
+        let key = discover::start_time(pid).unwrap();
+        let socket = discover::temp_dir().join(SocketName::runtime(pid, key).to_string());
+        fs::rename(runtime.path(), &socket).unwrap();
+        Self { _runtime: runtime, socket, name }
+    }
+}
+
+impl Drop for Found {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+/// Somebody who gives these answers.
+#[derive(Default)]
+struct Person {
+    answers: RefCell<Vec<String>>,
+    slips: Cell<usize>,
+    remarks: RefCell<Vec<String>>,
+}
+
+impl Dialogue for Person {
+    fn remark(&self, remark: Remark<'_>) {
+        self.remarks.borrow_mut().push(format!("{remark:?}"));
+    }
+
+    fn can_ask(&self) -> bool {
+        true
+    }
+
+    async fn ask(&self, question: Question<'_>) -> io::Result<String> {
+        assert!(!question.processes.is_empty());
+        self.slips.set(self.slips.get() + usize::from(question.slip.is_some()));
+        Ok(self.answers.borrow_mut().pop().unwrap_or_default())
+    }
+}
+
+fn named(name: &str, user: Option<&str>) -> TargetSpec {
+    TargetSpec::parse(&Given { word: Some(name), user, ..Given::default() }).unwrap()
+}
+
+// One test, because a process has one socket of its own.
+#[tokio::test]
+async fn every_word_leads_to_the_same_process() {
+    let runtime = Found::new("fake");
+    let us = std::process::id();
+    let name = runtime.name.as_str();
+
+    let person = Person::default();
+    let by_name = named(name, None).resolve(&person).await.unwrap();
+    assert_eq!(by_name.pid(), Some(us));
+    assert_eq!(by_name.chosen_name().map(|(name, process)| (name, process.pid)), Some((name, us)));
+    let info = by_name.client.process_info().await.unwrap();
+    assert_eq!(info.entry_assembly.as_deref(), Some(name));
+    assert!(person.remarks.borrow()[0].starts_with("AskedOn"), "{:?}", person.remarks);
+
+    let by_pid = TargetSpec::Pid(us).resolve(&()).await.unwrap();
+    assert_eq!((by_pid.pid(), by_pid.chosen_name().is_none()), (Some(us), true));
+    assert_eq!(by_pid.pids().await.unwrap(), (us, Some(us)));
+    assert_eq!(named(name, None).resolve_all(&()).await.unwrap().len(), 1);
+
+    // One slip is forgiven, two are not.
+    let person = |answers: &[&str]| {
+        let answers = answers.iter().rev().map(|answer| (*answer).to_owned()).collect();
+        Person { answers: RefCell::new(answers), ..Person::default() }
+    };
+    let forgiven = person(&["x", &us.to_string()]);
+    assert_eq!(TargetSpec::Ask.resolve(&forgiven).await.unwrap().pid(), Some(us));
+    assert_eq!(forgiven.slips.get(), 1);
+    let error = TargetSpec::Ask.resolve(&person(&["x", "0"])).await.unwrap_err();
+    assert!(matches!(error, Error::NotInList { answer, .. } if answer == "0"));
+    assert!(matches!(TargetSpec::Ask.resolve(&person(&[])).await, Err(Error::NotGiven)));
+
+    let Examined::Named(patients) = named(name, None).examine(false, &()).await.unwrap() else {
+        panic!("it has a name")
+    };
+    assert_eq!(patients[0].name, name);
+    assert!(patients[0].diagnosis.reachable, "{:?}", patients[0].diagnosis);
+
+    let mut processes = Listing::now(false).processes;
+    processes.retain(|process| process.pid == us);
+    let seen = Seen::all(processes.clone()).await;
+    assert!(seen[0].reachable && seen[0].is_called(name) && seen[0].is_called(&us.to_string()), "{seen:?}");
+    let mut watch = Watch::default();
+    assert_eq!(watch.open(&processes), processes);
+    let changes =
+        |changes: Vec<(Change, Seen)>| changes.into_iter().map(|(change, _)| change).collect::<Vec<_>>();
+    assert_eq!(changes(watch.take(&processes, seen.clone())), [Change::Start]);
+    assert_eq!(changes(watch.take(&processes, seen.clone())), []);
+    let mut other = seen;
+    other[0].name = "other".to_owned();
+    assert_eq!(changes(watch.take(&processes, other)), [Change::Changed]);
+    assert_eq!(watch.known()[0].name, "other");
+    assert_eq!(changes(watch.take(&[], Vec::new())), [Change::End]);
+}
+
+#[tokio::test]
+async fn who_is_not_there_is_not_found() {
+    let error = named("n0b0dy", None).resolve(&()).await.unwrap_err();
+    assert!(matches!(&error, Error::Nobody { name, user: None, .. } if name == "n0b0dy"), "{error:?}");
+    let error = named("n0b0dy", Some("n0b0dy:")).resolve(&()).await.unwrap_err();
+    assert!(matches!(error, Error::UnknownUser(_)), "{error:?}");
+    let error = named("n0b0dy", None).examine(true, &()).await.unwrap_err();
+    assert!(matches!(error, Error::NobodyLike { .. }), "{error:?}");
+    // No process has this number.
+    let error = TargetSpec::Pid(u32::MAX).resolve(&()).await.unwrap_err();
+    assert!(matches!(error, Error::NotFound(_)), "{error:?}");
+    assert!(matches!(TargetSpec::Ask.resolve(&()).await, Err(Error::NotGiven)));
+}
+
+fn port(port: &str) -> TargetSpec {
+    TargetSpec::parse(&Given { port: Some(port), ..Given::default() }).unwrap()
+}
+
+#[tokio::test]
+async fn a_runtime_that_listens_is_asked_at_its_port() {
+    let runtime = FakeRuntime::spawn();
+    let path = runtime.path().display();
+    for spec in [format!("{path}"), format!("uds:{path},connect")] {
+        let subject = port(&spec).resolve(&()).await.unwrap();
+        assert!(subject.process.is_none());
+        assert_eq!(subject.pids().await.unwrap().0, std::process::id());
+    }
+}
+
+#[tokio::test]
+async fn the_first_that_dials_in_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("port");
+    let runtime = FakeRuntime::builder().connect_port(ConnectPort::new(&path).suspend(true)).spawn();
+    let person = Person::default();
+    let subject = port(&format!("{},listen", path.display())).resolve(&person).await.unwrap();
+    assert!(person.remarks.borrow()[0].starts_with("Listening"), "{:?}", person.remarks);
+    assert_eq!(subject.pid(), Some(std::process::id()));
+    assert!(runtime.is_suspended());
+    subject.client.process_info().await.unwrap();
+    subject.runtime().unwrap().resume().await.unwrap();
+    assert!(!runtime.is_suspended());
+    assert!(path.exists());
+    drop(subject);
+    assert!(!path.exists());
+}
