@@ -197,14 +197,12 @@ impl Error {
             Self::NotDialledIn { .. } => {
                 "the process may have ended, be stopped, or be busy with another diagnostic client"
             }
-            Self::NoSocket { .. } => {
-                "give the path of a diagnostic socket: 'runtap ps --format json' has those of all"
-            }
+            Self::NoSocket { .. } => "give the path of a diagnostic socket",
             Self::WrongPeer { reason: ConnectFailure::WrongPeer { wanted: None, .. }, .. } => {
-                "nothing was sent: run runtap as the user who runs that process, if that is the one you mean"
+                "nothing was sent: try it as the user who runs that process, if that is the one you mean"
             }
             Self::WrongPeer { reason: ConnectFailure::UnknownPeer { .. }, .. } => {
-                "nothing was sent: run runtap where the process can be seen, in its container or on its host"
+                "nothing was sent: try it where the process can be seen, in its container or on its host"
             }
             Self::WrongPeer { .. } => {
                 "nothing was sent: somebody stands in for the process, or has its socket; end that one, or find out who it is"

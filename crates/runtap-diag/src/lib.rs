@@ -34,7 +34,7 @@
 //! - **Errors that tell what to do** ([`Error`], [`Error::hint`]).
 //!
 //! [`ports`] is for runtimes that dial in; a [`Client`] of such a one is as any other. What people type becomes a session's
-//! providers in the crate `runtap-providers`; [`doctor`] says why a process can't be reached. The other side, for targets of our own,
+//! providers in the crate `runtap-providers`; the crate `runtap-doctor` says why a process can't be reached. The other side, for targets of our own,
 //! is the crate `runtap-diag-server`. Nothing here interprets the stream.
 
 pub mod blocking;
@@ -45,11 +45,11 @@ mod commands;
 pub mod core_file;
 mod dial;
 mod direct;
-#[cfg(target_os = "linux")]
-pub mod doctor;
 mod drain;
 mod error;
 mod exchange;
+#[cfg(target_os = "linux")]
+pub mod perf_map;
 #[cfg(unix)]
 pub mod ports;
 pub mod preflight;

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use runtap_diag::doctor::{self, Finding};
-use runtap_transport::discover::System;
+use runtap_discover::System;
+use runtap_doctor::Finding;
 use runtap_transport::{BindError, Endpoint};
 
 /// Why something could not be recorded, or its files not be made.
@@ -84,7 +84,7 @@ impl Error {
     /// What the runtime said, or why it said nothing: the process is looked at now.
     pub fn of_runtime(error: runtap_diag::Error) -> Self {
         let pid = error.unanswered().and_then(Endpoint::process_id);
-        match (pid, doctor::explain(&System::current(), &error)) {
+        match (pid, runtap_doctor::explain(&System::current(), &error)) {
             (Some(pid), Some(finding)) => Self::NotReached { pid, finding },
             _ => Self::Runtime(error),
         }

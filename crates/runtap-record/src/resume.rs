@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runtap_diag::ports::{self, Port, Runtime};
+use runtap_discover::{Process, Startup};
 use runtap_target::Subject;
-use runtap_transport::discover::{self, Process, Startup};
 use runtap_transport::{BindError, in_a_thread};
 use rustix::process::geteuid;
 use tokio::time::{Instant, sleep, timeout};
@@ -177,7 +177,7 @@ async fn free(
 /// Whether the runtime begins with its program within this time.
 async fn goes_on(pid: u32, limit: Duration) -> bool {
     let looking = async {
-        while discover::startup(pid) == Startup::Waiting {
+        while runtap_discover::startup(pid) == Startup::Waiting {
             sleep(LOOK).await;
         }
     };

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use runtap_diag::ports::Port;
-use runtap_transport::discover::Process;
+use runtap_discover::Process;
 use runtap_transport::{Endpoint, Peer};
 
 /// What is to be known of a choice, and is no failure. In the order in which it happens.

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use runtap_diag::doctor::Finding;
+use runtap_discover::{Facts, NotFound, Process};
+use runtap_doctor::Finding;
 use runtap_transport::BindError;
-use runtap_transport::discover::{Facts, NotFound, Process};
 
 /// A process as it stands in a list of those that may be meant.
 #[derive(Debug, Clone, PartialEq, Eq)]

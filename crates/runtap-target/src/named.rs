@@ -4,8 +4,8 @@
 use std::mem;
 use std::time::Duration;
 
-use runtap_diag::doctor::{self, Answer};
-use runtap_transport::discover::{self, Kind, Options, Process};
+use runtap_discover::{Kind, Options, Process};
+use runtap_doctor::Answer;
 use runtap_transport::{allow_many_files, in_a_thread};
 use rustix::process::geteuid;
 
@@ -35,7 +35,7 @@ impl<'a> Named<'a> {
     pub(crate) async fn find(name: &'a str, whose: Whose<'_>) -> Result<Self, Error> {
         whose.check()?;
         // All are asked: one that is called otherwise on disk may have this entry assembly.
-        let mut all = in_a_thread(|| discover::processes(Options::default().all_users(true))).await?;
+        let mut all = in_a_thread(|| runtap_discover::processes(Options::default().all_users(true))).await?;
         all.retain(|process| process.kind == Kind::Dotnet);
         let (mut silent, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|process| whose.has(process));
         let left_out = called(name, others, DEADLINE);
@@ -106,7 +106,7 @@ pub(crate) async fn ask_all(processes: &[Process], limit: Duration) -> Vec<Answe
     // Each may have many sockets that look like its own.
     allow_many_files();
     let asking: Vec<_> =
-        processes.iter().map(|process| tokio::spawn(doctor::ask(process.endpoint(), limit))).collect();
+        processes.iter().map(|process| tokio::spawn(runtap_doctor::ask(process.endpoint(), limit))).collect();
     let mut answers = Vec::with_capacity(asking.len());
     for task in asking {
         answers.push(task.await.unwrap_or(Answer::Silent));

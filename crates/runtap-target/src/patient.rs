@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use runtap_diag::doctor::{self, Answer, Diagnosis, Examination, Finding};
-use runtap_transport::discover::{Facts, System};
+use runtap_discover::{Facts, System};
+use runtap_doctor::{Answer, Diagnosis, Examination, Finding};
 use runtap_transport::{Folder, in_a_thread};
 
 use crate::dialogue::{Dialogue, Remark};
@@ -54,7 +54,7 @@ impl TargetSpec {
                 return Ok(Examined::All(patients, machine(system).await?));
             }
         };
-        Ok(Examined::Named(vec![Patient::from(doctor::examine(&system, pid).await?)]))
+        Ok(Examined::Named(vec![Patient::from(runtap_doctor::examine(&system, pid).await?)]))
     }
 }
 
@@ -71,9 +71,9 @@ async fn everybody(system: &System, dialogue: &impl Dialogue) -> Result<Vec<Exam
     if found.not_looked_at > 0 {
         dialogue.remark(Remark::NotLookedAt(found.not_looked_at));
     }
-    let asked = doctor::ask_all(found.processes).await;
+    let asked = runtap_doctor::ask_all(found.processes).await;
     let looking = system.clone();
-    let mut examinations = in_a_thread(move || doctor::examine_asked(&looking, asked)).await?;
+    let mut examinations = in_a_thread(move || runtap_doctor::examine_asked(&looking, asked)).await?;
     examinations.sort_by_cached_key(|examination| (name(examination), examination.facts.pid));
     Ok(examinations)
 }
@@ -115,7 +115,7 @@ async fn machine(system: System) -> Result<Vec<Finding>, Error> {
         (machine, leftovers)
     };
     let (machine, leftovers) = in_a_thread(look).await?;
-    Ok(doctor::machine(&machine, &leftovers))
+    Ok(runtap_doctor::machine(&machine, &leftovers))
 }
 
 /// Whether truly nobody listens on a socket: only then its file may be deleted. What a link leads to is not dialled.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use runtap_diag::ports::Port;
 use runtap_diag::tool_port::{PortMode, ToolPort, Transport};
-use runtap_transport::{discover, in_a_thread};
+use runtap_transport::in_a_thread;
 
 use crate::dialogue::{Dialogue, Remark};
 use crate::error::Error;
@@ -66,7 +66,7 @@ impl PortSpec {
             }
         };
         let pid = runtime.peer().pid;
-        let process = in_a_thread(move || pid.and_then(|pid| discover::process(pid).ok())).await?;
+        let process = in_a_thread(move || pid.and_then(|pid| runtap_discover::process(pid).ok())).await?;
         Ok(Subject::of_port(port, runtime, process))
     }
 }

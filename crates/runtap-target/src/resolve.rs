@@ -1,7 +1,8 @@
 //! From a specification to the process that is meant, or to all of them.
 
-use runtap_diag::{Client, doctor};
-use runtap_transport::discover::{self, NotFound, Options, Process, SocketState, System};
+use runtap_diag::Client;
+use runtap_discover::{NotFound, Options, Process, System};
+use runtap_transport::SocketState;
 use runtap_transport::in_a_thread;
 
 use crate::dialogue::{Dialogue, Question, Remark};
@@ -28,7 +29,7 @@ impl TargetSpec {
                 named.only()?
             }
         };
-        if let Some(finding) = doctor::stopped(&System::current(), process.pid) {
+        if let Some(finding) = runtap_doctor::stopped(&System::current(), process.pid) {
             return Err(Error::Stopped { pid: process.pid, finding });
         }
         self.found(process, dialogue)
@@ -65,10 +66,10 @@ impl TargetSpec {
 /// Also one that was started in the same breath, and is not up yet.
 async fn by_pid(pid: u32) -> Result<Result<Process, NotFound>, Error> {
     // How long it takes to look at it is for the process to choose.
-    let look = || in_a_thread(move || discover::process(pid));
+    let look = || in_a_thread(move || runtap_discover::process(pid));
     match look().await? {
         Err(_) => {
-            doctor::settled(&System::current(), pid).await?;
+            runtap_doctor::settled(&System::current(), pid).await?;
             Ok(look().await?)
         }
         found => Ok(found),
@@ -80,7 +81,7 @@ async fn pick(dialogue: &impl Dialogue) -> Result<Process, Error> {
     if !dialogue.can_ask() {
         return Err(Error::NotGiven);
     }
-    let mut processes = in_a_thread(|| discover::processes(Options::default())).await?;
+    let mut processes = in_a_thread(|| runtap_discover::processes(Options::default())).await?;
     dotnet_only(&mut processes);
     if processes.is_empty() {
         return Err(Error::NoneRuns);

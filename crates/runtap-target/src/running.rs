@@ -1,13 +1,13 @@
 //! What runs, by every word that it could be chosen by: for a command line that completes.
 
-use runtap_transport::discover::{self, Kind, Options, Process};
+use runtap_discover::{Kind, Options, Process};
 
 use crate::subject::local_name;
 use crate::user::Whose;
 
 /// The .NET processes that we may reach.
 pub fn dotnet() -> Vec<Process> {
-    let mut processes = discover::processes(Options::default());
+    let mut processes = runtap_discover::processes(Options::default());
     dotnet_only(&mut processes);
     processes
 }

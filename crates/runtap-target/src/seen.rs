@@ -1,8 +1,8 @@
 //! What runs, and what each said when it was asked who it is.
 
 use runtap_diag::ProcessInfo;
-use runtap_diag::doctor::{self, Answer};
-use runtap_transport::discover::{self, Code, Kind, Options, Process, Startup, System};
+use runtap_discover::{Code, Kind, Options, Process, Startup, System};
+use runtap_doctor::Answer;
 use runtap_transport::in_a_thread;
 use rustix::process::geteuid;
 
@@ -21,7 +21,7 @@ pub struct Listing {
 impl Listing {
     /// Looks who runs. How long it takes is for the processes to choose.
     pub fn now(all_users: bool) -> Self {
-        let mut processes = discover::processes(Options::default().all_users(true));
+        let mut processes = runtap_discover::processes(Options::default().all_users(true));
         let (all, me) = (processes.len(), geteuid());
         if !all_users && !me.is_root() {
             processes.retain(|process| process.uid == me.as_raw());
@@ -136,7 +136,7 @@ async fn with_reasons(unreached: Vec<(Seen, Answer)>) -> impl Iterator<Item = Se
     let asked: Vec<(u32, Answer)> =
         unreached.iter().map(|(seen, answer)| (seen.pid, answer.clone())).collect();
     // How long that takes is for the processes to choose. Without a thread nothing is known.
-    let looked = in_a_thread(move || doctor::reasons(&System::current(), asked)).await;
+    let looked = in_a_thread(move || runtap_doctor::reasons(&System::current(), asked)).await;
     let mut reasons = looked.unwrap_or_default().into_iter();
     unreached.into_iter().filter_map(move |(mut seen, answer)| {
         seen.reason = reasons.next().flatten();
@@ -157,7 +157,7 @@ pub fn is_suspended(process: &Process, info: &ProcessInfo) -> Option<bool> {
     if !host_alone && process.command_line.len() > 1 {
         return Some(false);
     }
-    match discover::startup(process.pid) {
+    match runtap_discover::startup(process.pid) {
         Startup::Done => Some(false),
         Startup::Waiting => Some(true),
         _ => None,

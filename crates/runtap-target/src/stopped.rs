@@ -2,8 +2,8 @@
 
 use std::io;
 
-use runtap_diag::doctor::{self, Finding};
-use runtap_transport::discover::System;
+use runtap_discover::System;
+use runtap_doctor::Finding;
 use runtap_transport::in_a_thread;
 
 use crate::subject::Subject;
@@ -12,7 +12,7 @@ impl Subject {
     /// What keeps it from answering anything at all: it is stopped. It would keep everybody waiting until it is given up.
     pub fn stopped(&self) -> Option<(u32, Finding)> {
         let pid = self.process.as_ref()?.pid;
-        Some((pid, doctor::stopped(&System::current(), pid)?))
+        Some((pid, runtap_doctor::stopped(&System::current(), pid)?))
     }
 }
 
@@ -25,7 +25,7 @@ pub async fn forsaken(subjects: &[Subject]) -> io::Result<Option<(u32, Finding)>
     let pids: Vec<u32> = subjects.iter().filter_map(|subject| Some(subject.process.as_ref()?.pid)).collect();
     in_a_thread(move || {
         let system = System::current();
-        pids.into_iter().find_map(|pid| Some((pid, doctor::forsaken(&system, pid)?)))
+        pids.into_iter().find_map(|pid| Some((pid, runtap_doctor::forsaken(&system, pid)?)))
     })
     .await
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use runtap_diag::ports::{Port, Runtime};
 use runtap_diag::{Client, Error};
+use runtap_discover::{Kind, Process};
 use runtap_transport::Endpoint;
-use runtap_transport::discover::{Kind, Process};
 
 /// A process that was chosen, and how to talk to it.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use runtap_transport::discover::Process;
+use runtap_discover::Process;
 use rustix::process::geteuid;
 
 use crate::error::Error;

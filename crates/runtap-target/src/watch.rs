@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use runtap_transport::discover::Process;
+use runtap_discover::Process;
 
 use crate::seen::{Seen, sort};
 

@@ -76,9 +76,7 @@ pub use self::registry::{Visitor, Visitors};
 pub use self::runtime::Runtime;
 pub(crate) use self::slot::Slot;
 #[cfg(target_os = "linux")]
-pub(crate) use self::waiting::awaited;
-#[cfg(target_os = "linux")]
-pub use self::waiting::{SuspendPort, waited_for, waiting_for};
+pub use self::waiting::{SuspendPort, awaited, waited_for, waiting_for};
 use crate::Error;
 
 /// How long [`Port::resume_all`] waits for answers when it is to end.

@@ -6,6 +6,5 @@ mod direct;
 mod effects;
 mod ports;
 mod sessions;
-mod settled;
 mod support;
 mod user_events;

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
+use runtap_discover::Process;
 use runtap_outputs::is_plain_letter;
 use runtap_providers::CLR_KEYWORDS;
 use runtap_target::{Whose, local_name, running};
-use runtap_transport::discover::Process;
 
 use crate::cli::Completions;
 use crate::exit::usage;

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use runtap_diag::doctor::{Finding, Severity};
+use runtap_doctor::{Finding, Severity};
 use runtap_target::{Examined, Patient};
 use serde::Serialize;
 
+use super::fix;
 use super::target::examine;
 use crate::cli::Doctor;
 use crate::exit;
@@ -40,7 +41,7 @@ struct Row<'a> {
     code: &'static str,
     severity: &'static str,
     detail: &'a str,
-    fix: &'a str,
+    fix: String,
 }
 
 fn subject(patient: &Patient) -> Subject<'_> {
@@ -97,7 +98,7 @@ fn rows(findings: &[Finding]) -> Vec<Row<'_>> {
             code: finding.code.name(),
             severity: finding.severity.name(),
             detail: &finding.detail,
-            fix: &finding.fix,
+            fix: fix::text(&finding.fixes),
         })
         .collect()
 }
@@ -158,7 +159,8 @@ fn overview(patients: &[Patient], findings: &[Finding]) -> String {
 fn write_findings(text: &mut String, findings: &[Finding]) {
     for finding in findings {
         let style = style(finding.severity);
-        let (code, detail, fix) = (finding.code, Clean(&finding.detail), Clean(&finding.fix));
+        let fix = fix::text(&finding.fixes);
+        let (code, detail, fix) = (finding.code, Clean(&finding.detail), Clean(&fix));
         let _ = writeln!(text, "  {style}{code}{style:#}  {detail}");
         let _ = writeln!(text, "    {FIX}fix:{FIX:#} {fix}");
     }

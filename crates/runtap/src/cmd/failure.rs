@@ -1,9 +1,10 @@
 //! What a failed command means for the user: exit code and next step.
 
 use runtap_diag::Error;
-use runtap_diag::doctor::Finding;
 use runtap_diag::preflight::Objection;
+use runtap_doctor::Finding;
 
+use super::fix;
 use crate::exit::{self, expected};
 
 /// Gives an error of the client its exit code and hint.
@@ -22,7 +23,7 @@ fn as_it_is(error: &Error) -> anyhow::Error {
         error if error.is_unreachable() => exit::NO_TARGET,
         _ => exit::FAILED,
     };
-    let hint = error.hint().map(str::to_owned);
+    let hint = fix::hint(error);
     expected(code, error.to_string(), hint)
 }
 
@@ -35,16 +36,16 @@ pub(super) fn of_recording(error: runtap_record::Error) -> anyhow::Error {
         runtap_record::Error::Files(error) => error.into(),
         runtap_record::Error::Io(error) => error.into(),
         runtap_record::Error::Port(error) => error.into(),
-        runtap_record::Error::NotReached { pid, finding } => not_reached(pid, finding),
+        runtap_record::Error::NotReached { pid, finding } => not_reached(pid, &finding),
         error @ runtap_record::Error::Interrupted => expected(exit::PARTIAL, error.to_string(), None),
         error @ runtap_record::Error::NoParent => exit::usage(error.to_string()),
         error => error.into(),
     }
 }
 
-/// A process that can't be reached, and the mend.
-pub(super) fn not_reached(pid: u32, finding: Finding) -> anyhow::Error {
-    expected(exit::NO_TARGET, format!("process {pid} {}", finding.detail), finding.fix)
+/// A process that can't be reached, and what to do about it.
+pub(super) fn not_reached(pid: u32, finding: &Finding) -> anyhow::Error {
+    expected(exit::NO_TARGET, format!("process {pid} {}", finding.detail), fix::text(&finding.fixes))
 }
 
 /// An error of one of several processes, which is named once.

@@ -11,6 +11,7 @@ mod dump;
 mod env;
 mod events;
 mod failure;
+mod fix;
 mod info;
 mod inspect;
 mod interrupt;
@@ -38,7 +39,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use runtap_clr::lines::Style;
-use runtap_transport::discover::System;
+use runtap_discover::System;
 
 use self::interrupt::or_interrupted;
 use crate::cli::{AnyFormat, Cli, PerfMap, PerfMapVerb, TextOrJson, Verb};

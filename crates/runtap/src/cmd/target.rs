@@ -10,6 +10,7 @@ use self::terminal::Terminal;
 pub(super) use self::words::of_target;
 use self::words::{TAKE_ALL, TAKE_ONE, no_target, of_spec};
 use super::failure::about;
+use super::fix;
 use super::interrupt::unless;
 use crate::cli::{Target, TargetOptions};
 use crate::exit::{self, ExpectedError, expected, usage};
@@ -118,9 +119,11 @@ pub(super) async fn each(
 /// Code 4.
 pub(super) async fn refuse_forsaken(chosen: &[Subject], stops: &Stops) -> anyhow::Result<()> {
     match unless(stops, forsaken(chosen)).await? {
-        Some((pid, finding)) => {
-            Err(expected(exit::REFUSED, format!("process {pid} {}", finding.detail), finding.fix))
-        }
+        Some((pid, finding)) => Err(expected(
+            exit::REFUSED,
+            format!("process {pid} {}", finding.detail),
+            fix::text(&finding.fixes),
+        )),
         None => Ok(()),
     }
 }

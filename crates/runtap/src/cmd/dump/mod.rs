@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use runtap_diag::{Client, CoreDump, DumpFlags, DumpForm, DumpType, EncodeError, Error, WrittenDump};
+use runtap_discover::Memory;
 use runtap_record::Stops;
 use runtap_target::Subject;
-use runtap_transport::discover::{self, Memory};
 use runtap_transport::in_a_thread;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -99,12 +99,12 @@ async fn dump(
     output: Output,
 ) -> anyhow::Result<u8> {
     let (pid, own_pid) = unless(stops, async { chosen.pids().await.map_err(explain) }).await?;
-    let view = discover::file_view(pid).map_err(|error| {
+    let view = runtap_discover::file_view(pid).map_err(|error| {
         let hint = "run runtap as root, or as the user who runs the process";
         expected(exit::NO_TARGET, format!("can't look into process {pid}: {error}"), hint.to_owned())
     })?;
-    let mut place = Place::find(&view, discover::facts(pid).file_uid, files)?;
-    if let Ok(memory) = discover::memory(pid) {
+    let mut place = Place::find(&view, runtap_discover::facts(pid).file_uid, files)?;
+    if let Ok(memory) = runtap_discover::memory(pid) {
         place.check_space(options.r#type.estimate(memory))?;
     }
     place.prepare(&view);

@@ -8,8 +8,8 @@ use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use runtap_diag::core_file::{CoreFile, CoreFileError};
-use runtap_transport::discover::FileView;
+use runtap_diag::core_file::{self, CoreFile, CoreFileError};
+use runtap_discover::FileView;
 
 use super::way::{Told, Way, Which};
 use crate::exit::{self, expected, usage};
@@ -202,7 +202,7 @@ impl Place {
         if bytes == 0 {
             anyhow::bail!("the runtime says that the dump is written, but {} is empty", theirs.display());
         }
-        let core = CoreFile::inspect(self.files.draft.file());
+        let core = core_file::inspect(self.files.draft.file());
         if let Err(error) = &core
             && error.is_no_core()
         {

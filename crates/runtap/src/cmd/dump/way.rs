@@ -11,8 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use runtap_discover::FileView;
 use runtap_transport::Folder;
-use runtap_transport::discover::FileView;
 use rustix::fs::{Mode, Uid};
 use rustix::process::geteuid;
 

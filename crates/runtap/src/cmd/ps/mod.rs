@@ -5,8 +5,8 @@ mod watch;
 
 use std::fmt;
 
+use runtap_discover::{Code, System};
 use runtap_target::{Listing, Seen};
-use runtap_transport::discover::{Code, System};
 use serde::Serialize;
 
 use self::table::Table;

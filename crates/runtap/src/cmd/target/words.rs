@@ -6,6 +6,7 @@ use runtap_target::{Error, Row, SpecError};
 use rustix::process::geteuid;
 
 use crate::cmd::failure::{explain, not_reached};
+use crate::cmd::fix;
 use crate::exit::{self, expected, usage, with_list};
 use crate::output::Output;
 
@@ -42,10 +43,10 @@ pub(in crate::cmd) fn of_target(error: Error, several: &str, output: Output) -> 
             for step in &error.looked_at {
                 output.detail(format_args!("looked at {step}"));
             }
-            expected(exit::NO_TARGET, message, error.reason.fix())
+            expected(exit::NO_TARGET, message, fix::text(&[error.reason.fix()]))
         }
         Error::NoSocket(_) => expected(exit::NO_TARGET, message, None),
-        Error::Stopped { pid, finding } => not_reached(pid, finding),
+        Error::Stopped { pid, finding } => not_reached(pid, &finding),
         Error::UnknownUser(_) => {
             no_target(message, "a user that is not in /etc/passwd is given by number: --user UID")
         }

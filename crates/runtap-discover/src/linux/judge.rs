@@ -1,0 +1,96 @@
+//! Why a process can't be reached, by the facts that were gathered of it. Pure.
+
+use std::path::PathBuf;
+
+use runtap_transport::linux::CAP_SYS_PTRACE;
+
+use super::facts::{Facts, Life, TempState};
+use super::runtime::{Runtime, Startup};
+use crate::Reason;
+
+impl Reason {
+    /// Everything that stands in the way of reaching a process: what is certain first. Empty if it has a socket that
+    /// can be dialled.
+    pub fn all(facts: &Facts) -> Vec<Self> {
+        match facts.life {
+            Life::Gone => return vec![Self::NoSuchProcess],
+            Life::Hidden => return vec![Self::Concealed],
+            Life::Thread { tgid } => return vec![Self::Thread { tgid }],
+            Life::Ended => return vec![Self::Ended],
+            _ => {}
+        }
+        if facts.usable_sockets().next().is_some() {
+            return Vec::new();
+        }
+        let mut reasons = Vec::new();
+        if facts.runtime.is_too_old() {
+            let runtime =
+                facts.runtime.version().map_or_else(|| "Mono".to_owned(), |it| format!(".NET Core {it}"));
+            return vec![Self::TooOld { runtime }];
+        }
+        let shows_none = matches!(facts.runtime, Runtime::None | Runtime::Unread { likely: false });
+        if shows_none && facts.deleted.is_empty() {
+            return vec![Self::NotDotnet];
+        }
+        if facts.hidden {
+            reasons.push(Self::hidden(facts));
+        }
+        if let Some((variable, value)) = facts.environment.as_ref().and_then(|it| it.disabled.clone()) {
+            reasons.push(Self::DiagnosticsDisabled { variable, value });
+        }
+        if !facts.deleted.is_empty() {
+            reasons.push(Self::SocketDeleted { sockets: facts.deleted.clone() });
+        }
+        if let Some(temp) = facts.temp.as_ref() {
+            let directory = temp.path.clone();
+            match temp.state {
+                TempState::Missing => {
+                    reasons.push(Self::NoTmpdir { directory, elsewhere: facts.other_root });
+                }
+                TempState::ReadOnly => reasons.push(Self::TmpReadOnly { directory, mounted: true }),
+                TempState::NotWritable => reasons.push(Self::TmpReadOnly { directory, mounted: false }),
+                TempState::Fine | TempState::Unknown => {}
+            }
+        }
+        if reasons.is_empty() {
+            reasons.push(Self::unexplained(facts));
+        }
+        reasons
+    }
+
+    /// We may not look into it.
+    fn hidden(facts: &Facts) -> Self {
+        let Facts { viewer, uid, .. } = facts;
+        let mut namespaces = Vec::new();
+        namespaces.extend(facts.other_mount_namespace.then_some("mount"));
+        namespaces.extend(facts.other_pid_namespace.then_some("pid"));
+        if viewer.uid != 0 && *uid != viewer.uid {
+            Self::OtherUser { uid: *uid, user: facts.user.clone() }
+        } else if namespaces.is_empty() || viewer.capabilities.has(CAP_SYS_PTRACE) {
+            Self::Denied { label: facts.label.clone(), capable: viewer.capabilities.has(CAP_SYS_PTRACE) }
+        } else {
+            Self::OtherNamespace { namespaces }
+        }
+    }
+
+    /// It has a runtime that could be looked at, and nothing speaks against a socket.
+    fn unexplained(facts: &Facts) -> Self {
+        /// Three seconds: a runtime needs hundredths of one.
+        const YOUNG: u64 = 300;
+        let young = facts.age.is_some_and(|age| age < YOUNG);
+        let stale: Vec<PathBuf> = facts.sockets.iter().map(|socket| socket.path.clone()).collect();
+        if facts.serves == Some(true) && facts.crowded {
+            Self::Crowded { directory: facts.temp.as_ref().map(|temp| temp.host.clone()).unwrap_or_default() }
+        } else if facts.serves == Some(true) {
+            // The kernel's table of its network namespace could not be read: where it listens is not known.
+            let directory = facts.temp.as_ref().map(|temp| temp.host.join("dotnet-diagnostic-*"));
+            Self::SocketDeleted { sockets: directory.into_iter().collect() }
+        } else if young && facts.startup != Startup::Done {
+            Self::Starting
+        } else if !stale.is_empty() {
+            Self::StaleSocket { sockets: stale }
+        } else {
+            Self::NoServer { aot: facts.runtime == Runtime::NativeAot }
+        }
+    }
+}
