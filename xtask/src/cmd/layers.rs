@@ -31,6 +31,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-sinks", 4),
     ("runtap-convert", 5),
     ("runtap-record", 5),
+    ("runtap-demo", 6),
     ("runtap", 6),
 ];
 
@@ -49,6 +50,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("runtap-clr", "runtap-model"),
     ("runtap-outputs", "runtap-transport"),
     ("runtap-record", "runtap-convert"),
+    ("runtap", "runtap-demo"),
 ];
 
 /// Edges inside a layer that only tests have: the two sides of a protocol are tried on each other.
