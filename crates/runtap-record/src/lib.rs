@@ -36,13 +36,13 @@ mod start;
 mod stop_event;
 mod stops;
 mod subject;
-mod thread;
 mod threads;
 
 use std::process::ExitStatus;
 use std::sync::Arc;
 
 use runtap_diag::ports::Port;
+pub use runtap_transport::in_a_thread;
 use tokio::sync::mpsc;
 
 use self::conductor::Arrival;
@@ -63,7 +63,6 @@ pub use self::spec::{Naming, Specification, Target};
 pub use self::stop_event::StopEvent;
 pub use self::stops::{StopListener, StopRequest, Stops};
 pub use self::subject::{Subject, local_name, name_of};
-pub use self::thread::in_a_thread;
 
 /// The variable by which processes learn of ports.
 pub const PORTS: &str = start::PORTS;

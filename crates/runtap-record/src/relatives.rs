@@ -8,6 +8,7 @@ use std::time::Duration;
 use runtap_diag::Client;
 use runtap_transport::Endpoint;
 use runtap_transport::discover::{self, Process, System};
+use runtap_transport::in_a_thread;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -15,7 +16,6 @@ use crate::conductor::Arrival;
 use crate::job::Job;
 use crate::start;
 use crate::subject::Subject;
-use crate::thread::in_a_thread;
 
 /// How often it looks for new ones.
 const LOOK: Duration = Duration::from_millis(250);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use runtap_diag::ports::Runtime;
 use runtap_diag::{Backlog, Client, Request, Session, Timeouts, doctor};
 use runtap_transport::discover::System;
+use runtap_transport::in_a_thread;
 use tokio::time::sleep;
 
 use crate::Error;
@@ -15,7 +16,6 @@ use crate::job::Job;
 use crate::neighbours::Neighbours;
 use crate::outputs::Outputs;
 use crate::subject::Subject;
-use crate::thread::in_a_thread;
 
 /// The variable by which processes learn of ports.
 pub(crate) const PORTS: &str = "DOTNET_DiagnosticPorts";

@@ -5,6 +5,7 @@
 //!   the one who is meant.
 //! - [`Listener`] is the other side: a socket that is private from its first moment and gone when it is dropped.
 //! - [`shell`] quotes what stands in a command that people are told.
+//! - [`in_a_thread`] is for what may take long, so that signals are heard meanwhile.
 //! - [`discover`] finds .NET and JVM processes and their sockets, in this and in other namespaces, and says what
 //!   stands in the way when a process can't be reached.
 //!
@@ -26,6 +27,7 @@ mod proof;
 mod root;
 pub mod shell;
 mod stream;
+mod thread;
 #[cfg(target_os = "linux")]
 mod unix;
 #[cfg(all(unix, not(target_os = "linux")))]
@@ -42,3 +44,4 @@ pub use folder::{Folder, unforeseen};
 #[cfg(unix)]
 pub use listener::{BindError, BindOptions, Listener};
 pub use stream::{Peer, Stream};
+pub use thread::{in_a_thread, in_thread_called};

@@ -30,6 +30,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-clr", 3),
     ("runtap-sinks", 4),
     ("runtap-convert", 5),
+    ("runtap-dump", 5),
     ("runtap-record", 5),
     ("runtap-demo", 6),
     ("runtap", 6),

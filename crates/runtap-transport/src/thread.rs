@@ -1,4 +1,4 @@
-//! Work that takes its time.
+//! Work that takes its time: looking at processes, copying files. How long is for others to choose.
 
 use std::io;
 use std::thread;
@@ -14,7 +14,10 @@ pub async fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 's
 }
 
 /// The same by a name that `ps -L` shows.
-pub(crate) async fn in_thread_called<T: Send + 'static>(
+///
+/// # Errors
+/// As [`in_a_thread`] has.
+pub async fn in_thread_called<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
