@@ -50,12 +50,18 @@ pub mod doctor;
 mod drain;
 mod error;
 mod exchange;
+#[cfg(target_os = "linux")]
+pub mod perf_map;
 #[cfg(unix)]
 pub mod ports;
 pub mod preflight;
 #[cfg(unix)]
+pub mod profiler;
+#[cfg(unix)]
 mod reading;
 mod session;
+#[cfg(target_os = "linux")]
+mod startup;
 mod stopping;
 mod unpark;
 #[cfg(target_os = "linux")]
@@ -74,3 +80,5 @@ pub use runtap_diag_proto::{
     Variable, diagnostic_ports, merge_providers, tool_port,
 };
 pub use session::{Chunks, Control, Session, Stopping};
+#[cfg(target_os = "linux")]
+pub use startup::is_suspended;

@@ -1,9 +1,8 @@
 //! `runtap perfmap enable|disable`: has the files written, and tells where they are as seen from here.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use runtap_diag::{Client, PerfMapType};
-use runtap_transport::discover;
+use runtap_diag::{PerfMapType, perf_map};
 use serde::Serialize;
 
 use super::failure::explain;
@@ -12,11 +11,6 @@ use crate::cli::{DisablePerfMap, EnablePerfMap, PerfMap, PerfMapKind, PerfMapVer
 use crate::exit;
 use crate::output::{Clean, Output};
 use crate::units::Bytes;
-
-/// Moves all of the files; the second is its name of old.
-const FOLDER_VARIABLES: [&str; 2] = ["DOTNET_PerfMapJitDumpPath", "COMPlus_PerfMapJitDumpPath"];
-/// Where they are without that: the runtime does not look at TMPDIR here.
-const FOLDER: &str = "/tmp";
 
 #[derive(Serialize)]
 struct Document {
@@ -41,17 +35,13 @@ pub(super) async fn run(options: PerfMap, output: Output) -> anyhow::Result<u8> 
 }
 
 async fn enable(options: &EnablePerfMap, output: Output) -> anyhow::Result<u8> {
-    let kind = match options.r#type {
-        PerfMapKind::All => PerfMapType::All,
-        PerfMapKind::Jitdump => PerfMapType::JitDump,
-        PerfMapKind::Perfmap => PerfMapType::PerfMap,
-    };
+    let kind = options.r#type.into();
     let all = choose_all(&options.target, options.all.all, output).await?;
     let enable = async |chosen: Chosen, output: Output| {
         chosen.tell(output);
-        let folder = folder(&chosen.client).await?;
+        let folder = perf_map::folder(&chosen.client).await.map_err(explain)?;
         chosen.client.enable_perf_map(kind).await.map_err(explain)?;
-        let document = Document::of(&chosen, true, &folder, names(options.r#type)).await?;
+        let document = Document::of(&chosen, true, &folder, kind).await?;
         if document.files.is_empty() {
             output.warning(format_args!(
                 "the runtime says that it writes, but there is no file in the target's {}",
@@ -68,53 +58,33 @@ async fn disable(options: &DisablePerfMap, output: Output) -> anyhow::Result<u8>
     let all = choose_all(&options.target, options.all.all, output).await?;
     let disable = async |chosen: Chosen, output: Output| {
         chosen.tell(output);
-        let folder = folder(&chosen.client).await?;
+        let folder = perf_map::folder(&chosen.client).await.map_err(explain)?;
         chosen.client.disable_perf_map().await.map_err(explain)?;
-        Document::of(&chosen, false, &folder, names(PerfMapKind::All)).await?.print(output)?;
+        Document::of(&chosen, false, &folder, PerfMapType::All).await?.print(output)?;
         Ok(exit::OK)
     };
     each(all, output, disable).await
 }
 
-/// Names of the files around the process id.
-fn names(kind: PerfMapKind) -> &'static [(&'static str, &'static str)] {
-    match kind {
-        PerfMapKind::All => &[("perf-", ".map"), ("perfinfo-", ".map"), ("jit-", ".dump")],
-        PerfMapKind::Jitdump => &[("jit-", ".dump")],
-        PerfMapKind::Perfmap => &[("perf-", ".map"), ("perfinfo-", ".map")],
+impl From<PerfMapKind> for PerfMapType {
+    fn from(kind: PerfMapKind) -> Self {
+        match kind {
+            PerfMapKind::All => Self::All,
+            PerfMapKind::Jitdump => Self::JitDump,
+            PerfMapKind::Perfmap => Self::PerfMap,
+        }
     }
 }
 
-/// Where the runtime writes them, as the target sees it. Variables that were set later count too.
-async fn folder(client: &Client) -> anyhow::Result<PathBuf> {
-    let variables = client.environment().await.map_err(explain)?;
-    let value = |name: &str| {
-        let found = variables.iter().find(|variable| variable.name() == name);
-        found.and_then(|variable| variable.value()).filter(|value| !value.is_empty())
-    };
-    Ok(FOLDER_VARIABLES.into_iter().find_map(value).unwrap_or(FOLDER).into())
-}
-
 impl Document {
-    async fn of(
-        chosen: &Chosen,
-        enabled: bool,
-        folder: &Path,
-        names: &[(&str, &str)],
-    ) -> anyhow::Result<Self> {
+    async fn of(chosen: &Chosen, enabled: bool, folder: &Path, kind: PerfMapType) -> anyhow::Result<Self> {
         let (pid, own_pid) = chosen.pids().await?;
-        let mut files = Vec::new();
+        let text = |path: &Path| path.to_string_lossy().into_owned();
         // Where we may not look the answer was yes all the same.
-        if let Ok(view) = discover::file_view(pid) {
-            for (before, behind) in names {
-                let theirs = folder.join(format!("{before}{}{behind}", own_pid.unwrap_or(pid)));
-                let Ok(meta) = view.metadata(&theirs) else { continue };
-                let ours = view.shown(&theirs);
-                let text = |path: &Path| path.to_string_lossy().into_owned();
-                files.push(MapFile { path: text(&ours), target_path: text(&theirs), bytes: meta.len() });
-            }
-        }
-        Ok(Self { schema: "runtap.perfmap/1", pid, enabled, files })
+        let files = perf_map::files(kind, folder, pid, own_pid.unwrap_or(pid)).into_iter().map(|file| {
+            MapFile { path: text(&file.path), target_path: text(&file.target_path), bytes: file.bytes }
+        });
+        Ok(Self { schema: "runtap.perfmap/1", pid, enabled, files: files.collect() })
     }
 
     fn print(&self, output: Output) -> anyhow::Result<()> {
