@@ -10,6 +10,8 @@
 //! [`Prepared::record`] records a [`Target`]. What happens meanwhile goes to a [`Reporter`] as [`Event`]s, what there is in
 //! the end is the [`Outcome`]. [`Stops`] ends it, by signals or by a call. `examples/record.rs` is a whole program.
 //!
+//! [`UserEvents`] is the recording that leaves no file: into tracepoints of the kernel.
+//!
 //! Refuses to print, to choose words for people, and to find processes.
 
 mod conductor;
@@ -19,6 +21,7 @@ mod files;
 mod guard;
 mod host;
 mod job;
+mod keyboard;
 mod launch;
 mod missing;
 mod neighbours;
@@ -37,6 +40,7 @@ mod stop_event;
 mod stops;
 mod subject;
 mod threads;
+mod user_events;
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -52,6 +56,7 @@ pub use self::guard::{guard_port, leave_behind};
 use self::host::PortHost;
 pub use self::host::allow_many_files;
 use self::job::{Job, Phase};
+pub use self::keyboard::stop_on_enter;
 use self::launch::Launched;
 pub use self::launch::{Command, Io};
 pub use self::missing::Missing;
@@ -60,9 +65,10 @@ pub use self::outcome::{Files, Outcome, Part};
 pub use self::own_port::Home;
 pub use self::silence::{Heard, Silence};
 pub use self::spec::{Naming, Specification, Target};
-pub use self::stop_event::StopEvent;
+pub use self::stop_event::{PayloadError, StopEvent};
 pub use self::stops::{StopListener, StopRequest, Stops};
 pub use self::subject::{Subject, local_name, name_of};
+pub use self::user_events::{UserEvent, UserEvents, UserEventsOutcome};
 
 /// The variable by which processes learn of ports.
 pub const PORTS: &str = start::PORTS;
