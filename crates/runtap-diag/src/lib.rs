@@ -60,8 +60,6 @@ pub mod profiler;
 #[cfg(unix)]
 mod reading;
 mod session;
-#[cfg(target_os = "linux")]
-mod startup;
 mod stopping;
 mod unpark;
 #[cfg(target_os = "linux")]
@@ -80,5 +78,3 @@ pub use runtap_diag_proto::{
     Variable, diagnostic_ports, merge_providers, tool_port,
 };
 pub use session::{Chunks, Control, Session, Stopping};
-#[cfg(target_os = "linux")]
-pub use startup::is_suspended;

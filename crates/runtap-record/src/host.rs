@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{future, io};
 
 use runtap_diag::ports::{Port, Runtime, Visitor};
-use rustix::process::{Resource, Signal, getrlimit, setrlimit};
+use rustix::process::Signal;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until, timeout};
@@ -268,13 +268,4 @@ async fn until(time: Option<Instant>) {
         Some(time) => sleep_until(time).await,
         None => future::pending().await,
     }
-}
-
-/// Takes as many descriptors as the system allows: each process that is recorded, or asked, needs a few. Programs that are
-/// started later would inherit that, so a command is started before.
-pub fn allow_many_files() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Then there are as many as there were.
-    let _ = setrlimit(Resource::Nofile, limit);
 }

@@ -46,7 +46,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 
 use runtap_diag::ports::Port;
-pub use runtap_transport::in_a_thread;
+pub use runtap_transport::{allow_many_files, in_a_thread};
 use tokio::sync::mpsc;
 
 use self::conductor::Arrival;
@@ -54,7 +54,6 @@ pub use self::error::Error;
 pub use self::event::{Event, Progress, Reporter};
 pub use self::guard::{guard_port, leave_behind};
 use self::host::PortHost;
-pub use self::host::allow_many_files;
 use self::job::{Job, Phase};
 pub use self::keyboard::stop_on_enter;
 use self::launch::Launched;

@@ -44,4 +44,6 @@ pub use folder::{Folder, unforeseen};
 #[cfg(unix)]
 pub use listener::{BindError, BindOptions, Listener};
 pub use stream::{Peer, Stream};
+#[cfg(unix)]
+pub use thread::allow_many_files;
 pub use thread::{in_a_thread, in_thread_called};

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-pub(super) use runtap_diag::is_suspended as suspended;
+use runtap_diag::ProcessInfo;
+use runtap_transport::discover::{self, Process, Startup};
 use serde::Serialize;
 
 use super::failure::explain;
@@ -56,6 +57,22 @@ pub(super) async fn run(options: &Info, output: Output) -> anyhow::Result<u8> {
         }
     }
     Ok(crate::exit::OK)
+}
+
+/// Whether the runtime waits at its start. No command asks this; but such a runtime reports the host alone as its
+/// command line, without the arguments that the process has, and it has not made all its threads. `None` where that
+/// can't be seen.
+pub(super) fn suspended(process: &Process, info: &ProcessInfo) -> Option<bool> {
+    let host = process.exe.as_deref().is_some_and(|exe| exe.as_os_str() == info.command_line.as_str());
+    let host_alone = host || process.command_line.first() == Some(&info.command_line);
+    if !host_alone && process.command_line.len() > 1 {
+        return Some(false);
+    }
+    match discover::startup(process.pid) {
+        Startup::Done => Some(false),
+        Startup::Waiting => Some(true),
+        _ => None,
+    }
 }
 
 fn text(document: &Document<'_>) -> String {
