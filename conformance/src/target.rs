@@ -11,7 +11,7 @@ use runtap_diag::{
     Client, InfoForm, ProcessInfo, Reply, Request, Session, SessionConfig, SessionForm, Timeouts,
 };
 use runtap_testkit::{Launch, Program as Process, eventually};
-use runtap_transport::{Endpoint, discover};
+use runtap_transport::Endpoint;
 
 use crate::cell::{Cell, NO_PORT, NOT_KNOWN, Stop};
 use crate::column::{About, Program, Subject};
@@ -221,7 +221,7 @@ impl<'a> Target<'a> {
 /// The socket of a process. It is there a moment before it can be dialled.
 fn endpoint_of(process: &Process) -> Endpoint {
     eventually("the program's socket", || {
-        let endpoint = discover::process(process.id()).ok()?.endpoint()?;
+        let endpoint = runtap_discover::process(process.id()).ok()?.endpoint()?;
         endpoint.connect_blocking(LIMIT).is_ok().then_some(endpoint)
     })
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use runtap_transport::discover::{Options, System};
+use runtap_discover::{Options, System};
 
 /// What nobody in the container may get at.
 const SECRET: &[u8] = b"outside";

@@ -2,7 +2,8 @@
 //! sockets: no panic, no more found than bytes allow, and a name is written as it was read.
 #![no_main]
 
-use runtap_transport::discover::{fuzzing::read_as_all, naming::SocketName};
+use runtap_discover::fuzzing::read_as_all;
+use runtap_transport::naming::SocketName;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     assert!(read_as_all(input) <= input.len() + 8);

@@ -75,7 +75,7 @@
 //!
 //! [`tap::Tap`] stands between two others and has no application calls: what comes in goes out.
 //!
-//! The protocols that came before are in [`legacy`].
+//! The protocols that came before are in `legacy`, with the feature of that name.
 //!
 //! Time-outs are the caller's: the protocol has none, and a server that is busy with another client simply does
 //! not answer.
@@ -87,6 +87,7 @@
 pub mod client;
 pub mod diagnostic_ports;
 mod error;
+#[cfg(feature = "legacy")]
 pub mod legacy;
 mod message;
 pub mod server;

@@ -4,8 +4,6 @@
 //!
 //! The recordings lie outside the repository (`RUNTAP_SHARED`, else `../shared` beside the workspace).
 
-#![allow(clippy::print_stdout, reason = "a test says what it skipped")]
-
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use runtap_diag_proto::{
@@ -15,6 +13,7 @@ use runtap_diag_proto::{
     server::Server,
     tap::{Side, Tap, What},
 };
+use runtap_testkit::{Skip, shared_dir};
 use serde_json::Value;
 
 /// Requests that runtimes carry out and no client of ours writes so.
@@ -54,16 +53,11 @@ const WITHOUT_ANSWER: [(&str, &str); 2] = [
 ];
 
 fn recordings() -> Option<PathBuf> {
-    let shared = std::env::var_os("RUNTAP_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let folder = shared.join("data/ipc");
-    if folder.is_dir() {
-        return Some(folder);
+    let folder = shared_dir().map(|shared| shared.join("data/ipc"));
+    if folder.is_none() {
+        Skip::because("there are no recordings of the protocol (RUNTAP_SHARED)").report();
     }
-    println!("skipped: no recordings at {}", folder.display());
-    None
+    folder
 }
 
 fn lines(file: &str) -> Vec<Value> {

@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use runtap_diag_proto::diagnostic_ports;
-use runtap_transport::discover::naming::SocketName;
-use runtap_transport::{BindOptions, Listener, discover};
+use runtap_transport::naming::SocketName;
+use runtap_transport::{BindOptions, Listener};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -173,7 +173,10 @@ impl Builder {
 /// Where tools look for the socket of this process. `None` if the start time of this process is unknown.
 fn default_path() -> Option<PathBuf> {
     let pid = std::process::id();
-    Some(discover::temp_dir().join(SocketName::runtime(pid, discover::start_time(pid)?).to_string()))
+    Some(
+        runtap_discover::temp_dir()
+            .join(SocketName::runtime(pid, runtap_discover::start_time(pid)?).to_string()),
+    )
 }
 
 /// A server whose socket is there, for the caller's event loop.

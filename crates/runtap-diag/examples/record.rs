@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use runtap_diag::{Client, Level, Provider, SessionConfig};
 use runtap_nettrace::{Item, Reader};
-use runtap_transport::discover;
 
 /// The runtime's keyword of collections.
 const GC: u64 = 1;
@@ -23,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pid: u32 = arguments.next().ok_or("which process? give its id")?.parse()?;
     let seconds: u64 = arguments.next().map_or(Ok(5), |seconds| seconds.parse())?;
 
-    let process = discover::process(pid)?;
+    let process = runtap_discover::process(pid)?;
     let client = Client::new(process.endpoint().ok_or("it has no socket")?);
     println!("{}", client.process_info().await?.command_line);
 

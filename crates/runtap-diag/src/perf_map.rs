@@ -5,7 +5,6 @@
 use std::path::{Path, PathBuf};
 
 use runtap_diag_proto::PerfMapType;
-use runtap_transport::discover;
 
 use crate::{Client, Error};
 
@@ -40,7 +39,7 @@ pub async fn folder(client: &Client) -> Result<PathBuf, Error> {
 
 /// The files of a process that are there. `own_pid` is its number in its own pid namespace. None where we may not look.
 pub fn files(kind: PerfMapType, folder: &Path, pid: u32, own_pid: u32) -> Vec<MapFile> {
-    let Ok(view) = discover::file_view(pid) else { return Vec::new() };
+    let Ok(view) = runtap_discover::file_view(pid) else { return Vec::new() };
     let file = |(before, behind): &(&str, &str)| {
         let theirs = folder.join(format!("{before}{own_pid}{behind}"));
         let bytes = view.metadata(&theirs).ok()?.len();

@@ -4,10 +4,9 @@
 //! ```no_run
 //! use runtap_diag::Client;
 //! use runtap_dump::{Kind, Outcome, Prepared, Specification, Target, Wanted};
-//! use runtap_transport::discover;
-//!
+//! //!
 //! # async fn dump(pid: u32) -> Result<(), Box<dyn std::error::Error>> {
-//! let process = discover::process(pid)?;
+//! let process = runtap_discover::process(pid)?;
 //! let client = Client::new(process.endpoint().ok_or("it has no socket")?);
 //! let prepared = Prepared::open(Specification::new(Kind::Heap, Wanted::Given("app.core".into())))?;
 //! let target = Target { client: &client, pid, own_pid: Some(process.ns_pid) };
@@ -41,7 +40,7 @@ use std::pin::pin;
 use std::time::Instant;
 
 use runtap_diag::DumpForm;
-use runtap_transport::{discover, in_a_thread};
+use runtap_transport::in_a_thread;
 
 use self::ask::{Watched, ask, watch};
 pub use self::error::{Error, Refusal};
@@ -79,9 +78,9 @@ impl Prepared {
     ) -> Result<Outcome, Error> {
         let (Self { spec, files }, Target { client, pid, own_pid }) = (self, target);
         let mut stopped = pin!(stopped);
-        let view = discover::file_view(pid).map_err(|error| Error::Unseen { pid, error })?;
-        let mut place = Place::find(&view, discover::facts(pid).file_uid, files)?;
-        if let Ok(memory) = discover::memory(pid) {
+        let view = runtap_discover::file_view(pid).map_err(|error| Error::Unseen { pid, error })?;
+        let mut place = Place::find(&view, runtap_discover::facts(pid).file_uid, files)?;
+        if let Ok(memory) = runtap_discover::memory(pid) {
             place.check_space(spec.kind.estimate(memory))?;
         }
         place.prepare(&view);

@@ -7,9 +7,9 @@ use std::fs;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use runtap_diag::core_file::{CoreFile, CoreFileError};
+use runtap_diag::core_file::{self, CoreFile, CoreFileError};
+use runtap_discover::FileView;
 use runtap_outputs::{Draft, numbered, with_extension};
-use runtap_transport::discover::FileView;
 
 use crate::way::{Told, Way, Which};
 use crate::{Error, Wanted};
@@ -164,7 +164,7 @@ impl Place {
         if bytes == 0 {
             return Err(Error::Empty(theirs));
         }
-        let core = match CoreFile::inspect(self.files.draft.file()) {
+        let core = match core_file::inspect(self.files.draft.file()) {
             // Of no use to anybody, and under that name it would be taken for one.
             Err(error) if error.is_no_core() => {
                 self.clean();

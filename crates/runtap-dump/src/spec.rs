@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use runtap_diag::{Client, DumpFlags, DumpType};
+use runtap_discover::Memory;
 use runtap_outputs::{NAMES_TRIED, insert_before_extension, is_free, numbered};
-use runtap_transport::discover::Memory;
 
 /// What a dump takes beside the memory in it, and what one without the heap takes altogether.
 const BASE: u64 = 8 << 20;

@@ -10,10 +10,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use runtap_discover::FileView;
 use runtap_model::text::acts_unseen;
 use runtap_outputs::{Draft, copy, same, unforeseen};
 use runtap_transport::Folder;
-use runtap_transport::discover::FileView;
 use rustix::fs::{Mode, Uid};
 use rustix::process::geteuid;
 

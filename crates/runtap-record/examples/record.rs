@@ -8,12 +8,11 @@ use runtap_diag::Client;
 use runtap_providers::{Request, Selection};
 use runtap_record::{Prepared, Reporter, Specification, Stops, Subject, Target};
 use runtap_sinks::Format;
-use runtap_transport::discover;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pid = std::env::args().nth(1).ok_or("give a process id")?.parse()?;
-    let process = discover::process(pid)?;
+    let process = runtap_discover::process(pid)?;
     let client = Client::new(process.endpoint().ok_or("it has no socket")?);
     let mut spec = Specification::new(&Request::resolve(&Selection::default())?);
     spec.formats = vec![Format::Speedscope.into()];

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use runtap_diag::doctor::{self, Finding};
-use runtap_transport::discover::System;
+use runtap_discover::System;
 use runtap_transport::{BindError, Endpoint};
 
 /// Why something could not be recorded, or its files not be made.

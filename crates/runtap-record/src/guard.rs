@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use runtap_diag::ports::{Port, user_of};
-use runtap_transport::discover::System;
+use runtap_discover::System;
 use runtap_transport::in_a_thread;
 use rustix::process::getuid;
 use tokio::time::{sleep, timeout};

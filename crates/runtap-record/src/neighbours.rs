@@ -8,8 +8,6 @@
 
 use std::collections::BTreeSet;
 
-use runtap_transport::discover;
-
 /// How the runtime calls the thread of its server, and with it those of the sessions that this one starts.
 const NAME: &str = ".NET EventPipe";
 
@@ -36,7 +34,7 @@ impl Neighbours {
 
     /// Looks again. Not to be called any more when our own session was told to stop.
     pub fn look(&mut self) {
-        let threads = self.pid.and_then(|pid| discover::threads(pid).ok()).unwrap_or_default();
+        let threads = self.pid.and_then(|pid| runtap_discover::threads(pid).ok()).unwrap_or_default();
         let threads = threads.into_iter().filter(|thread| thread.name == NAME);
         self.take(threads.map(|thread| thread.tid).collect());
     }

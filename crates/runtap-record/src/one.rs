@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use runtap_outputs::Outlet;
-use runtap_transport::discover;
 
 use crate::Error;
 use crate::event::Event;
@@ -43,7 +42,7 @@ pub(crate) async fn record(job: Arc<Job>, started: Started, progress: Arc<Progre
     // .NET Core 3 can be traced without being able to say who it is, and any may end at this moment.
     let info = subject.client.process_info().await.ok();
     let pid = subject.pid().map(u64::from).or_else(|| info.as_ref().map(|info| info.process_id)).unwrap_or(0);
-    let known = || subject.process.clone().or_else(|| discover::process(subject.pid()?).ok());
+    let known = || subject.process.clone().or_else(|| runtap_discover::process(subject.pid()?).ok());
     let name = info
         .and_then(|info| info.entry_assembly.filter(|name| !name.is_empty()))
         .or_else(|| known().as_ref().map(local_name))

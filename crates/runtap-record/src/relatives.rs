@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_diag::Client;
+use runtap_discover::{Process, System};
 use runtap_transport::Endpoint;
-use runtap_transport::discover::{self, Process, System};
 use runtap_transport::in_a_thread;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -36,7 +36,7 @@ pub(crate) async fn follow(job: Arc<Job>, root: Process, arrivals: UnboundedSend
                 continue;
             }
             // One without a socket may have it the next time.
-            let Some(process) = look(&job, move || discover::process(pid)).await else { return };
+            let Some(process) = look(&job, move || runtap_discover::process(pid)).await else { return };
             let Ok(process) = process else { continue };
             let Some(endpoint) = process.endpoint().filter(|_| process.start_time == start) else { continue };
             let is_first = seen.is_empty();

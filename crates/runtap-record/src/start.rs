@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use runtap_diag::ports::Runtime;
 use runtap_diag::{Backlog, Client, Request, Session, Timeouts, doctor};
-use runtap_transport::discover::System;
+use runtap_discover::System;
 use runtap_transport::in_a_thread;
 use tokio::time::sleep;
 

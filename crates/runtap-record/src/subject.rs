@@ -4,7 +4,7 @@ use std::path::Path;
 
 use runtap_diag::Client;
 use runtap_diag::ports::Runtime;
-use runtap_transport::discover::{Kind, Process};
+use runtap_discover::{Kind, Process};
 
 /// A process that is to be recorded, or at least to go on.
 #[derive(Debug)]

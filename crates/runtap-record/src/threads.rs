@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use runtap_transport::discover;
-
 /// Names seen so far, by the number that the runtime reports.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadNames {
@@ -14,7 +12,7 @@ impl ThreadNames {
     /// Looks again. A thread that has ended keeps the last name it had.
     pub(crate) fn refresh(&mut self, pid: u32) {
         // A process that is gone has no threads to name.
-        for thread in discover::threads(pid).unwrap_or_default() {
+        for thread in runtap_discover::threads(pid).unwrap_or_default() {
             self.names.insert(u64::from(thread.ns_tid), thread.name);
         }
     }

@@ -37,7 +37,7 @@ pub use recordings::{Recording, recordings};
 pub use runtime::RealRuntime;
 pub use rustix::process::Signal;
 pub use shared::{shared_data, shared_dir, workspace_root};
-pub use skip::Skip;
+pub use skip::{SKIPS, Skip};
 /// A shell's commands that make the folder `$1` a root in which our own programs run. In a mount namespace only.
 pub const MAKE_ROOT: &str = r#"
     PATH=$PATH:/usr/sbin:/sbin # chroot lies where not every PATH leads

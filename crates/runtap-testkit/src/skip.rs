@@ -1,6 +1,11 @@
-//! Tests that can't run here say so and pass.
+//! Tests that can't run here say so and pass; whoever runs all of them can have them counted.
 
 use std::fmt;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+/// The variable with the file that every skipped test adds a line to: its name, a tab, and why. `cargo xtask test` sets it.
+pub const SKIPS: &str = "RUNTAP_SKIPS";
 
 /// Why a test can't run on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +20,20 @@ impl Skip {
         Self { why: why.into() }
     }
 
-    /// Prints `skipped: …`.
+    /// Prints `skipped: …`, and has it counted.
+    ///
+    /// # Panics
+    /// If the file of [`SKIPS`] can't be written.
     #[allow(clippy::print_stderr, reason = "the one line by which a skipped test is known")]
     pub fn report(&self) {
         eprintln!("{self}");
+        if let Some(path) = std::env::var_os(SKIPS) {
+            let thread = std::thread::current();
+            // In one write: other tests add lines at the same time.
+            let line = format!("{}\t{}\n", thread.name().unwrap_or("?"), self.why);
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            file.and_then(|mut file| file.write_all(line.as_bytes())).expect("skipped tests can be counted");
+        }
     }
 }
 

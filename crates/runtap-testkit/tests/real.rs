@@ -6,7 +6,6 @@ use std::process::Command;
 
 use runtap_diag::blocking::Client;
 use runtap_testkit::{Peer, RealRuntime, Skip, require, shared_data};
-use runtap_transport::discover;
 
 #[test]
 fn real_programs_tell_the_truth() {
@@ -16,7 +15,7 @@ fn real_programs_tell_the_truth() {
         let version =
             program.lines().iter().find_map(|line| line.strip_prefix("runtime ")).unwrap().to_owned();
         assert_eq!(version.split('.').next().unwrap(), runtime.major().to_string());
-        let found = discover::process(program.id()).unwrap();
+        let found = runtap_discover::process(program.id()).unwrap();
         assert!(found.endpoint().is_some());
         program.begin();
         let truth = program.truth();
@@ -58,9 +57,9 @@ fn real_programs_die_with_their_handle() {
     let runtime = require!(RealRuntime::newest());
     let program = require!(runtime.program("spin", &["600", "--stdin"])).spawn();
     let pid = program.id();
-    let socket = discover::process(pid).unwrap().endpoint().unwrap();
+    let socket = runtap_discover::process(pid).unwrap().endpoint().unwrap();
     drop(program);
-    let error = discover::process(pid).unwrap_err();
+    let error = runtap_discover::process(pid).unwrap_err();
     assert_eq!(error.reason.code().name(), "no-such-process");
     assert!(!socket.path().unwrap().exists(), "killed, and cleaned up after");
 }
@@ -86,19 +85,19 @@ fn real_programs_of_another_pid_namespace_are_found() {
         let launch = require!(runtime.program("spin", &["600", "--stdin"]));
         let program = launch.wrapped_by(&wrapper).env("TMPDIR", tmp.path()).spawn();
         assert_eq!(program.own_pid(), 1);
-        let is_below = |process: &discover::Process| {
+        let is_below = |process: &runtap_discover::Process| {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.pid)).unwrap_or_default();
             let parent = stat.rsplit(") ").next().and_then(|fields| fields.split(' ').nth(1));
             parent == Some(&program.id().to_string())
         };
-        let all = discover::processes(discover::Options::default());
+        let all = runtap_discover::processes(runtap_discover::Options::default());
         let found = all.into_iter().find(is_below).expect("the program is listed");
         assert_eq!(found.ns_pid, 1);
         assert!(found.other_pid_namespace && found.other_mount_namespace);
-        assert_eq!(discover::process(found.pid).unwrap(), found);
+        assert_eq!(runtap_discover::process(found.pid).unwrap(), found);
         let client = Client::new(found.endpoint().unwrap()).unwrap();
         assert_eq!(client.process_info().unwrap().process_id, 1);
-        let threads = discover::threads(found.pid).unwrap();
+        let threads = runtap_discover::threads(found.pid).unwrap();
         assert_eq!((threads[0].tid, threads[0].ns_tid), (found.pid, 1));
     }
 }
@@ -113,10 +112,10 @@ fn real_programs_without_a_socket_have_a_reason() {
         ("TMPDIR", gone.as_os_str(), "other-tmpdir"),
     ] {
         let program = require!(runtime.program("spin", &["600", "--stdin"])).env(variable, value).spawn();
-        let error = discover::process(program.id()).unwrap_err();
+        let error = runtap_discover::process(program.id()).unwrap_err();
         assert_eq!(error.reason.code().name(), code, "{error:?}");
     }
-    let error = discover::process(std::process::id()).unwrap_err();
+    let error = runtap_discover::process(std::process::id()).unwrap_err();
     assert_eq!(error.reason.code().name(), "not-dotnet", "{error:?}");
 }
 

@@ -14,7 +14,7 @@ use runtap_diag::{
 };
 use runtap_diag_proto::Uuid;
 use runtap_testkit::{Launch, Program, RealRuntime, Skip, eventually, require, shared_dir, workspace_root};
-use runtap_transport::{Endpoint, discover};
+use runtap_transport::Endpoint;
 use tempfile::TempDir;
 
 /// The profiler of the shared folder.
@@ -81,7 +81,7 @@ impl Target {
 
 /// Where a program listens; it may just have been started.
 fn endpoint(program: &Program) -> Endpoint {
-    let found = || discover::process(program.id()).ok().and_then(|process| process.endpoint());
+    let found = || runtap_discover::process(program.id()).ok().and_then(|process| process.endpoint());
     eventually("the program has a socket", found)
 }
 
@@ -358,12 +358,15 @@ fn real_targets_elsewhere_are_looked_at_where_they_are() {
         let wrapper = [&wrapper[..], &["sh", "-c", &script, "sh"]].concat();
         let launch = require!(runtime.program("spin", &["600", "--stdin"])).wrapped_by(&wrapper);
         let program = launch.env("TMPDIR", &folder).env("DEMO_HOOK_OUT", folder.join("hook.txt")).spawn();
-        let is_below = |process: &discover::Process| {
+        let is_below = |process: &runtap_discover::Process| {
             let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid)).unwrap_or_default();
             stat.rsplit(") ").next().and_then(|fields| fields.split(' ').nth(1))
                 == Some(&program.id().to_string())
         };
-        let process = discover::processes(discover::Options::default()).into_iter().find(is_below).unwrap();
+        let process = runtap_discover::processes(runtap_discover::Options::default())
+            .into_iter()
+            .find(is_below)
+            .unwrap();
         let client = Client::new(process.endpoint().unwrap()).unwrap();
 
         let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();

@@ -17,7 +17,6 @@ use runtap_diag::{
 };
 use runtap_diag_proto::{MAX_FILTER_IDS, MAX_PROVIDERS, Uuid};
 use runtap_testkit::{RealRuntime, Skip, eventually, require};
-use runtap_transport::discover;
 
 struct Target {
     /// Not a `Program`: createdump writes to the target's standard output, and waits if nobody reads it.
@@ -47,7 +46,7 @@ impl Target {
         let child =
             command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let pid = child.id();
-        let found = || discover::process(pid).ok().and_then(|process| process.endpoint());
+        let found = || runtap_discover::process(pid).ok().and_then(|process| process.endpoint());
         let client = Client::new(eventually("the program has a socket", found)).unwrap();
         // It is not at its start any more.
         let started = || (!preflight::Target::of(pid).unwrap().is_starting()).then_some(());

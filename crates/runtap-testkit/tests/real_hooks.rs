@@ -13,7 +13,7 @@ use runtap_diag::Error;
 use runtap_diag::Request;
 use runtap_diag::blocking::Client;
 use runtap_testkit::{Program, RealRuntime, Skip, eventually, require, shared_dir};
-use runtap_transport::{Endpoint, discover};
+use runtap_transport::Endpoint;
 
 struct Target {
     program: Program,
@@ -27,7 +27,7 @@ impl Target {
         let folder = tempfile::tempdir().unwrap();
         let launch = runtime.program("spin", &["600", "--stdin"])?.env("TMPDIR", folder.path());
         let program = launch.env("DEMO_HOOK_OUT", folder.path().join("hook.txt")).spawn();
-        let found = || discover::process(program.id()).ok().and_then(|process| process.endpoint());
+        let found = || runtap_discover::process(program.id()).ok().and_then(|process| process.endpoint());
         let endpoint = eventually("the program has a socket", found);
         let client = Client::new(endpoint.clone()).unwrap();
         Ok(Self { program, endpoint, client, folder })

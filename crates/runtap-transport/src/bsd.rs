@@ -153,8 +153,8 @@ mod tests {
     use std::os::unix::fs::FileTypeExt;
 
     use super::*;
-    use crate::discover::naming::SocketName;
-    use crate::discover::{Socket, SocketState};
+    use crate::naming::SocketName;
+    use crate::{Socket, SocketState};
 
     #[test]
     fn a_private_socket_takes_connections_and_leaves_nothing_beside_it() {

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::discover::Socket;
-use crate::{Peer, Stream};
+use crate::{Peer, Socket, Stream};
 
 /// The address of a peer. TCP will join; match with a wildcard.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,7 +41,7 @@ impl Endpoint {
     }
 
     /// The sockets that may be those of a process, by what was found of it. `None` without any.
-    pub(crate) fn of_process<'a>(
+    pub fn of_process<'a>(
         pid: u32,
         start_time: u64,
         sockets: impl IntoIterator<Item = &'a Socket>,

@@ -17,7 +17,7 @@ pub enum Exposure {
 
 /// The way to a folder, as far as it was gone.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub struct Way {
     us: u32,
     /// Who owns `/` has everything; in a user namespace that is not root by its number.
     owner_of_all: Option<u32>,
@@ -26,7 +26,8 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    pub(crate) fn new() -> Self {
+    /// Nothing was passed yet.
+    pub fn start() -> Self {
         Self {
             us: geteuid().as_raw(),
             owner_of_all: rustix::fs::stat("/").ok().map(|root| root.st_uid),
@@ -37,7 +38,7 @@ impl Way {
 
     /// The next folder or link. In a sticky folder others take no name of ours or root's: so it is enough to look at what
     /// the next name stands for.
-    pub(crate) fn pass(&mut self, entry: &Stat) {
+    pub fn pass(&mut self, entry: &Stat) {
         let owner = entry.st_uid;
         let trusted = owner == self.us || owner == 0 || Some(owner) == self.owner_of_all;
         let is_link = FileType::from_raw_mode(entry.st_mode) == FileType::Symlink;

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use crate::exposure::{Exposure, Way};
 
 #[cfg(target_os = "linux")]
-const FOLDER: OFlags = crate::root::POINT.union(OFlags::DIRECTORY);
+const FOLDER: OFlags = crate::linux::root::POINT.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -53,14 +53,14 @@ impl Folder {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         // The working directory may change before the folder is used by its name.
         let absolute = std::path::absolute(path)?;
-        let mut way = Way::new();
+        let mut way = Way::start();
         #[cfg(target_os = "linux")]
         let (folder, named) = {
-            let named = crate::root::within(path).is_none();
-            let Ok(folder) = crate::root::folder_by(&absolute, &mut way) else {
+            let named = crate::linux::root::within(path).is_none();
+            let Ok(folder) = crate::linux::root::folder_by(&absolute, &mut way) else {
                 // There may be a way all the same: by a link of /proc, or from a working directory whose path is closed
                 // to us. Nothing is known of it then.
-                let folder = crate::root::open_named(path, FOLDER)?;
+                let folder = crate::linux::root::open_named(path, FOLDER)?;
                 return Ok(Self { named, ..Self::opened(folder, absolute) });
             };
             (folder, named)
@@ -77,13 +77,13 @@ impl Folder {
     }
 
     /// The folder behind a descriptor, and what it is called for people. Of the way there nothing is known.
-    pub(crate) fn opened(folder: OwnedFd, path: PathBuf) -> Self {
+    pub fn opened(folder: OwnedFd, path: PathBuf) -> Self {
         let opened = Arc::new(folder);
         Self { opened, path, named: false, exposure: Exposure::Open, behind_link_of_others: false }
     }
 
     /// The same when the way there was looked at.
-    pub(crate) fn reached_by(self, way: &Way) -> io::Result<Self> {
+    pub fn reached_by(self, way: &Way) -> io::Result<Self> {
         let exposure = way.leads_to(&rustix::fs::fstat(&self.opened)?);
         Ok(Self { exposure, behind_link_of_others: way.passes_link_of_others(), ..self })
     }
@@ -169,15 +169,15 @@ impl Folder {
     /// As opening has; ELOOP for a link, and `WouldBlock` while somebody has a lease on the file.
     #[cfg(target_os = "linux")]
     pub fn open_itself(&self, name: &OsStr) -> io::Result<File> {
-        let flags = crate::root::POINT | OFlags::NOFOLLOW;
+        let flags = crate::linux::root::POINT | OFlags::NOFOLLOW;
         let file = rustix::fs::openat(&self.opened, name, flags, Mode::empty())?;
-        match crate::root::kind(file.as_fd())? {
+        match crate::linux::root::kind(file.as_fd())? {
             FileType::RegularFile => {}
             FileType::Symlink => return Err(Errno::LOOP.into()),
             _ => return Err(io::Error::other("it is no ordinary file")),
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(rustix::fs::open(crate::root::path_of(file.as_fd()), flags, Mode::empty())?.into())
+        Ok(rustix::fs::open(crate::linux::root::path_of(file.as_fd()), flags, Mode::empty())?.into())
     }
 
     /// Bytes that are left in its file system.

@@ -1,4 +1,4 @@
-//! Local sockets, their discovery and the processes behind them.
+//! Local sockets and the processes behind them.
 //!
 //! - [`Endpoint`] names a peer, [`Endpoint::connect`] dials it within a time-out and says *why* when it can't:
 //!   not there, nobody listens (a stale socket), not permitted, its queue is full, or somebody else listens there than
@@ -6,26 +6,24 @@
 //! - [`Listener`] is the other side: a socket that is private from its first moment and gone when it is dropped.
 //! - [`shell`] quotes what stands in a command that people are told.
 //! - [`in_a_thread`] is for what may take long, so that signals are heard meanwhile.
-//! - [`discover`] finds .NET and JVM processes and their sockets, in this and in other namespaces, and says what
-//!   stands in the way when a process can't be reached.
+//! - [`naming`] has the names of diagnostics sockets: they say whose a socket is meant to be.
 //!
-//! Nothing here knows a byte of any protocol.
+//! Nothing here knows a byte of any protocol, nor looks for processes: that is `runtap-discover`'s.
 
 #[cfg(all(test, target_os = "linux"))]
 mod bsd;
-pub mod discover;
 mod endpoint;
 #[cfg(unix)]
 mod exposure;
 #[cfg(unix)]
 mod folder;
+#[cfg(target_os = "linux")]
+pub mod linux;
 #[cfg(unix)]
 mod listener;
-#[cfg(target_os = "linux")]
-mod proof;
-#[cfg(target_os = "linux")]
-mod root;
+pub mod naming;
 pub mod shell;
+mod socket;
 mod stream;
 mod thread;
 #[cfg(target_os = "linux")]
@@ -38,11 +36,12 @@ mod windows;
 
 pub use endpoint::{ConnectError, ConnectFailure, Endpoint, ProcessEndpoint};
 #[cfg(unix)]
-pub use exposure::Exposure;
+pub use exposure::{Exposure, Way};
 #[cfg(unix)]
 pub use folder::{Folder, unforeseen};
 #[cfg(unix)]
 pub use listener::{BindError, BindOptions, Listener};
+pub use socket::{Socket, SocketState};
 pub use stream::{Peer, Stream};
 #[cfg(unix)]
 pub use thread::allow_many_files;

@@ -37,7 +37,7 @@ pub fn path(path: impl AsRef<Path>) -> String {
 }
 
 /// Paths behind each other.
-pub(crate) fn paths<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> String {
+pub fn paths<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> String {
     paths.into_iter().map(path).collect::<Vec<_>>().join(" ")
 }
 

@@ -16,13 +16,13 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::ConnectFailure;
-use crate::discover::linux::ProcDir;
-use crate::discover::naming::SocketName;
 use crate::endpoint::ProcessEndpoint;
 use crate::exposure::Exposure;
 use crate::folder::{Folder, unforeseen};
-use crate::proof::{self, Expected};
-use crate::root::{self, POINT};
+use crate::linux::ProcDir;
+use crate::linux::proof::{self, Expected};
+use crate::linux::root::{self, POINT};
+use crate::naming::SocketName;
 
 /// What fits into `sun_path` with the final NUL that some kernels and runtimes want.
 const LONGEST_PATH: usize = 107;

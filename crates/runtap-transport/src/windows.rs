@@ -1,5 +1,5 @@
 //! Named pipes of Windows: dialling with a deadline. Never compiled or run where this was written; it keeps to a dozen
-//! lines, and the names are in [`naming`](crate::discover::naming), which is tested.
+//! lines, and the names are in [`naming`](crate::naming), which is tested.
 
 use std::time::{Duration, Instant};
 

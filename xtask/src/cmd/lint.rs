@@ -18,10 +18,10 @@ const HARD_CAP: usize = 800;
 const FOLDERS: [&str; 5] = ["crates", "xtask", "tests", "benches", "fuzz"];
 /// The files that make up the door to the files of other processes, or only tell people of a path.
 const DOOR: [&str; 6] = [
-    "crates/runtap-transport/src/root.rs",
-    "crates/runtap-transport/src/discover/linux.rs",
-    "crates/runtap-transport/src/discover/location.rs",
-    "crates/runtap-transport/src/discover/view.rs",
+    "crates/runtap-transport/src/linux/root.rs",
+    "crates/runtap-transport/src/linux/process.rs",
+    "crates/runtap-transport/src/linux/location.rs",
+    "crates/runtap-discover/src/linux/view.rs",
     "crates/runtap-diag/src/doctor/diagnose.rs",
     // The way of our own outputs, which knows that door when it comes to it.
     "crates/runtap-outputs/src/place.rs",

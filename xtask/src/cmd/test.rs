@@ -1,14 +1,28 @@
 //! `cargo xtask test`: the release binary first, then all tests, then the examples in the docs.
 //!
 //! Owns: the choice of runner. cargo-nextest gives each test its own process and a time limit
-//! (`.config/nextest.toml`); without it `cargo test` runs the same tests as threads.
+//! (`.config/nextest.toml`); without it `cargo test` runs the same tests as threads. Tests that skip are counted, and what
+//! may be missing on a machine that has everything is listed here.
 
-use anyhow::Result;
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::{Context as _, Result};
 
 use crate::args::Args;
 use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
+
+/// What the kernel and the user of a machine decide, and not whoever sets it up: beginnings of reasons.
+const MAY_BE_MISSING: &[&str] = &[
+    "only root ",
+    "users can't make namespaces",
+    "unshare can make no ",
+    "another user can't read ",
+    "this kernel has ",
+    "another meters runs ",
+];
 
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     build(ws)?;
@@ -35,11 +49,48 @@ pub(crate) fn run(ws: &Workspace) -> Result<Outcome> {
     if let Some(shared) = ws.shared()? {
         tool = tool.env("RUNTAP_SHARED", shared);
     }
-    tool.run()?;
-    Ok(Outcome::Passed)
+    let skips = ws.target().join("skips.txt");
+    fs::create_dir_all(ws.target())?;
+    fs::write(&skips, "").with_context(|| format!("cannot write {}", skips.display()))?;
+    tool.env("RUNTAP_SKIPS", &skips).run()?;
+    Ok(judge(&fs::read_to_string(&skips)?))
+}
+
+/// Counts the tests that skipped: with a reason that is not listed the step counts as skipped too.
+fn judge(skips: &str) -> Outcome {
+    let mut reasons: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for (test, why) in skips.lines().filter_map(|line| line.split_once('\t')) {
+        reasons.entry(why).or_insert((0, test)).0 += 1;
+    }
+    let text = |unlisted: bool| {
+        let listed = |why: &str| MAY_BE_MISSING.iter().any(|known| why.starts_with(known));
+        let some = reasons.iter().filter(|(why, _)| listed(why) != unlisted);
+        let some = some.map(|(why, (n, test))| format!("{n} × {why} ({test})"));
+        some.collect::<Vec<_>>().join("; ")
+    };
+    let (known, unknown) = (text(false), text(true));
+    match (known.is_empty(), unknown.is_empty()) {
+        (_, false) => Outcome::Skipped(format!("tests: {unknown}")),
+        (false, true) => Outcome::Told(format!("skipped: {known}")),
+        (true, true) => Outcome::Passed,
+    }
 }
 
 pub(crate) fn doctests(ws: &Workspace) -> Result<Outcome> {
     ws.cargo(&["test", "--workspace", "--doc"]).run()?;
     Ok(Outcome::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listed_reasons_are_passed_over() {
+        assert!(matches!(judge(""), Outcome::Passed));
+        let told = judge("a\tonly root can do x\nb\tonly root can do x\n");
+        assert!(matches!(&told, Outcome::Told(text) if text.contains("2 × only root can do x (a)")));
+        let skipped = judge("a\tonly root can do x\nc\tthere is no peer\n");
+        assert!(matches!(&skipped, Outcome::Skipped(text) if text == "tests: 1 × there is no peer (c)"));
+    }
 }

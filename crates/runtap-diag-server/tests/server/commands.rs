@@ -10,7 +10,7 @@ use runtap_diag::{
     Variable,
 };
 use runtap_diag_server::{Builder, Limits, Notice, ProcessDescription};
-use runtap_transport::{Endpoint, discover};
+use runtap_transport::Endpoint;
 
 use crate::target::{Target, all_of};
 
@@ -196,7 +196,7 @@ fn the_program_learns_who_asks_for_what() {
 #[test]
 fn tools_find_the_default_socket() {
     let server = Builder::new(ProcessDescription::of_this_process()).spawn().unwrap();
-    let found = discover::process(std::process::id()).unwrap();
+    let found = runtap_discover::process(std::process::id()).unwrap();
     assert!(found.sockets.iter().any(|socket| socket.path == server.path()), "{found:?}");
     let client = Client::new(Endpoint::unix(server.path())).unwrap();
     assert_eq!(client.process_info().unwrap().process_id, u64::from(std::process::id()));

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use runtap_transport::discover::{
-    CAP_SYS_PTRACE, Code, Createdump, Facts, Holder, Life, Reason, Runtime, SocketState, Startup, TempDir,
-    Wait, in_its_files,
+use runtap_discover::{
+    CAP_SYS_PTRACE, Code, Createdump, Facts, Holder, Life, Reason, Runtime, Startup, TempDir, Wait,
+    in_its_files,
 };
+use runtap_transport::SocketState;
 use runtap_transport::shell;
 
 use super::{Answer, Diagnosis, Examination, Finding, Severity};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use runtap_transport::discover::{CAP_SYS_PTRACE, Code, Machine, Reason, TempState};
+use runtap_discover::{CAP_SYS_PTRACE, Code, Machine, Reason, TempState};
 
 use super::{Finding, Severity};
 

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use runtap_diag_proto::ProcessInfo;
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort, Warning};
+use runtap_discover::{Clients, Code, Facts, Holder, Holders, Life, Reason, Startup, System};
 use runtap_transport::Endpoint;
-use runtap_transport::discover::{Clients, Code, Facts, Holder, Holders, Life, Reason, Startup, System};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort};
-use runtap_transport::discover::naming::SocketName;
-use runtap_transport::discover::{
+use runtap_discover::{
     Capabilities, Clients, Code, Connection, Createdump, Environment, Facts, Holder, Life, Machine, Reason,
-    Runtime, Socket, SocketState, Startup, System, TempDir, TempState, Wait,
+    Runtime, Startup, System, TempDir, TempState, Wait,
 };
+use runtap_transport::naming::SocketName;
+use runtap_transport::{Socket, SocketState};
 
 use super::{Answer, AwaitedPort, Diagnosis, Examination, Finding, Severity, machine};
 

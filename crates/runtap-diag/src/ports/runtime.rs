@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_diag_proto::Hresult;
-use runtap_transport::{Peer, discover};
+use runtap_transport::Peer;
 use tokio::time::sleep;
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ pub struct Runtime {
 
 impl Runtime {
     pub(super) fn new(slot: Arc<Slot>, standing: Standing) -> Self {
-        let start_time = slot.peer().pid.and_then(discover::start_time);
+        let start_time = slot.peer().pid.and_then(runtap_discover::start_time);
         Self { slot, start_time, standing }
     }
 
@@ -75,7 +75,7 @@ impl Runtime {
     pub fn has_ended(&self) -> bool {
         let gone = || {
             let (Some(pid), Some(started)) = (self.peer().pid, self.start_time) else { return false };
-            !discover::is_running(pid, started)
+            !runtap_discover::is_running(pid, started)
         };
         self.slot.has_hung_up() || gone()
     }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort};
-use runtap_transport::discover::{self, Environment, FileView, Options, Startup};
+use runtap_discover::{Environment, FileView, Options, Startup};
 use runtap_transport::{BindError, BindOptions, Exposure, Folder, Listener};
 
 use super::Port;
@@ -128,10 +128,10 @@ fn us() -> u32 {
 /// # Errors
 /// When we may not look into the process.
 pub fn waited_for(pid: u32) -> io::Result<Vec<SuspendPort>> {
-    let Ok((Environment { ports: Some(value), .. }, uid)) = discover::environment(pid) else {
+    let Ok((Environment { ports: Some(value), .. }, uid)) = runtap_discover::environment(pid) else {
         return Ok(Vec::new());
     };
-    let view = discover::file_view(pid)?;
+    let view = runtap_discover::file_view(pid)?;
     let (mut ports, mut places) = (Vec::new(), BTreeSet::new());
     for port in awaited(value.as_bytes()) {
         let theirs = PathBuf::from(OsString::from_vec(port.address.to_vec()));
@@ -159,10 +159,10 @@ pub fn waiting_for(ports: &[SuspendPort]) -> BTreeSet<(u32, usize)> {
     let awaited: BTreeMap<&Place, usize> =
         indexed.filter_map(|(index, port)| Some((port.place.as_ref()?, index))).collect();
     let mut waiting = BTreeSet::new();
-    for process in discover::processes(Options::default()) {
+    for process in runtap_discover::processes(Options::default()) {
         let pid = process.pid;
         // Most of them run: then nothing more is looked at.
-        if discover::startup(pid) != Startup::Waiting {
+        if runtap_discover::startup(pid) != Startup::Waiting {
             continue;
         }
         // One that can't be looked into waits somewhere else, as far as we know.

@@ -5,14 +5,14 @@ use std::io;
 use std::path::Path;
 
 #[cfg(target_os = "linux")]
-use runtap_transport::discover::{self, Createdump, Facts, FileView, Life, Startup};
+use runtap_discover::{Createdump, Facts, FileView, Life, Startup};
 
 use super::Objection;
 
 /// Whether a runtime waits to be resumed, or is just starting. `false` where that can't be told.
 pub(crate) fn is_waiting(pid: u32) -> bool {
     #[cfg(target_os = "linux")]
-    return discover::startup(pid) == Startup::Waiting;
+    return runtap_discover::startup(pid) == Startup::Waiting;
     #[cfg(not(target_os = "linux"))]
     {
         let _ = pid;
@@ -36,12 +36,12 @@ impl Target {
     /// # Errors
     /// It is gone, or is not ours to look into.
     pub fn of(pid: u32) -> io::Result<Self> {
-        let facts = Box::new(discover::facts(pid));
+        let facts = Box::new(runtap_discover::facts(pid));
         match facts.life {
             Life::Gone | Life::Hidden | Life::Thread { .. } | Life::Ended => {
                 Err(io::ErrorKind::NotFound.into())
             }
-            _ => Ok(Self { facts, files: discover::file_view(pid)? }),
+            _ => Ok(Self { facts, files: runtap_discover::file_view(pid)? }),
         }
     }
 
@@ -76,7 +76,7 @@ impl Target {
 
     /// Whether it has ended since.
     pub(crate) fn is_gone(&self) -> bool {
-        discover::threads(self.facts.pid).is_err()
+        runtap_discover::threads(self.facts.pid).is_err()
     }
 
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {

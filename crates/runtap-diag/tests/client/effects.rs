@@ -11,6 +11,7 @@ use runtap_diag::{
     PerfMapType, Reply, Request, StartupProfiler, Timeouts,
 };
 use runtap_diag_proto::{Uuid, server};
+use runtap_testkit::{Skip, shared_dir};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep};
 
@@ -229,14 +230,10 @@ async fn what_would_harm_the_target_is_not_sent() {
 
 /// The requests that ended a real runtime though they are well-formed.
 #[tokio::test]
-#[allow(clippy::print_stdout, reason = "a test says what it skipped")]
 async fn recorded_requests_that_killed_a_runtime_are_not_sent() {
-    let shared = std::env::var_os("RUNTAP_SHARED")
-        .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared").into(), PathBuf::from);
-    if !shared.is_dir() {
-        println!("skipped: no recordings at {}", shared.display());
-        return;
-    }
+    let Some(shared) = shared_dir() else {
+        return Skip::because("there are no recordings of the protocol (RUNTAP_SHARED)").report();
+    };
     let mut refused = 0;
     for version in ["8.0.33", "9.0.22", "10.0.12"] {
         let text = std::fs::read_to_string(shared.join(format!("data/ipc/vectors-{version}.jsonl"))).unwrap();

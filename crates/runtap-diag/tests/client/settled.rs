@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use runtap_diag::doctor::settled;
-use runtap_transport::discover::naming::SocketName;
-use runtap_transport::discover::{Reason, System};
+use runtap_discover::{Reason, System};
+use runtap_transport::naming::SocketName;
 use tokio::time::{Instant, sleep};
 
 const PID: u32 = 42;

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use object::LittleEndian;
+use object::elf::{FileHeader32, FileHeader64};
+use object::read::elf::FileHeader;
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
-use super::MOST_OFFSET;
-use super::segment::{SEGMENT_LEN, Table};
+use super::part;
 
 /// Width of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,8 +71,6 @@ pub struct Header {
     pub file_type: FileType,
     /// For which processor.
     pub machine: Machine,
-    /// Where the segments are listed; `None` for a 32-bit file.
-    pub segments: Option<Table>,
 }
 
 impl Header {
@@ -80,65 +80,37 @@ impl Header {
     /// Reads the first bytes of a file.
     ///
     /// # Errors
-    /// It is no ELF file, or a big-endian one.
+    /// It is no ELF file, a big-endian one, or cut.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(bytes);
-        if r.array("magic")? != *b"\x7fELF" {
+        if r.array("magic")? != object::elf::ELFMAG {
             return Err(DecodeError::new(0, "magic", DecodeErrorKind::Invalid("is not that of an ELF file")));
         }
-        let class = expect(&mut r, "class", &[(1, Class::Bits32), (2, Class::Bits64)], "1 or 2")?;
-        expect(&mut r, "byte order", &[(1, ())], "1 (little-endian)")?;
-        r.bytes(10, "identification")?;
-        let file_type = FileType(r.u16("file type")?);
-        let machine = Machine(r.u16("machine")?);
-        let segments = match class {
-            Class::Bits32 => None,
-            Class::Bits64 => Some(table(&mut r)?),
-        };
-        Ok(Self { class, file_type, machine, segments })
+        match r.u8("class")? {
+            1 => Self::of(Class::Bits32, FileHeader32::<LittleEndian>::parse(bytes), bytes),
+            2 => Self::of(Class::Bits64, FileHeader64::<LittleEndian>::parse(bytes), bytes),
+            value => {
+                let kind = DecodeErrorKind::Unexpected { value: value.into(), expected: "1 or 2" };
+                Err(DecodeError::new(4, "class", kind))
+            }
+        }
     }
-}
 
-/// What follows the machine in a 64-bit header.
-fn table(r: &mut Reader<'_>) -> Result<Table, DecodeError> {
-    r.u32("version")?;
-    r.u64("entry point")?;
-    let offset = file_offset(r, "segment table offset")?;
-    let sections = file_offset(r, "section table offset")?;
-    r.u32("flags")?;
-    r.u16("header size")?;
-    let at = r.offset();
-    let entry = r.u16("segment entry size")?;
-    let count = r.u16("segment count")?;
-    if count > 0 && usize::from(entry) != SEGMENT_LEN {
-        let kind = DecodeErrorKind::Unexpected { value: u64::from(entry), expected: "56" };
-        return Err(DecodeError::new(at, "segment entry size", kind));
+    fn of<H: FileHeader<Endian = LittleEndian>>(
+        class: Class,
+        read: object::read::Result<&H>,
+        bytes: &[u8],
+    ) -> Result<Self, DecodeError> {
+        let (available, needed) = (bytes.len() as u64, size_of::<H>() as u64);
+        if available < needed {
+            let kind = DecodeErrorKind::UnexpectedEnd { needed, available };
+            return Err(DecodeError::new(0, "ELF header", kind));
+        }
+        let header = part(read, 0, "ELF header", "has a version that is not known")?;
+        let order = part(header.endian(), 5, "byte order", "is not little-endian")?;
+        let (file_type, machine) = (header.e_type(order).0, header.e_machine(order).0);
+        Ok(Self { class, file_type: FileType(file_type), machine: Machine(machine) })
     }
-    Ok(Table { offset, count, sections })
-}
-
-/// An offset that a file can have.
-fn file_offset(r: &mut Reader<'_>, what: &'static str) -> Result<u64, DecodeError> {
-    let at = r.offset();
-    let (value, limit) = (r.u64(what)?, MOST_OFFSET);
-    if value > limit {
-        return Err(DecodeError::new(at, what, DecodeErrorKind::TooLarge { value, limit }));
-    }
-    Ok(value)
-}
-
-fn expect<T: Copy>(
-    r: &mut Reader<'_>,
-    what: &'static str,
-    known: &[(u8, T)],
-    expected: &'static str,
-) -> Result<T, DecodeError> {
-    let at = r.offset();
-    let value = r.u8(what)?;
-    let found = known.iter().find(|(number, _)| *number == value).map(|(_, meaning)| *meaning);
-    found.ok_or_else(|| {
-        DecodeError::new(at, what, DecodeErrorKind::Unexpected { value: u64::from(value), expected })
-    })
 }
 
 #[cfg(test)]
@@ -157,9 +129,8 @@ mod tests {
     fn the_kinds_of_files() {
         let library = Header::decode(&header(2, 3)).unwrap();
         assert_eq!((library.file_type, library.machine.to_string()), (FileType::SHARED, "x64".into()));
-        assert_eq!(library.segments.unwrap().count, 0);
         let small = Header::decode(&header(1, 3)[..52]).unwrap();
-        assert_eq!((small.class, small.segments), (Class::Bits32, None));
+        assert_eq!(small.class, Class::Bits32);
         assert_eq!(Machine(8).to_string(), "machine 8");
     }
 
@@ -175,17 +146,8 @@ mod tests {
         let mut big = header(2, 3);
         big[5] = 2;
         let error = Header::decode(&big).unwrap_err();
-        assert_eq!(error.to_string(), "byte order at offset 5: is 0x2, expected 1 (little-endian)");
-        let mut far = header(2, 4);
-        far[32..40].fill(0xff);
-        let error = Header::decode(&far).unwrap_err();
-        assert!(error.to_string().starts_with("segment table offset at offset 32: is "), "{error}");
-        let mut odd = header(2, 4);
-        odd[54] = 57;
-        odd[56] = 1;
-        let error = Header::decode(&odd).unwrap_err();
-        assert_eq!(error.to_string(), "segment entry size at offset 54: is 0x39, expected 56");
-        for n in 0..58 {
+        assert_eq!(error.to_string(), "byte order at offset 5: is not little-endian");
+        for n in 0..Header::LEN {
             assert!(Header::decode(&header(2, 3)[..n]).unwrap_err().is_incomplete(), "{n}");
         }
     }

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
+use runtap_discover::{Kind, Options, Process};
 use runtap_outputs::is_plain_letter;
 use runtap_providers::CLR_KEYWORDS;
-use runtap_transport::discover::{self, Kind, Options, Process};
 
 use super::named::Whose;
 use super::target::local_name;
@@ -34,7 +34,7 @@ pub(super) fn run(options: &Completions, output: Output) -> anyhow::Result<u8> {
 }
 
 fn dotnet() -> Vec<Process> {
-    let mut processes = discover::processes(Options::default());
+    let mut processes = runtap_discover::processes(Options::default());
     processes.retain(|process| process.kind == Kind::Dotnet);
     processes
 }

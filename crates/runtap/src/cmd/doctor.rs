@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use runtap_diag::doctor::{self, Answer, Diagnosis, Examination, Finding, Severity};
+use runtap_discover::{Facts, System};
 use runtap_record::{allow_many_files, in_a_thread};
 use runtap_transport::Folder;
-use runtap_transport::discover::{Facts, System};
 use serde::Serialize;
 
 use super::named::{Whose, not_unique};

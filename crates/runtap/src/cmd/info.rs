@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use runtap_diag::ProcessInfo;
-use runtap_transport::discover::{self, Process, Startup};
+use runtap_discover::{Process, Startup};
 use serde::Serialize;
 
 use super::failure::explain;
@@ -68,7 +68,7 @@ pub(super) fn suspended(process: &Process, info: &ProcessInfo) -> Option<bool> {
     if !host_alone && process.command_line.len() > 1 {
         return Some(false);
     }
-    match discover::startup(process.pid) {
+    match runtap_discover::startup(process.pid) {
         Startup::Done => Some(false),
         Startup::Waiting => Some(true),
         _ => None,

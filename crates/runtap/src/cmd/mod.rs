@@ -39,7 +39,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use runtap_clr::lines::Style;
-use runtap_transport::discover::System;
+use runtap_discover::System;
 
 use self::interrupt::or_interrupted;
 use crate::cli::{AnyFormat, Cli, PerfMap, PerfMapVerb, TextOrJson, Verb};

@@ -9,8 +9,8 @@ use std::fs;
 use std::time::Duration;
 
 use runtap_diag::Error;
+use runtap_discover::{Kind, Options, Process};
 use runtap_record::in_a_thread;
-use runtap_transport::discover::{self, Kind, Options, Process};
 use rustix::process::geteuid;
 
 use super::target::{DEADLINE, ask_all, local_name};
@@ -74,7 +74,7 @@ impl Named {
     pub(super) async fn find(name: &str, whose: Whose<'_>) -> anyhow::Result<Self> {
         whose.check()?;
         // All are asked: one that is called otherwise on disk may have this entry assembly.
-        let mut all = in_a_thread(|| discover::processes(Options::default().all_users(true))).await?;
+        let mut all = in_a_thread(|| runtap_discover::processes(Options::default().all_users(true))).await?;
         all.retain(|process| process.kind == Kind::Dotnet);
         let (mut silent, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|process| whose.has(process));
         let left_out = called(name, others, DEADLINE);

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use runtap_diag::ports::{self, Port, Runtime, SuspendPort};
 use runtap_diag::{Client, Error};
+use runtap_discover::{Process, Startup};
 use runtap_record::{Home, Reporter, in_a_thread, leave_behind};
-use runtap_transport::discover::{self, Process, Startup};
 use runtap_transport::{BindError, Endpoint, shell};
 use rustix::process::geteuid;
 use tokio::sync::{mpsc, watch};
@@ -249,7 +249,7 @@ impl Told {
 /// Whether the runtime begins with its program within this time.
 async fn goes_on(pid: u32, limit: Duration) -> bool {
     let looking = async {
-        while discover::startup(pid) == Startup::Waiting {
+        while runtap_discover::startup(pid) == Startup::Waiting {
             sleep(LOOK).await;
         }
     };

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use runtap_diag::ports::Port;
 use runtap_diag::{Client, Error, ProcessInfo, Timeouts, doctor};
+use runtap_discover::{Kind, Options, Process, System};
 use runtap_record::{Subject, allow_many_files, in_a_thread};
 pub(super) use runtap_record::{local_name, name_of};
-use runtap_transport::discover::{self, Kind, Options, Process, SocketState, System};
+use runtap_transport::SocketState;
 use runtap_transport::{Endpoint, shell};
 
 use super::failure::{about, explain, not_reached};
@@ -80,7 +81,8 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Ch
             Place::Listen(path) => {
                 let (port, runtime) = named_port::wait_for_one(path, output).await?;
                 let pid = runtime.peer().pid;
-                let process = in_a_thread(move || pid.and_then(|pid| discover::process(pid).ok())).await?;
+                let process =
+                    in_a_thread(move || pid.and_then(|pid| runtap_discover::process(pid).ok())).await?;
                 Ok(Chosen { process, client: runtime.client(), name: None, _port: Some(port) })
             }
         };
@@ -102,9 +104,9 @@ pub(super) fn refuse_stopped(pid: u32) -> anyhow::Result<()> {
 }
 
 /// Also one that was started in the same breath, and is not up yet.
-async fn by_pid(pid: u32) -> anyhow::Result<Result<Process, discover::NotFound>> {
+async fn by_pid(pid: u32) -> anyhow::Result<Result<Process, runtap_discover::NotFound>> {
     // How long it takes to look at it is for the process to choose.
-    let look = || in_a_thread(move || discover::process(pid));
+    let look = || in_a_thread(move || runtap_discover::process(pid));
     match look().await? {
         Err(_) => {
             doctor::settled(&System::current(), pid).await;
@@ -270,7 +272,7 @@ pub(super) fn first_word<'a>(
     Ok((Target { word, options: options.clone() }, rest))
 }
 
-fn unreachable(error: &discover::NotFound, output: Output) -> anyhow::Error {
+fn unreachable(error: &runtap_discover::NotFound, output: Output) -> anyhow::Error {
     for step in &error.looked_at {
         output.detail(format_args!("looked at {step}"));
     }
@@ -313,7 +315,7 @@ async fn pick(output: Output) -> anyhow::Result<Process> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(no_target());
     }
-    let mut processes = in_a_thread(|| discover::processes(Options::default())).await?;
+    let mut processes = in_a_thread(|| runtap_discover::processes(Options::default())).await?;
     processes.retain(|process| process.kind == Kind::Dotnet);
     if processes.is_empty() {
         return Err(expected(

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
+use runtap_discover::System;
 use runtap_testkit::{Program, Skip, require, run};
-use runtap_transport::discover::{System, naming::SocketName};
+use runtap_transport::naming::SocketName;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use runtap_testkit::{Finished, MAKE_ROOT, Program, Running, Skip, eventually, require, run};
-use runtap_transport::discover::{self, naming::SocketName};
+use runtap_transport::naming::SocketName;
 use tempfile::TempDir;
 
 use crate::attacker::{Attacker, NOBODY};
@@ -84,7 +84,7 @@ fn serve(temp: &Path) -> Running {
 }
 
 fn start_time(pid: u32) -> u64 {
-    discover::start_time(pid).expect("the process runs")
+    runtap_discover::start_time(pid).expect("the process runs")
 }
 
 /// A process that is no runtime, with a name of its own.

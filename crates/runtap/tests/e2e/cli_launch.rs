@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use runtap_discover::System;
 use runtap_testkit::{Program, Running, Signal, eventually, run};
-use runtap_transport::discover::System;
 use rustix::process::{Pid, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;

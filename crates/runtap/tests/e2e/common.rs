@@ -10,8 +10,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
+use runtap_discover::System;
 use runtap_testkit::{Finished, Launch, Program, RealRuntime, Running, Skip, eventually, run};
-use runtap_transport::discover::System;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use runtap_discover::{Startup, System};
 use runtap_testkit::{Program, RealRuntime, Running, Signal, Skip, eventually};
-use runtap_transport::discover::{Startup, System};
 use rustix::process::{Pid, kill_process};
 use tempfile::TempDir;
 

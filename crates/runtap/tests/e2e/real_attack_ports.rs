@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use runtap_discover::System;
 use runtap_testkit::{Finished, Program, RealRuntime, Skip, eventually};
-use runtap_transport::discover::System;
 
 use crate::common::runtap;
 use crate::real_doctor::idle;

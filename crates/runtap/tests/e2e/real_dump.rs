@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use runtap_diag::core_file::CoreFile;
+use runtap_diag::core_file;
 use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
@@ -40,7 +40,7 @@ const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 /// Looks into a file as `runtap` does, and by its own names for threads.
 #[track_caller]
 fn assert_core(path: &Path, pid: u32, threads: &[u32]) {
-    let core = CoreFile::inspect(&File::open(path).unwrap()).unwrap();
+    let core = core_file::inspect(&File::open(path).unwrap()).unwrap();
     assert_eq!((core.process.pid, core.process.name.as_str()), (Some(pid), "dotnet"));
     for thread in threads {
         assert!(core.process.threads.contains(thread), "{thread} is not among {:?}", core.process.threads);
@@ -339,7 +339,7 @@ fn an_interrupted_dump_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Path::new(place.lines().next().unwrap());
     assert_eq!(place.parent(), Some(target.temp.path()));
     signal(Signal::CONT);
-    eventually("the dump is whole after all", || CoreFile::inspect(&File::open(place).ok()?).ok());
+    eventually("the dump is whole after all", || core_file::inspect(&File::open(place).ok()?).ok());
     target.still_answers();
     Ok(())
 }

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use runtap_diag::ports::Port;
+use runtap_discover::{Startup, System};
 use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
-use runtap_transport::discover::{Startup, System};
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;

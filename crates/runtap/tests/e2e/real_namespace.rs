@@ -6,9 +6,10 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use runtap_diag::core_file::CoreFile;
+use runtap_diag::core_file;
+use runtap_discover::System;
 use runtap_testkit::{Program, RealRuntime, Skip, eventually, run, shared_dir, workspace_root};
-use runtap_transport::discover::{System, naming::SocketName};
+use runtap_transport::naming::SocketName;
 use serde_json::Value;
 
 use crate::common::{command, counts, folder, json, ps_row, ps_row_of, runtap};
@@ -155,7 +156,7 @@ fn change(pid: u32, outside: &Path, profiler: &Path) -> Result<(), Skip> {
     assert_eq!((&summary["pid"], &summary["verified"]), (&Value::from(pid), &Value::from(true)));
     let theirs = summary["target_path"].as_str().unwrap();
     assert!(!Path::new(&format!("{inside}{theirs}")).exists(), "nothing is left in there");
-    let core = CoreFile::inspect(&fs::File::open(&path).unwrap()).unwrap();
+    let core = core_file::inspect(&fs::File::open(&path).unwrap()).unwrap();
     assert_eq!(core.process.pid, Some(1), "it speaks the language of the namespace");
     assert!(Path::new(summary["crash_report"].as_str().unwrap()).is_file());
 

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use runtap_discover::{Startup, System};
 use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
-use runtap_transport::discover::{Startup, System};
 use serde_json::Value;
 
 use crate::common::{

@@ -9,8 +9,9 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use runtap_discover::System;
 use runtap_testkit::{Program, RealRuntime, Running, Signal, Skip, eventually, run};
-use runtap_transport::discover::{System, naming::SocketName};
+use runtap_transport::naming::SocketName;
 use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
 

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use runtap_discover::System;
 use runtap_testkit::{Finished, RealRuntime, Running, Skip, eventually};
-use runtap_transport::discover::System;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tempfile::TempDir;
 

@@ -7,8 +7,8 @@ use std::fmt;
 
 use runtap_diag::ProcessInfo;
 use runtap_diag::doctor::{self, Answer};
+use runtap_discover::{Code, Kind, Options, Process, System};
 use runtap_record::{allow_many_files, in_a_thread};
-use runtap_transport::discover::{self, Code, Kind, Options, Process, System};
 use rustix::process::geteuid;
 use serde::Serialize;
 use tokio::task::JoinSet;
@@ -103,7 +103,7 @@ impl Search {
     fn look(&self) -> impl FnOnce() -> Found + Send + 'static {
         let all_users = self.all_users;
         move || {
-            let mut processes = discover::processes(Options::default().all_users(true));
+            let mut processes = runtap_discover::processes(Options::default().all_users(true));
             let (all, me) = (processes.len(), geteuid());
             if !all_users && !me.is_root() {
                 processes.retain(|process| process.uid == me.as_raw());

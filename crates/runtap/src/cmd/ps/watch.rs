@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use runtap_discover::Process;
 use runtap_record::in_a_thread;
-use runtap_transport::discover::Process;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};

@@ -16,11 +16,11 @@ use std::process::ExitStatus;
 use runtap_convert::FileFormat;
 use runtap_diag::doctor;
 use runtap_diag::ports::Port;
+use runtap_discover::System;
 use runtap_providers::{Request, Requested};
 use runtap_record::{
     Command, Io, Prepared, Reporter, Specification, Stops, Subject, Target, in_a_thread, stop_on_enter,
 };
-use runtap_transport::discover::System;
 
 use self::show::Show;
 pub(super) use self::show::{described, guard, of_guard};

@@ -1,0 +1,279 @@
+//! Who holds which socket: one look at the descriptors of all processes, however many sockets are asked for. Somebody may
+//! have made hundreds of processes with thousands of descriptors each, so there is a limit to what is looked at, and
+//! whether it was reached is told.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use runtap_transport::linux::{self, ProcDir};
+use runtap_transport::naming::SocketName;
+use rustix::fs::{OFlags, RawDir};
+
+use super::clients::{Clients, Connection, Holder, Wait, calls};
+use super::proc_files;
+use super::shares::Shares;
+use super::unix_diag::{self, UnixSocket};
+use super::{System, tree};
+
+/// Descriptors that are looked at: half a second.
+const MOST: u64 = 400_000;
+/// What is told of one server: its connections, and who holds one of them.
+const MOST_CONNECTIONS: usize = 16;
+const MOST_HOLDERS: usize = 4;
+
+/// The sockets of this machine and who holds them, as they were when it was asked for the first time.
+#[derive(Debug)]
+pub struct Holders {
+    system: System,
+    most: u64,
+    /// `None` where the kernel does not tell.
+    sockets: OnceCell<Option<Vec<UnixSocket>>>,
+    held: OnceCell<Held>,
+    /// By the process of which they write a dump.
+    createdumps: OnceCell<HashMap<u32, u32>>,
+}
+
+/// What was found in the descriptors of processes.
+#[derive(Debug, Default)]
+struct Held {
+    /// The processes that have a socket, by its number; of very many the first.
+    by: HashMap<u32, Vec<u32>>,
+    /// The connections that a server has taken, by its process: descriptor and number. Without those that could not be
+    /// looked at.
+    taken: HashMap<u32, Vec<(u32, u32)>>,
+    /// Processes of which not all descriptors were looked at.
+    cut: HashSet<u32>,
+}
+
+impl System {
+    /// Who holds which socket. Nothing is looked at until somebody is asked for.
+    pub fn holders(&self) -> Holders {
+        Holders {
+            system: self.clone(),
+            most: MOST,
+            sockets: OnceCell::new(),
+            held: OnceCell::new(),
+            createdumps: OnceCell::new(),
+        }
+    }
+}
+
+impl Holders {
+    /// The clients of a process's diagnostics server.
+    pub fn clients(&self, pid: u32) -> Clients {
+        let createdump = self.createdumps.get_or_init(|| createdumps(&self.system)).get(&pid).copied();
+        let connections = self.connections(pid);
+        Clients { connections, createdump, not_looked_at: self.not_looked_at() }
+    }
+
+    /// Who listens on the socket whose file this is; of many the first. Empty where nobody does, or where we may not look.
+    pub fn listeners(&self, file: &Metadata) -> Vec<Holder> {
+        let file = Some(low(file.ino()));
+        let here = |socket: &&UnixSocket| socket.listening && socket.file == file;
+        let sockets = self.sockets().unwrap_or_default().iter().filter(here);
+        let pids = sockets.filter_map(|socket| self.held().by.get(&socket.inode)).flatten();
+        pids.take(MOST_HOLDERS).map(|pid| self.system.holder(*pid)).collect()
+    }
+
+    /// Whether a socket that listens has this file; `None` where the kernel does not tell. Sockets of other network
+    /// namespaces are not seen.
+    pub fn is_listened_on(&self, file: &Metadata) -> Option<bool> {
+        let file = Some(low(file.ino()));
+        Some(self.sockets()?.iter().any(|socket| socket.listening && socket.file == file))
+    }
+
+    /// Processes of which not all descriptors were looked at, because there were too many in all.
+    pub fn not_looked_at(&self) -> usize {
+        self.held.get().map_or(0, |held| held.cut.len())
+    }
+
+    fn connections(&self, pid: u32) -> Option<Vec<Connection>> {
+        let sockets = self.sockets()?;
+        let held = self.held();
+        let taken = held.taken.get(&pid)?;
+        if taken.is_empty() {
+            // The one that matters may be among the descriptors that were not looked at.
+            return (!held.cut.contains(&pid)).then(Vec::new);
+        }
+        let calls = ProcDir::open(self.system.proc_root(), pid).map(|dir| calls(&dir)).unwrap_or_default();
+        let peer = |inode: u32| sockets.iter().find(|socket| socket.inode == inode)?.peer;
+        let wait = |fd: u32| calls.iter().find(|call| call.fd == fd).map_or(Wait::No, |call| call.wait);
+        let mut taken: Vec<(u32, Wait)> = taken.iter().map(|(fd, inode)| (*inode, wait(*fd))).collect();
+        taken.sort_by_key(|(_, wait)| *wait == Wait::No);
+        taken.truncate(MOST_CONNECTIONS);
+        let connection = |(inode, wait)| {
+            let pids = peer(inode).and_then(|peer| held.by.get(&peer)).into_iter().flatten();
+            let holders = pids.take(MOST_HOLDERS).map(|pid| self.system.holder(*pid)).collect();
+            Connection { holders, wait }
+        };
+        Some(taken.into_iter().map(connection).collect())
+    }
+
+    fn sockets(&self) -> Option<&[UnixSocket]> {
+        self.sockets.get_or_init(|| unix_diag::sockets().ok()).as_deref()
+    }
+
+    fn held(&self) -> &Held {
+        self.held.get_or_init(|| self.look())
+    }
+
+    fn look(&self) -> Held {
+        let sockets = self.sockets().unwrap_or_default();
+        let taken: HashMap<u32, u32> = sockets
+            .iter()
+            .filter(|socket| is_diagnostic(socket))
+            .filter_map(|socket| Some((socket.inode, socket.peer?)))
+            .collect();
+        let listening = sockets.iter().filter(|socket| socket.listening).map(|socket| socket.inode);
+        // Of all others nothing is kept.
+        let asked: HashSet<u32> = taken.values().copied().chain(listening).collect();
+        let mut held = Held::default();
+        let mut shares = Shares::new(self.most, self.system.uid());
+        for pid in proc_files::pids(self.system.proc_root()) {
+            let Ok(dir) = ProcDir::open(self.system.proc_root(), pid) else { continue };
+            // Not the owner of the folder: that is root's where a program has forbidden to be looked into.
+            let Some(user) = dir.status().map(|status| status.uid) else { continue };
+            let left = shares.left(user);
+            let mut connections = Vec::new();
+            let looked = sockets_of(&dir, left, |fd, inode| {
+                if taken.contains_key(&inode) {
+                    connections.push((fd, inode));
+                }
+                if asked.contains(&inode) {
+                    let by = held.by.entry(inode).or_default();
+                    if by.len() < MOST_HOLDERS && by.last() != Some(&pid) {
+                        by.push(pid);
+                    }
+                }
+            });
+            let Ok((n, is_cut)) = looked else { continue };
+            shares.spend(user, n);
+            held.taken.insert(pid, connections);
+            if is_cut {
+                held.cut.insert(pid);
+            }
+        }
+        held
+    }
+}
+
+/// Shows each socket that the process has open: descriptor and number. How many descriptors were looked at, of no more
+/// than `most`, and whether there are others.
+fn sockets_of(dir: &ProcDir, most: u64, mut visit: impl FnMut(u32, u32)) -> io::Result<(u64, bool)> {
+    let folder = dir.open_file("fd", OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let mut buffer = Vec::with_capacity(32 << 10);
+    let mut entries = RawDir::new(&folder, buffer.spare_capacity_mut());
+    let mut looked_at = 0;
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(fd) = name.to_str().ok().and_then(|name| name.parse().ok()) else { continue };
+        if looked_at == most {
+            return Ok((looked_at, true));
+        }
+        looked_at += 1;
+        // Longer ones are no sockets.
+        let mut link = [0; 32];
+        let n = rustix::fs::readlinkat_raw(&folder, name, &mut link).unwrap_or_default();
+        if let Some(inode) = link.get(..n).and_then(number_of) {
+            visit(fd, low(inode));
+        }
+    }
+    Ok((looked_at, false))
+}
+
+/// `socket:[NUMBER]`
+fn number_of(link: &[u8]) -> Option<u64> {
+    let number = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
+    str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// An end of a connection that a diagnostics socket has accepted.
+fn is_diagnostic(socket: &UnixSocket) -> bool {
+    let name = socket.name.as_deref().and_then(|name| str::from_utf8(name).ok());
+    let file = name.and_then(|name| Path::new(name).file_name()?.to_str());
+    !socket.listening && file.and_then(SocketName::parse).is_some()
+}
+
+/// As the kernel's list of sockets has it.
+fn low(inode: u64) -> u32 {
+    let [a, b, c, d, ..] = inode.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
+/// The children of processes that write a dump of their parent.
+fn createdumps(system: &System) -> HashMap<u32, u32> {
+    let of = |pid: u32| {
+        let stat = ProcDir::open(system.proc_root(), pid).ok()?.read("stat").ok()?;
+        let (comm, _) = linux::parse_stat(&stat)?;
+        (comm == "createdump").then_some((tree::parse(&stat)?.parent, pid))
+    };
+    proc_files::pids(system.proc_root()).into_iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::thread;
+
+    use super::*;
+
+    /// A server of ours that waits for a client of ours, as a runtime does.
+    #[test]
+    fn a_real_connection() {
+        let system = System::current();
+        let me = std::process::id();
+        let dir = tempfile::tempdir().unwrap();
+        let name = SocketName::runtime(me, system.start_time(me).unwrap());
+        let path = dir.path().join(name.to_string());
+        let listener = UnixListener::bind(&path).unwrap();
+        let client = UnixStream::connect(&path).unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1]);
+            drop(listener);
+        });
+        // Other tests of this process may have connections of their own.
+        let blocked = || {
+            let connections = system.holders().clients(me).connections.expect("the kernel tells");
+            connections.into_iter().find(|connection| connection.wait == Wait::Reading)
+        };
+        let connection = loop {
+            match blocked() {
+                Some(connection) => break connection,
+                None => thread::yield_now(),
+            }
+        };
+        assert_eq!(connection.holders.iter().map(|holder| holder.pid).collect::<Vec<_>>(), [me]);
+        assert!(!connection.holders[0].comm.is_empty() && !connection.holders[0].command_line.is_empty());
+        let holders = system.holders();
+        let pids = |file: &Path| {
+            let listeners = holders.listeners(&file.metadata().unwrap());
+            listeners.iter().map(|holder| holder.pid).collect::<Vec<_>>()
+        };
+        assert_eq!((pids(&path), pids(dir.path())), (vec![me], vec![]));
+        assert_eq!(holders.is_listened_on(&path.metadata().unwrap()), Some(true));
+
+        // What is not looked at is said, and nothing is concluded from it.
+        let mut few = system.holders();
+        few.most = 3;
+        let clients = few.clients(me);
+        assert!(clients.connections.is_none() && clients.not_looked_at > 0, "{clients:?}");
+        assert_eq!(few.listeners(&path.metadata().unwrap()), []);
+        drop(client);
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn sockets_by_their_links() {
+        assert_eq!(number_of(b"socket:[4711]"), Some(4711));
+        for other in [&b"/dev/null"[..], b"pipe:[4711]", b"socket:[4711", b"socket:[]", b""] {
+            assert_eq!(number_of(other), None);
+        }
+    }
+}

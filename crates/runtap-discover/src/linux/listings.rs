@@ -1,0 +1,208 @@
+//! The folders that a search has listed: each is read once, by whatever path processes call it, and all together are
+//! bounded. Processes choose what they call their temporary directory, and how much is in it.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use runtap_transport::naming::SocketName;
+use rustix::fs::RawDir;
+use rustix::io::Errno;
+
+use super::ways::is_too_long;
+
+/// Device and number of a folder.
+pub(super) type Identity = (u64, u64);
+
+/// # Errors
+/// As `fstat` has.
+pub(super) fn identity_of(folder: &OwnedFd) -> io::Result<Identity> {
+    let stat = rustix::fs::fstat(folder)?;
+    Ok((stat.st_dev, stat.st_ino))
+}
+
+/// What lies in a temporary directory.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// `None` where it can't be opened.
+    pub folder: Option<Identity>,
+    /// By process id. Killed processes leave thousands of them behind: no memory is taken for each.
+    sockets: Vec<SocketName>,
+    /// The folders `hsperfdata_USER` of Java virtual machines.
+    pub hsperfdata: Vec<OsString>,
+    /// There were more entries than are taken.
+    pub is_cut: bool,
+}
+
+/// What the listings of a search may take together. More is made by somebody who wants to be in the way: a process's own
+/// socket is then looked for by its name.
+#[derive(Debug)]
+struct Budget {
+    /// Entries of any kind that are read.
+    entries: usize,
+    /// Those that are kept.
+    kept: usize,
+}
+
+/// A tenth of a second.
+const MOST_ENTRIES: usize = 1_000_000;
+const MOST_KEPT: usize = 100_000;
+/// Of one folder: it leaves something for the others.
+const MOST_KEPT_OF_ONE: usize = 50_000;
+
+#[derive(Debug)]
+pub(super) struct Listings {
+    read: HashMap<Identity, Listing>,
+    unread: Listing,
+    /// What lies too far away to be opened.
+    too_far: Listing,
+    budget: Budget,
+}
+
+impl Listings {
+    pub(super) fn new() -> Self {
+        let budget = Budget { entries: MOST_ENTRIES, kept: MOST_KEPT };
+        let too_far = Listing { is_cut: true, ..Listing::default() };
+        Self { read: HashMap::new(), unread: Listing::default(), too_far, budget }
+    }
+
+    /// What lies in a folder; one that can't be opened is empty.
+    pub(super) fn of(&mut self, folder: io::Result<OwnedFd>) -> &Listing {
+        let opened = folder.and_then(|folder| identity_of(&folder).map(|identity| (folder, identity)));
+        let (folder, identity) = match opened {
+            Ok(opened) => opened,
+            Err(error) if is_too_long(&error) => return &self.too_far,
+            Err(_) => return &self.unread,
+        };
+        let budget = &mut self.budget;
+        self.read.entry(identity).or_insert_with(|| {
+            let mut listing = Listing { folder: Some(identity), ..Listing::default() };
+            // What was seen up to a failure is better than nothing.
+            let _ = listing.add(folder, budget);
+            listing.sockets.sort_unstable_by_key(|name| name.pid);
+            listing
+        })
+    }
+
+    /// One that was read before.
+    pub(super) fn known(&self, folder: Option<Identity>) -> &Listing {
+        folder.and_then(|folder| self.read.get(&folder)).unwrap_or(&self.unread)
+    }
+}
+
+impl Listing {
+    fn add(&mut self, directory: OwnedFd, budget: &mut Budget) -> Result<(), Errno> {
+        let mut buffer = Vec::with_capacity(32 << 10);
+        let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
+        let before = budget.kept;
+        // The first look at a folder may take the kernel long already, where it is merged of others.
+        self.is_cut = budget.entries == 0 || budget.kept == 0;
+        // No folder takes what others need.
+        let least = budget.entries / 2;
+        while !self.is_cut
+            && let Some(entry) = entries.next()
+        {
+            let entry = entry?;
+            if budget.entries == least || budget.kept == 0 || before - budget.kept == MOST_KEPT_OF_ONE {
+                self.is_cut = true;
+                break;
+            }
+            budget.entries -= 1;
+            let text = entry.file_name().to_bytes();
+            if let Some(name) = SocketName::parse_bytes(text) {
+                self.sockets.push(name);
+                budget.kept -= 1;
+            } else if text.starts_with(b"hsperfdata_") {
+                self.hsperfdata.push(OsStr::from_bytes(text).to_owned());
+                budget.kept -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn of(&self, ns_pid: u32) -> &[SocketName] {
+        let start = self.sockets.partition_point(|name| name.pid < ns_pid);
+        let rest = self.sockets.get(start..).unwrap_or_default();
+        rest.get(..rest.partition_point(|name| name.pid == ns_pid)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps};
+
+    use super::*;
+
+    fn open(path: &Path) -> io::Result<OwnedFd> {
+        Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+    }
+
+    #[test]
+    fn a_folder_is_read_once_whatever_it_is_called() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        symlink(".", dir.path().join("link")).unwrap();
+        let name = SocketName::runtime(12, 34);
+        fs::write(dir.path().join(name.to_string()), "").unwrap();
+        let mut listings = Listings::new();
+        let before = listings.budget.entries;
+        for path in ["", ".", "a/..", "link", "link/link/a/../link"] {
+            assert_eq!(listings.of(open(&dir.path().join(path))).of(12), [name]);
+        }
+        assert_eq!(listings.read.len(), 1);
+        // `.`, `..` and what was made here.
+        assert_eq!(before - listings.budget.entries, 5);
+        assert_eq!(listings.of(open(&dir.path().join("none"))).folder, None);
+    }
+
+    /// The first look takes the kernel long where a folder is merged of others (overlay), whatever is read then: without
+    /// anything left there is none. A folder that was read has a new time of access.
+    #[test]
+    fn a_folder_for_which_nothing_is_left_is_not_even_begun() {
+        let dir = tempfile::tempdir().unwrap();
+        let past = Timespec { tv_sec: 1000, tv_nsec: 0 };
+        let is_read = |entries, kept| {
+            let times = Timestamps { last_access: past, last_modification: past };
+            rustix::fs::utimensat(CWD, dir.path(), &times, AtFlags::empty()).unwrap();
+            let mut listings = Listings::new();
+            listings.budget = Budget { entries, kept };
+            let is_cut = listings.of(open(dir.path())).is_cut;
+            (rustix::fs::stat(dir.path()).unwrap().st_atime != past.tv_sec, is_cut)
+        };
+        // Not every file system notes it.
+        if is_read(100, 100).0 {
+            assert_eq!((is_read(0, 100), is_read(100, 0)), ((false, true), (false, true)));
+        }
+    }
+
+    #[test]
+    fn what_is_not_read_any_more_is_said_to_be_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["a", "b", "c"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+            for key in 0..10 {
+                let name = SocketName::runtime(12, key).to_string();
+                fs::write(dir.path().join(folder).join(name), "").unwrap();
+            }
+        }
+        for (entries, kept, expected) in [(100, 31, [10, 10, 10]), (100, 15, [10, 5, 0]), (0, 100, [0, 0, 0])]
+        {
+            let mut listings = Listings::new();
+            listings.budget = Budget { entries, kept };
+            for (folder, expected) in ["a", "b", "c"].into_iter().zip(expected) {
+                let listing = listings.of(open(&dir.path().join(folder)));
+                assert_eq!(
+                    (listing.of(12).len(), listing.is_cut),
+                    (expected, expected < 10),
+                    "{entries} {kept}"
+                );
+            }
+        }
+    }
+}

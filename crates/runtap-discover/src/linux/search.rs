@@ -1,0 +1,377 @@
+//! The search itself: from sockets to processes, from a process to its socket or the reason that there is none.
+//!
+//! What is cheap comes first. Sockets of our own namespaces are found by one listing of our temporary directory
+//! and one read of the kernel's table of bound sockets, which knows every TMPDIR. All that is asked of any other
+//! process is its mount namespace; only those of another one, or all if the table can't be read or has sockets
+//! without a process, are looked at more closely.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use runtap_transport::Socket;
+use runtap_transport::linux::{self, Location, ProcDir, Root, Status};
+use runtap_transport::naming::{SocketKind, SocketName};
+use rustix::fs::{Mode, OFlags};
+
+use super::candidate::Candidate;
+use super::environment::Environment;
+use super::gather::{self, Found};
+use super::key::{Clock, Key};
+use super::listings::{Identity, Listing, Listings};
+use super::proc_files::{self, ProcFiles as _};
+use super::shares::Shares;
+use super::sockets::{self, Bound};
+use super::system::System;
+use super::ways::Ways;
+use crate::jvm::Counters;
+use crate::rank::Sighting;
+use crate::{Kind, Options, Process};
+
+/// One search, with what it read so far.
+pub(super) struct Search<'a> {
+    pub(super) system: &'a System,
+    own_mount: Option<OsString>,
+    own_pid: Option<OsString>,
+    clock: Option<Clock>,
+    pub(super) bound: Option<Bound>,
+    listings: Listings,
+    ways: Ways,
+    /// How much may still be read of memory maps.
+    pub(super) inside: Shares,
+    /// How much of environments may still be read.
+    environments: u64,
+    /// Our own temporary directory, if it was listed: what it is.
+    temp: OnceCell<Option<Identity>>,
+    /// Where Java virtual machines keep their counters, by the folder that theirs are in.
+    jvms: HashMap<Identity, Jvms>,
+    passwd: Option<Vec<u8>>,
+}
+
+type Jvms = Rc<Counters>;
+
+/// Of all processes that are looked at. When it is used up, what is read of each further one is what honest programs have.
+const MOST_OF_ENVIRONMENTS: u64 = 64 << 20;
+
+/// What a process said of itself, however long ago: the folder in `/proc` by which it was asked is that of no other.
+pub(super) struct SeenOf {
+    pub status: Status,
+    pub comm: String,
+    pub start: u64,
+}
+
+/// How closely the namespaces of processes are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Nowhere,
+    AtMounts,
+    Everywhere,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(system: &'a System) -> Self {
+        let me = ProcDir::open(&system.proc_root, "self").ok();
+        let own = |kind| me.as_ref().and_then(|me| me.namespace(kind));
+        Self {
+            system,
+            own_mount: own("mnt"),
+            own_pid: own("pid"),
+            clock: me.as_ref().map(Clock::of),
+            bound: sockets::bound(&system.proc_root),
+            listings: Listings::new(),
+            ways: Ways::new(system.uid),
+            inside: Shares::new(gather::MOST_OF_ALL, system.uid),
+            environments: MOST_OF_ENVIRONMENTS,
+            temp: OnceCell::new(),
+            jvms: HashMap::new(),
+            passwd: None,
+        }
+    }
+
+    pub(super) fn all(&mut self, options: Options) -> Vec<Process> {
+        let own_jvms = if options.jvm { self.own_jvms() } else { Jvms::default() };
+        let look = match options.namespaces {
+            false => Look::Nowhere,
+            true if self.has_orphans() => Look::Everywhere,
+            true => Look::AtMounts,
+        };
+        let mut processes = Vec::new();
+        for pid in proc_files::pids(&self.system.proc_root) {
+            let Some(candidate) = self.candidate(pid, look) else { continue };
+            let found = match self.dotnet(&candidate) {
+                Some((sockets, seen)) => Some(self.describe(&candidate, Kind::Dotnet, sockets, seen)),
+                None => options.jvm.then(|| self.jvm(&candidate, &own_jvms)).flatten(),
+            };
+            processes.extend(found.filter(|process| {
+                options.all_users || self.system.uid == 0 || process.uid == self.system.uid
+            }));
+        }
+        processes
+    }
+
+    /// Whether a diagnostics socket may belong to a process that has another pid for us.
+    fn has_orphans(&self) -> bool {
+        let start = |pid: u32| self.system.start_time(pid);
+        let Some(bound) = &self.bound else { return true };
+        let mut names = bound.values().flatten().map(|(_, name)| name);
+        names.any(|name| name.kind == SocketKind::Runtime && start(name.pid) != Some(name.key))
+    }
+
+    fn candidate(&self, pid: u32, look: Look) -> Option<Candidate> {
+        let dir = ProcDir::open(&self.system.proc_root, pid).ok()?;
+        // What we may not read is taken for ours: at worst nothing is found there.
+        let differs = |a: &Option<OsString>, b: &Option<OsString>| a.is_some() && a != b;
+        let mount = if look == Look::Nowhere { None } else { dir.namespace("mnt") };
+        let other_mount = differs(&mount, &self.own_mount);
+        let other_pid =
+            (look == Look::Everywhere || other_mount) && differs(&dir.namespace("pid"), &self.own_pid);
+        Some(Candidate::new(pid, dir, other_mount, other_pid))
+    }
+
+    /// The sockets of a process, if one of them can be its own.
+    fn dotnet(&mut self, candidate: &Candidate) -> Option<(Vec<Socket>, SeenOf)> {
+        // All of ours are near: in our own directory, or listed by the kernel.
+        let all_near = self.bound.is_some() && !candidate.other_mount && !candidate.other_pid;
+        let is_near = self.has_near(candidate.pid);
+        if all_near && !is_near {
+            return None;
+        }
+        let (comm, start) = candidate.dir.stat()?;
+        let key = self.key(candidate, start);
+        let mut sightings = if is_near { self.near(candidate, start, key) } else { Vec::new() };
+        let is_own =
+            |name: SocketName| name.kind == SocketKind::Runtime && key.is_none_or(|key| key.is(name.key));
+        if all_near && !sightings.iter().any(|sighting| is_own(sighting.socket.name)) {
+            return None;
+        }
+        let status = candidate.dir.status()?;
+        // What has its name is its own only where it would make it itself: anybody can make such a name elsewhere.
+        if let Ok(environment) = candidate.dir.environment(&mut self.environments) {
+            sightings.extend(self.far(candidate, &status, &environment, key).sightings);
+        }
+        let sockets = candidate.rank(sightings, key, &status, &mut self.ways).sockets;
+        sockets.iter().any(Socket::may_be_its_own).then_some((sockets, SeenOf { status, comm, start }))
+    }
+
+    /// The key in the name of a process's socket, where it can be told: start times are those of the reader's time
+    /// namespace, the key is that of the process's own.
+    fn key(&self, candidate: &Candidate, start: u64) -> Option<Key> {
+        match &self.clock {
+            Some(clock) => clock.key_of(&candidate.dir, start),
+            None => Some(start.into()),
+        }
+    }
+
+    fn has_near(&mut self, pid: u32) -> bool {
+        self.bound.as_ref().is_some_and(|bound| bound.contains_key(&pid)) || {
+            let listing = self.own_temp();
+            listing.is_cut || !listing.of(pid).is_empty()
+        }
+    }
+
+    /// What lies in our own temporary directory, which is read once.
+    fn own_temp(&mut self) -> &Listing {
+        if let Some(known) = self.temp.get() {
+            return self.listings.known(*known);
+        }
+        let read = self.listings.of(Root::ours().and_then(|root| root.open(&self.system.temp, FOLDER)));
+        self.temp.get_or_init(|| read.folder);
+        read
+    }
+
+    /// Sockets that bear the pid as we see it: in our own directory, and those that the kernel lists.
+    fn near(&mut self, candidate: &Candidate, start: u64, key: Option<Key>) -> Vec<Sighting> {
+        let directory = Location::Ours(self.system.temp.clone());
+        let mut found: Vec<_> = names(self.own_temp(), candidate.pid, key)
+            .0
+            .into_iter()
+            .map(|name| candidate.sighting(directory.join(name.to_string()), name))
+            .collect();
+        for (path, name) in self.bound.iter().filter_map(|bound| bound.get(&candidate.pid)).flatten() {
+            // Somebody listens there: with another key it is the same pid of another pid namespace.
+            if name.kind == SocketKind::Router || key.map_or(name.key == start, |key| key.is(name.key)) {
+                // A path that was bound in another mount namespace is below its root for us.
+                let sighting = candidate.sighting(candidate.location(path), *name);
+                found.push(Sighting { is_bound: true, ..sighting });
+            }
+        }
+        found
+    }
+
+    /// Sockets that bear the pid of the process's own namespace, in its own directory.
+    fn far(
+        &mut self,
+        candidate: &Candidate,
+        status: &Status,
+        environment: &Environment,
+        key: Option<Key>,
+    ) -> Far {
+        let near = self.own_temp().folder;
+        let directory = candidate.temp_dir(environment, self.system);
+        let listing = self.ways.open(candidate.traveller(status), &directory, FOLDER);
+        let listing = self.listings.of(listing);
+        let is_near = listing.folder.is_some() && listing.folder == near && status.ns_pid == candidate.pid;
+        let is_at_home = |name: SocketName| key.is_none_or(|key| key.is(name.key));
+        let (names, is_cut) = names(listing, status.ns_pid, key);
+        let sightings = names
+            .into_iter()
+            // By this way they are there already.
+            .filter(|name| !is_near || is_at_home(*name))
+            .map(|name| Sighting {
+                at_home: name.kind == SocketKind::Runtime && is_at_home(name),
+                ..candidate.sighting(directory.join(name.to_string()), name)
+            })
+            .collect();
+        Far { sightings, is_cut }
+    }
+
+    fn own_jvms(&mut self) -> Jvms {
+        let folder = Root::ours().and_then(|root| root.open(&self.system.default_temp, FOLDER));
+        let listing = self.listings.of(folder);
+        jvms(&mut self.jvms, listing, |name| self.system.open_default_temp(name))
+    }
+
+    fn jvm(&mut self, candidate: &Candidate, own: &Jvms) -> Option<Process> {
+        // By what way their temporary directory is reached is theirs to choose: it is gone once.
+        let (status, theirs) = if candidate.other_mount {
+            let status = candidate.dir.status()?;
+            let folder = Location::Root("/tmp".into());
+            let folder = self.ways.open(candidate.traveller(&status), &folder, FOLDER).ok()?;
+            (Some(status), Some(folder))
+        } else {
+            (None, None)
+        };
+        let open = |name: &OsStr| match &theirs {
+            Some(folder) => {
+                Ok(rustix::fs::openat(folder, name, FOLDER_ITSELF | OFlags::CLOEXEC, Mode::empty())?)
+            }
+            None => self.system.open_default_temp(name),
+        };
+        let counters = match &theirs {
+            Some(folder) => jvms(&mut self.jvms, self.listings.of(folder.try_clone()), open),
+            None => Rc::clone(own),
+        };
+        // Most processes are out of the question without being read. Those that may not be looked into seem to be root's.
+        if counters.is_empty() || !candidate.dir.owner().is_some_and(|it| it == 0 || counters.has_of(it)) {
+            return None;
+        }
+        if !candidate.dir.runs_a_program() {
+            return None;
+        }
+        let status = status.or_else(|| candidate.dir.status())?;
+        let elsewhere = candidate.other_mount || candidate.other_pid;
+        let pid = if elsewhere { status.ns_pid } else { candidate.pid };
+        if !counters.has(status.uid, pid, open) {
+            return None;
+        }
+        let (comm, start) = candidate.dir.stat()?;
+        let seen = SeenOf { status, comm, start };
+        Some(self.describe(candidate, Kind::Jvm, Vec::new(), seen))
+    }
+
+    pub(super) fn describe(
+        &mut self,
+        candidate: &Candidate,
+        kind: Kind,
+        sockets: Vec<Socket>,
+        seen: SeenOf,
+    ) -> Process {
+        let SeenOf { status, comm, start } = seen;
+        let elsewhere = candidate.other_mount || candidate.other_pid;
+        Process {
+            pid: candidate.pid,
+            ns_pid: status.ns_pid,
+            kind,
+            start_time: start,
+            uid: status.uid,
+            user: self.user(status.uid),
+            comm,
+            exe: candidate.dir.exe(),
+            command_line: candidate.dir.command_line(),
+            sockets,
+            other_mount_namespace: candidate.other_mount,
+            other_pid_namespace: candidate.other_pid,
+            container: if elsewhere { candidate.dir.container() } else { None },
+        }
+    }
+
+    fn user(&mut self, uid: u32) -> String {
+        let passwd = self.passwd.get_or_insert_with(|| linux::read(&self.system.passwd).unwrap_or_default());
+        linux::user_name(passwd, uid)
+    }
+
+    /// A process and all sockets that may be its own.
+    pub(super) fn find(&mut self, pid: u32) -> Option<(Candidate, Found)> {
+        let candidate = self.candidate(pid, Look::Everywhere)?;
+        let (status, (comm, start_time)) = (candidate.dir.status()?, candidate.dir.stat()?);
+        let environment = candidate.dir.environment(&mut self.environments);
+        let key = self.key(&candidate, start_time);
+        let mut sightings = self.near(&candidate, start_time, key);
+        let mut is_cut = false;
+        if let Ok(environment) = &environment {
+            let far = self.far(&candidate, &status, environment, key);
+            sightings.extend(far.sightings);
+            is_cut = far.is_cut;
+        }
+        let ranked = candidate.rank(sightings, key, &status, &mut self.ways);
+        let found = Found {
+            user: self.user(status.uid),
+            other_mount: candidate.other_mount,
+            // Told by the number where the namespace itself may not be seen.
+            other_pid: candidate.other_pid || status.ns_pid != pid,
+            // Where its own name is known that was looked at.
+            crowded: is_cut && key.is_none(),
+            deleted: ranked.deleted,
+            sockets: ranked.sockets,
+            status,
+            start_time,
+            comm,
+            environment,
+        };
+        Some((candidate, found))
+    }
+}
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+/// A folder to list, not one that a link leads to.
+pub(super) const FOLDER_ITSELF: OFlags = FOLDER.union(OFlags::NOFOLLOW);
+
+/// Sockets in a process's own temporary directory.
+struct Far {
+    sightings: Vec<Sighting>,
+    /// There may be others.
+    is_cut: bool,
+}
+
+/// What lies in a folder with a process id in its name, and whether there was too much to list it all. Then the process's
+/// own name is among it: whether it is there is looked at later.
+fn names(listing: &Listing, ns_pid: u32, key: Option<Key>) -> (Vec<SocketName>, bool) {
+    let all = listing.of(ns_pid);
+    let mut names = all.get(..MOST_OF_A_PROCESS).unwrap_or(all).to_vec();
+    let is_cut = listing.is_cut || names.len() < all.len();
+    if is_cut {
+        for own in key.into_iter().flat_map(Key::all).map(|key| SocketName::runtime(ns_pid, key)) {
+            if !names.contains(&own) {
+                names.push(own);
+            }
+        }
+    }
+    (names, is_cut)
+}
+
+/// Names with the id of one process that are looked at. Hundreds of processes may have the same id, each in a pid namespace
+/// of its own, and the same folder.
+const MOST_OF_A_PROCESS: usize = 1000;
+
+/// The folders of counters in a temporary directory, which is looked at once.
+fn jvms(
+    known: &mut HashMap<Identity, Jvms>,
+    listing: &Listing,
+    open: impl Fn(&OsStr) -> io::Result<OwnedFd>,
+) -> Jvms {
+    let Some(folder) = listing.folder else { return Jvms::default() };
+    Rc::clone(known.entry(folder).or_insert_with(|| Rc::new(Counters::of(&listing.hsperfdata, open))))
+}

@@ -1,0 +1,134 @@
+//! Who lives, and who was started by whom. Knows nothing of runtimes.
+
+use runtap_transport::linux::ProcDir;
+
+use super::System;
+use super::proc_files::{self, ProcFiles as _};
+
+/// What `/proc/PID/stat` says of the life of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Life {
+    /// It has ended, and nobody has asked for its exit code yet.
+    ended: bool,
+    pub parent: u32,
+    /// Clock ticks since boot.
+    start_time: u64,
+}
+
+impl System {
+    /// Whether the process that had the id `pid` and this start time is still running. One that has ended and waits
+    /// for its parent to notice (a zombie) is not.
+    pub fn is_running(&self, pid: u32, start_time: u64) -> bool {
+        self.life(pid).is_some_and(|life| life.start_time == start_time && !life.ended)
+    }
+
+    /// The process `pid` and everything below it that runs, parents before their children. A process whose parent has
+    /// ended belongs to somebody else's tree.
+    pub fn tree(&self, pid: u32) -> Vec<u32> {
+        let all = proc_files::pids(self.proc_root());
+        let mut lives: Vec<(u32, Life)> = all
+            .into_iter()
+            .filter_map(|pid| Some((pid, self.life(pid)?)))
+            .filter(|(_, life)| !life.ended)
+            .collect();
+        // A child is never older than its parent.
+        lives.sort_by_key(|(pid, life)| (life.start_time, *pid));
+        let mut tree = vec![pid];
+        // Ids wrap: of two processes of the same tick, the child may come first.
+        let mut grown = true;
+        while grown {
+            grown = false;
+            for (pid, life) in &lives {
+                if tree.contains(&life.parent) && !tree.contains(pid) {
+                    tree.push(*pid);
+                    grown = true;
+                }
+            }
+        }
+        tree
+    }
+
+    /// The processes that were started with `text` somewhere in their environment, as far as we may look. What a
+    /// process has changed since then is not seen. Ourselves left out, and whoever is not `asked`: to read a stranger's
+    /// environment takes as long as he likes it to be.
+    pub fn started_with(&self, text: &[u8], asked: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut found = proc_files::pids(self.proc_root());
+        found.retain(|pid| {
+            *pid != std::process::id()
+                && asked(*pid)
+                && ProcDir::open(self.proc_root(), pid)
+                    .and_then(|dir| dir.environ())
+                    .is_ok_and(|environment| contains(&environment, text))
+        });
+        found
+    }
+
+    fn life(&self, pid: u32) -> Option<Life> {
+        parse(&ProcDir::open(self.proc_root(), pid).ok()?.read("stat").ok()?)
+    }
+}
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    !text.is_empty() && bytes.windows(text.len()).any(|window| window == text)
+}
+
+/// Fields 3, 4 and 22; field 2 stands in parentheses and may hold anything.
+pub(super) fn parse(stat: &[u8]) -> Option<Life> {
+    let close = stat.iter().rposition(|b| *b == b')')?;
+    let text = str::from_utf8(stat.get(close + 1..)?).ok()?;
+    let mut fields = text.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let start_time = fields.nth(22 - 5)?.parse().ok()?;
+    Some(Life { ended: matches!(state, "Z" | "X" | "x"), parent, start_time })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn the_fields_of_stat() {
+        let stat = b"42 (a) b (c) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 987654 1 2 3";
+        assert_eq!(parse(stat), Some(Life { ended: false, parent: 7, start_time: 987_654 }));
+        let zombie = b"42 (x) Z 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 1 1 2 3";
+        assert_eq!(parse(zombie).map(|life| life.ended), Some(true));
+        assert_eq!(parse(b"42 (cut) S 1 2 3"), None);
+        assert_eq!(parse(b""), None);
+    }
+
+    #[test]
+    fn a_child_lives_below_us_until_it_ends() {
+        let system = System::current();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let start = system.start_time(child.id()).unwrap();
+        assert!(system.is_running(child.id(), start));
+        assert!(!system.is_running(child.id(), start + 1));
+        let tree = system.tree(std::process::id());
+        assert_eq!(tree.first(), Some(&std::process::id()));
+        assert!(tree.contains(&child.id()), "{tree:?}");
+        assert_eq!(system.tree(child.id()), [child.id()]);
+        child.wait().unwrap();
+        assert!(!system.is_running(child.id(), start));
+    }
+
+    #[test]
+    fn processes_are_found_by_what_they_were_started_with() {
+        let system = System::current();
+        let mark = format!("mark-of-{}", std::process::id());
+        assert_eq!(system.started_with(mark.as_bytes(), |_| true), [0; 0]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo up; read line"]).env("RUNTAP_TEST", &mark);
+        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // Its environment is there some time after the kernel has let its creator go on.
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        said.read_line(&mut String::new()).unwrap();
+        assert_eq!(system.started_with(mark.as_bytes(), |_| true), [child.id()]);
+        assert_eq!(system.started_with(mark.as_bytes(), |pid| pid != child.id()), [0; 0]);
+        child.wait().unwrap();
+        assert_eq!(system.started_with(mark.as_bytes(), |_| true), [0; 0]);
+    }
+}

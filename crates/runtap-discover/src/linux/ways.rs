@@ -1,0 +1,168 @@
+//! Ways to the folders and names of other processes, which choose by what way these are reached: a path that begins with
+//! forty links of thousands of parts each takes a hundred times as long as one without. A folder is opened once for all
+//! names in it, a name in it is looked at once, and what is spent on links has a limit for each user.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use runtap_transport::linux::{Location, POINT, ProcDir};
+use rustix::fs::{AtFlags, FileType, OFlags};
+use rustix::io::Errno;
+
+use super::listings::{Identity, identity_of};
+use super::shares::Shares;
+use crate::rank::{Seen, SocketFile};
+
+/// Microseconds that are spent on paths with links. Each of those that people have takes a few.
+const MOST: u64 = 1_000_000;
+
+type Opened = (OwnedFd, Identity);
+
+/// What a search has gone by so far.
+#[derive(Debug)]
+pub(super) struct Ways {
+    links: Shares,
+    /// The folder that was looked into last: sightings of one folder come together.
+    last: Option<(Location, u32, io::Result<Opened>)>,
+    /// What lies under a name of a folder.
+    seen: HashMap<(Identity, OsString), Seen>,
+}
+
+/// The process whose paths they are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Traveller<'a> {
+    pub pid: u32,
+    pub dir: &'a ProcDir,
+    /// Its real user.
+    pub user: u32,
+}
+
+impl Ways {
+    pub(super) fn new(us: u32) -> Self {
+        Self { links: Shares::new(MOST, us), last: None, seen: HashMap::new() }
+    }
+
+    /// Opens a folder of a process.
+    ///
+    /// # Errors
+    /// As opening has; [`is_too_long`] for a way by links when enough was spent on those of its user.
+    pub(super) fn open(
+        &mut self,
+        whose: Traveller<'_>,
+        folder: &Location,
+        flags: OFlags,
+    ) -> io::Result<OwnedFd> {
+        let opened = folder.open_without_links(whose.dir, flags);
+        if opened.as_ref().err().and_then(Errno::from_io_error) != Some(Errno::LOOP) {
+            return opened;
+        }
+        if self.links.left(whose.user) == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let begun = Instant::now();
+        let opened = folder.open(whose.dir, flags);
+        let spent = begun.elapsed().as_micros().try_into().unwrap_or(u64::MAX);
+        self.links.spend(whose.user, spent);
+        opened
+    }
+
+    /// What lies at a place where a socket was seen.
+    pub(super) fn look(&mut self, whose: Traveller<'_>, place: &Location) -> Seen {
+        let Some((folder, name)) = place.split() else { return Seen::Gone };
+        let is_known = |known: &Location, pid: u32| *known == folder && (known.is_ours() || pid == whose.pid);
+        if !self.last.as_ref().is_some_and(|(known, pid, _)| is_known(known, *pid)) {
+            let opened = self.open(whose, &folder, POINT | OFlags::DIRECTORY);
+            let opened = opened.and_then(|folder| identity_of(&folder).map(|identity| (folder, identity)));
+            self.last = Some((folder, whose.pid, opened));
+        }
+        match &self.last {
+            Some((_, _, Ok((folder, identity)))) => {
+                let look = || look(folder, &name);
+                *self.seen.entry((*identity, name.clone())).or_insert_with(look)
+            }
+            Some((_, _, Err(error))) if is_too_long(error) => Seen::TooFar,
+            Some((_, _, Err(error))) => not_seen(error),
+            None => Seen::Gone,
+        }
+    }
+}
+
+/// Whether enough was spent on ways of that kind.
+pub(super) fn is_too_long(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::TimedOut
+}
+
+fn look(folder: &OwnedFd, name: &OsString) -> Seen {
+    let stat = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(error) => return not_seen(&error.into()),
+    };
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+        return Seen::NoSocket;
+    }
+    // Seconds are unsigned on some systems, and far from the end of either type.
+    #[allow(clippy::cast_possible_wrap, clippy::unnecessary_cast, reason = "as the platform has it")]
+    let modified = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+    Seen::Socket(SocketFile { identity: (stat.st_dev, stat.st_ino), owner: stat.st_uid, modified })
+}
+
+fn not_seen(error: &io::Error) -> Seen {
+    match Errno::from_io_error(error) {
+        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Seen::Gone,
+        _ => Seen::Hidden,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use super::*;
+
+    fn traveller(dir: &ProcDir) -> Traveller<'_> {
+        Traveller { pid: std::process::id(), dir, user: 1000 }
+    }
+
+    /// Whatever lies there afterwards: what was seen once is not looked at again, by whatever path.
+    #[test]
+    fn a_name_in_a_folder_is_looked_at_once() {
+        let temp = tempfile::tempdir().unwrap();
+        let own = temp.path().join("own");
+        fs::create_dir(&own).unwrap();
+        symlink("own", temp.path().join("link")).unwrap();
+        fs::write(own.join("x"), "").unwrap();
+        let dir = ProcDir::open(Path::new("/proc"), "self").unwrap();
+        let mut ways = Ways::new(0);
+        let mut look = |folder: &str| {
+            let place = Location::Ours(temp.path().join(folder).join("x"));
+            ways.look(traveller(&dir), &place)
+        };
+        assert_eq!(look("own"), Seen::NoSocket);
+        fs::remove_file(own.join("x")).unwrap();
+        assert_eq!((look("link"), look("own/../own")), (Seen::NoSocket, Seen::NoSocket));
+        assert_eq!(look("none"), Seen::Gone);
+    }
+
+    #[test]
+    fn enough_is_enough_of_links() {
+        let temp = tempfile::tempdir().unwrap();
+        fs::create_dir(temp.path().join("own")).unwrap();
+        symlink("own", temp.path().join("link")).unwrap();
+        let dir = ProcDir::open(Path::new("/proc"), "self").unwrap();
+        let mut ways = Ways::new(0);
+        let at = |name: &str| Location::Ours(temp.path().join(name));
+        assert!(ways.open(traveller(&dir), &at("link"), POINT).is_ok());
+        ways.links.spend(1000, MOST);
+        let error = ways.open(traveller(&dir), &at("link"), POINT).unwrap_err();
+        assert!(is_too_long(&error), "{error}");
+        assert_eq!(ways.look(traveller(&dir), &at("link/x")), Seen::TooFar);
+        // Without one, and for others, it goes on.
+        assert!(ways.open(traveller(&dir), &at("own"), POINT).is_ok());
+        assert!(ways.open(Traveller { user: 0, ..traveller(&dir) }, &at("link"), POINT).is_ok());
+    }
+}

@@ -1,0 +1,200 @@
+//! What stands in the way, on a system laid out for the test: what a kernel without security modules, or a test that is
+//! not root, could not show.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use runtap_discover::{Code, Facts, Life, Reason, Runtime, Startup, System, TempState};
+
+use crate::fake::{Fake, FakeProcess};
+
+const NO_RUNTIME: &str = "7f00-7f01 r-xp 0 08:01 1 /usr/lib/libc.so.6\n";
+
+impl Fake {
+    fn facts(&self, pid: u32) -> Facts {
+        self.system().facts(pid)
+    }
+
+    fn codes(&self, pid: u32) -> Vec<&'static str> {
+        Reason::all(&self.facts(pid)).iter().map(|reason| reason.code().name()).collect()
+    }
+}
+
+#[test]
+fn what_is_no_process() {
+    let fake = Fake::new();
+    assert_eq!(fake.reason(9), Reason::NoSuchProcess);
+
+    let folder = fake.add(&FakeProcess::new(77, 900));
+    fs::write(folder.join("status"), "State:\tS\nTgid:\t42\nUid:\t0\t0\t0\t0\nNSpid:\t77\n").unwrap();
+    fake.socket("tmp", 77, 900);
+    assert_eq!(fake.facts(77).life, Life::Thread { tgid: 42 });
+    assert_eq!(fake.codes(77), ["no-such-process"]);
+
+    let mut process = FakeProcess::new(78, 900);
+    process.state = 'Z';
+    fake.add(&process);
+    assert_eq!(fake.reason(78), Reason::Ended);
+}
+
+#[test]
+fn other_programs_and_old_runtimes() {
+    let fake = Fake::new();
+    let mut process = FakeProcess::new(10, 900);
+    (process.maps, process.threads) = (NO_RUNTIME, &["x"]);
+    fake.add(&process);
+    assert_eq!(fake.reason(10), Reason::NotDotnet);
+    assert!(!fake.facts(10).is_dotnet());
+
+    let mut process = FakeProcess::new(20, 900);
+    process.maps = "7f00-7f01 r-xp 0 08:01 1 /opt/Microsoft.NETCore.App/2.1.30/libcoreclr.so\n";
+    fake.add(&process);
+    assert_eq!(fake.reason(20), Reason::TooOld { runtime: ".NET Core 2.1.30".to_owned() });
+
+    let mut process = FakeProcess::new(30, 900);
+    process.maps = NO_RUNTIME;
+    let folder = fake.add(&process);
+    fs::remove_file(folder.join("exe")).unwrap();
+    symlink("/usr/bin/mono-sgen", folder.join("exe")).unwrap();
+    assert_eq!(fake.reason(30), Reason::TooOld { runtime: "Mono".to_owned() });
+}
+
+#[test]
+fn everything_that_stands_in_the_way_is_told() {
+    let fake = Fake::new();
+    let mut process = FakeProcess::new(10, 900).tmpdir(&fake.path("gone"));
+    process.environ.extend(b"COMPlus_EnableDiagnostics=0\0");
+    fake.add(&process);
+    assert_eq!(fake.codes(10), ["diagnostics-disabled", "other-tmpdir"]);
+    let reason = fake.reason(10);
+    assert!(reason.to_string().contains("COMPlus_EnableDiagnostics=0"), "{reason}");
+    assert!(reason.fix().contains("env -u COMPlus_EnableDiagnostics"), "{}", reason.fix());
+
+    // A socket that can be dialled makes up for everything.
+    let other = fake.socket("gone", 10, 900);
+    assert_eq!(fake.codes(10), [] as [&str; 0]);
+    assert_eq!(fake.facts(10).endpoint().unwrap().path(), Some(other.as_path()));
+}
+
+#[test]
+fn sockets_that_are_stale_or_gone() {
+    let fake = Fake::new();
+    fake.add(&FakeProcess::new(12, 900));
+    let stale = fake.socket("tmp", 12, 800);
+    assert_eq!(fake.reason(12), Reason::StaleSocket { sockets: vec![stale] });
+
+    fake.add(&FakeProcess::new(22, 900));
+    let deleted = fake.socket("tmp", 22, 900);
+    fake.bound(&deleted);
+    assert_eq!(fake.codes(22), [] as [&str; 0]);
+    fs::remove_file(&deleted).unwrap();
+    assert_eq!(fake.reason(22), Reason::SocketDeleted { sockets: vec![deleted] });
+
+    // Its own server's thread is there, and the kernel's table is that of another network namespace.
+    let mut process = FakeProcess::new(32, 900);
+    process.threads = &["dotnet", ".NET EventPipe", ".NET Finalizer"];
+    fake.add(&process);
+    assert_eq!(fake.codes(32), ["stale-socket"]);
+}
+
+#[test]
+fn a_runtime_without_a_server() {
+    let fake = Fake::new();
+    fs::write(fake.path("proc/uptime"), "10.50 3.00\n").unwrap();
+    let mut process = FakeProcess::new(13, 900);
+    process.threads = &["dotnet"];
+    fake.add(&process);
+    assert_eq!((fake.facts(13).age, fake.facts(13).startup), (Some(150), Startup::Waiting));
+    assert_eq!(fake.reason(13), Reason::Starting);
+    fs::write(fake.path("proc/uptime"), "100.00 3.00\n").unwrap();
+    assert_eq!(fake.reason(13), Reason::NoServer { aot: false });
+
+    // Young, but it runs its program already.
+    fake.add(&FakeProcess::new(23, 9_900));
+    assert_eq!(fake.reason(23), Reason::NoServer { aot: false });
+}
+
+#[test]
+fn temporary_directories_without_use() {
+    let fake = Fake::new();
+    fake.add(&FakeProcess::new(15, 900).tmpdir(&fake.path("gone")));
+    assert_eq!(fake.reason(15), Reason::NoTmpdir { directory: fake.path("gone"), elsewhere: false });
+    // A file is no directory.
+    fake.add(&FakeProcess::new(25, 900).tmpdir(&fake.path("etc/passwd")));
+    assert_eq!(fake.codes(25), ["other-tmpdir"]);
+    // User 1000 may not write here.
+    fake.add(&FakeProcess::new(35, 900).tmpdir(Path::new("/proc")));
+    assert_eq!(fake.reason(35), Reason::TmpReadOnly { directory: "/proc".into(), mounted: false });
+}
+
+/// Anybody has all capabilities in a user namespace of his own: over nothing but what is his.
+#[test]
+fn a_temporary_directory_of_a_process_with_capabilities_of_its_own_namespace() {
+    let fake = Fake::new();
+    let directory = fake.path("private");
+    fs::create_dir(&directory).unwrap();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+    let mut process = FakeProcess::new(45, 900).tmpdir(&directory);
+    process.uid = rustix::process::geteuid().as_raw() + 1;
+    process.status = "Gid:\t4000000\t4000000\t4000000\t4000000\nCapEff:\t1ffffffffff\n";
+    let folder = fake.add(&process);
+    assert_eq!(fake.facts(45).temp.unwrap().state, TempState::Fine);
+    fs::remove_file(folder.join("ns/user")).unwrap();
+    symlink("user:[9]", folder.join("ns/user")).unwrap();
+    assert_eq!(fake.facts(45).temp.unwrap().state, TempState::NotWritable);
+    assert_eq!(fake.reason(45), Reason::TmpReadOnly { directory, mounted: false });
+}
+
+/// What may not be read is laid out as not being there.
+#[test]
+fn processes_that_may_not_be_looked_into() {
+    let fake = Fake::new();
+    let mut process = FakeProcess::new(16, 900);
+    process.uid = 33;
+    let folder = fake.add(&process);
+    fs::remove_file(folder.join("environ")).unwrap();
+    fs::remove_file(folder.join("maps")).unwrap();
+    assert_eq!(fake.reason(16), Reason::OtherUser { uid: 33, user: "33".to_owned() });
+    // Everybody may see the names of its threads.
+    assert_eq!(fake.facts(16).runtime, Runtime::Hidden { likely: true });
+    assert!(fake.facts(16).is_dotnet());
+
+    let mut process = FakeProcess::new(26, 900);
+    process.pid_ns = "pid:[2]";
+    let folder = fake.add(&process);
+    fs::remove_file(folder.join("environ")).unwrap();
+    assert_eq!(fake.reason(26), Reason::OtherNamespace { namespaces: vec!["pid"] });
+
+    let folder = fake.add(&FakeProcess::new(36, 900));
+    fs::remove_file(folder.join("maps")).unwrap();
+    assert_eq!(fake.reason(36), Reason::Denied { label: None, capable: false });
+    assert!(fake.reason(36).fix().contains("SYS_PTRACE"));
+
+    // With the right to look into everything only a security module is left; it has left its mark.
+    fs::create_dir_all(folder.join("attr")).unwrap();
+    fs::write(folder.join("attr/current"), "docker-default (enforce)\n").unwrap();
+    fs::write(fake.path("proc/self/status"), "State:\tR\nTgid:\t1\nUid:\t0\t0\t0\t0\nCapEff:\t1ffffffffff\n")
+        .unwrap();
+    let reason = Reason::all(&System::at(fake.dir.path(), 0).facts(36)).remove(0);
+    assert_eq!(reason, Reason::Denied { label: Some("docker-default (enforce)".to_owned()), capable: true });
+    assert_eq!(reason.code(), Code::Lsm);
+    assert!(reason.to_string().contains("docker-default (enforce)"), "{reason}");
+}
+
+#[test]
+fn what_was_looked_at_is_told() {
+    let fake = Fake::new();
+    fake.add(&FakeProcess::new(13, 900));
+    let stale = fake.socket("tmp", 13, 800);
+    let error = fake.system().process(13).unwrap_err();
+    let steps = error.looked_at.join("\n");
+    for part in [
+        "memory map: /opt/dotnet/libcoreclr.so",
+        "environment:",
+        "temporary directory",
+        &format!("{}: stale", stale.display()),
+    ] {
+        assert!(steps.contains(part), "{part} is not in {steps}");
+    }
+}

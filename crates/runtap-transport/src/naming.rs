@@ -1,0 +1,146 @@
+//! Names of diagnostics sockets and pipes, and the directory they are in. Pure functions, for every system.
+//!
+//! Source: "Naming and Location Conventions" of the Diagnostic IPC specification, and .NET 8, 9 and 10 as measured.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The file name of a diagnostics socket, in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SocketName {
+    /// Process id in the process's own pid namespace.
+    pub pid: u32,
+    /// A runtime's: its start time, as the system counts it (Linux: clock ticks since boot; macOS: seconds).
+    /// A router's: seconds since 1970.
+    pub key: u64,
+    /// Whose socket it is.
+    pub kind: SocketKind,
+}
+
+/// Whose socket it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SocketKind {
+    /// A runtime's own.
+    Runtime,
+    /// That of a `dotnet-dsrouter`, which stands for a runtime elsewhere.
+    Router,
+}
+
+impl SocketName {
+    /// The name of a runtime's socket.
+    pub fn runtime(pid: u32, key: u64) -> Self {
+        Self { pid, key, kind: SocketKind::Runtime }
+    }
+
+    /// Takes a file name apart: `dotnet-diagnostic-PID-KEY-socket` or `dotnet-diagnostic-dsrouter-PID-KEY-socket`.
+    pub fn parse(file_name: &str) -> Option<Self> {
+        Self::parse_bytes(file_name.as_bytes())
+    }
+
+    /// The same for a name as a folder has it: one may hold thousands, and most of another kind.
+    pub fn parse_bytes(file_name: &[u8]) -> Option<Self> {
+        let parts = file_name.strip_prefix(b"dotnet-diagnostic-")?.strip_suffix(b"-socket")?;
+        let (kind, parts) = match parts.strip_prefix(b"dsrouter-") {
+            Some(parts) => (SocketKind::Router, parts),
+            None => (SocketKind::Runtime, parts),
+        };
+        let dash = parts.iter().position(|b| *b == b'-')?;
+        let (pid, key) = (parts.get(..dash)?, parts.get(dash + 1..)?);
+        Some(Self { pid: decimal(pid)?.try_into().ok().filter(|pid| *pid != 0)?, key: decimal(key)?, kind })
+    }
+}
+
+/// Digits only: no sign, which `parse` would take.
+fn decimal(text: &[u8]) -> Option<u64> {
+    let digit = |number: u64, byte: &u8| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    };
+    if text.is_empty() { None } else { text.iter().try_fold(0, digit) }
+}
+
+impl fmt::Display for SocketName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pid, key, kind } = self;
+        match kind {
+            SocketKind::Runtime => write!(f, "dotnet-diagnostic-{pid}-{key}-socket"),
+            SocketKind::Router => write!(f, "dotnet-diagnostic-dsrouter-{pid}-{key}-socket"),
+        }
+    }
+}
+
+/// The name of a runtime's pipe on Windows, without `\\.\pipe\`.
+pub fn windows_pipe(pid: u32) -> String {
+    format!("dotnet-diagnostic-{pid}")
+}
+
+/// The process id in the name of a runtime's pipe on Windows.
+pub fn parse_windows_pipe(name: &str) -> Option<u32> {
+    decimal(name.strip_prefix("dotnet-diagnostic-")?.as_bytes())?.try_into().ok()
+}
+
+/// Where a runtime puts its socket: TMPDIR as it is, `/tmp` if that is not set or empty. A relative TMPDIR is
+/// relative to the process's working directory.
+pub fn temp_dir(tmpdir: Option<&OsStr>) -> PathBuf {
+    match tmpdir {
+        Some(dir) if !dir.is_empty() => PathBuf::from(dir),
+        _ => Path::new("/tmp").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        for name in [
+            SocketName::runtime(1, 0),
+            SocketName::runtime(4_294_967_295, u64::MAX),
+            SocketName { pid: 77, key: 1_763_000_000, kind: SocketKind::Router },
+        ] {
+            assert_eq!(SocketName::parse(&name.to_string()), Some(name));
+        }
+        assert_eq!(
+            SocketName::parse("dotnet-diagnostic-1234-5678-socket"),
+            Some(SocketName::runtime(1234, 5678))
+        );
+    }
+
+    #[test]
+    fn other_names_are_no_sockets() {
+        for name in [
+            "",
+            "dotnet-diagnostic-",
+            "dotnet-diagnostic--socket",
+            "dotnet-diagnostic-1-socket",
+            "dotnet-diagnostic-1--socket",
+            "dotnet-diagnostic--1-socket",
+            "dotnet-diagnostic-0-1-socket",
+            "dotnet-diagnostic-+1-1-socket",
+            "dotnet-diagnostic-1-2-3-socket",
+            "dotnet-diagnostic-4294967296-1-socket",
+            "dotnet-diagnostic-1-18446744073709551616-socket",
+            "dotnet-diagnostic-1-2-socket.bak",
+            "dotnet-diagnostic-dsrouter-1-socket",
+            "clr-debug-pipe-1-2-in",
+        ] {
+            assert_eq!(SocketName::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn windows_pipes() {
+        assert_eq!(parse_windows_pipe(&windows_pipe(4711)), Some(4711));
+        assert_eq!(parse_windows_pipe("dotnet-diagnostic-dsrouter-1"), None);
+        assert_eq!(parse_windows_pipe("dotnet-diagnostic-"), None);
+    }
+
+    #[test]
+    fn an_empty_tmpdir_is_none() {
+        assert_eq!(temp_dir(None), Path::new("/tmp"));
+        assert_eq!(temp_dir(Some(OsStr::new(""))), Path::new("/tmp"));
+        assert_eq!(temp_dir(Some(OsStr::new("x/"))), Path::new("x"));
+    }
+}
