@@ -4,22 +4,21 @@
 
 use std::time::Duration;
 
-use runtap_diag::Client;
 use runtap_providers::{Request, Selection};
-use runtap_record::{Prepared, Reporter, Specification, Stops, Subject, Target};
+use runtap_record::{Prepared, Reporter, Specification, Stops, Target};
 use runtap_sinks::Format;
+use runtap_target::TargetSpec;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pid = std::env::args().nth(1).ok_or("give a process id")?.parse()?;
-    let process = runtap_discover::process(pid)?;
-    let client = Client::new(process.endpoint().ok_or("it has no socket")?);
+    let subject = TargetSpec::Pid(pid).resolve(&()).await?;
     let mut spec = Specification::new(&Request::resolve(&Selection::default())?);
     spec.formats = vec![Format::Speedscope.into()];
     spec.duration = Some(Duration::from_secs(5));
     let reporter = Reporter::new(|event| eprintln!("{event:?}"));
     let prepared = Prepared::open(spec, Stops::listen()?, reporter).await?.ok_or("interrupted")?;
-    let target = Target::Running(vec![Subject::new(client, Some(process))]);
+    let target = Target::Running(vec![subject]);
     let (files, _) = prepared.record(target, |outcome| outcome.made).await?;
     for file in files.iter().flat_map(|made| &made.files) {
         println!("{}", file.path.display());

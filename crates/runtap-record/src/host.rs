@@ -22,7 +22,7 @@ use crate::guard;
 use crate::job::{Job, Phase};
 use crate::launch::Launched;
 use crate::start;
-use crate::subject::Subject;
+use runtap_target::Subject;
 
 /// How often it looks whether the tree lives, once its first process has ended.
 const LOOK: Duration = Duration::from_millis(200);

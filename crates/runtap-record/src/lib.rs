@@ -38,7 +38,6 @@ mod spec;
 mod start;
 mod stop_event;
 mod stops;
-mod subject;
 mod threads;
 mod user_events;
 
@@ -46,7 +45,8 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 
 use runtap_diag::ports::Port;
-pub use runtap_transport::{allow_many_files, in_a_thread};
+use runtap_target::Subject;
+use runtap_transport::{allow_many_files, in_a_thread};
 use tokio::sync::mpsc;
 
 use self::conductor::Arrival;
@@ -66,7 +66,6 @@ pub use self::silence::{Heard, Silence};
 pub use self::spec::{Naming, Specification, Target};
 pub use self::stop_event::{PayloadError, StopEvent};
 pub use self::stops::{StopListener, StopRequest, Stops};
-pub use self::subject::{Subject, local_name, name_of};
 pub use self::user_events::{UserEvent, UserEvents, UserEventsOutcome};
 
 /// The variable by which processes learn of ports.

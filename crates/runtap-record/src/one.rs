@@ -13,7 +13,7 @@ use crate::raw::Raw;
 use crate::recorder::Progress;
 use crate::session::{self, Ended};
 use crate::start::Started;
-use crate::subject::local_name;
+use runtap_target::local_name;
 
 /// A stream that has ended, and where it is.
 #[derive(Debug)]

@@ -12,8 +12,9 @@ use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, SessionConfig};
 use runtap_outputs::plain_name;
 use runtap_providers::{Request, Requested};
 
+use crate::Command;
 use crate::stop_event::StopEvent;
-use crate::{Command, Subject};
+use runtap_target::Subject;
 
 /// How files are called for which nobody gave a name.
 #[derive(Clone)]

@@ -5,8 +5,8 @@ use std::future;
 use std::time::{Duration, Instant};
 
 use runtap_diag::ports::Runtime;
-use runtap_diag::{Backlog, Client, Request, Session, Timeouts, doctor};
-use runtap_discover::System;
+use runtap_diag::{Backlog, Client, Request, Session, Timeouts};
+use runtap_target::Subject;
 use runtap_transport::in_a_thread;
 use tokio::time::sleep;
 
@@ -15,7 +15,6 @@ use crate::event::Event;
 use crate::job::Job;
 use crate::neighbours::Neighbours;
 use crate::outputs::Outputs;
-use crate::subject::Subject;
 
 /// The variable by which processes learn of ports.
 pub(crate) const PORTS: &str = "DOTNET_DiagnosticPorts";
@@ -45,9 +44,7 @@ pub(crate) type Asked = Option<Result<(Session, Outputs, Neighbours), Error>>;
 /// There is no session. The runtime goes on all the same.
 pub(crate) async fn begin(job: &Job, subject: Subject) -> Result<Option<Started>, Error> {
     // The others of several would wait for it until it is given up.
-    if let Some(pid) = subject.process.as_ref().map(|process| process.pid)
-        && let Some(finding) = doctor::stopped(&System::current(), pid)
-    {
+    if let Some((pid, finding)) = subject.stopped() {
         return Err(Error::NotReached { pid, finding });
     }
     let asked = ask(job, &subject).await;
@@ -63,7 +60,7 @@ pub(crate) async fn ask(job: &Job, subject: &Subject) -> Asked {
     // One of hundreds, it may be.
     let backlog = if job.spec.children { Backlog::small() } else { Backlog::default() };
     let mut client = subject.client.clone().with_backlog(backlog);
-    if subject.runtime.is_some() {
+    if subject.runtime().is_some() {
         client = client.with_timeouts(Timeouts::all(PATIENCE));
     }
     let neighbours = Neighbours::before(subject.pid());
@@ -71,7 +68,7 @@ pub(crate) async fn ask(job: &Job, subject: &Subject) -> Asked {
         biased;
         () = job.stops.stopping() => None,
         session = client.start_session(&job.spec.session) => Some(session),
-        () = ended(subject.runtime.as_ref()) => None,
+        () = ended(subject.runtime()) => None,
     };
     match session {
         Some(Ok(session)) => Some(Ok((session, outputs, neighbours))),
@@ -121,7 +118,7 @@ pub(crate) async fn let_go(job: &Job, subject: &Subject) {
     }
     let (reporter, process) = (job.reporter(), subject.label());
     let warn = move |error| reporter.report(Event::NotResumed { process: process.clone(), error });
-    if let Some(runtime) = &subject.runtime {
+    if let Some(runtime) = subject.runtime() {
         shield(job, &subject.client).await;
         match runtime.resume().await {
             // It was killed: whoever did that knows.

@@ -27,6 +27,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-outputs", 1),
     ("runtap-diag", 2),
     ("runtap-diag-server", 2),
+    ("runtap-target", 3),
     ("runtap-model", 3),
     ("runtap-clr", 3),
     ("runtap-sinks", 4),

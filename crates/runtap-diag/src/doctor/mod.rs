@@ -12,16 +12,14 @@ mod machine;
 mod tests;
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-use std::thread;
 use std::time::Duration;
 
 use runtap_diag_proto::ProcessInfo;
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort, Warning};
 use runtap_discover::{Clients, Code, Facts, Holder, Holders, Life, Reason, Startup, System};
-use runtap_transport::Endpoint;
-use tokio::sync::oneshot;
+use runtap_transport::{Endpoint, allow_many_files, in_a_thread};
 use tokio::task::JoinSet;
 
 pub use self::machine::machine;
@@ -156,45 +154,38 @@ pub struct Examination {
     pub tracer: Option<Holder>,
 }
 
-/// Examines one process. One that is only starting is given a moment.
-pub async fn examine(system: &System, pid: u32) -> Examination {
-    let facts = settled(system, pid).await;
-    let answer = ask(facts.endpoint()).await;
+/// Examines one process. One that is only starting is given a moment. How long it takes to look at it is for the process to
+/// choose, so that is done on threads of their own.
+///
+/// # Errors
+/// There is no thread.
+pub async fn examine(system: &System, pid: u32) -> io::Result<Examination> {
+    let facts = settled(system, pid).await?;
+    let answer = ask(facts.endpoint(), DEADLINE).await;
     let system = system.clone();
-    apart(move || complete(&system, &system.holders(), facts, answer)).await
+    in_a_thread(move || complete(&system, &system.holders(), facts, answer)).await
 }
 
 /// What the system shows of a process, once its runtime had the time to come up, or to go: for a program that was started in
 /// the same breath, and one that is ending. Waits only for a young one, 3 s at most, and for one without its socket's file,
 /// half a second.
-pub async fn settled(system: &System, pid: u32) -> Facts {
+///
+/// # Errors
+/// There is no thread.
+pub async fn settled(system: &System, pid: u32) -> io::Result<Facts> {
     let look = || {
         let system = system.clone();
-        apart(move || system.facts(pid))
+        in_a_thread(move || system.facts(pid))
     };
-    let mut facts = look().await;
+    let mut facts = look().await?;
     for looks in 0..STARTUP_LOOKS {
         if !(may_come_up(&facts) || looks < ENDING_LOOKS && may_be_ending(&facts)) {
             break;
         }
         tokio::time::sleep(STARTUP_PAUSE).await;
-        facts = look().await;
+        facts = look().await?;
     }
-    facts
-}
-
-/// Looks on a thread of its own: how long that takes is for the process to choose. Who does not wait for it any more, leaves
-/// it to itself.
-async fn apart<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
-    let (tell, told) = oneshot::channel();
-    let looking = thread::spawn(move || drop(tell.send(look())));
-    match told.await {
-        Ok(seen) => seen,
-        Err(_panicked) => match looking.join() {
-            Err(panic) => std::panic::resume_unwind(panic),
-            Ok(()) => unreachable!("it tells what it has seen"),
-        },
-    }
+    Ok(facts)
 }
 
 /// Whether a runtime without a server, or a process without a runtime, may just need another moment.
@@ -213,10 +204,12 @@ fn may_be_ending(facts: &Facts) -> bool {
 
 /// Asks the runtimes of these processes who they are, all at the same time: a busy one costs the others nothing.
 pub async fn ask_all(all: Vec<Facts>) -> Vec<(Facts, Answer)> {
+    // Each may have many sockets that look like its own.
+    allow_many_files();
     let mut asking = JoinSet::new();
     for facts in all {
         asking.spawn(async move {
-            let answer = ask(facts.endpoint()).await;
+            let answer = ask(facts.endpoint(), DEADLINE).await;
             (facts, answer)
         });
     }
@@ -307,11 +300,11 @@ fn awaited(system: &System, holders: &Holders, facts: &Facts, value: &[u8]) -> V
     ports.map(port).collect()
 }
 
-/// Asks a runtime who it is.
-async fn ask(endpoint: Option<Endpoint>) -> Answer {
+/// Asks a runtime who it is, for at most this time.
+pub async fn ask(endpoint: Option<Endpoint>, limit: Duration) -> Answer {
     let Some(endpoint) = endpoint else { return Answer::NotAsked };
-    let client = Client::new(endpoint).with_timeouts(Timeouts::all(DEADLINE));
-    match tokio::time::timeout(DEADLINE, client.process_info()).await {
+    let client = Client::new(endpoint).with_timeouts(Timeouts::all(limit));
+    match tokio::time::timeout(limit, client.process_info()).await {
         Ok(Ok(info)) => Answer::Answered(Some(Box::new(info))),
         Ok(Err(error)) => Answer::of_error(&error),
         Err(_elapsed) => Answer::Silent,

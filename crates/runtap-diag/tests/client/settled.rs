@@ -55,6 +55,7 @@ async fn a_runtime_comes_up() {
         UnixListener::bind(root.path().join("tmp").join(name)).unwrap();
     };
     let (facts, ()) = tokio::join!(settled(&system, PID), comes_up);
+    let facts = facts.unwrap();
     assert!(facts.endpoint().is_some(), "{facts:#?}");
 }
 
@@ -63,7 +64,7 @@ async fn waited(maps: &str, uptime: &str) -> Duration {
     let root = tempfile::tempdir().unwrap();
     let system = lay_out(root.path(), maps, uptime);
     let start = Instant::now();
-    settled(&system, PID).await;
+    settled(&system, PID).await.unwrap();
     start.elapsed()
 }
 
@@ -96,6 +97,7 @@ async fn one_that_is_ending_is_not_taken_for_one_without_a_socket() {
         fs::remove_dir_all(root.path().join(format!("proc/{PID}"))).unwrap();
     };
     let (facts, ()) = tokio::join!(settled(&system, PID), ends);
+    let facts = facts.unwrap();
     assert_eq!(Reason::all(&facts), [Reason::NoSuchProcess]);
 
     let root = tempfile::tempdir().unwrap();
@@ -105,6 +107,6 @@ async fn one_that_is_ending_is_not_taken_for_one_without_a_socket() {
     let table = format!("Num\n0: 00000002 00000000 00010000 0001 01 7 {}\n", socket.display());
     fs::write(root.path().join("proc/net/unix"), table).unwrap();
     let start = Instant::now();
-    settled(&system, PID).await;
+    settled(&system, PID).await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_millis(500), "one that stays is told after a moment");
 }

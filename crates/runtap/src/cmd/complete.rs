@@ -9,12 +9,11 @@ use std::path::Path;
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
-use runtap_discover::{Kind, Options, Process};
+use runtap_discover::Process;
 use runtap_outputs::is_plain_letter;
 use runtap_providers::CLR_KEYWORDS;
+use runtap_target::{Whose, local_name, running};
 
-use super::named::Whose;
-use super::target::local_name;
 use crate::cli::Completions;
 use crate::exit::usage;
 use crate::output::{Output, acts_unseen};
@@ -31,12 +30,6 @@ pub(super) fn run(options: &Completions, output: Output) -> anyhow::Result<u8> {
     shell.write_registration("COMPLETE", "runtap", "runtap", "runtap", &mut script)?;
     output.text(String::from_utf8(script)?)?;
     Ok(crate::exit::OK)
-}
-
-fn dotnet() -> Vec<Process> {
-    let mut processes = runtap_discover::processes(Options::default());
-    processes.retain(|process| process.kind == Kind::Dotnet);
-    processes
 }
 
 /// Whether a name means nothing but itself to every shell, unquoted, and is no option.
@@ -59,7 +52,7 @@ pub(crate) fn pids(current: &OsStr) -> Vec<CompletionCandidate> {
         let help = description(&format!("{} {}", local_name(&process), process.command_line.join(" ")));
         CompletionCandidate::new(process.pid.to_string()).help(Some(help.into()))
     };
-    dotnet().into_iter().filter(fits).map(candidate).collect()
+    running::dotnet().into_iter().filter(fits).map(candidate).collect()
 }
 
 /// The user that is named on the command line so far: whose processes a name stands for.
@@ -77,27 +70,20 @@ fn user_among(words: impl IntoIterator<Item = OsString>) -> Option<String> {
 
 /// Completes `-n`: with what would be taken, and nothing that another user has called his program.
 pub(crate) fn names(current: &OsStr) -> Vec<CompletionCandidate> {
-    let current = current.to_string_lossy();
     let user = user_among(std::env::args_os());
-    let mut names: Vec<String> = dotnet()
-        .iter()
-        .filter(|process| Whose(user.as_deref()).has(process))
-        .map(local_name)
-        .filter(|name| name.starts_with(&*current) && is_plain(name))
-        .collect();
-    names.sort();
-    names.dedup();
-    names.into_iter().map(CompletionCandidate::new).collect()
+    plain(current, running::names(Whose(user.as_deref())))
 }
 
 /// Completes `--user`.
 pub(crate) fn users(current: &OsStr) -> Vec<CompletionCandidate> {
+    plain(current, running::users())
+}
+
+/// Those that begin so, and that no shell acts on.
+fn plain(current: &OsStr, words: Vec<String>) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    let mut users: Vec<String> = dotnet().into_iter().map(|process| process.user).collect();
-    users.retain(|user| user.starts_with(&*current) && is_plain(user));
-    users.sort();
-    users.dedup();
-    users.into_iter().map(CompletionCandidate::new).collect()
+    let fitting = words.into_iter().filter(|word| word.starts_with(&*current) && is_plain(word));
+    fitting.map(CompletionCandidate::new).collect()
 }
 
 /// Completes a bare target. A name that is a number would be taken for a process id, of somebody else.

@@ -1,9 +1,10 @@
 //! `runtap env`
 
+use runtap_target::Subject;
 use serde::Serialize;
 
 use super::failure::explain;
-use super::target::{Chosen, choose_all};
+use super::target::choose_all;
 use crate::cli::Info;
 use crate::output::Output;
 
@@ -43,7 +44,7 @@ pub(super) async fn run(options: &Info, output: Output) -> anyhow::Result<u8> {
     Ok(crate::exit::OK)
 }
 
-async fn variables(chosen: &Chosen) -> anyhow::Result<Vec<Variable>> {
+async fn variables(chosen: &Subject) -> anyhow::Result<Vec<Variable>> {
     let entries = chosen.client.environment().await.map_err(explain)?;
     let mut variables: Vec<Variable> = entries
         .iter()

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use runtap_diag::ProcessInfo;
-use runtap_discover::{Process, Startup};
+use runtap_target::is_suspended;
 use serde::Serialize;
 
 use super::failure::explain;
@@ -40,39 +39,18 @@ pub(super) async fn run(options: &Info, output: Output) -> anyhow::Result<u8> {
             entry_assembly: info.entry_assembly.as_deref(),
             runtime_version: info.runtime_version.as_deref(),
             portable_rid: info.portable_rid.as_deref(),
-            suspended: chosen.process.as_ref().and_then(|process| suspended(process, &info)),
+            suspended: chosen.process.as_ref().and_then(|process| is_suspended(process, &info)),
         };
         match (output.json(), several) {
             (true, true) => output.document_line(&document)?,
             (true, false) => output.document(&document)?,
             (false, _) => {
-                let gap = if n > 0 {
-                    "
-"
-                } else {
-                    ""
-                };
+                let gap = if n > 0 { "\n" } else { "" };
                 output.text(format_args!("{gap}{}", text(&document)))?;
             }
         }
     }
     Ok(crate::exit::OK)
-}
-
-/// Whether the runtime waits at its start. No command asks this; but such a runtime reports the host alone as its
-/// command line, without the arguments that the process has, and it has not made all its threads. `None` where that
-/// can't be seen.
-pub(super) fn suspended(process: &Process, info: &ProcessInfo) -> Option<bool> {
-    let host = process.exe.as_deref().is_some_and(|exe| exe.as_os_str() == info.command_line.as_str());
-    let host_alone = host || process.command_line.first() == Some(&info.command_line);
-    if !host_alone && process.command_line.len() > 1 {
-        return Some(false);
-    }
-    match runtap_discover::startup(process.pid) {
-        Startup::Done => Some(false),
-        Startup::Waiting => Some(true),
-        _ => None,
-    }
 }
 
 fn text(document: &Document<'_>) -> String {

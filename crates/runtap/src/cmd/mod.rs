@@ -17,7 +17,6 @@ mod interrupt;
 mod licenses;
 mod list_profiles;
 mod man;
-mod named;
 mod named_port;
 mod perf_map;
 mod profiler;

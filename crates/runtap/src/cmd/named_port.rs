@@ -1,66 +1,16 @@
-//! A port that the user names: what the words mean, who dials in first, and what is to be known of its place.
+//! A port that the user names: what is to be known of it while programs are waited for there.
 
-use std::path::{Path, PathBuf};
-
-use runtap_diag::ports::{Port, Runtime};
-use runtap_diag::tool_port::{PortMode, ToolPort, Transport};
+use runtap_diag::ports::Port;
 use runtap_transport::{Exposure, shell};
 use rustix::process::geteuid;
 
-use super::trace::described;
-use crate::exit::{self, expected};
 use crate::output::Output;
 
-/// What to do at a diagnostic port.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// A runtime listens there.
-    Connect(PathBuf),
-    /// Runtimes dial in there.
-    Listen(PathBuf),
-    /// Nothing was said.
-    Either(PathBuf),
-}
-
-/// A port in every form that dotnet-trace takes.
-pub(super) fn place(port: &str) -> anyhow::Result<Place> {
-    let hint = "write a path, uds:PATH or file://PATH, with ',connect' or ',listen' behind it";
-    let wrong =
-        |what: String| expected(exit::USAGE, format!("--diagnostic-port '{port}': {what}"), hint.to_owned());
-    let told = ToolPort::parse(port, Transport::NATIVE).map_err(|error| wrong(error.to_string()))?;
-    if told.transport != Transport::Socket {
-        return Err(wrong("a named pipe is of Windows; here a port is a socket".to_owned()));
-    }
-    let path = PathBuf::from(told.address);
-    Ok(match told.mode {
-        // What it is if nothing is said depends on the verb, and on who is there.
-        _ if !port.contains(',') => Place::Either(path),
-        PortMode::Connect => Place::Connect(path),
-        PortMode::Listen => Place::Listen(path),
-    })
-}
-
-/// What to set for a program that is to dial in.
-pub(super) fn variable(port: &Path) -> String {
-    format!("{}={}", runtap_record::PORTS, shell::word(port))
-}
-
-/// The first runtime that dials in. Who calls this hears signals: the socket must not stay behind.
-pub(super) async fn wait_for_one(path: PathBuf, output: Output) -> anyhow::Result<(Port, Runtime)> {
-    let mut port = Port::bind(path)?;
-    output.note(format_args!("waiting for a program that is started with {}", variable(port.path())));
-    tell_exposure(&port, output);
-    let visitors = port.visitors();
-    let runtime = loop {
-        tokio::select! {
-            runtime = port.accept() => break runtime,
-            visitor = visitors.next() => output.warning(format_args!(
-                "{} has dialled in and was disconnected: only a program of your own or of root is taken here; still waiting",
-                described(visitor.peer)
-            )),
-        }
-    };
-    Ok((port, runtime))
+/// What to set for a program that is to dial in, and what is to be known of the place.
+pub(super) fn tell_listening(port: &Port, output: Output) {
+    let variable = format!("{}={}", runtap_record::PORTS, shell::word(port.path()));
+    output.note(format_args!("waiting for a program that is started with {variable}"));
+    tell_exposure(port, output);
 }
 
 /// Programs dial the port as long as they live, and obey whoever listens there: what is to be known of a place that is not

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use runtap_diag::{PerfMapType, perf_map};
+use runtap_target::Subject;
 use serde::Serialize;
 
 use super::failure::explain;
-use super::target::{Chosen, choose_all, each};
+use super::target::{choose_all, each};
 use crate::cli::{DisablePerfMap, EnablePerfMap, PerfMap, PerfMapKind, PerfMapVerb};
 use crate::exit;
 use crate::output::{Clean, Output};
@@ -37,8 +38,7 @@ pub(super) async fn run(options: PerfMap, output: Output) -> anyhow::Result<u8> 
 async fn enable(options: &EnablePerfMap, output: Output) -> anyhow::Result<u8> {
     let kind = options.r#type.into();
     let all = choose_all(&options.target, options.all.all, output).await?;
-    let enable = async |chosen: Chosen, output: Output| {
-        chosen.tell(output);
+    let enable = async |chosen: Subject, output: Output| {
         let folder = perf_map::folder(&chosen.client).await.map_err(explain)?;
         chosen.client.enable_perf_map(kind).await.map_err(explain)?;
         let document = Document::of(&chosen, true, &folder, kind).await?;
@@ -56,8 +56,7 @@ async fn enable(options: &EnablePerfMap, output: Output) -> anyhow::Result<u8> {
 
 async fn disable(options: &DisablePerfMap, output: Output) -> anyhow::Result<u8> {
     let all = choose_all(&options.target, options.all.all, output).await?;
-    let disable = async |chosen: Chosen, output: Output| {
-        chosen.tell(output);
+    let disable = async |chosen: Subject, output: Output| {
         let folder = perf_map::folder(&chosen.client).await.map_err(explain)?;
         chosen.client.disable_perf_map().await.map_err(explain)?;
         Document::of(&chosen, false, &folder, PerfMapType::All).await?.print(output)?;
@@ -77,8 +76,8 @@ impl From<PerfMapKind> for PerfMapType {
 }
 
 impl Document {
-    async fn of(chosen: &Chosen, enabled: bool, folder: &Path, kind: PerfMapType) -> anyhow::Result<Self> {
-        let (pid, own_pid) = chosen.pids().await?;
+    async fn of(chosen: &Subject, enabled: bool, folder: &Path, kind: PerfMapType) -> anyhow::Result<Self> {
+        let (pid, own_pid) = chosen.pids().await.map_err(explain)?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
         // Where we may not look the answer was yes all the same.
         let files = perf_map::files(kind, folder, pid, own_pid.unwrap_or(pid)).into_iter().map(|file| {

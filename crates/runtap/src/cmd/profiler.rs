@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use runtap_diag::{AttachProfiler, StartupProfiler, Timeouts, profiler};
+use runtap_target::Subject;
 use runtap_wire::Uuid;
 
 use super::failure::explain;
-use super::target::{Chosen, choose_all, each};
+use super::target::{choose_all, each};
 use crate::cli::{self, Profiler, ProfilerLibrary, ProfilerVerb};
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -30,8 +31,7 @@ async fn attach(options: &cli::AttachProfiler, output: Output) -> anyhow::Result
         client_data: options.data.as_deref().map(data).transpose()?.unwrap_or_default(),
     };
     let all = choose_all(&options.target, options.all.all, output).await?;
-    let attach = async |chosen: Chosen, output: Output| {
-        chosen.tell(output);
+    let attach = async |chosen: Subject, output: Output| {
         let mut timeouts = Timeouts::default();
         timeouts.load = options.timeout.saturating_add(GRACE);
         let client = chosen.client.with_timeouts(timeouts);
@@ -46,8 +46,7 @@ async fn startup(options: &cli::StartupProfiler, output: Output) -> anyhow::Resu
     let profiler =
         StartupProfiler { class_id: class_id(&options.library.clsid)?, path: path(&options.library)? };
     let all = choose_all(&options.target, options.all.all, output).await?;
-    let set = async |chosen: Chosen, output: Output| {
-        chosen.tell(output);
+    let set = async |chosen: Subject, output: Output| {
         chosen.client.startup_profiler(&profiler).await.map_err(explain)?;
         output.note(format_args!(
             "{} will be loaded when the program goes on ('runtap resume')",

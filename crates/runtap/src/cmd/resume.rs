@@ -11,15 +11,16 @@ use std::time::Duration;
 use runtap_diag::ports::{self, Port, Runtime, SuspendPort};
 use runtap_diag::{Client, Error};
 use runtap_discover::{Process, Startup};
-use runtap_record::{Home, Reporter, in_a_thread, leave_behind};
-use runtap_transport::{BindError, Endpoint, shell};
+use runtap_record::{Home, Reporter, leave_behind};
+use runtap_target::{PortSpec, Role, Subject, TargetSpec};
+use runtap_transport::{BindError, Endpoint, in_a_thread, shell};
 use rustix::process::geteuid;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::failure::explain;
-use super::named_port::{Place, place, tell_exposure};
-use super::target::{Chosen, choose_all, each};
+use super::named_port::tell_exposure;
+use super::target::{each, meant, resolve};
 use super::trace::guard;
 use super::trace::of_guard;
 use crate::cli::Resume;
@@ -35,14 +36,13 @@ const MOMENT: Duration = Duration::from_millis(500);
 const TOLD: usize = 1000;
 
 pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> {
-    let port = options.target.options.diagnostic_port.as_deref();
-    if let Some(Place::Listen(path)) = port.map(place).transpose()? {
-        return listen(&path, options.duration, output).await;
+    let target = meant(&options.target)?;
+    if let TargetSpec::Port(PortSpec { path, role: Role::Listen }) = &target {
+        return listen(path, options.duration, output).await;
     }
-    let all = choose_all(&options.target, options.all.all, output).await?;
-    let go_on = async |chosen: Chosen, output: Output| {
-        chosen.tell(output);
-        resume(&chosen.client).await?;
+    let all = resolve(&target, options.all.all, output).await?;
+    let go_on = async |chosen: Subject, output: Output| {
+        let_go(&chosen.client).await?;
         match &chosen.process {
             Some(process) => free(process, options.duration, output).await,
             None => Ok(exit::OK),
@@ -52,7 +52,7 @@ pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> 
 }
 
 /// .NET Core 3 can't be suspended, and does not know the command.
-async fn resume(client: &Client) -> anyhow::Result<()> {
+async fn let_go(client: &Client) -> anyhow::Result<()> {
     match client.resume().await {
         Err(error) if !error.is_unknown_command() => Err(explain(error)),
         _ => Ok(()),

@@ -1,7 +1,9 @@
 //! `runtap set-env`
 
+use runtap_target::Subject;
+
 use super::failure::explain;
-use super::target::{Chosen, choose_all, each, first_word};
+use super::target::{choose_all, each, first_word};
 use crate::cli::SetEnv;
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -34,8 +36,7 @@ pub(super) async fn run(options: &SetEnv, output: Output) -> anyhow::Result<u8> 
     each(all, output, async |chosen, output| set(&chosen, &changes, output).await).await
 }
 
-async fn set(chosen: &Chosen, changes: &[Change<'_>], output: Output) -> anyhow::Result<u8> {
-    chosen.tell(output);
+async fn set(chosen: &Subject, changes: &[Change<'_>], output: Output) -> anyhow::Result<u8> {
     for Change { name, value } in changes {
         chosen.client.set_environment_variable(name, *value).await.map_err(explain)?;
         match value {

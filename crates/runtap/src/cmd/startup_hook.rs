@@ -1,7 +1,9 @@
 //! `runtap startup-hook`
 
+use runtap_target::Subject;
+
 use super::failure::explain;
-use super::target::{Chosen, choose_all, each, first_word};
+use super::target::{choose_all, each, first_word};
 use crate::cli::StartupHook;
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -13,8 +15,7 @@ pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result
         return Err(usage("a process is named by an option already: give the path of one assembly"));
     };
     let all = choose_all(&target, options.all.all, output).await?;
-    let apply = async |chosen: Chosen, output: Output| {
-        chosen.tell(output);
+    let apply = async |chosen: Subject, output: Output| {
         chosen.client.apply_startup_hook(path).await.map_err(explain)?;
         output.note(format_args!("the runtime has taken {path}"));
         Ok(exit::OK)

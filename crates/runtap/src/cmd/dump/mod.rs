@@ -9,11 +9,12 @@ use std::path::Path;
 use jiff::Zoned;
 use runtap_dump::{Error, Event, Kind, Outcome, Prepared, Refusal, Specification, Target, Wanted};
 use runtap_record::Stops;
+use runtap_target::Subject;
 
 use self::summary::Summary;
 use super::failure::explain;
 use super::interrupt::unless;
-use super::target::{Chosen, choose_all, each};
+use super::target::{choose_all, each};
 use crate::cli::{Dump, DumpKind};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -42,7 +43,7 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     let all = unless(&stops, choose_all(&options.target, options.all.all, output)).await?;
     let several = all.len() > 1;
     let first = all.first().and_then(|chosen| Some(chosen.process.as_ref()?.pid));
-    let dump = async |chosen: Chosen, output: Output| {
+    let dump = async |chosen: Subject, output: Output| {
         // The first has the name that was given, each other one its process id in it.
         let pid =
             chosen.process.as_ref().map(|process| process.pid).filter(|pid| several && Some(*pid) != first);
@@ -66,14 +67,13 @@ fn prepare(options: &Dump, in_the_name: Option<u32>) -> anyhow::Result<Prepared>
 }
 
 async fn dump(
-    chosen: &Chosen,
+    chosen: &Subject,
     options: &Dump,
     prepared: Prepared,
     stops: &Stops,
     output: Output,
 ) -> anyhow::Result<u8> {
-    chosen.tell(output);
-    let (pid, own_pid) = unless(stops, chosen.pids()).await?;
+    let (pid, own_pid) = unless(stops, async { chosen.pids().await.map_err(explain) }).await?;
     let kind = Kind::from(options.r#type).name();
     let target = Target { client: &chosen.client, pid, own_pid };
     let show = |event: Event<'_>| show(&event, pid, kind, output);

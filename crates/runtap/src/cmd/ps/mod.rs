@@ -5,71 +5,79 @@ mod watch;
 
 use std::fmt;
 
-use runtap_diag::ProcessInfo;
-use runtap_diag::doctor::{self, Answer};
-use runtap_discover::{Code, Kind, Options, Process, System};
-use runtap_record::{allow_many_files, in_a_thread};
-use rustix::process::geteuid;
+use runtap_discover::{Code, System};
+use runtap_target::{Listing, Seen};
 use serde::Serialize;
-use tokio::task::JoinSet;
 
 use self::table::Table;
-use super::info::suspended;
-use super::target::{DEADLINE, ask, local_name};
 use crate::cli::Ps;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
 #[derive(Serialize)]
-struct Document {
+struct Document<'a> {
     schema: &'static str,
-    processes: Vec<Row>,
+    processes: Vec<Row<'a>>,
     /// How many there are besides.
     of_other_users: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct Row {
+/// A process as JSON has it.
+#[derive(Serialize)]
+struct Row<'a> {
     pid: u32,
     kind: &'static str,
-    name: String,
-    command_line: String,
-    runtime_version: Option<String>,
-    arch: Option<String>,
-    user: String,
-    container: Option<String>,
+    name: &'a str,
+    command_line: &'a str,
+    runtime_version: Option<&'a str>,
+    arch: Option<&'a str>,
+    user: &'a str,
+    container: Option<&'a str>,
     suspended: Option<bool>,
     reachable: bool,
     reason: Option<&'static str>,
-    socket: Option<String>,
-    /// Other names that it can be chosen by.
-    #[serde(skip)]
-    aliases: [String; 2],
+    socket: Option<&'a str>,
+}
+
+impl<'a> From<&'a Seen> for Row<'a> {
+    fn from(seen: &'a Seen) -> Self {
+        Self {
+            pid: seen.pid,
+            kind: seen.kind.name(),
+            name: &seen.name,
+            command_line: &seen.command_line,
+            runtime_version: seen.runtime_version.as_deref(),
+            arch: seen.arch.as_deref(),
+            user: &seen.user,
+            container: seen.container.as_deref(),
+            suspended: seen.suspended,
+            reachable: seen.reachable,
+            reason: seen.reason.map(Code::name),
+            socket: seen.socket.as_deref(),
+        }
+    }
 }
 
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
-    let search = Search::new(options);
     if options.watch {
-        return watch::run(&search, output).await;
+        return watch::run(options, output).await;
     }
-    let Found { processes, of_others } = search.look()();
-    let mut processes = rows(processes).await;
-    processes.retain(|row| search.is_meant(row));
-    if let (true, Some(wanted)) = (processes.is_empty(), &search.wanted) {
-        let hint = of_others.map_or_else(|| "'runtap ps' lists all".to_owned(), |n| OfOthers(n).to_string());
+    let Listing { processes, of_others } = Listing::now(options.all_users);
+    let mut seen = Seen::all(processes).await;
+    seen.retain(|seen| is_meant(options, seen));
+    if let (true, Some(wanted)) = (seen.is_empty(), &options.name) {
+        let hint =
+            if of_others > 0 { OfOthers(of_others).to_string() } else { "'runtap ps' lists all".to_owned() };
         return Err(expected(exit::NO_TARGET, format!("no .NET or JVM process is called '{wanted}'"), hint));
     }
+    let processes: Vec<Row<'_>> = seen.iter().map(Row::from).collect();
     if output.json() {
-        output.document(&Document {
-            schema: "runtap.ps/1",
-            processes,
-            of_other_users: of_others.unwrap_or(0),
-        })?;
+        output.document(&Document { schema: "runtap.ps/1", processes, of_other_users: of_others })?;
         return Ok(exit::OK);
     }
-    output.text(text(&processes, search.columns(output)))?;
-    if let Some(n) = of_others {
-        output.note(OfOthers(n));
+    output.text(text(&processes, columns(options, output)))?;
+    if of_others > 0 {
+        output.note(OfOthers(of_others));
     }
     if System::current().hides_others() {
         output.note("/proc shows us no process of other users (hidepid): root sees them");
@@ -77,51 +85,13 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
-/// What is looked for.
-#[derive(Debug)]
-struct Search {
-    /// A name, or a process id.
-    wanted: Option<String>,
-    all_users: bool,
-    wide: bool,
+fn is_meant(options: &Ps, seen: &Seen) -> bool {
+    options.name.as_ref().is_none_or(|wanted| seen.is_called(wanted))
 }
 
-/// What there is.
-#[derive(Debug)]
-struct Found {
-    processes: Vec<Process>,
-    /// How many there are besides, of users whose processes we may not reach; `None` for none.
-    of_others: Option<usize>,
-}
-
-impl Search {
-    fn new(options: &Ps) -> Self {
-        Self { wanted: options.name.clone(), all_users: options.all_users, wide: options.wide }
-    }
-
-    /// Looks for processes, wherever it is called.
-    fn look(&self) -> impl FnOnce() -> Found + Send + 'static {
-        let all_users = self.all_users;
-        move || {
-            let mut processes = runtap_discover::processes(Options::default().all_users(true));
-            let (all, me) = (processes.len(), geteuid());
-            if !all_users && !me.is_root() {
-                processes.retain(|process| process.uid == me.as_raw());
-            }
-            let of_others = all.saturating_sub(processes.len());
-            Found { processes, of_others: (of_others > 0).then_some(of_others) }
-        }
-    }
-
-    fn is_meant(&self, row: &Row) -> bool {
-        let Some(wanted) = &self.wanted else { return true };
-        row.name == *wanted || row.aliases.contains(wanted) || row.pid.to_string() == *wanted
-    }
-
-    /// How wide lines may be.
-    fn columns(&self, output: Output) -> Option<usize> {
-        output.columns().filter(|_| !self.wide)
-    }
+/// How wide lines may be.
+fn columns(options: &Ps, output: Output) -> Option<usize> {
+    output.columns().filter(|_| !options.wide)
 }
 
 /// What is not shown.
@@ -133,90 +103,7 @@ impl fmt::Display for OfOthers {
     }
 }
 
-/// By name, then by pid. Every runtime is asked at the same time: a busy one costs the others nothing.
-async fn rows(found: Vec<Process>) -> Vec<Row> {
-    // Each may have many sockets that look like its own.
-    allow_many_files();
-    let mut asking = JoinSet::new();
-    for process in found {
-        asking.spawn(row(process));
-    }
-    let asked = asking.join_all().await;
-    // When all are asked: nobody waits for what is looked at now.
-    let unreachable: Vec<(u32, Answer)> =
-        asked.iter().filter_map(|(row, answer)| Some((row.pid, answer.clone()?))).collect();
-    // How long that takes is for the processes to choose. Without a thread nothing is known.
-    let look = in_a_thread(move || doctor::reasons(&System::current(), unreachable));
-    let mut reasons = look.await.unwrap_or_default().into_iter();
-    let mut rows = Vec::with_capacity(asked.len());
-    for (mut row, answer) in asked {
-        if let Some(answer) = answer {
-            // In the words of `doctor`.
-            let reason = reasons.next().flatten();
-            let is_foreign = matches!(answer, Answer::Foreign(_));
-            // It has ended while it was asked, or is no runtime: somebody else has made a socket with its name.
-            if reason == Some(Code::NoSuchProcess) || is_foreign && reason == Some(Code::NotDotnet) {
-                continue;
-            }
-            row.reason = reason.map(Code::name);
-        }
-        rows.push(row);
-    }
-    sort(&mut rows);
-    rows
-}
-
-fn sort(rows: &mut [Row]) {
-    rows.sort_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
-}
-
-/// A process, and what it answered instead of who it is.
-async fn row(process: Process) -> (Row, Option<Answer>) {
-    let mut row = Row {
-        pid: process.pid,
-        kind: process.kind.name(),
-        name: local_name(&process),
-        command_line: process.command_line.join(" "),
-        runtime_version: None,
-        arch: None,
-        user: process.user.clone(),
-        container: process.container.clone(),
-        suspended: None,
-        reachable: false,
-        reason: None,
-        socket: process.endpoint().map(|endpoint| endpoint.to_string()),
-        aliases: [process.comm.clone(), local_name(&process)],
-    };
-    if process.kind != Kind::Dotnet {
-        return (row, None);
-    }
-    let answer = match ask(process.endpoint(), DEADLINE).await {
-        Ok(info) => {
-            row.suspended = suspended(&process, &info);
-            row.reachable = true;
-            describe(&mut row, info);
-            return (row, None);
-        }
-        // .NET Core 3 answers, but can't say who it is.
-        Err(Some(error)) if error.is_unknown_command() => {
-            row.reachable = true;
-            return (row, None);
-        }
-        Err(Some(error)) => Answer::of_error(&error),
-        Err(None) => Answer::Silent,
-    };
-    (row, Some(answer))
-}
-
-fn describe(row: &mut Row, info: ProcessInfo) {
-    if let Some(name) = info.entry_assembly.filter(|name| !name.is_empty()) {
-        row.name = name;
-    }
-    row.arch = Some(info.arch);
-    row.runtime_version = info.runtime_version;
-}
-
-fn text(processes: &[Row], columns: Option<usize>) -> String {
+fn text(processes: &[Row<'_>], columns: Option<usize>) -> String {
     if processes.is_empty() {
         return "no .NET or JVM process can be seen; 'runtap demo' has a program built in\n".to_owned();
     }

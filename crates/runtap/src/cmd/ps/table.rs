@@ -24,8 +24,8 @@ pub(super) struct Table {
 
 impl Table {
     /// For these rows; `columns`: where lines have to end.
-    pub(super) fn of(rows: &[Row], columns: Option<usize>) -> Self {
-        let width = |title: &str, of: &dyn Fn(&Row) -> String| {
+    pub(super) fn of(rows: &[Row<'_>], columns: Option<usize>) -> Self {
+        let width = |title: &str, of: &dyn Fn(&Row<'_>) -> String| {
             let cells = rows.iter().map(|row| of(row).chars().count());
             cells.chain(iter::once(title.len())).max().unwrap_or(0).min(LONGEST)
         };
@@ -53,9 +53,9 @@ impl Table {
         format!("{HEADING}{line}{HEADING:#}\n")
     }
 
-    pub(super) fn line(&self, lead: &str, row: &Row) -> String {
+    pub(super) fn line(&self, lead: &str, row: &Row<'_>) -> String {
         let (name, runtime, user, container) = (name(row), runtime(row), user(row), container(row));
-        let command_line = Clean(&row.command_line).to_string();
+        let command_line = Clean(row.command_line).to_string();
         let pid = row.pid.to_string();
         let cells = [&*pid, &name, state(row), &runtime, &user, &container, &command_line];
         let mut line = cut(format!("{lead}{}", self.cells(cells)), self.columns);
@@ -80,12 +80,12 @@ impl Table {
     }
 }
 
-fn name(row: &Row) -> String {
-    Clean(&row.name).to_string()
+fn name(row: &Row<'_>) -> String {
+    Clean(row.name).to_string()
 }
 
 /// In one word; in those of `doctor` where it can't be reached.
-fn state(row: &Row) -> &str {
+fn state(row: &Row<'_>) -> &'static str {
     match (row.reason, row.suspended) {
         (Some(reason), _) => reason,
         (None, Some(true)) => "suspended",
@@ -94,41 +94,40 @@ fn state(row: &Row) -> &str {
     }
 }
 
-fn runtime(row: &Row) -> String {
-    Clean(row.runtime_version.as_deref().unwrap_or(row.kind)).to_string()
+fn runtime(row: &Row<'_>) -> String {
+    Clean(row.runtime_version.unwrap_or(row.kind)).to_string()
 }
 
-fn user(row: &Row) -> String {
-    Clean(&row.user).to_string()
+fn user(row: &Row<'_>) -> String {
+    Clean(row.user).to_string()
 }
 
-fn container(row: &Row) -> String {
-    row.container.as_ref().map_or_else(String::new, |id| id.get(..12).unwrap_or(id).to_owned())
+fn container(row: &Row<'_>) -> String {
+    row.container.map_or_else(String::new, |id| id.get(..12).unwrap_or(id).to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(pid: u32, name: &str, command_line: &str) -> Row {
+    fn row<'a>(pid: u32, name: &'a str, command_line: &'a str) -> Row<'a> {
         Row {
             pid,
             kind: "dotnet",
-            name: name.to_owned(),
-            command_line: command_line.to_owned(),
-            runtime_version: Some("10.0.12".to_owned()),
-            arch: Some("x64".to_owned()),
-            user: "www-data".to_owned(),
+            name,
+            command_line,
+            runtime_version: Some("10.0.12"),
+            arch: Some("x64"),
+            user: "www-data",
             container: None,
             suspended: Some(false),
             reachable: true,
             reason: None,
             socket: None,
-            aliases: Default::default(),
         }
     }
 
-    fn shown(rows: &[Row], columns: Option<usize>) -> String {
+    fn shown(rows: &[Row<'_>], columns: Option<usize>) -> String {
         let table = Table::of(rows, columns);
         rows.iter().fold(table.heading(""), |text, row| text + &table.line("", row))
     }
@@ -143,8 +142,8 @@ mod tests {
         ];
         rows[1].suspended = Some(true);
         (rows[2].kind, rows[2].runtime_version, rows[2].reachable) = ("jvm", None, false);
-        (rows[3].reachable, rows[3].reason, rows[3].container) =
-            (false, Some("busy"), Some("0123456789abcdef".repeat(4)));
+        let container = "0123456789abcdef".repeat(4);
+        (rows[3].reachable, rows[3].reason, rows[3].container) = (false, Some("busy"), Some(&*container));
         let text = anstream::adapter::strip_str(&shown(&rows, None)).to_string();
         insta::assert_snapshot!(text, @r"
           PID  NAME          STATE      RUNTIME  USER      CONTAINER     COMMAND LINE

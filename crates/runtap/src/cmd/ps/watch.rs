@@ -1,141 +1,97 @@
 //! `ps --watch`: who starts, ends and changes, until it is told to stop.
 //!
 //! On a terminal the table is shown anew; in a pipe, and as JSON Lines, only what changed is told: first everybody who
-//! runs already. A runtime that answers and runs is not asked again and again: it serves one client at a time.
+//! runs already.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use runtap_discover::Process;
-use runtap_record::in_a_thread;
+use runtap_target::{Change, Listing, Seen, Watch};
+use runtap_transport::in_a_thread;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::table::Table;
-use super::{Found, OfOthers, Row, Search, rows, sort, text};
+use super::{OfOthers, Row, columns, is_meant, text};
+use crate::cli::Ps;
 use crate::output::Output;
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What tells one process from another that had the same id before: its start.
-type Id = (u32, u64);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-enum Change {
-    #[serde(rename = "process-start")]
-    Start,
-    #[serde(rename = "process-change")]
-    Changed,
-    #[serde(rename = "process-end")]
-    End,
-}
-
 #[derive(Serialize)]
 struct Line<'a> {
-    r#type: Change,
+    r#type: &'static str,
     #[serde(flatten)]
-    row: &'a Row,
+    row: Row<'a>,
 }
 
-pub(super) async fn run(search: &Search, output: Output) -> anyhow::Result<u8> {
+pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let mut tick = interval(LOOK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut known: BTreeMap<Id, Row> = BTreeMap::new();
-    let mut first = true;
+    let mut watch = Watch::default();
+    let (mut first, all_users) = (true, options.all_users);
     loop {
         tokio::select! {
             _ = tick.tick() => {}
             _ = interrupted.recv() => break,
             _ = terminated.recv() => break,
         }
-        let look = search.look();
         let looking = async {
-            let Found { processes: found, of_others } = in_a_thread(look).await?;
-            let asked: Vec<Process> =
-                found.iter().filter(|process| is_open(&known, process)).cloned().collect();
-            anyhow::Ok((rows(asked).await, found, of_others))
+            let listing = in_a_thread(move || Listing::now(all_users)).await?;
+            anyhow::Ok((Seen::all(watch.open(&listing.processes)).await, listing))
         };
         // How long it takes to look is for the processes to choose.
-        let (mut told, found, of_others) = tokio::select! {
+        let (mut told, Listing { processes, of_others }) = tokio::select! {
             looked = looking => looked?,
             _ = interrupted.recv() => break,
             _ = terminated.recv() => break,
         };
-        told.retain(|row| search.is_meant(row));
-        let changes = take(&mut known, &found, told);
+        told.retain(|seen| is_meant(options, seen));
+        let changes = watch.take(&processes, told);
         if changes.is_empty() && !first {
             continue;
         }
         if first && !output.json() {
             if !output.is_seen() {
-                output.text(Table::of_unknown(search.columns(output)).heading(" "))?;
+                output.text(Table::of_unknown(columns(options, output)).heading(" "))?;
             }
-            if let Some(n) = of_others {
-                output.note(OfOthers(n));
+            if of_others > 0 {
+                output.note(OfOthers(of_others));
             }
         }
         first = false;
-        tell(&known, &changes, search, output)?;
+        tell(&watch, &changes, columns(options, output), output)?;
     }
     Ok(crate::exit::OK)
 }
 
 fn tell(
-    known: &BTreeMap<Id, Row>,
-    changes: &[(Change, Row)],
-    search: &Search,
+    watch: &Watch,
+    changes: &[(Change, Seen)],
+    columns: Option<usize>,
     output: Output,
 ) -> anyhow::Result<()> {
     if output.is_seen() {
-        let mut rows: Vec<Row> = known.values().cloned().collect();
-        sort(&mut rows);
-        return output.screen(format_args!("{}\nCtrl-C ends\n", text(&rows, search.columns(output))));
+        let known = watch.known();
+        let rows: Vec<Row<'_>> = known.iter().map(Row::from).collect();
+        return output.screen(format_args!("{}\nCtrl-C ends\n", text(&rows, columns)));
     }
-    let table = Table::of_unknown(search.columns(output));
-    for (change, row) in changes {
+    let table = Table::of_unknown(columns);
+    for (change, seen) in changes {
+        let (r#type, sign) = match change {
+            Change::Start => ("process-start", "+"),
+            Change::Changed => ("process-change", "*"),
+            Change::End => ("process-end", "-"),
+        };
+        let row = Row::from(seen);
         if output.json() {
-            output.document_line(&Line { r#type: *change, row })?;
+            output.document_line(&Line { r#type, row })?;
         } else {
-            let sign = match change {
-                Change::Start => "+",
-                Change::Changed => "*",
-                Change::End => "-",
-            };
-            output.text(table.line(sign, row))?;
+            output.text(table.line(sign, &row))?;
         }
     }
     Ok(())
-}
-
-fn id(process: &Process) -> Id {
-    (process.pid, process.start_time)
-}
-
-/// Whether something of a process may still change: it is new, does not answer, or waits at its start.
-fn is_open(known: &BTreeMap<Id, Row>, process: &Process) -> bool {
-    known.get(&id(process)).is_none_or(|row| !row.reachable || row.suspended == Some(true))
-}
-
-/// Takes over what was found: what changed since the last time.
-fn take(known: &mut BTreeMap<Id, Row>, found: &[Process], told: Vec<Row>) -> Vec<(Change, Row)> {
-    let mut changes = Vec::new();
-    let living: BTreeMap<u32, Id> = found.iter().map(|process| (process.pid, id(process))).collect();
-    let ended: Vec<Id> =
-        known.keys().filter(|(pid, start)| living.get(pid) != Some(&(*pid, *start))).copied().collect();
-    for id in ended {
-        changes.extend(known.remove(&id).map(|row| (Change::End, row)));
-    }
-    for row in told {
-        let Some(id) = living.get(&row.pid) else { continue };
-        match known.insert(*id, row.clone()) {
-            None => changes.push((Change::Start, row)),
-            Some(before) if before != row => changes.push((Change::Changed, row)),
-            Some(_) => {}
-        }
-    }
-    changes
 }

@@ -12,6 +12,7 @@ use runtap_clr::Filter;
 use runtap_diag::{Client, Control, Session, SessionConfig};
 use runtap_providers::Request;
 use runtap_record::{Neighbours, StopRequest, Stops};
+use runtap_target::Subject;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
@@ -19,11 +20,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use self::print::{Printed, lines, print};
 use super::asked;
 use super::events::choice;
-use super::failure::{about, explain};
+use super::failure::{about, explain, not_reached};
 use super::interrupt::unless;
 use super::silence;
-use super::target::{Chosen, choose_all, refuse_stopped};
-use super::trace::refuse_forsaken;
+use super::target::{choose_all, refuse_forsaken};
 use crate::cli::Tail;
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -116,7 +116,7 @@ fn session_config(options: &Tail, request: &Request) -> SessionConfig {
 
 /// A process that tells its events.
 struct Tapped {
-    chosen: Chosen,
+    chosen: Subject,
     /// Its id for us, where it is known.
     pid: Option<u32>,
     session: Session,
@@ -131,7 +131,7 @@ struct Tapped {
 /// # Errors
 /// The one process refused. One of several that does so is named, and the others have their turn.
 async fn begin_all(
-    chosen: Vec<Chosen>,
+    chosen: Vec<Subject>,
     config: SessionConfig,
     stops: &Stops,
     end: &mut End,
@@ -141,8 +141,8 @@ async fn begin_all(
     for chosen in chosen {
         let (config, stops) = (config.clone(), stops.clone());
         let pid = chosen.process.as_ref().map(|process| process.pid);
-        if let Err(error) = pid.map_or(Ok(()), refuse_stopped) {
-            end.failed(pid, error, output)?;
+        if let Some((pid, finding)) = chosen.stopped() {
+            end.failed(Some(pid), not_reached(pid, finding), output)?;
             continue;
         }
         starting.push(tokio::spawn(async move {

@@ -14,13 +14,10 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use runtap_convert::FileFormat;
-use runtap_diag::doctor;
 use runtap_diag::ports::Port;
-use runtap_discover::System;
 use runtap_providers::{Request, Requested};
-use runtap_record::{
-    Command, Io, Prepared, Reporter, Specification, Stops, Subject, Target, in_a_thread, stop_on_enter,
-};
+use runtap_record::{Command, Io, Prepared, Reporter, Specification, Stops, Target, stop_on_enter};
+use runtap_target::{PortSpec, Role, Subject, TargetSpec};
 
 use self::show::Show;
 pub(super) use self::show::{described, guard, of_guard};
@@ -28,8 +25,8 @@ pub(super) use self::summary::OutputFile;
 use super::asked;
 use super::failure::of_recording;
 use super::interrupt::unless;
-use super::named_port::{self, Place};
-use super::target::{Chosen, choose_all};
+use super::named_port::tell_listening;
+use super::target::{meant, refuse_forsaken, resolve};
 use crate::cli::{Recording, Trace};
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -63,26 +60,18 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         return launch(recorder, &options).await;
     }
     let recorder = recorder.open().await?;
-    match options.target.options.diagnostic_port.as_deref().map(named_port::place).transpose()? {
-        Some(Place::Listen(path)) => recorder.listen(Port::bind(path)?).await,
-        // As dotnet-trace has it, unless somebody listens there.
-        Some(Place::Either(path)) => match Port::bind(&path) {
-            Ok(port) => recorder.listen(port).await,
-            Err(_in_use) => recorder.running(vec![Chosen::port(path)]).await,
-        },
-        Some(Place::Connect(path)) => recorder.running(vec![Chosen::port(path)]).await,
-        None => {
-            let choosing = choose_all(&options.target, options.several.all, output);
-            let chosen = unless(&recorder.stops, choosing).await?;
-            if chosen.len() > 1 {
-                spec::check_several(&options)?;
-            }
-            if options.recording.resume_runtime {
-                refuse_forsaken(&chosen, &recorder.stops).await?;
-            }
-            recorder.running(chosen).await
-        }
+    let target = match meant(&options.target)? {
+        TargetSpec::Port(port) => return recorder.at_port(port).await,
+        target => target,
+    };
+    let chosen = unless(&recorder.stops, resolve(&target, options.several.all, output)).await?;
+    if chosen.len() > 1 {
+        spec::check_several(&options)?;
     }
+    if options.recording.resume_runtime {
+        refuse_forsaken(&chosen, &recorder.stops).await?;
+    }
+    recorder.running(chosen).await
 }
 
 fn tell(request: &Request, output: Output) {
@@ -102,7 +91,7 @@ fn tell(request: &Request, output: Output) {
 
 /// Records a chosen process; for `demo`.
 pub(super) async fn record(
-    chosen: Chosen,
+    chosen: Subject,
     options: &Recording,
     formats: &[FileFormat],
     request: &Request,
@@ -147,18 +136,26 @@ impl Recorder {
 }
 
 impl Opened {
+    async fn at_port(self, PortSpec { path, role }: PortSpec) -> anyhow::Result<u8> {
+        match role {
+            Role::Listen => self.listen(Port::bind(path)?).await,
+            Role::Connect => self.running(vec![Subject::at_port(&path)]).await,
+            // As dotnet-trace has it, unless somebody listens there.
+            Role::Either => match Port::bind(&path) {
+                Ok(port) => self.listen(port).await,
+                Err(_in_use) => self.running(vec![Subject::at_port(&path)]).await,
+            },
+        }
+    }
+
     /// Waits for runtimes that dial in on a port of the user's.
     async fn listen(self, port: Port) -> anyhow::Result<u8> {
-        self.output.note(format_args!(
-            "waiting for a program that is started with {}",
-            named_port::variable(port.path())
-        ));
-        named_port::tell_exposure(&port, self.output);
+        tell_listening(&port, self.output);
         self.record(Target::Port(port)).await
     }
 
-    async fn running(self, chosen: Vec<Chosen>) -> anyhow::Result<u8> {
-        self.record(Target::Running(chosen.into_iter().map(Subject::from).collect())).await
+    async fn running(self, chosen: Vec<Subject>) -> anyhow::Result<u8> {
+        self.record(Target::Running(chosen)).await
     }
 
     async fn record(self, target: Target) -> anyhow::Result<u8> {
@@ -168,22 +165,6 @@ impl Opened {
         let Self { prepared, stops, output, .. } = self;
         let conclude = |outcome| summary::conclude(outcome, &stops, output);
         prepared.record(target, conclude).await.map_err(of_recording)?.0
-    }
-}
-
-/// A process that waits for a port on which nobody listens goes on over that port alone: until then a recording would be
-/// empty, and could not even be stopped.
-pub(super) async fn refuse_forsaken(chosen: &[Chosen], stops: &Stops) -> anyhow::Result<()> {
-    let pids: Vec<u32> = chosen.iter().filter_map(|chosen| Some(chosen.process.as_ref()?.pid)).collect();
-    let look = move || {
-        let system = System::current();
-        pids.into_iter().find_map(|pid| Some((pid, doctor::forsaken(&system, pid)?)))
-    };
-    match unless(stops, in_a_thread(look)).await? {
-        Some((pid, finding)) => {
-            Err(expected(exit::REFUSED, format!("process {pid} {}", finding.detail), finding.fix))
-        }
-        None => Ok(()),
     }
 }
 

@@ -9,13 +9,12 @@ use runtap_providers::{Request, user_events_config};
 use runtap_record::{Stops, UserEvent, UserEvents, UserEventsOutcome};
 use serde::Serialize;
 
-use super::refuse_forsaken;
 use super::spec::rundown_keyword;
 use crate::cli::Trace;
 use crate::cmd::asked::user_events_mistake;
 use crate::cmd::failure::explain;
 use crate::cmd::interrupt::unless;
-use crate::cmd::target::choose;
+use crate::cmd::target::{choose, refuse_forsaken};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 use crate::units::Clock;
@@ -54,7 +53,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     if recording.resume_runtime {
         refuse_forsaken(std::slice::from_ref(&chosen), &stops).await?;
     }
-    let (pid, _) = unless(&stops, chosen.pids()).await?;
+    let (pid, _) = unless(&stops, async { chosen.pids().await.map_err(explain) }).await?;
     let config = config(u64::from(pid))?;
     let tracepoints: Vec<String> =
         config.providers.iter().flat_map(|entry| entry.tracepoints.names()).map(str::to_owned).collect();

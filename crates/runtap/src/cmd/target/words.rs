@@ -1,0 +1,118 @@
+//! Why there is no target, for people: message, list, next step and exit code.
+
+use std::fmt::Write as _;
+
+use runtap_target::{Error, Row, SpecError};
+use rustix::process::geteuid;
+
+use crate::cmd::failure::{explain, not_reached};
+use crate::exit::{self, expected, usage, with_list};
+use crate::output::Output;
+
+/// Processes that are told of: anybody can start as many as he likes.
+pub(super) const TOLD: usize = 20;
+
+/// What to do where a name stands for several.
+pub(super) const TAKE_ONE: &str = "choose one with -p";
+/// The same for a verb that takes several.
+pub(super) const TAKE_ALL: &str = "choose one with -p, or take them all with --all";
+
+/// What can't be meant.
+pub(super) fn of_spec(error: SpecError) -> anyhow::Error {
+    let hint = "write a path, uds:PATH or file://PATH, with ',connect' or ',listen' behind it";
+    let wrong = |port, what: &str| {
+        expected(exit::USAGE, format!("--diagnostic-port '{port}': {what}"), hint.to_owned())
+    };
+    match error {
+        SpecError::UserWithoutName => {
+            usage("--user says whose process a name stands for: give the name with -n")
+        }
+        SpecError::Port { port, error } => wrong(port, &error.to_string()),
+        SpecError::Pipe { port } => wrong(port, "a named pipe is of Windows; here a port is a socket"),
+        error => usage(error.to_string()),
+    }
+}
+
+/// Why there is no target. `several`: what to do where a name stands for several.
+pub(in crate::cmd) fn of_target(error: Error, several: &str, output: Output) -> anyhow::Error {
+    let no_target = |message: String, hint: &str| expected(exit::NO_TARGET, message, hint.to_owned());
+    let message = error.to_string();
+    match error {
+        Error::NotFound(error) => {
+            for step in &error.looked_at {
+                output.detail(format_args!("looked at {step}"));
+            }
+            expected(exit::NO_TARGET, message, error.reason.fix())
+        }
+        Error::NoSocket(_) => expected(exit::NO_TARGET, message, None),
+        Error::Stopped { pid, finding } => not_reached(pid, finding),
+        Error::UnknownUser(_) => {
+            no_target(message, "a user that is not in /etc/passwd is given by number: --user UID")
+        }
+        Error::Nobody { name, user, silent } => {
+            let of = user.as_ref().map_or_else(String::new, |user| format!(" of user {user}"));
+            let hint = match user {
+                Some(_) => {
+                    "'runtap ps --all-users' lists names and users; a user that /etc/passwd does not have is given by number"
+                }
+                None => "'runtap ps' lists the names; upper and lower case matter",
+            };
+            no_target(format!("no .NET process{of} is called '{name}'{}", but(&silent)), hint)
+        }
+        Error::NobodyLike { silent, .. } => no_target(
+            message + &but(&silent),
+            "'runtap doctor' lists those that do; upper and lower case matter",
+        ),
+        Error::OfOthers { name, user, processes } => {
+            let whose = user.map_or_else(|| "our user".to_owned(), |user| format!("user {user}"));
+            let message = format!("no .NET process of {whose} is called '{name}'; those of others are:");
+            let hint = if geteuid().is_root() {
+                "take one with -p PID, or those of a user with --user NAME"
+            } else {
+                "only their users and root can reach them: run runtap as one of these; upper and lower case matter"
+            };
+            with_list(exit::NO_TARGET, message, rows(&processes), hint.to_owned())
+        }
+        Error::Several { processes, .. } => {
+            with_list(exit::NO_TARGET, message + ":", rows(&processes), several.to_owned())
+        }
+        Error::NotGiven => self::no_target(),
+        Error::NoneRuns => no_target(message, "'runtap demo' has one built in"),
+        Error::NotInList { answer, of } => usage(slip(&answer, of)),
+        Error::Runtime(error) => explain(error),
+        Error::Port(error) => error.into(),
+        Error::Io(error) => error.into(),
+        error => error.into(),
+    }
+}
+
+pub(super) fn no_target() -> anyhow::Error {
+    let hint =
+        "give a process id or a name ('runtap ps' lists them), or 'runtap demo' for a built-in program";
+    expected(exit::USAGE, "no target given", hint.to_owned())
+}
+
+/// An answer that picks nothing of the list.
+pub(super) fn slip(answer: &str, of: usize) -> String {
+    format!("'{answer}' is not a number from 1 to {of}, or a process id of the list")
+}
+
+/// Who may be called so all the same.
+fn but(silent: &[u32]) -> String {
+    let mut text = String::new();
+    let pids: Vec<String> = silent.iter().map(ToString::to_string).collect();
+    if !pids.is_empty() {
+        // Writing to a String can't fail.
+        let _ = write!(text, "; not known, because they did not answer: {}", pids.join(", "));
+    }
+    text
+}
+
+fn rows(processes: &[Row]) -> Vec<String> {
+    let row = |Row { pid, user, command_line }: &Row| format!("{pid:>8}  {user:<10}  {command_line}");
+    let mut rows: Vec<String> = processes.iter().take(TOLD).map(row).collect();
+    if let Some(more) = processes.len().checked_sub(TOLD).filter(|more| *more > 0) {
+        rows.push(format!("{:>8}  and {more} more", ""));
+    }
+    rows
+}
