@@ -10,7 +10,7 @@ use runtap_target::{
     Change, Dialogue, Error, Examined, Given, Listing, Question, Remark, Seen, TargetSpec, Watch,
 };
 use runtap_testkit::FakeRuntime;
-use runtap_transport::discover::{self, naming::SocketName};
+use runtap_transport::naming::SocketName;
 
 /// One that discovery finds: its socket has the name, and the place, of this process's own.
 struct Found {
@@ -25,8 +25,8 @@ impl Found {
         let name = format!("{name}-{pid}");
         let description = ProcessDescription::of_this_process().entry_assembly(&name);
         let runtime = FakeRuntime::builder().description(description).spawn();
-        let key = discover::start_time(pid).unwrap();
-        let socket = discover::temp_dir().join(SocketName::runtime(pid, key).to_string());
+        let key = runtap_discover::start_time(pid).unwrap();
+        let socket = runtap_discover::temp_dir().join(SocketName::runtime(pid, key).to_string());
         fs::rename(runtime.path(), &socket).unwrap();
         Self { _runtime: runtime, socket, name }
     }
