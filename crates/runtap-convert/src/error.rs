@@ -41,6 +41,17 @@ pub enum Error {
     /// Only recordings in the first format, `NetPerf`, have to be renewed.
     #[error("the recording is in the nettrace format already")]
     NotNetPerf,
+    /// What comes once only can't be repaired.
+    #[error("{} is no file: it has to be read twice", .0.display())]
+    ReadTwice(PathBuf),
+    /// There is nothing in it that a copy could begin with.
+    #[error("{} can't be repaired: {}", path.display(), reason.as_ref().map_or_else(|| "it has no header".to_owned(), ToString::to_string))]
+    Unrepairable {
+        /// As it was given.
+        path: PathBuf,
+        /// What is wrong, and where.
+        reason: Option<runtap_nettrace::Partial>,
+    },
     /// The new format can't hold what the old one has.
     #[error("{what} can't be copied: {error}")]
     Copy {

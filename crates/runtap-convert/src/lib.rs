@@ -22,24 +22,29 @@
 //! - [`Content`]: which view, how deep, how large; checked against formats before anything is recorded.
 //! - [`plan`]: which files those are. No input is [overwritten](refuse_overwriting).
 //! - [`Profile::read`] and [`write_all`] do the work. What is left out, or differs from what was asked, comes as [`Note`]s.
-//! - [`renew`] copies the oldest format of recordings into one that newer tools read.
+//! - [`convert`] does all of that at once for a recording on disk.
+//! - [`repair`] makes a copy of a damaged recording; [`renew`] copies the oldest format of recordings into one that newer tools read.
 //!
 //! Refuses to print, and to choose words for people.
 
 mod content;
+mod convert;
 mod error;
 mod format;
 mod note;
 mod plan;
 mod profile;
 mod renew;
+mod repair;
 mod write;
 
 pub use self::content::{Content, Unsuitable};
+pub use self::convert::{Converted, convert};
 pub use self::error::Error;
 pub use self::format::FileFormat;
 pub use self::note::Note;
 pub use self::plan::{Planned, format_of, free_base, plan, refuse_overwriting};
 pub use self::profile::{Profile, has_become, nameless, room_of};
 pub use self::renew::renew;
+pub use self::repair::{RepairedFile, repair};
 pub use self::write::{Made, OutputFile, limit_depth, write_all};

@@ -12,6 +12,13 @@ pub enum Note {
     Written(OutputFile),
     /// So many events are left out, because their payload can't be read.
     Malformed(u64),
+    /// So many events are missing, by their numbers.
+    Lost {
+        /// How many.
+        events: u64,
+        /// Whether blocks of the recording were skipped: then it is not the target's doing alone.
+        skipped: bool,
+    },
     /// Most frames are addresses, or at least many.
     Nameless {
         /// Frames without a name.

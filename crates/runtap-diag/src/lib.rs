@@ -54,6 +54,8 @@ pub mod perf_map;
 pub mod ports;
 pub mod preflight;
 #[cfg(unix)]
+pub mod profiler;
+#[cfg(unix)]
 mod reading;
 mod session;
 mod stopping;

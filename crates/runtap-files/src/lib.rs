@@ -16,13 +16,16 @@
 //! - Whatever can be read is handed out; what is missing, [`Recording::partial`] tells.
 //! - Reading ends where what it builds takes too much memory: eight times the size of the recording and 1 GiB, or three
 //!   quarters of what the machine or its container has. Where the system does not tell, nothing is limited.
+//! - [`inspect`] shows the blocks that a file is made of, damaged ones too; [`pieces`] its bytes.
 //!
 //! Refuses to interpret events, and to write.
 
 mod budget;
 mod error;
 mod parallel;
+mod pieces;
 mod recording;
 
 pub use error::Error;
+pub use pieces::{inspect, pieces};
 pub use recording::{Partial, Reason, Recording};

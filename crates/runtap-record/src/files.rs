@@ -6,6 +6,7 @@ use runtap_clr::ProfileOptions;
 use runtap_convert::{Content, Made, Note, Profile, write_all};
 use runtap_files::{Partial, Recording};
 use runtap_model::Trace;
+use runtap_transport::in_thread_called;
 
 use crate::Error;
 use crate::conductor::Gathered;
@@ -16,7 +17,6 @@ use crate::outcome::{Files, Outcome, Part};
 use crate::outputs::Opened;
 use crate::raw::Raw;
 use crate::stops::StopListener;
-use runtap_transport::in_thread_called;
 
 /// Makes the files, one process after the other, or one for all.
 pub(crate) async fn make(job: &Job, gathered: Gathered) -> Outcome {

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use runtap_diag::ports::{Port, user_of};
 use runtap_discover::System;
+use runtap_transport::in_a_thread;
 use rustix::process::getuid;
 use tokio::time::{sleep, timeout};
 
 use crate::event::{Event, Reporter};
 use crate::own_port::{self, Home};
-use runtap_transport::in_a_thread;
 
 /// How often it looks who is left.
 const LOOK: Duration = Duration::from_secs(1);

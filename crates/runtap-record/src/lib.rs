@@ -12,6 +12,7 @@
 //!
 //! Two relatives of a recording are here as well: [`tap_all`] has the events of running programs consumed as they come, without
 //! a file, and [`resume()`] lets programs go on that a killed tool has left waiting at its port.
+//! [`UserEvents`] is the recording that leaves no file: into tracepoints of the kernel.
 //!
 //! Refuses to print, to choose words for people, and to find processes.
 
@@ -22,6 +23,7 @@ mod files;
 mod guard;
 mod host;
 mod job;
+mod keyboard;
 mod launch;
 mod missing;
 mod neighbours;
@@ -41,6 +43,7 @@ mod stop_event;
 mod stops;
 mod tap;
 mod threads;
+mod user_events;
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -56,6 +59,7 @@ pub use self::event::{Event, Progress, Reporter};
 pub use self::guard::guard_port;
 use self::host::PortHost;
 use self::job::{Job, Phase};
+pub use self::keyboard::stop_on_enter;
 use self::launch::Launched;
 pub use self::launch::{Command, Io};
 pub use self::missing::Missing;
@@ -63,9 +67,10 @@ pub use self::outcome::{Files, Outcome, Part};
 pub use self::resume::{ResumeError, Resumption, resume, resume_at};
 pub use self::silence::{Heard, Silence};
 pub use self::spec::{Naming, Specification, Target};
-pub use self::stop_event::StopEvent;
+pub use self::stop_event::{PayloadError, StopEvent};
 pub use self::stops::{StopListener, StopRequest, Stops};
 pub use self::tap::{Drained, Tap, tap_all};
+pub use self::user_events::{UserEvent, UserEvents, UserEventsOutcome};
 
 /// The variable by which processes learn of ports.
 pub const PORTS: &str = start::PORTS;

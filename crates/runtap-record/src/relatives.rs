@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use runtap_diag::Client;
 use runtap_discover::{Process, System};
+use runtap_target::Subject;
 use runtap_transport::Endpoint;
+use runtap_transport::in_a_thread;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::conductor::Arrival;
 use crate::job::Job;
 use crate::start;
-use runtap_target::Subject;
-use runtap_transport::in_a_thread;
 
 /// How often it looks for new ones.
 const LOOK: Duration = Duration::from_millis(250);

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use runtap_diag::ports::Runtime;
 use runtap_diag::{Backlog, Client, Request, Session, Timeouts};
+use runtap_target::Subject;
+use runtap_transport::in_a_thread;
 use tokio::time::sleep;
 
 use crate::Error;
@@ -13,8 +15,6 @@ use crate::event::Event;
 use crate::job::Job;
 use crate::neighbours::Neighbours;
 use crate::outputs::Outputs;
-use runtap_target::Subject;
-use runtap_transport::in_a_thread;
 
 /// The variable by which processes learn of ports.
 pub(crate) const PORTS: &str = "DOTNET_DiagnosticPorts";

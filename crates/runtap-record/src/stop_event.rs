@@ -1,7 +1,7 @@
 //! The event that ends a recording, looked for while the stream is written away.
 
 use runtap_clr::payload::Decoder;
-use runtap_clr::{Filter, Record};
+use runtap_clr::{Filter, FilterError, Record};
 use runtap_nettrace::{Event, Item, Observe, TraceHeader};
 
 use crate::stops::Stops;
@@ -15,6 +15,42 @@ pub struct StopEvent {
     pub name: Option<String>,
     /// What its payload has to be like.
     pub payload: Option<Filter>,
+}
+
+/// Why a text is no condition for a payload.
+#[derive(Debug, thiserror::Error)]
+pub enum PayloadError {
+    /// A part of it has no field.
+    #[error("'{0}' is no FIELD:VALUE")]
+    NoPair(String),
+    /// What it means can't be looked for.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+}
+
+impl StopEvent {
+    /// `FIELD:VALUE,FIELD:VALUE`, as dotnet-trace has it: all must hold.
+    ///
+    /// # Errors
+    /// A part of it is none.
+    pub fn payload_filter(text: &str) -> Result<Filter, PayloadError> {
+        let mut conditions = Vec::new();
+        for pair in text.split(',') {
+            let (field, value) = pair
+                .split_once(':')
+                .filter(|(field, _)| !field.trim().is_empty())
+                .ok_or_else(|| PayloadError::NoPair(pair.to_owned()))?;
+            conditions.push(format!("payload.{} = {}", quoted(field.trim()), quoted(value.trim())));
+        }
+        Ok(conditions.join(" and ").parse()?)
+    }
+}
+
+/// As a word of a filter. A backslash at the end would take the quote for its own.
+fn quoted(text: &str) -> String {
+    let inner = text.trim_end_matches('\\');
+    let end = text.strip_prefix(inner).unwrap_or_default();
+    format!("\"{}\"{end}", inner.replace('"', "\\\""))
 }
 
 /// Looks at the events of one stream.
@@ -66,5 +102,21 @@ impl StopEventWatch {
         let Some(filter) = payload else { return true };
         let Some(header) = &self.header else { return false };
         filter.matches(&Record { header, event, payload: found }, &[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_text_can_be_quoted() {
+        for text in ["", "a b", "a\"b", "a\\\"b", "a\\", "\\", "'", "null", "x and y"] {
+            StopEvent::payload_filter(&format!("f:{text}"))
+                .unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        }
+        for text in ["a", "a:b,:c", ""] {
+            assert!(matches!(StopEvent::payload_filter(text), Err(PayloadError::NoPair(_))), "{text}");
+        }
     }
 }

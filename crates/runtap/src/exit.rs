@@ -82,6 +82,8 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
                 | runtap_convert::Error::Overwrites { .. }
                 | runtap_convert::Error::NotNetPerf
                 | runtap_convert::Error::NoSink
+                | runtap_convert::Error::ReadTwice(_)
+                | runtap_convert::Error::Unrepairable { .. }
         ),
     });
     if refused { USAGE } else { FAILED }

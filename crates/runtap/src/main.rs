@@ -2,7 +2,6 @@
 
 mod cli;
 mod cmd;
-mod demo;
 mod exit;
 mod output;
 mod units;

@@ -33,7 +33,9 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-clr", 3),
     ("runtap-sinks", 4),
     ("runtap-convert", 5),
+    ("runtap-dump", 5),
     ("runtap-record", 5),
+    ("runtap-demo", 6),
     ("runtap", 6),
 ];
 
@@ -54,6 +56,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("runtap-outputs", "runtap-transport"),
     ("runtap-record", "runtap-convert"),
     ("runtap-target", "runtap-doctor"),
+    ("runtap", "runtap-demo"),
 ];
 
 /// Edges inside a layer that only tests have: the two sides of a protocol are tried on each other.

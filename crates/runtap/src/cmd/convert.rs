@@ -4,14 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use runtap_clr::ProfileOptions;
-use runtap_convert::{FileFormat, Made, Note, Planned, Profile, format_of, plan, refuse_overwriting};
+use runtap_convert::{Converted, Made, Note, format_of, plan, refuse_overwriting};
 use runtap_files::Recording;
-use runtap_outputs::{Destination, Outlet, without_extension};
+use runtap_outputs::{Destination, without_extension};
 use serde::Serialize;
 
 use super::advice;
-use super::recording::{Partial, loss, partial_of, warn_if_partial};
+use super::recording::{Partial, lost, partial_of, warn_if_partial};
 use super::trace::OutputFile;
 use crate::cli::{AnyFormat, Convert, STDIN};
 use crate::exit::{self, usage};
@@ -51,25 +50,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     let planned = plan(&formats, options.output.as_deref(), &without_extension(&options.file))?;
     refuse_overwriting(&[&options.file], &planned)?;
     let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
-    let (renewed, planned): (Vec<_>, Vec<_>) =
-        planned.into_iter().partition(|planned| planned.format == FileFormat::Nettrace);
-    let (mut made, mut told) = (Made::default(), Ok(()));
-    let mut recording = Recording::open(&options.file)?;
-    for Planned { format, to } in renewed {
-        let mut out = Outlet::open(&to)?.begin()?;
-        runtap_convert::renew(&mut recording, &mut out)?;
-        let (path, bytes) = out.finish()?;
-        if let Some(path) = path {
-            let file = runtap_convert::OutputFile::new(path, format, bytes);
-            told = written(&file, output);
-            made.files.push(file);
-        }
-        if planned.is_empty() {
-            return conclude(options, (made, told), &recording, to_stdout, output);
-        }
-        recording = Recording::open(&options.file)?;
-    }
-    let renewed = made.files;
+    let mut told = Ok(());
     let mut tell = |note: Note| match &note {
         Note::Written(file) => {
             let line = written(file, output);
@@ -79,15 +60,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
         }
         note => say(note, output),
     };
-    let Profile { trace, recording } =
-        Profile::read(recording, &content, &ProfileOptions::default(), &mut tell)?;
-    if let Some(loss) = loss(&recording) {
-        output.warning(loss);
-    }
-    let outlets =
-        planned.iter().map(|planned| (planned.format, Outlet::open(&planned.to).map_err(Into::into)));
-    let mut made = runtap_convert::write_all(&trace, recording.length(), outlets, &content, &mut tell);
-    made.files.splice(0..0, renewed);
+    let Converted { made, recording } = runtap_convert::convert(&options.file, planned, &content, &mut tell)?;
     conclude(options, (made, told), &recording, to_stdout, output)
 }
 
@@ -154,6 +127,7 @@ pub(super) fn say(note: &Note, output: Output) {
             "left out, because the payload can't be read: {}",
             Things(*events, "event")
         )),
+        Note::Lost { events, skipped } => output.warning(lost(*events, *skipped)),
         Note::Nameless { nameless, all } => output.note(format_args!(
             "{} of {} frames are addresses without a name: {}",
             Count(*nameless),

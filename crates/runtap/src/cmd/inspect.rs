@@ -1,11 +1,7 @@
 //! `runtap inspect FILE`: the objects and blocks of a stream, with their offsets.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 
-use anyhow::Context;
 use runtap_clr::layout::{self, Layout};
 use runtap_nettrace::inspect::{Block, Content, Inspected};
 use runtap_nettrace::{Metadata, TraceHeader};
@@ -32,9 +28,6 @@ struct Document {
     partial: Option<Partial>,
 }
 
-/// How much is read at a time.
-const PIECE: usize = 1 << 20;
-
 pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
     let json = output.json();
@@ -50,7 +43,7 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
         output.text(line)
     };
     let (mut layout, mut blocks) = (Layout::default(), Vec::new());
-    let bytes = inspect(path, |found| {
+    let bytes = runtap_files::inspect(path, |found| {
         layout.see(&found);
         match found {
             Inspected::Block(block) if json => {
@@ -96,29 +89,6 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
         })?;
     }
     Ok(code)
-}
-
-/// Shows everything to `see`; gives the size of the file.
-fn inspect(path: &Path, mut see: impl FnMut(Inspected) -> anyhow::Result<()>) -> anyhow::Result<u64> {
-    let mut file = File::open(path)
-        .map_err(|error| expected(exit::USAGE, format!("can't read {}: {error}", path.display()), None))?;
-    let mut inspect = runtap_nettrace::inspect::Inspect::new();
-    let mut piece = vec![0; PIECE];
-    let mut bytes = 0;
-    loop {
-        let n = file.read(&mut piece).with_context(|| format!("can't read {}", path.display()))?;
-        if n == 0 {
-            inspect.finish();
-        }
-        bytes += n as u64;
-        inspect.feed(piece.get(..n).unwrap_or_default());
-        while let Some(found) = inspect.next() {
-            see(found)?;
-        }
-        if n == 0 {
-            return Ok(bytes);
-        }
-    }
 }
 
 fn line(block: &Block) -> String {

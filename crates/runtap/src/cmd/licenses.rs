@@ -88,28 +88,3 @@ impl fmt::Display for Licenses {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_package_has_its_texts_and_every_text_its_package() {
-        let licenses = read(LIST);
-        let named = |name: &str| licenses.packages.iter().find(|package| package.name == name).unwrap();
-        assert_eq!(named("runtap").version, Some(env!("CARGO_PKG_VERSION")));
-        assert_eq!(named("inferno").license, "CDDL-1.0");
-        let mut used: Vec<u32> = Vec::new();
-        for Package { name, license, texts, .. } in &licenses.packages {
-            assert!(!name.is_empty() && !license.is_empty() && !texts.is_empty(), "{name}");
-            used.extend(texts);
-        }
-        used.sort_unstable();
-        used.dedup();
-        let there: Vec<u32> = licenses.texts.iter().map(|text| text.number).collect();
-        assert_eq!(used, there);
-        for Text { number, text } in &licenses.texts {
-            assert!(text.len() > 500 && !text.contains(MARK), "{number}");
-        }
-    }
-}

@@ -1,6 +1,6 @@
 //! `runtap perfmap enable|disable`: has the files written, and tells where they are as seen from here.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use runtap_diag::{PerfMapType, perf_map};
 use runtap_target::Subject;
@@ -36,11 +36,7 @@ pub(super) async fn run(options: PerfMap, output: Output) -> anyhow::Result<u8> 
 }
 
 async fn enable(options: &EnablePerfMap, output: Output) -> anyhow::Result<u8> {
-    let kind = match options.r#type {
-        PerfMapKind::All => PerfMapType::All,
-        PerfMapKind::Jitdump => PerfMapType::JitDump,
-        PerfMapKind::Perfmap => PerfMapType::PerfMap,
-    };
+    let kind = options.r#type.into();
     let all = choose_all(&options.target, options.all.all, output).await?;
     let enable = async |chosen: Subject, output: Output| {
         let folder = perf_map::folder(&chosen.client).await.map_err(explain)?;
@@ -69,18 +65,25 @@ async fn disable(options: &DisablePerfMap, output: Output) -> anyhow::Result<u8>
     each(all, output, disable).await
 }
 
+impl From<PerfMapKind> for PerfMapType {
+    fn from(kind: PerfMapKind) -> Self {
+        match kind {
+            PerfMapKind::All => Self::All,
+            PerfMapKind::Jitdump => Self::JitDump,
+            PerfMapKind::Perfmap => Self::PerfMap,
+        }
+    }
+}
+
 impl Document {
     async fn of(chosen: &Subject, enabled: bool, folder: &Path, kind: PerfMapType) -> anyhow::Result<Self> {
         let (pid, own_pid) = chosen.pids().await.map_err(explain)?;
-        let text = |path: PathBuf| path.to_string_lossy().into_owned();
+        let text = |path: &Path| path.to_string_lossy().into_owned();
         // Where we may not look the answer was yes all the same.
-        let found = perf_map::files(pid, own_pid.unwrap_or(pid), folder, kind).into_iter();
-        let file = |file: perf_map::MapFile| MapFile {
-            path: text(file.ours),
-            target_path: text(file.theirs),
-            bytes: file.bytes,
-        };
-        Ok(Self { schema: "runtap.perfmap/1", pid, enabled, files: found.map(file).collect() })
+        let files = perf_map::files(kind, folder, pid, own_pid.unwrap_or(pid)).into_iter().map(|file| {
+            MapFile { path: text(&file.path), target_path: text(&file.target_path), bytes: file.bytes }
+        });
+        Ok(Self { schema: "runtap.perfmap/1", pid, enabled, files: files.collect() })
     }
 
     fn print(&self, output: Output) -> anyhow::Result<()> {

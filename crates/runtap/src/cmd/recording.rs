@@ -57,12 +57,16 @@ pub(crate) fn partial_of(recording: &Recording) -> Option<Partial> {
 
 /// What is missing by the numbers of the events, and who is to blame; `None` if nothing is.
 pub(crate) fn loss(recording: &Recording) -> Option<String> {
-    let lost = Some(recording.lost()).filter(|lost| *lost > 0)?;
-    Some(if recording.has_skipped() {
-        format!("{} missing: dropped by the target, or in blocks that were skipped", Things(lost, "event"))
+    Some(recording.lost()).filter(|lost| *lost > 0).map(|events| lost(events, recording.has_skipped()))
+}
+
+/// The same of so many events.
+pub(super) fn lost(events: u64, skipped: bool) -> String {
+    if skipped {
+        format!("{} missing: dropped by the target, or in blocks that were skipped", Things(events, "event"))
     } else {
-        format!("the target dropped {} because its buffer was full", Things(lost, "event"))
-    })
+        format!("the target dropped {} because its buffer was full", Things(events, "event"))
+    }
 }
 
 /// Says what is missing; the exit code for it.

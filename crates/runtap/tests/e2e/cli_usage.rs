@@ -112,6 +112,22 @@ fn verbs_without_a_target() {
     assert_eq!(licenses["schema"], "runtap.licenses/1");
     let packages = licenses["packages"].as_array().unwrap();
     assert!(packages.iter().any(|package| package["name"] == "tokio" && package["license"] == "MIT"));
+    assert!(packages.iter().any(|package| package["name"] == "inferno" && package["license"] == "CDDL-1.0"));
+    assert_eq!(packages[0]["version"], env!("CARGO_PKG_VERSION"));
+    // Every package has its texts, and every text its package.
+    let mut used = std::collections::BTreeSet::new();
+    for package in packages {
+        let texts = package["texts"].as_array().unwrap();
+        assert!(package["license"] != "" && package["name"] != "" && !texts.is_empty(), "{package}");
+        used.extend(texts.iter().map(|number| number.as_u64().unwrap()));
+    }
+    let texts = licenses["texts"].as_array().unwrap();
+    let there: Vec<u64> = texts.iter().map(|text| text["number"].as_u64().unwrap()).collect();
+    assert_eq!(used.into_iter().collect::<Vec<_>>(), there);
+    for text in texts {
+        let whole = text["text"].as_str().unwrap();
+        assert!(whole.len() > 500 && !whole.contains("%%%% "), "{text}");
+    }
     let text = runtap(["licenses"]);
     assert!(text.expect_code(0).text().contains("Permission is hereby granted"), "{text}");
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {

@@ -1,7 +1,6 @@
 //! `runtap trace`: what the options ask for as a specification, what happens as lines, what there is as a summary and an
 //! exit code. The recording itself is [`runtap_record`].
 
-mod enter;
 mod show;
 mod spec;
 mod summary;
@@ -9,6 +8,7 @@ mod user_events;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -16,7 +16,7 @@ use std::process::ExitStatus;
 use runtap_convert::FileFormat;
 use runtap_diag::ports::Port;
 use runtap_providers::{Request, Requested};
-use runtap_record::{Command, Io, Prepared, Reporter, Specification, Stops, Target};
+use runtap_record::{Command, Io, Prepared, Reporter, Specification, Stops, Target, stop_on_enter};
 use runtap_target::{PortSpec, Role, Subject, TargetSpec};
 
 use self::show::Show;
@@ -120,7 +120,8 @@ struct Opened {
 
 impl Recorder {
     fn new(spec: Specification, launches: bool, output: Output) -> anyhow::Result<Self> {
-        let hears_enter = !launches && enter::is_heard(output);
+        // As dotnet-trace has it; not with a launched command, which has the keyboard for itself.
+        let hears_enter = !launches && output.progress() && io::stdin().is_terminal();
         let show = Show::new(&spec, hears_enter, output);
         let reporter = Reporter::new(move |event| show.event(event));
         Ok(Self { spec, stops: Stops::listen()?, reporter, hears_enter, output })
@@ -159,7 +160,7 @@ impl Opened {
 
     async fn record(self, target: Target) -> anyhow::Result<u8> {
         if self.hears_enter {
-            enter::listen(&self.stops)?;
+            stop_on_enter(&self.stops)?;
         }
         let Self { prepared, stops, output, .. } = self;
         let conclude = |outcome| summary::conclude(outcome, &stops, output);

@@ -2,15 +2,12 @@
 //! program lives. No stream comes back, and no file is written.
 
 use std::io::{self, ErrorKind};
-use std::time::{Duration, Instant};
 
-use runtap_diag::user_events::{UserEventsSession, open_data_file};
+use runtap_diag::user_events::open_data_file;
 use runtap_diag::{Provider, UserEventsConfig};
 use runtap_providers::{Request, user_events_config};
-use runtap_record::{StopRequest, Stops};
-use runtap_target::Subject;
+use runtap_record::{Stops, UserEvent, UserEvents, UserEventsOutcome};
 use serde::Serialize;
-use tokio::time::sleep;
 
 use super::spec::rundown_keyword;
 use crate::cli::Trace;
@@ -61,21 +58,23 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     let tracepoints: Vec<String> =
         config.providers.iter().flat_map(|entry| entry.tracepoints.names()).map(str::to_owned).collect();
 
-    let session = tokio::select! {
-        biased;
-        () = stops.stopping() => return Ok(stops.exit_code().unwrap_or(exit::OK)),
-        session = chosen.client.start_user_events(&config, descriptor) => session.map_err(explain)?,
+    let show = |event: UserEvent<'_>| match event {
+        UserEvent::NotResumed(error) => {
+            output.warning(format_args!("it could not be resumed, in case it is suspended: {error}"));
+        }
+        UserEvent::Started => output.note(format_args!(
+            "process {pid} writes its events into user_events:{}",
+            tracepoints.join(", user_events:")
+        )),
+        UserEvent::Ended => output.note("the target has ended, or has ended the session"),
+        UserEvent::Abandoned => output.warning("the target was still writing the names of its methods"),
     };
-    let started = Instant::now();
-    if recording.resume_runtime {
-        let_go(&chosen, output).await;
-    }
-    output.note(format_args!(
-        "process {pid} writes its events into user_events:{}",
-        tracepoints.join(", user_events:")
-    ));
-    let code = hold(session, recording.duration, &stops, output).await?;
-    let duration = started.elapsed();
+    let (duration, resume) = (recording.duration, recording.resume_runtime);
+    let recorder = UserEvents { config, descriptor, duration, resume };
+    let recorded = recorder.record(&chosen.client, &stops, &show).await.map_err(explain)?;
+    let Some(UserEventsOutcome { duration, is_partial }) = recorded else {
+        return Ok(stops.exit_code().unwrap_or(exit::OK));
+    };
     if output.json() {
         output.document(&Document {
             schema: "runtap.trace/1",
@@ -93,7 +92,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     } else {
         output.note(format_args!("the session has ended after {}", Clock(duration)));
     }
-    Ok(code)
+    Ok(if is_partial { exit::PARTIAL } else { exit::OK })
 }
 
 /// The kernel's side is missing. Nothing was asked of the target yet.
@@ -113,44 +112,4 @@ fn no_user_events(error: &io::Error) -> anyhow::Error {
         ),
     };
     expected(exit::FAILED, message, hint.to_owned())
-}
-
-async fn let_go(chosen: &Subject, output: Output) {
-    if let Err(error) = chosen.client.resume().await {
-        output.warning(format_args!("it could not be resumed, in case it is suspended: {error}"));
-    }
-}
-
-/// Keeps the session until it is enough, and ends it with the names of the methods.
-async fn hold(
-    mut session: UserEventsSession,
-    duration: Option<Duration>,
-    stops: &Stops,
-    output: Output,
-) -> anyhow::Result<u8> {
-    let enough = async {
-        match duration {
-            Some(duration) => sleep(duration).await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = session.ended() => {
-            output.note("the target has ended, or has ended the session");
-            return Ok(exit::OK);
-        }
-        () = stops.stopping() => {}
-        () = enough => {}
-    }
-    let mut requests = stops.listener();
-    let mut stopping = std::pin::pin!(session.stop());
-    loop {
-        tokio::select! {
-            stopped = &mut stopping => return stopped.map(|()| exit::OK).map_err(explain),
-            request = requests.next() => if request == StopRequest::Abandon {
-                output.warning("the target was still writing the names of its methods");
-                return Ok(exit::PARTIAL);
-            },
-        }
-    }
 }

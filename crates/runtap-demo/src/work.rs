@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::code::Function;
-use super::shadow::ShadowStack;
+use crate::code::Function;
+use crate::shadow::ShadowStack;
 
 /// Steps of a unit of work: some hundred microseconds.
 const UNIT: u64 = 200_000;
@@ -15,14 +15,14 @@ const REST: Duration = Duration::from_millis(1);
 
 /// What was done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Done {
-    pub(super) requests: u64,
-    pub(super) hot_units: u64,
-    pub(super) warm_units: u64,
+pub(crate) struct Done {
+    pub(crate) requests: u64,
+    pub(crate) hot_units: u64,
+    pub(crate) warm_units: u64,
 }
 
 /// Starts the worker thread.
-pub(super) fn start(stack: Arc<ShadowStack>, stop: Arc<AtomicBool>) -> std::io::Result<JoinHandle<Done>> {
+pub(crate) fn start(stack: Arc<ShadowStack>, stop: Arc<AtomicBool>) -> std::io::Result<JoinHandle<Done>> {
     thread::Builder::new().name("demo-worker".into()).spawn(move || {
         let worker = Worker { stack: &stack };
         worker.main(&stop)

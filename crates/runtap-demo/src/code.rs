@@ -19,7 +19,7 @@ const MODULE_ID: u64 = 0x4000_0000;
 
 /// A function that can be on a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Function {
+pub(crate) enum Function {
     Main,
     Serve,
     HandleRequest,
@@ -43,11 +43,11 @@ impl Function {
     ];
 
     /// A number that [`Self::from_index`] takes back.
-    pub(super) fn index(self) -> u32 {
+    pub(crate) fn index(self) -> u32 {
         self as u32
     }
 
-    pub(super) fn from_index(index: u32) -> Option<Self> {
+    pub(crate) fn from_index(index: u32) -> Option<Self> {
         Self::ALL.iter().map(|(function, ..)| *function).find(|function| function.index() == index)
     }
 
@@ -56,13 +56,13 @@ impl Function {
     }
 
     /// An instruction pointer inside the function.
-    pub(super) fn address(self) -> u64 {
+    pub(crate) fn address(self) -> u64 {
         self.start() + SIZE / 2
     }
 }
 
 /// Has every session end with the names of the functions, as a runtime's does.
-pub(super) fn explain_addresses(pipe: &EventPipe) -> Result<(), DefineError> {
+pub(crate) fn explain_addresses(pipe: &EventPipe) -> Result<(), DefineError> {
     let event = |id, version, keywords| {
         let mut metadata = Metadata::new(RUNDOWN, id, "");
         (metadata.version, metadata.keywords) = (version, keywords);

@@ -10,26 +10,25 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use runtap_discover::FileView;
+use runtap_model::text::acts_unseen;
+use runtap_outputs::{Draft, copy, same, unforeseen};
 use runtap_transport::Folder;
 use rustix::fs::{Mode, Uid};
 use rustix::process::geteuid;
 
-use super::place::{CRASH_REPORT, Files};
-use crate::exit::usage;
-use crate::output::acts_unseen;
-use runtap_outputs::{Draft, copy, same, unforeseen};
+use crate::Error;
+use crate::place::{CRASH_REPORT, Files};
 
 /// Which of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(crate) enum Which {
     Dump,
     Report,
 }
 
 #[derive(Debug)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// Into the files that the user gets: the target is our own user's, and in no container.
     Direct,
     /// Into files beside those, which are the target's user's, in a folder where he can make files.
@@ -40,7 +39,7 @@ pub(super) enum Way {
 
 /// Files of the target, held by their folder: whatever becomes of the path, they are taken and removed there.
 #[derive(Debug)]
-pub(super) struct Fetched {
+pub(crate) struct Fetched {
     folder: Folder,
     /// Of the dump.
     name: OsString,
@@ -49,15 +48,15 @@ pub(super) struct Fetched {
     /// The folder around one that was made for this.
     around: Option<Folder>,
     /// Why it has to be like that.
-    pub(super) why: String,
+    pub(crate) why: String,
 }
 
 /// A path as the target sees it, and as the runtime is told it.
 #[derive(Debug)]
-pub(super) struct Told {
-    pub(super) theirs: PathBuf,
+pub(crate) struct Told {
+    pub(crate) theirs: PathBuf,
     /// A percent sign begins something that the runtime fills in, two are one.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Told {
@@ -73,7 +72,7 @@ impl Way {
     ///
     /// # Errors
     /// Why it can't have one there.
-    pub(super) fn lend(view: &FileView, owner: u32, files: &Files) -> Result<(Self, Told), String> {
+    pub(crate) fn lend(view: &FileView, owner: u32, files: &Files) -> Result<(Self, Told), String> {
         let text = |error: io::Error| error.to_string();
         // The target would follow a link that is laid there, with the rights of its user.
         if files.draft.can_be_exchanged(owner) {
@@ -87,7 +86,7 @@ impl Way {
             if !view.is_writable(theirs.parent().unwrap_or(&theirs)).map_err(text)? {
                 return Err("its user may not write to that folder".to_owned());
             }
-            way = files.lend(owner).map_err(|error| format!("it can't be given a file there: {error:#}"))?;
+            way = files.lend(owner).map_err(|why| format!("it can't be given a file there: {why}"))?;
         }
         let mut dump = &files.draft;
         if let Self::Lent { dump: beside, .. } = &way {
@@ -108,25 +107,29 @@ impl Way {
     ///
     /// # Errors
     /// It has none in which it can; with its path.
-    pub(super) fn fetch(
+    pub(crate) fn fetch(
         view: &FileView,
         owner: u32,
         ours: &Path,
         why: String,
-    ) -> anyhow::Result<(Self, Told)> {
+    ) -> Result<(Self, Told), Error> {
         let temp = view.temp_dir().unwrap_or_else(|_unreadable| PathBuf::from("/tmp"));
         let name = foreign_name(ours);
-        let told =
-            Told::of(temp.join(&name)).ok_or_else(|| usage(format!("{} is no UTF-8", temp.display())))?;
-        let failed = |reason| format!("{why}; nor to {}: {reason}", temp.display());
-        let folder = view.folder(&told.theirs).map_err(|error| anyhow::anyhow!(failed(error.to_string())))?;
-        usable(view, &told.theirs).map_err(|reason| anyhow::anyhow!(failed(reason)))?;
+        let told = Told::of(temp.join(&name)).ok_or_else(|| Error::NoText(temp.clone()))?;
+        let failed = |not_there| Error::NoPlace {
+            folder: ours.parent().unwrap_or_else(|| Path::new("/")).to_owned(),
+            why: why.clone(),
+            temp: temp.clone(),
+            not_there,
+        };
+        let folder = view.folder(&told.theirs).map_err(|error| failed(error.to_string()))?;
+        usable(view, &told.theirs).map_err(failed)?;
         Ok((Self::Fetched(Fetched { folder, name, owner, around: None, why }), told))
     }
 
     /// Makes the folder from which the file is going to be fetched, if it is: the names in it are seen by nobody who could
     /// lay a link there before the target opens them. Where none can be made, that is left to the random name.
-    pub(super) fn prepare(&mut self, view: &FileView, told: &mut Told) {
+    pub(crate) fn prepare(&mut self, view: &FileView, told: &mut Told) {
         let Self::Fetched(fetched) = self else { return };
         let Some(temp) = told.theirs.parent() else { return };
         let folder = temp.join(unforeseen());
@@ -139,7 +142,7 @@ impl Way {
     }
 
     /// How much the target has written by now.
-    pub(super) fn written(&self, files: &Files) -> u64 {
+    pub(crate) fn written(&self, files: &Files) -> u64 {
         match self {
             Self::Direct => files.draft.file().metadata().map_or(0, |meta| meta.len()),
             Self::Lent { dump, .. } => dump.file().metadata().map_or(0, |meta| meta.len()),
@@ -155,14 +158,14 @@ impl Way {
     ///
     /// # Errors
     /// It is not there, is nothing to be taken, or there is no room for it.
-    pub(super) fn take(&self, files: &Files, which: Which, most: Option<u64>) -> anyhow::Result<u64> {
+    pub(crate) fn take(&self, files: &Files, which: Which, most: Option<u64>) -> io::Result<u64> {
         let Some(ours) = files.draft_of(which) else { return Ok(0) };
         let opened;
         let theirs = match self {
             Self::Direct => ours.file(),
             Self::Lent { dump, report } => match which {
                 Which::Dump => dump.file(),
-                Which::Report => report.as_ref().context("it is not there")?.file(),
+                Which::Report => report.as_ref().ok_or_else(|| io::Error::other("it is not there"))?.file(),
             },
             Self::Fetched(fetched) => {
                 opened = fetched.open(which)?;
@@ -184,7 +187,7 @@ impl Way {
     }
 
     /// Removes what the target has written for us.
-    pub(super) fn clean(&self) {
+    pub(crate) fn clean(&self) {
         // Drafts go of themselves.
         if let Self::Fetched(fetched) = self {
             fetched.clean();
@@ -192,7 +195,7 @@ impl Way {
     }
 
     /// Leaves what the target writes.
-    pub(super) fn keep(self) {
+    pub(crate) fn keep(self) {
         if let Self::Lent { dump, report } = self {
             dump.keep();
             report.map(Draft::keep);
@@ -202,11 +205,16 @@ impl Way {
 
 impl Files {
     /// Files beside ours that belong to another user.
-    fn lend(&self, owner: u32) -> anyhow::Result<Way> {
-        let dump = self.draft.sibling()?.context("it is no file")?;
-        let report = if self.report.is_some() { Some(dump.companion(CRASH_REPORT)?) } else { None };
+    ///
+    /// # Errors
+    /// Why there are none.
+    fn lend(&self, owner: u32) -> Result<Way, String> {
+        let dump = self.draft.sibling().map_err(|error| chain(&error))?.ok_or("it is no file")?;
+        let report = self.report.as_ref().map(|_ours| dump.companion(CRASH_REPORT)).transpose();
+        let report = report.map_err(|error| chain(&error))?;
         for draft in std::iter::once(&dump).chain(&report) {
-            rustix::fs::fchown(draft.file(), Some(Uid::from_raw(owner)), None)?;
+            rustix::fs::fchown(draft.file(), Some(Uid::from_raw(owner)), None)
+                .map_err(|error| error.to_string())?;
         }
         Ok(Way::Lent { dump, report })
     }
@@ -223,17 +231,23 @@ impl Fetched {
 
     /// Opens a file that the target has made. Nothing else is opened, nothing of somebody else, and nothing that a link
     /// leads to: whoever may write to its folder could give the name to any file of its user.
-    fn open(&self, which: Which) -> anyhow::Result<File> {
+    fn open(&self, which: Which) -> io::Result<File> {
         let file = self.folder.open_itself(&self.name(which)).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => anyhow::anyhow!("a process of its user holds it (by a lease)"),
-            _ => error.into(),
+            io::ErrorKind::WouldBlock => io::Error::other("a process of its user holds it (by a lease)"),
+            _ => error,
         })?;
         let meta = file.metadata()?;
         if meta.uid() != self.owner {
-            anyhow::bail!("it belongs to user {}, not to the target's, {}", meta.uid(), self.owner);
+            let (theirs, owner) = (meta.uid(), self.owner);
+            return Err(io::Error::other(format!(
+                "it belongs to user {theirs}, not to the target's, {owner}"
+            )));
         }
         if meta.nlink() != 1 {
-            anyhow::bail!("it has {} names, and the target was to make a new file", meta.nlink());
+            let names = meta.nlink();
+            return Err(io::Error::other(format!(
+                "it has {names} names, and the target was to make a new file"
+            )));
         }
         Ok(file)
     }
@@ -249,10 +263,16 @@ impl Fetched {
     }
 
     /// Bytes that are left there. Where it can't be asked the dump itself will tell.
-    pub(super) fn free_space(&self) -> Option<(PathBuf, u64)> {
+    pub(crate) fn free_space(&self) -> Option<(PathBuf, u64)> {
         let free = self.folder.free_space().ok()?;
         Some((self.folder.path().to_owned(), free))
     }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Whether the target's user can write a file there, else why not.

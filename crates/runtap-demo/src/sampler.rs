@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::Context;
 use runtap_diag_server::{Event, EventData, EventPipe, current_thread_id};
 use runtap_nettrace::Metadata;
 
-use super::shadow::{ShadowStack, Snapshot};
+use crate::Error;
+use crate::shadow::{ShadowStack, Snapshot};
 
 const PERIOD: Duration = Duration::from_millis(1);
 /// How often it looks whether anybody listens, when nobody does.
@@ -22,7 +22,7 @@ const MANAGED: i32 = 2;
 type Stacks = Arc<Mutex<Vec<Arc<ShadowStack>>>>;
 
 /// The sampling thread; ends when it is dropped.
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     stacks: Stacks,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -30,10 +30,10 @@ pub(super) struct Sampler {
 
 impl Sampler {
     /// Starts it. It samples only while a session asks for samples.
-    pub(super) fn start(pipe: &EventPipe) -> anyhow::Result<Self> {
+    pub(crate) fn start(pipe: &EventPipe) -> Result<Self, Error> {
         let event = pipe
             .define(Metadata::new("Microsoft-DotNETCore-SampleProfiler", 0, ""))
-            .context("the sample event can't be defined")?;
+            .map_err(Error::define("the sample event"))?;
         let stacks = Stacks::default();
         let stop = Arc::new(AtomicBool::new(false));
         let (seen, told) = (Arc::clone(&stacks), Arc::clone(&stop));
@@ -52,7 +52,7 @@ impl Sampler {
     }
 
     /// A stack that will be looked at from now on.
-    pub(super) fn register(&self) -> Arc<ShadowStack> {
+    pub(crate) fn register(&self) -> Arc<ShadowStack> {
         let stack = Arc::new(ShadowStack::default());
         self.stacks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&stack));
         stack
@@ -77,7 +77,7 @@ fn sample(event: &Event, stacks: &Stacks) {
         .filter_map(|stack| stack.look())
         .collect();
     for snapshot in snapshots {
-        let addresses: Vec<u64> = snapshot.leaf_first().map(super::code::Function::address).collect();
+        let addresses: Vec<u64> = snapshot.leaf_first().map(crate::code::Function::address).collect();
         let kind = if snapshot.resting { EXTERNAL } else { MANAGED };
         event.write(&EventData {
             thread_id: snapshot.thread,

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use super::code::Function;
+use crate::code::Function;
 
 const DEEPEST: usize = 16;
 /// A writer is in the middle of a change for some nanoseconds; who meets it this often was itself stopped there.
@@ -13,7 +13,7 @@ const LOOKS: usize = 100;
 
 /// The functions that a thread is in.
 #[derive(Debug, Default)]
-pub(super) struct ShadowStack {
+pub(crate) struct ShadowStack {
     /// The operating system's number of the thread; 0 until it starts.
     thread: AtomicU64,
     /// Odd while the stack changes.
@@ -25,17 +25,17 @@ pub(super) struct ShadowStack {
 
 /// A stack as it was at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Snapshot {
-    pub(super) thread: u64,
+pub(crate) struct Snapshot {
+    pub(crate) thread: u64,
     /// Whether the thread waited.
-    pub(super) resting: bool,
+    pub(crate) resting: bool,
     depth: usize,
     functions: [u32; DEEPEST],
 }
 
 impl Snapshot {
     /// Innermost first, as stacks are told.
-    pub(super) fn leaf_first(&self) -> impl Iterator<Item = Function> + '_ {
+    pub(crate) fn leaf_first(&self) -> impl Iterator<Item = Function> + '_ {
         let known = self.functions.get(..self.depth).unwrap_or_default();
         known.iter().rev().filter_map(|index| Function::from_index(*index))
     }
@@ -43,7 +43,7 @@ impl Snapshot {
 
 impl ShadowStack {
     /// Enters a function, which is left when the guard is dropped.
-    pub(super) fn enter(&self, function: Function) -> Entered<'_> {
+    pub(crate) fn enter(&self, function: Function) -> Entered<'_> {
         let depth = self.depth.load(Ordering::Relaxed);
         self.change(|| {
             if let Some(slot) = self.functions.get(depth) {
@@ -55,7 +55,7 @@ impl ShadowStack {
     }
 
     /// Says whether the thread waits from here on.
-    pub(super) fn rest(&self, resting: bool) {
+    pub(crate) fn rest(&self, resting: bool) {
         self.thread.store(runtap_diag_server::current_thread_id(), Ordering::Relaxed);
         self.resting.store(resting, Ordering::Relaxed);
     }
@@ -67,7 +67,7 @@ impl ShadowStack {
     }
 
     /// Where the thread is; `None` before it started and after it ended, and for one that was stopped in mid-change.
-    pub(super) fn look(&self) -> Option<Snapshot> {
+    pub(crate) fn look(&self) -> Option<Snapshot> {
         for _ in 0..LOOKS {
             let before = self.version.load(Ordering::Acquire);
             let snapshot = Snapshot {
@@ -88,7 +88,7 @@ impl ShadowStack {
 
 /// Leaves the function when it is dropped.
 #[derive(Debug)]
-pub(super) struct Entered<'a> {
+pub(crate) struct Entered<'a> {
     stack: &'a ShadowStack,
 }
 

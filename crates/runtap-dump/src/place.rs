@@ -4,45 +4,35 @@
 //! that folder, else into one of its own ([`Way`]). What is there gets its name when it is whole.
 
 use std::fs;
-use std::io::{BufReader, Read, Seek};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use runtap_diag::core_file::{self, CoreFile, CoreFileError};
 use runtap_discover::FileView;
-
-use super::way::{Told, Way, Which};
-use crate::exit::{self, expected, usage};
-use crate::units::Bytes;
 use runtap_outputs::{Draft, numbered, with_extension};
 
+use crate::way::{Told, Way, Which};
+use crate::{Error, Wanted};
+
 /// What `createdump` writes beside the dump.
-pub(super) const CRASH_REPORT: &str = ".crashreport.json";
+pub(crate) const CRASH_REPORT: &str = ".crashreport.json";
 /// The longest crash report that is taken: 10,000 threads with deep stacks have less.
 const MOST_REPORT: u64 = 64 << 20;
 
-/// The file that the user wants.
-#[derive(Debug, Clone)]
-pub(super) enum Wanted {
-    Given(PathBuf),
-    /// This name or one behind it, the first that is free.
-    Fresh(PathBuf),
-}
-
 /// The files that are going to be there, open before anything is asked of the target.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(crate) struct Files {
     /// Where the user wants the dump; absolute.
-    pub(super) ours: PathBuf,
+    pub(crate) ours: PathBuf,
     wanted: Wanted,
-    pub(super) draft: Draft,
+    pub(crate) draft: Draft,
     /// The crash report, if one is asked for; where `createdump` puts it, if that writes into the draft.
-    pub(super) report: Option<Draft>,
+    pub(crate) report: Option<Draft>,
 }
 
 /// The way of a dump.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     files: Files,
     way: Way,
     told: Told,
@@ -50,20 +40,12 @@ pub(super) struct Place {
 
 /// What became of it.
 #[derive(Debug)]
-pub(super) struct Result {
-    pub(super) path: PathBuf,
-    pub(super) bytes: u64,
-    pub(super) core: std::result::Result<CoreFile, CoreFileError>,
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) core: Result<CoreFile, CoreFileError>,
     /// The path of the crash report, if there is one.
-    pub(super) crash_report: anyhow::Result<Option<PathBuf>>,
-}
-
-impl Wanted {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Given(path) | Self::Fresh(path) => path,
-        }
-    }
+    pub(crate) crash_report: Result<Option<PathBuf>, Error>,
 }
 
 impl Files {
@@ -71,31 +53,31 @@ impl Files {
     ///
     /// # Errors
     /// We can't write there.
-    pub(super) fn make(wanted: Wanted, crash_report: bool) -> anyhow::Result<Self> {
+    pub(crate) fn make(wanted: &Wanted, crash_report: bool) -> Result<Self, Error> {
         let mut ours = std::path::absolute(wanted.path())?;
         // A dot at the end means a folder, and is dropped there. A slash stays.
         if wanted.path().as_os_str().as_encoded_bytes().ends_with(b"/.") {
             ours.push("");
         }
         let Some(folder) = ours.parent().filter(|_| ours.file_name().is_some()) else {
-            return Err(usage(format!("{} is no name for a file", ours.display())));
+            return Err(Error::NoName(ours));
         };
         // Nothing of that kind is opened: a pipe would wait for a reader.
         if fs::metadata(&ours).is_ok_and(|meta| !meta.is_file()) {
-            return Err(usage(format!("{} is no ordinary file", ours.display())));
+            return Err(Error::NotOrdinary(ours));
         }
-        let draft = match &wanted {
+        let draft = match wanted {
             Wanted::Given(_) => Draft::of(&ours)?,
             Wanted::Fresh(_) => Draft::within(folder)?,
         };
         if !draft.is_file() {
-            return Err(usage(format!("{} can't be replaced by a dump", ours.display())));
+            return Err(Error::NotReplaceable(ours));
         }
         let report = if crash_report { Some(draft.companion(CRASH_REPORT)?) } else { None };
-        Ok(Self { ours, wanted, draft, report })
+        Ok(Self { ours, wanted: wanted.clone(), draft, report })
     }
 
-    pub(super) fn draft_of(&self, which: Which) -> Option<&Draft> {
+    pub(crate) fn draft_of(&self, which: Which) -> Option<&Draft> {
         match which {
             Which::Dump => Some(&self.draft),
             Which::Report => self.report.as_ref(),
@@ -108,39 +90,29 @@ impl Place {
     ///
     /// # Errors
     /// There is no folder that the target may write to.
-    pub(super) fn find(view: &FileView, owner: u32, files: Files) -> anyhow::Result<Self> {
+    pub(crate) fn find(view: &FileView, owner: u32, files: Files) -> Result<Self, Error> {
         let lent = Way::lend(view, owner, &files);
-        let (way, told) = lent.or_else(|why| Way::fetch(view, owner, &files.ours, why)).map_err(|error| {
-            if exit::code_of(&error) == exit::USAGE {
-                return error;
-            }
-            let folder = files.ours.parent().unwrap_or_else(|| Path::new("/")).display();
-            expected(
-                exit::FAILED,
-                format!("the target can't write to {folder}: {error}"),
-                "choose a folder with -o that the target's user may write to".to_owned(),
-            )
-        })?;
+        let (way, told) = lent.or_else(|why| Way::fetch(view, owner, &files.ours, why))?;
         Ok(Self { files, way, told })
     }
 
     /// Makes what is to be there before the target is asked.
-    pub(super) fn prepare(&mut self, view: &FileView) {
+    pub(crate) fn prepare(&mut self, view: &FileView) {
         self.way.prepare(view, &mut self.told);
     }
 
     /// Where the target writes it, as the target sees it.
-    pub(super) fn theirs(&self) -> &Path {
+    pub(crate) fn theirs(&self) -> &Path {
         &self.told.theirs
     }
 
     /// What the runtime is told of that.
-    pub(super) fn told(&self) -> &str {
+    pub(crate) fn told(&self) -> &str {
         &self.told.text
     }
 
     /// Why it has to be fetched from a folder of the target's own; `None` where it is not.
-    pub(super) fn fetched(&self) -> Option<&str> {
+    pub(crate) fn fetched(&self) -> Option<&str> {
         match &self.way {
             Way::Fetched(fetched) => Some(&fetched.why),
             Way::Direct | Way::Lent { .. } => None,
@@ -151,36 +123,28 @@ impl Place {
     ///
     /// # Errors
     /// A file system on the way is too full.
-    pub(super) fn check_space(&self, needed: u64) -> anyhow::Result<()> {
+    pub(crate) fn check_space(&self, needed: u64) -> Result<(), Error> {
         let folder = self.files.ours.parent().unwrap_or(&self.files.ours).to_owned();
-        let ours = rustix::fs::fstatvfs(self.files.draft.file())?;
+        let ours = rustix::fs::fstatvfs(self.files.draft.file()).map_err(io::Error::from)?;
         let twice = matches!(self.way, Way::Lent { .. });
         let here = if twice { needed.saturating_mul(2) } else { needed };
         let mut ways = vec![(folder, ours.f_bavail.saturating_mul(ours.f_frsize), here)];
         if let Way::Fetched(fetched) = &self.way {
             ways.extend(fetched.free_space().map(|(folder, free)| (folder, free, needed)));
         }
-        for (folder, free, needed) in ways {
-            if free < needed {
-                let why = if twice { " with the copy that is made of another user's file" } else { "" };
-                let (folder, free) = (folder.display(), Bytes(free));
-                return Err(expected(
-                    exit::FAILED,
-                    format!("{folder} has {free} left, and the dump takes about {}{why}", Bytes(needed)),
-                    "choose another folder with -o, or a smaller --type".to_owned(),
-                ));
-            }
-        }
-        Ok(())
+        let full = ways.into_iter().find(|(_, free, needed)| free < needed);
+        full.map_or(Ok(()), |(folder, free, needed)| {
+            Err(Error::NoSpace { folder, free, needed, with_copy: twice })
+        })
     }
 
     /// Where the user wants it.
-    pub(super) fn ours(&self) -> &Path {
+    pub(crate) fn ours(&self) -> &Path {
         &self.files.ours
     }
 
     /// How much the target has written by now.
-    pub(super) fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.way.written(&self.files)
     }
 
@@ -188,30 +152,26 @@ impl Place {
     ///
     /// # Errors
     /// It can't be read or written. What the target wrote stays where it is then.
-    pub(super) fn finish(self, crash_report: bool) -> anyhow::Result<Result> {
+    pub(crate) fn finish(self, crash_report: bool) -> Result<Found, Error> {
         let theirs = self.told.theirs.clone();
-        let failed =
-            || format!("the runtime says that {} is written, but it can't be taken", theirs.display());
         let bytes = match self.way.take(&self.files, Which::Dump, None) {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.leave();
-                return Err(error).with_context(failed);
+                return Err(Error::NotTaken { theirs, error });
             }
         };
         if bytes == 0 {
-            anyhow::bail!("the runtime says that the dump is written, but {} is empty", theirs.display());
+            return Err(Error::Empty(theirs));
         }
-        let core = core_file::inspect(self.files.draft.file());
-        if let Err(error) = &core
-            && error.is_no_core()
-        {
+        let core = match core_file::inspect(self.files.draft.file()) {
             // Of no use to anybody, and under that name it would be taken for one.
-            let what =
-                format!("the runtime says that the dump is written, but of {}: {error}", theirs.display());
-            self.clean();
-            return Err(expected(exit::FAILED, what, "nothing is kept of it".to_owned()));
-        }
+            Err(error) if error.is_no_core() => {
+                self.clean();
+                return Err(Error::NoCore { theirs, error });
+            }
+            core => core,
+        };
         let report = crash_report.then(|| self.take_report());
         self.clean();
         let Files { ours, wanted, draft, report: report_draft } = self.files;
@@ -227,11 +187,11 @@ impl Place {
             (Some(Err(error)), _) => Err(error),
             _ => Ok(None),
         };
-        Ok(Result { path, bytes, core, crash_report })
+        Ok(Found { path, bytes, core, crash_report })
     }
 
     /// The dump goes on, or may be there, and nobody waits for it: it stays where the target writes it.
-    pub(super) fn leave(self) {
+    pub(crate) fn leave(self) {
         if matches!(self.way, Way::Direct) {
             self.files.draft.keep();
             self.files.report.map(Draft::keep);
@@ -240,23 +200,23 @@ impl Place {
     }
 
     /// Removes what the target has written into its own folder.
-    pub(super) fn clean(&self) {
+    pub(crate) fn clean(&self) {
         self.way.clean();
     }
 
-    fn take_report(&self) -> anyhow::Result<()> {
+    fn take_report(&self) -> Result<(), Error> {
         let theirs = with_extension(&self.told.theirs, CRASH_REPORT);
-        let failed = || format!("can't take the crash report {}", theirs.display());
         let Some(report) = &self.files.report else { return Ok(()) };
-        let bytes = self.way.take(&self.files, Which::Report, Some(MOST_REPORT)).with_context(failed)?;
+        let failed = |error| Error::NoReport { theirs: theirs.clone(), error };
+        let bytes = self.way.take(&self.files, Which::Report, Some(MOST_REPORT)).map_err(failed)?;
         if bytes > MOST_REPORT {
-            let (most, theirs) = (Bytes(MOST_REPORT), theirs.display());
-            anyhow::bail!("the crash report {theirs} has {}, more than {most}", Bytes(bytes));
+            return Err(Error::LongReport { theirs, bytes, most: MOST_REPORT });
         }
-        let mut whole = report.file().try_clone().with_context(failed)?;
-        whole.rewind().with_context(failed)?;
-        serde_json::from_reader::<_, serde::de::IgnoredAny>(BufReader::new(whole.take(MOST_REPORT)))
-            .with_context(|| format!("the crash report {} is no whole JSON", theirs.display()))?;
-        Ok(())
+        let mut whole = report.file().try_clone().map_err(failed)?;
+        whole.rewind().map_err(failed)?;
+        match serde_json::from_reader::<_, serde::de::IgnoredAny>(BufReader::new(whole.take(MOST_REPORT))) {
+            Ok(_whole) => Ok(()),
+            Err(error) => Err(Error::BrokenReport { theirs, error: error.into() }),
+        }
     }
 }

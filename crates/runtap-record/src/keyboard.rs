@@ -1,29 +1,23 @@
-//! Enter ends a recording, as it does with dotnet-trace; not with a launched command, which has the keyboard for itself.
+//! The Enter key as a way to ask for the end, for who has the terminal for himself.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead};
 use std::thread;
 use std::time::Duration;
 
-use runtap_record::Stops;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 
-use crate::output::Output;
+use crate::Stops;
 
 /// How often it is looked whether we are in front again.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Whether somebody looks on who could type it.
-pub(super) fn is_heard(output: Output) -> bool {
-    output.progress() && io::stdin().is_terminal()
-}
-
-/// Listens. The thread ends with the program.
+/// Asks for the end when a line comes on standard input, on a thread that ends with the program.
 ///
 /// # Errors
 /// There is no thread to be had.
-pub(super) fn listen(stops: &Stops) -> io::Result<()> {
+pub fn stop_on_enter(stops: &Stops) -> io::Result<()> {
     let stops = stops.clone();
     thread::Builder::new().name("keyboard".into()).spawn(move || {
         if is_typed().unwrap_or(false) {
