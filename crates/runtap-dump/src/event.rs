@@ -15,6 +15,8 @@ pub enum Event<'a> {
     },
     /// There is room and a place; it is asked for now.
     Writing {
+        /// Who is asked.
+        pid: u32,
         /// Where it is going to be.
         ours: &'a Path,
     },

@@ -2,24 +2,22 @@
 //! exchange, and from there to the place where it is wanted.
 //!
 //! ```no_run
-//! use runtap_diag::Client;
-//! use runtap_dump::{Kind, Outcome, Prepared, Specification, Target, Wanted};
-//! //!
+//! use runtap_dump::{Kind, Outcome, Prepared, Specification, Wanted};
+//! use runtap_target::TargetSpec;
+//!
 //! # async fn dump(pid: u32) -> Result<(), Box<dyn std::error::Error>> {
-//! let process = runtap_discover::process(pid)?;
-//! let client = Client::new(process.endpoint().ok_or("it has no socket")?);
 //! let prepared = Prepared::open(Specification::new(Kind::Heap, Wanted::Given("app.core".into())))?;
-//! let target = Target { client: &client, pid, own_pid: Some(process.ns_pid) };
+//! let subject = TargetSpec::Pid(pid).resolve(&()).await?;
 //! let never = std::future::pending();
-//! match prepared.write(target, never, &|event| println!("{event:?}")).await? {
+//! match prepared.write(&subject, never, &|event| println!("{event:?}")).await? {
 //!     Outcome::Written(dump) => println!("{}: {} bytes", dump.path.display(), dump.bytes),
-//!     Outcome::Interrupted { goes_on } => println!("not waited for: {goes_on:?}"),
+//!     Outcome::Interrupted { goes_on, .. } => println!("not waited for: {goes_on:?}"),
 //! }
 //! # Ok(()) }
 //! ```
 //!
 //! - A [`Specification`] says what; [`Prepared::open`] opens the files before anybody is asked for anything;
-//!   [`Prepared::write`] has a [`Target`] write the dump. What happens meanwhile are [`Event`]s, what there is in the end is the
+//!   [`Prepared::write`] has a [`Subject`] write the dump. What happens meanwhile are [`Event`]s, what there is in the end is the
 //!   [`Outcome`].
 //! - `place`: where it is wanted, and whether there is room. `way`: where the target writes; the rules are in
 //!   `docs/design/trust.md`. `ask`: the request, and how the file grows.
@@ -40,6 +38,7 @@ use std::pin::pin;
 use std::time::Instant;
 
 use runtap_diag::DumpForm;
+use runtap_target::Subject;
 use runtap_transport::in_a_thread;
 
 use self::ask::{Watched, ask, watch};
@@ -47,7 +46,7 @@ pub use self::error::{Error, Refusal};
 pub use self::event::Event;
 pub use self::outcome::{Dump, Flaw, Outcome};
 use self::place::{Files, Place};
-pub use self::spec::{Kind, Specification, Target, Wanted};
+pub use self::spec::{Kind, Specification, Wanted};
 
 /// A dump whose files are open.
 #[derive(Debug)]
@@ -69,15 +68,20 @@ impl Prepared {
     /// Has the target write the dump, and brings it to its place. When `stopped` is ready nothing is waited for any more.
     ///
     /// # Errors
-    /// There is no dump. [`Error::Interrupted`] if `stopped` became ready when the target was done.
+    /// There is no dump. [`Error::Interrupted`] if `stopped` became ready before the target was asked for anything, or when it was done.
     pub async fn write(
         self,
-        target: Target<'_>,
+        target: &Subject,
         stopped: impl Future<Output = ()>,
         tell: &dyn Fn(Event<'_>),
     ) -> Result<Outcome, Error> {
-        let (Self { spec, files }, Target { client, pid, own_pid }) = (self, target);
+        let Self { spec, files } = self;
         let mut stopped = pin!(stopped);
+        let (pid, own_pid) = tokio::select! {
+            biased;
+            pids = target.pids() => pids?,
+            () = stopped.as_mut() => return Err(Error::Interrupted),
+        };
         let view = runtap_discover::file_view(pid).map_err(|error| Error::Unseen { pid, error })?;
         let mut place = Place::find(&view, runtap_discover::facts(pid).file_uid, files)?;
         if let Ok(memory) = runtap_discover::memory(pid) {
@@ -87,7 +91,7 @@ impl Prepared {
         if let Some(why) = place.fetched() {
             tell(Event::Fetching { theirs: place.theirs(), why });
         }
-        tell(Event::Writing { ours: place.ours() });
+        tell(Event::Writing { pid, ours: place.ours() });
 
         let started = Instant::now();
         let asked = Cell::new(false);
@@ -95,7 +99,7 @@ impl Prepared {
             asked.set(true);
             tell(Event::Asked);
         };
-        let answer = ask(client, &spec, place.told(), note, tell);
+        let answer = ask(&target.client, &spec, place.told(), note, tell);
         let watched = watch(answer, stopped.as_mut(), &place, tell).await;
         tell(Event::Over);
         let form = match watched {
@@ -107,7 +111,7 @@ impl Prepared {
                 } else {
                     place.clean();
                 }
-                return Ok(Outcome::Interrupted { goes_on });
+                return Ok(Outcome::Interrupted { pid, goes_on });
             }
             Err(error) => {
                 let refused =
@@ -137,6 +141,7 @@ impl Prepared {
             .unwrap_or_else(|| found.path.clone());
         let place::Found { path, bytes, core, crash_report } = found;
         Ok(Outcome::Written(Box::new(Dump {
+            pid,
             path,
             target_path,
             bytes,

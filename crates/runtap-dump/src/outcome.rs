@@ -14,6 +14,8 @@ pub enum Outcome {
     Written(Box<Dump>),
     /// The end was asked for before.
     Interrupted {
+        /// The target.
+        pid: u32,
         /// Where the target goes on writing, as it sees that, if it had been asked by then: it stands still until it has
         /// written the whole.
         goes_on: Option<PathBuf>,
@@ -23,6 +25,8 @@ pub enum Outcome {
 /// A dump that the target says it has written, and what we found.
 #[derive(Debug)]
 pub struct Dump {
+    /// The target.
+    pub pid: u32,
     /// Where it is.
     pub path: PathBuf,
     /// Where the target wrote it, or sees it now.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runtap_diag::{Client, DumpFlags, DumpType};
+use runtap_diag::{DumpFlags, DumpType};
 use runtap_discover::Memory;
 use runtap_outputs::{NAMES_TRIED, insert_before_extension, is_free, numbered};
 
@@ -116,17 +116,6 @@ impl Specification {
         }
         flags
     }
-}
-
-/// Who writes it.
-#[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
-    /// How to talk to its runtime.
-    pub client: &'a Client,
-    /// In our pid namespace.
-    pub pid: u32,
-    /// In its own, where that is known: what the dump has to say.
-    pub own_pid: Option<u32>,
 }
 
 #[cfg(test)]

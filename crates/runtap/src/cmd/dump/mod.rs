@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use jiff::Zoned;
-use runtap_dump::{Error, Event, Kind, Outcome, Prepared, Refusal, Specification, Target, Wanted};
+use runtap_dump::{Error, Event, Kind, Outcome, Prepared, Refusal, Specification, Wanted};
 use runtap_record::Stops;
 use runtap_target::Subject;
 
@@ -73,13 +73,11 @@ async fn dump(
     stops: &Stops,
     output: Output,
 ) -> anyhow::Result<u8> {
-    let (pid, own_pid) = unless(stops, async { chosen.pids().await.map_err(explain) }).await?;
     let kind = Kind::from(options.r#type).name();
-    let target = Target { client: &chosen.client, pid, own_pid };
-    let show = |event: Event<'_>| show(&event, pid, kind, output);
-    match prepared.write(target, stops.stopping(), &show).await {
-        Ok(Outcome::Written(dump)) => Summary { pid, kind, dump: *dump }.print(output),
-        Ok(Outcome::Interrupted { goes_on }) => {
+    let show = |event: Event<'_>| show(&event, kind, output);
+    match prepared.write(chosen, stops.stopping(), &show).await {
+        Ok(Outcome::Written(dump)) => Summary { kind, dump: *dump }.print(output),
+        Ok(Outcome::Interrupted { pid, goes_on }) => {
             if let Some(theirs) = goes_on {
                 output.warning(format_args!(
                     "the dump goes on without us: process {pid} stands still until its createdump has written the whole of {}",
@@ -95,13 +93,13 @@ async fn dump(
     }
 }
 
-fn show(event: &Event<'_>, pid: u32, kind: &str, output: Output) {
+fn show(event: &Event<'_>, kind: &str, output: Output) {
     match event {
         Event::Fetching { theirs, why } => output.note(format_args!(
             "the target writes to {}, and the file is fetched from there: {why}",
             theirs.display()
         )),
-        Event::Writing { ours } => {
+        Event::Writing { pid, ours } => {
             output.note(format_args!("process {pid} writes a {kind} dump to {}", ours.display()));
         }
         Event::Asked => output.detail("the target was asked"),

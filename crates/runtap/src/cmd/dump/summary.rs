@@ -13,7 +13,6 @@ use crate::units::Bytes;
 
 /// A dump that is there.
 pub(super) struct Summary {
-    pub(super) pid: u32,
     pub(super) kind: &'static str,
     pub(super) dump: Dump,
 }
@@ -46,7 +45,7 @@ impl Summary {
             let report = report.as_ref().map(|path| path.to_string_lossy());
             output.document(&Document {
                 schema: "runtap.dump/1",
-                pid: self.pid,
+                pid: dump.pid,
                 path: &ours,
                 target_path: &theirs,
                 r#type: self.kind,
