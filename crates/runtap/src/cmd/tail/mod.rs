@@ -23,7 +23,7 @@ use super::failure::{about, explain};
 use super::interrupt::unless;
 use super::silence;
 use super::target::{Chosen, choose_all, refuse_stopped};
-use super::trace::refuse_forsaken;
+use super::trace::refuse_stuck;
 use crate::cli::Tail;
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -47,7 +47,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
     let chosen = unless(&stops, choose_all(&options.target, options.all, output)).await?;
     // Its session would end with the runtime's silence, and say that the connection was lost.
-    refuse_forsaken(&chosen, &stops).await?;
+    refuse_stuck(&chosen, &stops).await?;
     let several = chosen.len() > 1;
     let mut end = End { several, code: exit::OK };
     let tapped = begin_all(chosen, session_config(options, &request), &stops, &mut end, output).await?;

@@ -76,7 +76,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
                 spec::check_several(&options)?;
             }
             if options.recording.resume_runtime {
-                refuse_forsaken(&chosen, &recorder.stops).await?;
+                refuse_stuck(&chosen, &recorder.stops).await?;
             }
             recorder.running(chosen).await
         }
@@ -170,11 +170,11 @@ impl Opened {
 
 /// A process that waits for a port on which nobody listens goes on over that port alone: until then a recording would be
 /// empty, and could not even be stopped.
-pub(super) async fn refuse_forsaken(chosen: &[Chosen], stops: &Stops) -> anyhow::Result<()> {
+pub(super) async fn refuse_stuck(chosen: &[Chosen], stops: &Stops) -> anyhow::Result<()> {
     let pids: Vec<u32> = chosen.iter().filter_map(|chosen| Some(chosen.process.as_ref()?.pid)).collect();
     let look = move || {
         let system = System::current();
-        pids.into_iter().find_map(|pid| Some((pid, runtap_doctor::forsaken(&system, pid)?)))
+        pids.into_iter().find_map(|pid| Some((pid, runtap_doctor::stuck_at_startup(&system, pid)?)))
     };
     match unless(stops, in_a_thread(look)).await? {
         Some((pid, finding)) => Err(expected(

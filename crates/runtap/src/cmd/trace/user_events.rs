@@ -11,7 +11,7 @@ use runtap_record::{StopRequest, Stops};
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::refuse_forsaken;
+use super::refuse_stuck;
 use super::spec::rundown_keyword;
 use crate::cli::Trace;
 use crate::cmd::asked::user_events_mistake;
@@ -54,7 +54,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     let stops = Stops::listen()?;
     let chosen = unless(&stops, choose(&options.target, output)).await?;
     if recording.resume_runtime {
-        refuse_forsaken(std::slice::from_ref(&chosen), &stops).await?;
+        refuse_stuck(std::slice::from_ref(&chosen), &stops).await?;
     }
     let (pid, _) = unless(&stops, chosen.pids()).await?;
     let config = config(u64::from(pid))?;
