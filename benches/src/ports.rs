@@ -142,7 +142,7 @@ async fn dial(server: Dispatcher, port: Endpoint, tell: tokio::sync::oneshot::Se
             // Who asked for it waits for it.
             let _ = tell.send(Instant::now());
         }
-        if matches!(stream.heard().await, Ok(true)) {
+        if matches!(stream.readable().await, Ok(true)) {
             let server = server.clone();
             tokio::spawn(async move { server.serve(stream).await });
         }

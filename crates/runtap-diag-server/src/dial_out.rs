@@ -75,7 +75,7 @@ pub async fn dial_out<S: Future<Output = ()>>(
             && matches!(timeout(ADVERTISE, stream.write_all(&greeting)).await, Ok(Ok(())))
         {
             pause = FIRST_PAUSE;
-            if matches!(stream.heard().await, Ok(true)) {
+            if matches!(stream.readable().await, Ok(true)) {
                 serve(stream).await;
                 continue;
             }

@@ -10,9 +10,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType};
 
 /// Folders that are looked at: far more than there are users with machines.
-const MOST: usize = 10_000;
+const MAX_FOLDERS: usize = 10_000;
 /// Of one user, who has one.
-const MOST_OF_A_USER: usize = 4;
+const MAX_PER_USER: usize = 4;
 
 /// The folders of counters in a temporary directory, by the user whose they are.
 #[derive(Debug, Default)]
@@ -22,11 +22,11 @@ impl Counters {
     /// Of these folders, which `open` opens.
     pub(super) fn of(folders: &[OsString], open: impl Fn(&OsStr) -> io::Result<OwnedFd>) -> Self {
         let mut of_users: HashMap<u32, Vec<OsString>> = HashMap::new();
-        for name in folders.iter().take(MOST) {
+        for name in folders.iter().take(MAX_FOLDERS) {
             let stat = open(name).and_then(|folder| Ok(rustix::fs::fstat(folder)?));
             let Ok(stat) = stat else { continue };
             let theirs = of_users.entry(stat.st_uid).or_default();
-            if theirs.len() < MOST_OF_A_USER {
+            if theirs.len() < MAX_PER_USER {
                 theirs.push(name.clone());
             }
         }

@@ -8,9 +8,6 @@
 //! [`naming`](runtap_transport::naming).
 
 // What is for other systems is compiled into the tests on Linux, where it is of no other use.
-#[cfg(any(not(target_os = "linux"), test))]
-#[allow(unreachable_pub, reason = "exported where it is of use")]
-mod elsewhere;
 mod fix;
 #[cfg(unix)]
 mod jvm;
@@ -18,6 +15,9 @@ mod jvm;
 mod linux;
 #[cfg(all(unix, any(not(target_os = "linux"), test)))]
 mod macos;
+#[cfg(any(not(target_os = "linux"), test))]
+#[allow(unreachable_pub, reason = "exported where it is of use")]
+mod not_linux;
 mod process;
 #[cfg(unix)]
 mod rank;
@@ -25,11 +25,11 @@ mod reason;
 #[cfg(any(windows, test))]
 mod windows;
 
-#[cfg(not(target_os = "linux"))]
-pub use elsewhere::{is_running, process, processes, start_time, threads};
 pub use fix::{Fix, in_its_files};
 #[cfg(target_os = "linux")]
 pub use linux::*;
+#[cfg(not(target_os = "linux"))]
+pub use not_linux::{is_running, process, processes, start_time, threads};
 pub use process::{Kind, Options, Process, Thread};
 pub use reason::{Code, NotFound, Reason};
 #[cfg(target_os = "linux")]

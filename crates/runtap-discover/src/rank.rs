@@ -11,10 +11,10 @@ use runtap_transport::{Socket, SocketState};
 
 /// A name that was found somewhere.
 #[derive(Debug)]
-pub(super) struct Sighting {
+pub(super) struct FoundSocket {
     pub socket: Socket,
     /// The process itself would make its socket there, under this name.
-    pub at_home: bool,
+    pub in_own_dir: bool,
     /// The kernel says that somebody listens who has bound this path.
     pub is_bound: bool,
 }
@@ -44,7 +44,7 @@ pub(super) struct SocketFile {
 }
 
 /// A process makes one socket. More that are gone are somebody else's.
-const MOST_DELETED: usize = 16;
+const MAX_DELETED: usize = 16;
 
 /// The sockets of one process, in order.
 #[derive(Debug, Default)]
@@ -59,20 +59,20 @@ pub(super) struct Ranked {
 /// the process makes its own comes first, then those that are there, those of its own user, those that somebody has bound,
 /// and the newer ones.
 pub(super) fn rank(
-    found: impl IntoIterator<Item = Sighting>,
+    found: impl IntoIterator<Item = FoundSocket>,
     is_key: Option<&impl Fn(u64) -> bool>,
     uid: u32,
     mut look: impl FnMut(&Socket) -> Seen,
 ) -> Ranked {
-    let mut sightings: Vec<Sighting> = Vec::new();
+    let mut found_sockets: Vec<FoundSocket> = Vec::new();
     // Anybody can make thousands of such names: none is compared with all others.
     let (mut paths, mut names) = (HashMap::new(), HashMap::new());
-    for mut sighting in found {
-        let socket = &mut sighting.socket;
-        let next = sightings.len();
+    for mut found_socket in found {
+        let socket = &mut found_socket.socket;
+        let next = found_sockets.len();
         let known = *paths.entry(socket.path.clone()).or_insert(next);
-        if let Some(known) = sightings.get_mut(known) {
-            known.is_also(sighting);
+        if let Some(known) = found_sockets.get_mut(known) {
+            known.merge(found_socket);
             continue;
         }
         *names.entry(socket.name).or_insert(0_usize) += 1;
@@ -82,68 +82,68 @@ pub(super) fn rank(
             (SocketKind::Runtime, Some(is_key)) if is_key(socket.name.key) => SocketState::Matching,
             (SocketKind::Runtime, Some(_)) => SocketState::Stale,
         };
-        sightings.push(sighting);
+        found_sockets.push(found_socket);
     }
-    let mut ranked: Vec<(Sighting, Seen)> = Vec::with_capacity(sightings.len());
+    let mut ranked: Vec<(FoundSocket, Seen)> = Vec::with_capacity(found_sockets.len());
     let mut files = HashMap::new();
-    for sighting in sightings {
-        let socket = &sighting.socket;
+    for found_socket in found_sockets {
+        let socket = &found_socket.socket;
         // Of what is left behind only the name counts, unless two paths may lead to the one file.
         let matters = socket.may_be_its_own()
-            || sighting.is_bound
+            || found_socket.is_bound
             || names.get(&socket.name).is_some_and(|number| *number > 1);
         let seen = if matters { look(socket) } else { Seen::Hidden };
         match seen {
             Seen::NoSocket => continue,
-            Seen::Gone if !sighting.is_bound => continue,
-            Seen::TooFar if !sighting.at_home => continue,
+            Seen::Gone if !found_socket.is_bound => continue,
+            Seen::TooFar if !found_socket.in_own_dir => continue,
             Seen::Socket(file) => {
                 let next = ranked.len();
                 let known = *files.entry((socket.name, file.identity)).or_insert(next);
                 // By two ways to the same place: the first one is the shorter.
                 if let Some((known, _)) = ranked.get_mut(known) {
-                    known.is_also(sighting);
+                    known.merge(found_socket);
                     continue;
                 }
             }
             Seen::Gone | Seen::Hidden | Seen::TooFar => {}
         }
-        ranked.push((sighting, seen));
+        ranked.push((found_socket, seen));
     }
-    ranked.sort_by_cached_key(|(sighting, seen)| {
+    ranked.sort_by_cached_key(|(found_socket, seen)| {
         let file = if let Seen::Socket(file) = seen { Some(file) } else { None };
         (
-            sighting.socket.state,
-            !sighting.at_home,
+            found_socket.socket.state,
+            !found_socket.in_own_dir,
             *seen == Seen::Gone,
             file.is_none_or(|file| file.owner != uid),
-            !sighting.is_bound,
+            !found_socket.is_bound,
             std::cmp::Reverse(file.map(|file| file.modified)),
-            sighting.socket.path.clone(),
+            found_socket.socket.path.clone(),
         )
     });
     let mut deleted = Vec::new();
-    ranked.retain(|(sighting, seen)| {
+    ranked.retain(|(found_socket, seen)| {
         if *seen != Seen::Gone {
             return true;
         }
-        let is_told = deleted.len() < MOST_DELETED;
+        let is_told = deleted.len() < MAX_DELETED;
         if is_told {
-            deleted.push(sighting.socket.path.clone());
+            deleted.push(found_socket.socket.path.clone());
         }
         is_told
     });
-    Ranked { sockets: ranked.into_iter().map(|(sighting, _)| sighting.socket).collect(), deleted }
+    Ranked { sockets: ranked.into_iter().map(|(found_socket, _)| found_socket.socket).collect(), deleted }
 }
 
-impl Sighting {
+impl FoundSocket {
     /// Takes what is known by another way to the same file. It is dialled where the process has it: on another way
     /// somebody may put another file in its place.
-    fn is_also(&mut self, other: Self) {
+    fn merge(&mut self, other: Self) {
         self.is_bound |= other.is_bound;
-        if other.at_home && !self.at_home {
-            self.at_home = true;
-            self.socket.lies_where(other.socket);
+        if other.in_own_dir && !self.in_own_dir {
+            self.in_own_dir = true;
+            self.socket.relocate(other.socket);
         }
     }
 }
@@ -157,13 +157,18 @@ mod tests {
     /// Whoever has laid the other name may put something else there before it is dialled.
     #[test]
     fn a_file_by_two_names_is_dialled_where_the_process_has_it() {
-        let sighting = |folder: &str, at_home| {
+        let found_socket = |folder: &str, in_own_dir| {
             let name = SocketName::runtime(42, 900);
             let path = format!("{folder}/{name}");
-            Sighting { socket: Socket::new(path, name, SocketState::Unknown), at_home, is_bound: !at_home }
+            FoundSocket {
+                socket: Socket::new(path, name, SocketState::Unknown),
+                in_own_dir,
+                is_bound: !in_own_dir,
+            }
         };
         let file = SocketFile { identity: (1, 2), owner: 0, modified: (0, 0) };
-        let found = [sighting("/short", false), sighting("/home", true), sighting("/third", false)];
+        let found =
+            [found_socket("/short", false), found_socket("/home", true), found_socket("/third", false)];
         let ranked = rank(found, Some(&|key| key == 900), 0, |_| Seen::Socket(file)).sockets;
         assert_eq!(ranked.len(), 1);
         let Location::Ours(dialled) = ranked[0].location() else { panic!("{ranked:?}") };
@@ -172,14 +177,14 @@ mod tests {
 
     #[test]
     fn of_what_is_gone_little_is_told() {
-        let sighting = |n: u64| {
+        let found_socket = |n: u64| {
             let name = SocketName::runtime(42, 900);
             let socket = Socket::new(format!("/{n}/{name}"), name, SocketState::Unknown);
-            Sighting { socket, at_home: false, is_bound: n != 7 }
+            FoundSocket { socket, in_own_dir: false, is_bound: n != 7 }
         };
-        let ranked = rank((0..10).map(sighting), Some(&|key| key == 900), 0, |_| Seen::Gone);
+        let ranked = rank((0..10).map(found_socket), Some(&|key| key == 900), 0, |_| Seen::Gone);
         assert_eq!((ranked.sockets.len(), ranked.deleted.len()), (9, 9), "one was never bound");
-        let ranked = rank((0..1000).map(sighting), Some(&|key| key == 900), 0, |_| Seen::Gone);
-        assert_eq!((ranked.sockets.len(), ranked.deleted.len()), (MOST_DELETED, MOST_DELETED));
+        let ranked = rank((0..1000).map(found_socket), Some(&|key| key == 900), 0, |_| Seen::Gone);
+        assert_eq!((ranked.sockets.len(), ranked.deleted.len()), (MAX_DELETED, MAX_DELETED));
     }
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use runtap_discover::{
-    CAP_SYS_PTRACE, Code, Createdump, Facts, Fix, Holder, Life, Reason, Runtime, Startup, TempDir, Wait,
-    in_its_files,
+    CAP_SYS_PTRACE, Code, Createdump, Facts, Fix, Holder, ProcessState, Reason, Runtime, Startup, TempDir,
+    Wait, in_its_files,
 };
 use runtap_transport::SocketState;
 use runtap_transport::shell;
@@ -31,7 +31,10 @@ impl Examination {
             findings.extend(self.unanswered());
         }
         let reachable = findings.is_empty() && matches!(self.answer, Answer::Answered(_));
-        let lives = !matches!(self.facts.life, Life::Gone | Life::Hidden | Life::Thread { .. } | Life::Ended);
+        let lives = !matches!(
+            self.facts.state,
+            ProcessState::Gone | ProcessState::Hidden | ProcessState::Thread { .. } | ProcessState::Ended
+        );
         if lives && !findings.iter().any(|finding| matches!(finding.code, Code::NotDotnet | Code::TooOld)) {
             findings.extend(self.suspended());
             findings.extend(self.dumps());
@@ -84,15 +87,15 @@ impl Examination {
         // The helper stops the process that it writes.
         let tracer =
             self.tracer.as_ref().filter(|tracer| tracer.comm == "createdump").map(|tracer| tracer.pid);
-        let (why, fix) = match (self.facts.life, &self.tracer, tracer.or(self.clients.createdump)) {
-            (Life::Traced { .. } | Life::Running, _, Some(createdump)) => (
+        let (why, fix) = match (self.facts.state, &self.tracer, tracer.or(self.clients.createdump)) {
+            (ProcessState::Traced { .. } | ProcessState::Running, _, Some(createdump)) => (
                 format!("it writes a dump of itself (createdump, process {createdump})"),
                 "wait until the dump is written".into(),
             ),
-            (Life::Stopped, ..) => {
+            (ProcessState::Stopped, ..) => {
                 ("it was stopped by a signal".to_owned(), format!("kill -CONT {pid}").into())
             }
-            (Life::Traced { by }, tracer, _) => (
+            (ProcessState::Traced { by }, tracer, _) => (
                 format!(
                     "a debugger holds it: {}",
                     tracer.as_ref().map_or_else(|| format!("process {by}"), name)
@@ -148,7 +151,7 @@ impl Examination {
     fn unseen(&self) -> (String, Fix) {
         let pid = self.facts.pid;
         match self.clients.not_looked_at {
-            0 => ("can't be told from here".to_owned(), Fix::ExamineAsRoot { pid: Some(pid) }),
+            0 => ("can't be seen from here".to_owned(), Fix::ExamineAsRoot { pid: Some(pid) }),
             n => (
                 format!("is not known: {n} processes have more descriptors open than are looked at"),
                 format!("lsof looks at all of them: sudo lsof -aU +E -p {pid}").into(),
@@ -171,7 +174,7 @@ impl Examination {
             if port.too_long {
                 waits.push(format!("the port {address}, whose path is too long: it can never be reached"));
                 fixes.push("start it again with a shorter path in DOTNET_DiagnosticPorts".into());
-            } else if port.listeners.is_empty() && !port.deserted {
+            } else if port.listeners.is_empty() && !port.dead {
                 waits.push(format!(
                     "the port {address}; whether somebody listens there can't be seen from here"
                 ));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use runtap_diag::{Client, Error, Timeouts, ports};
 use runtap_diag_proto::ProcessInfo;
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort, Warning};
-use runtap_discover::{Clients, Code, Facts, Holder, Holders, Life, Reason, Startup, System};
+use runtap_discover::{Clients, Code, Facts, Holder, Holders, ProcessState, Reason, Startup, System};
 use runtap_transport::{Endpoint, allow_many_files, in_a_thread};
 use tokio::task::JoinSet;
 
@@ -63,7 +63,7 @@ pub struct AwaitedPort {
     /// Who listens there, as far as we may see.
     pub listeners: Vec<Holder>,
     /// Whether it is certain that nobody listens there.
-    pub deserted: bool,
+    pub dead: bool,
 }
 
 /// Everything that is known of a process.
@@ -177,18 +177,18 @@ pub fn stopped(system: &System, pid: u32) -> Option<Finding> {
         return None;
     }
     let mut facts = Facts::default();
-    (facts.pid, facts.life, facts.startup) = (pid, Life::Stopped, Startup::Done);
+    (facts.pid, facts.state, facts.startup) = (pid, ProcessState::Stopped, Startup::Done);
     Some(complete(system, &system.holders(), facts, Answer::NotAsked).busy())
 }
 
 /// For what a process waits at its start that no command over its own port gives it: a port of its environment that it
 /// can't reach, or on which nobody listens. `None` where that is not certain.
-pub fn forsaken(system: &System, pid: u32) -> Option<Finding> {
+pub fn stuck_at_startup(system: &System, pid: u32) -> Option<Finding> {
     if system.startup(pid) != Startup::Waiting {
         return None;
     }
     let examination = complete(system, &system.holders(), system.facts(pid), Answer::NotAsked);
-    let lost = examination.awaited.iter().any(|port| port.too_long || port.deserted);
+    let lost = examination.awaited.iter().any(|port| port.too_long || port.dead);
     examination.suspended().filter(|_| lost)
 }
 
@@ -198,8 +198,8 @@ fn complete(system: &System, holders: &Holders, facts: Facts, answer: Answer) ->
     let value = value.map(OsString::into_encoded_bytes).unwrap_or_default();
     let awaited =
         if facts.startup == Startup::Done { Vec::new() } else { awaited(system, holders, &facts, &value) };
-    let tracer = match facts.life {
-        Life::Traced { by } => Some(system.holder(by)),
+    let tracer = match facts.state {
+        ProcessState::Traced { by } => Some(system.holder(by)),
         _ => None,
     };
     Examination { facts, answer, clients, awaited, warnings: diagnostic_ports::lint(&value), tracer }
@@ -214,7 +214,7 @@ fn awaited(system: &System, holders: &Holders, facts: &Facts, value: &[u8]) -> V
         let address = String::from_utf8_lossy(port.address).into_owned();
         let path = PathBuf::from(&address);
         let file = view.as_ref().map(|view| view.metadata(&path));
-        let deserted = match &file {
+        let dead = match &file {
             Some(Ok(file)) => !elsewhere && holders.is_listened_on(file) == Some(false),
             Some(Err(error)) => error.kind() == ErrorKind::NotFound,
             None => false,
@@ -222,7 +222,7 @@ fn awaited(system: &System, holders: &Holders, facts: &Facts, value: &[u8]) -> V
         AwaitedPort {
             too_long: port.address.len() > diagnostic_ports::LONGEST_ADDRESS,
             listeners: file.and_then(Result::ok).map(|file| holders.listeners(&file)).unwrap_or_default(),
-            deserted,
+            dead,
             host: view.as_ref().map_or_else(|| path.clone(), |view| view.shown(&path)),
             address,
         }

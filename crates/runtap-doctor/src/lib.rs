@@ -16,8 +16,8 @@ mod tests;
 use runtap_discover::{Code, Fix};
 
 pub use self::examine::{
-    Answer, AwaitedPort, Examination, ask, ask_all, examine, examine_asked, explain, forsaken, reasons,
-    settled, stopped,
+    Answer, AwaitedPort, Examination, ask, ask_all, examine, examine_asked, explain, reasons, settled,
+    stopped, stuck_at_startup,
 };
 pub use self::machine::machine;
 

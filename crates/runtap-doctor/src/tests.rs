@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort};
 use runtap_discover::{
-    Capabilities, Clients, Code, Connection, Createdump, Environment, Facts, Fix, Holder, Life, Reason,
-    Runtime, Startup, TempDir, TempState, Wait,
+    Capabilities, Clients, Code, Connection, Createdump, Environment, Facts, Fix, Holder, ProcessState,
+    Reason, Runtime, Startup, TempDir, TempState, Wait,
 };
 use runtap_transport::naming::SocketName;
 use runtap_transport::{Socket, SocketState};
@@ -25,7 +25,7 @@ fn healthy() -> Examination {
     let mut facts = Facts::default();
     facts.pid = 42;
     facts.ns_pid = 42;
-    facts.life = Life::Running;
+    facts.state = ProcessState::Running;
     (facts.uid, facts.user) = (1000, "ann".to_owned());
     facts.environment = Some(Environment::default());
     facts.runtime = Runtime::CoreClr { library: "/n/8.0.33/libcoreclr.so".into() };
@@ -174,10 +174,10 @@ fn who_keeps_it_busy() {
     assert!(deaf.detail.contains("process 9 (comm)") && deaf.detail.contains("does not take"), "{deaf:?}");
 
     let unseen = busy(|it| it.clients.connections = Some(vec![connection(vec![], Wait::Reading)]));
-    assert!(unseen.detail.contains("can't be told"), "{unseen:?}");
+    assert!(unseen.detail.contains("can't be seen"), "{unseen:?}");
     assert_eq!(unseen.fixes, [Fix::ExamineAsRoot { pid: Some(42) }]);
     let untold = busy(|it| it.clients = Clients::default());
-    assert!(untold.detail.contains("can't be told"), "{untold:?}");
+    assert!(untold.detail.contains("can't be seen"), "{untold:?}");
 
     let several = busy(|it| {
         it.clients.connections = Some(vec![
@@ -189,17 +189,17 @@ fn who_keeps_it_busy() {
     let nobody = busy(|it| it.clients.connections = Some(vec![]));
     assert!(nobody.detail.contains("nobody is connected"), "{nobody:?}");
 
-    let stopped = busy(|it| it.facts.life = Life::Stopped);
+    let stopped = busy(|it| it.facts.state = ProcessState::Stopped);
     assert_eq!(fix(&stopped), "kill -CONT 42");
     let traced = busy(|it| {
-        it.facts.life = Life::Traced { by: 5 };
+        it.facts.state = ProcessState::Traced { by: 5 };
         it.tracer = Some(holder(5, "gdb -p 42"));
     });
     assert!(traced.detail.contains("process 5 (gdb -p 42)"), "{traced:?}");
     let dumping = busy(|it| it.clients.createdump = Some(77));
     assert!(dumping.detail.contains("createdump, process 77"), "{dumping:?}");
     let held = busy(|it| {
-        it.facts.life = Life::Traced { by: 78 };
+        it.facts.state = ProcessState::Traced { by: 78 };
         let mut tracer = holder(78, "/n/createdump -n x");
         tracer.comm = "createdump".to_owned();
         it.tracer = Some(tracer);
@@ -220,7 +220,7 @@ fn suspended(value: &str, listeners: &[Holder]) -> Finding {
                 host: PathBuf::from("/host").join(String::from_utf8(port.address.to_vec()).unwrap()),
                 too_long: port.address.len() > diagnostic_ports::LONGEST_ADDRESS,
                 listeners: listeners.to_vec(),
-                deserted: listeners.is_empty(),
+                dead: listeners.is_empty(),
             })
             .collect();
     });

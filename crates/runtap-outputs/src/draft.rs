@@ -339,7 +339,7 @@ fn sync(file: impl AsFd) -> io::Result<()> {
 /// A new name. That the file must not be there yet is what keeps others out; that nobody can foresee it keeps them from
 /// taking it first.
 pub fn unforeseen() -> String {
-    format!("runtap.{:016x}.part", runtap_transport::unforeseen())
+    format!("runtap.{:016x}.part", runtap_transport::random_u64())
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub use self::patient::{Examined, Patient};
 pub use self::port::{PortSpec, Role};
 pub use self::seen::{Listing, Seen, is_suspended};
 pub use self::spec::{Given, SpecError, TargetSpec};
-pub use self::stopped::forsaken;
+pub use self::stopped::stuck_at_startup;
 pub use self::subject::{Subject, local_name, name_of};
 pub use self::user::Whose;
 pub use self::watch::{Change, Watch};

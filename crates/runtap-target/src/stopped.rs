@@ -21,11 +21,11 @@ impl Subject {
 ///
 /// # Errors
 /// There is no thread.
-pub async fn forsaken(subjects: &[Subject]) -> io::Result<Option<(u32, Finding)>> {
+pub async fn stuck_at_startup(subjects: &[Subject]) -> io::Result<Option<(u32, Finding)>> {
     let pids: Vec<u32> = subjects.iter().filter_map(|subject| Some(subject.process.as_ref()?.pid)).collect();
     in_a_thread(move || {
         let system = System::current();
-        pids.into_iter().find_map(|pid| Some((pid, runtap_doctor::forsaken(&system, pid)?)))
+        pids.into_iter().find_map(|pid| Some((pid, runtap_doctor::stuck_at_startup(&system, pid)?)))
     })
     .await
 }

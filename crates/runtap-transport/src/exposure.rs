@@ -17,22 +17,22 @@ pub enum Exposure {
 
 /// The way to a folder, as far as it was gone.
 #[derive(Debug)]
-pub struct Way {
+pub struct PathCheck {
     us: u32,
     /// Who owns `/` has everything; in a user namespace that is not root by its number.
     owner_of_all: Option<u32>,
     exposed: bool,
-    passes_link_of_others: bool,
+    passes_foreign_link: bool,
 }
 
-impl Way {
+impl PathCheck {
     /// Nothing was passed yet.
     pub fn start() -> Self {
         Self {
             us: geteuid().as_raw(),
             owner_of_all: rustix::fs::stat("/").ok().map(|root| root.st_uid),
             exposed: false,
-            passes_link_of_others: false,
+            passes_foreign_link: false,
         }
     }
 
@@ -42,7 +42,7 @@ impl Way {
         let owner = entry.st_uid;
         let trusted = owner == self.us || owner == 0 || Some(owner) == self.owner_of_all;
         let is_link = FileType::from_raw_mode(entry.st_mode) == FileType::Symlink;
-        self.passes_link_of_others |= is_link && !trusted;
+        self.passes_foreign_link |= is_link && !trusted;
         self.exposed |= !trusted || !is_link && is_writable_by_others(entry) && !is_sticky(entry);
     }
 
@@ -56,8 +56,8 @@ impl Way {
     }
 
     /// Whether another user has laid a link in the way, and may lay it elsewhere.
-    pub(crate) fn passes_link_of_others(&self) -> bool {
-        self.passes_link_of_others
+    pub(crate) fn passes_foreign_link(&self) -> bool {
+        self.passes_foreign_link
     }
 }
 

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, Uid};
 #[cfg(target_os = "linux")]
 use rustix::io::Errno;
 
-use crate::exposure::{Exposure, Way};
+use crate::exposure::{Exposure, PathCheck};
 
 #[cfg(target_os = "linux")]
 const FOLDER: OFlags = crate::linux::root::POINT.union(OFlags::DIRECTORY);
@@ -26,7 +26,7 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLO
 
 /// A number that nobody can foresee, for a name that nobody is to take first. The keys of the hash come from the system's
 /// random numbers.
-pub fn unforeseen() -> u64 {
+pub fn random_u64() -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     RandomState::new().hash_one((std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
 }
@@ -40,7 +40,7 @@ pub struct Folder {
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "binding goes by the path there"))]
     named: bool,
     exposure: Exposure,
-    behind_link_of_others: bool,
+    behind_foreign_link: bool,
 }
 
 impl Folder {
@@ -53,7 +53,7 @@ impl Folder {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         // The working directory may change before the folder is used by its name.
         let absolute = std::path::absolute(path)?;
-        let mut way = Way::start();
+        let mut way = PathCheck::start();
         #[cfg(target_os = "linux")]
         let (folder, named) = {
             let named = crate::linux::root::within(path).is_none();
@@ -73,19 +73,19 @@ impl Folder {
             }
             (folder, true)
         };
-        Self { named, ..Self::opened(folder, absolute) }.reached_by(&way)
+        Self { named, ..Self::opened(folder, absolute) }.with_exposure_of(&way)
     }
 
     /// The folder behind a descriptor, and what it is called for people. Of the way there nothing is known.
     pub fn opened(folder: OwnedFd, path: PathBuf) -> Self {
         let opened = Arc::new(folder);
-        Self { opened, path, named: false, exposure: Exposure::Open, behind_link_of_others: false }
+        Self { opened, path, named: false, exposure: Exposure::Open, behind_foreign_link: false }
     }
 
     /// The same when the way there was looked at.
-    pub fn reached_by(self, way: &Way) -> io::Result<Self> {
+    pub fn with_exposure_of(self, way: &PathCheck) -> io::Result<Self> {
         let exposure = way.leads_to(&rustix::fs::fstat(&self.opened)?);
-        Ok(Self { exposure, behind_link_of_others: way.passes_link_of_others(), ..self })
+        Ok(Self { exposure, behind_foreign_link: way.passes_foreign_link(), ..self })
     }
 
     /// Makes a folder in this one to which only we may write. Its name is `prefix` and 16 digits that nobody can foresee.
@@ -98,7 +98,7 @@ impl Folder {
             let reason = format!("other users can exchange what is made in {}", self.path.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
         }
-        let name = format!("{prefix}{:016x}", unforeseen());
+        let name = format!("{prefix}{:016x}", random_u64());
         rustix::fs::mkdirat(&self.opened, &name, Mode::RWXU)?;
         // Whatever the umask has taken from it, or an access list of this folder given.
         let mode = if passable { Mode::from_raw_mode(0o711) } else { Mode::RWXU };
@@ -117,8 +117,8 @@ impl Folder {
     }
 
     /// Whether a link of another user was on the way here: it may be laid elsewhere at any moment.
-    pub fn is_behind_link_of_others(&self) -> bool {
-        self.behind_link_of_others
+    pub fn is_behind_foreign_link(&self) -> bool {
+        self.behind_foreign_link
     }
 
     /// Its owner.

@@ -36,9 +36,9 @@ mod windows;
 
 pub use endpoint::{ConnectError, ConnectFailure, Endpoint, ProcessEndpoint};
 #[cfg(unix)]
-pub use exposure::{Exposure, Way};
+pub use exposure::{Exposure, PathCheck};
 #[cfg(unix)]
-pub use folder::{Folder, unforeseen};
+pub use folder::{Folder, random_u64};
 #[cfg(unix)]
 pub use listener::{BindError, BindOptions, Listener};
 pub use socket::{Socket, SocketState};

@@ -106,7 +106,7 @@ impl Listener {
             return Err(failed(io::ErrorKind::NotFound.into()));
         };
         let folder = Folder::open(parent).map_err(failed)?;
-        if options.keeps_name && folder.is_behind_link_of_others() {
+        if options.keeps_name && folder.is_behind_foreign_link() {
             let reason = "a link on the way there belongs to another user, who can lay it elsewhere";
             return Err(failed(io::Error::new(io::ErrorKind::PermissionDenied, reason)));
         }

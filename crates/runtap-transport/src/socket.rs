@@ -49,7 +49,7 @@ impl Socket {
 
     /// Is dialled where the other one lies, and keeps its name.
     #[cfg(unix)]
-    pub fn lies_where(&mut self, other: Self) {
+    pub fn relocate(&mut self, other: Self) {
         #[cfg(target_os = "linux")]
         {
             self.at = other.at;

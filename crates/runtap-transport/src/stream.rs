@@ -67,7 +67,7 @@ impl Stream {
     ///
     /// # Errors
     /// The connection is broken.
-    pub async fn heard(&self) -> io::Result<bool> {
+    pub async fn readable(&self) -> io::Result<bool> {
         self.inner.async_io(Interest::READABLE, || self.peek()).await.map(|n| n > 0)
     }
 

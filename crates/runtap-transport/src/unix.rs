@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use crate::ConnectFailure;
 use crate::endpoint::ProcessEndpoint;
 use crate::exposure::Exposure;
-use crate::folder::{Folder, unforeseen};
+use crate::folder::{Folder, random_u64};
 use crate::linux::ProcDir;
 use crate::linux::proof::{self, Expected};
 use crate::linux::root::{self, POINT};
@@ -27,14 +27,14 @@ use crate::naming::SocketName;
 /// What fits into `sun_path` with the final NUL that some kernels and runtimes want.
 const LONGEST_PATH: usize = 107;
 /// Names that are tried for a folder of our own.
-const MOST_NAMES: u32 = 16;
+const MAX_NAMES: u32 = 16;
 
 /// Waits between attempts at a full queue.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// Sockets of one process that are tried: what is no socket, or is not there, does not count. It has one, and where it
 /// would make it comes first; more are made by somebody who wants to be in the way.
-const MOST_SOCKETS: usize = 16;
+const MAX_SOCKETS: usize = 16;
 
 fn socket() -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(
@@ -121,14 +121,12 @@ impl Attempts {
             return Err(ConnectFailure::NotFound);
         }
         // A way there may be long, and lead nowhere by now.
-        let files = sockets
-            .iter()
-            .take(4 * MOST_SOCKETS)
-            .map(|socket| socket.at.open(&dir, POINT | OFlags::NOFOLLOW));
+        let files =
+            sockets.iter().take(4 * MAX_SOCKETS).map(|socket| socket.at.open(&dir, POINT | OFlags::NOFOLLOW));
         let mut attempts = Self::none(Expected::Process { pid, start_time, dir: dir.clone() }, timeout);
         for file in files {
             attempts.add(file);
-            if attempts.candidates.len() == MOST_SOCKETS {
+            if attempts.candidates.len() == MAX_SOCKETS {
                 break;
             }
         }
@@ -302,8 +300,8 @@ struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn in_folder(parent: &'a Folder) -> io::Result<Self> {
-        for _ in 0..MOST_NAMES {
-            let name = format!(".runtap-{:016x}", unforeseen());
+        for _ in 0..MAX_NAMES {
+            let name = format!(".runtap-{:016x}", random_u64());
             match rustix::fs::mkdirat(parent, &name, Mode::RWXU) {
                 Err(Errno::EXIST) => continue,
                 made => made?,

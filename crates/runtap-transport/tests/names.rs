@@ -71,7 +71,7 @@ fn what_others_can_do_is_told_by_everything_on_the_way() {
     assert_eq!(exposure(&link), Exposure::Private);
     set_mode(&way, 0o777);
     assert_eq!(exposure(&link), Exposure::Open);
-    assert!(!Folder::open(&link).unwrap().is_behind_link_of_others());
+    assert!(!Folder::open(&link).unwrap().is_behind_foreign_link());
 }
 
 #[test]
@@ -92,8 +92,8 @@ fn folders_and_links_of_others_are_open() {
         lchown(path, Some(NOBODY), None).unwrap();
         assert_eq!(exposure(path), Exposure::Open, "{}", path.display());
     }
-    assert!(Folder::open(&link).unwrap().is_behind_link_of_others());
-    assert!(!Folder::open(&theirs).unwrap().is_behind_link_of_others());
+    assert!(Folder::open(&link).unwrap().is_behind_foreign_link());
+    assert!(!Folder::open(&theirs).unwrap().is_behind_foreign_link());
     // Ours, but below theirs.
     let below = theirs.join("ours");
     fs::create_dir(&below).unwrap();

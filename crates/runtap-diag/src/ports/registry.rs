@@ -290,7 +290,7 @@ mod tests {
             async move { runtime.resume().await }
         });
         // It was asked, and does not answer.
-        assert!(first.heard().await.unwrap());
+        assert!(first.readable().await.unwrap());
         let mut others = Vec::new();
         for n in 0..limits.per_user {
             others.push(dial(&registry, u128::try_from(n).unwrap() + 2, guest(2)));

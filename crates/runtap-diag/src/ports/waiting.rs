@@ -65,7 +65,7 @@ impl SuspendPort {
     /// Whether the way of a process of our own user has a link of somebody else: it could lead to something of ours that is
     /// not meant. A link of its own user leads the process of another one nowhere where it has no rights itself.
     pub fn leads_astray(&self) -> bool {
-        self.uid == us() && self.folder.as_ref().is_some_and(Folder::is_behind_link_of_others)
+        self.uid == us() && self.folder.as_ref().is_some_and(Folder::is_behind_foreign_link)
     }
 
     fn owner(&self) -> Option<u32> {

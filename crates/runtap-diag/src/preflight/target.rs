@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 #[cfg(target_os = "linux")]
-use runtap_discover::{Createdump, Facts, FileView, Life, Startup};
+use runtap_discover::{Createdump, Facts, FileView, ProcessState, Startup};
 
 use super::Objection;
 
@@ -37,8 +37,8 @@ impl Target {
     /// It is gone, or is not ours to look into.
     pub fn of(pid: u32) -> io::Result<Self> {
         let facts = Box::new(runtap_discover::facts(pid));
-        match facts.life {
-            Life::Gone | Life::Hidden | Life::Thread { .. } | Life::Ended => {
+        match facts.state {
+            ProcessState::Gone | ProcessState::Hidden | ProcessState::Thread { .. } | ProcessState::Ended => {
                 Err(io::ErrorKind::NotFound.into())
             }
             _ => Ok(Self { facts, files: runtap_discover::file_view(pid)? }),

@@ -8,9 +8,9 @@ use runtap_transport::naming::{SocketName, temp_dir};
 use runtap_transport::{Socket, SocketState};
 
 use super::key::Key;
-use super::ways::{Traveller, Ways};
+use super::path_cache::{PathCache, PathOwner};
 use super::{Environment, System};
-use crate::rank::{Ranked, Sighting, rank};
+use crate::rank::{FoundSocket, Ranked, rank};
 
 pub(super) struct Candidate {
     pub pid: u32,
@@ -45,27 +45,27 @@ impl Candidate {
     }
 
     /// A name that was found in a folder; by default one among many.
-    pub(super) fn sighting(&self, at: Location, name: SocketName) -> Sighting {
+    pub(super) fn found_socket(&self, at: Location, name: SocketName) -> FoundSocket {
         let socket = Socket::of_process(&self.dir, at, name, SocketState::Unknown);
-        Sighting { socket, at_home: false, is_bound: false }
+        FoundSocket { socket, in_own_dir: false, is_bound: false }
     }
 
     /// As whose paths are gone.
-    pub(super) fn traveller(&self, status: &Status) -> Traveller<'_> {
-        Traveller { pid: self.pid, dir: &self.dir, user: status.uid }
+    pub(super) fn path_owner(&self, status: &Status) -> PathOwner<'_> {
+        PathOwner { pid: self.pid, dir: &self.dir, user: status.uid }
     }
 
     pub(super) fn rank(
         &self,
-        found: Vec<Sighting>,
+        found: Vec<FoundSocket>,
         key: Option<Key>,
         status: &Status,
-        ways: &mut Ways,
+        paths: &mut PathCache,
     ) -> Ranked {
         // A file belongs to whom the process is when it makes files.
         let [.., files] = status.uids;
-        let whose = self.traveller(status);
+        let whose = self.path_owner(status);
         let is_key = key.map(|key| move |number| key.is(number));
-        rank(found, is_key.as_ref(), files, |socket| ways.look(whose, socket.location()))
+        rank(found, is_key.as_ref(), files, |socket| paths.look(whose, socket.location()))
     }
 }

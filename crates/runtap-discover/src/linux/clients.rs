@@ -86,14 +86,14 @@ impl System {
 }
 
 /// Threads that are looked at: a server's is among the first ones of its process.
-const MOST_THREADS: usize = 1000;
+const MAX_THREADS: usize = 1000;
 
 /// The threads of a process that wait in a system call on a descriptor. Needs the right to trace it.
 pub(super) fn calls(dir: &ProcDir) -> Vec<Call> {
     let tasks = dir.names("task").unwrap_or_default();
     tasks
         .iter()
-        .take(MOST_THREADS)
+        .take(MAX_THREADS)
         .filter_map(|task| parse_call(&dir.read(&format!("task/{task}/syscall")).ok()?))
         .collect()
 }

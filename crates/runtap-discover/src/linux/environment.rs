@@ -18,15 +18,15 @@ pub struct Environment {
     /// `DOTNET_DefaultDiagnosticPortSuspend`: it waits at its start for a command on its own port.
     pub default_port_suspend: bool,
     /// It is so long that only its beginning was read.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 /// What is kept of an entry: a longer value means nothing to a runtime.
-const LONGEST_ENTRY: usize = MOST_PORTS + 256;
+const LONGEST_ENTRY: usize = MAX_PORTS + 256;
 /// No system call takes a longer path.
 const LONGEST_PATH: usize = 4096;
 /// Hundreds of ports.
-const MOST_PORTS: usize = 64 << 10;
+const MAX_PORTS: usize = 64 << 10;
 
 /// The newer prefix wins where both are set.
 const PREFIXES: [&str; 2] = ["DOTNET_", "COMPlus_"];
@@ -43,7 +43,7 @@ impl fmt::Display for Environment {
             [] => f.write_str("says nothing of diagnostics")?,
             told => f.write_str(&told.join(" "))?,
         }
-        f.write_str(if self.is_cut { " (it is too long: only its beginning was read)" } else { "" })
+        f.write_str(if self.is_truncated { " (it is too long: only its beginning was read)" } else { "" })
     }
 }
 
@@ -105,9 +105,9 @@ impl Entries {
     }
 
     /// At the end of the text, or of what is read of it.
-    pub(super) fn finish(mut self, is_cut: bool) -> Environment {
+    pub(super) fn finish(mut self, is_truncated: bool) -> Environment {
         let last = std::mem::take(&mut self.begun);
-        if !is_cut {
+        if !is_truncated {
             self.entry(&last);
         }
         let get = |name: &str| {
@@ -132,11 +132,11 @@ impl Entries {
                 },
             ),
             ports: knob("DiagnosticPorts")
-                .filter(|(_, value)| value.len() < MOST_PORTS)
+                .filter(|(_, value)| value.len() < MAX_PORTS)
                 .map(|(_, value)| OsStr::from_bytes(value).to_owned()),
             default_port_suspend: knob("DefaultDiagnosticPortSuspend")
                 .is_some_and(|(_, value)| number(value).is_some_and(|number| number != 0)),
-            is_cut,
+            is_truncated,
         }
     }
 }
@@ -211,7 +211,7 @@ mod tests {
         // Half a value is none.
         let mut entries = Entries::default();
         entries.add(b"DOTNET_DiagnosticPorts=/p\0TMPDIR=/ha");
-        let cut = Environment { ports: Some("/p".into()), is_cut: true, ..Environment::default() };
+        let cut = Environment { ports: Some("/p".into()), is_truncated: true, ..Environment::default() };
         assert_eq!(entries.finish(true), cut);
         // A value that is too long is none, and stands before a later one all the same.
         let mut entries = Entries::default();

@@ -22,7 +22,7 @@ pub struct Facts {
     /// Process id in its own pid namespace.
     pub ns_pid: u32,
     /// Whether it lives. If it does not, everything else is empty.
-    pub life: Life,
+    pub state: ProcessState,
     /// The kernel's short name (at most 15 bytes).
     pub comm: String,
     /// The arguments, program first. Empty where we may not look.
@@ -94,7 +94,7 @@ pub struct Survey {
 /// Whether a process lives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Life {
+pub enum ProcessState {
     /// There is no such process.
     #[default]
     Gone,
@@ -182,7 +182,7 @@ pub enum Createdump {
     Unsupported,
 }
 
-impl fmt::Display for Life {
+impl fmt::Display for ProcessState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone => f.write_str("not there"),
@@ -199,11 +199,11 @@ impl fmt::Display for Life {
 impl fmt::Display for TempState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Fine => "nothing speaks against it",
+            Self::Fine => "no obstacle to a socket",
             Self::Missing => "is missing",
             Self::ReadOnly => "on a read-only file system",
             Self::NotWritable => "it may not write there",
-            Self::Unknown => "it can't be told whether it may write there",
+            Self::Unknown => "whether it may write there is unknown",
         })
     }
 }
@@ -222,12 +222,12 @@ impl Facts {
 
     /// What was looked at and found, one step a line.
     pub fn steps(&self) -> Vec<String> {
-        let mut steps = vec![match self.life {
-            life @ (Life::Gone | Life::Hidden | Life::Thread { .. }) => {
-                return vec![format!("process {}: {life}", self.pid)];
+        let mut steps = vec![match self.state {
+            state @ (ProcessState::Gone | ProcessState::Hidden | ProcessState::Thread { .. }) => {
+                return vec![format!("process {}: {state}", self.pid)];
             }
-            life => format!(
-                "process {}: {life}, uid {}, {} in its own pid namespace, started at tick {}",
+            state => format!(
+                "process {}: {state}, uid {}, {} in its own pid namespace, started at tick {}",
                 self.pid, self.uid, self.ns_pid, self.start_time
             ),
         }];
@@ -242,7 +242,7 @@ impl Facts {
         steps.push(match self.serves {
             Some(true) => "its threads: a diagnostics server is among them".to_owned(),
             Some(false) => "its threads: no diagnostics server is among them".to_owned(),
-            None => "its threads: they do not tell".to_owned(),
+            None => "its threads: inconclusive".to_owned(),
         });
         steps.push(format!("sockets with its pid: {}", self.sockets.len()));
         if self.crowded {

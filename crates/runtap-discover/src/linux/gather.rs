@@ -10,7 +10,7 @@ use runtap_transport::{Folder, Socket};
 use rustix::fs::{FileType, Stat, StatVfsMountFlags};
 
 use super::environment::Environment;
-use super::facts::{Createdump, Facts, Life, TempDir, TempState};
+use super::facts::{Createdump, Facts, ProcessState, TempDir, TempState};
 use super::proc_files::ProcFiles as _;
 use super::runtime::{self, Mapped, Runtime, Startup};
 use super::security;
@@ -35,16 +35,16 @@ impl Found {
     /// Whether it is a living process with a socket that can be dialled.
     pub(super) fn is_reachable(&self, pid: u32) -> bool {
         let usable = |socket: &Socket| socket.may_be_its_own() && !self.deleted.contains(&socket.path);
-        !matches!(life(&self.status, pid), Life::Thread { .. } | Life::Ended)
+        !matches!(state(&self.status, pid), ProcessState::Thread { .. } | ProcessState::Ended)
             && self.sockets.iter().any(usable)
     }
 }
 
 impl System {
     /// Looks closer at a process that was found; what is missing can't be seen.
-    pub(super) fn gather(&self, dir: &ProcDir, pid: u32, found: Found, inside: Inside) -> Facts {
+    pub(super) fn gather(&self, dir: &ProcDir, pid: u32, found: Found, probe: RuntimeProbe) -> Facts {
         let Found { status, environment, sockets, .. } = found;
-        let Inside { runtime, names, exe } = inside;
+        let RuntimeProbe { runtime, names, exe } = probe;
         let environment = environment.ok();
         let view = self.file_view_of(dir.clone()).ok();
         let temp = match (&environment, &view) {
@@ -54,7 +54,7 @@ impl System {
         Facts {
             pid,
             ns_pid: status.ns_pid,
-            life: life(&status, pid),
+            state: state(&status, pid),
             comm: found.comm,
             command_line: dir.command_line(),
             start_time: found.start_time,
@@ -85,8 +85,8 @@ impl System {
     }
 
     /// The facts of what is not there, or is no process.
-    pub(super) fn nobody(&self, pid: u32, life: Life) -> Facts {
-        Facts { pid, life, policy: self.policy(), viewer: self.viewer(), ..Facts::default() }
+    pub(super) fn facts_of_none(&self, pid: u32, state: ProcessState) -> Facts {
+        Facts { pid, state, policy: self.policy(), viewer: self.viewer(), ..Facts::default() }
     }
 
     /// Clock ticks since boot: hundredths of a second on every Linux, for programs.
@@ -99,7 +99,7 @@ impl System {
 
 /// What tells of the runtime in a process.
 #[derive(Debug)]
-pub(super) struct Inside {
+pub(super) struct RuntimeProbe {
     pub runtime: Runtime,
     /// Names of its threads.
     names: Vec<String>,
@@ -107,20 +107,20 @@ pub(super) struct Inside {
 }
 
 /// Bytes that are read of memory maps: of one process that is asked for, a quarter of a million mappings of files.
-pub(super) const MOST_OF_ONE: u64 = 32 << 20;
+pub(super) const MAX_PER_PROCESS: u64 = 32 << 20;
 /// Of all: a second.
-pub(super) const MOST_OF_ALL: u64 = 32 << 20;
+pub(super) const MAX_TOTAL: u64 = 32 << 20;
 /// Of each, whatever was read of others: what small programs have.
-const LEAST: u64 = 16 << 10;
+const MIN: u64 = 16 << 10;
 /// A thread's name takes as long as so many bytes of a memory map.
 const THREAD: u64 = 512;
 /// Names of threads that are read of each: those of a runtime are among the first.
-const LEAST_THREADS: usize = 64;
+const MIN_THREADS: usize = 64;
 
-impl Inside {
+impl RuntimeProbe {
     /// Takes what it reads from `budget`.
     pub(super) fn look(dir: &ProcDir, budget: &mut u64) -> Self {
-        let most = usize::try_from(*budget / THREAD).unwrap_or(usize::MAX).max(LEAST_THREADS);
+        let most = usize::try_from(*budget / THREAD).unwrap_or(usize::MAX).max(MIN_THREADS);
         let names = dir.thread_names(None, most);
         *budget = budget.saturating_sub(THREAD.saturating_mul(names.len().try_into().unwrap_or(u64::MAX)));
         Self::with(dir, names, budget)
@@ -140,23 +140,23 @@ impl Inside {
 /// How far the runtime of a process has come.
 pub(super) fn startup(dir: &ProcDir) -> Startup {
     // One name is enough mostly, and the memory map is long.
-    let most = usize::try_from(MOST_OF_ONE / THREAD).unwrap_or(usize::MAX);
+    let most = usize::try_from(MAX_PER_PROCESS / THREAD).unwrap_or(usize::MAX);
     let names = dir.thread_names(Some(runtime::FINALIZER), most);
     if names.last().is_some_and(|name| name == runtime::FINALIZER) {
         return Startup::Done;
     }
-    let Inside { runtime, names, .. } = Inside::with(dir, names, &mut { MOST_OF_ONE });
+    let RuntimeProbe { runtime, names, .. } = RuntimeProbe::with(dir, names, &mut { MAX_PER_PROCESS });
     runtime::startup(&runtime, &names)
 }
 
 fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String], budget: &mut u64) -> Runtime {
     let likely = runtime::named_like_dotnet(threads);
     let mut mapped = Mapped::default();
-    let read = dir.lines("maps", (*budget).max(LEAST), |line| {
+    let read = dir.lines("maps", (*budget).max(MIN), |line| {
         mapped.add(line);
         mapped.library.is_some()
     });
-    let Ok((n, is_cut)) = read else { return Runtime::Hidden { likely } };
+    let Ok((n, is_truncated)) = read else { return Runtime::Hidden { likely } };
     *budget = budget.saturating_sub(n);
     let found = mapped.runtime(exe);
     if !matches!(found, Runtime::None | Runtime::SingleFile) {
@@ -168,18 +168,18 @@ fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String], budget: &mut u
     match exports {
         Some([true, _]) => Runtime::SingleFile,
         Some([_, true]) => Runtime::NativeAot,
-        _ if is_cut => Runtime::Unread { likely },
+        _ if is_truncated => Runtime::Unread { likely },
         _ => found,
     }
 }
 
-pub(super) fn life(status: &Status, pid: u32) -> Life {
+pub(super) fn state(status: &Status, pid: u32) -> ProcessState {
     match status.state {
-        _ if status.tgid != pid => Life::Thread { tgid: status.tgid },
-        'Z' | 'X' | 'x' => Life::Ended,
-        'T' => Life::Stopped,
-        't' => Life::Traced { by: status.tracer },
-        _ => Life::Running,
+        _ if status.tgid != pid => ProcessState::Thread { tgid: status.tgid },
+        'Z' | 'X' | 'x' => ProcessState::Ended,
+        'T' => ProcessState::Stopped,
+        't' => ProcessState::Traced { by: status.tracer },
+        _ => ProcessState::Running,
     }
 }
 

@@ -13,17 +13,17 @@ use runtap_transport::linux::{self, ProcDir};
 use runtap_transport::naming::SocketName;
 use rustix::fs::{OFlags, RawDir};
 
+use super::budget::UserBudgets;
 use super::clients::{Clients, Connection, Holder, Wait, calls};
 use super::proc_files;
-use super::shares::Shares;
 use super::unix_diag::{self, UnixSocket};
 use super::{System, tree};
 
 /// Descriptors that are looked at: half a second.
-const MOST: u64 = 400_000;
+const MAX_DESCRIPTORS: u64 = 400_000;
 /// What is told of one server: its connections, and who holds one of them.
-const MOST_CONNECTIONS: usize = 16;
-const MOST_HOLDERS: usize = 4;
+const MAX_CONNECTIONS: usize = 16;
+const MAX_HOLDERS: usize = 4;
 
 /// The sockets of this machine and who holds them, as they were when it was asked for the first time.
 #[derive(Debug)]
@@ -32,21 +32,21 @@ pub struct Holders {
     most: u64,
     /// `None` where the kernel does not tell.
     sockets: OnceCell<Option<Vec<UnixSocket>>>,
-    held: OnceCell<Held>,
+    scanned: OnceCell<Descriptors>,
     /// By the process of which they write a dump.
     createdumps: OnceCell<HashMap<u32, u32>>,
 }
 
 /// What was found in the descriptors of processes.
 #[derive(Debug, Default)]
-struct Held {
+struct Descriptors {
     /// The processes that have a socket, by its number; of very many the first.
-    by: HashMap<u32, Vec<u32>>,
-    /// The connections that a server has taken, by its process: descriptor and number. Without those that could not be
+    holders: HashMap<u32, Vec<u32>>,
+    /// The connections that a server has accepted, by its process: descriptor and number. Without those that could not be
     /// looked at.
-    taken: HashMap<u32, Vec<(u32, u32)>>,
+    accepted: HashMap<u32, Vec<(u32, u32)>>,
     /// Processes of which not all descriptors were looked at.
-    cut: HashSet<u32>,
+    truncated: HashSet<u32>,
 }
 
 impl System {
@@ -54,9 +54,9 @@ impl System {
     pub fn holders(&self) -> Holders {
         Holders {
             system: self.clone(),
-            most: MOST,
+            most: MAX_DESCRIPTORS,
             sockets: OnceCell::new(),
-            held: OnceCell::new(),
+            scanned: OnceCell::new(),
             createdumps: OnceCell::new(),
         }
     }
@@ -75,8 +75,8 @@ impl Holders {
         let file = Some(low(file.ino()));
         let here = |socket: &&UnixSocket| socket.listening && socket.file == file;
         let sockets = self.sockets().unwrap_or_default().iter().filter(here);
-        let pids = sockets.filter_map(|socket| self.held().by.get(&socket.inode)).flatten();
-        pids.take(MOST_HOLDERS).map(|pid| self.system.holder(*pid)).collect()
+        let pids = sockets.filter_map(|socket| self.scanned().holders.get(&socket.inode)).flatten();
+        pids.take(MAX_HOLDERS).map(|pid| self.system.holder(*pid)).collect()
     }
 
     /// Whether a socket that listens has this file; `None` where the kernel does not tell. Sockets of other network
@@ -88,76 +88,76 @@ impl Holders {
 
     /// Processes of which not all descriptors were looked at, because there were too many in all.
     pub fn not_looked_at(&self) -> usize {
-        self.held.get().map_or(0, |held| held.cut.len())
+        self.scanned.get().map_or(0, |scanned| scanned.truncated.len())
     }
 
     fn connections(&self, pid: u32) -> Option<Vec<Connection>> {
         let sockets = self.sockets()?;
-        let held = self.held();
-        let taken = held.taken.get(&pid)?;
-        if taken.is_empty() {
+        let scanned = self.scanned();
+        let accepted = scanned.accepted.get(&pid)?;
+        if accepted.is_empty() {
             // The one that matters may be among the descriptors that were not looked at.
-            return (!held.cut.contains(&pid)).then(Vec::new);
+            return (!scanned.truncated.contains(&pid)).then(Vec::new);
         }
         let calls = ProcDir::open(self.system.proc_root(), pid).map(|dir| calls(&dir)).unwrap_or_default();
         let peer = |inode: u32| sockets.iter().find(|socket| socket.inode == inode)?.peer;
         let wait = |fd: u32| calls.iter().find(|call| call.fd == fd).map_or(Wait::No, |call| call.wait);
-        let mut taken: Vec<(u32, Wait)> = taken.iter().map(|(fd, inode)| (*inode, wait(*fd))).collect();
-        taken.sort_by_key(|(_, wait)| *wait == Wait::No);
-        taken.truncate(MOST_CONNECTIONS);
+        let mut accepted: Vec<(u32, Wait)> = accepted.iter().map(|(fd, inode)| (*inode, wait(*fd))).collect();
+        accepted.sort_by_key(|(_, wait)| *wait == Wait::No);
+        accepted.truncate(MAX_CONNECTIONS);
         let connection = |(inode, wait)| {
-            let pids = peer(inode).and_then(|peer| held.by.get(&peer)).into_iter().flatten();
-            let holders = pids.take(MOST_HOLDERS).map(|pid| self.system.holder(*pid)).collect();
+            let pids = peer(inode).and_then(|peer| scanned.holders.get(&peer)).into_iter().flatten();
+            let holders = pids.take(MAX_HOLDERS).map(|pid| self.system.holder(*pid)).collect();
             Connection { holders, wait }
         };
-        Some(taken.into_iter().map(connection).collect())
+        Some(accepted.into_iter().map(connection).collect())
     }
 
     fn sockets(&self) -> Option<&[UnixSocket]> {
         self.sockets.get_or_init(|| unix_diag::sockets().ok()).as_deref()
     }
 
-    fn held(&self) -> &Held {
-        self.held.get_or_init(|| self.look())
+    fn scanned(&self) -> &Descriptors {
+        self.scanned.get_or_init(|| self.scan())
     }
 
-    fn look(&self) -> Held {
+    fn scan(&self) -> Descriptors {
         let sockets = self.sockets().unwrap_or_default();
-        let taken: HashMap<u32, u32> = sockets
+        let accepted: HashMap<u32, u32> = sockets
             .iter()
             .filter(|socket| is_diagnostic(socket))
             .filter_map(|socket| Some((socket.inode, socket.peer?)))
             .collect();
         let listening = sockets.iter().filter(|socket| socket.listening).map(|socket| socket.inode);
         // Of all others nothing is kept.
-        let asked: HashSet<u32> = taken.values().copied().chain(listening).collect();
-        let mut held = Held::default();
-        let mut shares = Shares::new(self.most, self.system.uid());
+        let asked: HashSet<u32> = accepted.values().copied().chain(listening).collect();
+        let mut scanned = Descriptors::default();
+        let mut budgets = UserBudgets::new(self.most, self.system.uid());
         for pid in proc_files::pids(self.system.proc_root()) {
             let Ok(dir) = ProcDir::open(self.system.proc_root(), pid) else { continue };
             // Not the owner of the folder: that is root's where a program has forbidden to be looked into.
             let Some(user) = dir.status().map(|status| status.uid) else { continue };
-            let left = shares.left(user);
+            let left = budgets.left(user);
             let mut connections = Vec::new();
             let looked = sockets_of(&dir, left, |fd, inode| {
-                if taken.contains_key(&inode) {
+                if accepted.contains_key(&inode) {
                     connections.push((fd, inode));
                 }
                 if asked.contains(&inode) {
-                    let by = held.by.entry(inode).or_default();
-                    if by.len() < MOST_HOLDERS && by.last() != Some(&pid) {
+                    let by = scanned.holders.entry(inode).or_default();
+                    if by.len() < MAX_HOLDERS && by.last() != Some(&pid) {
                         by.push(pid);
                     }
                 }
             });
-            let Ok((n, is_cut)) = looked else { continue };
-            shares.spend(user, n);
-            held.taken.insert(pid, connections);
-            if is_cut {
-                held.cut.insert(pid);
+            let Ok((n, is_truncated)) = looked else { continue };
+            budgets.spend(user, n);
+            scanned.accepted.insert(pid, connections);
+            if is_truncated {
+                scanned.truncated.insert(pid);
             }
         }
-        held
+        scanned
     }
 }
 

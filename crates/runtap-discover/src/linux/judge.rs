@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use runtap_transport::linux::CAP_SYS_PTRACE;
 
-use super::facts::{Facts, Life, TempState};
+use super::facts::{Facts, ProcessState, TempState};
 use super::runtime::{Runtime, Startup};
 use crate::Reason;
 
@@ -12,11 +12,11 @@ impl Reason {
     /// Everything that stands in the way of reaching a process: what is certain first. Empty if it has a socket that
     /// can be dialled.
     pub fn all(facts: &Facts) -> Vec<Self> {
-        match facts.life {
-            Life::Gone => return vec![Self::NoSuchProcess],
-            Life::Hidden => return vec![Self::Concealed],
-            Life::Thread { tgid } => return vec![Self::Thread { tgid }],
-            Life::Ended => return vec![Self::Ended],
+        match facts.state {
+            ProcessState::Gone => return vec![Self::NoSuchProcess],
+            ProcessState::Hidden => return vec![Self::Concealed],
+            ProcessState::Thread { tgid } => return vec![Self::Thread { tgid }],
+            ProcessState::Ended => return vec![Self::Ended],
             _ => {}
         }
         if facts.usable_sockets().next().is_some() {

@@ -11,7 +11,7 @@ use runtap_transport::naming::SocketName;
 use rustix::fs::RawDir;
 use rustix::io::Errno;
 
-use super::ways::is_too_long;
+use super::path_cache::is_too_long;
 
 /// Device and number of a folder.
 pub(super) type Identity = (u64, u64);
@@ -33,7 +33,7 @@ pub(super) struct Listing {
     /// The folders `hsperfdata_USER` of Java virtual machines.
     pub hsperfdata: Vec<OsString>,
     /// There were more entries than are taken.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 /// What the listings of a search may take together. More is made by somebody who wants to be in the way: a process's own
@@ -47,10 +47,10 @@ struct Budget {
 }
 
 /// A tenth of a second.
-const MOST_ENTRIES: usize = 1_000_000;
-const MOST_KEPT: usize = 100_000;
+const MAX_ENTRIES: usize = 1_000_000;
+const MAX_KEPT: usize = 100_000;
 /// Of one folder: it leaves something for the others.
-const MOST_KEPT_OF_ONE: usize = 50_000;
+const MAX_KEPT_PER_FOLDER: usize = 50_000;
 
 #[derive(Debug)]
 pub(super) struct Listings {
@@ -63,8 +63,8 @@ pub(super) struct Listings {
 
 impl Listings {
     pub(super) fn new() -> Self {
-        let budget = Budget { entries: MOST_ENTRIES, kept: MOST_KEPT };
-        let too_far = Listing { is_cut: true, ..Listing::default() };
+        let budget = Budget { entries: MAX_ENTRIES, kept: MAX_KEPT };
+        let too_far = Listing { is_truncated: true, ..Listing::default() };
         Self { read: HashMap::new(), unread: Listing::default(), too_far, budget }
     }
 
@@ -98,15 +98,15 @@ impl Listing {
         let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
         let before = budget.kept;
         // The first look at a folder may take the kernel long already, where it is merged of others.
-        self.is_cut = budget.entries == 0 || budget.kept == 0;
+        self.is_truncated = budget.entries == 0 || budget.kept == 0;
         // No folder takes what others need.
         let least = budget.entries / 2;
-        while !self.is_cut
+        while !self.is_truncated
             && let Some(entry) = entries.next()
         {
             let entry = entry?;
-            if budget.entries == least || budget.kept == 0 || before - budget.kept == MOST_KEPT_OF_ONE {
-                self.is_cut = true;
+            if budget.entries == least || budget.kept == 0 || before - budget.kept == MAX_KEPT_PER_FOLDER {
+                self.is_truncated = true;
                 break;
             }
             budget.entries -= 1;
@@ -172,8 +172,8 @@ mod tests {
             rustix::fs::utimensat(CWD, dir.path(), &times, AtFlags::empty()).unwrap();
             let mut listings = Listings::new();
             listings.budget = Budget { entries, kept };
-            let is_cut = listings.of(open(dir.path())).is_cut;
-            (rustix::fs::stat(dir.path()).unwrap().st_atime != past.tv_sec, is_cut)
+            let is_truncated = listings.of(open(dir.path())).is_truncated;
+            (rustix::fs::stat(dir.path()).unwrap().st_atime != past.tv_sec, is_truncated)
         };
         // Not every file system notes it.
         if is_read(100, 100).0 {
@@ -198,7 +198,7 @@ mod tests {
             for (folder, expected) in ["a", "b", "c"].into_iter().zip(expected) {
                 let listing = listings.of(open(&dir.path().join(folder)));
                 assert_eq!(
-                    (listing.of(12).len(), listing.is_cut),
+                    (listing.of(12).len(), listing.is_truncated),
                     (expected, expected < 10),
                     "{entries} {kept}"
                 );

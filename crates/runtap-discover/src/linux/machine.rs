@@ -16,8 +16,8 @@ use super::security::Policy;
 
 /// Entries of our temporary directory that are looked at, and sockets of dead processes among them that are told: each is
 /// going to be dialled.
-const MOST_ENTRIES: usize = 1_000_000;
-const MOST_LEFTOVERS: usize = 10_000;
+const MAX_ENTRIES: usize = 1_000_000;
+const MAX_LEFTOVERS: usize = 10_000;
 
 /// The machine, as this process sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl System {
             let bound = search.bound.as_ref().and_then(|bound| bound.get(&name.pid));
             bound.is_some_and(|sockets| sockets.iter().any(|(_, bound)| *bound == name))
         };
-        let entries = fs::read_dir(self.temp_dir()).into_iter().flatten().flatten().take(MOST_ENTRIES);
+        let entries = fs::read_dir(self.temp_dir()).into_iter().flatten().flatten().take(MAX_ENTRIES);
         let mut found: Vec<PathBuf> = entries
             .filter(|entry| {
                 let name = entry.file_name().to_str().and_then(SocketName::parse);
@@ -68,7 +68,7 @@ impl System {
                 })
             })
             .map(|entry| entry.path())
-            .take(MOST_LEFTOVERS)
+            .take(MAX_LEFTOVERS)
             .collect();
         found.sort();
         found

@@ -1,5 +1,6 @@
 //! Discovery on Linux: by `/proc`, the temporary directories that processes have, and the kernel's tables of sockets.
 
+mod budget;
 mod candidate;
 mod clients;
 mod environment;
@@ -16,27 +17,26 @@ mod listings;
 mod machine;
 mod memory;
 mod mounts;
-mod own;
+mod path_cache;
 mod proc_files;
+mod proc_mount;
 mod runtime;
 mod search;
 mod security;
-mod shares;
 mod sockets;
 mod survey;
 mod system;
 mod tree;
 mod unix_diag;
 mod view;
-mod ways;
 
 pub use clients::{Clients, Connection, Holder, Wait};
 pub use environment::Environment;
-pub use facts::{Createdump, Facts, Life, Survey, TempDir, TempState, Viewer};
+pub use facts::{Createdump, Facts, ProcessState, Survey, TempDir, TempState, Viewer};
 pub use holders::Holders;
 pub use machine::Machine;
 pub use memory::Memory;
-pub use own::ProcTrouble;
+pub use proc_mount::ProcTrouble;
 pub use runtime::{Runtime, Startup};
 pub use security::Policy;
 pub use system::System;

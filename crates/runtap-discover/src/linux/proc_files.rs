@@ -13,13 +13,13 @@ use super::environment::{Entries, Environment};
 use crate::Thread;
 
 /// Linux starts no program with more than 6 MiB of arguments and environment.
-const MOST_ENVIRONMENT: u64 = 8 << 20;
+const MAX_ENVIRONMENT: u64 = 8 << 20;
 /// What is read of an environment whatever was read of others: more than people have.
-const LEAST_ENVIRONMENT: u64 = 128 << 10;
+const MIN_ENVIRONMENT: u64 = 128 << 10;
 /// In one system call.
 const PIECE: usize = 32 << 10;
-const MOST_COMMAND_LINE: usize = 128 << 10;
-const MOST_ARGUMENTS: usize = 1000;
+const MAX_COMMAND_LINE: usize = 128 << 10;
+const MAX_ARGUMENTS: usize = 1000;
 
 /// The other files of a process's folder.
 pub(super) trait ProcFiles {
@@ -65,7 +65,7 @@ impl ProcFiles for ProcDir {
     fn environ(&self) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         File::from(self.open_file("environ", OFlags::RDONLY)?)
-            .take(MOST_ENVIRONMENT)
+            .take(MAX_ENVIRONMENT)
             .read_to_end(&mut text)?;
         Ok(text)
     }
@@ -89,7 +89,7 @@ impl ProcFiles for ProcDir {
     }
 
     fn environment(&self, budget: &mut u64) -> io::Result<Environment> {
-        let most = (*budget).clamp(LEAST_ENVIRONMENT, MOST_ENVIRONMENT);
+        let most = (*budget).clamp(MIN_ENVIRONMENT, MAX_ENVIRONMENT);
         let mut file = File::from(self.open_file("environ", OFlags::RDONLY)?);
         let (mut entries, mut piece, mut read) = (Entries::default(), vec![0; PIECE], 0);
         while read < most {
@@ -107,12 +107,12 @@ impl ProcFiles for ProcDir {
     }
 
     fn command_line(&self) -> Vec<String> {
-        let bytes = self.read_most("cmdline", MOST_COMMAND_LINE).unwrap_or_default();
+        let bytes = self.read_most("cmdline", MAX_COMMAND_LINE).unwrap_or_default();
         let text = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
         if text.is_empty() {
             return Vec::new();
         }
-        let arguments = text.split(|b| *b == 0).take(MOST_ARGUMENTS);
+        let arguments = text.split(|b| *b == 0).take(MAX_ARGUMENTS);
         arguments.map(|argument| String::from_utf8_lossy(argument).into_owned()).collect()
     }
 
@@ -207,8 +207,8 @@ mod tests {
             ProcDir::open(proc.path(), 7).unwrap().command_line()
         };
         assert_eq!(arguments(b"app\0-x\0"), ["app", "-x"]);
-        assert_eq!(arguments(&vec![0; 1 << 20]).len(), MOST_ARGUMENTS);
+        assert_eq!(arguments(&vec![0; 1 << 20]).len(), MAX_ARGUMENTS);
         let long = arguments(&vec![b'a'; 1 << 20]);
-        assert_eq!((long.len(), long[0].len()), (1, MOST_COMMAND_LINE));
+        assert_eq!((long.len(), long[0].len()), (1, MAX_COMMAND_LINE));
     }
 }

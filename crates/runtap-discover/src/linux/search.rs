@@ -17,18 +17,18 @@ use runtap_transport::linux::{self, Location, ProcDir, Root, Status};
 use runtap_transport::naming::{SocketKind, SocketName};
 use rustix::fs::{Mode, OFlags};
 
+use super::budget::UserBudgets;
 use super::candidate::Candidate;
 use super::environment::Environment;
 use super::gather::{self, Found};
 use super::key::{Clock, Key};
 use super::listings::{Identity, Listing, Listings};
+use super::path_cache::PathCache;
 use super::proc_files::{self, ProcFiles as _};
-use super::shares::Shares;
 use super::sockets::{self, Bound};
 use super::system::System;
-use super::ways::Ways;
 use crate::jvm::Counters;
-use crate::rank::Sighting;
+use crate::rank::FoundSocket;
 use crate::{Kind, Options, Process};
 
 /// One search, with what it read so far.
@@ -39,9 +39,9 @@ pub(super) struct Search<'a> {
     clock: Option<Clock>,
     pub(super) bound: Option<Bound>,
     listings: Listings,
-    ways: Ways,
+    paths: PathCache,
     /// How much may still be read of memory maps.
-    pub(super) inside: Shares,
+    pub(super) map_budgets: UserBudgets,
     /// How much of environments may still be read.
     environments: u64,
     /// Our own temporary directory, if it was listed: what it is.
@@ -54,10 +54,10 @@ pub(super) struct Search<'a> {
 type Jvms = Rc<Counters>;
 
 /// Of all processes that are looked at. When it is used up, what is read of each further one is what honest programs have.
-const MOST_OF_ENVIRONMENTS: u64 = 64 << 20;
+const MAX_ENVIRONMENT_BYTES: u64 = 64 << 20;
 
 /// What a process said of itself, however long ago: the folder in `/proc` by which it was asked is that of no other.
-pub(super) struct SeenOf {
+pub(super) struct Snapshot {
     pub status: Status,
     pub comm: String,
     pub start: u64,
@@ -82,9 +82,9 @@ impl<'a> Search<'a> {
             clock: me.as_ref().map(Clock::of),
             bound: sockets::bound(&system.proc_root),
             listings: Listings::new(),
-            ways: Ways::new(system.uid),
-            inside: Shares::new(gather::MOST_OF_ALL, system.uid),
-            environments: MOST_OF_ENVIRONMENTS,
+            paths: PathCache::new(system.uid),
+            map_budgets: UserBudgets::new(gather::MAX_TOTAL, system.uid),
+            environments: MAX_ENVIRONMENT_BYTES,
             temp: OnceCell::new(),
             jvms: HashMap::new(),
             passwd: None,
@@ -132,28 +132,30 @@ impl<'a> Search<'a> {
     }
 
     /// The sockets of a process, if one of them can be its own.
-    fn dotnet(&mut self, candidate: &Candidate) -> Option<(Vec<Socket>, SeenOf)> {
+    fn dotnet(&mut self, candidate: &Candidate) -> Option<(Vec<Socket>, Snapshot)> {
         // All of ours are near: in our own directory, or listed by the kernel.
         let all_near = self.bound.is_some() && !candidate.other_mount && !candidate.other_pid;
-        let is_near = self.has_near(candidate.pid);
+        let is_near = self.has_sockets_by_our_pid(candidate.pid);
         if all_near && !is_near {
             return None;
         }
         let (comm, start) = candidate.dir.stat()?;
         let key = self.key(candidate, start);
-        let mut sightings = if is_near { self.near(candidate, start, key) } else { Vec::new() };
+        let mut found_sockets =
+            if is_near { self.sockets_by_our_pid(candidate, start, key) } else { Vec::new() };
         let is_own =
             |name: SocketName| name.kind == SocketKind::Runtime && key.is_none_or(|key| key.is(name.key));
-        if all_near && !sightings.iter().any(|sighting| is_own(sighting.socket.name)) {
+        if all_near && !found_sockets.iter().any(|found_socket| is_own(found_socket.socket.name)) {
             return None;
         }
         let status = candidate.dir.status()?;
         // What has its name is its own only where it would make it itself: anybody can make such a name elsewhere.
         if let Ok(environment) = candidate.dir.environment(&mut self.environments) {
-            sightings.extend(self.far(candidate, &status, &environment, key).sightings);
+            found_sockets
+                .extend(self.sockets_by_its_pid(candidate, &status, &environment, key).found_sockets);
         }
-        let sockets = candidate.rank(sightings, key, &status, &mut self.ways).sockets;
-        sockets.iter().any(Socket::may_be_its_own).then_some((sockets, SeenOf { status, comm, start }))
+        let sockets = candidate.rank(found_sockets, key, &status, &mut self.paths).sockets;
+        sockets.iter().any(Socket::may_be_its_own).then_some((sockets, Snapshot { status, comm, start }))
     }
 
     /// The key in the name of a process's socket, where it can be told: start times are those of the reader's time
@@ -165,10 +167,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn has_near(&mut self, pid: u32) -> bool {
+    fn has_sockets_by_our_pid(&mut self, pid: u32) -> bool {
         self.bound.as_ref().is_some_and(|bound| bound.contains_key(&pid)) || {
             let listing = self.own_temp();
-            listing.is_cut || !listing.of(pid).is_empty()
+            listing.is_truncated || !listing.of(pid).is_empty()
         }
     }
 
@@ -183,49 +185,54 @@ impl<'a> Search<'a> {
     }
 
     /// Sockets that bear the pid as we see it: in our own directory, and those that the kernel lists.
-    fn near(&mut self, candidate: &Candidate, start: u64, key: Option<Key>) -> Vec<Sighting> {
+    fn sockets_by_our_pid(
+        &mut self,
+        candidate: &Candidate,
+        start: u64,
+        key: Option<Key>,
+    ) -> Vec<FoundSocket> {
         let directory = Location::Ours(self.system.temp.clone());
         let mut found: Vec<_> = names(self.own_temp(), candidate.pid, key)
             .0
             .into_iter()
-            .map(|name| candidate.sighting(directory.join(name.to_string()), name))
+            .map(|name| candidate.found_socket(directory.join(name.to_string()), name))
             .collect();
         for (path, name) in self.bound.iter().filter_map(|bound| bound.get(&candidate.pid)).flatten() {
             // Somebody listens there: with another key it is the same pid of another pid namespace.
             if name.kind == SocketKind::Router || key.map_or(name.key == start, |key| key.is(name.key)) {
                 // A path that was bound in another mount namespace is below its root for us.
-                let sighting = candidate.sighting(candidate.location(path), *name);
-                found.push(Sighting { is_bound: true, ..sighting });
+                let found_socket = candidate.found_socket(candidate.location(path), *name);
+                found.push(FoundSocket { is_bound: true, ..found_socket });
             }
         }
         found
     }
 
     /// Sockets that bear the pid of the process's own namespace, in its own directory.
-    fn far(
+    fn sockets_by_its_pid(
         &mut self,
         candidate: &Candidate,
         status: &Status,
         environment: &Environment,
         key: Option<Key>,
-    ) -> Far {
+    ) -> SocketsByItsPid {
         let near = self.own_temp().folder;
         let directory = candidate.temp_dir(environment, self.system);
-        let listing = self.ways.open(candidate.traveller(status), &directory, FOLDER);
+        let listing = self.paths.open(candidate.path_owner(status), &directory, FOLDER);
         let listing = self.listings.of(listing);
         let is_near = listing.folder.is_some() && listing.folder == near && status.ns_pid == candidate.pid;
-        let is_at_home = |name: SocketName| key.is_none_or(|key| key.is(name.key));
-        let (names, is_cut) = names(listing, status.ns_pid, key);
-        let sightings = names
+        let is_in_own_dir = |name: SocketName| key.is_none_or(|key| key.is(name.key));
+        let (names, is_truncated) = names(listing, status.ns_pid, key);
+        let found_sockets = names
             .into_iter()
             // By this way they are there already.
-            .filter(|name| !is_near || is_at_home(*name))
-            .map(|name| Sighting {
-                at_home: name.kind == SocketKind::Runtime && is_at_home(name),
-                ..candidate.sighting(directory.join(name.to_string()), name)
+            .filter(|name| !is_near || is_in_own_dir(*name))
+            .map(|name| FoundSocket {
+                in_own_dir: name.kind == SocketKind::Runtime && is_in_own_dir(name),
+                ..candidate.found_socket(directory.join(name.to_string()), name)
             })
             .collect();
-        Far { sightings, is_cut }
+        SocketsByItsPid { found_sockets, is_truncated }
     }
 
     fn own_jvms(&mut self) -> Jvms {
@@ -239,7 +246,7 @@ impl<'a> Search<'a> {
         let (status, theirs) = if candidate.other_mount {
             let status = candidate.dir.status()?;
             let folder = Location::Root("/tmp".into());
-            let folder = self.ways.open(candidate.traveller(&status), &folder, FOLDER).ok()?;
+            let folder = self.paths.open(candidate.path_owner(&status), &folder, FOLDER).ok()?;
             (Some(status), Some(folder))
         } else {
             (None, None)
@@ -268,7 +275,7 @@ impl<'a> Search<'a> {
             return None;
         }
         let (comm, start) = candidate.dir.stat()?;
-        let seen = SeenOf { status, comm, start };
+        let seen = Snapshot { status, comm, start };
         Some(self.describe(candidate, Kind::Jvm, Vec::new(), seen))
     }
 
@@ -277,9 +284,9 @@ impl<'a> Search<'a> {
         candidate: &Candidate,
         kind: Kind,
         sockets: Vec<Socket>,
-        seen: SeenOf,
+        seen: Snapshot,
     ) -> Process {
-        let SeenOf { status, comm, start } = seen;
+        let Snapshot { status, comm, start } = seen;
         let elsewhere = candidate.other_mount || candidate.other_pid;
         Process {
             pid: candidate.pid,
@@ -309,21 +316,21 @@ impl<'a> Search<'a> {
         let (status, (comm, start_time)) = (candidate.dir.status()?, candidate.dir.stat()?);
         let environment = candidate.dir.environment(&mut self.environments);
         let key = self.key(&candidate, start_time);
-        let mut sightings = self.near(&candidate, start_time, key);
-        let mut is_cut = false;
+        let mut found_sockets = self.sockets_by_our_pid(&candidate, start_time, key);
+        let mut is_truncated = false;
         if let Ok(environment) = &environment {
-            let far = self.far(&candidate, &status, environment, key);
-            sightings.extend(far.sightings);
-            is_cut = far.is_cut;
+            let far = self.sockets_by_its_pid(&candidate, &status, environment, key);
+            found_sockets.extend(far.found_sockets);
+            is_truncated = far.is_truncated;
         }
-        let ranked = candidate.rank(sightings, key, &status, &mut self.ways);
+        let ranked = candidate.rank(found_sockets, key, &status, &mut self.paths);
         let found = Found {
             user: self.user(status.uid),
             other_mount: candidate.other_mount,
             // Told by the number where the namespace itself may not be seen.
             other_pid: candidate.other_pid || status.ns_pid != pid,
             // Where its own name is known that was looked at.
-            crowded: is_cut && key.is_none(),
+            crowded: is_truncated && key.is_none(),
             deleted: ranked.deleted,
             sockets: ranked.sockets,
             status,
@@ -340,31 +347,31 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 pub(super) const FOLDER_ITSELF: OFlags = FOLDER.union(OFlags::NOFOLLOW);
 
 /// Sockets in a process's own temporary directory.
-struct Far {
-    sightings: Vec<Sighting>,
+struct SocketsByItsPid {
+    found_sockets: Vec<FoundSocket>,
     /// There may be others.
-    is_cut: bool,
+    is_truncated: bool,
 }
 
 /// What lies in a folder with a process id in its name, and whether there was too much to list it all. Then the process's
 /// own name is among it: whether it is there is looked at later.
 fn names(listing: &Listing, ns_pid: u32, key: Option<Key>) -> (Vec<SocketName>, bool) {
     let all = listing.of(ns_pid);
-    let mut names = all.get(..MOST_OF_A_PROCESS).unwrap_or(all).to_vec();
-    let is_cut = listing.is_cut || names.len() < all.len();
-    if is_cut {
+    let mut names = all.get(..MAX_PER_PROCESS).unwrap_or(all).to_vec();
+    let is_truncated = listing.is_truncated || names.len() < all.len();
+    if is_truncated {
         for own in key.into_iter().flat_map(Key::all).map(|key| SocketName::runtime(ns_pid, key)) {
             if !names.contains(&own) {
                 names.push(own);
             }
         }
     }
-    (names, is_cut)
+    (names, is_truncated)
 }
 
 /// Names with the id of one process that are looked at. Hundreds of processes may have the same id, each in a pid namespace
 /// of its own, and the same folder.
-const MOST_OF_A_PROCESS: usize = 1000;
+const MAX_PER_PROCESS: usize = 1000;
 
 /// The folders of counters in a temporary directory, which is looked at once.
 fn jvms(

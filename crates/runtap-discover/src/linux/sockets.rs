@@ -9,15 +9,15 @@ use runtap_transport::linux::path_of;
 use runtap_transport::naming::SocketName;
 
 /// More sockets than this in the kernel's table are made by somebody who wants to be in the way.
-const MOST_BOUND: usize = 50_000;
+const MAX_BOUND: usize = 50_000;
 
 /// The listening diagnostics sockets of a network namespace by process id, with the paths that they were bound to.
 pub(super) type Bound = HashMap<u32, Vec<(PathBuf, SocketName)>>;
 
 /// The kernel's table of them, whatever TMPDIR their owners have. `None` where the kernel does not tell, and where
-/// somebody has made more than [`MOST_BOUND`]: every process is then looked at instead.
+/// somebody has made more than [`MAX_BOUND`]: every process is then looked at instead.
 pub(super) fn bound(proc_root: &Path) -> Option<Bound> {
-    read_bound(BufReader::with_capacity(64 << 10, File::open(proc_root.join("net/unix")).ok()?), MOST_BOUND)
+    read_bound(BufReader::with_capacity(64 << 10, File::open(proc_root.join("net/unix")).ok()?), MAX_BOUND)
 }
 
 /// Line by line, because the table is as long as people have made sockets: what is no diagnostics socket is not kept.

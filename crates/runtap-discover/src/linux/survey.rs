@@ -1,13 +1,13 @@
 //! From a process that was found to all that is known of it, or to the reason that it can't be reached: what is looked at
 //! closer takes longer, and is limited for all together.
 
+use super::budget::UserBudgets;
 use super::candidate::Candidate;
-use super::facts::{Facts, Life, Survey};
-use super::gather::{self, Found, Inside};
+use super::facts::{Facts, ProcessState, Survey};
+use super::gather::{self, Found, RuntimeProbe};
 use super::proc_files;
 use super::runtime::Runtime;
-use super::search::{Search, SeenOf};
-use super::shares::Shares;
+use super::search::{Search, Snapshot};
 use crate::{Kind, NotFound, Process, Reason};
 
 impl Search<'_> {
@@ -15,7 +15,7 @@ impl Search<'_> {
         if let Some((candidate, found)) = self.find(pid)
             && found.is_reachable(pid)
         {
-            let seen = SeenOf { status: found.status, comm: found.comm, start: found.start_time };
+            let seen = Snapshot { status: found.status, comm: found.comm, start: found.start_time };
             return Ok(self.describe(&candidate, Kind::Dotnet, found.sockets, seen));
         }
         let facts = self.facts(pid);
@@ -28,29 +28,29 @@ impl Search<'_> {
     pub(super) fn facts(&mut self, pid: u32) -> Facts {
         match self.find(pid) {
             Some((_, Found { status, .. })) if status.tgid != pid => {
-                self.system.nobody(pid, Life::Thread { tgid: status.tgid })
+                self.system.facts_of_none(pid, ProcessState::Thread { tgid: status.tgid })
             }
             Some((candidate, found)) => {
-                let inside = self.look_inside(&candidate, &found);
-                self.system.gather(&candidate.dir, pid, found, inside)
+                let probe = self.probe_runtime(&candidate, &found);
+                self.system.gather(&candidate.dir, pid, found, probe)
             }
-            None if self.system.is_hidden(pid) => self.system.nobody(pid, Life::Hidden),
-            None => self.system.nobody(pid, Life::Gone),
+            None if self.system.is_hidden(pid) => self.system.facts_of_none(pid, ProcessState::Hidden),
+            None => self.system.facts_of_none(pid, ProcessState::Gone),
         }
     }
 
     /// For one process alone: of others nothing has to be left.
-    pub(super) fn alone(mut self) -> Self {
-        self.inside = Shares::new(4 * gather::MOST_OF_ONE, self.system.uid);
+    pub(super) fn for_one(mut self) -> Self {
+        self.map_budgets = UserBudgets::new(4 * gather::MAX_PER_PROCESS, self.system.uid);
         self
     }
 
-    fn look_inside(&mut self, candidate: &Candidate, found: &Found) -> Inside {
-        let before = self.inside.left(found.status.uid).min(gather::MOST_OF_ONE);
+    fn probe_runtime(&mut self, candidate: &Candidate, found: &Found) -> RuntimeProbe {
+        let before = self.map_budgets.left(found.status.uid).min(gather::MAX_PER_PROCESS);
         let mut budget = before;
-        let inside = Inside::look(&candidate.dir, &mut budget);
-        self.inside.spend(found.status.uid, before.saturating_sub(budget));
-        inside
+        let probe = RuntimeProbe::look(&candidate.dir, &mut budget);
+        self.map_budgets.spend(found.status.uid, before.saturating_sub(budget));
+        probe
     }
 
     pub(super) fn dotnet_facts(&mut self) -> Survey {
@@ -65,16 +65,17 @@ impl Search<'_> {
     fn dotnet_facts_of(&mut self, pid: u32, not_looked_at: &mut usize) -> Option<Facts> {
         let (candidate, found) = self.find(pid)?;
         // Most processes are told by their memory map alone.
-        let alive = !matches!(gather::life(&found.status, pid), Life::Thread { .. } | Life::Ended);
+        let alive =
+            !matches!(gather::state(&found.status, pid), ProcessState::Thread { .. } | ProcessState::Ended);
         if !alive {
             return None;
         }
-        let inside = self.look_inside(&candidate, &found);
-        if !found.is_reachable(pid) && (inside.runtime == Runtime::None || inside.is_unread()) {
-            *not_looked_at += usize::from(inside.is_unread());
+        let probe = self.probe_runtime(&candidate, &found);
+        if !found.is_reachable(pid) && (probe.runtime == Runtime::None || probe.is_unread()) {
+            *not_looked_at += usize::from(probe.is_unread());
             return None;
         }
-        let facts = self.system.gather(&candidate.dir, pid, found, inside);
+        let facts = self.system.gather(&candidate.dir, pid, found, probe);
         (facts.is_dotnet() || facts.runtime.is_too_old()).then_some(facts)
     }
 }

@@ -9,7 +9,7 @@ use runtap_transport::linux::{ProcDir, Root};
 
 use super::FileView;
 use super::environment::Environment;
-use super::facts::{Facts, Life, Survey};
+use super::facts::{Facts, ProcessState, Survey};
 use super::gather;
 use super::memory::{self, Memory};
 use super::proc_files::ProcFiles as _;
@@ -96,12 +96,12 @@ impl System {
     /// # Errors
     /// See [`Reason`](crate::Reason).
     pub fn process(&self, pid: u32) -> Result<Process, NotFound> {
-        Search::new(self).alone().one(pid)
+        Search::new(self).for_one().one(pid)
     }
 
     /// Everything about the process `pid` that bears on whether it can be reached.
     pub fn facts(&self, pid: u32) -> Facts {
-        Search::new(self).alone().facts(pid)
+        Search::new(self).for_one().facts(pid)
     }
 
     /// The same of several, which share what is looked at in common.
@@ -130,7 +130,7 @@ impl System {
     /// Whether a process is stopped (`SIGSTOP`), which [`Self::facts`] tells too, with much else.
     pub fn is_stopped(&self, pid: u32) -> bool {
         let status = ProcDir::open(&self.proc_root, pid).ok().and_then(|dir| dir.status());
-        status.is_some_and(|status| matches!(gather::life(&status, pid), Life::Stopped))
+        status.is_some_and(|status| matches!(gather::state(&status, pid), ProcessState::Stopped))
     }
 
     /// How far the runtime of a process has come.

@@ -1,13 +1,13 @@
-//! Who lives, and who was started by whom. Knows nothing of runtimes.
+//! Who runs, and who was started by whom. Knows nothing of runtimes.
 
 use runtap_transport::linux::ProcDir;
 
 use super::System;
 use super::proc_files::{self, ProcFiles as _};
 
-/// What `/proc/PID/stat` says of the life of a process.
+/// What `/proc/PID/stat` says of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Life {
+pub(super) struct Stat {
     /// It has ended, and nobody has asked for its exit code yet.
     ended: bool,
     pub parent: u32,
@@ -19,27 +19,27 @@ impl System {
     /// Whether the process that had the id `pid` and this start time is still running. One that has ended and waits
     /// for its parent to notice (a zombie) is not.
     pub fn is_running(&self, pid: u32, start_time: u64) -> bool {
-        self.life(pid).is_some_and(|life| life.start_time == start_time && !life.ended)
+        self.stat(pid).is_some_and(|stat| stat.start_time == start_time && !stat.ended)
     }
 
     /// The process `pid` and everything below it that runs, parents before their children. A process whose parent has
     /// ended belongs to somebody else's tree.
     pub fn tree(&self, pid: u32) -> Vec<u32> {
         let all = proc_files::pids(self.proc_root());
-        let mut lives: Vec<(u32, Life)> = all
+        let mut stats: Vec<(u32, Stat)> = all
             .into_iter()
-            .filter_map(|pid| Some((pid, self.life(pid)?)))
-            .filter(|(_, life)| !life.ended)
+            .filter_map(|pid| Some((pid, self.stat(pid)?)))
+            .filter(|(_, stat)| !stat.ended)
             .collect();
         // A child is never older than its parent.
-        lives.sort_by_key(|(pid, life)| (life.start_time, *pid));
+        stats.sort_by_key(|(pid, stat)| (stat.start_time, *pid));
         let mut tree = vec![pid];
         // Ids wrap: of two processes of the same tick, the child may come first.
         let mut grown = true;
         while grown {
             grown = false;
-            for (pid, life) in &lives {
-                if tree.contains(&life.parent) && !tree.contains(pid) {
+            for (pid, stat) in &stats {
+                if tree.contains(&stat.parent) && !tree.contains(pid) {
                     tree.push(*pid);
                     grown = true;
                 }
@@ -63,7 +63,7 @@ impl System {
         found
     }
 
-    fn life(&self, pid: u32) -> Option<Life> {
+    fn stat(&self, pid: u32) -> Option<Stat> {
         parse(&ProcDir::open(self.proc_root(), pid).ok()?.read("stat").ok()?)
     }
 }
@@ -73,14 +73,14 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
 }
 
 /// Fields 3, 4 and 22; field 2 stands in parentheses and may hold anything.
-pub(super) fn parse(stat: &[u8]) -> Option<Life> {
+pub(super) fn parse(stat: &[u8]) -> Option<Stat> {
     let close = stat.iter().rposition(|b| *b == b')')?;
     let text = str::from_utf8(stat.get(close + 1..)?).ok()?;
     let mut fields = text.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let start_time = fields.nth(22 - 5)?.parse().ok()?;
-    Some(Life { ended: matches!(state, "Z" | "X" | "x"), parent, start_time })
+    Some(Stat { ended: matches!(state, "Z" | "X" | "x"), parent, start_time })
 }
 
 #[cfg(test)]
@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn the_fields_of_stat() {
         let stat = b"42 (a) b (c) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 987654 1 2 3";
-        assert_eq!(parse(stat), Some(Life { ended: false, parent: 7, start_time: 987_654 }));
+        assert_eq!(parse(stat), Some(Stat { ended: false, parent: 7, start_time: 987_654 }));
         let zombie = b"42 (x) Z 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 1 1 2 3";
-        assert_eq!(parse(zombie).map(|life| life.ended), Some(true));
+        assert_eq!(parse(zombie).map(|stat| stat.ended), Some(true));
         assert_eq!(parse(b"42 (cut) S 1 2 3"), None);
         assert_eq!(parse(b""), None);
     }

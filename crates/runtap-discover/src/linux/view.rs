@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_transport::linux::{Capabilities, Location, POINT, ProcDir, Root, Status, open_beneath};
 use runtap_transport::naming::temp_dir;
-use runtap_transport::{Folder, Way};
+use runtap_transport::{Folder, PathCheck};
 use rustix::fs::{FileType, Gid, Mode, OFlags, StatVfsMountFlags, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
@@ -191,7 +191,7 @@ impl FileView {
         let status = self.rights().ok_or(io::ErrorKind::NotFound)?;
         let folder = folder_of(path);
         let absolute = self.absolute(folder).ok_or(io::ErrorKind::NotFound)?;
-        let mut way = Way::start();
+        let mut way = PathCheck::start();
         let opened = self.root.folder_by(&absolute, &mut |entry| {
             way.pass(entry);
             // A link has no rights of its own.
@@ -200,7 +200,7 @@ impl FileView {
             passes.then_some(()).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
         })?;
         let writable = permits(&rustix::fs::fstat(&opened)?, &status, 0o3);
-        Ok((Folder::opened(opened, self.shown(folder)).reached_by(&way)?, writable))
+        Ok((Folder::opened(opened, self.shown(folder)).with_exposure_of(&way)?, writable))
     }
 
     /// What the target may do here. Anybody has all capabilities in a user namespace of his own, over nothing but what is

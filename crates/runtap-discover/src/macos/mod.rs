@@ -21,7 +21,7 @@ use rustix::fs::{Mode, OFlags};
 
 use self::process_list::Listed;
 use crate::jvm::Counters;
-use crate::rank::{Seen, Sighting, SocketFile, rank};
+use crate::rank::{FoundSocket, Seen, SocketFile, rank};
 use crate::{Kind, NotFound, Options, Process, Reason};
 
 /// The managed processes with a socket, or counters of a Java machine, in `temp`, by pid.
@@ -98,9 +98,9 @@ impl Folder {
     fn of(&self, listed: &Listed) -> Vec<Socket> {
         let found = self.sockets.get(&listed.pid).cloned().unwrap_or_default();
         // Another folder than ours can't be looked at, and nobody tells who has bound what.
-        let found = found.into_iter().map(|(path, name)| Sighting {
+        let found = found.into_iter().map(|(path, name)| FoundSocket {
             socket: Socket::new(path, name, SocketState::Unknown),
-            at_home: false,
+            in_own_dir: false,
             is_bound: false,
         });
         rank(found, Some(&|key| key == listed.start), listed.uid, look).sockets

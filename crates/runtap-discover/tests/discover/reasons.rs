@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use runtap_discover::{Code, Facts, Fix, Life, Reason, Runtime, Startup, System, TempState};
+use runtap_discover::{Code, Facts, Fix, ProcessState, Reason, Runtime, Startup, System, TempState};
 
 use crate::fake::{Fake, FakeProcess};
 
@@ -29,7 +29,7 @@ fn what_is_no_process() {
     let folder = fake.add(&FakeProcess::new(77, 900));
     fs::write(folder.join("status"), "State:\tS\nTgid:\t42\nUid:\t0\t0\t0\t0\nNSpid:\t77\n").unwrap();
     fake.socket("tmp", 77, 900);
-    assert_eq!(fake.facts(77).life, Life::Thread { tgid: 42 });
+    assert_eq!(fake.facts(77).state, ProcessState::Thread { tgid: 42 });
     assert_eq!(fake.codes(77), ["no-such-process"]);
 
     let mut process = FakeProcess::new(78, 900);

@@ -175,13 +175,13 @@ fn environments_of_all_processes_together_are_bounded() {
     }
     let facts = fake.system().dotnet_facts().processes;
     assert_eq!(facts.len(), 20);
-    let cut = facts.iter().filter(|facts| facts.environment.as_ref().unwrap().is_cut).count();
+    let cut = facts.iter().filter(|facts| facts.environment.as_ref().unwrap().is_truncated).count();
     assert!((5..15).contains(&cut), "{cut} of 20");
     assert!(facts.last().unwrap().steps().iter().any(|step| step.contains("only its beginning was read")));
     // What people have is read all the same.
     assert!(facts.iter().all(|facts| facts.sockets.len() == 1));
     // By itself each is read to its end.
-    assert!(!fake.system().facts(29).environment.unwrap().is_cut);
+    assert!(!fake.system().facts(29).environment.unwrap().is_truncated);
 }
 
 /// By different paths, as their processes call it, and with more in it than is kept.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::process::ProcDir;
-use super::root::{Root, open_beneath, open_beneath_without_links};
+use super::root::{Root, open_beneath, open_beneath_no_symlinks};
 
 /// A path, and from where it counts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -57,12 +57,12 @@ impl Location {
     ///
     /// # Errors
     /// As opening has, and ELOOP for a link.
-    pub fn open_without_links(&self, process: &ProcDir, flags: OFlags) -> io::Result<OwnedFd> {
+    pub fn open_no_symlinks(&self, process: &ProcDir, flags: OFlags) -> io::Result<OwnedFd> {
         match self {
-            Self::Ours(path) => Root::ours()?.open_without_links(path, flags),
-            Self::Root(path) => process.root()?.open_without_links(path, flags),
+            Self::Ours(path) => Root::ours()?.open_no_symlinks(path, flags),
+            Self::Root(path) => process.root()?.open_no_symlinks(path, flags),
             Self::WorkingDirectory(path) => {
-                open_beneath_without_links(process.working_directory()?.as_fd(), path, flags)
+                open_beneath_no_symlinks(process.working_directory()?.as_fd(), path, flags)
             }
         }
     }

@@ -24,7 +24,7 @@ pub struct ProcDir {
 }
 
 /// More than this of a file of `/proc` is not read: processes choose how long their environment and their memory map are.
-const MOST_READ: usize = 32 << 20;
+const MAX_READ: usize = 32 << 20;
 
 /// A file of `/proc` in two or three system calls; its size is not known beforehand.
 ///
@@ -35,7 +35,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn read_all(file: File) -> io::Result<Vec<u8>> {
-    read_most(file, MOST_READ)
+    read_most(file, MAX_READ)
 }
 
 /// A process chooses what its own files hold, and may share it with hundreds of others: what is kept is bounded by what is

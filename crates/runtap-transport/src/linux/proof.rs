@@ -29,7 +29,7 @@ pub(crate) enum Expected {
 
 /// What the kernel tells of the process at the other end, apart from its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Exact {
+enum Pidfd {
     /// It lives and has this number in our `/proc`; 0 if it has none there.
     Alive(u32),
     /// It has ended: somebody else has its socket.
@@ -56,7 +56,7 @@ pub(crate) fn check(socket: BorrowedFd<'_>, expected: &Expected) -> Result<(), C
         Expected::Anybody => Ok(()),
         Expected::OwnUser { name } => own_user(peer(socket)?, *name),
         Expected::Process { pid, start_time, dir } => {
-            let (peer, exact) = (peer(socket)?, exact(socket));
+            let (peer, exact) = (peer(socket)?, pidfd_of_peer(socket));
             let status = dir.status().filter(|_| dir.stat().is_some_and(|(_, start)| start == *start_time));
             // It was there a moment ago.
             let Some(status) = status else { return Err(ConnectFailure::NotFound) };
@@ -86,15 +86,15 @@ fn is_named(peer: Peer, name: SocketName) -> bool {
         })
 }
 
-fn judge(peer: Peer, exact: Option<Exact>, wanted: u32, users: &[u32]) -> Result<(), ConnectFailure> {
+fn judge(peer: Peer, exact: Option<Pidfd>, wanted: u32, users: &[u32]) -> Result<(), ConnectFailure> {
     let wrong = |pid| Err(wrong(Peer { pid, ..peer }, Some(wanted)));
     // Who began to listen may have become another user since, and have left the socket to somebody before.
     let is_its_user = users.contains(&peer.uid) || peer.uid == 0;
     match (exact, peer.pid) {
-        (Some(Exact::Alive(pid)), _) if pid == wanted && is_its_user => Ok(()),
-        (Some(Exact::Alive(0)), _) | (None, None) => Err(ConnectFailure::UnknownPeer { wanted }),
-        (Some(Exact::Alive(pid)), _) => wrong(Some(pid)),
-        (Some(Exact::Ended), _) => wrong(None),
+        (Some(Pidfd::Alive(pid)), _) if pid == wanted && is_its_user => Ok(()),
+        (Some(Pidfd::Alive(0)), _) | (None, None) => Err(ConnectFailure::UnknownPeer { wanted }),
+        (Some(Pidfd::Alive(pid)), _) => wrong(Some(pid)),
+        (Some(Pidfd::Ended), _) => wrong(None),
         // The number is the process's own now. Had another one had it that left its socket to somebody, that would be
         // one of the same user.
         (None, Some(pid)) if pid == wanted && is_its_user => Ok(()),
@@ -108,16 +108,16 @@ fn wrong(peer: Peer, wanted: Option<u32>) -> ConnectFailure {
 }
 
 /// `None` where the kernel can't tell: before Linux 6.5.
-fn exact(socket: BorrowedFd<'_>) -> Option<Exact> {
+fn pidfd_of_peer(socket: BorrowedFd<'_>) -> Option<Pidfd> {
     match getsockopt(&socket, PeerPidfd) {
         Ok(pidfd) => {
             let text = read(Path::new(&format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()))).ok()?;
             let text = str::from_utf8(&text).ok()?;
             let pid = text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim();
             // -1: it has ended and was waited for.
-            Some(pid.parse().map_or(Exact::Ended, Exact::Alive))
+            Some(pid.parse().map_or(Pidfd::Ended, Pidfd::Alive))
         }
-        Err(nix::errno::Errno::ESRCH) => Some(Exact::Ended),
+        Err(nix::errno::Errno::ESRCH) => Some(Pidfd::Ended),
         Err(_) => None,
     }
 }
@@ -138,33 +138,33 @@ mod tests {
         let judged = |peer, exact| judge(peer, exact, 42, &[1000, 33]);
         let right = peer_of(Some(42), 1000);
         for (peer, exact) in [
-            (right, Some(Exact::Alive(42))),
+            (right, Some(Pidfd::Alive(42))),
             (right, None),
             (peer_of(Some(42), 33), None),
             // It began to listen before it gave up being root.
             (peer_of(Some(42), 0), None),
             // The number that the credentials have is that of another pid namespace than the one of our /proc.
-            (peer_of(Some(7), 1000), Some(Exact::Alive(42))),
-            (peer_of(None, 1000), Some(Exact::Alive(42))),
+            (peer_of(Some(7), 1000), Some(Pidfd::Alive(42))),
+            (peer_of(None, 1000), Some(Pidfd::Alive(42))),
         ] {
             assert!(judged(peer, exact).is_ok(), "{peer:?} {exact:?}");
         }
         for (peer, exact, pid) in [
             (peer_of(Some(77), 65_534), None, Some(77)),
-            (peer_of(Some(77), 1000), Some(Exact::Alive(77)), Some(77)),
+            (peer_of(Some(77), 1000), Some(Pidfd::Alive(77)), Some(77)),
             // A number that was used again: of somebody else, or known to have ended.
             (peer_of(Some(42), 65_534), None, Some(42)),
             // It listened as somebody else before it ran with the rights of its user now.
-            (peer_of(Some(42), 65_534), Some(Exact::Alive(42)), Some(42)),
-            (right, Some(Exact::Ended), None),
-            (right, Some(Exact::Alive(77)), Some(77)),
+            (peer_of(Some(42), 65_534), Some(Pidfd::Alive(42)), Some(42)),
+            (right, Some(Pidfd::Ended), None),
+            (right, Some(Pidfd::Alive(77)), Some(77)),
         ] {
             let error = judged(peer, exact).unwrap_err();
             let told =
                 matches!(&error, ConnectFailure::WrongPeer { peer, wanted: Some(42), .. } if peer.pid == pid);
             assert!(told, "{peer:?} {exact:?}: {error}");
         }
-        for (pid, exact) in [(None, None), (None, Some(Exact::Alive(0))), (Some(42), Some(Exact::Alive(0)))] {
+        for (pid, exact) in [(None, None), (None, Some(Pidfd::Alive(0))), (Some(42), Some(Pidfd::Alive(0)))] {
             let error = judged(peer_of(pid, 1000), exact).unwrap_err();
             assert!(matches!(error, ConnectFailure::UnknownPeer { wanted: 42 }), "{error}");
         }
@@ -179,8 +179,8 @@ mod tests {
         let (socket, own) = (stream.as_fd(), ProcDir::open(Path::new("/proc"), me).unwrap());
         let uid = rustix::process::geteuid().as_raw();
         assert_eq!(peer(socket).unwrap(), peer_of(Some(me), uid));
-        assert!(matches!(exact(socket), None | Some(Exact::Alive(_))));
-        if let Some(Exact::Alive(pid)) = exact(socket) {
+        assert!(matches!(pidfd_of_peer(socket), None | Some(Pidfd::Alive(_))));
+        if let Some(Pidfd::Alive(pid)) = pidfd_of_peer(socket) {
             assert_eq!(pid, me);
         }
         let start_time = own.stat().unwrap().1;

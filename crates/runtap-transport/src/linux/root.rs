@@ -19,13 +19,13 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::process::ProcDir;
-use crate::exposure::Way;
+use crate::exposure::PathCheck;
 
 /// A folder, or anything else, that is only pointed at.
 pub const POINT: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// How often a look-up is tried again that a rename somewhere has disturbed.
-const DISTURBED: usize = 16;
+const MAX_RETRIES: usize = 16;
 
 /// The root directory of a process, held by a descriptor. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ impl Root {
     ///
     /// # Errors
     /// As opening has, and ELOOP for a link.
-    pub fn open_without_links(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    pub fn open_no_symlinks(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         open_below(self.folder.as_fd(), path, flags, ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS)
     }
 
@@ -89,7 +89,7 @@ pub fn open_beneath(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::R
 ///
 /// # Errors
 /// As opening has, EXDEV for a path that leads out, and ELOOP for a link.
-pub(crate) fn open_beneath_without_links(
+pub(crate) fn open_beneath_no_symlinks(
     folder: BorrowedFd<'_>,
     path: &Path,
     flags: OFlags,
@@ -99,7 +99,7 @@ pub(crate) fn open_beneath_without_links(
 
 fn open_below(folder: BorrowedFd<'_>, path: &Path, flags: OFlags, how: ResolveFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
-    for _ in 0..DISTURBED {
+    for _ in 0..MAX_RETRIES {
         match rustix::fs::openat2(folder, path, flags, Mode::empty(), how | ResolveFlags::NO_MAGICLINKS) {
             Err(Errno::AGAIN | Errno::INTR) => {}
             // Linux before 5.6, or a filter of system calls that does not know it: then our own steps must do.
@@ -141,7 +141,7 @@ pub(crate) fn open_named(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// As opening has.
-pub(crate) fn folder_by(path: &Path, way: &mut Way) -> io::Result<OwnedFd> {
+pub(crate) fn folder_by(path: &Path, way: &mut PathCheck) -> io::Result<OwnedFd> {
     let mut pass = |entry: &Stat| {
         way.pass(entry);
         Ok(())

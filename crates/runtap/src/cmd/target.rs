@@ -4,7 +4,7 @@ mod terminal;
 mod words;
 
 use runtap_record::Stops;
-use runtap_target::{Examined, Given, Subject, TargetSpec, forsaken};
+use runtap_target::{Examined, Given, Subject, TargetSpec, stuck_at_startup};
 
 use self::terminal::Terminal;
 pub(super) use self::words::of_target;
@@ -117,8 +117,8 @@ pub(super) async fn each(
 ///
 /// # Errors
 /// Code 4.
-pub(super) async fn refuse_forsaken(chosen: &[Subject], stops: &Stops) -> anyhow::Result<()> {
-    match unless(stops, forsaken(chosen)).await? {
+pub(super) async fn refuse_stuck(chosen: &[Subject], stops: &Stops) -> anyhow::Result<()> {
+    match unless(stops, stuck_at_startup(chosen)).await? {
         Some((pid, finding)) => Err(expected(
             exit::REFUSED,
             format!("process {pid} {}", finding.detail),

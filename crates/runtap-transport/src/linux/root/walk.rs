@@ -17,9 +17,9 @@ use rustix::io::Errno;
 use super::{POINT, path_of};
 
 /// As the kernel has it.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 /// A path that links make longer than this leads nowhere.
-const MOST_PARTS: usize = 4096;
+const MAX_PARTS: usize = 4096;
 /// `PROC_SUPER_MAGIC`
 const PROC: u64 = 0x9fa0;
 
@@ -56,7 +56,7 @@ pub(super) fn open(
                 folders.clear();
             }
             pending.extend(parts(&link));
-            if pending.len() > MOST_PARTS {
+            if pending.len() > MAX_PARTS {
                 return Err(Errno::NAMETOOLONG.into());
             }
             continue;
@@ -79,7 +79,7 @@ fn wants_folder(path: &Path) -> bool {
 }
 
 fn target_of(link: &OwnedFd, followed: usize) -> io::Result<PathBuf> {
-    if followed > MOST_LINKS {
+    if followed > MAX_LINKS {
         return Err(Errno::LOOP.into());
     }
     // On 32-bit systems the type is signed, and the number fits all the same.

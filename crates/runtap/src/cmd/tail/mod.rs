@@ -17,7 +17,7 @@ use super::events::choice;
 use super::failure::{about, of_recording};
 use super::interrupt::unless;
 use super::silence;
-use super::target::{choose_all, refuse_forsaken};
+use super::target::{choose_all, refuse_stuck};
 use crate::cli::Tail;
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -35,7 +35,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
     let chosen = unless(&stops, choose_all(&options.target, options.all, output)).await?;
     // Its session would end with the runtime's silence, and say that the connection was lost.
-    refuse_forsaken(&chosen, &stops).await?;
+    refuse_stuck(&chosen, &stops).await?;
     let several = chosen.len() > 1;
     let mut end = End { several, code: exit::OK };
     let mut taps = Vec::with_capacity(chosen.len());

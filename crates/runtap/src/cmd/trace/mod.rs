@@ -26,7 +26,7 @@ use super::asked;
 use super::failure::of_recording;
 use super::interrupt::unless;
 use super::named_port::tell_listening;
-use super::target::{meant, refuse_forsaken, resolve};
+use super::target::{meant, refuse_stuck, resolve};
 use crate::cli::{Recording, Trace};
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -69,7 +69,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         spec::check_several(&options)?;
     }
     if options.recording.resume_runtime {
-        refuse_forsaken(&chosen, &recorder.stops).await?;
+        refuse_stuck(&chosen, &recorder.stops).await?;
     }
     recorder.running(chosen).await
 }

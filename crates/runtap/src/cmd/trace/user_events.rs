@@ -14,7 +14,7 @@ use crate::cli::Trace;
 use crate::cmd::asked::user_events_mistake;
 use crate::cmd::failure::explain;
 use crate::cmd::interrupt::unless;
-use crate::cmd::target::{choose, refuse_forsaken};
+use crate::cmd::target::{choose, refuse_stuck};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 use crate::units::Clock;
@@ -51,7 +51,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     let stops = Stops::listen()?;
     let chosen = unless(&stops, choose(&options.target, output)).await?;
     if recording.resume_runtime {
-        refuse_forsaken(std::slice::from_ref(&chosen), &stops).await?;
+        refuse_stuck(std::slice::from_ref(&chosen), &stops).await?;
     }
     let (pid, _) = unless(&stops, async { chosen.pids().await.map_err(explain) }).await?;
     let config = config(u64::from(pid))?;

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 
 /// An amount for root and for us each, and the same for all other users together, of whom none has more than a quarter.
 #[derive(Debug)]
-pub(super) struct Shares {
+pub(super) struct UserBudgets {
     most: u64,
     us: u32,
     spent: HashMap<u32, u64>,
     spent_on_others: u64,
 }
 
-impl Shares {
+impl UserBudgets {
     pub(super) fn new(most: u64, us: u32) -> Self {
         Self { most, us, spent: HashMap::new(), spent_on_others: 0 }
     }
@@ -46,16 +46,16 @@ mod tests {
 
     #[test]
     fn nobody_uses_up_what_others_need() {
-        let mut shares = Shares::new(100, 7);
-        assert_eq!([0, 7, 33].map(|user| shares.left(user)), [100, 100, 25]);
-        shares.spend(33, 1000);
-        assert_eq!([0, 7, 33, 34].map(|user| shares.left(user)), [100, 100, 0, 0]);
-        let mut shares = Shares::new(100, 0);
+        let mut budgets = UserBudgets::new(100, 7);
+        assert_eq!([0, 7, 33].map(|user| budgets.left(user)), [100, 100, 25]);
+        budgets.spend(33, 1000);
+        assert_eq!([0, 7, 33, 34].map(|user| budgets.left(user)), [100, 100, 0, 0]);
+        let mut budgets = UserBudgets::new(100, 0);
         for user in 1000..1005 {
-            assert_eq!(shares.left(user), if user < 1004 { 25 } else { 0 });
-            shares.spend(user, shares.left(user));
+            assert_eq!(budgets.left(user), if user < 1004 { 25 } else { 0 });
+            budgets.spend(user, budgets.left(user));
         }
-        shares.spend(0, 60);
-        assert_eq!(shares.left(0), 40);
+        budgets.spend(0, 60);
+        assert_eq!(budgets.left(0), 40);
     }
 }

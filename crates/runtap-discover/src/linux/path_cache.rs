@@ -1,4 +1,4 @@
-//! Ways to the folders and names of other processes, which choose by what way these are reached: a path that begins with
+//! The folders and names of other processes, which choose by what path these are reached: one that begins with
 //! forty links of thousands of parts each takes a hundred times as long as one without. A folder is opened once for all
 //! names in it, a name in it is looked at once, and what is spent on links has a limit for each user.
 
@@ -12,20 +12,20 @@ use runtap_transport::linux::{Location, POINT, ProcDir};
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
+use super::budget::UserBudgets;
 use super::listings::{Identity, identity_of};
-use super::shares::Shares;
 use crate::rank::{Seen, SocketFile};
 
 /// Microseconds that are spent on paths with links. Each of those that people have takes a few.
-const MOST: u64 = 1_000_000;
+const MAX_MICROS: u64 = 1_000_000;
 
 type Opened = (OwnedFd, Identity);
 
-/// What a search has gone by so far.
+/// The paths that a search has followed so far.
 #[derive(Debug)]
-pub(super) struct Ways {
-    links: Shares,
-    /// The folder that was looked into last: sightings of one folder come together.
+pub(super) struct PathCache {
+    links: UserBudgets,
+    /// The folder that was looked into last: sockets of one folder come together.
     last: Option<(Location, u32, io::Result<Opened>)>,
     /// What lies under a name of a folder.
     seen: HashMap<(Identity, OsString), Seen>,
@@ -33,16 +33,16 @@ pub(super) struct Ways {
 
 /// The process whose paths they are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Traveller<'a> {
+pub(super) struct PathOwner<'a> {
     pub pid: u32,
     pub dir: &'a ProcDir,
     /// Its real user.
     pub user: u32,
 }
 
-impl Ways {
+impl PathCache {
     pub(super) fn new(us: u32) -> Self {
-        Self { links: Shares::new(MOST, us), last: None, seen: HashMap::new() }
+        Self { links: UserBudgets::new(MAX_MICROS, us), last: None, seen: HashMap::new() }
     }
 
     /// Opens a folder of a process.
@@ -51,11 +51,11 @@ impl Ways {
     /// As opening has; [`is_too_long`] for a way by links when enough was spent on those of its user.
     pub(super) fn open(
         &mut self,
-        whose: Traveller<'_>,
+        whose: PathOwner<'_>,
         folder: &Location,
         flags: OFlags,
     ) -> io::Result<OwnedFd> {
-        let opened = folder.open_without_links(whose.dir, flags);
+        let opened = folder.open_no_symlinks(whose.dir, flags);
         if opened.as_ref().err().and_then(Errno::from_io_error) != Some(Errno::LOOP) {
             return opened;
         }
@@ -70,7 +70,7 @@ impl Ways {
     }
 
     /// What lies at a place where a socket was seen.
-    pub(super) fn look(&mut self, whose: Traveller<'_>, place: &Location) -> Seen {
+    pub(super) fn look(&mut self, whose: PathOwner<'_>, place: &Location) -> Seen {
         let Some((folder, name)) = place.split() else { return Seen::Gone };
         let is_known = |known: &Location, pid: u32| *known == folder && (known.is_ours() || pid == whose.pid);
         if !self.last.as_ref().is_some_and(|(known, pid, _)| is_known(known, *pid)) {
@@ -124,8 +124,8 @@ mod tests {
 
     use super::*;
 
-    fn traveller(dir: &ProcDir) -> Traveller<'_> {
-        Traveller { pid: std::process::id(), dir, user: 1000 }
+    fn path_owner(dir: &ProcDir) -> PathOwner<'_> {
+        PathOwner { pid: std::process::id(), dir, user: 1000 }
     }
 
     /// Whatever lies there afterwards: what was seen once is not looked at again, by whatever path.
@@ -137,10 +137,10 @@ mod tests {
         symlink("own", temp.path().join("link")).unwrap();
         fs::write(own.join("x"), "").unwrap();
         let dir = ProcDir::open(Path::new("/proc"), "self").unwrap();
-        let mut ways = Ways::new(0);
+        let mut paths = PathCache::new(0);
         let mut look = |folder: &str| {
             let place = Location::Ours(temp.path().join(folder).join("x"));
-            ways.look(traveller(&dir), &place)
+            paths.look(path_owner(&dir), &place)
         };
         assert_eq!(look("own"), Seen::NoSocket);
         fs::remove_file(own.join("x")).unwrap();
@@ -154,15 +154,15 @@ mod tests {
         fs::create_dir(temp.path().join("own")).unwrap();
         symlink("own", temp.path().join("link")).unwrap();
         let dir = ProcDir::open(Path::new("/proc"), "self").unwrap();
-        let mut ways = Ways::new(0);
+        let mut paths = PathCache::new(0);
         let at = |name: &str| Location::Ours(temp.path().join(name));
-        assert!(ways.open(traveller(&dir), &at("link"), POINT).is_ok());
-        ways.links.spend(1000, MOST);
-        let error = ways.open(traveller(&dir), &at("link"), POINT).unwrap_err();
+        assert!(paths.open(path_owner(&dir), &at("link"), POINT).is_ok());
+        paths.links.spend(1000, MAX_MICROS);
+        let error = paths.open(path_owner(&dir), &at("link"), POINT).unwrap_err();
         assert!(is_too_long(&error), "{error}");
-        assert_eq!(ways.look(traveller(&dir), &at("link/x")), Seen::TooFar);
+        assert_eq!(paths.look(path_owner(&dir), &at("link/x")), Seen::TooFar);
         // Without one, and for others, it goes on.
-        assert!(ways.open(traveller(&dir), &at("own"), POINT).is_ok());
-        assert!(ways.open(Traveller { user: 0, ..traveller(&dir) }, &at("link"), POINT).is_ok());
+        assert!(paths.open(path_owner(&dir), &at("own"), POINT).is_ok());
+        assert!(paths.open(PathOwner { user: 0, ..path_owner(&dir) }, &at("link"), POINT).is_ok());
     }
 }
