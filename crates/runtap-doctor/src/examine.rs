@@ -44,7 +44,7 @@ pub enum Answer {
     NotPermitted,
     /// Nobody listens on the socket.
     NobodyListens,
-    /// Another process listens on the socket; how it is told.
+    /// Another process listens on the socket: who, in words.
     Foreign(String),
     /// The socket is gone.
     NotThere,
@@ -116,13 +116,13 @@ pub async fn settled(system: &System, pid: u32) -> Facts {
 /// Looks on a thread of its own: how long that takes is for the process to choose. Who does not wait for it any more, leaves
 /// it to itself.
 async fn on_own_thread<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
-    let (tell, told) = oneshot::channel();
-    let looking = thread::spawn(move || drop(tell.send(look())));
-    match told.await {
+    let (sender, receiver) = oneshot::channel();
+    let looking = thread::spawn(move || drop(sender.send(look())));
+    match receiver.await {
         Ok(seen) => seen,
         Err(_panicked) => match looking.join() {
             Err(panic) => std::panic::resume_unwind(panic),
-            Ok(()) => unreachable!("it tells what it has seen"),
+            Ok(()) => unreachable!("it sends what it has seen"),
         },
     }
 }
@@ -177,7 +177,7 @@ pub fn explain(system: &System, error: &Error) -> Option<Finding> {
     findings.into_iter().find(|finding| finding.severity == Severity::Error)
 }
 
-/// What keeps a process from answering anything at all, as far as one look tells: it is stopped. Nothing of it is looked at
+/// What keeps a process from answering anything at all, as far as one look shows: it is stopped. Nothing of it is looked at
 /// that could take long.
 pub fn stopped(system: &System, pid: u32) -> Option<Finding> {
     if !system.is_stopped(pid) {

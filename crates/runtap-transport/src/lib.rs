@@ -4,7 +4,7 @@
 //!   not there, nobody listens (a stale socket), not permitted, its queue is full, or somebody else listens there than
 //!   the one who is meant.
 //! - [`Listener`] is the other side: a socket that is private from its first moment and gone when it is dropped.
-//! - [`shell`] quotes what stands in a command that people are told.
+//! - [`shell`] quotes what stands in a command that is suggested to people.
 //! - [`naming`] has the names of diagnostics sockets: they say whose a socket is meant to be.
 //!
 //! Nothing here knows a byte of any protocol, nor looks for processes: that is `runtap-discover`'s.
