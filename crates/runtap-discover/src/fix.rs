@@ -10,7 +10,7 @@ use runtap_transport::shell;
 
 use crate::Reason;
 
-/// One thing to do. Whoever shows it is told by the compiler of what is new.
+/// One thing to do. Not `#[non_exhaustive]`: the compiler points out a new one to whoever shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fix {
     /// In words, with a command of the system where there is one.
@@ -111,7 +111,7 @@ impl Reason {
         }
     }
 
-    /// How sockets are deleted. Below the root or the working directory of another process no path of ours is told: there
+    /// How sockets are deleted. Below the root or the working directory of another process no path of ours is given: there
     /// links lead where its owner wants, and whoever deletes by them would follow.
     fn delete(sockets: &[PathBuf]) -> String {
         let theirs: Vec<_> = sockets.iter().filter_map(|socket| seen_by(socket)).collect();

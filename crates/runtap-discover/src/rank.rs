@@ -55,7 +55,7 @@ pub(super) struct Ranked {
 }
 
 /// Puts the sockets of one process in order, each once, and says what each can be: its own by the key in the name, then
-/// those that can't be compared (where it can't be told what `is_key`), then what it is not reached by. Of equals the one where
+/// those that can't be compared (where `is_key` is not known), then what it is not reached by. Of equals the one where
 /// the process makes its own comes first, then those that are there, those of its own user, those that somebody has bound,
 /// and the newer ones.
 pub(super) fn rank(

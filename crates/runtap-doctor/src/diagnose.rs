@@ -147,7 +147,7 @@ impl Examination {
         }
     }
 
-    /// Why it can't be told who holds a connection, and who could tell.
+    /// Why it is not known who holds a connection, and how to find out.
     fn unseen(&self) -> (String, Fix) {
         let pid = self.facts.pid;
         match self.clients.not_looked_at {

@@ -42,7 +42,7 @@ pub enum Answer {
     NotPermitted,
     /// Nobody listens on the socket.
     NobodyListens,
-    /// Another process listens on the socket; how it is told.
+    /// Another process listens on the socket: who, in words.
     Foreign(String),
     /// The socket is gone.
     NotThere,
@@ -170,7 +170,7 @@ pub fn explain(system: &System, error: &Error) -> Option<Finding> {
     findings.into_iter().find(|finding| finding.severity == Severity::Error)
 }
 
-/// What keeps a process from answering anything at all, as far as one look tells: it is stopped. Nothing of it is looked at
+/// What keeps a process from answering anything at all, as far as one look shows: it is stopped. Nothing of it is looked at
 /// that could take long.
 pub fn stopped(system: &System, pid: u32) -> Option<Finding> {
     if !system.is_stopped(pid) {

@@ -66,7 +66,7 @@ fn wrong(peer: Peer, wanted: Option<u32>) -> ConnectFailure {
     ConnectFailure::WrongPeer { user: peer.uid.to_string(), peer, wanted }
 }
 
-/// A full queue is a refusal here: it can't be told from a stale socket, and is not tried again.
+/// A full queue is a refusal here: it looks like a stale socket, and is not tried again.
 async fn dial(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
     check(path)?;
     match tokio::time::timeout(timeout, UnixStream::connect(path)).await {

@@ -1,4 +1,4 @@
-//! What other users can do to a name: told by everything on the way to its folder. Owners and modes are looked at, also of
+//! What other users can do to a name, by everything on the way to its folder. Owners and modes are looked at, also of
 //! links; access lists show in the rights of the group. Judges only.
 
 use rustix::fs::{FileType, Mode, Stat};

@@ -4,8 +4,8 @@
 //!   not there, nobody listens (a stale socket), not permitted, its queue is full, or somebody else listens there than
 //!   the one who is meant.
 //! - [`Listener`] is the other side: a socket that is private from its first moment and gone when it is dropped.
-//! - [`shell`] quotes what stands in a command that people are told.
-//! - [`in_a_thread`] is for what may take long, so that signals are heard meanwhile.
+//! - [`shell`] quotes what stands in a command that is suggested to people.
+//! - [`in_a_thread`] is for what may take long, so that signals are handled meanwhile.
 //! - [`naming`] has the names of diagnostics sockets: they say whose a socket is meant to be.
 //!
 //! Nothing here knows a byte of any protocol, nor looks for processes: that is `runtap-discover`'s.

@@ -223,7 +223,7 @@ mod tests {
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "through the copy, and the original");
-        // A peer that is gone is told, not signalled.
+        // A peer that is gone is an error, not a signal.
         drop(far);
         let error = stream.send_descriptor([7], reader.as_fd()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);

@@ -133,7 +133,7 @@ impl Attempts {
         Ok(attempts)
     }
 
-    /// Remembers the first failure, but for one that tells of somebody in the way.
+    /// Remembers the first failure, but for one that shows somebody in the way.
     fn failed(&mut self, failure: ConnectFailure) {
         let tells = matches!(failure, ConnectFailure::WrongPeer { .. });
         let told = matches!(self.failure, Some(ConnectFailure::WrongPeer { .. }));

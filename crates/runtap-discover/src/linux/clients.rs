@@ -1,9 +1,9 @@
 //! Who holds a process's diagnostics server: the other ends of its connections, and the one that it waits for.
 //!
 //! A server reads from one client at a time, without a limit, so a client that says nothing keeps everybody out. The
-//! credentials of a socket tell who made it, not who has it now; the kernel's list of sockets and the descriptors of all
-//! processes do ([`holders`](super::holders)), as far as we may look into them. Which connection the server waits for is told by the system call that
-//! its thread is in. Refuses to guess where none of that can be read.
+//! credentials of a socket say who made it, not who has it now; the kernel's list of sockets and the descriptors of all
+//! processes do ([`holders`](super::holders)), as far as we may look into them. Which connection the server waits for shows in the system
+//! call that its thread is in. Refuses to guess where none of that can be read.
 
 use runtap_transport::linux::ProcDir;
 
@@ -48,7 +48,7 @@ pub struct Connection {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wait {
-    /// Nothing at this moment, or it can't be told. A session that records is such a connection.
+    /// Nothing at this moment, or it is not known. A session that records is such a connection.
     #[default]
     No,
     /// It waits for the client to say something.
@@ -58,7 +58,7 @@ pub enum Wait {
 }
 
 impl Clients {
-    /// The connection that keeps others out, if it can be told.
+    /// The connection that keeps others out, if it is known.
     pub fn blocking(&self) -> Option<&Connection> {
         let connections = self.connections.as_deref()?;
         let waiting = |wait: Wait| connections.iter().find(|connection| connection.wait == wait);
@@ -113,7 +113,7 @@ pub(super) fn parse_call(text: &[u8]) -> Option<Call> {
     Some(Call { fd, wait })
 }
 
-// `read`, `recvfrom`, `recvmsg`; `write`, `sendto`, `sendmsg`. On other architectures they are not told apart.
+// `read`, `recvfrom`, `recvmsg`; `write`, `sendto`, `sendmsg`. On other architectures they are not distinguished.
 #[cfg(target_arch = "x86_64")]
 const READING: [u32; 3] = [0, 45, 47];
 #[cfg(target_arch = "x86_64")]

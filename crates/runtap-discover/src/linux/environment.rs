@@ -91,7 +91,7 @@ impl Entries {
     }
 
     fn entry(&mut self, entry: &[u8]) {
-        // Most are other ones: one look tells.
+        // Most are other ones: one look is enough.
         if !matches!(entry.first(), Some(b'T' | b'D' | b'C')) {
             return;
         }

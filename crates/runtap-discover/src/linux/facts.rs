@@ -46,7 +46,7 @@ pub struct Facts {
     pub other_mount_namespace: bool,
     /// Whether its pid namespace is another one than ours.
     pub other_pid_namespace: bool,
-    /// Whether its paths are other ones than ours: another mount namespace, or another root directory. Not told where we
+    /// Whether its paths are other ones than ours: another mount namespace, or another root directory. False where we
     /// may not look.
     pub other_root: bool,
     /// The container's id by its control group.
@@ -60,7 +60,7 @@ pub struct Facts {
     pub runtime: Runtime,
     /// How far the runtime has come.
     pub startup: Startup,
-    /// Whether the thread of a diagnostics server is there; `None` where that can't be told.
+    /// Whether the thread of a diagnostics server is there; `None` where that is not known.
     pub serves: Option<bool>,
     /// Sockets that bear its pid, the best first.
     pub sockets: Vec<Socket>,
@@ -169,7 +169,7 @@ pub enum TempState {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Createdump {
-    /// It can't be told: we may not look, or it may be inside a single-file program.
+    /// Not known: we may not look, or it may be inside a single-file program.
     #[default]
     Unknown,
     /// There, and executable for the process. Paths are the process's.

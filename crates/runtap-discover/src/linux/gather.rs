@@ -97,7 +97,7 @@ impl System {
     }
 }
 
-/// What tells of the runtime in a process.
+/// The signs of a runtime in a process.
 #[derive(Debug)]
 pub(super) struct RuntimeProbe {
     pub runtime: Runtime,

@@ -1,6 +1,6 @@
 //! Who holds which socket: one look at the descriptors of all processes, however many sockets are asked for. Somebody may
 //! have made hundreds of processes with thousands of descriptors each, so there is a limit to what is looked at, and
-//! whether it was reached is told.
+//! whether it was reached is reported.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -21,7 +21,7 @@ use super::{System, tree};
 
 /// Descriptors that are looked at: half a second.
 const MAX_DESCRIPTORS: u64 = 400_000;
-/// What is told of one server: its connections, and who holds one of them.
+/// What is reported of one server: its connections, and who holds one of them.
 const MAX_CONNECTIONS: usize = 16;
 const MAX_HOLDERS: usize = 4;
 
@@ -240,7 +240,7 @@ mod tests {
         });
         // Other tests of this process may have connections of their own.
         let blocked = || {
-            let connections = system.holders().clients(me).connections.expect("the kernel tells");
+            let connections = system.holders().clients(me).connections.expect("the kernel lists them");
             connections.into_iter().find(|connection| connection.wait == Wait::Reading)
         };
         let connection = loop {

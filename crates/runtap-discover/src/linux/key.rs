@@ -42,7 +42,7 @@ impl From<u64> for Key {
 #[derive(Debug)]
 pub(super) struct Clock {
     namespace: Option<std::ffi::OsString>,
-    /// Nanoseconds that it is ahead of the machine's; `None` where it can't be told.
+    /// Nanoseconds that it is ahead of the machine's; `None` where it is not known.
     ahead: Option<i128>,
 }
 
@@ -55,7 +55,7 @@ impl Clock {
         Self { namespace, ahead }
     }
 
-    /// The key of a process of ours that is seen to have started then; `None` where it can't be told.
+    /// The key of a process of ours that is seen to have started then; `None` where it is not known.
     pub(super) fn key_of(&self, dir: &ProcDir, start: u64) -> Option<Key> {
         let theirs = dir.namespace("time");
         // Where it may not be seen it is taken for ours.

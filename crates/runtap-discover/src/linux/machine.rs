@@ -14,7 +14,7 @@ use super::gather::temp_state;
 use super::search::Search;
 use super::security::Policy;
 
-/// Entries of our temporary directory that are looked at, and sockets of dead processes among them that are told: each is
+/// Entries of our temporary directory that are looked at, and sockets of dead processes among them that are reported: each is
 /// going to be dialled.
 const MAX_ENTRIES: usize = 1_000_000;
 const MAX_LEFTOVERS: usize = 10_000;

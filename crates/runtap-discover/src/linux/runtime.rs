@@ -34,7 +34,7 @@ pub enum Runtime {
         /// They do.
         likely: bool,
     },
-    /// It has mapped more than is read, or others have of what is read of all: what was read tells of none. Whether its
+    /// It has mapped more than is read, or others have of what is read of all: what was read shows none. Whether its
     /// threads bear names that only a .NET runtime gives.
     Unread {
         /// They do.
@@ -93,7 +93,7 @@ fn major_minor(version: &str) -> Option<(u32, u32)> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Startup {
-    /// It can't be told.
+    /// Not known.
     #[default]
     Unknown,
     /// It is loaded and runs no program yet: it is starting, or was told to wait.
@@ -147,7 +147,7 @@ pub(super) fn named_like_dotnet(threads: &[impl AsRef<str>]) -> bool {
     threads.iter().any(|name| name.as_ref().starts_with(".NET "))
 }
 
-/// What tells of a runtime among the files that are mapped. Taken line by line: a process may have mapped as many as it
+/// The signs of a runtime among the files that are mapped. Taken line by line: a process may have mapped as many as it
 /// likes.
 #[derive(Debug, Default)]
 pub(super) struct Mapped {

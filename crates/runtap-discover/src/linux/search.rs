@@ -158,7 +158,7 @@ impl<'a> Search<'a> {
         sockets.iter().any(Socket::may_be_its_own).then_some((sockets, Snapshot { status, comm, start }))
     }
 
-    /// The key in the name of a process's socket, where it can be told: start times are those of the reader's time
+    /// The key in the name of a process's socket, where it is known: start times are those of the reader's time
     /// namespace, the key is that of the process's own.
     fn key(&self, candidate: &Candidate, start: u64) -> Option<Key> {
         match &self.clock {

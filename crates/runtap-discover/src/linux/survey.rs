@@ -64,7 +64,7 @@ impl Search<'_> {
 
     fn dotnet_facts_of(&mut self, pid: u32, not_looked_at: &mut usize) -> Option<Facts> {
         let (candidate, found) = self.find(pid)?;
-        // Most processes are told by their memory map alone.
+        // For most processes the memory map alone is enough.
         let alive =
             !matches!(gather::state(&found.status, pid), ProcessState::Thread { .. } | ProcessState::Ended);
         if !alive {

@@ -115,7 +115,7 @@ impl System {
         Search::new(self).dotnet_facts()
     }
 
-    /// What a process was told of diagnostics when it was started, and its real user: [`Self::facts`] tells both too, with
+    /// What a process was told of diagnostics when it was started, and its real user: [`Self::facts`] has both too, with
     /// much else.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl System {
         Ok((dir.environment(&mut alone)?, status.uid))
     }
 
-    /// Whether a process is stopped (`SIGSTOP`), which [`Self::facts`] tells too, with much else.
+    /// Whether a process is stopped (`SIGSTOP`), which [`Self::facts`] has too, with much else.
     pub fn is_stopped(&self, pid: u32) -> bool {
         let status = ProcDir::open(&self.proc_root, pid).ok().and_then(|dir| dir.status());
         status.is_some_and(|status| matches!(gather::state(&status, pid), ProcessState::Stopped))

@@ -35,7 +35,7 @@ pub struct FileView {
 impl FileView {
     pub(super) fn new(dir: ProcDir, me: ProcDir) -> io::Result<Self> {
         let namespace = |of: &ProcDir| of.link("ns/mnt");
-        // A `chroot` is told by the link's text: it is where the root lies below ours.
+        // A `chroot` shows in the link's text: it is where the root lies below ours.
         let foreign = namespace(&dir)? != namespace(&me)? || dir.link("root")? != Path::new("/");
         let root = if foreign { dir.root()? } else { Root::ours()? };
         Ok(Self { dir, me, root, foreign })
@@ -46,8 +46,8 @@ impl FileView {
         self.foreign
     }
 
-    /// The temporary directory of its runtime, as the target sees it: TMPDIR, else `/tmp`. A relative TMPDIR is told
-    /// from its working directory.
+    /// The temporary directory of its runtime, as the target sees it: TMPDIR, else `/tmp`. A relative TMPDIR
+    /// counts from its working directory.
     ///
     /// # Errors
     /// When its environment can't be read.
@@ -66,7 +66,7 @@ impl FileView {
         }
     }
 
-    /// A path of ours as the target has to be told it; `None` if what lies there can't be seen by the target. The
+    /// A path of ours in the form in which the target needs it; `None` if what lies there can't be seen by the target. The
     /// file itself need not exist, its folder must. A relative path is taken from our working directory.
     ///
     /// # Errors
@@ -222,7 +222,7 @@ impl FileView {
         }
     }
 
-    /// The target's absolute path; `None` for a relative one whose base can't be told.
+    /// The target's absolute path; `None` for a relative one whose base is not known.
     pub(super) fn absolute(&self, path: &Path) -> Option<PathBuf> {
         if path.is_absolute() {
             return Some(path.to_owned());

@@ -97,7 +97,7 @@ impl Folder {
 
     fn of(&self, listed: &Listed) -> Vec<Socket> {
         let found = self.sockets.get(&listed.pid).cloned().unwrap_or_default();
-        // Another folder than ours can't be looked at, and nobody tells who has bound what.
+        // Another folder than ours can't be looked at, and nothing says who has bound what.
         let found = found.into_iter().map(|(path, name)| FoundSocket {
             socket: Socket::new(path, name, SocketState::Unknown),
             in_own_dir: false,

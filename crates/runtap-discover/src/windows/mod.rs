@@ -1,5 +1,5 @@
 //! Discovery on Windows: every runtime has a named pipe with its process id in the name, and the system lists its pipes
-//! as a folder. Nothing else of a process is known here; its runtime tells the rest.
+//! as a folder. Nothing else of a process is known here; its runtime says the rest.
 //!
 //! What the names mean is tested on Linux; on Windows it was never run.
 //! Source: "Naming and Location Conventions" of the specification.

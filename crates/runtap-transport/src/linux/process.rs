@@ -118,7 +118,7 @@ impl ProcDir {
         Ok(Root::opened(self.open_file("root", POINT | OFlags::DIRECTORY)?))
     }
 
-    /// Whether its root is another one than ours (`chroot`), which is told by the link's text.
+    /// Whether its root is another one than ours (`chroot`), which shows in the link's text.
     pub fn has_other_root(&self) -> bool {
         self.link("root").is_ok_and(|root| root != Path::new("/"))
     }

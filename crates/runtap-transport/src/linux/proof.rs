@@ -19,7 +19,7 @@ use crate::{ConnectFailure, Peer};
 /// Who has to be at the other end.
 #[derive(Debug)]
 pub(crate) enum Expected {
-    /// Our own user or root; else the process that the socket's file name tells, which is what its path was given for.
+    /// Our own user or root; else the process that the socket's file name says, which is what its path was given for.
     OwnUser { name: Option<SocketName> },
     /// This process, which is known to be alive as long as its folder can be read.
     Process { pid: u32, start_time: u64, dir: ProcDir },
@@ -27,7 +27,7 @@ pub(crate) enum Expected {
     Anybody,
 }
 
-/// What the kernel tells of the process at the other end, apart from its number.
+/// What the kernel says of the process at the other end, apart from its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pidfd {
     /// It lives and has this number in our `/proc`; 0 if it has none there.
