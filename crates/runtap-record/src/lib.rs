@@ -9,6 +9,7 @@
 //! A [`Specification`] says what, and into which files; [`Prepared::open`] opens these before anybody is asked for anything;
 //! [`Prepared::record`] records a [`Target`]. What happens meanwhile goes to a [`Reporter`] as [`Event`]s, what there is in
 //! the end is the [`Outcome`]. [`Stops`] ends it, by signals or by a call. `examples/record.rs` is a whole program.
+//! [`write_live`] writes the events of a session as lines instead, as they come.
 //!
 //! Refuses to print, to choose words for people, and to find processes.
 
@@ -20,6 +21,7 @@ mod guard;
 mod host;
 mod job;
 mod launch;
+mod live;
 mod missing;
 mod neighbours;
 mod one;
@@ -54,6 +56,7 @@ pub use self::host::allow_many_files;
 use self::job::{Job, Phase};
 use self::launch::Launched;
 pub use self::launch::{Command, Io};
+pub use self::live::{LiveEnd, write_live};
 pub use self::missing::Missing;
 pub use self::neighbours::Neighbours;
 pub use self::outcome::{Files, Outcome, Part};

@@ -1,15 +1,13 @@
-//! What became of a dump: for people, and as `runtap.dump/1`.
+//! What became of a dump.
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use runtap_text::document;
 
 use super::place;
 use crate::exit::{self, expected};
-use crate::output::{Clean, Output};
-use crate::units::Bytes;
+use crate::output::Output;
 
 /// A dump that the target says it has written, and what we found.
 pub(super) struct Summary {
@@ -23,22 +21,8 @@ pub(super) struct Summary {
     pub(super) found: place::Result,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    pid: u32,
-    path: &'a str,
-    target_path: &'a str,
-    r#type: &'static str,
-    bytes: u64,
-    duration_ns: u64,
-    verified: bool,
-    threads: Option<usize>,
-    crash_report: Option<&'a str>,
-}
-
 impl Summary {
-    /// Tells the result, and gives the exit code: the file is there in any case.
+    /// Prints the result, and gives the exit code: the file is there in any case.
     pub(super) fn print(mut self, output: Output) -> anyhow::Result<u8> {
         let report = std::mem::replace(&mut self.found.crash_report, Ok(None));
         let (report, no_report) = match report {
@@ -46,23 +30,20 @@ impl Summary {
             Err(error) => (None, Some(error)),
         };
         let wrong = self.wrong();
+        let (ours, theirs) = (self.found.path.to_string_lossy(), self.target_path.to_string_lossy());
+        let report = report.as_ref().map(|path| path.to_string_lossy());
+        let core = self.found.core.as_ref().ok();
+        let mut dump = document::DumpDocument::new(self.pid, self.kind, &ours, self.found.bytes);
+        dump.target_path = &theirs;
+        dump.duration_ns = u64::try_from(self.duration.as_nanos()).unwrap_or(u64::MAX);
+        dump.verified = wrong.is_none();
+        dump.threads = core.map(|core| core.process.threads.len());
+        dump.crash_report = report.as_deref();
+        dump.program = core.map(|core| &*core.process.name);
         if output.json() {
-            let (ours, theirs) = (self.found.path.to_string_lossy(), self.target_path.to_string_lossy());
-            let report = report.as_ref().map(|path| path.to_string_lossy());
-            output.document(&Document {
-                schema: "runtap.dump/1",
-                pid: self.pid,
-                path: &ours,
-                target_path: &theirs,
-                r#type: self.kind,
-                bytes: self.found.bytes,
-                duration_ns: u64::try_from(self.duration.as_nanos()).unwrap_or(u64::MAX),
-                verified: wrong.is_none(),
-                threads: self.found.core.as_ref().ok().map(|core| core.process.threads.len()),
-                crash_report: report.as_deref(),
-            })?;
+            output.document(&dump)?;
         } else {
-            output.text(self.text(report.as_deref()))?;
+            output.print(&dump, &output.options())?;
         }
         match (wrong, no_report) {
             (None, None) => Ok(exit::OK),
@@ -89,26 +70,5 @@ impl Summary {
             _ if core.process.threads.is_empty() => Some("it has no threads".to_owned()),
             _ => None,
         }
-    }
-
-    fn text(&self, report: Option<&Path>) -> String {
-        let path = self.found.path.to_string_lossy();
-        let mut text = format!(
-            "{}  {}  {} dump in {:.1} s",
-            Clean(&path),
-            Bytes(self.found.bytes),
-            self.kind,
-            self.duration.as_secs_f64()
-        );
-        // Writing to a String can't fail.
-        if let Ok(core) = &self.found.core {
-            let (name, threads) = (&core.process.name, core.process.threads.len());
-            let _ = write!(text, "  {}, {threads} threads", Clean(name));
-        }
-        text.push('\n');
-        if let Some(report) = report {
-            let _ = writeln!(text, "{}", Clean(&report.to_string_lossy()));
-        }
-        text
     }
 }

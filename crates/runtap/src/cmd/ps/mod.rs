@@ -1,6 +1,5 @@
 //! `runtap ps`: who runs, as one table. `watch` goes on and tells the changes.
 
-mod table;
 mod watch;
 
 use std::fmt;
@@ -8,44 +7,19 @@ use std::fmt;
 use runtap_diag::ProcessInfo;
 use runtap_diag::doctor::{self, Answer};
 use runtap_record::{allow_many_files, in_a_thread};
+use runtap_text::document::ProcessesDocument;
+use runtap_text::{ProcessRow as Row, TextOptions};
 use runtap_transport::discover::{self, Code, Kind, Options, Process, System};
 use rustix::process::geteuid;
-use serde::Serialize;
 use tokio::task::JoinSet;
 
-use self::table::Table;
 use super::info::suspended;
 use super::target::{DEADLINE, ask, local_name};
 use crate::cli::Ps;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    processes: Vec<Row>,
-    /// How many there are besides.
-    of_other_users: usize,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct Row {
-    pid: u32,
-    kind: &'static str,
-    name: String,
-    command_line: String,
-    runtime_version: Option<String>,
-    arch: Option<String>,
-    user: String,
-    container: Option<String>,
-    suspended: Option<bool>,
-    reachable: bool,
-    reason: Option<&'static str>,
-    socket: Option<String>,
-    /// Other names that it can be chosen by.
-    #[serde(skip)]
-    aliases: [String; 2],
-}
+const NOTHING: &str = "no .NET or JVM process can be seen; 'runtap demo' has a program built in\n";
 
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     let search = Search::new(options);
@@ -60,14 +34,14 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         return Err(expected(exit::NO_TARGET, format!("no .NET or JVM process is called '{wanted}'"), hint));
     }
     if output.json() {
-        output.document(&Document {
-            schema: "runtap.ps/1",
-            processes,
-            of_other_users: of_others.unwrap_or(0),
-        })?;
+        output.document(&ProcessesDocument::new(processes, of_others.unwrap_or(0)))?;
         return Ok(exit::OK);
     }
-    output.text(text(&processes, search.columns(output)))?;
+    if processes.is_empty() {
+        output.text(NOTHING)?;
+    } else {
+        output.print(&processes[..], &search.options(output))?;
+    }
     if let Some(n) = of_others {
         output.note(OfOthers(n));
     }
@@ -119,8 +93,8 @@ impl Search {
     }
 
     /// How wide lines may be.
-    fn columns(&self, output: Output) -> Option<usize> {
-        output.columns().filter(|_| !self.wide)
+    fn options(&self, output: Output) -> TextOptions<'static> {
+        TextOptions { width: output.columns().filter(|_| !self.wide), ..output.options() }
     }
 }
 
@@ -214,12 +188,4 @@ fn describe(row: &mut Row, info: ProcessInfo) {
     }
     row.arch = Some(info.arch);
     row.runtime_version = info.runtime_version;
-}
-
-fn text(processes: &[Row], columns: Option<usize>) -> String {
-    if processes.is_empty() {
-        return "no .NET or JVM process can be seen; 'runtap demo' has a program built in\n".to_owned();
-    }
-    let table = Table::of(processes, columns);
-    processes.iter().fold(table.heading(""), |text, row| text + &table.line("", row))
 }

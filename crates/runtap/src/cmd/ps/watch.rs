@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use runtap_record::in_a_thread;
+use runtap_text::ProcessTable;
 use runtap_transport::discover::Process;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::table::Table;
-use super::{Found, OfOthers, Row, Search, rows, sort, text};
+use super::{Found, NOTHING, OfOthers, Row, Search, rows, sort};
 use crate::output::Output;
 
 /// How often it looks.
@@ -72,7 +72,7 @@ pub(super) async fn run(search: &Search, output: Output) -> anyhow::Result<u8> {
         }
         if first && !output.json() {
             if !output.is_seen() {
-                output.text(Table::of_unknown(search.columns(output)).heading(" "))?;
+                output.text(ProcessTable::of_unknown(search.options(output)).heading(" "))?;
             }
             if let Some(n) = of_others {
                 output.note(OfOthers(n));
@@ -93,9 +93,12 @@ fn tell(
     if output.is_seen() {
         let mut rows: Vec<Row> = known.values().cloned().collect();
         sort(&mut rows);
-        return output.screen(format_args!("{}\nCtrl-C ends\n", text(&rows, search.columns(output))));
+        let table = ProcessTable::of(&rows, search.options(output));
+        let lines = rows.iter().fold(table.heading(""), |text, row| text + &table.line("", row));
+        let text = if rows.is_empty() { NOTHING } else { &lines };
+        return output.screen(format_args!("{text}\nCtrl-C ends\n"));
     }
-    let table = Table::of_unknown(search.columns(output));
+    let table = ProcessTable::of_unknown(search.options(output));
     for (change, row) in changes {
         if output.json() {
             output.document_line(&Line { r#type: *change, row })?;

@@ -1,7 +1,5 @@
 //! `runtap tail`: the events of a running program as lines, while they happen.
 
-mod print;
-
 use std::future;
 use std::io::{self, IsTerminal};
 use std::pin::pin;
@@ -11,12 +9,11 @@ use std::time::Duration;
 use runtap_clr::Filter;
 use runtap_diag::{Client, Control, Session, SessionConfig};
 use runtap_providers::Request;
-use runtap_record::{Neighbours, StopRequest, Stops};
+use runtap_record::{LiveEnd, Neighbours, StopRequest, Stops, write_live};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use self::print::{Printed, lines, print};
 use super::asked;
 use super::events::choice;
 use super::failure::{about, explain};
@@ -26,9 +23,9 @@ use super::target::{Chosen, choose_all, refuse_stopped};
 use super::trace::refuse_forsaken;
 use crate::cli::Tail;
 use crate::exit::{self, usage};
-use crate::output::Output;
+use crate::output::{Output, stdout_in_turns};
 use crate::units::Things;
-use runtap_clr::lines::{Chooser, Style};
+use runtap_clr::lines::{Chooser, Lines, Style};
 
 /// How long the runtime may take to end a session that nobody reads any more.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -65,7 +62,8 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     }
     let mut waiting = JoinSet::new();
     for (number, Tapped { chosen, pid, session, since, mut neighbours }) in tapped.into_iter().enumerate() {
-        let mut lines = lines(Chooser::new(choice.clone(), None).of_process(pid), style);
+        let mut lines =
+            Lines::new(Chooser::new(choice.clone(), None).of_process(pid), style, false, stdout_in_turns());
         if several {
             lines.name_the_process();
             // A table has one head, in front of all rows.
@@ -76,7 +74,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         // A thread of its own, so that a pipe that nobody reads does not keep signals from being heard.
         thread::Builder::new().name("tail".into()).spawn(move || {
             // Nobody listens any more when a stuck pipe was given up.
-            let _ = tell.send(print(chunks, lines));
+            let _ = tell.send(write_live(chunks, lines));
         })?;
         let (stops, duration) = (stops.clone(), options.duration);
         waiting.spawn(async move {
@@ -188,12 +186,12 @@ async fn let_go(client: Client) {
 /// Waits for the end: of the program, of the time, of the user's patience. `None` for the last. Else what was printed, and
 /// when that end was.
 async fn wait(
-    mut printed: oneshot::Receiver<Printed>,
+    mut printed: oneshot::Receiver<LiveEnd>,
     control: Control,
     stops: &Stops,
     duration: Option<Duration>,
     neighbours: &mut Neighbours,
-) -> Option<(Printed, Instant)> {
+) -> Option<(LiveEnd, Instant)> {
     let mut requests = stops.listener();
     let is_over = async {
         tokio::select! {
@@ -268,7 +266,7 @@ impl End {
         Ok(())
     }
 
-    fn judge(&mut self, pid: Option<u32>, printed: Printed, output: Output) -> anyhow::Result<()> {
+    fn judge(&mut self, pid: Option<u32>, printed: LiveEnd, output: Output) -> anyhow::Result<()> {
         let subject = self.subject(pid);
         if let Some(error) = printed.write_error {
             return Err(error.into());
@@ -282,7 +280,7 @@ impl End {
         if let Some(error) = printed.read_error {
             output.warning(format_args!("{subject}the connection broke: {error}"));
             self.add(exit::PARTIAL);
-        } else if !printed.whole {
+        } else if !printed.is_whole {
             output.warning(format_args!(
                 "{subject}the process ended, or closed the connection, before the stream was complete"
             ));
