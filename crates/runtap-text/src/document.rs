@@ -39,7 +39,7 @@ impl From<&runtap_nettrace::Partial> for Partial {
 fn text_of(reason: &Reason) -> String {
     match reason {
         Reason::Memory { most } => {
-            format!("what it holds takes more than {} of memory, so the rest is left out", Bytes(*most))
+            format!("decoding it takes more than {} of memory, so the rest is left out", Bytes(*most))
         }
         Reason::LeftOut { samples, besides } => {
             let what = format!(

@@ -62,19 +62,9 @@ impl<const N: usize> Table<N> {
 
     /// Writes it, and how many rows are not shown.
     pub fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
-        let mut widths = self.columns.map(|column| column.title.chars().count());
-        for row in &self.rows {
-            for ((width, cell), column) in widths.iter_mut().zip(row).zip(&self.columns) {
-                let cell = cell.chars().count();
-                *width = (*width).max(if column.is_number { cell } else { cell.min(LONGEST) });
-            }
-        }
-        let heading = options.heading();
-        let titles = self.line(&widths, self.columns.map(|column| column.title), options);
-        writeln!(out, "{heading}{titles}{heading:#}")?;
-        for row in &self.rows {
-            writeln!(out, "{}", self.line(&widths, row.each_ref().map(String::as_str), options))?;
-        }
+        // The same code for any number of columns.
+        let rows: Vec<&[String]> = self.rows.iter().map(<[String; N]>::as_slice).collect();
+        print(&self.columns, &rows, out, options)?;
         if self.hidden > 0 {
             let dim = options.dim();
             let more = options.more.map_or_else(String::new, |more| format!(" ({more})"));
@@ -84,10 +74,24 @@ impl<const N: usize> Table<N> {
         }
         Ok(())
     }
+}
 
-    fn line(&self, widths: &[usize; N], cells: [&str; N], options: &TextOptions<'_>) -> String {
+fn print(
+    columns: &[Column],
+    rows: &[&[String]],
+    out: &mut dyn io::Write,
+    options: &TextOptions<'_>,
+) -> io::Result<()> {
+    let mut widths: Vec<usize> = columns.iter().map(|column| column.title.chars().count()).collect();
+    for row in rows {
+        for ((width, cell), column) in widths.iter_mut().zip(*row).zip(columns) {
+            let cell = cell.chars().count();
+            *width = (*width).max(if column.is_number { cell } else { cell.min(LONGEST) });
+        }
+    }
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
         let mut line = String::new();
-        for (n, ((cell, width), column)) in cells.into_iter().zip(widths).zip(&self.columns).enumerate() {
+        for (n, ((cell, width), column)) in cells.zip(&widths).zip(columns).enumerate() {
             if n > 0 {
                 line.push_str("  ");
             }
@@ -96,7 +100,10 @@ impl<const N: usize> Table<N> {
         }
         line.truncate(line.trim_end().len());
         cut(line, options.width)
-    }
+    };
+    let (heading, titles) = (options.heading(), line(&mut columns.iter().map(|column| column.title)));
+    writeln!(out, "{heading}{titles}{heading:#}")?;
+    rows.iter().try_for_each(|row| writeln!(out, "{}", line(&mut row.iter().map(String::as_str))))
 }
 
 #[cfg(test)]
