@@ -50,8 +50,9 @@ mod tests {
         let (mut document, mut line) = (Vec::new(), Vec::new());
         write_document(&mut document, &texts).unwrap();
         write_line(&mut line, &texts).unwrap();
-        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
-        for shown in [document, line].map(|bytes| String::from_utf8(bytes).unwrap()) {
+        let [document, line] = [document, line].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(line.lines().count(), 1);
+        for shown in [document, line] {
             assert!(!shown.contains(|c| c != '\n' && acts_unseen(c)), "{shown:?}");
             assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), texts);
         }

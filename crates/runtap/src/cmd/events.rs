@@ -53,8 +53,7 @@ fn count(options: &Events, mut chooser: Chooser, output: Output) -> anyhow::Resu
         output.document(&counts)?;
     } else {
         let is_chosen = options.filter.is_some() || !options.provider.is_empty();
-        let advice =
-            is_chosen.then_some((|_| "none is chosen by --filter and --provider") as fn(Missing) -> _);
+        let advice = is_chosen.then_some((|_| "none matches --filter and --provider") as fn(Missing) -> _);
         output.print(&counts, &TextOptions { advice, ..output.options() })?;
     }
     Ok(warn_if_partial(&recording, output))
