@@ -41,6 +41,16 @@ impl FileFormat {
         self.sink().map_or("nettrace", Format::name)
     }
 
+    /// What it is for, in a few words.
+    pub fn about(self) -> &'static str {
+        self.sink().map_or("The original event stream", Format::about)
+    }
+
+    /// What else it is called, by other tools.
+    pub fn aliases(self) -> &'static [&'static str] {
+        self.sink().map_or(&["NetTrace"], Format::aliases)
+    }
+
     /// The end of the file's name, with the dot.
     pub fn extension(self) -> &'static str {
         self.sink().map_or(".nettrace", Format::extension)

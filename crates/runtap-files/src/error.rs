@@ -16,7 +16,7 @@ pub enum Error {
         error: io::Error,
     },
     /// It is a folder.
-    #[error("{} is a folder, no recording", path.display())]
+    #[error("{} is a directory, not a recording", path.display())]
     Folder {
         /// As it was given.
         path: PathBuf,
@@ -39,13 +39,13 @@ pub enum Error {
         error: runtap_nettrace::Error,
     },
     /// Not even its header is there.
-    #[error("{} ends before its header: it holds no event", path.display())]
+    #[error("{} ends before its header: it has no events", path.display())]
     NoHeader {
         /// As it was given.
         path: PathBuf,
     },
     /// It comes through a pipe, and had to be read a second time.
-    #[error("{} is no file, and the names of stacks stand at its end", path.display())]
+    #[error("{} is not a regular file, and the method names for stacks are at its end", path.display())]
     OnceOnly {
         /// As it was given.
         path: PathBuf,

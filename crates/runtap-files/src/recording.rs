@@ -54,13 +54,13 @@ impl fmt::Display for Reason {
             Self::Stream(partial) => match &partial.reason {
                 PartialReason::Damaged(error) => write!(f, "damaged: {error}"),
                 PartialReason::Cut { unused } => {
-                    write!(f, "cut off: the last {unused} bytes are of no use")
+                    write!(f, "cut off: the last {unused} bytes can't be used")
                 }
                 PartialReason::NoEndMarker => f.write_str("the end marker is missing"),
                 _ => write!(f, "{partial}"),
             },
             Self::Memory { most } => {
-                write!(f, "what it holds takes more than {most} bytes of memory, so the rest is left out")
+                write!(f, "decoding it takes more than {most} bytes of memory, so the rest is left out")
             }
             Self::Skipped { blocks } => write!(
                 f,

@@ -85,6 +85,22 @@ impl View {
         }
     }
 
+    /// What it shows, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::ThreadTime => "Every sample of a thread, running or waiting",
+            Self::Cpu => "Samples of threads that ran managed code",
+            Self::Alloc => "Bytes allocated, by type",
+            Self::Exceptions => "Exceptions thrown, by type",
+            Self::Contention => "Time waiting for locks",
+            Self::Gc => "Pauses of the garbage collector",
+            Self::Jit => "Time in the JIT compiler, by method",
+            Self::Async => "Time of asynchronous operations, by who awaits whom",
+            Self::Request => "Time of requests: what ran for them, and what they waited for",
+            Self::Kind(_, info) => info.name,
+        }
+    }
+
     /// Whether samples of `kind` are in this view.
     #[inline]
     pub fn selects(self, kind: SampleKind) -> bool {

@@ -9,6 +9,7 @@
 //! A [`Specification`] says what, and into which files; [`Prepared::open`] opens these before anybody is asked for anything;
 //! [`Prepared::record`] records a [`Target`]. What happens meanwhile goes to a [`Reporter`] as [`Event`]s, what there is in
 //! the end is the [`Outcome`]. [`Stops`] ends it, by signals or by a call. `examples/record.rs` is a whole program.
+//! [`write_live`] writes the events of a session as lines instead, as they come.
 //!
 //! Two relatives of a recording are here as well: [`tap_all`] has the events of running programs consumed as they come, without
 //! a file, and [`resume()`] lets programs go on that a killed tool has left waiting at its port.
@@ -25,6 +26,7 @@ mod host;
 mod job;
 mod keyboard;
 mod launch;
+mod live;
 mod missing;
 mod neighbours;
 mod one;
@@ -62,6 +64,7 @@ use self::job::{Job, Phase};
 pub use self::keyboard::stop_on_enter;
 use self::launch::Launched;
 pub use self::launch::{Command, Io};
+pub use self::live::{LiveEnd, write_live};
 pub use self::missing::Missing;
 pub use self::outcome::{Files, Outcome, Part};
 pub use self::resume::{ResumeError, Resumption, resume, resume_at};

@@ -85,6 +85,30 @@ impl Format {
         }
     }
 
+    /// What it is for, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Speedscope => "For <https://www.speedscope.app>: a profile with a time axis",
+            Self::Folded => "One line per stack, for scripts and flame graph tools",
+            Self::Flamegraph => "An interactive SVG picture",
+            Self::Chrome => "For `chrome://tracing` and <https://ui.perfetto.dev>: trace events as JSON",
+            Self::Perfetto => "For <https://ui.perfetto.dev>: the same in its own, smaller format",
+            Self::Firefox => "For <https://profiler.firefox.com>: samples on a time axis",
+            Self::Pprof => "For `go tool pprof` and services that keep profiles",
+        }
+    }
+
+    /// What else it is called, by other tools.
+    pub fn aliases(self) -> &'static [&'static str] {
+        match self {
+            Self::Speedscope => &["Speedscope"],
+            Self::Folded => &["collapsed"],
+            Self::Flamegraph => &["svg"],
+            Self::Chrome => &["Chromium", "chromium"],
+            Self::Perfetto | Self::Firefox | Self::Pprof => &[],
+        }
+    }
+
     /// The end of the file's name, with the dot.
     pub fn extension(self) -> &'static str {
         match self {

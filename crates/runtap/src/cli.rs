@@ -1,6 +1,7 @@
 //! The command line, as clap sees it. Nothing below `cmd/` knows clap.
 
 mod actions;
+mod choices;
 mod demo;
 #[cfg(test)]
 mod examples;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
+use runtap_clr::lines::Style;
 
 pub(crate) use self::actions::{
     AttachProfiler, DisablePerfMap, Dump, DumpKind, EnablePerfMap, PerfMap, PerfMapKind, PerfMapVerb,
@@ -143,6 +145,77 @@ Examples:
     Version(ResultFormat),
 }
 
+// Without wildcards: a new verb has to say it.
+impl Verb {
+    /// How its result is printed. Streams of lines are asked for their own format.
+    pub(crate) fn result_format(&self) -> TextOrJson {
+        match self {
+            Self::Ps(Ps { format, .. })
+            | Self::Info(Info { format, .. })
+            | Self::Env(Info { format, .. })
+            | Self::Doctor(Doctor { format, .. })
+            | Self::Dump(Dump { format, .. })
+            | Self::PerfMap(PerfMap {
+                what:
+                    PerfMapVerb::Enable(EnablePerfMap { format, .. })
+                    | PerfMapVerb::Disable(DisablePerfMap { format, .. }),
+            })
+            | Self::Report(Report { format, .. })
+            | Self::Repair(Repair { format, .. })
+            | Self::Inspect(Inspect { format, .. })
+            | Self::ListProfiles(format)
+            | Self::Licenses(format)
+            | Self::Version(format) => format.format,
+            Self::Trace(options) | Self::Collect(options) => AnyFormat::of_result(options.format),
+            Self::Convert(Convert { format, .. }) | Self::Diff(Diff { format, .. }) => {
+                AnyFormat::of_result(*format)
+            }
+            Self::Events(Events { format, .. }) => TextOrJson::of_lines(*format),
+            Self::Tail(options) => TextOrJson::of_lines(options.format),
+            Self::SetEnv(_)
+            | Self::Resume(_)
+            | Self::Profiler(_)
+            | Self::StartupHook(_)
+            | Self::Demo(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::GuardPort(_) => TextOrJson::Text,
+        }
+    }
+
+    /// Whether it looks for processes, of which there may be more than `/proc` shows.
+    pub(crate) fn looks_at_processes(&self) -> bool {
+        match self {
+            Self::Ps(_)
+            | Self::Info(_)
+            | Self::Env(_)
+            | Self::Doctor(_)
+            | Self::SetEnv(_)
+            | Self::Resume(_)
+            | Self::Dump(_)
+            | Self::Profiler(_)
+            | Self::PerfMap(_)
+            | Self::StartupHook(_)
+            | Self::Trace(_)
+            | Self::Collect(_)
+            | Self::Tail(_) => true,
+            Self::Convert(_)
+            | Self::Diff(_)
+            | Self::Report(_)
+            | Self::Events(_)
+            | Self::Repair(_)
+            | Self::Inspect(_)
+            | Self::Demo(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::GuardPort(_)
+            | Self::ListProfiles(_)
+            | Self::Licenses(_)
+            | Self::Version(_) => false,
+        }
+    }
+}
+
 /// A recording to read: `-` is what comes on stdin.
 fn input_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| if path.as_os_str() == "-" { PathBuf::from(STDIN) } else { path })
@@ -163,6 +236,16 @@ pub(crate) struct ResultFormat {
 pub(crate) enum TextOrJson {
     Text,
     Json,
+}
+
+impl TextOrJson {
+    /// What goes with lines of this style.
+    fn of_lines(style: Option<Style>) -> Self {
+        match style {
+            Some(Style::Json) => Self::Json,
+            Some(Style::Csv | Style::Text) | None => Self::Text,
+        }
+    }
 }
 
 /// Which process.

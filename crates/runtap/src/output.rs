@@ -1,13 +1,13 @@
 //! The only place that prints. stdout carries results, stderr everything else.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
-use runtap_model::text::json_escape;
-pub(crate) use runtap_model::text::{Clean, acts_unseen};
+pub(crate) use runtap_text::{Clean, DIM, HEADING, acts_unseen};
+use runtap_text::{Print, TextOptions, cut, json};
 use serde::Serialize;
 
 use crate::cli::{Color, Global};
@@ -16,8 +16,6 @@ use crate::exit::ExpectedError;
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
-pub(crate) const HEADING: Style = Style::new().bold();
-pub(crate) const DIM: Style = Style::new().dimmed();
 
 /// How to speak to the user.
 #[derive(Debug, Clone, Copy)]
@@ -68,12 +66,12 @@ impl Output {
         if self.several {
             return self.document_line(value);
         }
-        write_json(serde_json::to_string_pretty(value), io::stdout().lock())
+        Ok(json::write_document(&mut io::stdout().lock(), value)?)
     }
 
     /// Writes a result as one line of JSON: one of several.
     pub(crate) fn document_line(self, value: &impl Serialize) -> anyhow::Result<()> {
-        write_json(serde_json::to_string(value), io::stdout().lock())
+        Ok(json::write_line(&mut io::stdout().lock(), value)?)
     }
 
     /// Shows a text in place of what the terminal shows. Where stdout is no terminal, [`text`](Self::text) is meant.
@@ -95,7 +93,7 @@ impl Output {
 
     /// A document on stderr, where stdout carries another result.
     pub(crate) fn document_to_stderr(self, value: &impl Serialize) -> anyhow::Result<()> {
-        write_json(serde_json::to_string_pretty(value), io::stderr().lock())
+        Ok(json::write_document(&mut io::stderr().lock(), value)?)
     }
 
     /// Writes a result as text; styles are dropped where stdout is no terminal. What comes from the target must have
@@ -103,6 +101,20 @@ impl Output {
     pub(crate) fn text(self, text: impl Display) -> anyhow::Result<()> {
         let mut out = anstream::stdout().lock();
         write!(out, "{text}")?;
+        Ok(out.flush()?)
+    }
+
+    /// How text looks on stdout, all of it.
+    #[must_use]
+    pub(crate) fn options(self) -> TextOptions<'static> {
+        // They are dropped on the way where nobody sees them.
+        TextOptions { styled: true, ..TextOptions::default() }
+    }
+
+    /// Writes a result as text.
+    pub(crate) fn print(self, it: &(impl Print + ?Sized), options: &TextOptions<'_>) -> anyhow::Result<()> {
+        let mut out = BufWriter::new(anstream::stdout().lock());
+        it.print(&mut out, options)?;
         Ok(out.flush()?)
     }
 
@@ -193,71 +205,30 @@ impl Output {
     }
 }
 
+/// Stdout for several who write to it: all of a buffer is written before anybody else has a turn. Buffers are flushed
+/// between lines only, which keeps each line in one piece.
+pub(crate) fn stdout_in_turns() -> BufWriter<impl Write> {
+    struct Stdout;
+
+    impl Write for Stdout {
+        fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+            io::stdout().lock().write_all(buffer)?;
+            Ok(buffer.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            io::stdout().lock().flush()
+        }
+    }
+
+    BufWriter::with_capacity(1 << 16, Stdout)
+}
+
 /// How many columns a terminal has; `None` for what is no terminal.
 fn columns(stream: impl AsFd + IsTerminal) -> Option<usize> {
     let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(stream).ok())??;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// A line that fits, where there is a limit: what is too much is left out, and that is shown.
-pub(crate) fn cut(mut line: String, columns: Option<usize>) -> String {
-    if let Some(columns) = columns
-        && let Some((end, _)) = line.char_indices().nth(columns)
-    {
-        let last = line.char_indices().nth(columns.saturating_sub(1)).map_or(end, |(last, _)| last);
-        line.truncate(last);
-        line.push('…');
-    }
-    line
-}
-
 /// Whether a progress line stands on the terminal: a message must not be appended to it.
 static STATUS_SHOWN: AtomicBool = AtomicBool::new(false);
-
-fn write_json(json: serde_json::Result<String>, mut out: impl Write) -> anyhow::Result<()> {
-    let mut text = json_to_show(json.map_err(io::Error::from)?);
-    text.push('\n');
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
-}
-
-/// JSON with what [acts unseen](acts_unseen) escaped too: the document says the same, and does no harm where it is looked
-/// at. Outside of its texts there are only line breaks.
-fn json_to_show(json: String) -> String {
-    let acts = |c: char| c != '\n' && acts_unseen(c);
-    if !json.contains(acts) {
-        return json;
-    }
-    let mut text = String::with_capacity(json.len() + 16);
-    for c in json.chars() {
-        if acts(c) {
-            json_escape(c, &mut text);
-        } else {
-            text.push(c);
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_fits() {
-        assert_eq!(cut("äbcde".to_owned(), Some(4)), "äbc…");
-        assert_eq!(cut("äbcd".to_owned(), Some(4)), "äbcd");
-        assert_eq!(cut("äbcde".to_owned(), None), "äbcde");
-        assert_eq!(cut("ab".to_owned(), Some(1)), "…");
-    }
-
-    #[test]
-    fn documents_say_the_same_and_act_on_nothing() {
-        let texts = ["plain 中", "\u{1b}[2J\u{9b}\u{202e}\u{200b}", "\u{e0041}\n"];
-        for json in [serde_json::to_string(&texts).unwrap(), serde_json::to_string_pretty(&texts).unwrap()] {
-            let shown = json_to_show(json);
-            assert!(!shown.contains(|c| c != '\n' && acts_unseen(c)), "{shown:?}");
-            assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), texts);
-        }
-    }
-}

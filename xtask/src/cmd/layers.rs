@@ -32,6 +32,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-model", 3),
     ("runtap-clr", 3),
     ("runtap-sinks", 4),
+    ("runtap-text", 4),
     ("runtap-convert", 5),
     ("runtap-dump", 5),
     ("runtap-record", 5),
@@ -63,11 +64,12 @@ const SIDEWAYS: &[(&str, &str)] = &[
 const SIDEWAYS_IN_TESTS: &[(&str, &str)] = &[("runtap-diag-server", "runtap-diag")];
 
 /// Crates that may use less than what lies below them: meaning comes from bytes, files and the model, never from a
-/// session; a sink sees the model only.
+/// session; a sink sees the model only; and text is made of results, whoever had them.
 const NARROW: &[(&str, &[&str])] = &[
     ("runtap-model", &["runtap-wire"]),
     ("runtap-clr", &["runtap-wire", "runtap-diag-proto", "runtap-nettrace", "runtap-files", "runtap-model"]),
     ("runtap-sinks", &["runtap-model"]),
+    ("runtap-text", &["runtap-nettrace", "runtap-files", "runtap-model", "runtap-clr"]),
 ];
 
 /// What L0 may take from outside.

@@ -14,7 +14,7 @@ use super::requests::Requests;
 /// The frames that stand for time without code.
 pub(super) const WAITS: &str = "[waiting]";
 pub(super) const AWAITS: &str = "[awaiting]";
-const UNKNOWN: &str = "[not told]";
+const UNKNOWN: &str = "[unknown]";
 
 /// Puts the pieces of each request together. `end` is the time of the last event.
 pub(super) fn finish(

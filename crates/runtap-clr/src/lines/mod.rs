@@ -29,6 +29,28 @@ pub enum Style {
     Text,
 }
 
+impl Style {
+    /// Every style there is.
+    pub const ALL: [Self; 3] = [Self::Text, Self::Json, Self::Csv];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Text => "text",
+        }
+    }
+
+    /// What else it is called, by other tools.
+    pub fn aliases(self) -> &'static [&'static str] {
+        match self {
+            Self::Json => &["jsonl"],
+            Self::Csv | Self::Text => &[],
+        }
+    }
+}
+
 /// Which events are taken.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {

@@ -32,6 +32,22 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every question there is.
+    pub const ALL: [Self; 12] = [
+        Self::Cpu,
+        Self::Gc,
+        Self::Alloc,
+        Self::Exceptions,
+        Self::Contention,
+        Self::Jit,
+        Self::Threadpool,
+        Self::Http,
+        Self::Events,
+        Self::Loss,
+        Self::Counters,
+        Self::Logs,
+    ];
+
     /// Its name on the command line and in the schema.
     pub fn name(self) -> &'static str {
         match self {
@@ -47,6 +63,32 @@ impl Kind {
             Self::Loss => "loss",
             Self::Counters => "counters",
             Self::Logs => "logs",
+        }
+    }
+
+    /// What it answers, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Cpu => "Where the time went, by method and by thread",
+            Self::Gc => "Garbage collections, pauses and heap sizes",
+            Self::Alloc => "Allocated bytes, by type and by method",
+            Self::Exceptions => "Exceptions, by type",
+            Self::Contention => "Lock contention and other waits, by method",
+            Self::Jit => "Methods compiled at run time",
+            Self::Threadpool => "Threads of the thread pool",
+            Self::Http => "HTTP requests, received and sent",
+            Self::Events => "Number of events, by provider and event",
+            Self::Loss => "Events that the target dropped",
+            Self::Counters => "Meters and event counters",
+            Self::Logs => "Log messages",
+        }
+    }
+
+    /// What else it is called, by other tools.
+    pub fn aliases(self) -> &'static [&'static str] {
+        match self {
+            Self::Cpu => &["topN", "topn"],
+            _ => &[],
         }
     }
 
@@ -68,5 +110,20 @@ impl Kind {
                 return None;
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn none_is_left_out() {
+        assert!(
+            Kind::ALL.iter().enumerate().all(|(n, kind)| *kind as usize == n),
+            "in the order of the enum"
+        );
+        let names: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), Kind::ALL.len());
     }
 }

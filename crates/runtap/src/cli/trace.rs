@@ -9,8 +9,7 @@ use runtap_clr::lines::Style;
 use runtap_convert::FileFormat;
 use runtap_providers::Selection;
 
-use super::formats::file_format;
-use super::reading::line_format;
+use super::choices::choice;
 use super::{AnyFormat, Content, SessionDetails, Target, UserEvents};
 use crate::cmd::complete;
 use crate::units::{parse_duration, parse_megabytes, parse_time_limit};
@@ -180,7 +179,7 @@ pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) recording: Recording,
     /// Format of the file; repeat it for several
-    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', value_parser = file_format(),
+    #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', value_parser = choice::<FileFormat>(),
         help_heading = "Output")]
     pub(crate) to: Vec<FileFormat>,
     /// Format of the summary, text or json; a file format is taken as --to
@@ -205,7 +204,7 @@ pub(crate) struct Tail {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) asked: Asked,
-    /// Show only events that meet this condition
+    /// Show only events that match this condition
     #[arg(long, value_name = "EXPR", help_heading = "Events")]
     pub(crate) filter: Option<String>,
     /// Show only events of this provider; repeat it for several
@@ -218,6 +217,6 @@ pub(crate) struct Tail {
     #[arg(long, value_name = "MB", value_parser = parse_megabytes, default_value = "256", help_heading = "Recording")]
     pub(crate) buffersize: u32,
     /// Format of the lines: json, csv or text
-    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = line_format())]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = choice::<Style>())]
     pub(crate) format: Option<Style>,
 }

@@ -2,6 +2,7 @@
 
 use runtap_clr::report::Kind;
 use runtap_model::{Trace, View};
+use runtap_text::Missing;
 
 use super::convert;
 use crate::output::Output;
@@ -9,45 +10,43 @@ use crate::units::{Count, Things};
 
 /// Names of methods, where a stream ended without them.
 pub(super) const NAMES: &str = "the runtime sends them when a recording ends while the program still runs (with --duration, or Ctrl-C, which on a \
-     terminal ends a launched command too), unless '--rundown false' is given; 'runtap trace --method-names' records them all \
-     along";
+     terminal ends a launched command too), unless '--rundown false' is given; 'runtap trace --method-names' records them \
+     as methods are compiled";
 
 /// Says that the view 'cpu' may lack much.
 pub(super) fn doubtful(shown: u64, doubtful: u64) -> String {
     format!(
         "the view 'cpu' shows {}; {} more ended in the same methods and are marked as waiting: the threads waited there, or \
          this runtime marks running threads as waiting (.NET 8 and 9 do). --view thread-time shows all of them, --view cpu \
-         is silent about it",
+         suppresses this warning",
         Things(shown, "sample"),
         Count(doubtful)
     )
 }
 
-/// Says that a profile is mostly made of addresses, and how names are had.
+/// Says that most frames of a profile have no name, and how names are recorded.
 pub(super) fn say_if_nameless(trace: &Trace, output: Output) {
     if let Some(note) = runtap_convert::nameless(trace) {
         convert::say(&note, output);
     }
 }
 
-/// What fills a view.
+/// What records the samples of a view.
 pub(super) fn for_view(view: View) -> &'static str {
     match view {
-        View::Alloc => "allocations come with 'runtap trace --profile gc-verbose'",
-        View::Exceptions => "exceptions come with 'runtap trace --clrevents exception'",
-        View::Contention => "locks come with 'runtap trace --clrevents contention'",
-        View::Gc => "collections come with 'runtap trace --clrevents gc'",
-        View::Jit => "compilations come with 'runtap trace --clrevents jit --clreventlevel verbose'",
+        View::Alloc => "'runtap trace --profile gc-verbose' records allocations",
+        View::Exceptions => "'runtap trace --clrevents exception' records exceptions",
+        View::Contention => "'runtap trace --clrevents contention' records lock contention",
+        View::Gc => "'runtap trace --clrevents gc' records collections",
+        View::Jit => "'runtap trace --clrevents jit --clreventlevel verbose' records JIT compilation",
         View::Async => {
-            "tasks come with 'runtap trace --providers System.Threading.Tasks.TplEventSource:0x2b:4'"
+            "'runtap trace --providers System.Threading.Tasks.TplEventSource:0x2b:4' records tasks"
         }
         View::Request => {
-            "requests come with 'runtap trace --profile dotnet-sampled-thread-time --providers \
-             Microsoft.AspNetCore.Hosting,System.Net.Http,System.Threading.Tasks.TplEventSource:0xcb:4'"
+            "'runtap trace --profile dotnet-sampled-thread-time --providers \
+             Microsoft.AspNetCore.Hosting,System.Net.Http,System.Threading.Tasks.TplEventSource:0xcb:4' records requests"
         }
-        _ => {
-            "CPU samples come with the default profiles of 'runtap trace', or with --profile dotnet-sampled-thread-time"
-        }
+        _ => "'runtap trace' records CPU samples by default, or with --profile dotnet-sampled-thread-time",
     }
 }
 
@@ -59,23 +58,23 @@ pub(super) fn for_report(kind: Kind, view: View) -> &'static str {
         Kind::Alloc => for_view(View::Alloc),
         Kind::Exceptions => for_view(View::Exceptions),
         Kind::Contention => {
-            "locks come with 'runtap trace --clrevents contention', other waits with \
-             '--clrevents contention+waithandle --clreventlevel verbose' (.NET 9 and later)"
+            "'runtap trace --clrevents contention' records lock contention, \
+             '--clrevents contention+waithandle --clreventlevel verbose' other waits too (.NET 9 and later)"
         }
         Kind::Jit => for_view(View::Jit),
-        Kind::Threadpool => "the thread pool's events come with 'runtap trace --clrevents threading'",
+        Kind::Threadpool => "'runtap trace --clrevents threading' records the thread pool",
         Kind::Http => {
-            "requests come with 'runtap trace --providers Microsoft.AspNetCore.Hosting,System.Net.Http'"
+            "'runtap trace --providers Microsoft.AspNetCore.Hosting,System.Net.Http' records requests"
         }
         Kind::Counters => {
-            "event counters come with 'runtap trace --providers System.Runtime:0:4:EventCounterIntervalSec=1'"
+            "'runtap trace --providers System.Runtime:0:4:EventCounterIntervalSec=1' records event counters"
         }
-        Kind::Logs => "log messages come with 'runtap trace --providers Microsoft-Extensions-Logging:4:4'",
-        Kind::Events | Kind::Loss => "any 'runtap trace' has events",
+        Kind::Logs => "'runtap trace --providers Microsoft-Extensions-Logging:4:4' records log messages",
+        Kind::Events | Kind::Loss => "any 'runtap trace' records events",
     }
 }
 
-/// What a report tells of, as it stands in a sentence.
+/// What a report is about, as it stands in a sentence.
 pub(super) fn subject(kind: Kind) -> &'static str {
     match kind {
         Kind::Cpu => "samples",
@@ -84,10 +83,24 @@ pub(super) fn subject(kind: Kind) -> &'static str {
         Kind::Exceptions => "exceptions",
         Kind::Contention => "waits for locks",
         Kind::Jit => "compiled methods",
-        Kind::Threadpool => "events of the thread pool",
+        Kind::Threadpool => "thread pool events",
         Kind::Http => "HTTP requests",
         Kind::Events | Kind::Loss => "events",
         Kind::Counters => "counters",
         Kind::Logs => "log messages",
+    }
+}
+
+/// What is to be recorded for a part of a report that has nothing.
+pub(super) fn missing(what: Missing) -> &'static str {
+    match what {
+        Missing::LockWaits => "'runtap trace --clrevents contention' records it",
+        Missing::HandleWaits => {
+            "'runtap trace --clrevents contention+waithandle --clreventlevel verbose' records them (.NET 9 and later)"
+        }
+        Missing::CompiledMethods => "all its code was precompiled, or compiled before the recording began",
+        Missing::ThreadPoolAdjustments => "'runtap trace --clrevents threading' records adjustments",
+        Missing::LogDetails => "'runtap trace --providers Microsoft-Extensions-Logging:0xe:4' records them",
+        Missing::Events => "the recording is empty",
     }
 }

@@ -4,27 +4,22 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use runtap_convert::{Converted, Made, Note, format_of, plan, refuse_overwriting};
+use runtap_convert::{Converted, FileFormat, Made, Note, format_of, plan, refuse_overwriting};
 use runtap_files::Recording;
 use runtap_outputs::{Destination, without_extension};
-use serde::Serialize;
+use runtap_text::document::{ConvertDocument, OutputFile};
 
 use super::advice;
-use super::recording::{Partial, lost, partial_of, warn_if_partial};
-use super::trace::OutputFile;
+use super::recording::{lost, partial_of, warn_if_partial};
 use crate::cli::{AnyFormat, Convert, STDIN};
 use crate::exit::{self, usage};
 use crate::output::Output;
 use crate::units::{Bytes, Count, Things};
 
-/// `runtap.convert/1`
-#[derive(Serialize)]
-struct Summary {
-    schema: &'static str,
-    file: String,
-    outputs: Vec<OutputFile>,
-    lost: u64,
-    partial: Option<Partial>,
+/// A file as documents have it.
+pub(super) fn output_file(file: &runtap_convert::OutputFile) -> OutputFile {
+    let (deep_stacks, cut_at_ns) = (file.deep_stacks, file.cut_at_ns);
+    OutputFile { deep_stacks, cut_at_ns, ..OutputFile::new(&file.path, file.format.name(), file.bytes) }
 }
 
 pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
@@ -36,14 +31,13 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
         formats.extend(format_of(options.output.as_deref()));
     }
     if formats.is_empty() {
-        return Err(usage(
-            "no format given: choose one with --to (speedscope, folded, flamegraph, chrome, perfetto, firefox, pprof)",
-        ));
+        let names: Vec<&str> = FileFormat::all().map(FileFormat::name).collect();
+        return Err(usage(format!("no format given: choose one with --to ({})", names.join(", "))));
     }
     let content = options.content.checked(&formats).map_err(usage)?;
     if options.output.is_none() && is_no_place(&options.file) {
         return Err(usage(format!(
-            "{} is no file that a result could be put beside: give -o",
+            "{} is not a regular file, so the output has no default name: give -o",
             options.file.display()
         )));
     }
@@ -66,10 +60,10 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
 
 /// The line of a file, where files are the result.
 fn written(file: &runtap_convert::OutputFile, output: Output) -> anyhow::Result<()> {
-    if output.json() { Ok(()) } else { output.text(format_args!("{}\n", OutputFile::from(file))) }
+    if output.json() { Ok(()) } else { output.print(&output_file(file), &output.options()) }
 }
 
-/// What there is, is told; then why not all is there.
+/// Prints what was written, then why something is missing.
 fn conclude(
     options: &Convert,
     (made, told): (Made, anyhow::Result<()>),
@@ -78,7 +72,7 @@ fn conclude(
     output: Output,
 ) -> anyhow::Result<u8> {
     let Made { files, is_cut, failures } = made;
-    let outputs: Vec<OutputFile> = files.iter().map(Into::into).collect();
+    let outputs: Vec<OutputFile> = files.iter().map(output_file).collect();
     let written = first(failures, output);
     if outputs.is_empty() {
         written?;
@@ -86,9 +80,7 @@ fn conclude(
         return Ok(if is_cut { exit::PARTIAL } else { code });
     }
     if output.json() {
-        let (file, lost, partial) =
-            (options.file.display().to_string(), recording.lost(), partial_of(recording));
-        let summary = Summary { schema: "runtap.convert/1", file, outputs, lost, partial };
+        let summary = ConvertDocument::new(&options.file, outputs, recording.lost(), partial_of(recording));
         if to_stdout {
             output.document_to_stderr(&summary)?;
         } else {
@@ -104,7 +96,7 @@ fn is_no_place(file: &Path) -> bool {
     file == Path::new(STDIN) || fs::metadata(file).is_ok_and(|meta| !meta.is_file())
 }
 
-/// The first of several failures; the others are told.
+/// The first of several failures; the others are printed.
 pub(super) fn first<E: Into<anyhow::Error>>(
     failures: impl IntoIterator<Item = E>,
     output: Output,
@@ -124,25 +116,25 @@ pub(super) fn say(note: &Note, output: Output) {
         // The summary has them.
         Note::Written(_) => {}
         Note::Malformed(events) => output.warning(format_args!(
-            "left out, because the payload can't be read: {}",
+            "{} left out: the payload can't be read",
             Things(*events, "event")
         )),
         Note::Lost { events, skipped } => output.warning(lost(*events, *skipped)),
         Note::Nameless { nameless, all } => output.note(format_args!(
-            "{} of {} frames are addresses without a name: {}",
+            "{} of {} frames are addresses without a method name: {}",
             Count(*nameless),
             Count(*all),
             advice::NAMES
         )),
         Note::DeepStacks { deep, most } => output.note(format_args!(
-            "up to {} deep: {}, of which the first and last {} frames are shown; --max-depth sets that",
-            Things(deep.deepest as u64, "frame"),
+            "{} cut to the first and last {} frames: the deepest has {}; --max-depth changes the limit",
             Things(deep.stacks as u64, "stack"),
-            Count(*most as u64 / 2)
+            Count(*most as u64 / 2),
+            Things(deep.deepest as u64, "frame")
         )),
         Note::EndsEarly { format, end_ns, max_bytes } => output.warning(format_args!(
-            "the {} file ends {:.3} s after the start of the recording: the whole would have more than {}; --max-size sets \
-             that",
+            "the {} file ends {:.3} s after the start of the recording: the complete file would be larger than {}; --max-size \
+             changes the limit",
             format.name(),
             Duration::from_nanos(*end_ns).as_secs_f64(),
             Bytes(*max_bytes)
@@ -165,8 +157,8 @@ pub(crate) fn hint(error: &runtap_sinks::Error) -> Option<&'static str> {
     match error {
         runtap_sinks::Error::NoSamples { view, recorded } if view.is_sampled() => Some(match recorded {
             0 => {
-                "CPU samples come with the default profiles of 'runtap trace', or with --profile dotnet-sampled-thread-time, \
-                 once the program's own code runs; allocations, collections, locks and more have views of their own: \
+                "'runtap trace' records CPU samples by default, or with --profile dotnet-sampled-thread-time, once the program \
+                 runs managed code; allocations, collections, lock contention and more have views of their own, such as \
                  'runtap convert --view alloc'"
             }
             _ => "--view thread-time shows waiting threads too",

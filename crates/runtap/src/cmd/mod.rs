@@ -38,11 +38,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use runtap_clr::lines::Style;
 use runtap_discover::System;
 
 use self::interrupt::or_interrupted;
-use crate::cli::{AnyFormat, Cli, PerfMap, PerfMapVerb, TextOrJson, Verb};
+use crate::cli::{Cli, TextOrJson, Verb};
 use crate::exit;
 use crate::output::Output;
 use runtap_outputs::sweep;
@@ -61,7 +60,7 @@ pub(crate) fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK });
         }
     };
-    let output = Output::new(&cli.global, wants_json(&cli.verb));
+    let output = Output::new(&cli.global, cli.verb.result_format() == TextOrJson::Json);
     let done = match &cli.verb {
         // An empty variable, it may be: what runs is not recorded in place of what was to be started.
         Verb::Trace(options) | Verb::Collect(options) if ends_with_dashes && options.command.is_empty() => {
@@ -106,7 +105,7 @@ fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
-    if looks_at_processes(&verb) {
+    if verb.looks_at_processes() {
         check_proc(output)?;
     }
     match verb {
@@ -138,25 +137,6 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
     }
 }
 
-fn looks_at_processes(verb: &Verb) -> bool {
-    matches!(
-        verb,
-        Verb::Ps(_)
-            | Verb::Info(_)
-            | Verb::Doctor(_)
-            | Verb::Env(_)
-            | Verb::SetEnv(_)
-            | Verb::Resume(_)
-            | Verb::Dump(_)
-            | Verb::Profiler(_)
-            | Verb::PerfMap(_)
-            | Verb::StartupHook(_)
-            | Verb::Trace(_)
-            | Verb::Collect(_)
-            | Verb::Tail(_)
-    )
-}
-
 /// Says why nothing is going to be found, rather than that there is nothing.
 fn check_proc(output: Output) -> anyhow::Result<()> {
     match System::current().proc_trouble() {
@@ -168,35 +148,6 @@ fn check_proc(output: Output) -> anyhow::Result<()> {
             Ok(())
         }
         None => Ok(()),
-    }
-}
-
-fn wants_json(verb: &Verb) -> bool {
-    let result = match verb {
-        Verb::Ps(options) => options.format.format,
-        Verb::Info(options) | Verb::Env(options) => options.format.format,
-        Verb::Doctor(options) => options.format.format,
-        Verb::Events(options) if options.format == Some(Style::Json) => TextOrJson::Json,
-        Verb::Tail(options) if options.format == Some(Style::Json) => TextOrJson::Json,
-        Verb::Dump(options) => options.format.format,
-        Verb::PerfMap(PerfMap { what: PerfMapVerb::Enable(options) }) => options.format.format,
-        Verb::PerfMap(PerfMap { what: PerfMapVerb::Disable(options) }) => options.format.format,
-        Verb::Report(options) => options.format.format,
-        Verb::Repair(options) => options.format.format,
-        Verb::Inspect(options) => options.format.format,
-        Verb::ListProfiles(options) | Verb::Licenses(options) | Verb::Version(options) => options.format,
-        Verb::Trace(options) | Verb::Collect(options) => result_format(options.format),
-        Verb::Convert(options) => result_format(options.format),
-        Verb::Diff(options) => result_format(options.format),
-        _ => TextOrJson::Text,
-    };
-    result == TextOrJson::Json
-}
-
-fn result_format(format: Option<AnyFormat>) -> TextOrJson {
-    match format {
-        Some(AnyFormat::Result(format)) => format,
-        _ => TextOrJson::Text,
     }
 }
 

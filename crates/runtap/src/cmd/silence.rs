@@ -35,7 +35,7 @@ pub(super) fn note(silence: &Silence) -> String {
 pub(super) fn reason(missing: &Missing) -> String {
     match missing {
         Missing::Abandoned => "it was interrupted before the runtime had sent all method names".to_owned(),
-        Missing::NotBegun => "it was ended before the program had begun".to_owned(),
+        Missing::NotBegun => "it was stopped before the program had started".to_owned(),
         Missing::Unfinished(error) => format!("the runtime did not finish it: {error}"),
         Missing::DiskFull => "the disk is full".to_owned(),
         Missing::NotWritten(error) => format!("it could not be written any further: {error}"),
@@ -45,7 +45,10 @@ pub(super) fn reason(missing: &Missing) -> String {
             super::recording::Partial::from(partial).reason
         ),
         Missing::NoStream(partial) => {
-            format!("what came is no event stream ({})", super::recording::Partial::from(partial).reason)
+            format!(
+                "what was received is not an event stream ({})",
+                super::recording::Partial::from(partial).reason
+            )
         }
     }
 }

@@ -81,7 +81,7 @@ fn a_longer_recording_is_compared_by_shares() {
     let rows: Vec<_> = text.lines().filter(|line| line.contains("?!App.")).map(words).collect();
     let main = ["0", "ms", "0", "ms", "+0", "ms", "1,000", "ms", "2,000", "ms", "+1,000", "ms"];
     assert_eq!(rows[0][..12], main, "{text}");
-    assert!(text.contains("and 3 frames more"), "{text}");
+    assert!(text.contains("… and 3 more frames (-n shows more)"), "{text}");
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn views_of_events_are_converted() {
     let merged = runtap(["convert", path, "--view", "alloc", "--merge-threads", "--to", "folded", "-o", "-"]);
     assert!(!merged.expect_code(0).text().contains("Thread ("), "{merged}");
     let beside = runtap(["convert", path, "--merge-threads", "--to", "pprof", "-o", "-"]);
-    beside.expect_code(2).says("--merge-threads is for folded and flamegraph");
+    beside.expect_code(2).says("--merge-threads applies to folded and flamegraph");
     for (view, hint) in
         [("contention", "--clrevents contention"), ("jit", "--clrevents jit"), ("async", "TplEventSource")]
     {

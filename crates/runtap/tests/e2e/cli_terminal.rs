@@ -166,7 +166,7 @@ fn enter_ends_a_recording() {
     terminal.wait_for("Enter or Ctrl-C ends it");
     let text = terminal.text();
     assert!(text.contains(&format!("recording demo (process {pid}) into {file}")), "{text}");
-    assert!(text.contains("events of Runtap-Demo; Enter"), "{text}");
+    assert!(text.contains("providers: Runtap-Demo; Enter"), "{text}");
     terminal.type_in("\n");
     let (text, code) = terminal.wait();
     assert_eq!(code, Some(0), "{text}");
@@ -204,5 +204,5 @@ fn nothing_is_told_in_the_words_of_a_programming_language() {
         let told = runtap(words);
         assert!(!told.expect_code(2).stderr.contains("invalid digit"), "{told}");
     }
-    runtap(["info", "-p", "x"]).says("'x' is no process id");
+    runtap(["info", "-p", "x"]).says("'x' is not a process id");
 }

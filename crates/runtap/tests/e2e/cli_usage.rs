@@ -31,7 +31,9 @@ fn a_wrong_option_is_told_with_the_nearest_right_one() {
         let told = runtap(["trace", "-p", "1", content[0], content[1], "--to", format]);
         told.expect_code(2).says(format).says("use speedscope");
     }
-    runtap(["trace", "-p", "4294967295", "--view", "cpu"]).expect_code(3).says("a nettrace file holds all");
+    runtap(["trace", "-p", "4294967295", "--view", "cpu"])
+        .expect_code(3)
+        .says("no effect on a nettrace file");
     runtap(["trace", "-p", "1", "--buffersize", "0"]).expect_code(2);
     runtap(["trace", "-p", "1", "--to", "folded", "--to", "speedscope", "-o", "-"]).expect_code(2);
     runtap(["trace", "-p", "1", "-n", "x"]).expect_code(2);

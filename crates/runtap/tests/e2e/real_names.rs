@@ -41,7 +41,7 @@ fn what_has_no_names_says_how_to_get_them(runtime: &RealRuntime) -> Result<(), S
     let note = summary["processes"][0]["notes"][0].as_str().unwrap();
     assert!(note.contains("no method names were received") && note.contains("--method-names"), "{note}");
     assert!(
-        stderr.contains("frames are addresses without a name") && stderr.contains("--method-names"),
+        stderr.contains("frames are addresses without a method name") && stderr.contains("--method-names"),
         "{stderr}"
     );
     Ok(())

@@ -1,60 +1,35 @@
 //! `runtap ps`: who runs, as one table. `watch` goes on and tells the changes.
 
-mod table;
 mod watch;
 
 use std::fmt;
 
 use runtap_discover::{Code, System};
 use runtap_target::{Listing, Seen};
-use serde::Serialize;
+use runtap_text::document::ProcessesDocument;
+use runtap_text::{ProcessRow, TextOptions};
 
-use self::table::Table;
 use crate::cli::Ps;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    processes: Vec<Row<'a>>,
-    /// How many there are besides.
-    of_other_users: usize,
-}
+const NOTHING: &str = "no .NET or JVM process can be seen; 'runtap demo' has a program built in\n";
 
-/// A process as JSON has it.
-#[derive(Serialize)]
-struct Row<'a> {
-    pid: u32,
-    kind: &'static str,
-    name: &'a str,
-    command_line: &'a str,
-    runtime_version: Option<&'a str>,
-    arch: Option<&'a str>,
-    user: &'a str,
-    container: Option<&'a str>,
-    suspended: Option<bool>,
-    reachable: bool,
-    reason: Option<&'static str>,
-    socket: Option<&'a str>,
-}
-
-impl<'a> From<&'a Seen> for Row<'a> {
-    fn from(seen: &'a Seen) -> Self {
-        Self {
-            pid: seen.pid,
-            kind: seen.kind.name(),
-            name: &seen.name,
-            command_line: &seen.command_line,
-            runtime_version: seen.runtime_version.as_deref(),
-            arch: seen.arch.as_deref(),
-            user: &seen.user,
-            container: seen.container.as_deref(),
-            suspended: seen.suspended,
-            reachable: seen.reachable,
-            reason: seen.reason.map(Code::name),
-            socket: seen.socket.as_deref(),
-        }
+/// A process as it is shown.
+fn row(seen: &Seen) -> ProcessRow {
+    ProcessRow {
+        pid: seen.pid,
+        kind: seen.kind.name(),
+        name: seen.name.clone(),
+        command_line: seen.command_line.clone(),
+        runtime_version: seen.runtime_version.clone(),
+        arch: seen.arch.clone(),
+        user: seen.user.clone(),
+        container: seen.container.clone(),
+        suspended: seen.suspended,
+        reachable: seen.reachable,
+        reason: seen.reason.map(Code::name),
+        socket: seen.socket.clone(),
     }
 }
 
@@ -70,12 +45,16 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
             if of_others > 0 { OfOthers(of_others).to_string() } else { "'runtap ps' lists all".to_owned() };
         return Err(expected(exit::NO_TARGET, format!("no .NET or JVM process is called '{wanted}'"), hint));
     }
-    let processes: Vec<Row<'_>> = seen.iter().map(Row::from).collect();
+    let processes: Vec<ProcessRow> = seen.iter().map(row).collect();
     if output.json() {
-        output.document(&Document { schema: "runtap.ps/1", processes, of_other_users: of_others })?;
+        output.document(&ProcessesDocument::new(processes, of_others))?;
         return Ok(exit::OK);
     }
-    output.text(text(&processes, columns(options, output)))?;
+    if processes.is_empty() {
+        output.text(NOTHING)?;
+    } else {
+        output.print(&processes[..], &text_options(options, output))?;
+    }
     if of_others > 0 {
         output.note(OfOthers(of_others));
     }
@@ -90,8 +69,8 @@ fn is_meant(options: &Ps, seen: &Seen) -> bool {
 }
 
 /// How wide lines may be.
-fn columns(options: &Ps, output: Output) -> Option<usize> {
-    output.columns().filter(|_| !options.wide)
+fn text_options(options: &Ps, output: Output) -> TextOptions<'static> {
+    TextOptions { width: output.columns().filter(|_| !options.wide), ..output.options() }
 }
 
 /// What is not shown.
@@ -101,12 +80,4 @@ impl fmt::Display for OfOthers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of other users: --all-users, or as root", self.0)
     }
-}
-
-fn text(processes: &[Row<'_>], columns: Option<usize>) -> String {
-    if processes.is_empty() {
-        return "no .NET or JVM process can be seen; 'runtap demo' has a program built in\n".to_owned();
-    }
-    let table = Table::of(processes, columns);
-    processes.iter().fold(table.heading(""), |text, row| text + &table.line("", row))
 }

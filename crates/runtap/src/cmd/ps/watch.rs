@@ -6,13 +6,13 @@
 use std::time::Duration;
 
 use runtap_target::{Change, Listing, Seen, Watch};
+use runtap_text::{ProcessRow, ProcessTable, TextOptions};
 use runtap_transport::in_a_thread;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::table::Table;
-use super::{OfOthers, Row, columns, is_meant, text};
+use super::{NOTHING, OfOthers, is_meant, row, text_options};
 use crate::cli::Ps;
 use crate::output::Output;
 
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(1);
 struct Line<'a> {
     r#type: &'static str,
     #[serde(flatten)]
-    row: Row<'a>,
+    row: &'a ProcessRow,
 }
 
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
@@ -56,14 +56,14 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         }
         if first && !output.json() {
             if !output.is_seen() {
-                output.text(Table::of_unknown(columns(options, output)).heading(" "))?;
+                output.text(ProcessTable::of_unknown(text_options(options, output)).heading(" "))?;
             }
             if of_others > 0 {
                 output.note(OfOthers(of_others));
             }
         }
         first = false;
-        tell(&watch, &changes, columns(options, output), output)?;
+        tell(&watch, &changes, text_options(options, output), output)?;
     }
     Ok(crate::exit::OK)
 }
@@ -71,24 +71,26 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
 fn tell(
     watch: &Watch,
     changes: &[(Change, Seen)],
-    columns: Option<usize>,
+    options: TextOptions<'_>,
     output: Output,
 ) -> anyhow::Result<()> {
     if output.is_seen() {
-        let known = watch.known();
-        let rows: Vec<Row<'_>> = known.iter().map(Row::from).collect();
-        return output.screen(format_args!("{}\nCtrl-C ends\n", text(&rows, columns)));
+        let rows: Vec<ProcessRow> = watch.known().iter().map(row).collect();
+        let table = ProcessTable::of(&rows, options);
+        let lines = rows.iter().fold(table.heading(""), |text, row| text + &table.line("", row));
+        let text = if rows.is_empty() { NOTHING } else { &lines };
+        return output.screen(format_args!("{text}\nCtrl-C ends\n"));
     }
-    let table = Table::of_unknown(columns);
+    let table = ProcessTable::of_unknown(options);
     for (change, seen) in changes {
         let (r#type, sign) = match change {
             Change::Start => ("process-start", "+"),
             Change::Changed => ("process-change", "*"),
             Change::End => ("process-end", "-"),
         };
-        let row = Row::from(seen);
+        let row = row(seen);
         if output.json() {
-            output.document_line(&Line { r#type, row })?;
+            output.document_line(&Line { r#type, row: &row })?;
         } else {
             output.text(table.line(sign, &row))?;
         }

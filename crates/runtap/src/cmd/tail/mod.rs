@@ -1,17 +1,14 @@
 //! `runtap tail`: the events of a running program as lines, while they happen.
 
-mod print;
-
 use std::io::{self, IsTerminal};
 
 use runtap_clr::Filter;
-use runtap_clr::lines::{Chooser, Style};
+use runtap_clr::lines::{Chooser, Lines, Style};
 use runtap_diag::SessionConfig;
 use runtap_providers::Request;
-use runtap_record::{Drained, Stops, tap_all};
+use runtap_record::{Drained, LiveEnd, Stops, tap_all, write_live};
 use tokio::task::JoinSet;
 
-use self::print::{Printed, lines, print};
 use super::asked;
 use super::events::choice;
 use super::failure::{about, of_recording};
@@ -20,7 +17,7 @@ use super::silence;
 use super::target::{choose_all, refuse_stuck};
 use crate::cli::Tail;
 use crate::exit::{self, usage};
-use crate::output::Output;
+use crate::output::{Output, stdout_in_turns};
 use crate::units::Things;
 
 pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
@@ -60,7 +57,8 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     }
     let mut waiting = JoinSet::new();
     for (number, (pid, tap)) in taps.into_iter().enumerate() {
-        let mut lines = lines(Chooser::new(choice.clone(), None).of_process(pid), style);
+        let mut lines =
+            Lines::new(Chooser::new(choice.clone(), None).of_process(pid), style, false, stdout_in_turns());
         if several {
             lines.name_the_process();
             // A table has one head, in front of all rows.
@@ -68,7 +66,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         }
         let (stops, duration) = (stops.clone(), options.duration);
         waiting.spawn(async move {
-            let drained = tap.drain(duration, &stops, move |chunks| print(chunks, lines)).await;
+            let drained = tap.drain(duration, &stops, move |chunks| write_live(chunks, lines)).await;
             // There is one reader for all.
             if !matches!(&drained, Ok(Some(drained)) if drained.made.write_error.is_none()) {
                 stops.stop();
@@ -137,7 +135,7 @@ impl End {
         Ok(())
     }
 
-    fn judge(&mut self, pid: Option<u32>, printed: Printed, output: Output) -> anyhow::Result<()> {
+    fn judge(&mut self, pid: Option<u32>, printed: LiveEnd, output: Output) -> anyhow::Result<()> {
         let subject = self.subject(pid);
         if let Some(error) = printed.write_error {
             return Err(error.into());
@@ -151,7 +149,7 @@ impl End {
         if let Some(error) = printed.read_error {
             output.warning(format_args!("{subject}the connection broke: {error}"));
             self.add(exit::PARTIAL);
-        } else if !printed.whole {
+        } else if !printed.is_whole {
             output.warning(format_args!(
                 "{subject}the process ended, or closed the connection, before the stream was complete"
             ));

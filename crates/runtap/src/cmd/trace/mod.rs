@@ -21,7 +21,6 @@ use runtap_target::{PortSpec, Role, Subject, TargetSpec};
 
 use self::show::Show;
 pub(super) use self::show::{described, guard, of_guard};
-pub(super) use self::summary::OutputFile;
 use super::asked;
 use super::failure::of_recording;
 use super::interrupt::unless;
@@ -41,7 +40,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     }
     let mut spec = spec::specification(&options.recording, &formats, &request)?;
     if spec.content.is_given() && formats.iter().all(|format| *format == FileFormat::Nettrace) {
-        output.note("--view, --evented, --merge-threads and --compat are for other formats: a nettrace file holds all that is recorded");
+        output.note("--view, --evented, --merge-threads and --compat have no effect on a nettrace file, which has everything that is recorded");
     }
     (spec.children, spec.merge) = (options.several.children, options.several.merge);
     spec.stop_event = spec::stop_event(&options.stopping)?;
@@ -50,7 +49,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         && !request.providers.iter().any(|asked| asked.provider.name == event.provider)
     {
         output.warning(format_args!(
-            "{} is not recorded, so that the event that is to stop the recording never comes: add it to --providers",
+            "{} is not recorded, so the stopping event never comes: add it to --providers",
             event.provider
         ));
     }
@@ -193,7 +192,7 @@ async fn launch(recorder: Recorder, options: &Trace) -> anyhow::Result<u8> {
         Ok(_) => {
             if theirs != 0 && io == Io::Hidden && !options.recording.kill_command {
                 output.note(format_args!(
-                    "the command ended with {theirs}; --show-child-io shows what it says"
+                    "the command exited with code {theirs}; --show-child-io shows its output"
                 ));
             }
             Ok(theirs)

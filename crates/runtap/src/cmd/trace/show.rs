@@ -43,7 +43,7 @@ impl Show {
             Event::Started { name, pid, files } => self.started(&name, pid, &files),
             Event::Progress(progress) => self.progress(&progress),
             Event::StoppingAlready => output
-                .note("stopping already; the same signal again skips the method names that are still to come"),
+                .note("already stopping; repeat the signal to skip the method names that are still to come"),
             Event::NotResumed { process, error } => output.warning(format_args!(
                 "{process} could not be resumed, in case it is suspended: {error}"
             )),
@@ -56,8 +56,8 @@ impl Show {
             }
             Event::Stranger(visitor) => self.stranger(visitor),
             Event::NobodyCame { pid, after } => output.warning(format_args!(
-                "no .NET runtime has dialled in after {}; the command (process {pid}) runs on without being recorded. \
-                 Only .NET 5 and later dial in, and none with DOTNET_EnableDiagnostics=0",
+                "no .NET runtime has dialled in after {}; the command (process {pid}) continues without being recorded. \
+                 Only .NET 5 and later dial in, and only unless DOTNET_EnableDiagnostics=0 is set",
                 Span(after)
             )),
             Event::NothingRecorded => {
@@ -71,7 +71,7 @@ impl Show {
             Event::Note(note) => convert::say(&note, output),
             Event::LeftOut { path, partial } => recording::warn_of(&path, &partial.into(), output),
             Event::Kept(path) => {
-                output.warning(format_args!("what was recorded is in {}", path.display()));
+                output.warning(format_args!("the recording was kept in {}", path.display()));
             }
             event @ (Event::GuardLeft { .. } | Event::NoGuard { .. }) => of_guard(event, output),
         }
@@ -93,7 +93,7 @@ impl Show {
             (None, false) => "Ctrl-C".to_owned(),
         };
         self.output.note(format_args!("recording {name} (process {pid}) into {}", files.join(", ")));
-        self.output.note(format_args!("  events of {}; {ends} ends it", self.providers.join(", ")));
+        self.output.note(format_args!("  providers: {}; {ends} ends it", self.providers.join(", ")));
     }
 
     fn progress(&self, progress: &Progress) {

@@ -45,7 +45,7 @@ pub(super) fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<(
         [(options.show_child_io, "--show-child-io"), (options.recording.kill_command, "--kill-command")]
     {
         if given && options.command.is_empty() {
-            return Err(usage(format!("{option} is for a command that is started: put it behind '--'")));
+            return Err(usage(format!("{option} applies to a launched command: put the command after '--'")));
         }
     }
     if options.command.first().is_some_and(|program| program.is_empty()) {
@@ -53,7 +53,7 @@ pub(super) fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<(
     }
     if !options.command.is_empty() && !options.recording.resume_runtime {
         return Err(usage(
-            "a launched command waits for us alone: with --resume-runtime false it would wait for ever",
+            "a launched command waits for runtap to resume it: with --resume-runtime false it would wait forever",
         ));
     }
     Ok(())
@@ -99,9 +99,10 @@ pub(super) fn specification(
     spec.session.rundown_fallback =
         if details.rundown_keyword.is_some() { RundownFallback::Standard } else { RundownFallback::None };
     spec.session.stackwalk = !details.no_stackwalk;
-    if details.buffering_mode == BufferingMode::Block {
-        spec.session.buffering = Buffering::Block;
-    }
+    spec.session.buffering = match details.buffering_mode {
+        BufferingMode::Drop => Buffering::Drop,
+        BufferingMode::Block => Buffering::Block,
+    };
     Ok(spec)
 }
 

@@ -1,14 +1,14 @@
 //! `runtap events FILE`: the events of a recording as lines, or counted.
 
-mod count;
-
 use std::io::BufWriter;
 use std::path::Path;
 
-use runtap_clr::{Filter, Names};
+use runtap_clr::{EventCounts, Filter, Names};
 use runtap_nettrace::{Item, Observe};
 
-use super::recording::warn_if_partial;
+use runtap_text::{Missing, TextOptions, document};
+
+use super::recording::{partial_of, warn_if_partial};
 use crate::cli::Events;
 use crate::exit::{USAGE, expected, usage};
 use crate::output::Output;
@@ -27,7 +27,7 @@ pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     let names = if options.stacks || wants_frames { Some(names_of(&options.file)?) } else { None };
     let chooser = Chooser::new(choice, names);
     if options.count {
-        return count::run(options, chooser, output);
+        return count(options, chooser, output);
     }
     let style = options.format.unwrap_or(Style::Json);
     let mut recording = Recording::open(&options.file)?;
@@ -35,6 +35,27 @@ pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     let mut lines = Lines::new(chooser, style, options.stacks, BufWriter::with_capacity(1 << 16, stdout));
     recording.read_in_order(|item| anyhow::Ok(lines.item(item)?))?;
     lines.flush()?;
+    Ok(warn_if_partial(&recording, output))
+}
+
+fn count(options: &Events, mut chooser: Chooser, output: Output) -> anyhow::Result<u8> {
+    let mut recording = Recording::open(&options.file)?;
+    let mut counts = EventCounts::new();
+    if chooser.takes_all() {
+        recording.read_parallel(&mut counts, EventCounts::new)?;
+    } else {
+        recording.read(|item| counts.chosen(&mut chooser, item))?;
+    }
+    let file = options.file.display().to_string();
+    let (lost, partial) = (recording.lost(), partial_of(&recording));
+    let counts = document::CountsDocument::new(&file, recording.header(), &counts, lost, partial);
+    if output.json() {
+        output.document(&counts)?;
+    } else {
+        let is_chosen = options.filter.is_some() || !options.provider.is_empty();
+        let advice = is_chosen.then_some((|_| "none matches --filter and --provider") as fn(Missing) -> _);
+        output.print(&counts, &TextOptions { advice, ..output.options() })?;
+    }
     Ok(warn_if_partial(&recording, output))
 }
 

@@ -1,16 +1,47 @@
-//! The table of `ps`: its columns are as wide as what is in them, and its lines fit the terminal.
+//! Processes as a table, also line by line where most of them are still to come.
 
+use std::io;
 use std::iter;
 
-use super::Row;
-use crate::output::{Clean, HEADING, cut};
+use serde::Serialize;
+
+use crate::{Clean, Print, TextOptions, cut};
+
+/// A process, as a row of a table and as an object of `runtap.ps/1`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProcessRow {
+    /// Process id.
+    pub pid: u32,
+    /// `dotnet` or `jvm`.
+    pub kind: &'static str,
+    /// Name of the entry assembly, else of the process.
+    pub name: String,
+    /// The words of its command line.
+    pub command_line: String,
+    /// As the runtime says.
+    pub runtime_version: Option<String>,
+    /// As the runtime says.
+    pub arch: Option<String>,
+    /// Name of the user who runs it.
+    pub user: String,
+    /// The id of its container.
+    pub container: Option<String>,
+    /// Whether it waits at its start, if that is known.
+    pub suspended: Option<bool>,
+    /// Whether the runtime answers.
+    pub reachable: bool,
+    /// Why it can't be reached, as a code.
+    pub reason: Option<&'static str>,
+    /// Where it listens.
+    pub socket: Option<String>,
+}
 
 /// A name or a user that is longer moves the columns behind it.
 const LONGEST: usize = 32;
 
-/// How wide the columns are.
+/// How wide the columns of a table of processes are.
 #[derive(Debug)]
-pub(super) struct Table {
+pub struct ProcessTable<'a> {
     pid: usize,
     name: usize,
     state: usize,
@@ -18,14 +49,13 @@ pub(super) struct Table {
     user: usize,
     /// Nothing without containers.
     container: Option<usize>,
-    /// Of the terminal.
-    columns: Option<usize>,
+    options: TextOptions<'a>,
 }
 
-impl Table {
-    /// For these rows; `columns`: where lines have to end.
-    pub(super) fn of(rows: &[Row<'_>], columns: Option<usize>) -> Self {
-        let width = |title: &str, of: &dyn Fn(&Row<'_>) -> String| {
+impl<'a> ProcessTable<'a> {
+    /// For these rows.
+    pub fn of(rows: &[ProcessRow], options: TextOptions<'a>) -> Self {
+        let width = |title: &str, of: &dyn Fn(&ProcessRow) -> String| {
             let cells = rows.iter().map(|row| of(row).chars().count());
             cells.chain(iter::once(title.len())).max().unwrap_or(0).min(LONGEST)
         };
@@ -37,28 +67,30 @@ impl Table {
             runtime: width("RUNTIME", &runtime),
             user: width("USER", &user),
             container: in_container.then(|| width("CONTAINER", &container)),
-            columns,
+            options,
         }
     }
 
     /// For rows of which most are still to come.
-    pub(super) fn of_unknown(columns: Option<usize>) -> Self {
-        Self { pid: 8, name: 20, state: 9, runtime: 9, user: 8, container: None, columns }
+    pub fn of_unknown(options: TextOptions<'a>) -> Self {
+        Self { pid: 8, name: 20, state: 9, runtime: 9, user: 8, container: None, options }
     }
 
     /// The first line. `lead`: what stands before every line.
-    pub(super) fn heading(&self, lead: &str) -> String {
+    pub fn heading(&self, lead: &str) -> String {
         let titles = ["PID", "NAME", "STATE", "RUNTIME", "USER", "CONTAINER", "COMMAND LINE"];
-        let line = cut(format!("{lead}{}", self.cells(titles)), self.columns);
-        format!("{HEADING}{line}{HEADING:#}\n")
+        let line = cut(format!("{lead}{}", self.cells(titles)), self.options.width);
+        let heading = self.options.heading();
+        format!("{heading}{line}{heading:#}\n")
     }
 
-    pub(super) fn line(&self, lead: &str, row: &Row<'_>) -> String {
+    /// A row. `lead`: what stands before it.
+    pub fn line(&self, lead: &str, row: &ProcessRow) -> String {
         let (name, runtime, user, container) = (name(row), runtime(row), user(row), container(row));
-        let command_line = Clean(row.command_line).to_string();
+        let command_line = Clean(&row.command_line).to_string();
         let pid = row.pid.to_string();
         let cells = [&*pid, &name, state(row), &runtime, &user, &container, &command_line];
-        let mut line = cut(format!("{lead}{}", self.cells(cells)), self.columns);
+        let mut line = cut(format!("{lead}{}", self.cells(cells)), self.options.width);
         line.truncate(line.trim_end().len());
         line.push('\n');
         line
@@ -80,12 +112,20 @@ impl Table {
     }
 }
 
-fn name(row: &Row<'_>) -> String {
-    Clean(row.name).to_string()
+impl Print for [ProcessRow] {
+    fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        let table = ProcessTable::of(self, *options);
+        out.write_all(table.heading("").as_bytes())?;
+        self.iter().try_for_each(|row| out.write_all(table.line("", row).as_bytes()))
+    }
+}
+
+fn name(row: &ProcessRow) -> String {
+    Clean(&row.name).to_string()
 }
 
 /// In one word; in those of `doctor` where it can't be reached.
-fn state(row: &Row<'_>) -> &'static str {
+fn state(row: &ProcessRow) -> &str {
     match (row.reason, row.suspended) {
         (Some(reason), _) => reason,
         (None, Some(true)) => "suspended",
@@ -94,31 +134,31 @@ fn state(row: &Row<'_>) -> &'static str {
     }
 }
 
-fn runtime(row: &Row<'_>) -> String {
-    Clean(row.runtime_version.unwrap_or(row.kind)).to_string()
+fn runtime(row: &ProcessRow) -> String {
+    Clean(row.runtime_version.as_deref().unwrap_or(row.kind)).to_string()
 }
 
-fn user(row: &Row<'_>) -> String {
-    Clean(row.user).to_string()
+fn user(row: &ProcessRow) -> String {
+    Clean(&row.user).to_string()
 }
 
-fn container(row: &Row<'_>) -> String {
-    row.container.map_or_else(String::new, |id| id.get(..12).unwrap_or(id).to_owned())
+fn container(row: &ProcessRow) -> String {
+    row.container.as_ref().map_or_else(String::new, |id| id.get(..12).unwrap_or(id).to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row<'a>(pid: u32, name: &'a str, command_line: &'a str) -> Row<'a> {
-        Row {
+    fn row(pid: u32, name: &str, command_line: &str) -> ProcessRow {
+        ProcessRow {
             pid,
             kind: "dotnet",
-            name,
-            command_line,
-            runtime_version: Some("10.0.12"),
-            arch: Some("x64"),
-            user: "www-data",
+            name: name.to_owned(),
+            command_line: command_line.to_owned(),
+            runtime_version: Some("10.0.12".to_owned()),
+            arch: Some("x64".to_owned()),
+            user: "www-data".to_owned(),
             container: None,
             suspended: Some(false),
             reachable: true,
@@ -127,9 +167,10 @@ mod tests {
         }
     }
 
-    fn shown(rows: &[Row<'_>], columns: Option<usize>) -> String {
-        let table = Table::of(rows, columns);
-        rows.iter().fold(table.heading(""), |text, row| text + &table.line("", row))
+    fn shown(rows: &[ProcessRow], width: Option<usize>) -> String {
+        let mut text = Vec::new();
+        rows.print(&mut text, &TextOptions { width, ..TextOptions::default() }).unwrap();
+        String::from_utf8(text).unwrap()
     }
 
     #[test]
@@ -142,9 +183,9 @@ mod tests {
         ];
         rows[1].suspended = Some(true);
         (rows[2].kind, rows[2].runtime_version, rows[2].reachable) = ("jvm", None, false);
-        let container = "0123456789abcdef".repeat(4);
-        (rows[3].reachable, rows[3].reason, rows[3].container) = (false, Some("busy"), Some(&*container));
-        let text = anstream::adapter::strip_str(&shown(&rows, None)).to_string();
+        (rows[3].reachable, rows[3].reason, rows[3].container) =
+            (false, Some("busy"), Some("0123456789abcdef".repeat(4)));
+        let text = shown(&rows, None);
         insta::assert_snapshot!(text, @r"
           PID  NAME          STATE      RUNTIME  USER      CONTAINER     COMMAND LINE
             7  web           running    10.0.12  www-data                dotnet web.dll --urls http://localhost
@@ -152,7 +193,7 @@ mod tests {
            99  java          -          jvm      www-data                java -jar x.jar
           100  MyService     busy       10.0.12  www-data  0123456789ab
         ");
-        let text = anstream::adapter::strip_str(&shown(&rows[..3], Some(60))).to_string();
+        let text = shown(&rows[..3], Some(60));
         insta::assert_snapshot!(text, @r"
           PID  NAME          STATE      RUNTIME  USER      COMMAND …
             7  web           running    10.0.12  www-data  dotnet w…

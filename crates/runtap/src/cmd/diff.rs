@@ -1,8 +1,5 @@
 //! `runtap diff BEFORE AFTER`: what changed from one recording to another, frame by frame.
 
-mod document;
-mod table;
-
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -16,9 +13,11 @@ use runtap_model::{Comparison, Trace, View};
 use runtap_outputs::{Destination, Outlet, with_extension, without_extension};
 use runtap_sinks::{Format, difference};
 
-use self::document::Document;
+use runtap_text::DiffText;
+use runtap_text::document::{self, OutputFile};
+
 use super::recording::{Partial, loss, partial_of, warn_if_partial};
-use super::trace::OutputFile;
+use super::report::table_options;
 use super::{advice, convert};
 use crate::cli::{AnyFormat, Diff};
 use crate::exit::{self, usage};
@@ -29,6 +28,12 @@ struct Source {
     file: PathBuf,
     lost: u64,
     partial: Option<Partial>,
+}
+
+impl Source {
+    fn document(&self) -> document::Source<'_> {
+        document::Source { file: &self.file, lost: self.lost, partial: self.partial.as_ref() }
+    }
 }
 
 pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
@@ -55,7 +60,7 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     drop((before, after));
     for (side, source) in [(comparison.before(), &first), (comparison.after(), &second)] {
         if side.stacks().total_weight() == 0 {
-            output.warning(format_args!("{} has nothing in the view '{view}'", source.file.display()));
+            output.warning(format_args!("{} has no samples in the view '{view}'", source.file.display()));
         }
     }
 
@@ -65,10 +70,11 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
     if output.json() {
         report.limit(options.number.unwrap_or(usize::MAX));
-        let document = Document::new(&report, [&first, &second], outputs);
+        let document = document::DiffDocument::new(&report, [first.document(), second.document()], outputs);
         if to_stdout { output.document_to_stderr(&document)? } else { output.document(&document)? }
     } else if !to_stdout {
-        output.text(table::text(&report, [&first, &second], options.number))?;
+        let text = DiffText { report: &report, files: [&first.file, &second.file] };
+        output.print(&text, &table_options(options.number, output))?;
     }
     written?;
     let partial = first.partial.is_some() || second.partial.is_some();
@@ -120,7 +126,7 @@ fn default_view(before: &Trace, after: &Trace, output: Output) -> View {
         return View::Cpu;
     }
     output.warning(
-        "less than one sample in a hundred is in the view 'cpu', so all of them are compared; use --view cpu to compare only those",
+        "less than 1% of the samples are in the view 'cpu', so all of them are compared; use --view cpu to compare only those",
     );
     View::ThreadTime
 }
@@ -138,7 +144,7 @@ fn write(
     for Planned { format, to } in planned {
         match write_one(comparison, *format, to, &how) {
             Ok((Some(path), bytes)) => {
-                let file = OutputFile::new(&path, *format, bytes);
+                let file = OutputFile::new(&path, format.name(), bytes);
                 // The result on stdout is the comparison.
                 output.note(&file);
                 outputs.push(file);

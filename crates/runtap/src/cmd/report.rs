@@ -1,12 +1,5 @@
 //! `runtap report FILE KIND`: answers from a recording, as a table or as one document.
 
-mod events;
-mod frames;
-mod table;
-mod tables;
-
-use std::path::PathBuf;
-
 use runtap_clr::report::{
     AllocReport, Collect, ContentionReport, Counters, CpuReport, Exceptions, Gc, Http, Jit, Kind, Locks,
     Logs, Loss, Report, ThreadPool,
@@ -14,32 +7,16 @@ use runtap_clr::report::{
 use runtap_clr::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::{Trace, View};
 use runtap_nettrace::{Item, Observe};
-use serde::Serialize;
+use runtap_text::document::ReportDocument;
+use runtap_text::{Print, TextOptions};
 
 use super::advice;
-use super::recording::{Partial, has_become, loss, partial_of, room_of, warn_if_partial};
+use super::recording::{has_become, loss, partial_of, room_of, warn_if_partial};
 use crate::cli;
 use crate::exit::usage;
 use crate::output::Output;
 use crate::units::Count;
 use runtap_files::Recording;
-
-/// An answer that people can read.
-trait Answer: Report {
-    /// The answer for people. What comes from the target is cleaned.
-    fn text(&self) -> String;
-}
-
-/// `runtap.report.KIND/1`
-#[derive(Serialize)]
-struct Document<'a, T> {
-    schema: String,
-    file: &'a str,
-    lost: u64,
-    partial: Option<Partial>,
-    #[serde(flatten)]
-    answer: T,
-}
 
 /// How many rows of a list a table shows if nothing is said.
 const ROWS: usize = 30;
@@ -51,11 +28,11 @@ struct Reporter<'a> {
 
 pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
     if options.view.is_some() && options.kind != Kind::Cpu {
-        return Err(usage("--view is for the report of kind cpu: the others have one of their own"));
+        return Err(usage("--view applies only to the report cpu: the others have a view of their own"));
     }
     if options.inclusive && options.kind != Kind::Cpu {
         return Err(usage(
-            "--inclusive is for the report of kind cpu: the others are of events, not of stacks",
+            "--inclusive applies only to the report cpu: the others are made of events, not of stacks",
         ));
     }
     let reporter = Reporter { options, output };
@@ -85,7 +62,7 @@ fn put_together(builder: ProfileBuilder, recording: &mut Recording) -> Trace {
 
 impl Reporter<'_> {
     /// Reads the recording and answers.
-    fn of<C, T: Answer>(
+    fn of<C, T: Report + Print>(
         &self,
         mut collector: C,
         mut item: impl FnMut(&mut C, &Item<'_>),
@@ -98,7 +75,7 @@ impl Reporter<'_> {
     }
 
     /// The answer of a collector.
-    fn collected<C: Collect<Report: Answer>>(&self) -> anyhow::Result<u8> {
+    fn collected<C: Collect<Report: Print>>(&self) -> anyhow::Result<u8> {
         self.of(C::default(), C::item, |it, _| it.finish())
     }
 
@@ -157,39 +134,36 @@ impl Reporter<'_> {
             view => advice::for_report(*kind, view),
         };
         format!(
-            "no {subject}{of_view} in this recording: there were none, or they were not asked for; {advice}"
+            "no {subject}{of_view} in this recording: there were none, or they were not recorded; {advice}"
         )
     }
 
-    fn answer(&self, mut answer: impl Answer, recording: &Recording) -> anyhow::Result<u8> {
+    fn answer(&self, mut report: impl Report + Print, recording: &Recording) -> anyhow::Result<u8> {
         let Self { options, output } = self;
         let lost = recording.lost();
-        let nothing = answer.is_empty().then(|| self.nothing());
-        if let Some(n) = options.number {
-            answer.limit(n);
-        } else if !output.json() {
-            answer.limit(ROWS);
-        }
+        let nothing = report.is_empty().then(|| self.nothing());
         if let Some(loss) = loss(recording).filter(|_| options.kind != Kind::Loss) {
             output.warning(format_args!("{loss}; numbers may be too low"));
         }
         if output.json() {
-            let schema = options.kind.schema();
-            let file = PathBuf::from(&options.file).display().to_string();
             if let Some(nothing) = nothing {
                 output.note(nothing);
             }
-            output.document(&Document {
-                schema,
-                file: &file,
-                lost,
-                partial: partial_of(recording),
-                answer,
-            })?;
-        } else {
+            report.limit(options.number.unwrap_or(usize::MAX));
+            let (file, partial) = (options.file.display().to_string(), partial_of(recording));
+            output.document(&ReportDocument::new(options.kind, &file, lost, partial, report))?;
+        } else if let Some(nothing) = nothing {
             // Tables of zeros would look as if all had been measured.
-            output.text(nothing.map_or_else(|| answer.text(), |nothing| format!("{nothing}\n")))?;
+            output.text(format_args!("{nothing}\n"))?;
+        } else {
+            output.print(&report, &table_options(options.number, *output))?;
         }
         Ok(warn_if_partial(recording, *output))
     }
+}
+
+/// How tables look that have as many rows as were asked for.
+pub(super) fn table_options(rows: Option<usize>, output: Output) -> TextOptions<'static> {
+    let rows = Some(rows.unwrap_or(ROWS));
+    TextOptions { rows, more: Some("-n shows more"), advice: Some(advice::missing), ..output.options() }
 }

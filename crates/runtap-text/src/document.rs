@@ -1,0 +1,225 @@
+//! JSON documents: members and their order are a contract.
+
+use std::path::Path;
+
+use runtap_clr::EventCount;
+use runtap_clr::report::{DiffReport, DiffSide, FrameChange, Kind, Report};
+use runtap_files::Reason;
+use runtap_model::MAX_THREADS;
+use runtap_nettrace::TraceHeader;
+use serde::Serialize;
+
+pub use crate::dump::DumpDocument;
+pub use crate::trace::{TraceDocument, TracedProcess};
+
+use crate::ProcessRow;
+use crate::units::{Bytes, Count, Things};
+
+/// What is missing from a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Partial {
+    /// Where the readable part ends, in bytes from the start.
+    pub offset: u64,
+    /// Why.
+    pub reason: String,
+}
+
+impl From<runtap_files::Partial> for Partial {
+    fn from(partial: runtap_files::Partial) -> Self {
+        Self { offset: partial.offset, reason: text_of(&partial.reason) }
+    }
+}
+
+impl From<&runtap_nettrace::Partial> for Partial {
+    fn from(partial: &runtap_nettrace::Partial) -> Self {
+        runtap_files::Partial::from(partial.clone()).into()
+    }
+}
+
+fn text_of(reason: &Reason) -> String {
+    match reason {
+        Reason::Memory { most } => {
+            format!("decoding it takes more than {} of memory, so the rest is left out", Bytes(*most))
+        }
+        Reason::LeftOut { samples, besides } => {
+            let what = format!(
+                "{} left out, of threads beyond the first {} or because memory ran short",
+                Things(*samples, "sample"),
+                Count(MAX_THREADS as u64)
+            );
+            match besides {
+                Some(reason) => format!("{what}; {}", text_of(reason)),
+                None => what,
+            }
+        }
+        reason => reason.to_string(),
+    }
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, Serialize)]
+pub struct OutputFile {
+    /// Where it is.
+    pub path: String,
+    /// The name of its format.
+    pub format: &'static str,
+    /// Its size.
+    pub bytes: u64,
+    /// Stacks of which the middle was left out.
+    pub deep_stacks: usize,
+    /// Where it ends early, since the start of the session.
+    pub cut_at_ns: Option<u64>,
+}
+
+impl OutputFile {
+    /// A file that has all that it was to have.
+    pub fn new(path: &Path, format: &'static str, bytes: u64) -> Self {
+        Self { path: path.display().to_string(), format, bytes, deep_stacks: 0, cut_at_ns: None }
+    }
+}
+
+/// `runtap.report.KIND/1`
+#[derive(Debug, Serialize)]
+pub struct ReportDocument<'a, R> {
+    schema: String,
+    file: &'a str,
+    lost: u64,
+    partial: Option<Partial>,
+    #[serde(flatten)]
+    report: R,
+}
+
+impl<'a, R: Report> ReportDocument<'a, R> {
+    /// The document for a report on a file.
+    pub fn new(kind: Kind, file: &'a str, lost: u64, partial: Option<Partial>, report: R) -> Self {
+        Self { schema: kind.schema(), file, lost, partial, report }
+    }
+}
+
+/// `runtap.counts/1`
+#[derive(Debug, Serialize)]
+pub struct CountsDocument<'a> {
+    schema: &'static str,
+    file: &'a str,
+    format: Option<&'static str>,
+    version: Option<u32>,
+    pointer_size: Option<u32>,
+    process_id: Option<u32>,
+    pub(crate) events: u64,
+    pub(crate) lost: u64,
+    partial: Option<Partial>,
+    pub(crate) counts: Vec<EventCount>,
+}
+
+impl<'a> CountsDocument<'a> {
+    /// The counts of a file with this header.
+    pub fn new(
+        file: &'a str,
+        header: Option<&TraceHeader>,
+        counts: &runtap_clr::EventCounts,
+        lost: u64,
+        partial: Option<Partial>,
+    ) -> Self {
+        Self {
+            schema: "runtap.counts/1",
+            file,
+            format: header.map(TraceHeader::format_name),
+            version: header.map(|header| header.version),
+            pointer_size: header.map(|header| header.pointer_size),
+            process_id: header.map(|header| header.process_id).filter(|id| *id != 0),
+            events: counts.total(),
+            lost,
+            partial,
+            counts: counts.rows(),
+        }
+    }
+}
+
+/// A recording that is compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// The file.
+    pub file: &'a Path,
+    /// How many events the target dropped.
+    pub lost: u64,
+    /// What is missing from it.
+    pub partial: Option<&'a Partial>,
+}
+
+/// `runtap.diff/1`
+#[derive(Debug, Serialize)]
+pub struct DiffDocument<'a> {
+    schema: &'static str,
+    view: &'static str,
+    unit: &'static str,
+    normalized: bool,
+    before: Compared<'a>,
+    after: Compared<'a>,
+    frames: &'a [FrameChange],
+    frames_count: usize,
+    outputs: Vec<OutputFile>,
+}
+
+#[derive(Debug, Serialize)]
+struct Compared<'a> {
+    file: String,
+    #[serde(flatten)]
+    profile: DiffSide,
+    lost: u64,
+    partial: Option<&'a Partial>,
+}
+
+impl<'a> DiffDocument<'a> {
+    /// The document for a difference of two recordings, and of the files that were written of it.
+    pub fn new(report: &'a DiffReport, [before, after]: [Source<'a>; 2], outputs: Vec<OutputFile>) -> Self {
+        let compared = |profile, Source { file, lost, partial }: Source<'a>| Compared {
+            file: file.display().to_string(),
+            profile,
+            lost,
+            partial,
+        };
+        Self {
+            schema: "runtap.diff/1",
+            view: report.view.name(),
+            unit: report.unit.name(),
+            normalized: report.normalized,
+            before: compared(report.before, before),
+            after: compared(report.after, after),
+            frames: &report.frames,
+            frames_count: report.frames_count,
+            outputs,
+        }
+    }
+}
+
+/// `runtap.convert/1`
+#[derive(Debug, Serialize)]
+pub struct ConvertDocument {
+    schema: &'static str,
+    file: String,
+    outputs: Vec<OutputFile>,
+    lost: u64,
+    partial: Option<Partial>,
+}
+
+impl ConvertDocument {
+    /// The document for files that were made of a recording.
+    pub fn new(file: &Path, outputs: Vec<OutputFile>, lost: u64, partial: Option<Partial>) -> Self {
+        Self { schema: "runtap.convert/1", file: file.display().to_string(), outputs, lost, partial }
+    }
+}
+
+/// `runtap.ps/1`
+#[derive(Debug, Serialize)]
+pub struct ProcessesDocument {
+    schema: &'static str,
+    processes: Vec<ProcessRow>,
+    of_other_users: usize,
+}
+
+impl ProcessesDocument {
+    /// The document for processes; `of_other_users` is how many there are besides.
+    pub fn new(processes: Vec<ProcessRow>, of_other_users: usize) -> Self {
+        Self { schema: "runtap.ps/1", processes, of_other_users }
+    }
+}

@@ -1,0 +1,169 @@
+//! Durations and sizes as people write them.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// The longest time that can be meant: some ten years. Beyond it a slip of the finger is more likely than a plan.
+const LONGEST_DAYS: u64 = 3_650;
+const LONGEST: Duration = Duration::from_hours(LONGEST_DAYS * 24);
+
+/// Why a text is no duration.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DurationError {
+    /// It is none.
+    #[error("'{0}' is not a duration; write 30s, 250ms, 1m30s, plain seconds or dd:hh:mm:ss")]
+    Unreadable(String),
+    /// Nothing can happen in it.
+    #[error("a duration of 0 is too short for anything to happen")]
+    Zero,
+    /// More than can be meant.
+    #[error("'{0}' is longer than {LONGEST_DAYS} days")]
+    TooLong(String),
+}
+
+/// Why a text is no size.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SizeError {
+    /// It is none.
+    #[error("'{0}' is not a size; write 256, 64MB or 1GB")]
+    Unreadable(String),
+    /// Nothing fits into it.
+    #[error("a size of 0 MB leaves room for nothing")]
+    Zero,
+}
+
+/// Parses `5s`, `250ms`, `1m30s`, `1.5h`, plain seconds (`5`, `0.5`), `hh:mm:ss` and `dd:hh:mm:ss`.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let text = text.trim();
+    let wrong = || DurationError::Unreadable(text.to_owned());
+    let seconds = if text.contains(':') {
+        clock(text).ok_or_else(wrong)?
+    } else if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        text.parse::<f64>().map_err(|_not_a_number| wrong())?
+    } else {
+        units(text).ok_or_else(wrong)?
+    };
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(Duration::ZERO) => Err(DurationError::Zero),
+        Ok(duration) if duration <= LONGEST => Ok(duration),
+        Ok(_) | Err(_) => Err(DurationError::TooLong(text.to_owned())),
+    }
+}
+
+/// `[[d:]h:]m:s` and .NET's `d.hh:mm:ss[.fff]`.
+fn clock(text: &str) -> Option<f64> {
+    let mut parts: Vec<&str> = text.split(':').collect();
+    if !(2..=4).contains(&parts.len()) {
+        return None;
+    }
+    let seconds: f64 = number(parts.pop()?)?;
+    let minutes: f64 = whole(parts.pop()?)?;
+    let (days, hours) = match (parts.pop(), parts.pop()) {
+        (None, _) => (0.0, 0.0),
+        (Some(hours), Some(days)) => (whole(days)?, whole(hours)?),
+        (Some(hours), None) => match hours.split_once('.') {
+            Some((days, hours)) => (whole(days)?, whole(hours)?),
+            None => (0.0, whole(hours)?),
+        },
+    };
+    Some(((days * 24.0 + hours) * 60.0 + minutes) * 60.0 + seconds)
+}
+
+fn whole(text: &str) -> Option<f64> {
+    text.parse::<u32>().ok().map(f64::from)
+}
+
+fn number(text: &str) -> Option<f64> {
+    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    plain.then(|| text.parse().ok())?
+}
+
+/// `1h30m5.5s`: numbers, each with its unit.
+fn units(mut text: &str) -> Option<f64> {
+    let mut seconds = 0.0;
+    while !text.is_empty() {
+        let digits = text.find(|c: char| c.is_ascii_alphabetic())?;
+        let (value, rest) = text.split_at_checked(digits)?;
+        let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let (unit, rest) = rest.split_at_checked(end)?;
+        let factor = match unit {
+            "d" => 86_400.0,
+            "h" => 3_600.0,
+            "m" | "min" => 60.0,
+            "s" | "sec" => 1.0,
+            "ms" => 1e-3,
+            "us" => 1e-6,
+            _ => return None,
+        };
+        seconds += number(value)? * factor;
+        text = rest;
+    }
+    Some(seconds)
+}
+
+/// Parses a buffer size into mebibytes: plain numbers are MB, as in dotnet-trace; `64MB`, `64MiB`, `1GB` work too.
+pub fn parse_megabytes(text: &str) -> Result<u32, SizeError> {
+    let wrong = || SizeError::Unreadable(text.to_owned());
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (value, unit) = text.split_at_checked(digits).ok_or_else(wrong)?;
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "m" | "mb" | "mib" => 1,
+        "g" | "gb" | "gib" => 1024,
+        _ => return Err(wrong()),
+    };
+    let size = value.parse::<u32>().ok().and_then(|n| n.checked_mul(factor)).ok_or_else(wrong)?;
+    if size == 0 { Err(SizeError::Zero) } else { Ok(size) }
+}
+
+/// Parses the size of a limit into mebibytes; 0 stands for none.
+pub fn parse_limit_megabytes(text: &str) -> Result<u32, SizeError> {
+    if text.trim() == "0" { Ok(0) } else { parse_megabytes(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, ms) in [
+            ("5", 5_000),
+            ("0.5", 500),
+            ("5s", 5_000),
+            ("250ms", 250),
+            ("1m30s", 90_000),
+            ("1.5h", 5_400_000),
+            ("00:00:05", 5_000),
+            ("1:30", 90_000),
+            ("00:00:01:30", 90_000),
+            ("1:00:00:00", 86_400_000),
+            ("1.02:00:00", 93_600_000),
+            ("00:00:00.5", 500),
+            ("3650d", 315_360_000_000),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in
+            ["", "s", "5x", "-5", "1:2:3:4:5", "5s3", "1e5", ":", "inf", "NaN", "..", "99999999999999999999d"]
+        {
+            assert!(parse_duration(text).is_err(), "{text}: {:?}", parse_duration(text));
+        }
+        for text in ["99999999999h", "3651d", "3650d1us", "4294967295:00:00:00", &"9".repeat(400)] {
+            let error = parse_duration(text).unwrap_err().to_string();
+            assert!(error.contains("longer than 3650 days"), "{error}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_megabytes("64"), Ok(64));
+        assert_eq!(parse_megabytes("64MiB"), Ok(64));
+        assert_eq!(parse_megabytes("2GB"), Ok(2048));
+        for text in ["", "0", "64kB", "-1", "5000000000"] {
+            assert!(parse_megabytes(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How differences, recordings and dumps look as text.
+
+use std::path::Path;
+
+use runtap_clr::report::{DiffReport, DiffSide, FrameChange, Shares, Weights};
+use runtap_model::{Unit, View};
+use runtap_text::document::{DumpDocument, OutputFile, TraceDocument, TracedProcess};
+use runtap_text::{DiffText, Print, TextOptions};
+
+const PLAIN: TextOptions<'_> =
+    TextOptions { width: None, styled: false, rows: None, more: None, advice: None };
+
+fn text(it: &impl Print, options: &TextOptions<'_>) -> String {
+    let mut text = Vec::new();
+    it.print(&mut text, options).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn difference(normalized: bool) -> DiffReport {
+    let side = DiffSide { samples: 1_000, total: 1_000_000_000, threads: 1, duration_ns: 2_000_000_000 };
+    let weights = |own| Weights { own, total: 900_000_000, self_samples: 0, total_samples: 0 };
+    let shares = |change, significant| Shares {
+        before: 0.25,
+        after: 0.25 + change,
+        change,
+        margin: Some(0.025),
+        significant,
+    };
+    let change = |name: &str, change, significant| FrameChange {
+        name: name.to_owned(),
+        module: None,
+        before: weights(250_000_000),
+        after: weights(100_000_000),
+        self_share: shares(change, significant),
+        total_share: shares(0.0, false),
+        label: format!("app!{name}"),
+    };
+    DiffReport {
+        view: View::Cpu,
+        unit: Unit::Nanoseconds,
+        normalized,
+        before: side,
+        after: side,
+        frames: vec![
+            change("Save()", 0.15, true),
+            change("Render()", -0.012, false),
+            change("Main()", 0.0, false),
+        ],
+        frames_count: 3,
+        changed_count: 2,
+    }
+}
+
+#[test]
+fn differences() {
+    let files = ["old.nettrace", "new.nettrace"].map(Path::new);
+    let shown = |normalized, options| text(&DiffText { report: &difference(normalized), files }, options);
+    insta::assert_snapshot!(shown(true, &PLAIN));
+    insta::assert_snapshot!(shown(false, &TextOptions { rows: Some(1), ..PLAIN }));
+    let report = DiffReport { changed_count: 0, ..difference(true) };
+    let text = text(&DiffText { report: &report, files }, &PLAIN);
+    assert!(text.ends_with("\n\nno frame changed\n"), "{text}");
+}
+
+#[test]
+fn a_recording_that_was_made() {
+    let mut trace = TraceDocument::default();
+    for pid in [7, 8] {
+        trace.add(TracedProcess {
+            pid,
+            name: "app".to_owned(),
+            outputs: vec![OutputFile::new(Path::new("app.nettrace"), "nettrace", 1_500)],
+            events: 600,
+            lost: 1,
+            bytes: 1_500,
+            duration_ns: 2_500_000_000,
+            partial: None,
+            command: "CollectTracing4".to_owned(),
+            downgrades: Vec::new(),
+            notes: Vec::new(),
+            is_readable: true,
+        });
+    }
+    assert_eq!(trace.figures().to_string(), "2 processes, 1,200 events, 2 lost, 3.0 kB in 2.5 s");
+    let file = "app.nettrace  nettrace  1.5 kB\n";
+    assert_eq!(text(&trace, &PLAIN), [file, file].concat());
+}
+
+#[test]
+fn a_dump() {
+    let mut dump = DumpDocument::new(7, "heap", "core_1", 12_000_000);
+    assert_eq!(text(&dump, &PLAIN), "core_1  12.0 MB  heap dump in 0.0 s\n");
+    (dump.program, dump.threads, dump.crash_report) = (Some("app"), Some(1), Some("core_1.crashreport.json"));
+    assert_eq!(
+        text(&dump, &PLAIN),
+        "core_1  12.0 MB  heap dump in 0.0 s  app, 1 thread\ncore_1.crashreport.json\n"
+    );
+}

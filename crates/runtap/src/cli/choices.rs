@@ -1,0 +1,80 @@
+//! Values of the libraries' enums by the names that the libraries give them: one list, which is theirs.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use runtap_clr::lines::Style;
+use runtap_clr::report::Kind;
+use runtap_convert::FileFormat;
+use runtap_model::View;
+
+/// A value that has a name.
+pub(super) trait Named: Copy + Send + Sync + 'static {
+    fn all() -> impl Iterator<Item = Self>;
+    fn name(self) -> &'static str;
+    /// What help says of it.
+    fn about(self) -> Option<&'static str>;
+    fn aliases(self) -> &'static [&'static str];
+}
+
+/// Parses one of them.
+pub(super) fn choice<T: Named>() -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(T::all().map(possible)).try_map(|name| find(&name).ok_or("it has no such name"))
+}
+
+/// The value of this name.
+pub(super) fn find<T: Named>(name: &str) -> Option<T> {
+    T::all().find(|value| possible(*value).matches(name, true))
+}
+
+fn possible<T: Named>(value: T) -> PossibleValue {
+    PossibleValue::new(value.name()).help(value.about()).aliases(value.aliases())
+}
+
+macro_rules! named {
+    ($type:ty, $all:expr, $about:expr, $aliases:expr) => {
+        impl Named for $type {
+            fn all() -> impl Iterator<Item = Self> {
+                $all
+            }
+
+            fn name(self) -> &'static str {
+                self.name()
+            }
+
+            fn about(self) -> Option<&'static str> {
+                $about(self)
+            }
+
+            fn aliases(self) -> &'static [&'static str] {
+                $aliases(self)
+            }
+        }
+    };
+}
+
+named!(FileFormat, Self::all(), |it: Self| Some(it.about()), Self::aliases);
+named!(View, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), Self::aliases);
+named!(Style, Self::ALL.into_iter(), |_| None, Self::aliases);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn each_is_found<T: Named + PartialEq + std::fmt::Debug>() {
+        for value in T::all() {
+            for name in [value.name()].iter().chain(value.aliases()) {
+                assert_eq!(find(name), Some(value), "{name}");
+                assert_eq!(find(&name.to_uppercase()), Some(value), "{name}");
+            }
+        }
+        assert_eq!(find::<T>("none"), None);
+    }
+
+    #[test]
+    fn a_name_is_that_of_one_value() {
+        each_is_found::<FileFormat>();
+        each_is_found::<View>();
+        each_is_found::<Kind>();
+        each_is_found::<Style>();
+    }
+}
