@@ -10,6 +10,8 @@ use runtap_nettrace::TraceHeader;
 use serde::Serialize;
 
 pub use crate::dump::DumpDocument;
+pub use crate::findings::{Examined, FindingRow, FindingsDocument};
+pub use crate::layout::LayoutDocument;
 pub use crate::trace::{TraceDocument, TracedProcess};
 
 use crate::ProcessRow;

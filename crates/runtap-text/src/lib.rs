@@ -27,7 +27,9 @@ mod cut;
 mod diff;
 pub mod document;
 mod dump;
+mod findings;
 pub mod json;
+mod layout;
 mod options;
 mod process;
 mod report;
@@ -41,6 +43,7 @@ pub use runtap_model::text::{Clean, acts_unseen};
 
 pub use self::cut::cut;
 pub use self::diff::DiffText;
+pub use self::layout::{layout_heading, layout_row};
 pub use self::options::{DIM, HEADING, Missing, TextOptions};
 pub use self::process::{ProcessRow, ProcessTable};
 pub use self::table::{Column, Table};

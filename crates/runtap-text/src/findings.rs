@@ -1,0 +1,192 @@
+//! What was found to be wrong with processes and with the machine: `runtap.doctor/1` (docs/troubleshooting.md), and its
+//! text.
+
+use std::io;
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::{Clean, Print, TextOptions};
+
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const DOUBTFUL: Style = AnsiColor::Yellow.on_default().bold();
+const GOOD: Style = AnsiColor::Green.on_default();
+const FIX: Style = AnsiColor::Cyan.on_default();
+/// Of findings that are worth knowing, and no trouble.
+const INFO: &str = "info";
+
+/// One finding.
+#[derive(Debug, Clone, Serialize)]
+pub struct FindingRow<'a> {
+    /// What it is, in one word.
+    pub code: &'static str,
+    /// `error`, `warning` or `info`.
+    pub severity: &'static str,
+    /// What it is, in a sentence.
+    pub detail: &'a str,
+    /// What to do about it.
+    pub fix: String,
+}
+
+/// A process that was examined, or the machine: then all but the findings is `None`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Examined<'a> {
+    /// Its process id.
+    pub pid: Option<u32>,
+    /// What people call it.
+    pub name: Option<&'a str>,
+    /// Whether its runtime answers.
+    pub reachable: Option<bool>,
+    /// What was found, the worst first.
+    pub findings: Vec<FindingRow<'a>>,
+}
+
+/// `runtap.doctor/1`: one process, or all of them and the machine.
+#[derive(Debug, Serialize)]
+pub struct FindingsDocument<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    subject: Examined<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processes: Option<Vec<Examined<'a>>>,
+    /// What is said where there is no process.
+    #[serde(skip)]
+    empty: &'a str,
+}
+
+impl<'a> FindingsDocument<'a> {
+    /// Of one process.
+    pub fn of(process: Examined<'a>) -> Self {
+        Self { schema: "runtap.doctor/1", subject: process, processes: None, empty: "" }
+    }
+
+    /// Of all processes, and of the machine. `empty` is said where there is no process.
+    pub fn of_all(processes: Vec<Examined<'a>>, machine: Vec<FindingRow<'a>>, empty: &'a str) -> Self {
+        let machine = Examined { pid: None, name: None, reachable: None, findings: machine };
+        Self { schema: "runtap.doctor/1", subject: machine, processes: Some(processes), empty }
+    }
+}
+
+impl Print for FindingsDocument<'_> {
+    /// `options.more` says where the details are of many processes.
+    fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        let heading = options.heading();
+        let Some(processes) = &self.processes else {
+            write!(out, "{heading}process {}", self.subject.pid.unwrap_or_default())?;
+            if let Some(name) = self.subject.name {
+                write!(out, " ({})", Clean(name))?;
+            }
+            let state = if self.subject.reachable == Some(true) { "answers" } else { "can't be reached" };
+            writeln!(out, " {state}{heading:#}")?;
+            return self.subject.print_findings(out, options);
+        };
+        if processes.is_empty() {
+            writeln!(out, "{}", self.empty)?;
+        } else {
+            let name = |it: &Examined<'_>| Clean(it.name.unwrap_or_default()).to_string();
+            let width = processes.iter().map(|it| name(it).chars().count()).max().unwrap_or(0).max(4);
+            writeln!(out, "{heading}{:>8}  {:<width$}  STATE{heading:#}", "PID", "NAME")?;
+            for process in processes {
+                write!(out, "{:>8}  {:<width$}  ", process.pid.unwrap_or_default(), name(process))?;
+                process.print_state(out, options)?;
+            }
+            if let Some(more) = options.more {
+                let dim = options.dim();
+                writeln!(out, "{dim}{more}{dim:#}")?;
+            }
+        }
+        writeln!(out, "\n{heading}this machine{heading:#}")?;
+        self.subject.print_findings(out, options)
+    }
+}
+
+impl Examined<'_> {
+    /// In one line: the codes, and the first in words.
+    fn print_state(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        let troubles: Vec<_> = self.findings.iter().filter(|finding| finding.severity != INFO).collect();
+        let (style, text) = match (troubles.first(), self.reachable) {
+            (None, Some(true)) => (GOOD, "answers".to_owned()),
+            (None, _) => (BAD, "does not answer".to_owned()),
+            (Some(first), _) => {
+                let codes: Vec<&str> = troubles.iter().map(|finding| finding.code).collect();
+                let style = styled(options, severity_style(first.severity, options));
+                return writeln!(out, "{style}{}{style:#}: {}", codes.join(", "), Clean(first.detail));
+            }
+        };
+        let style = styled(options, style);
+        writeln!(out, "{style}{text}{style:#}")
+    }
+
+    fn print_findings(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        if self.findings.is_empty() {
+            let good = styled(options, GOOD);
+            return writeln!(out, "  {good}nothing is wrong with it{good:#}");
+        }
+        for FindingRow { code, severity, detail, fix } in &self.findings {
+            let (style, label) = (severity_style(severity, options), styled(options, FIX));
+            writeln!(out, "  {style}{code}{style:#}  {}", Clean(detail))?;
+            writeln!(out, "    {label}fix:{label:#} {}", Clean(fix))?;
+        }
+        Ok(())
+    }
+}
+
+fn severity_style(severity: &str, options: &TextOptions<'_>) -> Style {
+    match severity {
+        "error" => styled(options, BAD),
+        "warning" => styled(options, DOUBTFUL),
+        _ => options.dim(),
+    }
+}
+
+fn styled(options: &TextOptions<'_>, style: Style) -> Style {
+    if options.styled { style } else { Style::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(document: &FindingsDocument<'_>) -> String {
+        let mut text = Vec::new();
+        let options = TextOptions { more: Some("'doctor PID' has details"), ..TextOptions::default() };
+        document.print(&mut text, &options).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    fn process<'a>(pid: u32, name: &'a str, reachable: bool, findings: &[FindingRow<'a>]) -> Examined<'a> {
+        Examined { pid: Some(pid), name: Some(name), reachable: Some(reachable), findings: findings.to_vec() }
+    }
+
+    #[test]
+    fn the_worst_is_said_in_a_line_and_all_of_it_alone() {
+        let stale = FindingRow {
+            code: "socket-stale",
+            severity: "error",
+            detail: "nobody listens",
+            fix: "restart it".to_owned(),
+        };
+        let info =
+            FindingRow { code: "container", severity: INFO, detail: "in one", fix: "nothing".to_owned() };
+        let findings = [stale.clone(), info.clone()];
+        let all = [process(7, "web", true, &[]), process(12, "worker", false, &findings)];
+        insta::assert_snapshot!(shown(&FindingsDocument::of_all(all.to_vec(), vec![info], "none")), @r"
+             PID  NAME    STATE
+               7  web     answers
+              12  worker  socket-stale: nobody listens
+        'doctor PID' has details
+
+        this machine
+          container  in one
+            fix: nothing
+        ");
+        insta::assert_snapshot!(shown(&FindingsDocument::of(all[1].clone())), @r"
+        process 12 (worker) can't be reached
+          socket-stale  nobody listens
+            fix: restart it
+          container  in one
+            fix: nothing
+        ");
+        assert!(shown(&FindingsDocument::of_all(Vec::new(), Vec::new(), "none")).starts_with("none\n\n"));
+    }
+}
