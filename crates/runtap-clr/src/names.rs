@@ -29,7 +29,7 @@ impl Names {
     }
 
     fn define(&mut self, metadata: &Metadata) {
-        self.tells.insert(metadata.id, tells(metadata));
+        self.tells.insert(metadata.id, names_something(metadata));
     }
 
     #[inline]
@@ -37,19 +37,19 @@ impl Names {
         if self.tells.get(event.metadata_id) == Some(&true)
             && let Some(metadata) = event.metadata
         {
-            self.learn(&Telling::of(metadata, event));
+            self.learn(&NamingEvent::of(metadata, event));
         }
     }
 
     /// Takes an event for which [`tells`] is true.
-    pub(crate) fn learn(&mut self, event: &Telling<'_>) {
+    pub(crate) fn learn(&mut self, event: &NamingEvent<'_>) {
         if self.try_learn(event).is_err() {
             self.malformed += 1;
         }
     }
 
-    fn try_learn(&mut self, event: &Telling<'_>) -> Result<(), DecodeError> {
-        let Telling { provider, id, .. } = *event;
+    fn try_learn(&mut self, event: &NamingEvent<'_>) -> Result<(), DecodeError> {
+        let NamingEvent { provider, id, .. } = *event;
         if let Some(method) = MethodEvent::decode(provider, id, event.payload)? {
             let code = Code {
                 id: method.method_id,
@@ -136,14 +136,14 @@ impl Observe for Names {
 
 /// What is needed of an event that tells a name.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Telling<'a> {
+pub(crate) struct NamingEvent<'a> {
     provider: &'a str,
     id: u32,
     timestamp: u64,
     payload: &'a [u8],
 }
 
-impl<'a> Telling<'a> {
+impl<'a> NamingEvent<'a> {
     pub(crate) fn of(metadata: &'a Metadata, event: &Event<'a>) -> Self {
         let Event { timestamp, payload, .. } = *event;
         Self { provider: &metadata.provider, id: metadata.event_id, timestamp, payload }
@@ -152,7 +152,7 @@ impl<'a> Telling<'a> {
 
 /// Events that tell names, kept in their order until it is their turn.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Told {
+pub(crate) struct NamingEvents {
     events: Vec<(&'static str, u32, u64, usize)>,
     /// Their payloads, one after the other; each event has its end.
     bytes: Vec<u8>,
@@ -161,9 +161,9 @@ pub(crate) struct Told {
     malformed: u64,
 }
 
-impl Told {
+impl NamingEvents {
     /// Keeps an event for which [`tells`] is true, unless it says nothing new.
-    pub(crate) fn take(&mut self, event: &Telling<'_>) {
+    pub(crate) fn take(&mut self, event: &NamingEvent<'_>) {
         let all = [clr::RUNTIME, clr::RUNDOWN, clr::EVENT_PIPE];
         let Some(provider) = all.into_iter().find(|name| *name == event.provider) else { return };
         match MethodEvent::decode(provider, event.id, event.payload) {
@@ -188,18 +188,18 @@ impl Told {
     }
 
     /// Shows the events to `names`.
-    pub(crate) fn tell(&self, names: &mut Names) {
+    pub(crate) fn replay(&self, names: &mut Names) {
         let mut start = 0;
         for (provider, id, timestamp, end) in &self.events {
             let payload = self.bytes.get(std::mem::replace(&mut start, *end)..*end).unwrap_or_default();
-            names.learn(&Telling { provider, id: *id, timestamp: *timestamp, payload });
+            names.learn(&NamingEvent { provider, id: *id, timestamp: *timestamp, payload });
         }
         names.malformed += self.malformed;
     }
 }
 
 /// Whether an event tells a name.
-pub(crate) fn tells(metadata: &Metadata) -> bool {
+pub(crate) fn names_something(metadata: &Metadata) -> bool {
     matches!(
         (metadata.provider.as_str(), metadata.event_id),
         (clr::RUNTIME, 141..=144 | 151 | 152) | (clr::RUNDOWN, 141..=144 | 151..=154) | (clr::EVENT_PIPE, 1)

@@ -6,7 +6,7 @@ use runtap_clr::ProfileOptions;
 use runtap_files::Recording;
 use runtap_outputs::Outlet;
 
-use crate::{Content, Error, FileFormat, Made, Note, OutputFile, Planned, Profile, renew, write_all};
+use crate::{Content, Error, FileFormat, Made, Note, OutputFile, Planned, Profile, upgrade, write_all};
 
 /// A recording that was converted.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Converted {
     pub recording: Recording,
 }
 
-/// Makes files of a recording. One that asks for the stream itself gets a [renewed](renew) one; all others are made of one
+/// Makes files of a recording. One that asks for the stream itself gets an [upgraded](upgrade) one; all others are made of one
 /// profile, and of these one that fails does not stop the others.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub fn convert(
     let mut recording = Recording::open(path)?;
     for Planned { format, to } in streams {
         let mut out = Outlet::open(&to)?.begin()?;
-        renew(&mut recording, &mut out)?;
+        upgrade(&mut recording, &mut out)?;
         let (written, bytes) = out.finish()?;
         if let Some(written) = written {
             let file = OutputFile::new(written, format, bytes);

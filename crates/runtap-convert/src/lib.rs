@@ -23,7 +23,7 @@
 //! - [`plan`]: which files those are. No input is [overwritten](refuse_overwriting).
 //! - [`Profile::read`] and [`write_all`] do the work. What is left out, or differs from what was asked, comes as [`Note`]s.
 //! - [`convert`] does all of that at once for a recording on disk.
-//! - [`repair`] makes a copy of a damaged recording; [`renew`] copies the oldest format of recordings into one that newer tools read.
+//! - [`repair`] makes a copy of a damaged recording; [`upgrade`] copies the oldest format of recordings into one that newer tools read.
 //!
 //! Refuses to print, and to choose words for people.
 
@@ -34,8 +34,8 @@ mod format;
 mod note;
 mod plan;
 mod profile;
-mod renew;
 mod repair;
+mod upgrade;
 mod write;
 
 pub use self::content::{Content, Unsuitable};
@@ -44,7 +44,7 @@ pub use self::error::Error;
 pub use self::format::FileFormat;
 pub use self::note::Note;
 pub use self::plan::{Planned, format_of, free_base, plan, refuse_overwriting};
-pub use self::profile::{Profile, has_become, nameless, room_of};
-pub use self::renew::renew;
+pub use self::profile::{Profile, nameless, note_left_out, room_of};
 pub use self::repair::{RepairedFile, repair};
+pub use self::upgrade::upgrade;
 pub use self::write::{Made, OutputFile, limit_depth, write_all};

@@ -43,7 +43,7 @@ impl Profile {
             }
             (builder.malformed(), builder.finish(options))
         };
-        has_become(&mut recording, &trace);
+        note_left_out(&mut recording, &trace);
         if malformed > 0 {
             tell(Note::Malformed(malformed));
         }
@@ -70,7 +70,7 @@ pub fn room_of(recording: &Recording) -> Room {
 }
 
 /// Notes what is missing from the profile that was made of a recording.
-pub fn has_become(recording: &mut Recording, trace: &Trace) {
+pub fn note_left_out(recording: &mut Recording, trace: &Trace) {
     if trace.left_out() > 0 {
         recording.note_left_out(trace.left_out());
     }

@@ -157,12 +157,12 @@ mod tests {
         let expected = "blank unknown-tag contradiction tilde quotes listen tag-as-address relative twice";
         assert_eq!(codes.join(" "), expected);
         for warning in lint(value.as_bytes()) {
-            assert!(!warning.effect().is_empty() && !warning.mend().ends_with('.'), "{warning}");
+            assert!(!warning.effect().is_empty() && !warning.fix().ends_with('.'), "{warning}");
         }
-        let mend = |value: &str| lint(value.as_bytes())[0].mend();
-        assert_eq!(mend(" /p"), "write '/p'");
-        assert_eq!(mend("'/p'"), "write '/p'");
-        assert_eq!(mend(",nosuspend"), "write the path of a socket before ',nosuspend'");
+        let fix = |value: &str| lint(value.as_bytes())[0].fix();
+        assert_eq!(fix(" /p"), "write '/p'");
+        assert_eq!(fix("'/p'"), "write '/p'");
+        assert_eq!(fix(",nosuspend"), "write the path of a socket before ',nosuspend'");
     }
 
     proptest! {

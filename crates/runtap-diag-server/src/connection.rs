@@ -18,7 +18,7 @@ use crate::commands::{Commands, carry_out, is_command};
 use crate::description::ProcessDescription;
 use crate::encoder::Encoder;
 use crate::limits::Limits;
-use crate::notice::{Notice, Told};
+use crate::notice::{Notice, Notifier};
 use crate::pipe::EventPipe;
 use crate::session::Batch;
 use crate::startup::Startup;
@@ -48,7 +48,7 @@ struct Inner {
     commands: Arc<dyn Commands>,
     limits: Limits,
     startup: Startup,
-    told: Told,
+    notifier: Notifier,
     /// The server is shutting down: nothing new is begun.
     closing: watch::Sender<bool>,
 }
@@ -70,10 +70,10 @@ impl Dispatcher {
         commands: Arc<dyn Commands>,
         limits: Limits,
         startup: Startup,
-        told: Told,
+        notifier: Notifier,
     ) -> Self {
         let closing = watch::Sender::new(false);
-        let inner = Inner { description, pipe, commands, limits, startup, told, closing };
+        let inner = Inner { description, pipe, commands, limits, startup, notifier, closing };
         Self { inner: Arc::new(inner), port: 0 }
     }
 
@@ -107,8 +107,8 @@ impl Dispatcher {
         &self.inner.limits
     }
 
-    pub(crate) fn told(&self) -> &Told {
-        &self.inner.told
+    pub(crate) fn notifier(&self) -> &Notifier {
+        &self.inner.notifier
     }
 
     /// Serves one connection to its end. Whose it is, is the caller's to judge.
@@ -137,7 +137,7 @@ impl Dispatcher {
             // Refused already.
             return self.answer(&mut machine, &mut stream).await;
         };
-        self.inner.told.tell(|| Notice::Request { peer, command: request.command() });
+        self.inner.notifier.notify(|| Notice::Request { peer, command: request.command() });
         match request {
             Request::ProcessInfo(_) => {
                 let reply = Reply::ProcessInfo(self.inner.description.info.clone());

@@ -95,7 +95,7 @@ pub(crate) async fn serve(dispatcher: Dispatcher, port: ConnectPort, number: usi
     let may_know = |peer: Peer| {
         let trusted = port.any_user || peer.uid == 0 || peer.uid == geteuid().as_raw();
         if !trusted && told_of.replace(peer.uid) != Some(peer.uid) {
-            dispatcher.told().tell(|| Notice::ForeignTool { path: port.path.clone(), peer });
+            dispatcher.notifier().notify(|| Notice::ForeignTool { path: port.path.clone(), peer });
         }
         trusted
     };

@@ -18,7 +18,7 @@ pub enum Notice {
         /// What it asks for.
         command: Command,
     },
-    /// Whoever listens on a connect port is neither of our own user nor root: it was not told who we are. Told once for
+    /// Whoever listens on a connect port is neither of our own user nor root: it was not told who we are. Given once for
     /// each user that is found there.
     ForeignTool {
         /// The port.
@@ -57,26 +57,26 @@ impl fmt::Display for Described {
     }
 }
 
-type Tell = Arc<dyn Fn(&Notice) + Send + Sync>;
+type NoticeHandler = Arc<dyn Fn(&Notice) + Send + Sync>;
 
-/// Who is told. Called on the server's own thread: it must not block, and must not take long.
+/// Who gets the notices. Called on the server's own thread: it must not block, and must not take long.
 #[derive(Clone, Default)]
-pub(crate) struct Told(Option<Tell>);
+pub(crate) struct Notifier(Option<NoticeHandler>);
 
-impl Told {
+impl Notifier {
     pub(crate) fn new(tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(tell)))
     }
 
-    pub(crate) fn tell(&self, notice: impl FnOnce() -> Notice) {
+    pub(crate) fn notify(&self, notice: impl FnOnce() -> Notice) {
         if let Some(tell) = &self.0 {
             tell(&notice());
         }
     }
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for Notifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Told" } else { "Nobody" })
+        f.write_str(if self.0.is_some() { "Notifier" } else { "Nobody" })
     }
 }

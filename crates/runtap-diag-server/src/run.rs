@@ -24,7 +24,7 @@ use crate::description::ProcessDescription;
 use crate::dial_out::{self, ConnectPort};
 use crate::error::StartError;
 use crate::limits::Limits;
-use crate::notice::{Notice, Told};
+use crate::notice::{Notice, Notifier};
 use crate::pipe::EventPipe;
 use crate::startup::Startup;
 
@@ -43,7 +43,7 @@ pub struct Builder {
     path: Option<PathBuf>,
     suspend: bool,
     ports: Vec<ConnectPort>,
-    told: Told,
+    notifier: Notifier,
 }
 
 impl Builder {
@@ -57,7 +57,7 @@ impl Builder {
             path: None,
             suspend: false,
             ports: Vec::new(),
-            told: Told::default(),
+            notifier: Notifier::default(),
         }
     }
 
@@ -79,7 +79,7 @@ impl Builder {
     /// be handed on.
     #[must_use]
     pub fn on_notice(mut self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
-        self.told = Told::new(tell);
+        self.notifier = Notifier::new(tell);
         self
     }
 
@@ -129,7 +129,7 @@ impl Builder {
     /// ([`Dispatcher::of_port`]).
     pub fn dispatcher(self) -> Dispatcher {
         let startup = Startup::new(self.suspend, self.ports.iter().map(|port| port.suspend));
-        Dispatcher::new(self.description, self.pipe, self.commands, self.limits, startup, self.told)
+        Dispatcher::new(self.description, self.pipe, self.commands, self.limits, startup, self.notifier)
     }
 
     /// Makes the socket. A stale one of the same name is replaced. Needs a tokio runtime with I/O and time.

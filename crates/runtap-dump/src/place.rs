@@ -11,7 +11,7 @@ use runtap_diag::core_file::{self, CoreFile, CoreFileError};
 use runtap_discover::FileView;
 use runtap_outputs::{Draft, numbered, with_extension};
 
-use crate::way::{Told, Way, Which};
+use crate::way::{RequestedPath, Way, Which};
 use crate::{Error, Wanted};
 
 /// What `createdump` writes beside the dump.
@@ -35,7 +35,7 @@ pub(crate) struct Files {
 pub(crate) struct Place {
     files: Files,
     way: Way,
-    told: Told,
+    told: RequestedPath,
 }
 
 /// What became of it.

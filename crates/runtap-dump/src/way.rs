@@ -53,13 +53,13 @@ pub(crate) struct Fetched {
 
 /// A path as the target sees it, and as the runtime is told it.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct RequestedPath {
     pub(crate) theirs: PathBuf,
     /// A percent sign begins something that the runtime fills in, two are one.
     pub(crate) text: String,
 }
 
-impl Told {
+impl RequestedPath {
     /// `None` if the protocol can't carry it.
     fn of(theirs: PathBuf) -> Option<Self> {
         let text = theirs.to_str()?.replace('%', "%%");
@@ -72,7 +72,7 @@ impl Way {
     ///
     /// # Errors
     /// Why it can't have one there.
-    pub(crate) fn lend(view: &FileView, owner: u32, files: &Files) -> Result<(Self, Told), String> {
+    pub(crate) fn lend(view: &FileView, owner: u32, files: &Files) -> Result<(Self, RequestedPath), String> {
         let text = |error: io::Error| error.to_string();
         // The target would follow a link that is laid there, with the rights of its user.
         if files.draft.can_be_exchanged(owner) {
@@ -93,7 +93,7 @@ impl Way {
             theirs.set_file_name(beside.place().file_name().unwrap_or_default());
             dump = beside;
         }
-        let told = Told::of(theirs).ok_or("its path is no UTF-8, which the protocol can't carry")?;
+        let told = RequestedPath::of(theirs).ok_or("its path is no UTF-8, which the protocol can't carry")?;
         let ours = dump.file().metadata().map_err(text)?;
         let seen = view.metadata(&told.theirs).map_err(|_unseen| "its user may not write to that folder")?;
         if !same(&seen, &ours) {
@@ -112,10 +112,10 @@ impl Way {
         owner: u32,
         ours: &Path,
         why: String,
-    ) -> Result<(Self, Told), Error> {
+    ) -> Result<(Self, RequestedPath), Error> {
         let temp = view.temp_dir().unwrap_or_else(|_unreadable| PathBuf::from("/tmp"));
         let name = foreign_name(ours);
-        let told = Told::of(temp.join(&name)).ok_or_else(|| Error::NoText(temp.clone()))?;
+        let told = RequestedPath::of(temp.join(&name)).ok_or_else(|| Error::NoText(temp.clone()))?;
         let failed = |not_there| Error::NoPlace {
             folder: ours.parent().unwrap_or_else(|| Path::new("/")).to_owned(),
             why: why.clone(),
@@ -129,11 +129,11 @@ impl Way {
 
     /// Makes the folder from which the file is going to be fetched, if it is: the names in it are seen by nobody who could
     /// lay a link there before the target opens them. Where none can be made, that is left to the random name.
-    pub(crate) fn prepare(&mut self, view: &FileView, told: &mut Told) {
+    pub(crate) fn prepare(&mut self, view: &FileView, told: &mut RequestedPath) {
         let Self::Fetched(fetched) = self else { return };
         let Some(temp) = told.theirs.parent() else { return };
         let folder = temp.join(unforeseen());
-        if let Some(inside) = Told::of(folder.join(&fetched.name))
+        if let Some(inside) = RequestedPath::of(folder.join(&fetched.name))
             && let Ok((around, made)) = view.make_private_folder(&folder, fetched.owner)
         {
             *told = inside;

@@ -227,7 +227,7 @@ impl Request {
     }
 
     /// Whether names of methods come while the session runs.
-    pub fn tells_method_names(&self) -> bool {
+    pub fn includes_method_names(&self) -> bool {
         self.providers.iter().any(|Requested { provider, .. }| {
             provider.name == CLR_PROVIDER
                 && provider.keywords & METHOD_NAMES == METHOD_NAMES

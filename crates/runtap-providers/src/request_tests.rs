@@ -15,7 +15,8 @@ fn method_names_take_a_level_of_their_own() {
     assert_eq!(clr(&alone), (0x18, Level::Verbose, EnabledBy::MethodNames));
     assert_eq!(alone.notes, []);
     assert!(
-        alone.tells_method_names() && !resolve(&[], &[], Some("gc+loader+jit")).unwrap().tells_method_names()
+        alone.includes_method_names()
+            && !resolve(&[], &[], Some("gc+loader+jit")).unwrap().includes_method_names()
     );
     let mut raised = resolve(&[], &[], Some("gc")).unwrap();
     raised.add_method_names();

@@ -11,7 +11,7 @@ use tokio::time::{Duration, MissedTickBehavior, interval, sleep};
 use crate::Error;
 use crate::event::{self, Event};
 use crate::job::{Active, Job, Phase};
-use crate::one::{self, Taken};
+use crate::one::{self, EndedStream};
 use crate::recorder::Progress;
 use crate::start::Started;
 use crate::stops::StopRequest;
@@ -27,7 +27,7 @@ pub(crate) struct Arrival {
 /// What came of all of them, in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    pub(crate) taken: Vec<Taken>,
+    pub(crate) taken: Vec<EndedStream>,
     /// Those that could not be recorded.
     pub(crate) failed: Vec<(String, Error)>,
 }

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::conductor::Gathered;
 use crate::event::{Event, Reporter};
 use crate::job::Job;
-use crate::one::Taken;
+use crate::one::EndedStream;
 use crate::outcome::{Files, Outcome, Part};
 use crate::outputs::Opened;
 use crate::raw::Raw;
@@ -21,13 +21,13 @@ use crate::stops::StopListener;
 /// Makes the files, one process after the other, or one for all.
 pub(crate) async fn make(job: &Job, gathered: Gathered) -> Outcome {
     let Gathered { taken, failed } = gathered;
-    let is_unread = taken.iter().any(Taken::is_unread);
+    let is_unread = taken.iter().any(EndedStream::is_unread);
     let mut outcome = Outcome { failed, is_unread, to_stdout: job.to_stdout(), ..Outcome::default() };
     if is_unread {
         return outcome;
     }
     let several = taken.len() > 1;
-    let groups: Vec<Vec<Taken>> = match job.spec.merge {
+    let groups: Vec<Vec<EndedStream>> = match job.spec.merge {
         true if taken.is_empty() => Vec::new(),
         true => vec![taken],
         false => taken.into_iter().map(|taken| vec![taken]).collect(),
@@ -40,7 +40,12 @@ pub(crate) async fn make(job: &Job, gathered: Gathered) -> Outcome {
 }
 
 /// Makes the files of one process, or those of all.
-async fn of_group(job: &Job, mut group: Vec<Taken>, several: bool, requests: &mut StopListener) -> Files {
+async fn of_group(
+    job: &Job,
+    mut group: Vec<EndedStream>,
+    several: bool,
+    requests: &mut StopListener,
+) -> Files {
     let mut made = Files { parts: group.iter_mut().map(Part::new).collect(), ..Files::default() };
     let (raws, prepared) = prepare(job, group, &mut made);
     let finished = match prepared {
@@ -71,10 +76,10 @@ async fn of_group(job: &Job, mut group: Vec<Taken>, several: bool, requests: &mu
 }
 
 /// What there is to read, and into what. The streams stay in any case.
-fn prepare(job: &Job, group: Vec<Taken>, made: &mut Files) -> (Vec<Raw>, Result<Conversion, Error>) {
+fn prepare(job: &Job, group: Vec<EndedStream>, made: &mut Files) -> (Vec<Raw>, Result<Conversion, Error>) {
     let base = group.first().map(|taken| taken.base.clone()).unwrap_or_default();
     let (mut raws, mut rest) = (Vec::new(), Vec::new());
-    for Taken { name, raw, outlets, ended, .. } in group {
+    for EndedStream { name, raw, outlets, ended, .. } in group {
         raws.push(raw);
         rest.push((name, outlets, ended.thread_names));
     }

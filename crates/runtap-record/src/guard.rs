@@ -18,7 +18,7 @@ use rustix::process::getuid;
 use tokio::time::{sleep, timeout};
 
 use crate::event::{Event, Reporter};
-use crate::own_port::{self, Home};
+use crate::own_port::{self, PortDirectory};
 
 /// How often it looks who is left.
 const LOOK: Duration = Duration::from_secs(1);
@@ -108,6 +108,6 @@ pub async fn guard_port(path: &Path, users: &BTreeSet<u32>) -> io::Result<()> {
     port.resume_all(until, |_, _| {}).await;
     drop(port);
     // After the socket in it.
-    drop(Home::of(path));
+    drop(PortDirectory::of(path));
     Ok(())
 }

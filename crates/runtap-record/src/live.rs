@@ -7,7 +7,7 @@ use runtap_clr::lines::{Lines, Live};
 use runtap_diag::{Chunks, Error};
 use runtap_nettrace::Item;
 
-use crate::Heard;
+use crate::Received;
 
 /// The runtime writes what it has gathered ten times a second. When nothing came for longer, nothing older will.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -18,7 +18,7 @@ pub struct LiveEnd {
     /// How many events the target dropped.
     pub lost: u64,
     /// Whose events came, and when.
-    pub heard: Heard,
+    pub received: Received,
     /// Whether the stream has an end.
     pub is_whole: bool,
     /// Why the lines could not be written.
@@ -30,8 +30,8 @@ pub struct LiveEnd {
 /// Writes events as lines until the stream ends or nobody takes them. Blocks.
 pub fn write_live<W: Write>(mut chunks: Chunks, lines: Lines<W>) -> LiveEnd {
     let mut lines = Live::new(lines);
-    let mut heard = Heard::default();
-    let mut hear = |item: &Item<'_>| heard.item(item);
+    let mut received = Received::default();
+    let mut hear = |item: &Item<'_>| received.item(item);
     let mut read_error = None;
     let mut written = loop {
         let written = match chunks.blocking_next_within(PATIENCE) {
@@ -51,5 +51,5 @@ pub fn write_live<W: Write>(mut chunks: Chunks, lines: Lines<W>) -> LiveEnd {
         written = lines.finish(&mut hear);
     }
     let is_whole = lines.partial().is_none();
-    LiveEnd { lost: lines.lost(), heard, is_whole, write_error: written.err(), read_error }
+    LiveEnd { lost: lines.lost(), received, is_whole, write_error: written.err(), read_error }
 }

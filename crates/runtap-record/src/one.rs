@@ -17,7 +17,7 @@ use runtap_target::local_name;
 
 /// A stream that has ended, and where it is.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct EndedStream {
     pub(crate) pid: u64,
     /// Of the program.
     pub(crate) name: String,
@@ -29,7 +29,7 @@ pub(crate) struct Taken {
     pub(crate) ended: Ended,
 }
 
-impl Taken {
+impl EndedStream {
     /// Nobody reads what we write: that is no failure, and nothing is left to do.
     pub(crate) fn is_unread(&self) -> bool {
         self.raw.is_stdout() && self.ended.recorded.is_unread
@@ -37,8 +37,12 @@ impl Taken {
 }
 
 /// Records a process to the end of its stream.
-pub(crate) async fn record(job: Arc<Job>, started: Started, progress: Arc<Progress>) -> Result<Taken, Error> {
-    let Started { subject, session, outputs, neighbours, since } = started;
+pub(crate) async fn record(
+    job: Arc<Job>,
+    started: Started,
+    progress: Arc<Progress>,
+) -> Result<EndedStream, Error> {
+    let Started { subject, session, outputs, other_sessions, since } = started;
     // .NET Core 3 can be traced without being able to say who it is, and any may end at this moment.
     let info = subject.client.process_info().await.ok();
     let pid = subject.pid().map(u64::from).or_else(|| info.as_ref().map(|info| info.process_id)).unwrap_or(0);
@@ -61,6 +65,6 @@ pub(crate) async fn record(job: Arc<Job>, started: Started, progress: Arc<Progre
     let files = of_stream.into_iter().chain(of_outlets).collect();
     job.report(Event::Started { name: name.clone(), pid, files });
     let counting = job.counting();
-    let ended = session::run(&job, session, since, neighbours, sink, counting, progress).await?;
-    Ok(Taken { pid, name, base, raw, outlets, ended })
+    let ended = session::run(&job, session, since, other_sessions, sink, counting, progress).await?;
+    Ok(EndedStream { pid, name, base, raw, outlets, ended })
 }

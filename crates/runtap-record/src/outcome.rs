@@ -8,7 +8,7 @@ use runtap_files::Partial;
 
 use crate::Error;
 use crate::missing::Missing;
-use crate::one::Taken;
+use crate::one::EndedStream;
 use crate::silence::Silence;
 
 /// What there is in the end.
@@ -69,8 +69,8 @@ pub struct Part {
 }
 
 impl Part {
-    pub(crate) fn new(taken: &mut Taken) -> Self {
-        let Taken { pid, name, ended, .. } = taken;
+    pub(crate) fn new(taken: &mut EndedStream) -> Self {
+        let EndedStream { pid, name, ended, .. } = taken;
         let recorded = &ended.recorded;
         Self {
             pid: *pid,

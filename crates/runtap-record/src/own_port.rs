@@ -24,9 +24,9 @@ const EXAMPLE: &str = "runtap-0123456789abcdef";
 
 /// The folder of a port of ours. Removed when it is dropped, unless the socket is still in it.
 #[derive(Debug)]
-pub(crate) struct Home(PathBuf);
+pub(crate) struct PortDirectory(PathBuf);
 
-impl Home {
+impl PortDirectory {
     /// The folder of a port that is called as ours are. Whose it is, is another question.
     pub(crate) fn of(port: &Path) -> Option<Self> {
         let folder = port.parent()?;
@@ -37,7 +37,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for PortDirectory {
     fn drop(&mut self) {
         // One that is not empty belongs to a guard, or to whoever resumes what is left.
         let _ = fs::remove_dir(&self.0);
@@ -51,7 +51,7 @@ pub(crate) fn lets_everybody_in() -> bool {
 }
 
 /// Listens in a new folder, in the first place that will do. The port has to go before the folder.
-pub(crate) fn make() -> Result<(Home, Port), Error> {
+pub(crate) fn make() -> Result<(PortDirectory, Port), Error> {
     let mut error = Error::NoPlace;
     for place in places() {
         match make_in(&place) {
@@ -62,13 +62,13 @@ pub(crate) fn make() -> Result<(Home, Port), Error> {
     Err(error)
 }
 
-fn make_in(place: &Path) -> Result<(Home, Port), Error> {
+fn make_in(place: &Path) -> Result<(PortDirectory, Port), Error> {
     let failed = |error: io::Error| Error::Place { place: place.to_owned(), error };
     let folder = Folder::open(place).and_then(|place| place.make_private(FOLDER, lets_everybody_in()));
-    let home = Home(folder.map_err(failed)?.path().to_owned());
-    let path = home.0.join(SOCKET);
+    let directory = PortDirectory(folder.map_err(failed)?.path().to_owned());
+    let path = directory.0.join(SOCKET);
     let port = if lets_everybody_in() { Port::bind_for_everybody(path)? } else { Port::bind(path)? };
-    Ok((home, port))
+    Ok((directory, port))
 }
 
 /// Where folders of ours can be: in the runtime folder, which nobody cleans and which is not shared, else in a temporary
@@ -124,8 +124,8 @@ mod tests {
     #[tokio::test]
     async fn a_port_has_a_folder_that_goes_with_it() {
         let place = tempfile::tempdir().unwrap();
-        let (home, port) = make_in(place.path()).unwrap();
-        let (folder, path) = (home.0.clone(), port.path().to_owned());
+        let (directory, port) = make_in(place.path()).unwrap();
+        let (folder, path) = (directory.0.clone(), port.path().to_owned());
         assert_eq!(folder.as_os_str().len(), place.path().join(EXAMPLE).as_os_str().len());
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
         let everybody = lets_everybody_in();
@@ -134,11 +134,11 @@ mod tests {
         assert_eq!(port.exposure(), Exposure::Private);
         // A guard has it.
         port.leave();
-        drop(home);
+        drop(directory);
         assert!(path.exists());
         // And ends.
         fs::remove_file(&path).unwrap();
-        drop(Home::of(&path).unwrap());
+        drop(PortDirectory::of(&path).unwrap());
         assert!(!folder.exists());
     }
 
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn ports_of_ours_are_known_by_their_names() {
-        assert!(Home::of(&Path::new("/none").join(EXAMPLE).join(SOCKET)).is_some());
+        assert!(PortDirectory::of(&Path::new("/none").join(EXAMPLE).join(SOCKET)).is_some());
         for other in [
             "/none/port",
             "/tmp/runtap-my/port",
@@ -182,7 +182,7 @@ mod tests {
             "/",
             "port",
         ] {
-            assert!(Home::of(Path::new(other)).is_none(), "{other}");
+            assert!(PortDirectory::of(Path::new(other)).is_none(), "{other}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The thread that writes what arrives to disk and counts it on the way.
 //!
-//! It is a thread of its own so that a slow disk, or a pipe that nobody reads, does not keep Ctrl-C from being heard. A
+//! It is a thread of its own so that a slow disk, or a pipe that nobody reads, does not keep Ctrl-C from being received. A
 //! file is written by the thread that reads the socket: what it has read is still in the processor's cache when it is
 //! written and counted, and no thread has to be woken. A pipe may stand still for as long as its reader likes: there the
 //! session's own thread goes on reading. What was received is in the file before it is decoded: a stream that we can't read
@@ -18,7 +18,7 @@ use runtap_nettrace::{Item, Reader};
 use rustix::fs::OFlags;
 use tokio::sync::oneshot;
 
-use crate::silence::Heard;
+use crate::silence::Received;
 use crate::stop_event::StopEventWatch;
 use runtap_nettrace::Partial;
 
@@ -56,7 +56,7 @@ pub(crate) struct Recorded {
     /// What the stream lacks; `None` when it has its end marker.
     pub(crate) partial: Option<Partial>,
     /// Whose events came, and when.
-    pub(crate) heard: Heard,
+    pub(crate) received: Received,
     /// Nobody reads the pipe that it went into.
     pub(crate) is_unread: bool,
     /// Why the file could not be written any further.
@@ -228,17 +228,17 @@ fn count_file(file: &File, recorded: &mut Recorded) -> io::Result<()> {
 struct Counter {
     reader: Reader,
     events: u64,
-    heard: Heard,
+    received: Received,
     watch: Option<Box<StopEventWatch>>,
 }
 
 impl Counter {
     /// Counts what can be decoded by now.
     fn feed(&mut self, bytes: &[u8]) {
-        let Self { reader, events, heard, watch } = self;
+        let Self { reader, events, received, watch } = self;
         let mut items = reader.items(bytes);
         let mut count = |item: &Item<'_>| {
-            heard.item(item);
+            received.item(item);
             *events += u64::from(matches!(item, Item::Event(_)));
         };
         // Behind each damage it goes on. Two loops: what nobody looks at needs not be put together.
@@ -258,7 +258,7 @@ impl Counter {
         self.reader.finish();
         self.feed(&[]);
         recorded.events = self.events;
-        recorded.heard = self.heard;
+        recorded.received = self.received;
         recorded.readable = self.reader.header().is_some();
         recorded.lost = self.reader.lost();
         recorded.partial = self.reader.partial().cloned();

@@ -18,7 +18,7 @@ use runtap_transport::{BindError, in_a_thread};
 use rustix::process::geteuid;
 use tokio::time::{Instant, sleep, timeout};
 
-use self::stand_in::Taken;
+use self::stand_in::TakenOver;
 use crate::event::Event;
 
 /// Between two looks at how far a runtime is.
@@ -143,26 +143,26 @@ async fn free(
     if !ports.is_empty() && goes_on(pid, limit.min(MOMENT)).await {
         return Ok(());
     }
-    let (mut taken, mut refused) = (Vec::new(), None);
+    let (mut taken_over, mut refused) = (Vec::new(), None);
     for awaited in ports {
-        match Taken::over(&awaited) {
-            Ok(port) => taken.push((awaited, port)),
+        match TakenOver::over(&awaited) {
+            Ok(port) => taken_over.push((awaited, port)),
             Err(error) => drop(refused.get_or_insert((awaited, error))),
         }
     }
-    let (awaited, mut taken): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
+    let (awaited, mut taken_over): (Vec<_>, Vec<_>) = taken_over.into_iter().unzip();
     if process.uid == geteuid().as_raw() {
-        for taken in &taken {
-            tell(Resumption::TakenOver(taken.port()));
+        for taken_over in &taken_over {
+            tell(Resumption::TakenOver(taken_over.port()));
         }
     }
     let began = Instant::now();
-    if !taken.is_empty() {
+    if !taken_over.is_empty() {
         let others = in_a_thread(move || ports::waiting_for(&awaited));
-        stand_in::listen_for(&mut taken, others, limit, tell).await?;
+        stand_in::listen_for(&mut taken_over, others, limit, tell).await?;
     }
-    for taken in taken {
-        taken.care_for_their_children(process.uid, guard, tell).await;
+    for taken_over in taken_over {
+        taken_over.care_for_their_children(process.uid, guard, tell).await;
     }
     if let Some((awaited, error)) = refused {
         return Err(stand_in::not_taken_over(pid, &awaited, error).await);

@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use crate::event::Event;
 use crate::job::Job;
 use crate::missing::{Missing, missing};
-use crate::neighbours::Neighbours;
+use crate::other_sessions::OtherSessions;
 use crate::recorder::{Counting, Progress, Recorded, Recorder, Sink};
 use crate::silence::Silence;
 use crate::stops::{StopListener, StopRequest};
@@ -47,7 +47,7 @@ pub(crate) async fn run(
     job: &Job,
     session: Session,
     started: Instant,
-    mut neighbours: Neighbours,
+    mut other_sessions: OtherSessions,
     sink: Sink,
     counting: Counting,
     progress: Arc<Progress>,
@@ -61,7 +61,7 @@ pub(crate) async fn run(
     let mut requests = job.stops.listener();
     let mut names = ThreadNames::default();
     // The stream as it is has no place for names.
-    let pid = neighbours.pid().filter(|_| job.spec.formats.iter().any(|format| format.sink().is_some()));
+    let pid = other_sessions.pid().filter(|_| job.spec.formats.iter().any(|format| format.sink().is_some()));
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut state = State::new(started, job.spec.resume);
@@ -73,7 +73,7 @@ pub(crate) async fn run(
             recorded = recorder.ended() => break Some(recorded),
             permit = job.stop_turns.acquire(), if wanted && turn.is_none() => {
                 turn = permit.ok();
-                neighbours.look();
+                other_sessions.look();
                 state.request_stop(&session);
             }
             request = requests.next() => match request {
@@ -90,7 +90,7 @@ pub(crate) async fn run(
                     names.refresh(pid);
                 }
                 if state.stopped.is_none() {
-                    neighbours.look();
+                    other_sessions.look();
                 }
             }
         }
@@ -106,10 +106,13 @@ pub(crate) async fn run(
     let is_closed = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
     recorded.is_unread = recorded.write_error.as_ref().is_some_and(is_closed);
     let missing = state.missing.or_else(|| missing(&mut recorded));
-    let mut notes: Vec<Silence> =
-        recorded.heard.silence(&job.spec.asked, duration, neighbours.has_one_ended()).into_iter().collect();
+    let mut notes: Vec<Silence> = recorded
+        .received
+        .silence(&job.spec.asked, duration, other_sessions.has_one_ended())
+        .into_iter()
+        .collect();
     let were_to_come_at_end = job.spec.session.rundown_keyword != 0 && !job.spec.method_names;
-    if recorded.heard.is_nameless() && were_to_come_at_end {
+    if recorded.received.is_nameless() && were_to_come_at_end {
         notes.push(Silence::NoNames);
     }
     Ok(Ended { recorded, duration, command, downgrades, thread_names: names.into_list(), missing, notes })

@@ -34,9 +34,9 @@ pub enum Silence {
 
 /// When events came, by provider.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct Received {
     header: Option<TraceHeader>,
-    providers: Vec<Voice>,
+    providers: Vec<ProviderPauses>,
     /// Whose event the last one was, and the id of its definition: most often the next one's too.
     last: usize,
     definition: Option<u32>,
@@ -44,14 +44,14 @@ pub struct Heard {
 
 /// When the events of a provider came, in ticks of the target.
 #[derive(Debug)]
-struct Voice {
+struct ProviderPauses {
     name: String,
     last: u64,
     /// The longest time between two of them.
     pause: u64,
 }
 
-impl Heard {
+impl Received {
     /// Takes the next item of the stream.
     pub fn item(&mut self, item: &Item<'_>) {
         match item {
@@ -71,29 +71,29 @@ impl Heard {
             self.definition = Some(event.metadata_id);
             self.turn_to(&metadata.provider, event.timestamp);
         }
-        let Some(voice) = self.providers.get_mut(self.last) else { return };
+        let Some(provider) = self.providers.get_mut(self.last) else { return };
         // They come in order by thread only.
-        if let Some(pause) = event.timestamp.checked_sub(voice.last) {
-            voice.pause = voice.pause.max(pause);
-            voice.last = event.timestamp;
+        if let Some(pause) = event.timestamp.checked_sub(provider.last) {
+            provider.pause = provider.pause.max(pause);
+            provider.last = event.timestamp;
         }
     }
 
     #[inline(never)]
     fn turn_to(&mut self, name: &str, timestamp: u64) {
-        if self.providers.get(self.last).is_none_or(|voice| voice.name != name) {
-            let known = self.providers.iter().position(|voice| voice.name == name);
+        if self.providers.get(self.last).is_none_or(|provider| provider.name != name) {
+            let known = self.providers.iter().position(|provider| provider.name == name);
             self.last = known.unwrap_or(self.providers.len());
             if known.is_none() {
-                self.providers.push(Voice { name: name.to_owned(), last: timestamp, pause: 0 });
+                self.providers.push(ProviderPauses { name: name.to_owned(), last: timestamp, pause: 0 });
             }
         }
     }
 
     /// Whether there are samples, and no names for them.
     pub fn is_nameless(&self) -> bool {
-        let heard = |name: &str| self.providers.iter().any(|voice| voice.name == name);
-        heard(SAMPLER) && !heard(RUNDOWN)
+        let received = |name: &str| self.providers.iter().any(|provider| provider.name == name);
+        received(SAMPLER) && !received(RUNDOWN)
     }
 
     /// What is worth a word after `end`, the time from the start of the session to its stop. `overtaken`: a session of
@@ -106,13 +106,13 @@ impl Heard {
         let (mut silent, mut stopped) = (Vec::new(), Vec::new());
         for Requested { provider, by } in asked {
             let name = provider.name.as_str();
-            let voice = self.providers.iter().find(|voice| voice.name.eq_ignore_ascii_case(name));
-            match voice {
+            let provider = self.providers.iter().find(|provider| provider.name.eq_ignore_ascii_case(name));
+            match provider {
                 None => silent.push((name.to_owned(), *by)),
-                Some(voice) => {
-                    let silence = end.saturating_sub(since(voice.last));
-                    if silence > SHORT.max(ns(i128::from(voice.pause)) * UNUSUAL) {
-                        stopped.push((name.to_owned(), Some(since(voice.last))));
+                Some(provider) => {
+                    let silence = end.saturating_sub(since(provider.last));
+                    if silence > SHORT.max(ns(i128::from(provider.pause)) * UNUSUAL) {
+                        stopped.push((name.to_owned(), Some(since(provider.last))));
                     }
                 }
             }
@@ -146,14 +146,14 @@ mod tests {
         providers.iter().map(one).collect()
     }
 
-    fn heard(voices: &[(&str, u64, u64)]) -> Heard {
-        let voice = |(name, last, pause): &(&str, u64, u64)| Voice {
+    fn received(providers: &[(&str, u64, u64)]) -> Received {
+        let provider = |(name, last, pause): &(&str, u64, u64)| ProviderPauses {
             name: (*name).to_owned(),
             last: *last,
             pause: *pause,
         };
-        let providers = voices.iter().map(voice).collect();
-        Heard { header: Some(TraceHeader::new(0, 0, 1_000_000_000)), providers, last: 0, definition: None }
+        let providers = providers.iter().map(provider).collect();
+        Received { header: Some(TraceHeader::new(0, 0, 1_000_000_000)), providers, last: 0, definition: None }
     }
 
     const END: Duration = Duration::from_secs(10);
@@ -162,17 +162,17 @@ mod tests {
     #[test]
     fn who_speaks_to_the_end_is_worth_no_word() {
         let asked = asked(&[("A", Providers), ("B", ClrEvents)]);
-        let lively = heard(&[("a", 10 * SECOND, 1), ("B", 9 * SECOND, SECOND / 5)]);
+        let lively = received(&[("a", 10 * SECOND, 1), ("B", 9 * SECOND, SECOND / 5)]);
         assert_eq!(lively.silence(&asked, END, true), None);
         // One that speaks seldom may have nothing to say.
-        let seldom = heard(&[("A", 5 * SECOND, SECOND), ("B", 9 * SECOND, SECOND / 5)]);
+        let seldom = received(&[("A", 5 * SECOND, SECOND), ("B", 9 * SECOND, SECOND / 5)]);
         assert_eq!(seldom.silence(&asked, END, true), None);
     }
 
     #[test]
     fn who_falls_silent_when_another_session_ends() {
         let asked = asked(&[("A", Providers), ("B", ClrEvents)]);
-        let cut = heard(&[("A", SECOND / 50, 1000), ("B", 10 * SECOND, SECOND)]);
+        let cut = received(&[("A", SECOND / 50, 1000), ("B", 10 * SECOND, SECOND)]);
         let overtaken = |providers: &[(&str, Option<Duration>)]| {
             let providers = providers.iter().map(|(name, after)| ((*name).to_owned(), *after)).collect();
             Some(Silence::Overtaken { after: END, providers })
@@ -180,7 +180,7 @@ mod tests {
         let twentieth = Duration::from_millis(20);
         assert_eq!(cut.silence(&asked, END, true), overtaken(&[("A", Some(twentieth))]));
         // A single event is no rhythm, and none is less.
-        let one = heard(&[("A", 1, 0)]).silence(&asked, END, true);
+        let one = received(&[("A", 1, 0)]).silence(&asked, END, true);
         assert_eq!(one, overtaken(&[("B", None), ("A", Some(Duration::from_nanos(1)))]));
         // Without such a session the program may have ended its work.
         assert_eq!(cut.silence(&asked, END, false), None);
@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn samples_need_names() {
-        assert!(heard(&[(SAMPLER, 1, 0), ("A", 1, 0)]).is_nameless());
-        assert!(!heard(&[(SAMPLER, 1, 0), (RUNDOWN, 1, 0)]).is_nameless());
-        assert!(!heard(&[("A", 1, 0)]).is_nameless());
+        assert!(received(&[(SAMPLER, 1, 0), ("A", 1, 0)]).is_nameless());
+        assert!(!received(&[(SAMPLER, 1, 0), (RUNDOWN, 1, 0)]).is_nameless());
+        assert!(!received(&[("A", 1, 0)]).is_nameless());
     }
 
     #[test]
@@ -198,9 +198,9 @@ mod tests {
         let both = asked(&[("A", Providers), ("B", ClrEvents)]);
         let never =
             |names: &[&str]| Some(Silence::Never(names.iter().map(|name| (*name).to_owned()).collect()));
-        assert_eq!(heard(&[("B", 1, 0)]).silence(&both, END, false), never(&["A"]));
-        assert_eq!(heard(&[("A", 1, 0)]).silence(&both, END, false), None);
-        assert_eq!(heard(&[]).silence(&both, END, false), never(&["A", "B"]));
-        assert_eq!(Heard::default().silence(&both, END, false), None);
+        assert_eq!(received(&[("B", 1, 0)]).silence(&both, END, false), never(&["A"]));
+        assert_eq!(received(&[("A", 1, 0)]).silence(&both, END, false), None);
+        assert_eq!(received(&[]).silence(&both, END, false), never(&["A", "B"]));
+        assert_eq!(Received::default().silence(&both, END, false), None);
     }
 }

@@ -84,7 +84,7 @@ impl Specification {
             SessionConfig::new(request.providers.iter().map(|asked| asked.provider.clone()).collect());
         session.rundown_keyword = request.rundown_keyword.unwrap_or(DEFAULT_RUNDOWN_KEYWORD);
         Self {
-            method_names: request.tells_method_names(),
+            method_names: request.includes_method_names(),
             session,
             asked: request.providers.clone(),
             formats: vec![FileFormat::Nettrace],

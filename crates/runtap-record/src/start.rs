@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::Error;
 use crate::event::Event;
 use crate::job::Job;
-use crate::neighbours::Neighbours;
+use crate::other_sessions::OtherSessions;
 use crate::outputs::Outputs;
 
 /// The variable by which processes learn of ports.
@@ -31,12 +31,12 @@ pub(crate) struct Started {
     pub(crate) subject: Subject,
     pub(crate) session: Session,
     pub(crate) outputs: Outputs,
-    pub(crate) neighbours: Neighbours,
+    pub(crate) other_sessions: OtherSessions,
     pub(crate) since: Instant,
 }
 
 /// What came of the request for a session; `None` if there was no more use for one.
-pub(crate) type Asked = Option<Result<(Session, Outputs, Neighbours), Error>>;
+pub(crate) type Asked = Option<Result<(Session, Outputs, OtherSessions), Error>>;
 
 /// Starts a session and lets the runtime go on; `None` if the end was asked for before there was a session.
 ///
@@ -63,7 +63,7 @@ pub(crate) async fn ask(job: &Job, subject: &Subject) -> Asked {
     if subject.runtime().is_some() {
         client = client.with_timeouts(Timeouts::all(PATIENCE));
     }
-    let neighbours = Neighbours::before(subject.pid());
+    let other_sessions = OtherSessions::before(subject.pid());
     let session = tokio::select! {
         biased;
         () = job.stops.stopping() => None,
@@ -71,7 +71,7 @@ pub(crate) async fn ask(job: &Job, subject: &Subject) -> Asked {
         () = ended(subject.runtime()) => None,
     };
     match session {
-        Some(Ok(session)) => Some(Ok((session, outputs, neighbours))),
+        Some(Ok(session)) => Some(Ok((session, outputs, other_sessions))),
         other => {
             job.take_back(outputs);
             let error = other.and_then(Result::err)?;
@@ -86,8 +86,8 @@ pub(crate) async fn go_on(job: &Job, subject: Subject, asked: Asked) -> Result<O
     let since = Instant::now();
     let_go(job, &subject).await;
     match asked {
-        Some(Ok((session, outputs, neighbours))) => {
-            return Ok(Some(Started { subject, session, outputs, neighbours, since }));
+        Some(Ok((session, outputs, other_sessions))) => {
+            return Ok(Some(Started { subject, session, outputs, other_sessions, since }));
         }
         Some(Err(error)) if !subject.has_ended() => return Err(error),
         _ => {}

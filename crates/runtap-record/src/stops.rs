@@ -16,9 +16,9 @@ pub enum StopRequest {
     Abandon,
 }
 
-/// What was heard so far.
+/// What was requested so far.
 #[derive(Debug, Clone, Copy, Default)]
-struct Heard {
+struct Requests {
     stops: u32,
     abandons: u32,
     /// The last signal.
@@ -26,91 +26,92 @@ struct Heard {
 }
 
 /// Listens for SIGINT, SIGTERM and SIGHUP. A hang-up that was ignored when we were started (`nohup`) stays ignored;
-/// the others are heard all the same, because shells start jobs in the background with SIGINT ignored, and scripts
+/// the others are handled all the same, because shells start jobs in the background with SIGINT ignored, and scripts
 /// end just those with it.
 #[derive(Debug, Clone)]
 pub struct Stops {
-    heard: watch::Sender<Heard>,
+    requests: watch::Sender<Requests>,
 }
 
 impl Stops {
     /// Listens from now on. Needs a tokio runtime.
     pub fn listen() -> io::Result<Self> {
-        let stops = Self { heard: watch::Sender::new(Heard::default()) };
+        let stops = Self { requests: watch::Sender::new(Requests::default()) };
         for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
             if kind == SignalKind::hangup() && is_ignored(kind) {
                 continue;
             }
-            tokio::spawn(count(signal(kind)?, kind, stops.heard.clone()));
+            tokio::spawn(count(signal(kind)?, kind, stops.requests.clone()));
         }
         Ok(stops)
     }
 
     /// Asks for the end without a signal.
     pub fn stop(&self) {
-        self.heard.send_modify(|heard| heard.stops += 1);
+        self.requests.send_modify(|requests| requests.stops += 1);
     }
 
     /// Hears what comes from now on, and knows what came before.
     pub fn listener(&self) -> StopListener {
-        let heard = self.heard.subscribe();
-        let seen = *heard.borrow();
-        StopListener { heard, seen }
+        let requests = self.requests.subscribe();
+        let seen = *requests.borrow();
+        StopListener { requests, seen }
     }
 
     /// Whether the end was asked for.
     pub fn is_stopping(&self) -> bool {
-        let heard = self.heard.borrow();
-        heard.stops + heard.abandons > 0
+        let requests = self.requests.borrow();
+        requests.stops + requests.abandons > 0
     }
 
     /// Ready when the end was asked for, or has been.
     pub async fn stopping(&self) {
-        let mut heard = self.heard.subscribe();
+        let mut requests = self.requests.subscribe();
         // Fails only without a sender, which is `self`.
-        let _ = heard.wait_for(|heard| heard.stops + heard.abandons > 0).await;
+        let _ = requests.wait_for(|requests| requests.stops + requests.abandons > 0).await;
     }
 
     /// The exit code of a program that the last signal ended.
     pub fn exit_code(&self) -> Option<u8> {
-        self.heard.borrow().signal.map(|signal| 128 + signal)
+        self.requests.borrow().signal.map(|signal| 128 + signal)
     }
 }
 
 /// Somebody who listens.
 #[derive(Debug)]
 pub struct StopListener {
-    heard: watch::Receiver<Heard>,
-    seen: Heard,
+    requests: watch::Receiver<Requests>,
+    seen: Requests,
 }
 
 impl StopListener {
     /// The next request; the stronger one of several. Dropping the future loses none.
     pub async fn next(&mut self) -> StopRequest {
         let seen = self.seen;
-        let news = |heard: &Heard| heard.stops > seen.stops || heard.abandons > seen.abandons;
-        let Ok(heard) = self.heard.wait_for(news).await.map(|heard| *heard) else {
+        let news = |requests: &Requests| requests.stops > seen.stops || requests.abandons > seen.abandons;
+        let Ok(requests) = self.requests.wait_for(news).await.map(|requests| *requests) else {
             // Nobody is left to ask for anything.
             return future::pending().await;
         };
-        let request = if heard.abandons > seen.abandons { StopRequest::Abandon } else { StopRequest::Stop };
-        self.seen = heard;
+        let request =
+            if requests.abandons > seen.abandons { StopRequest::Abandon } else { StopRequest::Stop };
+        self.seen = requests;
         request
     }
 }
 
 /// Counts one signal for ever.
-async fn count(mut signal: Signal, kind: SignalKind, heard: watch::Sender<Heard>) {
+async fn count(mut signal: Signal, kind: SignalKind, requests: watch::Sender<Requests>) {
     let number = u8::try_from(kind.as_raw_value()).ok();
     let mut seen = 0u32;
     while signal.recv().await.is_some() {
         seen += 1;
-        heard.send_modify(|heard| {
-            heard.signal = number;
+        requests.send_modify(|requests| {
+            requests.signal = number;
             if seen > 1 {
-                heard.abandons += 1;
+                requests.abandons += 1;
             } else {
-                heard.stops += 1;
+                requests.stops += 1;
             }
         });
     }
@@ -130,16 +131,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_listener_hears_what_comes_and_the_stronger_of_two() {
-        let stops = Stops { heard: watch::Sender::new(Heard::default()) };
+        let stops = Stops { requests: watch::Sender::new(Requests::default()) };
         let mut early = stops.listener();
         assert!(!stops.is_stopping());
         stops.stop();
         assert_eq!(early.next().await, StopRequest::Stop);
         stops.stopping().await;
         let mut late = stops.listener();
-        stops.heard.send_modify(|heard| {
-            heard.stops += 1;
-            heard.abandons += 1;
+        stops.requests.send_modify(|requests| {
+            requests.stops += 1;
+            requests.abandons += 1;
         });
         assert_eq!((early.next().await, late.next().await), (StopRequest::Abandon, StopRequest::Abandon));
         assert!(stops.is_stopping());

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::error::Error;
-use crate::neighbours::Neighbours;
+use crate::other_sessions::OtherSessions;
 use crate::stops::{StopRequest, Stops};
 
 /// How long the runtime may take to end a session that nobody reads any more.
@@ -30,7 +30,7 @@ pub struct Tap {
     session: Session,
     since: Instant,
     /// The sessions of others beside it.
-    neighbours: Neighbours,
+    other_sessions: OtherSessions,
 }
 
 /// What came of a session.
@@ -74,7 +74,7 @@ impl Tap {
         config: SessionConfig,
         stops: Stops,
     ) -> Result<Option<Self>, Error> {
-        let neighbours = Neighbours::before(pid);
+        let other_sessions = OtherSessions::before(pid);
         let session = tokio::select! {
             biased;
             () = stops.stopping() => return Ok(None),
@@ -84,7 +84,7 @@ impl Tap {
         match session {
             Ok(session) => {
                 tokio::spawn(let_go(subject.client.clone()));
-                Ok(Some(Self { subject, session, since, neighbours }))
+                Ok(Some(Self { subject, session, since, other_sessions }))
             }
             // How long it takes to look at it is for the process to choose.
             Err(error) => Err(in_a_thread(move || Error::of_runtime(error)).await.unwrap_or_else(Into::into)),
@@ -102,19 +102,19 @@ impl Tap {
         stops: &Stops,
         make: impl FnOnce(Chunks) -> T + Send + 'static,
     ) -> io::Result<Option<Drained<T>>> {
-        let Self { subject, session, since, mut neighbours } = self;
+        let Self { subject, session, since, mut other_sessions } = self;
         let (control, chunks) = session.split();
         let (tell, made) = oneshot::channel();
         thread::Builder::new().name("tail".into()).spawn(move || {
             // Nobody listens any more when a consumer that is stuck was given up.
             let _ = tell.send(make(chunks));
         })?;
-        let made = wait(made, control, stops, duration, &mut neighbours).await;
+        let made = wait(made, control, stops, duration, &mut other_sessions).await;
         drop(subject);
         Ok(made.map(|(made, end)| Drained {
             made,
             after: end.saturating_duration_since(since),
-            overtaken: neighbours.has_one_ended(),
+            overtaken: other_sessions.has_one_ended(),
         }))
     }
 }
@@ -132,7 +132,7 @@ async fn wait<T>(
     control: Control,
     stops: &Stops,
     duration: Option<Duration>,
-    neighbours: &mut Neighbours,
+    other_sessions: &mut OtherSessions,
 ) -> Option<(T, Instant)> {
     let mut requests = stops.listener();
     let is_over = async {
@@ -153,10 +153,10 @@ async fn wait<T>(
                 return Some((done.ok()?, end));
             }
             () = &mut is_over => break,
-            _ = tick.tick() => neighbours.look(),
+            _ = tick.tick() => other_sessions.look(),
         }
     }
-    neighbours.look();
+    other_sessions.look();
     let end = Instant::now();
     let stop = control.stop();
     let rest = async {

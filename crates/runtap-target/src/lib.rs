@@ -3,7 +3,7 @@
 //! ```text
 //!  Given ──parse──► TargetSpec ──resolve──► Subject (client, process)
 //!  as typed         Pid, Name, Port, Ask       │
-//!                        └──examine──► Patient, for those that can't be reached
+//!                        └──examine──► Diagnosed, for those that can't be reached
 //! ```
 //!
 //! [`TargetSpec`] is the one form of every choice; [`TargetSpec::resolve`] finds the one process that is meant, and refuses one that is
@@ -26,10 +26,10 @@
 //! Refuses to print, to read from a terminal, and to choose words for people: errors and remarks are data. Finding sockets and
 //! judging why one can't be reached are the business of the crates below.
 
+mod diagnosed;
 mod dialogue;
 mod error;
 mod named;
-mod patient;
 mod port;
 mod resolve;
 pub mod running;
@@ -40,9 +40,9 @@ mod subject;
 mod user;
 mod watch;
 
+pub use self::diagnosed::{Diagnosed, Examined};
 pub use self::dialogue::{Dialogue, Question, Remark};
 pub use self::error::{Error, Row};
-pub use self::patient::{Examined, Patient};
 pub use self::port::{PortSpec, Role};
 pub use self::seen::{Listing, Seen, is_suspended};
 pub use self::spec::{Given, SpecError, TargetSpec};

@@ -98,11 +98,11 @@ async fn every_word_leads_to_the_same_process() {
     assert!(matches!(error, Error::NotInList { answer, .. } if answer == "0"));
     assert!(matches!(TargetSpec::Ask.resolve(&person(&[])).await, Err(Error::NotGiven)));
 
-    let Examined::Named(patients) = named(name, None).examine(false, &()).await.unwrap() else {
+    let Examined::Named(diagnosed) = named(name, None).examine(false, &()).await.unwrap() else {
         panic!("it has a name")
     };
-    assert_eq!(patients[0].name, name);
-    assert!(patients[0].diagnosis.reachable, "{:?}", patients[0].diagnosis);
+    assert_eq!(diagnosed[0].name, name);
+    assert!(diagnosed[0].diagnosis.reachable, "{:?}", diagnosed[0].diagnosis);
 
     let mut processes = Listing::now(false).processes;
     processes.retain(|process| process.pid == us);

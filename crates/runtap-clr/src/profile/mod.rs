@@ -18,7 +18,7 @@ use self::parts::Part;
 use self::universal::Universal;
 use crate::clr;
 use crate::dotnet_trace::DotnetTraceBuilder;
-use crate::names::{Names, Telling, tells};
+use crate::names::{Names, NamingEvent, names_something};
 use crate::stacks::Stacks;
 
 /// What a stream can't tell about its program.
@@ -155,7 +155,7 @@ impl ProfileBuilder {
             None if universal::wants(metadata) => action |= Action::UNIVERSAL,
             None => {}
         }
-        if tells(metadata) {
+        if names_something(metadata) {
             action |= Action::LEARN;
         }
         Action(action)
@@ -200,9 +200,9 @@ impl ProfileBuilder {
         }
         let Some(metadata) = event.metadata else { return };
         if action & Action::LEARN != 0 {
-            let event = Telling::of(metadata, event);
+            let event = NamingEvent::of(metadata, event);
             match &mut self.part {
-                Some(part) => part.told.take(&event),
+                Some(part) => part.naming.take(&event),
                 None => self.names.learn(&event),
             }
             // An address may mean another method from here on.

@@ -4,12 +4,12 @@
 use runtap_nettrace::{Item, Join, Metadata, Observe};
 
 use super::ProfileBuilder;
-use crate::names::Told;
+use crate::names::NamingEvents;
 
 /// What a part keeps for later.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Part {
-    pub(super) told: Told,
+    pub(super) naming: NamingEvents,
     definitions: Vec<Metadata>,
     /// Whether it has events that can't be kept.
     pub(super) refuses: bool,
@@ -46,7 +46,7 @@ impl Join for ProfileBuilder {
         for metadata in &part.definitions {
             self.item(&Item::Metadata(metadata));
         }
-        part.told.tell(&mut self.names);
+        part.naming.replay(&mut self.names);
         self.end = self.end.max(end);
         // Known by the events' own definitions.
         self.actions.clear();

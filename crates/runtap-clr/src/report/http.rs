@@ -91,7 +91,7 @@ enum What {
 }
 
 #[derive(Debug, Clone)]
-struct Told {
+struct HttpEvent {
     by: Teller,
     what: What,
     /// What tells the request from others, if anything does.
@@ -100,7 +100,7 @@ struct Told {
 
 /// Makes a [`HttpReport`].
 #[derive(Debug)]
-pub struct Http(Collector<Told>);
+pub struct Http(Collector<HttpEvent>);
 
 impl Default for Http {
     fn default() -> Self {
@@ -152,10 +152,10 @@ impl Collect for Http {
     }
 }
 
-fn report((kept, clock): Found<Told>) -> HttpReport {
+fn report((kept, clock): Found<HttpEvent>) -> HttpReport {
     let mut sums: BTreeMap<Key, Sums> = BTreeMap::new();
     let mut open: HashMap<Teller, Vec<Open>> = HashMap::new();
-    for Kept { timestamp, what: Told { by, what, id }, .. } in kept {
+    for Kept { timestamp, what: HttpEvent { by, what, id }, .. } in kept {
         let open = open.entry(by).or_default();
         match what {
             What::Start { method, path } => {
@@ -203,7 +203,7 @@ impl Observe for Http {
             let what = what(by, payload)?;
             let activity = event.activity_id.filter(|id| !id.is_nil()).map(|id| id.to_string());
             let id = payload.text("requestId").filter(|id| !id.is_empty()).or(activity);
-            Some(Told { by, what, id })
+            Some(HttpEvent { by, what, id })
         });
     }
 }

@@ -79,7 +79,7 @@ impl Warning {
     }
 
     /// What to write instead.
-    pub fn mend(&self) -> String {
+    pub fn fix(&self) -> String {
         match self {
             Self::Blank(part) => format!("write '{}'", part.trim()),
             Self::Tilde(address) => format!("write the home folder out in '{address}'"),

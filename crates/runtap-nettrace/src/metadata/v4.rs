@@ -60,7 +60,7 @@ impl Metadata {
 
     /// The same, with the record as readers can read it that know no damage: of the same length, without fields and
     /// opcode if something is wrong there.
-    pub(crate) fn mend_v4(record: &[u8], offset: u64) -> Result<(Self, Cow<'_, [u8]>), DecodeError> {
+    pub(crate) fn repair_v4(record: &[u8], offset: u64) -> Result<(Self, Cow<'_, [u8]>), DecodeError> {
         let mut r = Reader::at(record, offset);
         let mut metadata = Self::decode_head_v4(&mut r)?;
         let (head, rest) = record.split_at_checked(record.len() - r.remaining()).unwrap_or((record, &[]));
@@ -68,18 +68,18 @@ impl Metadata {
             return Ok((metadata, record.into()));
         }
         metadata.fields.clear();
-        let mut mended = Writer::new();
+        let mut repaired = Writer::new();
         // No fields; what else is there is one tag of no known kind.
-        mended.bytes(head).u32(0);
+        repaired.bytes(head).u32(0);
         match rest.len() {
             4 => {}
             long @ 9.. => {
-                mended.u32(len_u32(long - 9)).u8(tag::NONE).bytes(&vec![0; long - 9]);
+                repaired.u32(len_u32(long - 9)).u8(tag::NONE).bytes(&vec![0; long - 9]);
             }
             // Nothing fits there. Readers that know no damage may refuse it; ours loses no event by it.
             _ => return Ok((metadata, record.into())),
         }
-        Ok((metadata, mended.into_bytes().into()))
+        Ok((metadata, repaired.into_bytes().into()))
     }
 
     /// What every record has.

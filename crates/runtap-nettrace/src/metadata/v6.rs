@@ -30,19 +30,19 @@ impl Metadata {
 
     /// The same, with the row as readers can read it that know no damage: of the same length, without fields and optional
     /// items if something is wrong there.
-    pub(crate) fn mend_v6(row: &[u8], offset: u64) -> Result<(Self, Cow<'_, [u8]>), DecodeError> {
+    pub(crate) fn repair_v6(row: &[u8], offset: u64) -> Result<(Self, Cow<'_, [u8]>), DecodeError> {
         let mut r = Reader::at(row, offset);
         let mut metadata = Self::decode_head_v6(&mut r)?;
         let head = row.len() - r.remaining();
         let Err(error) = metadata.extras_v6(&mut r) else { return Ok((metadata, row.into())) };
-        let mut mended = row.to_vec();
+        let mut repaired = row.to_vec();
         // No fields and no items; what follows in the row is passed over.
-        match mended.get_mut(head..head + 4) {
+        match repaired.get_mut(head..head + 4) {
             Some(sizes) => sizes.fill(0),
             None => return Err(error),
         }
         metadata.fields.clear();
-        Ok((metadata, mended.into()))
+        Ok((metadata, repaired.into()))
     }
 
     /// What every row has.

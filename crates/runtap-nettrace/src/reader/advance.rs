@@ -363,7 +363,7 @@ impl Core {
         error
     }
 
-    /// An error that cannot be mended, from `offset` on.
+    /// An error that cannot be repaired, from `offset` on.
     #[cold]
     pub(super) fn give_up(&mut self, window: &[u8], offset: u64, error: Error) -> Error {
         self.end_early(Partial { offset, reason: PartialReason::Damaged(error.clone()) });

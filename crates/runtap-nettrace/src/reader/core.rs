@@ -86,7 +86,7 @@ pub(super) enum State {
     Bare,
     /// Inside the payload of an object that is not read.
     Skip { left: u64 },
-    /// After the end marker, an error that cannot be mended, or the last byte.
+    /// After the end marker, an error that cannot be repaired, or the last byte.
     Over,
 }
 

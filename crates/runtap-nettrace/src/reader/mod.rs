@@ -62,7 +62,7 @@ impl Reader {
     }
 
     /// Takes in the next bytes of the stream. Call [`Self::next`] until it gives `None` before the next feed, else
-    /// the bytes pile up. Does nothing after [`Self::finish`] or an error that cannot be mended.
+    /// the bytes pile up. Does nothing after [`Self::finish`] or an error that cannot be repaired.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.core.accepts(bytes.len()) {
             self.queue.consume(self.core.shift());
@@ -100,7 +100,7 @@ impl Reader {
     }
 
     /// The next item. `None` means that more bytes are needed; after [`Self::finish`] and after an error that
-    /// cannot be mended it means that there is nothing more.
+    /// cannot be repaired it means that there is nothing more.
     ///
     /// Everything in front of a damaged place was delivered when its error comes. An error inside a block is
     /// returned once, and the next call goes on behind that block; after one between blocks, every further call

@@ -14,7 +14,7 @@ use crate::{Error, Metadata};
 enum Verdict<'a> {
     Keep,
     /// With another payload of the same length.
-    Mend(Cow<'a, [u8]>, DecodeError),
+    Repair(Cow<'a, [u8]>, DecodeError),
     LeaveOut(DecodeError),
     /// Nor is anything kept that follows it.
     End(DecodeError),
@@ -38,13 +38,13 @@ pub(super) fn keep<const V6: bool>(payload: &[u8], offset: u64, defined: &Define
 /// Definitions of Nettrace 4: those that can be read, up to the first of which the end is not known.
 pub(super) fn keep_definitions(payload: &[u8], offset: u64, defined: &mut Defined) -> Keep {
     let (kept, ended_early) = blobs::<false>(payload, offset, |_, at, record| {
-        match defined.add(Metadata::mend_v4(record, at), at) {
+        match defined.add(Metadata::repair_v4(record, at), at) {
             Ok(Cow::Borrowed(_)) => Verdict::Keep,
-            Ok(mended) => Verdict::Mend(mended, DecodeError::new(at, "definition", UNREADABLE)),
+            Ok(repaired) => Verdict::Repair(repaired, DecodeError::new(at, "definition", UNREADABLE)),
             Err(error) => Verdict::LeaveOut(error),
         }
     });
-    // One that was mended is not lost.
+    // One that was repaired is not lost.
     defined.lost |= ended_early;
     kept
 }
@@ -78,9 +78,9 @@ fn blobs<const V6: bool>(
         };
         match verdict {
             Verdict::Keep => kept.keep::<V6>(&blobs, start, None),
-            Verdict::Mend(mended, error) => {
+            Verdict::Repair(repaired, error) => {
                 damage.get_or_insert_with(|| error.into());
-                kept.keep::<V6>(&blobs, start, Some(&mended));
+                kept.keep::<V6>(&blobs, start, Some(&repaired));
             }
             Verdict::LeaveOut(error) => {
                 damage.get_or_insert_with(|| error.into());
@@ -115,10 +115,10 @@ struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    /// Keeps the blob that the cursor is on, which begins at `start`, perhaps with a payload that is `mended`.
-    fn keep<const V6: bool>(&mut self, blobs: &Blobs, start: usize, mended: Option<&[u8]>) {
+    /// Keeps the blob that the cursor is on, which begins at `start`, perhaps with a payload that is `repaired`.
+    fn keep<const V6: bool>(&mut self, blobs: &Blobs, start: usize, repaired: Option<&[u8]>) {
         let next = blobs.position();
-        if self.rest.is_none() && mended.is_none() {
+        if self.rest.is_none() && repaired.is_none() {
             self.up_to = next;
         } else {
             let rest = self.rest.get_or_insert_default();
@@ -130,7 +130,7 @@ impl Kept<'_> {
                 rest.bytes(part(start..range.start));
             }
             // Behind the payload there may be padding.
-            rest.bytes(mended.unwrap_or_else(|| part(range.clone()))).bytes(part(range.end..next));
+            rest.bytes(repaired.unwrap_or_else(|| part(range.clone()))).bytes(part(range.end..next));
         }
         self.is_behind_a_gap = false;
         self.last = blobs.head;

@@ -122,10 +122,10 @@ fn netperf_events(payload: &[u8], offset: u64, version: u32, defined: &mut Defin
         };
         match netperf_event(Format::NetPerf3, version, payload, &place, offset, defined) {
             Ok(None) => kept.extend_from_slice(payload.get(place.clone()).unwrap_or_default()),
-            Ok(Some((range, mended))) => {
+            Ok(Some((range, repaired))) => {
                 first_error.get_or_insert_with(|| DecodeError::new(offset, "definition", UNREADABLE).into());
                 kept.extend_from_slice(payload.get(place.start..range.start).unwrap_or_default());
-                kept.extend_from_slice(&mended);
+                kept.extend_from_slice(&repaired);
                 kept.extend_from_slice(payload.get(range.end..place.end).unwrap_or_default());
             }
             Err(error) => {
@@ -166,11 +166,11 @@ pub(super) fn netperf_event(
         let mut r = Bytes::at(record, start);
         Metadata::decode_netperf(&mut r, format, start, version).map(|metadata| (metadata, record.into()))
     } else {
-        Metadata::mend_v4(record, start)
+        Metadata::repair_v4(record, start)
     };
     Ok(match defined.add(definition, start)? {
         Cow::Borrowed(_) => None,
-        Cow::Owned(mended) => Some((event.payload, mended)),
+        Cow::Owned(repaired) => Some((event.payload, repaired)),
     })
 }
 
@@ -189,7 +189,7 @@ fn definitions(payload: &[u8], mut r: Bytes<'_>, defined: &mut Defined) -> Keep 
         match r.u16("size of a definition").and_then(|size| r.sub(size.into(), "definition")) {
             Ok(row) => {
                 let at = row.offset();
-                match defined.add(Metadata::mend_v6(row.rest(), at), at) {
+                match defined.add(Metadata::repair_v6(row.rest(), at), at) {
                     Ok(definition) => {
                         kept.extend_from_slice(payload.get(start..start + 2).unwrap_or_default());
                         kept.extend_from_slice(&definition);

@@ -124,7 +124,7 @@ impl Repair {
                     let (version, place) = (header.version, 0..event.len());
                     match netperf_event(Format::NetPerf1, version, event, &place, start, &mut output.defined)
                     {
-                        // Nothing of these versions is mended.
+                        // Nothing of these versions is repaired.
                         Ok(_) => {
                             output.bytes.bytes(event);
                         }
@@ -266,14 +266,14 @@ const VERSION: std::ops::Range<usize> = 3..7;
 /// A header with the date of 1970 for one that is no date: nobody knows when the recording was made.
 fn mended_header(header: &TraceHeader, format: Format, payload: &[u8], offset: u64) -> Keep {
     let at = if format == Format::NetPerf1 { 4 } else { 0 };
-    let mut mended = payload.to_vec();
-    match mended.get_mut(at..at + 16) {
+    let mut repaired = payload.to_vec();
+    match repaired.get_mut(at..at + 16) {
         Some(date) if header.sync_time.is_none() => {
             for (place, part) in date.chunks_exact_mut(2).zip([1970_u16, 1, 4, 1, 0, 0, 0, 0]) {
                 place.copy_from_slice(&part.to_le_bytes());
             }
             let kind = DecodeErrorKind::Invalid("is no date");
-            Keep::Shortened(mended, Some(DecodeError::new(offset + at as u64, "sync time", kind).into()))
+            Keep::Shortened(repaired, Some(DecodeError::new(offset + at as u64, "sync time", kind).into()))
         }
         _ => Keep::All,
     }

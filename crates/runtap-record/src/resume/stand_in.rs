@@ -16,22 +16,22 @@ use tokio::time::timeout;
 use super::{MOMENT, ResumeError, Resumption, Told};
 use crate::event::Reporter;
 use crate::guard::leave_behind;
-use crate::own_port::Home;
+use crate::own_port::PortDirectory;
 
 /// A port of a tool that is gone, on which we listen now.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct TakenOver {
     port: Port,
     /// Its folder, where it was one of a launched command.
-    home: Option<Home>,
+    directory: Option<PortDirectory>,
 }
 
-impl Taken {
+impl TakenOver {
     pub(super) fn over(awaited: &SuspendPort) -> Result<Self, BindError> {
         // A tool of ours that was killed has left its socket there. The name tells what it is, the folder whose.
-        let home = if awaited.is_in_folder_of_ours() { Home::of(awaited.path()) } else { None };
-        let port = awaited.bind(home.is_some())?;
-        Ok(Self { port, home })
+        let directory = if awaited.is_in_folder_of_ours() { PortDirectory::of(awaited.path()) } else { None };
+        let port = awaited.bind(directory.is_some())?;
+        Ok(Self { port, directory })
     }
 
     pub(super) fn port(&self) -> &Port {
@@ -47,8 +47,8 @@ impl Taken {
         tell: &(impl Fn(Resumption<'_>) + Clone + Send + Sync + 'static),
     ) {
         // Its folder goes after the port in it.
-        let Self { port, home } = self;
-        if home.is_some() {
+        let Self { port, directory } = self;
+        if directory.is_some() {
             let tell = tell.clone();
             let reporter = Reporter::new(move |event| tell(Resumption::Guard(event)));
             leave_behind(port, &BTreeSet::from([user]), guard, &reporter).await;
@@ -58,7 +58,7 @@ impl Taken {
     }
 }
 
-/// Why a port could not be taken.
+/// Why a port could not be taken over.
 pub(super) async fn not_taken_over(pid: u32, awaited: &SuspendPort, error: BindError) -> ResumeError {
     match error {
         BindError::InUse { .. } => {
@@ -78,14 +78,14 @@ pub(super) async fn not_taken_over(pid: u32, awaited: &SuspendPort, error: BindE
 /// Listens in the place of tools that are gone, at all their ports at the same time, until everybody who waits there has
 /// been let go on. `others` says who does, in its own time: whoever dials in meanwhile goes on.
 pub(super) async fn listen_for(
-    taken: &mut [Taken],
+    taken_over: &mut [TakenOver],
     others: impl Future<Output = io::Result<BTreeSet<(u32, usize)>>>,
     limit: Duration,
     tell: &impl Fn(Resumption<'_>),
 ) -> io::Result<()> {
     let (tell_freed, mut freed) = mpsc::unbounded_channel();
     let is_over = watch::Sender::new(false);
-    let listening = taken.iter_mut().enumerate().map(|(index, Taken { port, .. })| {
+    let listening = taken_over.iter_mut().enumerate().map(|(index, TakenOver { port, .. })| {
         let (tell_freed, mut is_over) = (tell_freed.clone(), is_over.subscribe());
         async move {
             let mut told = Told::default();

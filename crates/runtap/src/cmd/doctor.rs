@@ -1,7 +1,7 @@
 //! `runtap doctor`
 
 use runtap_doctor::Finding;
-use runtap_target::Patient;
+use runtap_target::Diagnosed;
 use runtap_text::TextOptions;
 use runtap_text::document::{Examined, FindingRow, FindingsDocument};
 
@@ -16,27 +16,29 @@ const DETAILS: &str = "'runtap doctor PID' shows details and fixes";
 
 pub(super) async fn run(options: &Doctor, output: Output) -> anyhow::Result<u8> {
     match examine(&options.target, options.all.all, output).await? {
-        runtap_target::Examined::Named(patients) => {
-            let output = if patients.len() > 1 { output.one_of_several() } else { output };
-            let codes =
-                patients.iter().map(|patient| one(patient, output)).collect::<anyhow::Result<Vec<_>>>()?;
+        runtap_target::Examined::Named(diagnosed) => {
+            let output = if diagnosed.len() > 1 { output.one_of_several() } else { output };
+            let codes = diagnosed
+                .iter()
+                .map(|diagnosed| one(diagnosed, output))
+                .collect::<anyhow::Result<Vec<_>>>()?;
             // The first that can't be reached decides.
             Ok(codes.into_iter().find(|code| *code != exit::OK).unwrap_or(exit::OK))
         }
-        runtap_target::Examined::All(patients, machine) => {
-            let patients = patients.iter().map(row).collect();
-            show(&FindingsDocument::of_all(patients, findings(&machine), EMPTY), output)?;
+        runtap_target::Examined::All(diagnosed, machine) => {
+            let diagnosed = diagnosed.iter().map(row).collect();
+            show(&FindingsDocument::of_all(diagnosed, findings(&machine), EMPTY), output)?;
             Ok(exit::OK)
         }
     }
 }
 
-fn one(patient: &Patient, output: Output) -> anyhow::Result<u8> {
-    for step in patient.examination.facts.steps() {
+fn one(diagnosed: &Diagnosed, output: Output) -> anyhow::Result<u8> {
+    for step in diagnosed.examination.facts.steps() {
         output.detail(format_args!("looked at {step}"));
     }
-    show(&FindingsDocument::of(row(patient)), output)?;
-    Ok(if patient.diagnosis.reachable { exit::OK } else { exit::NO_TARGET })
+    show(&FindingsDocument::of(row(diagnosed)), output)?;
+    Ok(if diagnosed.diagnosis.reachable { exit::OK } else { exit::NO_TARGET })
 }
 
 fn show(document: &FindingsDocument<'_>, output: Output) -> anyhow::Result<()> {
@@ -46,12 +48,12 @@ fn show(document: &FindingsDocument<'_>, output: Output) -> anyhow::Result<()> {
     output.print(document, &TextOptions { more: Some(DETAILS), ..output.options() })
 }
 
-fn row(patient: &Patient) -> Examined<'_> {
+fn row(diagnosed: &Diagnosed) -> Examined<'_> {
     Examined {
-        pid: Some(patient.examination.facts.pid),
-        name: (!patient.name.is_empty()).then_some(&*patient.name),
-        reachable: Some(patient.diagnosis.reachable),
-        findings: findings(&patient.diagnosis.findings),
+        pid: Some(diagnosed.examination.facts.pid),
+        name: (!diagnosed.name.is_empty()).then_some(&*diagnosed.name),
+        reachable: Some(diagnosed.diagnosis.reachable),
+        findings: findings(&diagnosed.diagnosis.findings),
     }
 }
 

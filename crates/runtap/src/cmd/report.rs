@@ -11,7 +11,7 @@ use runtap_text::document::ReportDocument;
 use runtap_text::{Print, TextOptions};
 
 use super::advice;
-use super::recording::{has_become, loss, partial_of, room_of, warn_if_partial};
+use super::recording::{loss, note_left_out, partial_of, room_of, warn_if_partial};
 use crate::cli;
 use crate::exit::usage;
 use crate::output::Output;
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
 fn put_together(builder: ProfileBuilder, recording: &mut Recording) -> Trace {
     let options = ProfileOptions { room: room_of(recording), ..ProfileOptions::default() };
     let trace = builder.finish(&options);
-    has_become(recording, &trace);
+    note_left_out(recording, &trace);
     trace
 }
 

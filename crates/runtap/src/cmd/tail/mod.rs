@@ -79,7 +79,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         let Some(Drained { made: printed, after, overtaken }) = drained? else {
             return Ok(stops.exit_code().unwrap_or(exit::INTERRUPTED));
         };
-        let silence = printed.heard.silence(&request.providers, after, overtaken);
+        let silence = printed.received.silence(&request.providers, after, overtaken);
         end.judge(pid, printed, output)?;
         if let Some(silence) = &silence {
             output.note(format_args!("{}{}", end.subject(pid), silence::note(silence)));

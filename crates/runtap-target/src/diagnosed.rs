@@ -16,7 +16,7 @@ use crate::user::Whose;
 /// A process that was looked at.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Patient {
+pub struct Diagnosed {
     /// What people call it: its entry assembly, else the name of its file. May be empty.
     pub name: String,
     /// What is known of it.
@@ -29,9 +29,9 @@ pub struct Patient {
 #[derive(Debug)]
 pub enum Examined {
     /// Those that were named; at least one.
-    Named(Vec<Patient>),
+    Named(Vec<Diagnosed>),
     /// Nobody was named: every process that looks like .NET, and the machine.
-    All(Vec<Patient>, Vec<Finding>),
+    All(Vec<Diagnosed>, Vec<Finding>),
 }
 
 impl TargetSpec {
@@ -47,18 +47,19 @@ impl TargetSpec {
             Self::Port(port) => port.resolve(dialogue).await?.pids().await?.0,
             Self::Name { name, user } => {
                 let found = named(&system, name, Whose(user.as_deref()), all, dialogue).await?;
-                return Ok(Examined::Named(found.into_iter().map(Patient::from).collect()));
+                return Ok(Examined::Named(found.into_iter().map(Diagnosed::from).collect()));
             }
             Self::Ask => {
-                let patients = everybody(&system, dialogue).await?.into_iter().map(Patient::from).collect();
-                return Ok(Examined::All(patients, machine(system).await?));
+                let diagnosed =
+                    everybody(&system, dialogue).await?.into_iter().map(Diagnosed::from).collect();
+                return Ok(Examined::All(diagnosed, machine(system).await?));
             }
         };
-        Ok(Examined::Named(vec![Patient::from(runtap_doctor::examine(&system, pid).await?)]))
+        Ok(Examined::Named(vec![Diagnosed::from(runtap_doctor::examine(&system, pid).await?)]))
     }
 }
 
-impl From<Examination> for Patient {
+impl From<Examination> for Diagnosed {
     fn from(examination: Examination) -> Self {
         Self { name: name(&examination), diagnosis: examination.diagnose(), examination }
     }

@@ -18,7 +18,7 @@ const PIECE: u64 = 4096;
 ///
 /// # Errors
 /// It is none, or newer already; the output can't be written.
-pub fn renew(recording: &mut Recording, out: &mut Output) -> Result<(), Error> {
+pub fn upgrade(recording: &mut Recording, out: &mut Output) -> Result<(), Error> {
     let mut copy = None;
     recording.read_in_order(|item| match (item, &mut copy) {
         (Item::Header(header), _) => {

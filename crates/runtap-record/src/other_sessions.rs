@@ -13,18 +13,18 @@ const NAME: &str = ".NET EventPipe";
 
 /// The threads of all sessions of a process, ours among them.
 #[derive(Debug, Default)]
-pub(crate) struct Neighbours {
+pub(crate) struct OtherSessions {
     pid: Option<u32>,
     seen: BTreeSet<u32>,
     has_one_ended: bool,
 }
 
-impl Neighbours {
+impl OtherSessions {
     /// Those of a process in which our own session has not begun yet.
     pub(crate) fn before(pid: Option<u32>) -> Self {
-        let mut neighbours = Self { pid, ..Self::default() };
-        neighbours.look();
-        neighbours
+        let mut other_sessions = Self { pid, ..Self::default() };
+        other_sessions.look();
+        other_sessions
     }
 
     /// The process, where its id for us is known.
@@ -58,11 +58,11 @@ mod tests {
     use super::*;
 
     fn ended(looks: &[&[u32]]) -> bool {
-        let mut neighbours = Neighbours::default();
+        let mut other_sessions = OtherSessions::default();
         for look in looks {
-            neighbours.take(look.iter().copied().collect());
+            other_sessions.take(look.iter().copied().collect());
         }
-        neighbours.has_one_ended()
+        other_sessions.has_one_ended()
     }
 
     #[test]
