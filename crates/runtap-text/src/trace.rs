@@ -105,7 +105,7 @@ impl TraceDocument {
     }
 
     /// Events, losses, bytes and time in one line.
-    pub fn figures(&self) -> impl fmt::Display {
+    pub fn figures(&self) -> String {
         let processes = match self.processes.len() {
             0 | 1 => String::new(),
             several => format!("{several} processes, "),

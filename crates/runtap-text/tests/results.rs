@@ -81,7 +81,7 @@ fn a_recording_that_was_made() {
             is_readable: true,
         });
     }
-    assert_eq!(trace.figures().to_string(), "2 processes, 1,200 events, 2 lost, 3.0 kB in 2.5 s");
+    assert_eq!(trace.figures(), "2 processes, 1,200 events, 2 lost, 3.0 kB in 2.5 s");
     let file = "app.nettrace  nettrace  1.5 kB\n";
     assert_eq!(text(&trace, &PLAIN), [file, file].concat());
 }
