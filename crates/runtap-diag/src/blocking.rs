@@ -1,4 +1,4 @@
-//! The same verbs for programs without an async runtime.
+//! The same methods for programs without an async runtime.
 //!
 //! Each [`Client`] has one thread of its own, which moves the bytes of all its commands and sessions; the calls
 //! wait for it. Must not be called from async code: tokio panics then.

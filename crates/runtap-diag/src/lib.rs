@@ -1,7 +1,7 @@
 //! Client of the .NET Diagnostic IPC protocol.
 //!
 //! [`Client`] asks a runtime one thing at a time, [`Session`] is a recording that runs. Asynchronous on tokio;
-//! [`blocking`] has the same verbs without it.
+//! [`blocking`] has the same methods without it.
 //!
 //! ```no_run
 //! use runtap_diag::{Client, Level, Provider, SessionConfig};

@@ -29,7 +29,7 @@ pub enum Fix {
     },
     /// Try it as root, or in the same container.
     AsRootOrInside,
-    /// Have the doctor look as root, who sees more.
+    /// Examine it as root, who sees more.
     ExamineAsRoot {
         /// The process; `None` for the machine.
         pid: Option<u32>,

@@ -187,7 +187,7 @@ impl Examination {
             } else {
                 let who: Vec<String> = port.listeners.iter().map(name).collect();
                 waits.push(format!("the port {address}, on which {} listens", who.join(" and ")));
-                fixes.push("have that tool resume it, or end the tool and ask the doctor again".into());
+                fixes.push("have that tool resume it, or end the tool and look again".into());
             }
         }
         if environment.default_port_suspend {

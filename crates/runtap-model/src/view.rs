@@ -3,7 +3,7 @@
 use crate::kinds::{Class, KindInfo, SampleKind};
 use std::fmt;
 
-/// A choice of samples. The names are those of the command line's `--view`.
+/// A choice of samples.
 ///
 /// The first two are made of ticks, which one trace holds for both. The others but the last are made of events; a trace
 /// holds those of one of them.
@@ -69,7 +69,7 @@ impl View {
         Self::Request,
     ];
 
-    /// The name on the command line and in files.
+    /// The name that people choose it by, and that files have.
     pub fn name(self) -> &'static str {
         match self {
             Self::ThreadTime => "thread-time",

@@ -40,7 +40,7 @@ struct Entry {
 pub struct Profile {
     /// What dotnet-trace calls it.
     pub name: &'static str,
-    /// One line for the help.
+    /// What it is for, in one line.
     pub about: &'static str,
     /// The rundown keyword it needs instead of the standard one.
     pub rundown_keyword: Option<u64>,

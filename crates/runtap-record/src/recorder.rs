@@ -1,6 +1,6 @@
 //! The thread that writes what arrives to disk and counts it on the way.
 //!
-//! It is a thread of its own so that a slow disk, or a pipe that nobody reads, does not keep Ctrl-C from being received. A
+//! It is a thread of its own so that a slow disk, or a pipe that nobody reads, does not delay a request to stop. A
 //! file is written by the thread that reads the socket: what it has read is still in the processor's cache when it is
 //! written and counted, and no thread has to be woken. A pipe may stand still for as long as its reader likes: there the
 //! session's own thread goes on reading. What was received is in the file before it is decoded: a stream that we can't read

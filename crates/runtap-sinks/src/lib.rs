@@ -72,7 +72,7 @@ impl Format {
         Self::Pprof,
     ];
 
-    /// The name on the command line (`--to`).
+    /// The name that people choose it by.
     pub fn name(self) -> &'static str {
         match self {
             Self::Speedscope => "speedscope",

@@ -9,8 +9,8 @@
 //! [`TargetSpec`] is the one form of every choice; [`TargetSpec::resolve`] finds the one process that is meant, and refuses one that is
 //! stopped; [`TargetSpec::resolve_all`] takes all of a name. A name stands for processes of one user ([`Whose`]). What is to be
 //! known besides, and the list to choose from, goes to a [`Dialogue`]: `()` is one that says nothing and is never asked.
-//! [`Listing`] is all that runs, [`Seen`] what such a process said when it was asked, [`Watch`] what changed since. What a
-//! command line completes is in [`running`].
+//! [`Listing`] is all that runs, [`Seen`] what such a process said when it was asked, [`Watch`] what changed since. What to
+//! offer while somebody types is in [`running`].
 //!
 //! ```no_run
 //! use runtap_target::{Given, TargetSpec};

@@ -1,4 +1,4 @@
-//! What runs, by every word that it could be chosen by: for a command line that completes.
+//! What runs, by every word that it could be chosen by: to offer while somebody types.
 
 use runtap_discover::{Kind, Options, Process};
 

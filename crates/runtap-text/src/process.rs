@@ -124,7 +124,7 @@ fn name(row: &ProcessRow) -> String {
     Clean(&row.name).to_string()
 }
 
-/// In one word; in those of `doctor` where it can't be reached.
+/// In one word; the code of the reason where it can't be reached.
 fn state(row: &ProcessRow) -> &str {
     match (row.reason, row.suspended) {
         (Some(reason), _) => reason,

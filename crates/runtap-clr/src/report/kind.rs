@@ -48,7 +48,7 @@ impl Kind {
         Self::Logs,
     ];
 
-    /// Its name on the command line and in the schema.
+    /// The name that people choose it by, and that documents have.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
