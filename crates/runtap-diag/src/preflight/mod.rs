@@ -2,7 +2,8 @@
 //!
 //! A startup hook that cannot be loaded ends .NET 9 and 10; a perf map ends .NET 8 and 9 while they wait at startup; a
 //! dump without a working `createdump` costs the target its socket. No message can tell: it depends on what the
-//! **target** finds, in its own mount namespace. [`Client`](crate::Client) asks here before it sends; //! like can ask the same.
+//! **target** finds, in its own mount namespace. [`Client`](crate::Client) asks here before it
+//! sends; a diagnosis can ask the same.
 //!
 //! What could not be looked at is refused where the target would die of it, and let through where it would only refuse.
 
