@@ -106,7 +106,9 @@ impl fmt::Display for Nanoseconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.0 as f64;
         f.pad(&match self.0 {
-            0..=999 => format!("{n} ns"),
+            // In the unit of those around it, mostly.
+            0 => "0 ms".to_owned(),
+            1..=999 => format!("{n} ns"),
             1_000..=999_999 => format!("{:.1} µs", n / 1e3),
             1_000_000..=9_999_999_999 => format!("{:.1} ms", n / 1e6),
             _ => format!("{:.2} s", n / 1e9),
