@@ -11,8 +11,14 @@ use serde::Serialize;
 
 pub use crate::dump::DumpDocument;
 pub use crate::findings::{Examined, FindingRow, FindingsDocument};
+pub use crate::info::{EnvironmentDocument, InfoDocument, Variable};
 pub use crate::layout::LayoutDocument;
+pub use crate::perf_map::{MapFile, PerfMapDocument};
+pub use crate::profiles::{ProfileRow, ProfilesDocument, ProviderRow};
+pub use crate::program::{LicensesDocument, VersionDocument};
+pub use crate::repair::RepairDocument;
 pub use crate::trace::{TraceDocument, TracedProcess};
+pub use crate::tracepoints::TracepointsDocument;
 
 use crate::ProcessRow;
 use crate::units::{Bytes, Count, Things};

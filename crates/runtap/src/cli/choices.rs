@@ -4,6 +4,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use runtap_clr::lines::Style;
 use runtap_clr::report::Kind;
 use runtap_convert::FileFormat;
+use runtap_diag::{Buffering, PerfMapType};
 use runtap_model::View;
 
 /// A value that has a name.
@@ -54,6 +55,9 @@ macro_rules! named {
 named!(FileFormat, Self::all(), |it: Self| Some(it.about()), Self::aliases);
 named!(View, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), Self::aliases);
+named!(runtap_dump::Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(Buffering, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Style, Self::ALL.into_iter(), |_| None, Self::aliases);
 
 #[cfg(test)]
@@ -76,5 +80,8 @@ mod tests {
         each_is_found::<View>();
         each_is_found::<Kind>();
         each_is_found::<Style>();
+        each_is_found::<runtap_dump::Kind>();
+        each_is_found::<PerfMapType>();
+        each_is_found::<Buffering>();
     }
 }

@@ -81,11 +81,7 @@ fn conclude(
     }
     if output.json() {
         let summary = ConvertDocument::new(&options.file, outputs, recording.lost(), partial_of(recording));
-        if to_stdout {
-            output.document_to_stderr(&summary)?;
-        } else {
-            output.document(&summary)?;
-        }
+        output.document_beside(&summary, to_stdout)?;
     }
     let code = warn_if_partial(recording, output);
     written.and(told).map(|()| if is_cut { exit::PARTIAL } else { code })

@@ -71,7 +71,7 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     if output.json() {
         report.limit(options.number.unwrap_or(usize::MAX));
         let document = document::DiffDocument::new(&report, [first.document(), second.document()], outputs);
-        if to_stdout { output.document_to_stderr(&document)? } else { output.document(&document)? }
+        output.document_beside(&document, to_stdout)?;
     } else if !to_stdout {
         let text = DiffText { report: &report, files: [&first.file, &second.file] };
         output.print(&text, &table_options(options.number, output))?;

@@ -32,11 +32,7 @@ impl Summary {
         document.threads = core.map(|core| core.process.threads.len());
         document.crash_report = report.as_deref();
         document.program = core.map(|core| &*core.process.name);
-        if output.json() {
-            output.document(&document)?;
-        } else {
-            output.print(&document, &output.options())?;
-        }
+        output.show(&document)?;
         match (flaw, no_report) {
             (None, None) => Ok(exit::OK),
             (None, Some(error)) => Err(error),

@@ -6,9 +6,8 @@
 use std::time::Duration;
 
 use runtap_target::{Change, Listing, Seen, Watch};
-use runtap_text::{ProcessRow, ProcessTable, TextOptions};
+use runtap_text::{ChangeRow, ProcessRow, ProcessTable, TextOptions};
 use runtap_transport::in_a_thread;
-use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -18,13 +17,6 @@ use crate::output::Output;
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);
-
-#[derive(Serialize)]
-struct Line<'a> {
-    r#type: &'static str,
-    #[serde(flatten)]
-    row: &'a ProcessRow,
-}
 
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     let mut interrupted = signal(SignalKind::interrupt())?;
@@ -90,7 +82,7 @@ fn tell(
         };
         let row = row(seen);
         if output.json() {
-            output.document_line(&Line { r#type, row: &row })?;
+            output.document_line(&ChangeRow { r#type, row: &row })?;
         } else {
             output.text(table.line(sign, &row))?;
         }

@@ -167,8 +167,7 @@ impl Summary {
     }
 
     fn print_document(&self, output: Output) -> anyhow::Result<()> {
-        let document = &self.document;
-        if self.stdout_is_taken { output.document_to_stderr(document) } else { output.document(document) }
+        output.document_beside(&self.document, self.stdout_is_taken)
     }
 
     /// Prints it: as JSON on stdout; as text the files on stdout, the figures on stderr.
