@@ -45,7 +45,7 @@ pub mod units;
 
 use std::io;
 
-pub use runtap_model::text::{Clean, acts_unseen};
+pub use runtap_model::text::{Clean, acts_unseen, one_line};
 
 pub use self::cut::cut;
 pub use self::diff::DiffText;

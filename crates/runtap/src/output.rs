@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
-pub(crate) use runtap_text::{Clean, DIM, acts_unseen};
+pub(crate) use runtap_text::{Clean, DIM};
 use runtap_text::{Print, TextOptions, cut, json};
 use serde::Serialize;
 

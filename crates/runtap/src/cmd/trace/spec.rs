@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Zoned;
-use runtap_convert::{FileFormat, format_of, plan};
+use runtap_convert::{FileFormat, plan};
 use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, RundownFallback};
 use runtap_outputs::plain_name;
 use runtap_providers::{Request, Selection};
@@ -15,12 +15,10 @@ use crate::cmd::asked;
 use crate::exit::usage;
 
 pub(super) fn formats(options: &Trace) -> Vec<FileFormat> {
-    let mut formats = options.to.clone();
-    if let Some(AnyFormat::File(format)) = options.format {
-        formats.push(format);
-    }
+    let output = options.recording.output.as_deref();
+    let mut formats = AnyFormat::files(&options.to, options.format, output);
     if formats.is_empty() {
-        formats.push(format_of(options.recording.output.as_deref()).unwrap_or(FileFormat::Nettrace));
+        formats.push(FileFormat::Nettrace);
     }
     formats
 }
