@@ -19,8 +19,8 @@ use clap_complete::engine::ArgValueCompleter;
 use runtap_clr::lines::Style;
 
 pub(crate) use self::actions::{
-    AttachProfiler, Dump, EnablePerfMap, PerfMap, PerfMapVerb, Profiler, ProfilerLibrary, ProfilerVerb,
-    Resume, SetEnv, StartupHook, StartupProfiler,
+    AttachProfiler, Dump, EnablePerfMap, PerfMap, Profiler, ProfilerLibrary, Resume, SetEnv, StartupHook,
+    StartupProfiler,
 };
 pub(crate) use self::demo::{Demo, DemoServe, DemoTrace, DemoVerb};
 pub(crate) use self::formats::{AnyFormat, Content};
@@ -106,9 +106,10 @@ Examples:
     /// Write a core dump of a process
     Dump(Dump),
     /// Load a profiler into a process
+    #[command(subcommand)]
     Profiler(Profiler),
     /// Write perf maps for code that the JIT compiles
-    #[command(name = "perfmap")]
+    #[command(subcommand, name = "perfmap")]
     PerfMap(PerfMap),
     /// Load an assembly into a process and run its startup hook
     StartupHook(StartupHook),
@@ -170,11 +171,9 @@ impl Verb {
             | Self::Env(Processes { format, .. })
             | Self::Doctor(Processes { format, .. })
             | Self::Dump(Dump { format, .. })
-            | Self::PerfMap(PerfMap {
-                what:
-                    PerfMapVerb::Enable(EnablePerfMap { format, .. })
-                    | PerfMapVerb::Disable(Processes { format, .. }),
-            })
+            | Self::PerfMap(
+                PerfMap::Enable(EnablePerfMap { format, .. }) | PerfMap::Disable(Processes { format, .. }),
+            )
             | Self::Report(Report { format, .. })
             | Self::Repair(Repair { format, .. })
             | Self::Inspect(Inspect { format, .. })
@@ -268,13 +267,6 @@ pub(crate) struct All {
     /// All processes of that name, of one user; JSON output has one document per line
     #[arg(long)]
     pub(crate) all: bool,
-}
-
-impl Target {
-    /// A process by its id.
-    pub(crate) fn process(pid: u32) -> Self {
-        Self { word: None, options: TargetOptions { process_id: Some(pid), ..TargetOptions::default() } }
-    }
 }
 
 impl TargetOptions {

@@ -80,14 +80,8 @@ pub(crate) struct Dump {
     pub(crate) format: ResultFormat,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Profiler {
-    #[command(subcommand)]
-    pub(crate) what: ProfilerVerb,
-}
-
 #[derive(Debug, Subcommand)]
-pub(crate) enum ProfilerVerb {
+pub(crate) enum Profiler {
     /// Load a profiler into a running process
     Attach(AttachProfiler),
     /// Set a profiler that a suspended process loads when it is resumed
@@ -142,14 +136,8 @@ pub(crate) struct StartupProfiler {
     pub(crate) library: ProfilerLibrary,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct PerfMap {
-    #[command(subcommand)]
-    pub(crate) what: PerfMapVerb,
-}
-
 #[derive(Debug, Subcommand)]
-pub(crate) enum PerfMapVerb {
+pub(crate) enum PerfMap {
     /// Write the addresses of compiled methods, including those compiled already
     Enable(EnablePerfMap),
     /// Stop writing; existing files are kept

@@ -10,10 +10,8 @@ use runtap_model::View;
 /// A value that has a name.
 pub(super) trait Named: Copy + Send + Sync + 'static {
     fn all() -> impl Iterator<Item = Self>;
-    fn name(self) -> &'static str;
-    /// What help says of it.
-    fn about(self) -> Option<&'static str>;
-    fn aliases(self) -> &'static [&'static str];
+    /// Its name, what help says of it, and by what other names it is known.
+    fn words(self) -> (&'static str, Option<&'static str>, &'static [&'static str]);
 }
 
 /// Parses one of them.
@@ -27,7 +25,8 @@ pub(super) fn find<T: Named>(name: &str) -> Option<T> {
 }
 
 fn possible<T: Named>(value: T) -> PossibleValue {
-    PossibleValue::new(value.name()).help(value.about()).aliases(value.aliases())
+    let (name, about, aliases) = value.words();
+    PossibleValue::new(name).help(about).aliases(aliases)
 }
 
 macro_rules! named {
@@ -37,16 +36,8 @@ macro_rules! named {
                 $all
             }
 
-            fn name(self) -> &'static str {
-                self.name()
-            }
-
-            fn about(self) -> Option<&'static str> {
-                $about(self)
-            }
-
-            fn aliases(self) -> &'static [&'static str] {
-                $aliases(self)
+            fn words(self) -> (&'static str, Option<&'static str>, &'static [&'static str]) {
+                (self.name(), $about(self), $aliases(self))
             }
         }
     };
@@ -66,7 +57,8 @@ mod tests {
 
     fn each_is_found<T: Named + PartialEq + std::fmt::Debug>() {
         for value in T::all() {
-            for name in [value.name()].iter().chain(value.aliases()) {
+            let (name, _, aliases) = value.words();
+            for name in [name].iter().chain(aliases) {
                 assert_eq!(find(name), Some(value), "{name}");
                 assert_eq!(find(&name.to_uppercase()), Some(value), "{name}");
             }

@@ -8,14 +8,14 @@ use runtap_text::document::{MapFile, PerfMapDocument};
 
 use super::failure::explain;
 use super::target::{choose_all, each};
-use crate::cli::{PerfMap, PerfMapVerb};
+use crate::cli::PerfMap;
 use crate::exit;
 use crate::output::Output;
 
 pub(super) async fn run(options: PerfMap, output: Output) -> anyhow::Result<u8> {
-    let (enable, target, all) = match &options.what {
-        PerfMapVerb::Enable(options) => (Some(options.r#type), &options.target, options.all),
-        PerfMapVerb::Disable(options) => (None, &options.target, options.all),
+    let (enable, target, all) = match &options {
+        PerfMap::Enable(options) => (Some(options.r#type), &options.target, options.all),
+        PerfMap::Disable(options) => (None, &options.target, options.all),
     };
     let all = choose_all(target, all.all, output).await?;
     each(all, output, async |chosen, output| set(&chosen, enable, output).await).await

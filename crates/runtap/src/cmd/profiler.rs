@@ -8,7 +8,7 @@ use runtap_wire::Uuid;
 
 use super::failure::explain;
 use super::target::{choose_all, each};
-use crate::cli::{self, Profiler, ProfilerLibrary, ProfilerVerb};
+use crate::cli::{self, Profiler, ProfilerLibrary};
 use crate::exit::{self, usage};
 use crate::output::Output;
 
@@ -16,9 +16,9 @@ use crate::output::Output;
 const GRACE: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(options: Profiler, output: Output) -> anyhow::Result<u8> {
-    match options.what {
-        ProfilerVerb::Attach(options) => attach(&options, output).await,
-        ProfilerVerb::Startup(options) => startup(&options, output).await,
+    match options {
+        Profiler::Attach(options) => attach(&options, output).await,
+        Profiler::Startup(options) => startup(&options, output).await,
     }
 }
 

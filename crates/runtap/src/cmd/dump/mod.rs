@@ -11,7 +11,6 @@ use runtap_dump::{Error, Event, Outcome, Prepared, Refusal, Specification, Wante
 use runtap_record::Stops;
 use runtap_target::Subject;
 
-use self::summary::Summary;
 use super::failure::explain;
 use super::interrupt::unless;
 use super::target::{choose_all, each};
@@ -65,7 +64,7 @@ async fn dump(
     let kind = options.r#type.name();
     let show = |event: Event<'_>| show(&event, kind, output);
     match prepared.write(chosen, stops.stopping(), &show).await {
-        Ok(Outcome::Written(dump)) => Summary { kind, dump: *dump }.print(output),
+        Ok(Outcome::Written(dump)) => summary::conclude(kind, *dump, output),
         Ok(Outcome::Interrupted { pid, goes_on }) => {
             if let Some(theirs) = goes_on {
                 output.warning(format_args!(

@@ -11,7 +11,7 @@ use runtap_transport::in_a_thread;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{NOTHING, OfOthers, is_meant, row, text_options};
+use super::{NOTHING, is_meant, of_others, row, text_options};
 use crate::cli::Ps;
 use crate::output::Output;
 
@@ -36,7 +36,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
             anyhow::Ok((Seen::all(watch.open(&listing.processes)).await, listing))
         };
         // How long it takes to look is for the processes to choose.
-        let (mut told, Listing { processes, of_others }) = tokio::select! {
+        let (mut told, Listing { processes, of_others: others }) = tokio::select! {
             looked = looking => looked?,
             _ = interrupted.recv() => break,
             _ = terminated.recv() => break,
@@ -50,8 +50,8 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
             if !output.is_seen() {
                 output.text(ProcessTable::of_unknown(text_options(options, output)).heading(" "))?;
             }
-            if of_others > 0 {
-                output.note(OfOthers(of_others));
+            if others > 0 {
+                output.note(of_others(others));
             }
         }
         first = false;
