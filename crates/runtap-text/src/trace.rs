@@ -118,7 +118,9 @@ impl TraceDocument {
         if let [process] = &mut processes[..] {
             process.outputs = std::mem::take(&mut outputs);
         }
-        processes.into_iter().for_each(|process| self.add(process));
+        for process in processes {
+            self.add(process);
+        }
         self.outputs.extend(outputs);
     }
 
@@ -137,7 +139,7 @@ impl TraceDocument {
     }
 
     /// Events, losses, bytes and time in one line.
-    pub fn figures(&self) -> impl fmt::Display {
+    pub fn figures(&self) -> String {
         let processes = match self.processes.len() {
             0 | 1 => String::new(),
             several => format!("{several} processes, "),

@@ -300,7 +300,7 @@ pub(crate) struct Ps {
     pub(crate) format: ResultFormat,
 }
 
-/// Which processes, for verbs that want nothing else.
+// Which processes, for verbs that want nothing else. As a doc comment, clap would show it for each of them.
 #[derive(Debug, Args)]
 pub(crate) struct Processes {
     #[command(flatten)]
