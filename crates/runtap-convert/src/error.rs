@@ -71,6 +71,19 @@ impl Error {
         }
     }
 
+    /// Whether what was asked for can't be done, whoever tries again.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::SeveralToStdout
+                | Self::Overwrites { .. }
+                | Self::NotNetPerf
+                | Self::NoSink
+                | Self::ReadTwice(_)
+                | Self::Unrepairable { .. }
+        )
+    }
+
     /// The I/O error behind it, if there is one.
     pub fn io(&self) -> Option<&std::io::Error> {
         match self {

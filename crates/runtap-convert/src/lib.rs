@@ -29,6 +29,7 @@
 
 mod content;
 mod convert;
+mod difference;
 mod error;
 mod format;
 mod note;
@@ -40,11 +41,12 @@ mod write;
 
 pub use self::content::{Content, Unsuitable};
 pub use self::convert::{Converted, convert};
+pub use self::difference::write_difference;
 pub use self::error::Error;
 pub use self::format::FileFormat;
 pub use self::note::Note;
 pub use self::plan::{Planned, format_of, free_base, plan, refuse_overwriting};
-pub use self::profile::{Profile, nameless, note_left_out, room_of};
+pub use self::profile::{Profile, finish, nameless};
 pub use self::repair::{RepairedFile, repair};
 pub use self::upgrade::upgrade;
 pub use self::write::{Made, OutputFile, limit_depth, write_all};

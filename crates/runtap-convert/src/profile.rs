@@ -64,13 +64,20 @@ pub fn nameless(trace: &Trace) -> Option<Note> {
     (nameless > all / 4).then_some(Note::Nameless { nameless, all })
 }
 
+/// The profile of a recording that was read.
+pub fn finish(builder: ProfileBuilder, recording: &mut Recording) -> Trace {
+    let trace = builder.finish(&ProfileOptions { room: room_of(recording), ..ProfileOptions::default() });
+    note_left_out(recording, &trace);
+    trace
+}
+
 /// The room for a profile that is put together of what was read.
-pub fn room_of(recording: &Recording) -> Room {
+fn room_of(recording: &Recording) -> Room {
     Room::while_there_is(recording.room())
 }
 
 /// Notes what is missing from the profile that was made of a recording.
-pub fn note_left_out(recording: &mut Recording, trace: &Trace) {
+fn note_left_out(recording: &mut Recording, trace: &Trace) {
     if trace.left_out() > 0 {
         recording.note_left_out(trace.left_out());
     }

@@ -46,6 +46,7 @@ pub mod core_file;
 mod dial;
 mod direct;
 mod drain;
+pub mod environment;
 mod error;
 mod exchange;
 #[cfg(target_os = "linux")]

@@ -28,6 +28,31 @@ pub enum DataError {
     NoBytes(String),
 }
 
+/// Why something typed names no profiler.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LibraryError {
+    /// It is no class id.
+    #[error("'{0}' is no class id; write it as 12345678-9abc-def0-1234-56789abcdef0")]
+    NoClassId(String),
+    /// The path can't be said.
+    #[error("{} is no UTF-8, which the protocol can't carry", .0.display())]
+    NoText(PathBuf),
+    /// The path is not that of one file.
+    #[error("'{0}' is relative: the target would look in its own working directory")]
+    Relative(String),
+}
+
+/// A profiler's class id, and the absolute path of its library.
+///
+/// # Errors
+/// One of them is none.
+pub fn library(id: &str, path: &Path) -> Result<(Uuid, String), LibraryError> {
+    let class_id = class_id(id).ok_or_else(|| LibraryError::NoClassId(id.to_owned()))?;
+    let text = path.to_str().ok_or_else(|| LibraryError::NoText(path.to_owned()))?.to_owned();
+    if path.is_absolute() { Ok((class_id, text)) } else { Err(LibraryError::Relative(text)) }
+}
+
 /// A class id, with or without braces: `12345678-9abc-def0-1234-56789abcdef0`.
 pub fn class_id(text: &str) -> Option<Uuid> {
     let bare = text.trim().trim_start_matches('{').trim_end_matches('}');

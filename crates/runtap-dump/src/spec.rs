@@ -23,6 +23,19 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind, the largest first.
+    pub const ALL: [Self; 4] = [Self::Full, Self::Heap, Self::Mini, Self::Triage];
+
+    /// What it holds.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Full => "All memory",
+            Self::Heap => "Stacks, modules and all writable memory, including the heap",
+            Self::Mini => "Stacks and modules",
+            Self::Triage => "As mini, without paths and other personal data",
+        }
+    }
+
     /// In a word.
     pub fn name(self) -> &'static str {
         match self {

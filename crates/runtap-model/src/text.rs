@@ -65,9 +65,23 @@ pub fn json_escape(c: char, out: &mut impl fmt::Write) {
     }
 }
 
+/// A text as one line of so many letters at most, without anything that acts on a terminal: words with a blank between
+/// them.
+pub fn one_line(text: &str, most: usize) -> String {
+    let clean = |c: char| if c.is_whitespace() || acts_unseen(c) { ' ' } else { c };
+    let words: String = text.chars().map(clean).collect();
+    words.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(most).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_line_does_nothing() {
+        assert_eq!(one_line("a\tb\nc\rd\u{1b}[2J \u{202e}e \u{b}f", 200), "a b c d [2J e f");
+        assert_eq!(one_line(&"x".repeat(100_000), 200).len(), 200);
+    }
 
     #[test]
     fn what_acts_unseen_is_escaped() {

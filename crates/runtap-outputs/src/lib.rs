@@ -37,8 +37,8 @@ pub use self::copy::copy;
 pub use self::draft::{Draft, reopened, same, sweep, unforeseen};
 pub use self::error::{Cause, Error};
 pub use self::names::{
-    NAMES_TRIED, insert_before_extension, is_free, is_plain_letter, is_regular, numbered, plain_name,
-    with_extension, without_extension,
+    NAMES_TRIED, insert_before_extension, is_free, is_plain_letter, is_plain_word, is_regular, numbered,
+    plain_name, with_extension, without_extension,
 };
 pub use self::outlet::{Destination, Outlet, Writer};
 use self::place::Folder;

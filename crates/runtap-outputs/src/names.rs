@@ -100,9 +100,26 @@ pub fn is_plain_letter(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+')
 }
 
+/// Whether a word means nothing but itself to every shell, unquoted, and is no option.
+pub fn is_plain_word(word: &str) -> bool {
+    word.chars().all(is_plain_letter) && word.chars().next().is_some_and(|first| !matches!(first, '-' | '+'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_a_shell_acts_on_are_not_plain() {
+        for plain in ["demo", "My.App-2_x", "käse", ".hidden", "a+b"] {
+            assert!(is_plain_word(plain), "{plain}");
+        }
+        let acting = "$(x) `x` a;b a|b a&b a>b a<b a*b a?b a[b] {a,b} ~a a'b a\"b a\\b a#b !a -rf +x a:b a=b $x a\tb a\u{b}b";
+        for acting in acting.split(' ').chain(["", "a b", "a\nb", "a\u{1b}[2Jb", "a\u{202e}b", "a\u{200b}b"])
+        {
+            assert!(!is_plain_word(acting), "{acting:?}");
+        }
+    }
 
     #[test]
     fn text_goes_before_the_extension() {

@@ -25,6 +25,7 @@ mod recordings;
 pub mod replay;
 mod runtime;
 mod shared;
+pub mod shown;
 mod skip;
 mod small;
 mod tool;

@@ -11,8 +11,14 @@ use serde::Serialize;
 
 pub use crate::dump::DumpDocument;
 pub use crate::findings::{Examined, FindingRow, FindingsDocument};
+pub use crate::info::{EnvironmentDocument, InfoDocument, Variable};
 pub use crate::layout::LayoutDocument;
-pub use crate::trace::{TraceDocument, TracedProcess};
+pub use crate::perf_map::{MapFile, PerfMapDocument};
+pub use crate::profiles::{ProfileRow, ProfilesDocument, ProviderRow};
+pub use crate::program::{LicensesDocument, VersionDocument};
+pub use crate::repair::RepairDocument;
+pub use crate::trace::{Remark, TraceDocument, TracedProcess};
+pub use crate::tracepoints::TracepointsDocument;
 
 use crate::ProcessRow;
 use crate::units::{Bytes, Count, Things};
@@ -138,14 +144,14 @@ impl<'a> CountsDocument<'a> {
 }
 
 /// A recording that is compared.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Source<'a> {
     /// The file.
     pub file: &'a Path,
     /// How many events the target dropped.
     pub lost: u64,
     /// What is missing from it.
-    pub partial: Option<&'a Partial>,
+    pub partial: Option<Partial>,
 }
 
 /// `runtap.diff/1`
@@ -155,20 +161,20 @@ pub struct DiffDocument<'a> {
     view: &'static str,
     unit: &'static str,
     normalized: bool,
-    before: Compared<'a>,
-    after: Compared<'a>,
+    before: Compared,
+    after: Compared,
     frames: &'a [FrameChange],
     frames_count: usize,
     outputs: Vec<OutputFile>,
 }
 
 #[derive(Debug, Serialize)]
-struct Compared<'a> {
+struct Compared {
     file: String,
     #[serde(flatten)]
     profile: DiffSide,
     lost: u64,
-    partial: Option<&'a Partial>,
+    partial: Option<Partial>,
 }
 
 impl<'a> DiffDocument<'a> {

@@ -28,24 +28,30 @@ mod diff;
 pub mod document;
 mod dump;
 mod findings;
+mod info;
 pub mod json;
 mod layout;
 mod options;
+mod perf_map;
 mod process;
+mod profiles;
+mod program;
+mod repair;
 mod report;
 mod table;
 mod trace;
+mod tracepoints;
 pub mod units;
 
 use std::io;
 
-pub use runtap_model::text::{Clean, acts_unseen};
+pub use runtap_model::text::{Clean, acts_unseen, one_line};
 
 pub use self::cut::cut;
 pub use self::diff::DiffText;
 pub use self::layout::{layout_heading, layout_row};
 pub use self::options::{DIM, HEADING, Missing, TextOptions};
-pub use self::process::{ProcessRow, ProcessTable};
+pub use self::process::{ChangeRow, ProcessRow, ProcessTable};
 pub use self::table::{Column, Table};
 
 /// What can be shown to people.

@@ -36,6 +36,16 @@ pub struct ProcessRow {
     pub socket: Option<String>,
 }
 
+/// What changed of a process: a line of JSON.
+#[derive(Debug, Serialize)]
+pub struct ChangeRow<'a> {
+    /// What it did.
+    pub r#type: &'static str,
+    /// Who.
+    #[serde(flatten)]
+    pub row: &'a ProcessRow,
+}
+
 /// A name or a user that is longer moves the columns behind it.
 const LONGEST: usize = 32;
 

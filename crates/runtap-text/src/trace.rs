@@ -65,6 +65,15 @@ pub struct TracedProcess {
     pub is_readable: bool,
 }
 
+/// What is to be said of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remark {
+    /// Worth knowing.
+    Note(String),
+    /// The recording may be useless.
+    Warning(String),
+}
+
 impl Default for TraceDocument {
     /// Of no process yet.
     fn default() -> Self {
@@ -102,6 +111,31 @@ impl TraceDocument {
             self.partial.clone_from(&process.partial);
         }
         self.processes.push(process);
+    }
+
+    /// Takes one process with its files, or several with the files that hold all of them.
+    pub fn take(&mut self, mut processes: Vec<TracedProcess>, mut outputs: Vec<OutputFile>) {
+        if let [process] = &mut processes[..] {
+            process.outputs = std::mem::take(&mut outputs);
+        }
+        for process in processes {
+            self.add(process);
+        }
+        self.outputs.extend(outputs);
+    }
+
+    /// What is to be said of each process, in their order.
+    pub fn remarks(&self) -> impl Iterator<Item = Remark> {
+        let several = self.processes.len() > 1;
+        self.processes.iter().flat_map(move |process| {
+            let whose = if several { format!(" of process {}", process.pid) } else { String::new() };
+            let partial = process.partial.as_ref().map(|partial| {
+                let rest = if process.is_readable { "; what was received is readable" } else { "" };
+                Remark::Warning(format!("the recording{whose} is partial: {}{rest}", partial.reason))
+            });
+            let note = move |note: &String| Remark::Note(format!("note{whose}: {note}"));
+            process.notes.iter().map(note).chain(partial)
+        })
     }
 
     /// Events, losses, bytes and time in one line.

@@ -1,10 +1,13 @@
-//! How differences, recordings and dumps look as text.
+//! How differences, recordings, dumps and what is known of processes and programs look as text.
 
 use std::path::Path;
 
 use runtap_clr::report::{DiffReport, DiffSide, FrameChange, Shares, Weights};
 use runtap_model::{Unit, View};
-use runtap_text::document::{DumpDocument, OutputFile, TraceDocument, TracedProcess};
+use runtap_text::document::{
+    DumpDocument, EnvironmentDocument, InfoDocument, LicensesDocument, OutputFile, Partial, ProfileRow,
+    ProfilesDocument, ProviderRow, Remark, TraceDocument, TracedProcess, Variable, VersionDocument,
+};
 use runtap_text::{DiffText, Print, TextOptions};
 
 const PLAIN: TextOptions<'_> =
@@ -84,6 +87,58 @@ fn a_recording_that_was_made() {
     assert_eq!(trace.figures(), "2 processes, 1,200 events, 2 lost, 3.0 kB in 2.5 s");
     let file = "app.nettrace  nettrace  1.5 kB\n";
     assert_eq!(text(&trace, &PLAIN), [file, file].concat());
+
+    assert_eq!(trace.remarks().count(), 0);
+    trace.processes[0].notes.push("nothing came".to_owned());
+    trace.processes[1].partial = Some(Partial { offset: 7, reason: "it broke".to_owned() });
+    let note = Remark::Note("note of process 7: nothing came".to_owned());
+    let why = "the recording of process 8 is partial: it broke; what was received is readable";
+    assert_eq!(trace.remarks().collect::<Vec<_>>(), [note, Remark::Warning(why.to_owned())]);
+}
+
+#[test]
+fn what_a_runtime_says_of_itself() {
+    let mut info = InfoDocument::new(7, "cookie".to_owned(), "dotnet \u{1b}x", ["Linux", "x64"]);
+    (info.runtime_version, info.suspended) = (Some("10.0.1"), Some(true));
+    insta::assert_snapshot!(text(&info, &PLAIN), @r"
+    process id      7
+    entry assembly  unknown
+    command line    dotnet \u{1b}x
+    runtime         10.0.1
+    platform        unknown
+    system          Linux x64
+    runtime cookie  cookie
+    suspended       yes, at its start
+    ");
+    let variable = |name: &str, value: &str| Variable { name: name.to_owned(), value: value.to_owned() };
+    let environment = EnvironmentDocument::new(None, vec![variable("B", ""), variable("A", "x=\t")]);
+    assert_eq!(environment.lines().collect::<Vec<_>>(), ["A=x=\t", "B="]);
+}
+
+#[test]
+fn what_a_program_says_of_itself() {
+    let version = VersionDocument::new("1.2.3", Some("abc"), "x86_64-unknown-linux-musl");
+    assert_eq!(text(&version, &PLAIN), "runtap 1.2.3 (abc) x86_64-unknown-linux-musl\n");
+    let list = "one\t1.0\thttps://one\tMIT\t1 2\ntwo\t\t\tZlib\t2\n%%%% 1\nMay.\n\n%%%% 2\nMust.\n";
+    insta::assert_snapshot!(text(&LicensesDocument::read(list), &PLAIN), @r"
+    runtap contains the software below; the number is that of the text that follows the list.
+
+    one 1.0: MIT [1] [2]
+        https://one
+    two: Zlib [2]
+
+    [1]
+
+    May.
+
+    [2]
+
+    Must.
+    ");
+    let provider = |arguments| ProviderRow::new("A".to_owned(), 255, 4, arguments);
+    let providers = vec![provider(None), provider(Some("x=1".to_owned()))];
+    let profiles = ProfilesDocument::new(vec![ProfileRow { name: "gc", about: "collections", providers }]);
+    assert_eq!(text(&profiles, &PLAIN), "gc  collections\n    A:0xff:4\n    A:0xff:4:…\n");
 }
 
 #[test]

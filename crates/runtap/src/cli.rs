@@ -19,13 +19,13 @@ use clap_complete::engine::ArgValueCompleter;
 use runtap_clr::lines::Style;
 
 pub(crate) use self::actions::{
-    AttachProfiler, DisablePerfMap, Dump, DumpKind, EnablePerfMap, PerfMap, PerfMapKind, PerfMapVerb,
-    Profiler, ProfilerLibrary, ProfilerVerb, Resume, SetEnv, StartupHook, StartupProfiler,
+    AttachProfiler, Dump, EnablePerfMap, PerfMap, Profiler, ProfilerLibrary, Resume, SetEnv, StartupHook,
+    StartupProfiler,
 };
 pub(crate) use self::demo::{Demo, DemoServe, DemoTrace, DemoVerb};
 pub(crate) use self::formats::{AnyFormat, Content};
 pub(crate) use self::reading::{Convert, Diff, Events, Report};
-pub(crate) use self::session::{BufferingMode, SessionDetails, UserEvents};
+pub(crate) use self::session::{SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
@@ -41,6 +41,11 @@ Examples:
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 no such target, 4 refused by the target, 5 partial result,
 6 command unknown to the target's runtime, 125 or the command's own with '-- COMMAND', 130 interrupted.";
+
+const INFO_AND_ENV: &str = "\
+Examples:
+  runtap info 1234
+  runtap env -n MyService --format json";
 
 /// Diagnoses running .NET programs: profiles, events and dumps, without an SDK.
 #[derive(Debug, Parser)]
@@ -79,11 +84,21 @@ pub(crate) enum Verb {
     /// List .NET and JVM processes
     Ps(Ps),
     /// Show the runtime, command line and platform of a process
-    Info(Info),
+    #[command(after_help = INFO_AND_ENV)]
+    Info(Processes),
     /// Show the current environment variables of a process
-    Env(Info),
+    #[command(after_help = INFO_AND_ENV)]
+    Env(Processes),
     /// Explain why a process can't be reached, and how to fix it
-    Doctor(Doctor),
+    #[command(after_help = "\
+Without a target, it checks all processes that look like .NET, and the machine.
+It changes nothing. Exit code 3: the process can't be reached.
+
+Examples:
+  runtap doctor
+  runtap doctor 1234
+  sudo runtap doctor MyService --format json | jq -r '.findings[] | .code + \": \" + .fix'")]
+    Doctor(Processes),
     /// Set or remove environment variables of a process
     SetEnv(SetEnv),
     /// Resume a process that is suspended at startup
@@ -91,9 +106,10 @@ pub(crate) enum Verb {
     /// Write a core dump of a process
     Dump(Dump),
     /// Load a profiler into a process
+    #[command(subcommand)]
     Profiler(Profiler),
     /// Write perf maps for code that the JIT compiles
-    #[command(name = "perfmap")]
+    #[command(subcommand, name = "perfmap")]
     PerfMap(PerfMap),
     /// Load an assembly into a process and run its startup hook
     StartupHook(StartupHook),
@@ -151,15 +167,13 @@ impl Verb {
     pub(crate) fn result_format(&self) -> TextOrJson {
         match self {
             Self::Ps(Ps { format, .. })
-            | Self::Info(Info { format, .. })
-            | Self::Env(Info { format, .. })
-            | Self::Doctor(Doctor { format, .. })
+            | Self::Info(Processes { format, .. })
+            | Self::Env(Processes { format, .. })
+            | Self::Doctor(Processes { format, .. })
             | Self::Dump(Dump { format, .. })
-            | Self::PerfMap(PerfMap {
-                what:
-                    PerfMapVerb::Enable(EnablePerfMap { format, .. })
-                    | PerfMapVerb::Disable(DisablePerfMap { format, .. }),
-            })
+            | Self::PerfMap(
+                PerfMap::Enable(EnablePerfMap { format, .. }) | PerfMap::Disable(Processes { format, .. }),
+            )
             | Self::Report(Report { format, .. })
             | Self::Repair(Repair { format, .. })
             | Self::Inspect(Inspect { format, .. })
@@ -180,38 +194,6 @@ impl Verb {
             | Self::Completions(_)
             | Self::Man(_)
             | Self::GuardPort(_) => TextOrJson::Text,
-        }
-    }
-
-    /// Whether it looks for processes, of which there may be more than `/proc` shows.
-    pub(crate) fn looks_at_processes(&self) -> bool {
-        match self {
-            Self::Ps(_)
-            | Self::Info(_)
-            | Self::Env(_)
-            | Self::Doctor(_)
-            | Self::SetEnv(_)
-            | Self::Resume(_)
-            | Self::Dump(_)
-            | Self::Profiler(_)
-            | Self::PerfMap(_)
-            | Self::StartupHook(_)
-            | Self::Trace(_)
-            | Self::Collect(_)
-            | Self::Tail(_) => true,
-            Self::Convert(_)
-            | Self::Diff(_)
-            | Self::Report(_)
-            | Self::Events(_)
-            | Self::Repair(_)
-            | Self::Inspect(_)
-            | Self::Demo(_)
-            | Self::Completions(_)
-            | Self::Man(_)
-            | Self::GuardPort(_)
-            | Self::ListProfiles(_)
-            | Self::Licenses(_)
-            | Self::Version(_) => false,
         }
     }
 }
@@ -287,13 +269,6 @@ pub(crate) struct All {
     pub(crate) all: bool,
 }
 
-impl Target {
-    /// A process by its id.
-    pub(crate) fn process(pid: u32) -> Self {
-        Self { word: None, options: TargetOptions { process_id: Some(pid), ..TargetOptions::default() } }
-    }
-}
-
 impl TargetOptions {
     /// Whether one of them is given.
     pub(crate) fn any(&self) -> bool {
@@ -325,30 +300,9 @@ pub(crate) struct Ps {
     pub(crate) format: ResultFormat,
 }
 
+// Which processes, for verbs that want nothing else. As a doc comment, clap would show it for each of them.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  runtap info 1234
-  runtap env -n MyService --format json")]
-pub(crate) struct Info {
-    #[command(flatten)]
-    pub(crate) target: Target,
-    #[command(flatten)]
-    pub(crate) all: All,
-    #[command(flatten)]
-    pub(crate) format: ResultFormat,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Without a target, it checks all processes that look like .NET, and the machine.
-It changes nothing. Exit code 3: the process can't be reached.
-
-Examples:
-  runtap doctor
-  runtap doctor 1234
-  sudo runtap doctor MyService --format json | jq -r '.findings[] | .code + \": \" + .fix'")]
-pub(crate) struct Doctor {
+pub(crate) struct Processes {
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]

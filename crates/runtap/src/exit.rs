@@ -76,15 +76,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
         Known::Recording(error) => !matches!(error, runtap_files::Error::Read { .. }),
         Known::Output(error) => error.cause.is_refusal(),
         Known::Sink(_) => false,
-        Known::Files(error) => matches!(
-            error,
-            runtap_convert::Error::SeveralToStdout
-                | runtap_convert::Error::Overwrites { .. }
-                | runtap_convert::Error::NotNetPerf
-                | runtap_convert::Error::NoSink
-                | runtap_convert::Error::ReadTwice(_)
-                | runtap_convert::Error::Unrepairable { .. }
-        ),
+        Known::Files(error) => error.is_refusal(),
     });
     if refused { USAGE } else { FAILED }
 }

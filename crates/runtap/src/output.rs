@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
-pub(crate) use runtap_text::{Clean, DIM, HEADING, acts_unseen};
+pub(crate) use runtap_text::{Clean, DIM};
 use runtap_text::{Print, TextOptions, cut, json};
 use serde::Serialize;
 
@@ -55,10 +55,10 @@ impl Output {
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
     }
 
-    /// For results of which there are several: each is one line of JSON.
+    /// For so many results: each of several is one line of JSON.
     #[must_use]
-    pub(crate) fn one_of_several(self) -> Self {
-        Self { several: true, ..self }
+    pub(crate) fn for_results(self, count: usize) -> Self {
+        Self { several: count > 1, ..self }
     }
 
     /// Writes a result as one JSON document.
@@ -72,6 +72,11 @@ impl Output {
     /// Writes a result as one line of JSON: one of several.
     pub(crate) fn document_line(self, value: &impl Serialize) -> anyhow::Result<()> {
         Ok(json::write_line(&mut io::stdout().lock(), value)?)
+    }
+
+    /// Writes a result as it is asked for.
+    pub(crate) fn show(self, it: &(impl Serialize + Print)) -> anyhow::Result<()> {
+        if self.json { self.document(it) } else { self.print(it, &self.options()) }
     }
 
     /// Shows a text in place of what the terminal shows. Where stdout is no terminal, [`text`](Self::text) is meant.
@@ -91,8 +96,11 @@ impl Output {
         !self.json && io::stdout().is_terminal()
     }
 
-    /// A document on stderr, where stdout carries another result.
-    pub(crate) fn document_to_stderr(self, value: &impl Serialize) -> anyhow::Result<()> {
+    /// A document, on stderr where stdout carries another result.
+    pub(crate) fn document_beside(self, value: &impl Serialize, stdout_is_taken: bool) -> anyhow::Result<()> {
+        if !stdout_is_taken {
+            return self.document(value);
+        }
         Ok(json::write_document(&mut io::stderr().lock(), value)?)
     }
 

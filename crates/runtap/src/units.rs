@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 pub(crate) use runtap_text::units::{
-    Bytes, Clock, Count, Span, Things, parse_duration, parse_limit_megabytes, parse_megabytes,
+    Bytes, Clock, Count, Span, Things, parse_duration, parse_hex, parse_limit_megabytes, parse_megabytes,
 };
 
 /// Parses the value of an option without which there is no end.

@@ -29,6 +29,24 @@ impl PerfMapType {
     /// Every type, by number.
     pub const ALL: [Self; 3] = [Self::All, Self::JitDump, Self::PerfMap];
 
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::JitDump => "jitdump",
+            Self::PerfMap => "perfmap",
+        }
+    }
+
+    /// Which files those are.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::All => "Both",
+            Self::JitDump => "jit-PID.dump: code and source lines too",
+            Self::PerfMap => "perf-PID.map: addresses and names",
+        }
+    }
+
     /// The type with this number, if there is one.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)

@@ -29,6 +29,27 @@ pub enum Buffering {
     Block,
 }
 
+impl Buffering {
+    /// Both, by number.
+    pub const ALL: [Self; 2] = [Self::Drop, Self::Block];
+
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drop => "drop",
+            Self::Block => "block",
+        }
+    }
+
+    /// What happens, and which runtimes can do it.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Drop => "Events are lost",
+            Self::Block => "Its threads block until there is room; nothing is lost. Needs .NET 11",
+        }
+    }
+}
+
 /// What takes the place of a custom rundown keyword when the command can only say yes or no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RundownFallback {

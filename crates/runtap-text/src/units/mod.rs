@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-pub use self::parse::{DurationError, SizeError, parse_duration, parse_limit_megabytes, parse_megabytes};
+pub use self::parse::{
+    DurationError, HexError, SizeError, parse_duration, parse_hex, parse_limit_megabytes, parse_megabytes,
+};
 
 /// So many things of a kind: `1 event`, `2,000 events`.
 #[derive(Debug, Clone, Copy)]

@@ -123,9 +123,35 @@ pub fn parse_limit_megabytes(text: &str) -> Result<u32, SizeError> {
     if text.trim() == "0" { Ok(0) } else { parse_megabytes(text) }
 }
 
+/// Why a text is no mask of 64 bits.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no hexadecimal number of at most 64 bits")]
+pub struct HexError(String);
+
+/// Parses a mask of 64 bits, with or without `0x`.
+///
+/// # Errors
+/// It is none.
+pub fn parse_hex(text: &str) -> Result<u64, HexError> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    // `from_str_radix` would take a sign.
+    let value = digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u64::from_str_radix(digits, 16).ok());
+    value.flatten().ok_or_else(|| HexError(text.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn masks_are_hexadecimal() {
+        assert_eq!(parse_hex("0x80020139"), Ok(0x8002_0139));
+        assert_eq!(parse_hex("0"), Ok(0));
+        assert_eq!(parse_hex("ffffffffffffffff"), Ok(u64::MAX));
+        for text in ["", "0x", "+1", "x", "10000000000000000"] {
+            assert!(parse_hex(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn durations() {

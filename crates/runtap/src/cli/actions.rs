@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
+use runtap_diag::PerfMapType;
+use runtap_dump::Kind;
 
-use super::{All, ResultFormat, Target, TargetOptions};
+use super::choices::choice;
+use super::{All, Processes, ResultFormat, Target, TargetOptions};
 use crate::units::parse_duration;
 
 #[derive(Debug, Args)]
@@ -45,23 +48,6 @@ pub(crate) struct Resume {
     pub(crate) duration: Duration,
 }
 
-/// How much of a process a dump holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DumpKind {
-    /// All memory
-    #[value(alias = "Full")]
-    Full,
-    /// Stacks, modules and all writable memory, including the heap
-    #[value(alias = "Heap")]
-    Heap,
-    /// Stacks and modules
-    #[value(alias = "Mini")]
-    Mini,
-    /// As mini, without paths and other personal data
-    #[value(alias = "Triage")]
-    Triage,
-}
-
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The process writes the dump itself (by createdump) and is paused meanwhile. FILE is a path on your side: if the process
@@ -79,8 +65,8 @@ pub(crate) struct Dump {
     #[command(flatten)]
     pub(crate) all: All,
     /// What to include
-    #[arg(long, value_name = "TYPE", default_value = "full", ignore_case = true)]
-    pub(crate) r#type: DumpKind,
+    #[arg(long, value_name = "TYPE", default_value = "full", ignore_case = true, value_parser = choice::<Kind>())]
+    pub(crate) r#type: Kind,
     /// Have createdump report in detail, on the target's standard output
     #[arg(long)]
     pub(crate) diag: bool,
@@ -94,14 +80,8 @@ pub(crate) struct Dump {
     pub(crate) format: ResultFormat,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Profiler {
-    #[command(subcommand)]
-    pub(crate) what: ProfilerVerb,
-}
-
 #[derive(Debug, Subcommand)]
-pub(crate) enum ProfilerVerb {
+pub(crate) enum Profiler {
     /// Load a profiler into a running process
     Attach(AttachProfiler),
     /// Set a profiler that a suspended process loads when it is resumed
@@ -156,29 +136,15 @@ pub(crate) struct StartupProfiler {
     pub(crate) library: ProfilerLibrary,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct PerfMap {
-    #[command(subcommand)]
-    pub(crate) what: PerfMapVerb,
-}
-
 #[derive(Debug, Subcommand)]
-pub(crate) enum PerfMapVerb {
+pub(crate) enum PerfMap {
     /// Write the addresses of compiled methods, including those compiled already
     Enable(EnablePerfMap),
     /// Stop writing; existing files are kept
-    Disable(DisablePerfMap),
-}
-
-/// Which files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PerfMapKind {
-    /// Both
-    All,
-    /// jit-PID.dump: code and source lines too
-    Jitdump,
-    /// perf-PID.map: addresses and names
-    Perfmap,
+    #[command(after_help = "\
+Examples:
+  runtap perfmap disable 1234")]
+    Disable(Processes),
 }
 
 #[derive(Debug, Args)]
@@ -195,21 +161,8 @@ pub(crate) struct EnablePerfMap {
     #[command(flatten)]
     pub(crate) all: All,
     /// Which files
-    #[arg(long, value_name = "TYPE", default_value = "all", ignore_case = true)]
-    pub(crate) r#type: PerfMapKind,
-    #[command(flatten)]
-    pub(crate) format: ResultFormat,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  runtap perfmap disable 1234")]
-pub(crate) struct DisablePerfMap {
-    #[command(flatten)]
-    pub(crate) target: Target,
-    #[command(flatten)]
-    pub(crate) all: All,
+    #[arg(long, value_name = "TYPE", default_value = "all", ignore_case = true, value_parser = choice::<PerfMapType>())]
+    pub(crate) r#type: PerfMapType,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }

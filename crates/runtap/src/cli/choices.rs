@@ -4,15 +4,14 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use runtap_clr::lines::Style;
 use runtap_clr::report::Kind;
 use runtap_convert::FileFormat;
+use runtap_diag::{Buffering, PerfMapType};
 use runtap_model::View;
 
 /// A value that has a name.
 pub(super) trait Named: Copy + Send + Sync + 'static {
     fn all() -> impl Iterator<Item = Self>;
-    fn name(self) -> &'static str;
-    /// What help says of it.
-    fn about(self) -> Option<&'static str>;
-    fn aliases(self) -> &'static [&'static str];
+    /// Its name, what help says of it, and by what other names it is known.
+    fn words(self) -> (&'static str, Option<&'static str>, &'static [&'static str]);
 }
 
 /// Parses one of them.
@@ -26,7 +25,8 @@ pub(super) fn find<T: Named>(name: &str) -> Option<T> {
 }
 
 fn possible<T: Named>(value: T) -> PossibleValue {
-    PossibleValue::new(value.name()).help(value.about()).aliases(value.aliases())
+    let (name, about, aliases) = value.words();
+    PossibleValue::new(name).help(about).aliases(aliases)
 }
 
 macro_rules! named {
@@ -36,16 +36,8 @@ macro_rules! named {
                 $all
             }
 
-            fn name(self) -> &'static str {
-                self.name()
-            }
-
-            fn about(self) -> Option<&'static str> {
-                $about(self)
-            }
-
-            fn aliases(self) -> &'static [&'static str] {
-                $aliases(self)
+            fn words(self) -> (&'static str, Option<&'static str>, &'static [&'static str]) {
+                (self.name(), $about(self), $aliases(self))
             }
         }
     };
@@ -54,6 +46,9 @@ macro_rules! named {
 named!(FileFormat, Self::all(), |it: Self| Some(it.about()), Self::aliases);
 named!(View, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), Self::aliases);
+named!(runtap_dump::Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(Buffering, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Style, Self::ALL.into_iter(), |_| None, Self::aliases);
 
 #[cfg(test)]
@@ -62,7 +57,8 @@ mod tests {
 
     fn each_is_found<T: Named + PartialEq + std::fmt::Debug>() {
         for value in T::all() {
-            for name in [value.name()].iter().chain(value.aliases()) {
+            let (name, _, aliases) = value.words();
+            for name in [name].iter().chain(aliases) {
                 assert_eq!(find(name), Some(value), "{name}");
                 assert_eq!(find(&name.to_uppercase()), Some(value), "{name}");
             }
@@ -76,5 +72,8 @@ mod tests {
         each_is_found::<View>();
         each_is_found::<Kind>();
         each_is_found::<Style>();
+        each_is_found::<runtap_dump::Kind>();
+        each_is_found::<PerfMapType>();
+        each_is_found::<Buffering>();
     }
 }

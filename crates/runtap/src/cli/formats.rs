@@ -1,7 +1,9 @@
 //! What a converted file is to contain, as clap sees it.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
-use runtap_convert::{FileFormat, Unsuitable};
+use runtap_convert::{FileFormat, Unsuitable, format_of};
 use runtap_model::View;
 
 use super::TextOrJson;
@@ -16,6 +18,18 @@ pub(crate) enum AnyFormat {
 }
 
 impl AnyFormat {
+    /// The formats of the files: those that are named, else what the extension says.
+    pub(crate) fn files(to: &[FileFormat], format: Option<Self>, output: Option<&Path>) -> Vec<FileFormat> {
+        let mut formats = to.to_vec();
+        if let Some(Self::File(format)) = format {
+            formats.push(format);
+        }
+        if formats.is_empty() {
+            formats.extend(format_of(output));
+        }
+        formats
+    }
+
     /// That of the result.
     pub(super) fn of_result(format: Option<Self>) -> TextOrJson {
         match format {

@@ -1,18 +1,10 @@
 //! The finer points of a session, as clap sees them.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use runtap_diag::Buffering;
 
-/// What the target does when its buffer is full.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BufferingMode {
-    /// Events are lost
-    #[default]
-    #[value(alias = "Drop")]
-    Drop,
-    /// Its threads block until there is room; nothing is lost. Needs .NET 11
-    #[value(alias = "Block")]
-    Block,
-}
+use super::choices::choice;
+use crate::units::parse_hex;
 
 /// What few people need.
 #[derive(Debug, Args, Clone, Copy, Default)]
@@ -25,14 +17,9 @@ pub(crate) struct SessionDetails {
     #[arg(long)]
     pub(crate) no_stackwalk: bool,
     /// What the target does when its buffer is full
-    #[arg(
-        long,
-        visible_alias = "buffering",
-        value_name = "MODE",
-        ignore_case = true,
-        default_value = "drop"
-    )]
-    pub(crate) buffering_mode: BufferingMode,
+    #[arg(long, visible_alias = "buffering", value_name = "MODE", ignore_case = true, default_value = "drop",
+        value_parser = choice::<Buffering>())]
+    pub(crate) buffering_mode: Buffering,
 }
 
 /// Recording into the kernel.
@@ -45,26 +32,4 @@ pub(crate) struct UserEvents {
     #[arg(long, value_name = "SPEC", conflicts_with_all = ["output", "to", "view", "evented", "command", "several", "no_stackwalk",
         "stopping_event_provider", "stopping_event_name", "stopping_event_payload"])]
     pub(crate) user_events: Vec<String>,
-}
-
-fn parse_hex(text: &str) -> Result<u64, String> {
-    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
-    // `from_str_radix` would take a sign.
-    let value = digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u64::from_str_radix(digits, 16).ok());
-    value.flatten().ok_or_else(|| format!("'{text}' is no hexadecimal number of at most 64 bits"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keywords_are_hexadecimal() {
-        assert_eq!(parse_hex("0x80020139"), Ok(0x8002_0139));
-        assert_eq!(parse_hex("0"), Ok(0));
-        assert_eq!(parse_hex("ffffffffffffffff"), Ok(u64::MAX));
-        for text in ["", "0x", "+1", "x", "10000000000000000"] {
-            assert!(parse_hex(text).is_err(), "{text}");
-        }
-    }
 }

@@ -44,21 +44,6 @@ pub(crate) struct Recording {
     pub(crate) session: SessionDetails,
 }
 
-impl Default for Recording {
-    fn default() -> Self {
-        Self {
-            duration: None,
-            buffersize: 256,
-            rundown: None,
-            resume_runtime: true,
-            kill_command: false,
-            output: None,
-            content: Content::default(),
-            session: SessionDetails::default(),
-        }
-    }
-}
-
 /// Which events a runtime is asked for.
 #[derive(Debug, Args, Clone, Default)]
 pub(crate) struct Asked {

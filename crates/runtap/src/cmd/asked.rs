@@ -80,105 +80,91 @@ pub(super) fn user_events_mistake(error: &TracepointsError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
     use runtap_providers::{Request, Selection, user_events_config};
 
     use super::*;
+    use crate::cli::{Cli, Verb};
 
-    fn list(text: &str) -> [String; 1] {
-        [text.to_owned()]
+    /// What `runtap trace` with these options asks for.
+    fn asked(line: &str) -> Result<Request, RequestError> {
+        let words = ["runtap", "trace"].into_iter().chain(line.split_whitespace());
+        let Verb::Trace(options) = Cli::parse_from(words).verb else { panic!("{line}") };
+        Request::resolve(&Selection { event_filters: &options.event_filter, ..options.asked.selection() })
     }
 
     #[test]
     fn mistakes_name_their_option() {
-        let no = Selection::default;
-        for (selection, message) in [
-            (Selection { providers: &list(":1"), ..no() }, "--providers: a provider name is missing in ':1'"),
+        for (line, message) in [
+            ("--providers :1", "--providers: a provider name is missing in ':1'"),
             (
-                Selection { providers: &list("A:1:4:x=1,A:1:4:x=2"), ..no() },
+                "--providers A:1:4:x=1,A:1:4:x=2",
                 "--providers: arguments of provider \"A\": given twice with different values",
             ),
             (
-                Selection { clr_events: Some("exceptoin"), ..no() },
+                "--clrevents exceptoin",
                 "--clrevents: 'exceptoin' is not a CLR event keyword; did you mean 'exception'?",
             ),
+            ("--clreventlevel loud", "--clreventlevel: 'loud' is no event level; take 0 to 5"),
+            ("--profile gc-colect", "--profile: 'gc-colect' is not a profile; did you mean"),
             (
-                Selection { event_filters: &list("B=1"), ..no() },
+                "--event-filter B=1",
                 "--event-filter: B is not recorded: choose it with --providers, --profile or --clrevents",
             ),
             (
-                Selection { providers: &list("A:1"), event_filters: &list("A=x"), ..no() },
+                "--providers A:1 --event-filter A=x",
                 "--event-filter: 'x' is no list of event ids such as 1,2,10-20",
             ),
             (
-                Selection {
-                    providers: &list("A:1"),
-                    event_filters: &["A=1", "A=!2"].map(str::to_owned),
-                    ..no()
-                },
+                "--providers A:1 --event-filter A=1 --event-filter A=!2",
                 "--event-filter: A is there twice: list all its events in one",
             ),
         ] {
-            assert_eq!(mistake(&Request::resolve(&selection).unwrap_err()), message);
+            let mistake = mistake(&asked(line).unwrap_err());
+            assert!(mistake.starts_with(message), "{mistake}");
         }
-        let level =
-            mistake(&Request::resolve(&Selection { clr_event_level: Some("loud"), ..no() }).unwrap_err());
-        assert!(level.starts_with("--clreventlevel: 'loud' is no event level; take 0 to 5"), "{level}");
-        let profile =
-            mistake(&Request::resolve(&Selection { profiles: &list("gc-colect"), ..no() }).unwrap_err());
-        assert!(profile.starts_with("--profile: 'gc-colect' is not a profile; did you mean"), "{profile}");
-        assert_eq!(
-            user_events_mistake(&user_events_config(&[], &list("D=x"), 42).unwrap_err()),
-            "--user-events: 'D=x' names D, which is not recorded: choose it with --providers, --profile or --clrevents"
-        );
-        assert_eq!(
-            user_events_mistake(&user_events_config(&[], &["x", "y"].map(str::to_owned), 42).unwrap_err()),
-            "--user-events: 'y': every provider has a tracepoint for these events already"
-        );
+        for (specs, message) in [
+            (
+                &["D=x"][..],
+                "--user-events: 'D=x' names D, which is not recorded: choose it with --providers, --profile or --clrevents",
+            ),
+            (&["x", "y"], "--user-events: 'y': every provider has a tracepoint for these events already"),
+        ] {
+            let specs: Vec<String> = specs.iter().map(ToString::to_string).collect();
+            assert_eq!(user_events_mistake(&user_events_config(&[], &specs, 42).unwrap_err()), message);
+        }
     }
 
     #[test]
     fn notes_name_their_option() {
-        let said = |selection: &Selection<'_>| -> Vec<String> {
-            Request::resolve(selection).unwrap().notes.iter().map(note).collect()
-        };
-        assert_eq!(
-            said(&Selection::default()),
-            ["no providers given: taking the profiles dotnet-common and dotnet-sampled-thread-time"]
-        );
-        assert_eq!(
-            said(&Selection {
-                providers: &list("A,B,A:1:9"),
-                profiles: &list(","),
-                clr_event_level: Some("6"),
-                ..Selection::default()
-            }),
-            [
-                "A: levels end at 5 (Verbose), which is taken",
-                "no keywords given for A, B: asking for all of them ('NAME:0' asks for events without keywords only)",
-                "--profile is empty: 'runtap list-profiles' lists what it takes",
-                "--clreventlevel: levels end at 5 (Verbose), which is taken",
-                "--clreventlevel has no effect without --clrevents",
-            ]
-        );
-        assert_eq!(
-            said(&Selection {
-                providers: &list("Microsoft-Windows-DotNETRuntime:1:5"),
-                clr_events: Some("jit"),
-                ..Selection::default()
-            }),
-            [
-                "Microsoft-Windows-DotNETRuntime is chosen by --providers or --profile already: --clrevents is ignored"
-            ]
-        );
-        let mut names =
-            Request::resolve(&Selection { clr_events: Some("gc"), ..Selection::default() }).unwrap();
+        for (line, notes) in [
+            (
+                "",
+                &["no providers given: taking the profiles dotnet-common and dotnet-sampled-thread-time"][..],
+            ),
+            (
+                "--providers A,B,A:1:9 --profile , --clreventlevel 6",
+                &[
+                    "A: levels end at 5 (Verbose), which is taken",
+                    "no keywords given for A, B: asking for all of them ('NAME:0' asks for events without keywords only)",
+                    "--profile is empty: 'runtap list-profiles' lists what it takes",
+                    "--clreventlevel: levels end at 5 (Verbose), which is taken",
+                    "--clreventlevel has no effect without --clrevents",
+                ],
+            ),
+            (
+                "--providers Microsoft-Windows-DotNETRuntime:1:5 --clrevents jit",
+                &[
+                    "Microsoft-Windows-DotNETRuntime is chosen by --providers or --profile already: --clrevents is ignored",
+                ],
+            ),
+        ] {
+            assert_eq!(asked(line).unwrap().notes.iter().map(note).collect::<Vec<_>>(), notes);
+        }
+        let mut names = asked("--clrevents gc").unwrap();
         names.add_method_names();
-        assert_eq!(
-            names.notes.iter().map(note).collect::<Vec<_>>(),
-            [
-                "Microsoft-Windows-DotNETRuntime is asked for at the level Verbose, because names of methods come at that level only"
-            ]
-        );
+        let note = "Microsoft-Windows-DotNETRuntime is asked for at the level Verbose, because names of methods come at that level only";
+        assert_eq!(names.notes.iter().map(super::note).collect::<Vec<_>>(), [note]);
     }
 
     #[test]

@@ -10,13 +10,14 @@ use std::path::Path;
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
 use runtap_discover::Process;
-use runtap_outputs::is_plain_letter;
+use runtap_outputs::is_plain_word;
 use runtap_providers::CLR_KEYWORDS;
 use runtap_target::{Whose, local_name, running};
+use runtap_text::one_line;
 
 use crate::cli::Completions;
 use crate::exit::usage;
-use crate::output::{Output, acts_unseen};
+use crate::output::Output;
 
 /// Letters of a description: more fits on no line.
 const DESCRIPTION: usize = 200;
@@ -32,25 +33,13 @@ pub(super) fn run(options: &Completions, output: Output) -> anyhow::Result<u8> {
     Ok(crate::exit::OK)
 }
 
-/// Whether a name means nothing but itself to every shell, unquoted, and is no option.
-fn is_plain(name: &str) -> bool {
-    name.chars().all(is_plain_letter) && name.chars().next().is_some_and(|first| !matches!(first, '-' | '+'))
-}
-
-/// A text of a process as one line for people.
-fn description(text: &str) -> String {
-    let clean = |c: char| if c.is_whitespace() || acts_unseen(c) { ' ' } else { c };
-    let words: String = text.chars().map(clean).collect();
-    words.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(DESCRIPTION).collect()
-}
-
 /// Completes `-p`.
 pub(crate) fn pids(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let fits = |process: &Process| process.pid.to_string().starts_with(&*current);
     let candidate = |process: Process| {
-        let help = description(&format!("{} {}", local_name(&process), process.command_line.join(" ")));
-        CompletionCandidate::new(process.pid.to_string()).help(Some(help.into()))
+        let help = format!("{} {}", local_name(&process), process.command_line.join(" "));
+        CompletionCandidate::new(process.pid.to_string()).help(Some(one_line(&help, DESCRIPTION).into()))
     };
     running::dotnet().into_iter().filter(fits).map(candidate).collect()
 }
@@ -82,7 +71,7 @@ pub(crate) fn users(current: &OsStr) -> Vec<CompletionCandidate> {
 /// Those that begin so, and that no shell acts on.
 fn plain(current: &OsStr, words: Vec<String>) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    let fitting = words.into_iter().filter(|word| word.starts_with(&*current) && is_plain(word));
+    let fitting = words.into_iter().filter(|word| word.starts_with(&*current) && is_plain_word(word));
     fitting.map(CompletionCandidate::new).collect()
 }
 
@@ -132,7 +121,7 @@ pub(crate) fn recordings(current: &OsStr) -> Vec<CompletionCandidate> {
     // A shell takes these for something else.
     found.retain(|candidate| {
         let path = candidate.get_value().to_string_lossy();
-        path.split('/').all(|name| name.is_empty() || matches!(name, "." | ".." | "~") || is_plain(name))
+        path.split('/').all(|name| name.is_empty() || matches!(name, "." | ".." | "~") || is_plain_word(name))
     });
     found
 }
@@ -164,23 +153,5 @@ mod tests {
         assert_eq!(user("runtap info --user=33 -n").as_deref(), Some("33"));
         assert_eq!(user("runtap info --users ann"), None);
         assert_eq!(user("runtap info --user"), None);
-    }
-
-    #[test]
-    fn names_that_a_shell_would_act_on_are_not_offered() {
-        for plain in ["demo", "My.App-2_x", "käse", ".hidden", "a+b"] {
-            assert!(is_plain(plain), "{plain}");
-        }
-        let acting = "$(x) `x` a;b a|b a&b a>b a<b a*b a?b a[b] {a,b} ~a a'b a\"b a\\b a#b !a -rf +x a:b a=b $x a\tb a\u{b}b";
-        for acting in acting.split(' ').chain(["", "a b", "a\nb", "a\u{1b}[2Jb", "a\u{202e}b", "a\u{200b}b"])
-        {
-            assert!(!is_plain(acting), "{acting:?}");
-        }
-    }
-
-    #[test]
-    fn a_description_is_one_line_that_does_nothing() {
-        assert_eq!(description("a\tb\nc\rd\u{1b}[2J \u{202e}e \u{b}f"), "a b c d [2J e f");
-        assert_eq!(description(&"x".repeat(100_000)).len(), DESCRIPTION);
     }
 }

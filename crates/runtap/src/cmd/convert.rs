@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use runtap_convert::{Converted, FileFormat, Made, Note, format_of, plan, refuse_overwriting};
+use runtap_convert::{Converted, FileFormat, Made, Note, plan, refuse_overwriting};
 use runtap_files::Recording;
 use runtap_outputs::{Destination, without_extension};
 use runtap_text::document::{ConvertDocument, OutputFile};
@@ -23,13 +23,7 @@ pub(super) fn output_file(file: &runtap_convert::OutputFile) -> OutputFile {
 }
 
 pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
-    let mut formats = options.to.clone();
-    if let Some(AnyFormat::File(format)) = options.format {
-        formats.push(format);
-    }
-    if formats.is_empty() {
-        formats.extend(format_of(options.output.as_deref()));
-    }
+    let formats = AnyFormat::files(&options.to, options.format, options.output.as_deref());
     if formats.is_empty() {
         let names: Vec<&str> = FileFormat::all().map(FileFormat::name).collect();
         return Err(usage(format!("no format given: choose one with --to ({})", names.join(", "))));
@@ -81,11 +75,7 @@ fn conclude(
     }
     if output.json() {
         let summary = ConvertDocument::new(&options.file, outputs, recording.lost(), partial_of(recording));
-        if to_stdout {
-            output.document_to_stderr(&summary)?;
-        } else {
-            output.document(&summary)?;
-        }
+        output.document_beside(&summary, to_stdout)?;
     }
     let code = warn_if_partial(recording, output);
     written.and(told).map(|()| if is_cut { exit::PARTIAL } else { code })

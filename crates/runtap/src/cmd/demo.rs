@@ -9,11 +9,13 @@ use anyhow::Context;
 use runtap_convert::FileFormat;
 use runtap_demo::{Error, Notice, Program};
 use runtap_providers::{Request, Selection};
+use runtap_record::Specification;
 use runtap_sinks::Format;
+use runtap_target::TargetSpec;
 
 use super::{block_on, target, trace};
 
-use crate::cli::{Demo, DemoServe, DemoTrace, DemoVerb, Recording, Target};
+use crate::cli::{Demo, DemoServe, DemoTrace, DemoVerb};
 use crate::exit::{self, expected};
 use crate::output::Output;
 
@@ -40,18 +42,14 @@ fn record(options: &DemoTrace, output: Output) -> anyhow::Result<u8> {
     output.note(format_args!(
         "the built-in program runs as process {pid}; recording it as 'runtap trace -p {pid}' would"
     ));
-    let formats = [FileFormat::Nettrace, Format::Speedscope.into(), Format::Flamegraph.into()];
-    let recording = Recording {
-        duration: Some(options.duration),
-        output: Some(options.output.clone().unwrap_or_else(|| PathBuf::from("runtap-demo"))),
-        ..Recording::default()
-    };
     let request = Request::resolve(&Selection::default())?;
+    let mut spec = Specification::new(&request);
+    spec.formats = vec![FileFormat::Nettrace, Format::Speedscope.into(), Format::Flamegraph.into()];
+    spec.duration = Some(options.duration);
+    spec.output = Some(options.output.clone().unwrap_or_else(|| PathBuf::from("runtap-demo")));
     let code = block_on(async {
-        let target = Target::process(pid);
-        let chosen = target::choose(&target, output).await?;
-        let request = Request { notes: Vec::new(), ..request };
-        trace::record(chosen, &recording, &formats, &request, output).await
+        let chosen = target::resolve(&TargetSpec::Pid(pid), false, output).await?;
+        trace::record(chosen, spec, output).await
     })?;
     let truth = program.end()?;
     output.note(format_args!("what the program did, by its own account: {truth}"));

@@ -1,40 +1,26 @@
 //! `runtap diff BEFORE AFTER`: what changed from one recording to another, frame by frame.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::Context;
 use runtap_clr::ProfileOptions;
 use runtap_clr::report::{DiffOrder, DiffReport, Report};
 use runtap_convert::{
-    Content, FileFormat, Note, Planned, Profile, format_of, limit_depth, plan, refuse_overwriting,
+    Content, FileFormat, Note, Planned, Profile, limit_depth, plan, refuse_overwriting, write_difference,
 };
 use runtap_files::Recording;
 use runtap_model::{Comparison, Trace, View};
-use runtap_outputs::{Destination, Outlet, with_extension, without_extension};
-use runtap_sinks::{Format, difference};
+use runtap_outputs::{Destination, with_extension, without_extension};
+use runtap_sinks::Format;
 
 use runtap_text::DiffText;
-use runtap_text::document::{self, OutputFile};
+use runtap_text::document;
 
-use super::recording::{Partial, loss, partial_of, warn_if_partial};
+use super::recording::{loss, partial_of, warn_if_partial};
 use super::report::table_options;
 use super::{advice, convert};
 use crate::cli::{AnyFormat, Diff};
 use crate::exit::{self, usage};
 use crate::output::Output;
-
-/// What is known of a recording beside its profile.
-struct Source {
-    file: PathBuf,
-    lost: u64,
-    partial: Option<Partial>,
-}
-
-impl Source {
-    fn document(&self) -> document::Source<'_> {
-        document::Source { file: &self.file, lost: self.lost, partial: self.partial.as_ref() }
-    }
-}
 
 pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     let planned = planned(options)?;
@@ -64,32 +50,35 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
         }
     }
 
+    let partial = first.partial.is_some() || second.partial.is_some();
     let order = DiffOrder { absolute: options.absolute, inclusive: options.inclusive };
     let mut report = DiffReport::new(&comparison, order);
-    let (outputs, written) = write(&comparison, &planned, options, output);
+    // The result on stdout is the comparison.
+    let mut tell = |note: Note| {
+        if let Note::Written(file) = &note {
+            output.note(convert::output_file(file));
+        }
+    };
+    let files = [&*options.before, &*options.after];
+    let made = write_difference(&comparison, files, &planned, options.absolute, &mut tell);
+    let outputs = made.files.iter().map(convert::output_file).collect();
+    let written = convert::first(made.failures, output);
     let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
     if output.json() {
         report.limit(options.number.unwrap_or(usize::MAX));
-        let document = document::DiffDocument::new(&report, [first.document(), second.document()], outputs);
-        if to_stdout { output.document_to_stderr(&document)? } else { output.document(&document)? }
+        let document = document::DiffDocument::new(&report, [first, second], outputs);
+        output.document_beside(&document, to_stdout)?;
     } else if !to_stdout {
-        let text = DiffText { report: &report, files: [&first.file, &second.file] };
+        let text = DiffText { report: &report, files };
         output.print(&text, &table_options(options.number, output))?;
     }
     written?;
-    let partial = first.partial.is_some() || second.partial.is_some();
     Ok(if partial { exit::PARTIAL } else { exit::OK })
 }
 
 /// Which files to write.
 fn planned(options: &Diff) -> anyhow::Result<Vec<Planned>> {
-    let mut formats = options.to.clone();
-    if let Some(AnyFormat::File(format)) = options.format {
-        formats.push(format);
-    }
-    if formats.is_empty() {
-        formats.extend(format_of(options.output.as_deref()));
-    }
+    let formats = AnyFormat::files(&options.to, options.format, options.output.as_deref());
     let is_for_stacks =
         |format: &FileFormat| matches!(format.sink(), Some(Format::Folded | Format::Flamegraph));
     if !formats.iter().all(is_for_stacks) {
@@ -107,7 +96,8 @@ fn planned(options: &Diff) -> anyhow::Result<Vec<Planned>> {
     Ok(plan(&formats, options.output.as_deref(), &base)?)
 }
 
-fn read(file: &Path, options: &Diff, output: Output) -> anyhow::Result<(Trace, Source)> {
+/// A profile, and what is known of its recording besides.
+fn read<'a>(file: &'a Path, options: &Diff, output: Output) -> anyhow::Result<(Trace, document::Source<'a>)> {
     let content = Content { view: options.view, ..Content::default() };
     let mut tell = |note: Note| convert::say(&note, output);
     let Profile { trace, recording, .. } =
@@ -116,7 +106,7 @@ fn read(file: &Path, options: &Diff, output: Output) -> anyhow::Result<(Trace, S
         output.warning(format_args!("{}: {loss}", file.display()));
     }
     warn_if_partial(&recording, output);
-    let source = Source { file: file.to_owned(), lost: recording.lost(), partial: partial_of(&recording) };
+    let source = document::Source { file, lost: recording.lost(), partial: partial_of(&recording) };
     Ok((trace, source))
 }
 
@@ -129,51 +119,4 @@ fn default_view(before: &Trace, after: &Trace, output: Output) -> View {
         "less than 1% of the samples are in the view 'cpu', so all of them are compared; use --view cpu to compare only those",
     );
     View::ThreadTime
-}
-
-fn write(
-    comparison: &Comparison,
-    planned: &[Planned],
-    options: &Diff,
-    output: Output,
-) -> (Vec<OutputFile>, anyhow::Result<()>) {
-    let mut how = difference::Options::default();
-    how.absolute = options.absolute;
-    how.names = [&options.before, &options.after].map(|file| name_of(file));
-    let (mut outputs, mut failures) = (Vec::new(), Vec::new());
-    for Planned { format, to } in planned {
-        match write_one(comparison, *format, to, &how) {
-            Ok((Some(path), bytes)) => {
-                let file = OutputFile::new(&path, format.name(), bytes);
-                // The result on stdout is the comparison.
-                output.note(&file);
-                outputs.push(file);
-            }
-            Ok((None, _)) => {}
-            Err(error) => failures.push(error),
-        }
-    }
-    (outputs, convert::first(failures, output))
-}
-
-fn write_one(
-    comparison: &Comparison,
-    format: FileFormat,
-    to: &Destination,
-    how: &difference::Options,
-) -> anyhow::Result<(Option<PathBuf>, u64)> {
-    let mut out = Outlet::open(to)?.begin()?;
-    let written = match format.sink() {
-        Some(Format::Folded) => difference::write_folded(comparison, &mut out, how),
-        _ => difference::write_flamegraph(comparison, &mut out, how),
-    };
-    match out.path() {
-        Some(path) => written.with_context(|| format!("can't write {}", path.display()))?,
-        None => written?,
-    }
-    Ok(out.finish()?)
-}
-
-fn name_of(file: &Path) -> String {
-    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
 }

@@ -7,20 +7,20 @@ use runtap_text::document::{Examined, FindingRow, FindingsDocument};
 
 use super::fix;
 use super::target::examine;
-use crate::cli::Doctor;
+use crate::cli::Processes;
 use crate::exit;
 use crate::output::Output;
 
 const EMPTY: &str = "no process looks like .NET; 'runtap demo' has a program built in";
 const DETAILS: &str = "'runtap doctor PID' shows details and fixes";
 
-pub(super) async fn run(options: &Doctor, output: Output) -> anyhow::Result<u8> {
+pub(super) async fn run(options: &Processes, output: Output) -> anyhow::Result<u8> {
     match examine(&options.target, options.all.all, output).await? {
         runtap_target::Examined::Named(diagnosed) => {
-            let output = if diagnosed.len() > 1 { output.one_of_several() } else { output };
+            let output = output.for_results(diagnosed.len());
             let codes = diagnosed
                 .iter()
-                .map(|diagnosed| one(diagnosed, output))
+                .map(|diagnosed_one| one(diagnosed_one, output))
                 .collect::<anyhow::Result<Vec<_>>>()?;
             // The first that can't be reached decides.
             Ok(codes.into_iter().find(|code| *code != exit::OK).unwrap_or(exit::OK))

@@ -105,22 +105,19 @@ fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
-    if verb.looks_at_processes() {
-        check_proc(output)?;
-    }
     match verb {
-        Verb::Ps(options) => block_on(ps::run(&options, output)),
-        Verb::Info(options) => block_on(or_interrupted(info::run(&options, output))),
-        Verb::Doctor(options) => block_on(or_interrupted(doctor::run(&options, output))),
-        Verb::Env(options) => block_on(or_interrupted(env::run(&options, output))),
-        Verb::SetEnv(options) => block_on(or_interrupted(set_env::run(&options, output))),
-        Verb::Resume(options) => block_on(or_interrupted(resume::run(&options, output))),
-        Verb::Dump(options) => block_on(dump::run(&options, output)),
-        Verb::Profiler(options) => block_on(or_interrupted(profiler::run(options, output))),
-        Verb::PerfMap(options) => block_on(or_interrupted(perf_map::run(options, output))),
-        Verb::StartupHook(options) => block_on(or_interrupted(startup_hook::run(&options, output))),
-        Verb::Trace(options) | Verb::Collect(options) => block_on(trace::run(*options, output)),
-        Verb::Tail(options) => block_on(tail::run(&options, output)),
+        Verb::Ps(options) => on_processes(ps::run(&options, output), output),
+        Verb::Info(options) => at_once(info::run(&options, output), output),
+        Verb::Doctor(options) => at_once(doctor::run(&options, output), output),
+        Verb::Env(options) => at_once(env::run(&options, output), output),
+        Verb::SetEnv(options) => at_once(set_env::run(&options, output), output),
+        Verb::Resume(options) => at_once(resume::run(&options, output), output),
+        Verb::Dump(options) => on_processes(dump::run(&options, output), output),
+        Verb::Profiler(options) => at_once(profiler::run(options, output), output),
+        Verb::PerfMap(options) => at_once(perf_map::run(options, output), output),
+        Verb::StartupHook(options) => at_once(startup_hook::run(&options, output), output),
+        Verb::Trace(options) | Verb::Collect(options) => on_processes(trace::run(*options, output), output),
+        Verb::Tail(options) => on_processes(tail::run(&options, output), output),
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Diff(options) => diff::run(&options, output),
         Verb::Report(options) => report::run(&options, output),
@@ -135,6 +132,17 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Licenses(_) => licenses::run(output),
         Verb::Version(_) => version::run(output),
     }
+}
+
+/// For a verb that looks for processes, of which there may be more than `/proc` shows.
+fn on_processes(work: impl Future<Output = anyhow::Result<u8>>, output: Output) -> anyhow::Result<u8> {
+    check_proc(output)?;
+    block_on(work)
+}
+
+/// The same for one that ends at once when it is interrupted.
+fn at_once(work: impl Future<Output = anyhow::Result<u8>>, output: Output) -> anyhow::Result<u8> {
+    on_processes(or_interrupted(work), output)
 }
 
 /// Says why nothing is going to be found, rather than that there is nothing.

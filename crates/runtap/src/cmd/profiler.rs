@@ -1,6 +1,5 @@
 //! `runtap profiler attach|startup`: what was typed into a request.
 
-use std::path::Path;
 use std::time::Duration;
 
 use runtap_diag::{AttachProfiler, StartupProfiler, Timeouts, profiler};
@@ -9,7 +8,7 @@ use runtap_wire::Uuid;
 
 use super::failure::explain;
 use super::target::{choose_all, each};
-use crate::cli::{self, Profiler, ProfilerLibrary, ProfilerVerb};
+use crate::cli::{self, Profiler, ProfilerLibrary};
 use crate::exit::{self, usage};
 use crate::output::Output;
 
@@ -17,18 +16,19 @@ use crate::output::Output;
 const GRACE: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(options: Profiler, output: Output) -> anyhow::Result<u8> {
-    match options.what {
-        ProfilerVerb::Attach(options) => attach(&options, output).await,
-        ProfilerVerb::Startup(options) => startup(&options, output).await,
+    match options {
+        Profiler::Attach(options) => attach(&options, output).await,
+        Profiler::Startup(options) => startup(&options, output).await,
     }
 }
 
 async fn attach(options: &cli::AttachProfiler, output: Output) -> anyhow::Result<u8> {
+    let (class_id, path) = library(&options.library)?;
     let profiler = AttachProfiler {
-        class_id: class_id(&options.library.clsid)?,
-        path: path(&options.library)?,
+        class_id,
+        path,
         timeout_ms: u32::try_from(options.timeout.as_millis()).unwrap_or(u32::MAX),
-        client_data: options.data.as_deref().map(data).transpose()?.unwrap_or_default(),
+        client_data: data(options.data.as_deref().unwrap_or_default())?,
     };
     let all = choose_all(&options.target, options.all.all, output).await?;
     let attach = async |chosen: Subject, output: Output| {
@@ -43,8 +43,8 @@ async fn attach(options: &cli::AttachProfiler, output: Output) -> anyhow::Result
 }
 
 async fn startup(options: &cli::StartupProfiler, output: Output) -> anyhow::Result<u8> {
-    let profiler =
-        StartupProfiler { class_id: class_id(&options.library.clsid)?, path: path(&options.library)? };
+    let (class_id, path) = library(&options.library)?;
+    let profiler = StartupProfiler { class_id, path };
     let all = choose_all(&options.target, options.all.all, output).await?;
     let set = async |chosen: Subject, output: Output| {
         chosen.client.startup_profiler(&profiler).await.map_err(explain)?;
@@ -57,22 +57,8 @@ async fn startup(options: &cli::StartupProfiler, output: Output) -> anyhow::Resu
     each(all, output, set).await
 }
 
-fn class_id(text: &str) -> anyhow::Result<Uuid> {
-    profiler::class_id(text).ok_or_else(|| {
-        usage(format!("'{text}' is no class id; write it as 12345678-9abc-def0-1234-56789abcdef0"))
-    })
-}
-
-fn path(library: &ProfilerLibrary) -> anyhow::Result<String> {
-    let path = library.path.to_str().ok_or_else(|| {
-        usage(format!("{} is no UTF-8, which the protocol can't carry", library.path.display()))
-    })?;
-    if !Path::new(path).is_absolute() {
-        return Err(usage(format!(
-            "'{path}' is relative: the target would look in its own working directory"
-        )));
-    }
-    Ok(path.to_owned())
+fn library(ProfilerLibrary { clsid, path }: &ProfilerLibrary) -> anyhow::Result<(Uuid, String)> {
+    profiler::library(clsid, path).map_err(|error| usage(error.to_string()))
 }
 
 fn data(text: &str) -> anyhow::Result<Vec<u8>> {

@@ -1,6 +1,5 @@
 //! What is missing from a recording, as verbs tell it.
 
-pub(crate) use runtap_convert::{note_left_out, room_of};
 use runtap_files::Recording;
 pub(crate) use runtap_text::document::Partial;
 use std::path::Path;

@@ -4,14 +4,15 @@ use runtap_clr::report::{
     AllocReport, Collect, ContentionReport, Counters, CpuReport, Exceptions, Gc, Http, Jit, Kind, Locks,
     Logs, Loss, Report, ThreadPool,
 };
-use runtap_clr::{EventCounts, ProfileBuilder, ProfileOptions};
-use runtap_model::{Trace, View};
+use runtap_clr::{EventCounts, ProfileBuilder};
+use runtap_convert::finish;
+use runtap_model::View;
 use runtap_nettrace::{Item, Observe};
 use runtap_text::document::ReportDocument;
 use runtap_text::{Print, TextOptions};
 
 use super::advice;
-use super::recording::{loss, note_left_out, partial_of, room_of, warn_if_partial};
+use super::recording::{loss, partial_of, warn_if_partial};
 use crate::cli;
 use crate::exit::usage;
 use crate::output::Output;
@@ -52,14 +53,6 @@ pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
     }
 }
 
-/// The profile of a recording that was read.
-fn put_together(builder: ProfileBuilder, recording: &mut Recording) -> Trace {
-    let options = ProfileOptions { room: room_of(recording), ..ProfileOptions::default() };
-    let trace = builder.finish(&options);
-    note_left_out(recording, &trace);
-    trace
-}
-
 impl Reporter<'_> {
     /// Reads the recording and answers.
     fn of<C, T: Report + Print>(
@@ -81,7 +74,7 @@ impl Reporter<'_> {
 
     fn profile(&self, view: View) -> anyhow::Result<u8> {
         self.of(ProfileBuilder::of(view), ProfileBuilder::item, |builder, recording| {
-            let trace = put_together(builder, recording);
+            let trace = finish(builder, recording);
             advice::say_if_nameless(&trace, self.output);
             // All samples say more than none.
             let view = if self.options.view.is_none() && trace.shows_little_in(view) {
@@ -105,7 +98,7 @@ impl Reporter<'_> {
 
     fn alloc(&self) -> anyhow::Result<u8> {
         self.of(ProfileBuilder::of(View::Alloc), ProfileBuilder::item, |builder, recording| {
-            AllocReport::new(&put_together(builder, recording))
+            AllocReport::new(&finish(builder, recording))
         })
     }
 
@@ -116,7 +109,7 @@ impl Reporter<'_> {
             builder.item(item);
         };
         self.of(both, item, |(locks, builder), recording| {
-            ContentionReport::new(locks.finish(), &put_together(builder, recording))
+            ContentionReport::new(locks.finish(), &finish(builder, recording))
         })
     }
 

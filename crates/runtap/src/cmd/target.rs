@@ -85,8 +85,7 @@ pub(super) async fn each(
     output: Output,
     act: impl AsyncFn(Subject, Output) -> anyhow::Result<u8>,
 ) -> anyhow::Result<u8> {
-    let several = chosen.len() > 1;
-    let output = if several { output.one_of_several() } else { output };
+    let (several, output) = (chosen.len() > 1, output.for_results(chosen.len()));
     let mut code = exit::OK;
     for chosen in chosen {
         let pid = chosen.process.as_ref().map(|process| process.pid);

@@ -7,29 +7,17 @@ use std::cell::Cell;
 use std::path::Path;
 
 use jiff::Zoned;
-use runtap_dump::{Error, Event, Kind, Outcome, Prepared, Refusal, Specification, Wanted};
+use runtap_dump::{Error, Event, Outcome, Prepared, Refusal, Specification, Wanted};
 use runtap_record::Stops;
 use runtap_target::Subject;
 
-use self::summary::Summary;
 use super::failure::explain;
 use super::interrupt::unless;
 use super::target::{choose_all, each};
-use crate::cli::{Dump, DumpKind};
+use crate::cli::Dump;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 use crate::units::Bytes;
-
-impl From<DumpKind> for Kind {
-    fn from(kind: DumpKind) -> Self {
-        match kind {
-            DumpKind::Full => Self::Full,
-            DumpKind::Heap => Self::Heap,
-            DumpKind::Mini => Self::Mini,
-            DumpKind::Triage => Self::Triage,
-        }
-    }
-}
 
 pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
@@ -61,7 +49,7 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
 fn prepare(options: &Dump, in_the_name: Option<u32>) -> anyhow::Result<Prepared> {
     let base = format!("core_{}", Zoned::now().strftime("%Y%m%d_%H%M%S"));
     let wanted = Wanted::at(options.output.as_deref(), &base, in_the_name);
-    let mut spec = Specification::new(options.r#type.into(), wanted);
+    let mut spec = Specification::new(options.r#type, wanted);
     (spec.logging, spec.crash_report) = (options.diag, options.crashreport);
     Prepared::open(spec).map_err(explained)
 }
@@ -73,10 +61,10 @@ async fn dump(
     stops: &Stops,
     output: Output,
 ) -> anyhow::Result<u8> {
-    let kind = Kind::from(options.r#type).name();
+    let kind = options.r#type.name();
     let show = |event: Event<'_>| show(&event, kind, output);
     match prepared.write(chosen, stops.stopping(), &show).await {
-        Ok(Outcome::Written(dump)) => Summary { kind, dump: *dump }.print(output),
+        Ok(Outcome::Written(dump)) => summary::conclude(kind, *dump, output),
         Ok(Outcome::Interrupted { pid, goes_on }) => {
             if let Some(theirs) = goes_on {
                 output.warning(format_args!(

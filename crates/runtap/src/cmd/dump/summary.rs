@@ -7,42 +7,29 @@ use super::explained;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
-/// A dump that is there.
-pub(super) struct Summary {
-    pub(super) kind: &'static str,
-    pub(super) dump: Dump,
-}
-
-impl Summary {
-    /// Prints the result, and gives the exit code: the file is there in any case.
-    pub(super) fn print(mut self, output: Output) -> anyhow::Result<u8> {
-        let (report, no_report) = match std::mem::replace(&mut self.dump.crash_report, Ok(None)) {
-            Ok(report) => (report, None),
-            Err(error) => (None, Some(explained(error))),
-        };
-        let Self { dump, kind } = &self;
-        let flaw = dump.flaw();
-        let (ours, theirs) = (dump.path.to_string_lossy(), dump.target_path.to_string_lossy());
-        let report = report.as_ref().map(|path| path.to_string_lossy());
-        let core = dump.core.as_ref().ok();
-        let mut document = DumpDocument::new(dump.pid, kind, &ours, dump.bytes);
-        document.target_path = &theirs;
-        document.duration_ns = u64::try_from(dump.duration.as_nanos()).unwrap_or(u64::MAX);
-        document.verified = flaw.is_none();
-        document.threads = core.map(|core| core.process.threads.len());
-        document.crash_report = report.as_deref();
-        document.program = core.map(|core| &*core.process.name);
-        if output.json() {
-            output.document(&document)?;
-        } else {
-            output.print(&document, &output.options())?;
-        }
-        match (flaw, no_report) {
-            (None, None) => Ok(exit::OK),
-            (None, Some(error)) => Err(error),
-            (Some(why), _) => {
-                Err(expected(exit::PARTIAL, format!("{} can't be used: {why}", dump.path.display()), None))
-            }
+/// Prints what there is, and gives the exit code: the file is there in any case.
+pub(super) fn conclude(kind: &'static str, mut dump: Dump, output: Output) -> anyhow::Result<u8> {
+    let (report, no_report) = match std::mem::replace(&mut dump.crash_report, Ok(None)) {
+        Ok(report) => (report, None),
+        Err(error) => (None, Some(explained(error))),
+    };
+    let flaw = dump.flaw();
+    let (ours, theirs) = (dump.path.to_string_lossy(), dump.target_path.to_string_lossy());
+    let report = report.as_ref().map(|path| path.to_string_lossy());
+    let core = dump.core.as_ref().ok();
+    let mut document = DumpDocument::new(dump.pid, kind, &ours, dump.bytes);
+    document.target_path = &theirs;
+    document.duration_ns = u64::try_from(dump.duration.as_nanos()).unwrap_or(u64::MAX);
+    document.verified = flaw.is_none();
+    document.threads = core.map(|core| core.process.threads.len());
+    document.crash_report = report.as_deref();
+    document.program = core.map(|core| &*core.process.name);
+    output.show(&document)?;
+    match (flaw, no_report) {
+        (None, None) => Ok(exit::OK),
+        (None, Some(error)) => Err(error),
+        (Some(why), _) => {
+            Err(expected(exit::PARTIAL, format!("{} can't be used: {why}", dump.path.display()), None))
         }
     }
 }

@@ -2,8 +2,6 @@
 
 mod watch;
 
-use std::fmt;
-
 use runtap_discover::{Code, System};
 use runtap_target::{Listing, Seen};
 use runtap_text::document::ProcessesDocument;
@@ -37,17 +35,16 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     if options.watch {
         return watch::run(options, output).await;
     }
-    let Listing { processes, of_others } = Listing::now(options.all_users);
+    let Listing { processes, of_others: others } = Listing::now(options.all_users);
     let mut seen = Seen::all(processes).await;
     seen.retain(|seen| is_meant(options, seen));
     if let (true, Some(wanted)) = (seen.is_empty(), &options.name) {
-        let hint =
-            if of_others > 0 { OfOthers(of_others).to_string() } else { "'runtap ps' lists all".to_owned() };
+        let hint = if others > 0 { of_others(others) } else { "'runtap ps' lists all".to_owned() };
         return Err(expected(exit::NO_TARGET, format!("no .NET or JVM process is called '{wanted}'"), hint));
     }
     let processes: Vec<ProcessRow> = seen.iter().map(row).collect();
     if output.json() {
-        output.document(&ProcessesDocument::new(processes, of_others))?;
+        output.document(&ProcessesDocument::new(processes, others))?;
         return Ok(exit::OK);
     }
     if processes.is_empty() {
@@ -55,8 +52,8 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     } else {
         output.print(&processes[..], &text_options(options, output))?;
     }
-    if of_others > 0 {
-        output.note(OfOthers(of_others));
+    if others > 0 {
+        output.note(of_others(others));
     }
     if System::current().hides_others() {
         output.note("/proc shows us no process of other users (hidepid): root sees them");
@@ -74,10 +71,6 @@ fn text_options(options: &Ps, output: Output) -> TextOptions<'static> {
 }
 
 /// What is not shown.
-struct OfOthers(usize);
-
-impl fmt::Display for OfOthers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of other users: --all-users, or as root", self.0)
-    }
+fn of_others(count: usize) -> String {
+    format!("{count} of other users: --all-users, or as root")
 }

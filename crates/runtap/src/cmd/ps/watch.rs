@@ -6,25 +6,17 @@
 use std::time::Duration;
 
 use runtap_target::{Change, Listing, Seen, Watch};
-use runtap_text::{ProcessRow, ProcessTable, TextOptions};
+use runtap_text::{ChangeRow, ProcessRow, ProcessTable, TextOptions};
 use runtap_transport::in_a_thread;
-use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{NOTHING, OfOthers, is_meant, row, text_options};
+use super::{NOTHING, is_meant, of_others, row, text_options};
 use crate::cli::Ps;
 use crate::output::Output;
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);
-
-#[derive(Serialize)]
-struct Line<'a> {
-    r#type: &'static str,
-    #[serde(flatten)]
-    row: &'a ProcessRow,
-}
 
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     let mut interrupted = signal(SignalKind::interrupt())?;
@@ -44,7 +36,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
             anyhow::Ok((Seen::all(watch.open(&listing.processes)).await, listing))
         };
         // How long it takes to look is for the processes to choose.
-        let (mut told, Listing { processes, of_others }) = tokio::select! {
+        let (mut told, Listing { processes, of_others: others }) = tokio::select! {
             looked = looking => looked?,
             _ = interrupted.recv() => break,
             _ = terminated.recv() => break,
@@ -58,8 +50,8 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
             if !output.is_seen() {
                 output.text(ProcessTable::of_unknown(text_options(options, output)).heading(" "))?;
             }
-            if of_others > 0 {
-                output.note(OfOthers(of_others));
+            if others > 0 {
+                output.note(of_others(others));
             }
         }
         first = false;
@@ -90,7 +82,7 @@ fn tell(
         };
         let row = row(seen);
         if output.json() {
-            output.document_line(&Line { r#type, row: &row })?;
+            output.document_line(&ChangeRow { r#type, row: &row })?;
         } else {
             output.text(table.line(sign, &row))?;
         }

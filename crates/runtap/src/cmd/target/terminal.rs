@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal};
 use runtap_target::{Dialogue, Question, Remark, local_name};
 use runtap_transport::{in_a_thread, shell};
 
-use super::words::{TOLD, slip};
+use super::words::{slip, told};
 use crate::cmd::named_port::tell_listening;
 use crate::cmd::trace::described;
 use crate::output::Output;
@@ -24,12 +24,7 @@ impl Dialogue for Terminal {
                 shell::path(path)
             )),
             Remark::LeftOut { name, processes } => {
-                let shown = processes.iter().take(TOLD);
-                let mut told: Vec<String> =
-                    shown.map(|process| format!("{} (user {})", process.pid, process.user)).collect();
-                if let Some(more) = processes.len().checked_sub(TOLD).filter(|more| *more > 0) {
-                    told.push(format!("and {more} more"));
-                }
+                let told = told(processes, |it| format!("{} (user {})", it.pid, it.user), "");
                 output.note(format_args!(
                     "processes of other users that are called '{name}' are left out: {}; --user takes those of one",
                     told.join(", ")

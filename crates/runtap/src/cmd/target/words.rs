@@ -1,7 +1,5 @@
 //! Why there is no target, for people: message, list, next step and exit code.
 
-use std::fmt::Write as _;
-
 use runtap_target::{Error, Row, SpecError};
 use rustix::process::geteuid;
 
@@ -11,7 +9,7 @@ use crate::exit::{self, expected, usage, with_list};
 use crate::output::Output;
 
 /// Processes that are told of: anybody can start as many as he likes.
-pub(super) const TOLD: usize = 20;
+const TOLD: usize = 20;
 
 /// What to do where a name stands for several.
 pub(super) const TAKE_ONE: &str = "choose one with -p";
@@ -100,20 +98,20 @@ pub(super) fn slip(answer: &str, of: usize) -> String {
 
 /// Who may be called so all the same.
 fn but(silent: &[u32]) -> String {
-    let mut text = String::new();
-    let pids: Vec<String> = silent.iter().map(ToString::to_string).collect();
-    if !pids.is_empty() {
-        // Writing to a String can't fail.
-        let _ = write!(text, "; not known, because they did not answer: {}", pids.join(", "));
+    if silent.is_empty() {
+        return String::new();
     }
-    text
+    let pids: Vec<String> = silent.iter().map(ToString::to_string).collect();
+    format!("; not known, because they did not answer: {}", pids.join(", "))
 }
 
 fn rows(processes: &[Row]) -> Vec<String> {
     let row = |Row { pid, user, command_line }: &Row| format!("{pid:>8}  {user:<10}  {command_line}");
-    let mut rows: Vec<String> = processes.iter().take(TOLD).map(row).collect();
-    if let Some(more) = processes.len().checked_sub(TOLD).filter(|more| *more > 0) {
-        rows.push(format!("{:>8}  and {more} more", ""));
-    }
-    rows
+    told(processes, row, "          ")
+}
+
+/// The first of them, and how many more there are, with a lead before that.
+pub(super) fn told<T>(all: &[T], one: impl Fn(&T) -> String, lead: &str) -> Vec<String> {
+    let more = all.len().checked_sub(TOLD).filter(|more| *more > 0);
+    all.iter().take(TOLD).map(one).chain(more.map(|more| format!("{lead}and {more} more"))).collect()
 }

@@ -26,7 +26,7 @@ use super::failure::of_recording;
 use super::interrupt::unless;
 use super::named_port::tell_listening;
 use super::target::{meant, refuse_stuck, resolve};
-use crate::cli::{Recording, Trace};
+use crate::cli::Trace;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
@@ -54,11 +54,10 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         ));
     }
     tell(&request, output);
-    let recorder = Recorder::new(spec, !options.command.is_empty(), output)?;
     if !options.command.is_empty() {
-        return launch(recorder, &options).await;
+        return launch(spec, &options, output).await;
     }
-    let recorder = recorder.open().await?;
+    let recorder = Recorder::open(spec, false, output).await?;
     let target = match meant(&options.target)? {
         TargetSpec::Port(port) => return recorder.at_port(port).await,
         target => target,
@@ -88,29 +87,13 @@ fn tell(request: &Request, output: Output) {
     }
 }
 
-/// Records a chosen process; for `demo`.
-pub(super) async fn record(
-    chosen: Subject,
-    options: &Recording,
-    formats: &[FileFormat],
-    request: &Request,
-    output: Output,
-) -> anyhow::Result<u8> {
-    let spec = spec::specification(options, formats, request)?;
-    Recorder::new(spec, false, output)?.open().await?.running(vec![chosen]).await
+/// Records chosen processes; for `demo`.
+pub(super) async fn record(chosen: Vec<Subject>, spec: Specification, output: Output) -> anyhow::Result<u8> {
+    Recorder::open(spec, false, output).await?.running(chosen).await
 }
 
-/// A specification with somebody who looks on.
+/// A specification whose outputs are open, with somebody who looks on.
 struct Recorder {
-    spec: Specification,
-    stops: Stops,
-    reporter: Reporter,
-    hears_enter: bool,
-    output: Output,
-}
-
-/// One whose outputs are open.
-struct Opened {
     prepared: Prepared,
     stops: Stops,
     hears_enter: bool,
@@ -118,23 +101,16 @@ struct Opened {
 }
 
 impl Recorder {
-    fn new(spec: Specification, launches: bool, output: Output) -> anyhow::Result<Self> {
+    async fn open(spec: Specification, launches: bool, output: Output) -> anyhow::Result<Self> {
         // As dotnet-trace has it; not with a launched command, which has the keyboard for itself.
         let hears_enter = !launches && output.progress() && io::stdin().is_terminal();
-        let show = Show::new(&spec, hears_enter, output);
+        let (show, stops) = (Show::new(&spec, hears_enter, output), Stops::listen()?);
         let reporter = Reporter::new(move |event| show.event(event));
-        Ok(Self { spec, stops: Stops::listen()?, reporter, hears_enter, output })
-    }
-
-    async fn open(self) -> anyhow::Result<Opened> {
-        let Self { spec, stops, reporter, hears_enter, output } = self;
         let prepared = Prepared::open(spec, stops.clone(), reporter).await.map_err(of_recording)?;
         let interrupted = || expected(stops.exit_code().unwrap_or(exit::INTERRUPTED), "interrupted", None);
-        Ok(Opened { prepared: prepared.ok_or_else(interrupted)?, stops, hears_enter, output })
+        Ok(Self { prepared: prepared.ok_or_else(interrupted)?, stops, hears_enter, output })
     }
-}
 
-impl Opened {
     async fn at_port(self, PortSpec { path, role }: PortSpec) -> anyhow::Result<u8> {
         match role {
             Role::Listen => self.listen(Port::bind(path)?).await,
@@ -168,8 +144,7 @@ impl Opened {
 }
 
 /// Starts a command and records it from its first event on. The exit code is the command's, unless it has none to say.
-async fn launch(recorder: Recorder, options: &Trace) -> anyhow::Result<u8> {
-    let (output, stops) = (recorder.output, recorder.stops.clone());
+async fn launch(spec: Specification, options: &Trace, output: Output) -> anyhow::Result<u8> {
     let to_stdout = options.recording.output.as_deref() == Some(Path::new("-"));
     let io = match (options.show_child_io, to_stdout || output.json()) {
         (false, _) => Io::Hidden,
@@ -177,12 +152,13 @@ async fn launch(recorder: Recorder, options: &Trace) -> anyhow::Result<u8> {
         (true, true) => Io::ShownOnStderr,
     };
     let command = Command { words: options.command.clone(), io, kill: options.recording.kill_command };
-    let opened = recorder.open().await.map_err(|error| match exit::code_of(&error) {
+    let opened = Recorder::open(spec, true, output).await;
+    let Recorder { prepared, stops, .. } = opened.map_err(|error| match exit::code_of(&error) {
         exit::FAILED => ours(error),
         _ => error,
     })?;
     let conclude = |outcome| summary::conclude(outcome, &stops, output);
-    let recorded = opened.prepared.record(Target::Command(command), conclude).await;
+    let recorded = prepared.record(Target::Command(command), conclude).await;
     let (code, status) = recorded.map_err(of_recording).map_err(ours)?;
     let theirs = exit_code(status.ok_or_else(|| ours(anyhow::anyhow!("the command was not waited for")))?);
     match code {

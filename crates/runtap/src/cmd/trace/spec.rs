@@ -3,24 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Zoned;
-use runtap_convert::{FileFormat, format_of, plan};
-use runtap_diag::{Buffering, DEFAULT_RUNDOWN_KEYWORD, RundownFallback};
+use runtap_convert::{FileFormat, plan};
+use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, RundownFallback};
 use runtap_outputs::plain_name;
 use runtap_providers::{Request, Selection};
 use runtap_record::{Naming, Specification, StopEvent};
 
 use super::show::guard;
-use crate::cli::{AnyFormat, BufferingMode, Recording, StoppingEvent, Trace};
+use crate::cli::{AnyFormat, Recording, StoppingEvent, Trace};
 use crate::cmd::asked;
 use crate::exit::usage;
 
 pub(super) fn formats(options: &Trace) -> Vec<FileFormat> {
-    let mut formats = options.to.clone();
-    if let Some(AnyFormat::File(format)) = options.format {
-        formats.push(format);
-    }
+    let output = options.recording.output.as_deref();
+    let mut formats = AnyFormat::files(&options.to, options.format, output);
     if formats.is_empty() {
-        formats.push(format_of(options.recording.output.as_deref()).unwrap_or(FileFormat::Nettrace));
+        formats.push(FileFormat::Nettrace);
     }
     formats
 }
@@ -99,10 +97,7 @@ pub(super) fn specification(
     spec.session.rundown_fallback =
         if details.rundown_keyword.is_some() { RundownFallback::Standard } else { RundownFallback::None };
     spec.session.stackwalk = !details.no_stackwalk;
-    spec.session.buffering = match details.buffering_mode {
-        BufferingMode::Drop => Buffering::Drop,
-        BufferingMode::Block => Buffering::Block,
-    };
+    spec.session.buffering = details.buffering_mode;
     Ok(spec)
 }
 

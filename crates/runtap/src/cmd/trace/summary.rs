@@ -1,7 +1,7 @@
 //! What `trace` says when it is over.
 
 use runtap_record::{Files, Outcome, Stops};
-use runtap_text::document::{OutputFile, Partial, TraceDocument, TracedProcess};
+use runtap_text::document::{Partial, Remark, TraceDocument, TracedProcess};
 
 use crate::cmd::convert::output_file;
 use crate::cmd::failure::of_recording;
@@ -66,13 +66,15 @@ pub(super) fn conclude(outcome: Outcome, stops: &Stops, output: Output) -> anyho
             return Err(error);
         }
         if output.json() {
-            summary.print_nothing(output)?;
+            // Why is said on stderr.
+            summary.document.notes.push("nothing was recorded");
+            summary.print_document(output)?;
         }
         return Ok(stops.exit_code().unwrap_or(exit::OK));
     }
     let printed = summary.print(output);
-    verdict.missing |= summary.is_partial();
-    if !summary.has_files() {
+    verdict.missing |= summary.document.partial.is_some() || summary.is_cut;
+    if !summary.stdout_is_taken && summary.document.outputs.is_empty() {
         verdict.error = verdict.error.or(verdict.empty);
     }
     match verdict.error {
@@ -130,15 +132,7 @@ impl Summary {
     /// One more process, or several with files that hold all of them; what went wrong comes back.
     fn take(&mut self, files: Files) -> Vec<runtap_record::Error> {
         let Files { parts, files, is_cut, left_out, errors } = files;
-        let mut outputs: Vec<OutputFile> = files.iter().map(output_file).collect();
-        let mut parts: Vec<TracedProcess> = parts.iter().map(traced).collect();
-        if let [part] = &mut parts[..] {
-            part.outputs = std::mem::take(&mut outputs);
-        }
-        for part in parts {
-            self.document.add(part);
-        }
-        self.document.outputs.extend(outputs);
+        self.document.take(parts.iter().map(traced).collect(), files.iter().map(output_file).collect());
         self.is_cut |= is_cut;
         if let Some(left_out) = left_out {
             // It names what is missing from the recording too.
@@ -147,47 +141,27 @@ impl Summary {
         errors
     }
 
-    /// Whether a file was written, or something went to stdout.
-    fn has_files(&self) -> bool {
-        self.stdout_is_taken || !self.document.outputs.is_empty()
-    }
-
     fn is_empty(&self) -> bool {
         self.document.processes.is_empty()
     }
 
-    fn is_partial(&self) -> bool {
-        self.document.partial.is_some() || self.is_cut
-    }
-
-    /// Prints that nothing was recorded, for whoever reads documents: why is said on stderr.
-    fn print_nothing(mut self, output: Output) -> anyhow::Result<()> {
-        self.document.notes.push("nothing was recorded");
-        self.print_document(output)
-    }
-
     fn print_document(&self, output: Output) -> anyhow::Result<()> {
-        let document = &self.document;
-        if self.stdout_is_taken { output.document_to_stderr(document) } else { output.document(document) }
+        output.document_beside(&self.document, self.stdout_is_taken)
     }
 
     /// Prints it: as JSON on stdout; as text the files on stdout, the figures on stderr.
     fn print(&self, output: Output) -> anyhow::Result<()> {
-        let TraceDocument { processes, lost, .. } = &self.document;
-        for process in processes {
-            let whose =
-                if processes.len() > 1 { format!(" of process {}", process.pid) } else { String::new() };
-            for note in &process.notes {
-                output.note(format_args!("note{whose}: {note}"));
+        for remark in self.document.remarks() {
+            match remark {
+                Remark::Note(note) => output.note(note),
+                Remark::Warning(warning) => output.warning(warning),
             }
-            let Some(partial) = &process.partial else { continue };
-            let rest = if process.is_readable { "; what was received is readable" } else { "" };
-            output.warning(format_args!("the recording{whose} is partial: {}{rest}", partial.reason));
         }
-        if *lost > 0 {
+        let lost = self.document.lost;
+        if lost > 0 {
             output.warning(format_args!(
                 "the target dropped {} because its buffer was full: use a larger --buffersize, or record fewer events",
-                Things(*lost, "event")
+                Things(lost, "event")
             ));
         }
         if output.json() && !self.stdout_is_taken {

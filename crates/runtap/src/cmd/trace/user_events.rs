@@ -7,7 +7,7 @@ use runtap_diag::user_events::open_data_file;
 use runtap_diag::{Provider, UserEventsConfig};
 use runtap_providers::{Request, user_events_config};
 use runtap_record::{Stops, UserEvent, UserEvents, UserEventsOutcome};
-use serde::Serialize;
+use runtap_text::document::TracepointsDocument;
 
 use super::spec::rundown_keyword;
 use crate::cli::Trace;
@@ -18,22 +18,6 @@ use crate::cmd::target::{choose, refuse_stuck};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 use crate::units::Clock;
-
-/// What takes part of the members of `runtap.trace/1` that are there for a recording into a file.
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    pid: u64,
-    outputs: [(); 0],
-    events: Option<u64>,
-    lost: Option<u64>,
-    bytes: Option<u64>,
-    duration_ns: u64,
-    partial: Option<()>,
-    command: &'static str,
-    downgrades: [(); 0],
-    tracepoints: Vec<String>,
-}
 
 pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> anyhow::Result<u8> {
     let recording = &options.recording;
@@ -76,19 +60,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
         return Ok(stops.exit_code().unwrap_or(exit::OK));
     };
     if output.json() {
-        output.document(&Document {
-            schema: "runtap.trace/1",
-            pid: u64::from(pid),
-            outputs: [],
-            events: None,
-            lost: None,
-            bytes: None,
-            duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
-            partial: None,
-            command: "CollectTracing5",
-            downgrades: [],
-            tracepoints,
-        })?;
+        output.document(&TracepointsDocument::new(pid, tracepoints, duration, "CollectTracing5"))?;
     } else {
         output.note(format_args!("the session has ended after {}", Clock(duration)));
     }

@@ -1,0 +1,50 @@
+//! From what two profiles differ in to its files.
+
+use std::path::Path;
+
+use runtap_model::Comparison;
+use runtap_outputs::Outlet;
+use runtap_sinks::{Format, difference};
+
+use crate::{Error, Made, Note, OutputFile, Planned};
+
+/// Writes a comparison of these files in several formats. One that fails does not stop the others.
+pub fn write_difference(
+    comparison: &Comparison,
+    files: [&Path; 2],
+    planned: &[Planned],
+    absolute: bool,
+    tell: &mut dyn FnMut(Note),
+) -> Made {
+    let mut how = difference::Options::default();
+    how.absolute = absolute;
+    how.names = files.map(|file| file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned());
+    let mut made = Made::default();
+    for planned in planned {
+        match write(comparison, planned, &how) {
+            Ok(Some(file)) => {
+                tell(Note::Written(file.clone()));
+                made.files.push(file);
+            }
+            Ok(None) => {}
+            Err(error) => made.failures.push(error),
+        }
+    }
+    made
+}
+
+/// Writes one file; nothing where that is standard output.
+fn write(
+    comparison: &Comparison,
+    Planned { format, to }: &Planned,
+    how: &difference::Options,
+) -> Result<Option<OutputFile>, Error> {
+    let mut out = Outlet::open(to)?.begin()?;
+    let written = match format.sink() {
+        Some(Format::Folded) => difference::write_folded(comparison, &mut out, how),
+        _ => difference::write_flamegraph(comparison, &mut out, how),
+    };
+    written.map_err(Error::of_sink(out.path()))?;
+    let (path, bytes) = out.finish()?;
+    Ok(path.map(|path| OutputFile::new(path, *format, bytes)))
+}
