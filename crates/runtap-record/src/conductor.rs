@@ -85,7 +85,7 @@ pub(crate) async fn record_all(job: &Arc<Job>, mut arrivals: mpsc::UnboundedRece
 
 /// The first session runs: the time counts from here.
 fn begin(job: &Job, started: &Started) {
-    for downgrade in started.session.downgrades() {
+    for downgrade in started.running.session.downgrades() {
         job.report(Event::Downgraded(downgrade.clone()));
     }
     if let Some(duration) = job.spec.duration {

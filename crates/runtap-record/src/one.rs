@@ -42,7 +42,7 @@ pub(crate) async fn record(
     started: Started,
     progress: Arc<Progress>,
 ) -> Result<EndedStream, Error> {
-    let Started { subject, session, outputs, other_sessions, since } = started;
+    let Started { subject, outputs, running } = started;
     // .NET Core 3 can be traced without being able to say who it is, and any may end at this moment.
     let info = subject.client.process_info().await.ok();
     let pid = subject.pid().map(u64::from).or_else(|| info.as_ref().map(|info| info.process_id)).unwrap_or(0);
@@ -65,6 +65,6 @@ pub(crate) async fn record(
     let files = of_stream.into_iter().chain(of_outlets).collect();
     job.report(Event::Started { name: name.clone(), pid, files });
     let counting = job.counting();
-    let ended = session::run(&job, session, since, other_sessions, sink, counting, progress).await?;
+    let ended = session::run(&job, running, sink, counting, progress).await?;
     Ok(EndedStream { pid, name, base, raw, outlets, ended })
 }

@@ -42,16 +42,24 @@ pub(crate) struct Ended {
     pub(crate) notes: Vec<Silence>,
 }
 
-/// Drains a session that runs since `started`, to its end.
+/// A session that has begun, and what was known then.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) session: Session,
+    pub(crate) since: Instant,
+    /// Those of the same process.
+    pub(crate) other_sessions: OtherSessions,
+}
+
+/// Drains a session to its end.
 pub(crate) async fn run(
     job: &Job,
-    session: Session,
-    started: Instant,
-    mut other_sessions: OtherSessions,
+    running: Running,
     sink: Sink,
     counting: Counting,
     progress: Arc<Progress>,
 ) -> Result<Ended, crate::Error> {
+    let Running { session, since, mut other_sessions } = running;
     let command = session.command();
     let command = command.name().map_or_else(|| command.to_string(), str::to_owned);
     let downgrades = session.downgrades().to_vec();
@@ -64,7 +72,7 @@ pub(crate) async fn run(
     let pid = other_sessions.pid().filter(|_| job.spec.formats.iter().any(|format| format.sink().is_some()));
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut state = State::new(started, job.spec.resume);
+    let mut state = State::new(since, job.spec.resume);
     // Held until the stream has ended.
     let mut turn = None;
     let mut wanted = job.stops.is_stopping();

@@ -15,6 +15,7 @@ use crate::event::Event;
 use crate::job::Job;
 use crate::other_sessions::OtherSessions;
 use crate::outputs::Outputs;
+use crate::session::Running;
 
 /// The variable by which processes learn of ports.
 pub(crate) const PORTS: &str = "DOTNET_DiagnosticPorts";
@@ -29,10 +30,8 @@ const LOOK: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) subject: Subject,
-    pub(crate) session: Session,
     pub(crate) outputs: Outputs,
-    pub(crate) other_sessions: OtherSessions,
-    pub(crate) since: Instant,
+    pub(crate) running: Running,
 }
 
 /// What came of the request for a session; `None` if there was no more use for one.
@@ -87,7 +86,11 @@ pub(crate) async fn go_on(job: &Job, subject: Subject, asked: Asked) -> Result<O
     let_go(job, &subject).await;
     match asked {
         Some(Ok((session, outputs, other_sessions))) => {
-            return Ok(Some(Started { subject, session, outputs, other_sessions, since }));
+            return Ok(Some(Started {
+                subject,
+                outputs,
+                running: Running { session, since, other_sessions },
+            }));
         }
         Some(Err(error)) if !subject.has_ended() => return Err(error),
         _ => {}

@@ -1,7 +1,7 @@
 //! From a specification to the process that is meant, or to all of them.
 
 use runtap_diag::Client;
-use runtap_discover::{NotFound, Options, Process, System};
+use runtap_discover::{Options, Process, System};
 use runtap_transport::SocketState;
 use runtap_transport::in_a_thread;
 
@@ -21,7 +21,7 @@ impl TargetSpec {
     pub async fn resolve(&self, dialogue: &impl Dialogue) -> Result<Subject, Error> {
         let process = match self {
             Self::Port(port) => return port.resolve(dialogue).await,
-            Self::Pid(pid) => by_pid(*pid).await??,
+            Self::Pid(pid) => by_pid(*pid).await?,
             Self::Ask => pick(dialogue).await?,
             Self::Name { name, user } => {
                 let named = Named::find(name, Whose(user.as_deref())).await?;
@@ -64,15 +64,15 @@ impl TargetSpec {
 }
 
 /// Also one that was started in the same breath, and is not up yet.
-async fn by_pid(pid: u32) -> Result<Result<Process, NotFound>, Error> {
+async fn by_pid(pid: u32) -> Result<Process, Error> {
     // How long it takes to look at it is for the process to choose.
     let look = || in_a_thread(move || runtap_discover::process(pid));
     match look().await? {
         Err(_) => {
             runtap_doctor::settled(&System::current(), pid).await?;
-            Ok(look().await?)
+            Ok(look().await??)
         }
-        found => Ok(found),
+        Ok(found) => Ok(found),
     }
 }
 
