@@ -51,6 +51,10 @@ const MAX_DELETED: usize = 16;
 pub(super) struct Ranked {
     pub sockets: Vec<Socket>,
     /// Those of them that somebody has bound, and whose file is not there any more; of very many the first.
+    #[cfg_attr(
+        target_os = "macos",
+        expect(dead_code, reason = "only on Linux it is said why nobody answers")
+    )]
     pub deleted: Vec<PathBuf>,
 }
 

@@ -37,6 +37,7 @@ const LIBRARIES: &[&str] = &[
     "runtap-nettrace",
     "runtap-providers",
     "runtap-transport",
+    "runtap-discover",
     "runtap-diag",
     "runtap-diag-server",
     "runtap-model",
