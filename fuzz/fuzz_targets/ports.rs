@@ -11,7 +11,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         assert!(input.windows(port.address.len()).any(|part| part == port.address));
     }
     for warning in diagnostic_ports::lint(input) {
-        assert!(!warning.to_string().is_empty() && !warning.mend().is_empty());
+        assert!(!warning.to_string().is_empty() && !warning.fix().is_empty());
     }
     if let Ok(text) = str::from_utf8(input)
         && let Ok(port) = ToolPort::parse(text, Transport::Socket)

@@ -1,6 +1,10 @@
 //! Values of the libraries' enums by the names that the libraries give them: one list, which is theirs.
 
+use std::ffi::OsStr;
+use std::marker::PhantomData;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Command, Error};
 use runtap_clr::lines::Style;
 use runtap_clr::report::Kind;
 use runtap_convert::FileFormat;
@@ -16,7 +20,24 @@ pub(super) trait Named: Copy + Send + Sync + 'static {
 
 /// Parses one of them.
 pub(super) fn choice<T: Named>() -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(T::all().map(possible)).try_map(|name| find(&name).ok_or("it has no such name"))
+    Choice(PhantomData)
+}
+
+/// Lists them when one is parsed or help is shown, and not at every start.
+#[derive(Clone)]
+struct Choice<T>(PhantomData<T>);
+
+impl<T: Named> TypedValueParser for Choice<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
+        let listed = PossibleValuesParser::new(T::all().map(possible));
+        listed.try_map(|name| find(&name).ok_or("it has no such name")).parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(T::all().map(possible)))
+    }
 }
 
 /// The value of this name.
