@@ -1,6 +1,7 @@
 //! `runtap trace`: what the options ask for as a specification, what happens as lines, what there is as a summary and an
 //! exit code. The recording itself is [`runtap_record`].
 
+mod keyboard;
 mod show;
 mod spec;
 mod summary;
@@ -16,9 +17,10 @@ use std::process::ExitStatus;
 use runtap_convert::FileFormat;
 use runtap_diag::ports::Port;
 use runtap_providers::{Request, Requested};
-use runtap_record::{Command, Io, Prepared, Reporter, Specification, Stops, Target, stop_on_enter};
+use runtap_record::{Command, Io, Prepared, Reporter, Specification, Stops, Target};
 use runtap_target::{PortSpec, Role, Subject, TargetSpec};
 
+use self::keyboard::stop_on_enter;
 use self::show::Show;
 pub(super) use self::show::{described, guard, of_guard};
 use super::asked;

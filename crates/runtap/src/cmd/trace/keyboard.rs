@@ -4,11 +4,10 @@ use std::io::{self, BufRead};
 use std::thread;
 use std::time::Duration;
 
+use runtap_record::Stops;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
-
-use crate::Stops;
 
 /// How often it is looked whether we are in front again.
 const LOOK: Duration = Duration::from_secs(1);
@@ -17,7 +16,7 @@ const LOOK: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// There is no thread to be had.
-pub fn stop_on_enter(stops: &Stops) -> io::Result<()> {
+pub(super) fn stop_on_enter(stops: &Stops) -> io::Result<()> {
     let stops = stops.clone();
     thread::Builder::new().name("keyboard".into()).spawn(move || {
         if is_typed().unwrap_or(false) {
