@@ -80,12 +80,7 @@ mod tests {
     use runtap_diag_proto::{Level, Provider, SessionConfig};
 
     use super::*;
-
-    fn event(keywords: u64, level: u32) -> Metadata {
-        let mut event = Metadata::new("P", 7, "E");
-        (event.keywords, event.level) = (keywords, level);
-        event
-    }
+    use crate::wanted::tests::event;
 
     #[test]
     fn events_and_sessions_may_come_in_any_order() {

@@ -16,12 +16,13 @@ pub(crate) fn passes(providers: &[Provider], event: &Metadata) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use runtap_diag_proto::Level;
 
     use super::*;
 
-    fn event(keywords: u64, level: u32) -> Metadata {
+    /// Event 7 of the provider `P`.
+    pub(crate) fn event(keywords: u64, level: u32) -> Metadata {
         let mut event = Metadata::new("P", 7, "E");
         (event.keywords, event.level) = (keywords, level);
         event

@@ -20,7 +20,7 @@ pub(super) fn tell_exposure(port: &Port, output: Output) {
     let root = geteuid().is_root();
     let place = if root { "/run/NAME" } else { "$XDG_RUNTIME_DIR" };
     let danger = "whoever listens there commands the programs that dial it, with their rights";
-    let advice = format!("put the port into a folder that only you can write to, such as {place}");
+    let advice = format!("put the port into a directory that only you can write to, such as {place}");
     match port.exposure() {
         Exposure::Private => {}
         Exposure::Shared if root => output.warning(format_args!(

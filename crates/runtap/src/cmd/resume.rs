@@ -79,7 +79,7 @@ fn of_resume(error: ResumeError) -> anyhow::Error {
         }
         ResumeError::Astray { .. } => (
             exit::REFUSED,
-            "end it, and start it with a port in a folder that only you can write to".to_owned(),
+            "end it, and start it with a port in a directory that only you can write to".to_owned(),
         ),
         _ => {
             return match error {

@@ -23,7 +23,7 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
     if options.output.as_deref() == Some(Path::new("-")) {
         return Err(usage(
-            "the target writes the dump itself, which can't be to our stdout: give a file or a folder with -o",
+            "the target writes the dump itself, which can't be to our stdout: give a file or a directory with -o",
         ));
     }
     // Before anybody is asked for anything.
@@ -116,12 +116,14 @@ fn explained(error: Error) -> anyhow::Error {
             let hint = "run runtap as root, or as the user who runs the process";
             expected(exit::NO_TARGET, text, hint.to_owned())
         }
-        Error::NoPlace { .. } => failed(text, "choose a folder with -o that the target's user may write to"),
+        Error::NoPlace { .. } => {
+            failed(text, "choose a directory with -o that the target's user may write to")
+        }
         Error::NoSpace { folder, free, needed, with_copy } => {
             let why = if with_copy { " with the copy that is made of another user's file" } else { "" };
             let (folder, free, needed) = (folder.display(), Bytes(free), Bytes(needed));
             let text = format!("{folder} has {free} left, and the dump takes about {needed}{why}");
-            failed(text, "choose another folder with -o, or a smaller --type")
+            failed(text, "choose another directory with -o, or a smaller --type")
         }
         Error::NoCore { .. } => failed(text, "nothing is kept of it"),
         Error::LongReport { theirs, bytes, most } => {
