@@ -8,7 +8,6 @@ use runtap_diag_proto::{
 };
 use runtap_diag_server::{
     Builder, Commands, ConnectPort, Event, EventData, EventPipe, ProcessDescription, ServerThread,
-    current_thread_id,
 };
 use runtap_nettrace::{Field, FieldType, Metadata};
 use runtap_testkit::RealRuntime;
@@ -83,11 +82,8 @@ impl Ours {
 
     /// Writes each event once.
     pub(crate) fn round(&self) {
-        let thread = current_thread_id();
         for event in &self.events {
             event.write(&EventData {
-                thread_id: thread,
-                capture_thread_id: thread,
                 stack: &[0x1000, 0x2000],
                 payload: &1u32.to_le_bytes(),
                 ..EventData::default()

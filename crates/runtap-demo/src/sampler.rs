@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use runtap_diag_server::{Event, EventData, EventPipe, current_thread_id};
+use runtap_diag_server::{Event, EventData, EventPipe};
 use runtap_nettrace::Metadata;
 
 use crate::Error;
@@ -80,8 +80,7 @@ fn sample(event: &Event, stacks: &Stacks) {
         let addresses: Vec<u64> = snapshot.leaf_first().map(crate::code::Function::address).collect();
         let kind = if snapshot.resting { EXTERNAL } else { MANAGED };
         event.write(&EventData {
-            thread_id: snapshot.thread,
-            capture_thread_id: current_thread_id(),
+            thread_id: Some(snapshot.thread),
             stack: &addresses,
             payload: &kind.to_le_bytes(),
             ..EventData::default()

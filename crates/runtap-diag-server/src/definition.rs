@@ -8,10 +8,8 @@ use uuid::Uuid;
 /// One occurrence of an event.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EventData<'a> {
-    /// The thread that the event is about: a CPU sample's is the sampled thread.
-    pub thread_id: u64,
-    /// The thread that writes the event. Lost events are counted for each of these.
-    pub capture_thread_id: u64,
+    /// The thread that the event is about, as a CPU sample's is the sampled one. `None`: the thread that writes it.
+    pub thread_id: Option<u64>,
     /// Instruction pointers from the leaf to the root.
     pub stack: &'a [u64],
     /// The activity that the event belongs to.

@@ -38,12 +38,7 @@ impl Event {
 
     /// [`write`](Self::write) for this thread, without a stack.
     pub fn write_here(&self, payload: &[u8]) {
-        if self.is_enabled() {
-            let thread = current_thread_id();
-            let data =
-                EventData { thread_id: thread, capture_thread_id: thread, payload, ..EventData::default() };
-            self.pipe.write(&self.definition, &data);
-        }
+        self.write(&EventData { payload, ..EventData::default() });
     }
 }
 

@@ -61,6 +61,7 @@ mod session;
 mod startup;
 mod state;
 mod wanted;
+mod watch;
 
 pub use commands::Commands;
 pub use connection::Dispatcher;
@@ -76,6 +77,7 @@ pub use run::{Builder, Server, ServerThread};
 pub use rundown::Rundown;
 pub use runtap_diag_proto::{
     AttachProfiler, Command, CoreDump, DumpFlags, DumpType, ErrorReply, Hresult, PerfMapType, ProcessInfo,
-    StartupProfiler, Variable,
+    SessionId, StartupProfiler, Variable,
 };
 pub use runtap_nettrace::{Field, FieldType, Metadata};
+pub use watch::ProviderRequest;

@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::event::Event;
 use crate::rundown::{Rundown, Sources};
 use crate::state::PipeState;
+use crate::watch::ProviderRequest;
 
 /// The events of a program. Clones are the same pipe.
 #[derive(Debug, Clone)]
@@ -57,6 +58,19 @@ impl EventPipe {
         self.rundown.add(source);
     }
 
+    /// Has `watcher` called with what every running session asks of `provider`: at once, and whenever a session that
+    /// names it has come or gone. For providers whose work depends on it, or that have arguments.
+    ///
+    /// Calls come one after the other, on the thread that registers and on the server's, and a session waits for them:
+    /// hand on what takes long. A watcher must not register another one.
+    pub fn watch(
+        &self,
+        provider: impl Into<String>,
+        watcher: impl Fn(&[ProviderRequest]) + Send + Sync + 'static,
+    ) {
+        self.state.watch(provider.into(), Arc::new(watcher));
+    }
+
     /// Number of sessions at this moment.
     pub fn sessions(&self) -> usize {
         self.state.sessions()
@@ -77,10 +91,15 @@ fn has_nul(fields: &[runtap_nettrace::Field]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use runtap_diag_proto::{Level, Provider, SessionConfig};
 
     use super::*;
     use crate::wanted::tests::event;
+
+    /// Sessions, with what each asks of a provider.
+    type Seen = Vec<(u64, String)>;
 
     #[test]
     fn events_and_sessions_may_come_in_any_order() {
@@ -112,6 +131,29 @@ mod tests {
         ids.dedup();
         assert_eq!(ids.len(), 65);
         assert!(ids.iter().all(|id| id.0 != 0));
+    }
+
+    #[test]
+    fn watchers_know_what_is_asked_of_their_provider() {
+        let pipe = EventPipe::new();
+        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let told = Arc::clone(&seen);
+        pipe.watch("Q", move |requests| {
+            let all = requests.iter().map(|r| (r.session.0, format!("{} {}", r.keywords, r.arguments)));
+            told.lock().unwrap().push(all.collect());
+        });
+        let provider = |name, arguments: &str| {
+            let mut provider = Provider::new(name, 3, Level::Verbose);
+            provider.arguments = Some(arguments.to_owned());
+            provider
+        };
+        let of_others = pipe.state.start(SessionConfig::new(vec![provider("P", "x")]), 1).unwrap();
+        let providers = vec![provider("P", ""), provider("Q", "a=1"), provider("Q", "a=2")];
+        let session = pipe.state.start(SessionConfig::new(providers), 1).unwrap();
+        pipe.state.end(&of_others);
+        pipe.state.end(&session);
+        let one = vec![(session.id.0, "3 a=1".to_owned())];
+        assert_eq!(*seen.lock().unwrap(), [vec![], one, vec![]]);
     }
 
     #[test]

@@ -116,14 +116,20 @@ impl Session {
         passes(&self.config.providers, event)
     }
 
-    pub(crate) fn push(&self, definition: &Definition, data: &EventData<'_>, now: impl Fn() -> u64) {
+    pub(crate) fn push(
+        &self,
+        definition: &Definition,
+        data: &EventData<'_>,
+        writing_thread: u64,
+        now: impl Fn() -> u64,
+    ) {
         let stack = if self.config.stackwalk { data.stack } else { &[] };
         let stack = stack.get(..MAX_STACK_DEPTH).unwrap_or(stack);
         let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         if buffer.ending {
             return;
         }
-        let sequence = buffer.sequences.entry(data.capture_thread_id).or_default();
+        let sequence = buffer.sequences.entry(writing_thread).or_default();
         *sequence = sequence.wrapping_add(1);
         let sequence = *sequence;
         let batch = &mut buffer.batch;
@@ -140,8 +146,8 @@ impl Session {
             definition: definition.index,
             // Read under the lock, so that the buffer is in order of time.
             timestamp: now(),
-            thread_id: data.thread_id,
-            capture_thread_id: data.capture_thread_id,
+            thread_id: data.thread_id.unwrap_or(writing_thread),
+            capture_thread_id: writing_thread,
             sequence,
             activity_id: data.activity_id,
             related_activity_id: data.related_activity_id,
@@ -204,8 +210,8 @@ mod tests {
     fn lost_events_leave_a_gap_in_their_threads_numbers() {
         let session = session(3 * size_of::<Record>() + 30);
         let push = |thread, payload: &[u8]| {
-            let data = EventData { capture_thread_id: thread, payload, ..EventData::default() };
-            session.push(&definition(), &data, || 7);
+            let data = EventData { payload, ..EventData::default() };
+            session.push(&definition(), &data, thread, || 7);
         };
         let numbers = |batch: &Batch| {
             batch.records.iter().map(|r| (r.capture_thread_id, r.sequence)).collect::<Vec<_>>()
@@ -233,7 +239,7 @@ mod tests {
         for size in [MAX_PAYLOAD, MAX_PAYLOAD + 1] {
             let payload = vec![0; size];
             let data = EventData { payload: &payload, stack: &[1; 200], ..EventData::default() };
-            session.push(&definition(), &data, || 7);
+            session.push(&definition(), &data, 1, || 7);
         }
         let mut batch = Batch::default();
         session.drain(&mut batch, || 9);
@@ -245,7 +251,7 @@ mod tests {
     fn sessions_without_stacks_keep_none() {
         let mut session = session(1 << 20);
         session.config.stackwalk = false;
-        session.push(&definition(), &EventData { stack: &[1, 2], ..EventData::default() }, || 7);
+        session.push(&definition(), &EventData { stack: &[1, 2], ..EventData::default() }, 1, || 7);
         let mut batch = Batch::default();
         session.drain(&mut batch, || 9);
         assert_eq!(batch.stack(&batch.records[0]), [0; 0]);

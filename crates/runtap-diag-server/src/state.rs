@@ -8,7 +8,9 @@ use runtap_diag_proto::{SessionConfig, SessionId};
 use runtap_nettrace::Metadata;
 
 use crate::definition::{Definition, EventData};
+use crate::event::current_thread_id;
 use crate::session::Session;
+use crate::watch::{Watcher, Watchers};
 
 /// As many as a runtime has.
 const MAX_SESSIONS: usize = 64;
@@ -23,6 +25,7 @@ pub(crate) struct PipeState {
     next_id: AtomicU64,
     /// Definitions and sessions change together, so that no event is written to a session that does not want it.
     shared: RwLock<Shared>,
+    watchers: Watchers,
 }
 
 #[derive(Debug, Default)]
@@ -33,7 +36,12 @@ struct Shared {
 
 impl PipeState {
     pub(crate) fn new() -> Self {
-        Self { epoch: Instant::now(), next_id: AtomicU64::new(1), shared: RwLock::default() }
+        Self {
+            epoch: Instant::now(),
+            next_id: AtomicU64::new(1),
+            shared: RwLock::default(),
+            watchers: Watchers::default(),
+        }
     }
 
     /// Adds an event, for the sessions that are there and those that come.
@@ -59,15 +67,22 @@ impl PipeState {
         let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
         // Under the lock: a session that has gone meanwhile is not in the bits any more.
         let wanted_by = definition.wanted_by.load(Ordering::Relaxed);
+        let thread = current_thread_id();
         for session in shared.sessions.iter().flatten() {
             if wanted_by & session.bit() != 0 {
-                session.push(definition, data, || self.now());
+                session.push(definition, data, thread, || self.now());
             }
         }
     }
 
     /// Starts a session. `None`: there are too many.
     pub(crate) fn start(&self, config: SessionConfig, buffer: usize) -> Option<Arc<Session>> {
+        let session = self.add(config, buffer)?;
+        self.watchers.tell(&session.config.providers, || self.all_sessions());
+        Some(session)
+    }
+
+    fn add(&self, config: SessionConfig, buffer: usize) -> Option<Arc<Session>> {
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
         let place = match shared.sessions.iter().position(Option::is_none) {
             Some(place) => place,
@@ -91,8 +106,18 @@ impl PipeState {
         Some(session)
     }
 
+    /// Has `watcher` called with what the sessions ask of `provider`, now and whenever that changes.
+    pub(crate) fn watch(&self, provider: String, watcher: Watcher) {
+        self.watchers.add(provider, watcher, || self.all_sessions());
+    }
+
     /// Takes a session out: nothing is written to it any more.
     pub(crate) fn end(&self, session: &Session) {
+        self.remove(session);
+        self.watchers.tell(&session.config.providers, || self.all_sessions());
+    }
+
+    fn remove(&self, session: &Session) {
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
         for definition in &shared.definitions {
             definition.wanted_by.fetch_and(!session.bit(), Ordering::Relaxed);

@@ -23,8 +23,7 @@ fn a_session_delivers_what_was_written() {
 
     let write = |n: u32| {
         let data = EventData {
-            thread_id: 5,
-            capture_thread_id: current_thread_id(),
+            thread_id: Some(5),
             stack: &[u64::from(n), 0x1234],
             payload: &n.to_le_bytes(),
             ..EventData::default()

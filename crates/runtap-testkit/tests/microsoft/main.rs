@@ -17,7 +17,7 @@ use runtap_diag_proto::{
     AttachProfiler, CoreDump, ErrorReply, Hresult, PerfMapType, StartupProfiler, Variable,
 };
 use runtap_diag_server::{
-    Builder, Commands, ConnectPort, EventData, EventPipe, ProcessDescription, ServerThread, current_thread_id,
+    Builder, Commands, ConnectPort, EventData, EventPipe, ProcessDescription, ServerThread,
 };
 use runtap_nettrace::{Field, FieldType, Item, Metadata, Reader};
 use runtap_testkit::{Peer, require};
@@ -74,8 +74,7 @@ impl Target {
                 let stack = [leaf + 0x10, METHODS[1].0 + 0x20, METHODS[0].0 + 0x30];
                 let payload = 2u32.to_le_bytes();
                 sample.write(&EventData {
-                    thread_id: 4242,
-                    capture_thread_id: current_thread_id(),
+                    thread_id: Some(4242),
                     stack: &stack,
                     payload: &payload,
                     ..EventData::default()

@@ -1,0 +1,1 @@
+//! Events of Rust programs, as .NET tools read them.

@@ -1,0 +1,1 @@
+//! Between tools and runtimes: routing, recording and replaying Diagnostic IPC.

@@ -1,0 +1,1 @@
+//! Recorded messages of both directions of a protocol, with times, as JSON Lines.

@@ -1,0 +1,1 @@
+//! Stacks of a program's own threads: sampled, unwound and named.
