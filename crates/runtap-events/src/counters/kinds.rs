@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{CounterSpec, Shared};
+use super::CounterSpec;
 use crate::number::AtomicF64;
 
 type Read = Box<dyn Fn() -> f64 + Send + Sync>;
@@ -189,12 +189,11 @@ impl Marks {
 #[derive(Debug, Clone)]
 pub struct EventCounter {
     slot: Arc<Slot>,
-    _provider: Arc<Shared>,
 }
 
 impl EventCounter {
-    pub(super) fn new(slot: Arc<Slot>, provider: Arc<Shared>) -> Self {
-        Self { slot, _provider: provider }
+    pub(super) fn new(slot: Arc<Slot>) -> Self {
+        Self { slot }
     }
 
     /// Records a value. One load if no session asks for counters.
@@ -212,12 +211,11 @@ impl EventCounter {
 #[derive(Debug, Clone)]
 pub struct IncrementingEventCounter {
     slot: Arc<Slot>,
-    _provider: Arc<Shared>,
 }
 
 impl IncrementingEventCounter {
-    pub(super) fn new(slot: Arc<Slot>, provider: Arc<Shared>) -> Self {
-        Self { slot, _provider: provider }
+    pub(super) fn new(slot: Arc<Slot>) -> Self {
+        Self { slot }
     }
 
     /// Adds to it, whether a session asks or not.

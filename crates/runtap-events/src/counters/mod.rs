@@ -72,7 +72,7 @@ impl CounterSpec {
     }
 }
 
-/// The counters of one provider. Clones are the same; the counters live as long as one of them, or as one of the counters.
+/// The counters of one provider. Clones are the same. Counters remain when it is dropped.
 #[derive(Debug, Clone)]
 pub struct EventCounters(Arc<Shared>);
 
@@ -111,23 +111,19 @@ impl EventCounters {
         let reports = Reports::new(pipe, name)?;
         let shared = Arc::new_cyclic(|me| Shared { me: me.clone(), reports, state: Mutex::default() });
         timer::add(shared.task());
-        let weak = Arc::downgrade(&shared);
-        pipe.watch(name, move |requests| {
-            if let Some(shared) = weak.upgrade() {
-                shared.update(requests);
-            }
-        });
+        let watching = Arc::clone(&shared);
+        pipe.watch(name, move |requests| watching.update(requests));
         Ok(Self(shared))
     }
 
     /// A counter that reports the mean of the values that were recorded in an interval, their deviation and extremes.
     pub fn event_counter(&self, spec: CounterSpec) -> EventCounter {
-        EventCounter::new(self.0.add(spec, Kind::mean()), Arc::clone(&self.0))
+        EventCounter::new(self.0.add(spec, Kind::mean()))
     }
 
     /// A counter that reports by how much it was incremented in an interval.
     pub fn incrementing(&self, spec: CounterSpec) -> IncrementingEventCounter {
-        IncrementingEventCounter::new(self.0.add(spec, Kind::sum()), Arc::clone(&self.0))
+        IncrementingEventCounter::new(self.0.add(spec, Kind::sum()))
     }
 
     /// A counter that reports what `read` returns then. It is called on a thread of this crate; where it panics, nothing

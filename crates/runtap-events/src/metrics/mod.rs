@@ -25,7 +25,7 @@ use self::session::{Budget, Collection, Verdict, Wish};
 pub use self::tags::{Tag, TagValue};
 use crate::timer::{self, Periodic};
 
-/// The metrics of a program. Clones are the same.
+/// The metrics of a program. Clones are the same. Meters and instruments remain when it is dropped.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Shared>);
 
@@ -61,12 +61,8 @@ impl Metrics {
             state: Mutex::default(),
         });
         timer::add(shared.task());
-        let weak = Arc::downgrade(&shared);
-        pipe.watch(layout::PROVIDER, move |requests| {
-            if let Some(shared) = weak.upgrade() {
-                shared.update(requests);
-            }
-        });
+        let watching = Arc::clone(&shared);
+        pipe.watch(layout::PROVIDER, move |requests| watching.update(requests));
         Ok(Self(shared))
     }
 
