@@ -33,7 +33,7 @@ impl FunctionName {
         }
         let (path, name) = text.split_at(last_separator(&text).unwrap_or(0));
         let name = name.strip_prefix("::").unwrap_or(name);
-        Self { path: cut(bare(path).replace("::", ".")), name: cut(name.replace("::", ".")) }
+        Self { path: cut(plain(bare(path))), name: cut(plain(name)) }
     }
 
     /// For code without a symbol, at an address in its file.
@@ -57,6 +57,21 @@ fn last_separator(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+/// With dots, and without braces: dotnet-trace leaves out what is in them (`main::{{closure}}`, `call{{vtable.shim}}`).
+fn plain(name: &str) -> String {
+    let mut plain = String::with_capacity(name.len());
+    for part in name.split(['{', '}']).filter(|part| !part.is_empty()) {
+        if !plain.is_empty()
+            && !plain.ends_with([':', '<', ' ', '&'])
+            && part.starts_with(|c: char| c.is_alphanumeric())
+        {
+            plain.push_str("::");
+        }
+        plain.push_str(part);
+    }
+    plain.replace("::", ".")
 }
 
 /// A type without the brackets that it has where a function of it is named: `<my::Type>::new`.
@@ -102,7 +117,7 @@ mod tests {
         assert_eq!(name("_ZN5hello4Type3run17h0123456789abcdefE"), both("hello.Type", "run"));
         assert_eq!(
             name("_ZN5hello4main28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE"),
-            both("hello.main", "{{closure}}")
+            both("hello.main", "closure")
         );
         assert_eq!(
             name("_ZN50_$LT$hello..Type$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE"),
@@ -113,6 +128,20 @@ mod tests {
         assert_eq!(name("_ZN5hello4main17h0123456789abcdefE.llvm.123"), both("hello", "main"));
         assert_eq!(name("clock_nanosleep"), both("", "clock_nanosleep"));
         assert_eq!(name(""), both("", ""));
+    }
+
+    #[test]
+    fn braces_become_parts() {
+        for (text, expected) in [
+            ("a::b", "a.b"),
+            ("a::{{closure}}::{{closure}}", "a.closure.closure"),
+            ("call_once{{vtable.shim}}", "call_once.vtable.shim"),
+            ("<a::{closure#0} as b>", "<a.closure#0 as b>"),
+            ("a::{impl#2}::b", "a.impl#2.b"),
+            ("{{closure}}", "closure"),
+        ] {
+            assert_eq!(plain(text), expected);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Which threads are looked at in a round, and how.
 //!
 //! ```text
-//! used no processor time since the last look        reported again, as waiting
+//! used no processor time since the last look        reported again, as it was
 //! runs                                              a signal; reported as running
 //! waits where a signal goes unnoticed               a signal, once: until it has run again
 //! waits elsewhere                                   read from outside: its stack stands still
@@ -63,6 +63,7 @@ struct Thread {
     wait: Option<Wait>,
     pending: Option<Pending>,
     muted: Option<Instant>,
+    running: bool,
     stack: Vec<u64>,
     complete: bool,
 }
@@ -126,8 +127,8 @@ impl Threads {
                     continue;
                 }
                 Look::Asked => asked.push(id),
-                Look::Again => self.tell(id, &thread, false, true, report),
-                Look::Fresh => self.tell(id, &thread, false, false, report),
+                Look::Again => self.tell(id, &thread, true, report),
+                Look::Fresh => self.tell(id, &thread, false, report),
                 Look::Nothing => {}
             }
             self.table.insert(id, thread);
@@ -184,6 +185,8 @@ impl Threads {
         let again = if thread.stack.is_empty() { Look::Nothing } else { Look::Again };
         let ran = thread.time.is_none_or(|before| time != before);
         if !ran {
+            // One that ran waits now, or has no processor.
+            thread.running = thread.running && task::activity(id) == Activity::Running;
             return again;
         }
         match task::activity(id) {
@@ -192,6 +195,7 @@ impl Threads {
                 let used = thread.time.map_or(u64::MAX, |before| time.saturating_sub(before));
                 if thread.wait == Some(wait) && used < HANDLER_TIME && !thread.stack.is_empty() {
                     // Not the time: small amounts add up.
+                    thread.running = false;
                     return again;
                 }
                 if wait.survives_a_signal() {
@@ -238,7 +242,7 @@ impl Threads {
         if task::activity(id) != Activity::Waiting(wait) || memory::processor_time(id) != before {
             return again;
         }
-        (thread.wait, thread.time) = (Some(wait), before);
+        (thread.wait, thread.time, thread.running) = (Some(wait), before, false);
         let registers =
             Registers { instruction: wait.instruction, stack: wait.stack, frame: UNKNOWN, link: UNKNOWN };
         let words = std::mem::take(&mut self.words);
@@ -296,11 +300,12 @@ impl Threads {
             // What the handler used is no reason to ask again.
             thread.time = memory::processor_time(id);
         }
-        self.tell(id, thread, pending.running, false, report);
+        thread.running = pending.running;
+        self.tell(id, thread, false, report);
         true
     }
 
-    /// Reports a thread that has not answered where it was before: it did not run since.
+    /// Reports a thread that has not answered where it was before: it had no processor since.
     fn unanswered(&mut self, id: libc::pid_t, thread: &mut Thread, report: &mut dyn FnMut(&Sample<'_>)) {
         let Some(pending) = &mut thread.pending else { return };
         // In the round in which it was asked, the answer may still come in time.
@@ -311,7 +316,7 @@ impl Threads {
             thread.muted = Some(Instant::now());
         }
         if stale && !thread.stack.is_empty() {
-            self.tell(id, thread, false, true, report);
+            self.tell(id, thread, true, report);
         }
     }
 
@@ -319,7 +324,6 @@ impl Threads {
         &mut self,
         id: libc::pid_t,
         thread: &Thread,
-        running: bool,
         repeated: bool,
         report: &mut dyn FnMut(&Sample<'_>),
     ) {
@@ -327,7 +331,7 @@ impl Threads {
         self.statistics.partial += u64::from(!thread.complete);
         report(&Sample {
             thread_id: u64::try_from(id).unwrap_or_default(),
-            running,
+            running: thread.running,
             stack: &thread.stack,
             complete: thread.complete,
             repeated,
