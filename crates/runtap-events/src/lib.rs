@@ -12,6 +12,7 @@ mod metrics;
 mod number;
 mod payload;
 mod provider;
+mod samples;
 mod timer;
 
 pub use activity::{Activity, Entered};
@@ -25,3 +26,4 @@ pub use metrics::{
 pub use payload::{Payload, Value};
 pub use provider::{Event, EventSpec, Level, Provider};
 pub use runtap_diag_server::{DefineError, EventPipe, FieldType};
+pub use samples::{CpuSamples, CpuSamplesBuilder, SamplesError};

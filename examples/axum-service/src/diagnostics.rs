@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use runtap_diag_server::{Builder, ProcessDescription, ServerThread};
 use runtap_events::{
-    Counter, CounterSpec, EventCounter, EventLayer, EventPipe, Histogram, IncrementingEventCounter,
-    InstrumentSpec, Logs, Meter, MeterSpec, Metrics, process_counters,
+    Counter, CounterSpec, CpuSamples, EventCounter, EventLayer, EventPipe, Histogram,
+    IncrementingEventCounter, InstrumentSpec, Logs, Meter, MeterSpec, Metrics, process_counters,
 };
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -14,6 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// Sessions end properly when it is dropped.
 pub(crate) struct Diagnostics {
     pub(crate) instruments: Instruments,
+    _samples: CpuSamples,
     _server: ServerThread,
 }
 
@@ -24,12 +25,13 @@ pub(crate) fn start() -> Result<Diagnostics, Box<dyn Error>> {
     process_counters(&pipe)?;
     let meter = Metrics::new(&pipe)?.meter(MeterSpec::new("Example.Service").version("1.0"));
     let instruments = Instruments::new(&meter, &pipe)?;
+    let samples = CpuSamples::start(&pipe)?;
     let ports = std::env::var_os("DOTNET_DiagnosticPorts").unwrap_or_default();
     let server =
         Builder::new(ProcessDescription::of_this_process()).pipe(pipe).diagnostic_ports(&ports).spawn()?;
     // At once, unless a tool wants to be there from the start.
     server.wait_until_resumed();
-    Ok(Diagnostics { instruments, _server: server })
+    Ok(Diagnostics { instruments, _samples: samples, _server: server })
 }
 
 /// The service's own metrics and counters.
