@@ -38,11 +38,16 @@ struct Service {
     units: AtomicU64,
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // Before the first event; and a tool may want the program to wait here.
     let diagnostics = diagnostics::start()?;
+    serve(diagnostics.instruments.clone())
+}
+
+#[tokio::main]
+async fn serve(instruments: Instruments) -> Result<(), Box<dyn std::error::Error>> {
     let service = Arc::new(Service {
-        instruments: diagnostics.instruments.clone(),
+        instruments,
         requests: AtomicU64::new(0),
         orders: AtomicU64::new(0),
         refused: AtomicU64::new(0),

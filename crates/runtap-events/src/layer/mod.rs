@@ -186,10 +186,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
             None if attributes.is_root() => Activity::root(),
             None => Activity::start(),
         };
-        let scope = callsite.logger.as_ref().filter(|logger| logger.scopes()).map(|logger| {
-            let related = around.and_then(|(_, scope)| scope).or_else(|| activity.parent_id());
-            logger.open(&activity.child(), related, &OfSpan(attributes))
-        });
         if let What::Span { start, .. } = &callsite.what
             && callsite.gate_is_open()
         {
@@ -204,6 +200,12 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
                 );
             });
         }
+        // Within the span, as it is told: its id stands for the messages, that of the span for events.
+        let scope = callsite.logger.as_ref().filter(|logger| logger.scopes()).map(|logger| {
+            let around = around.and_then(|(_, scope)| scope);
+            let related = around.or_else(|| Some(activity.id()));
+            logger.open(&activity.child(), related, &OfSpan(attributes))
+        });
         let span_state = Span { callsite, activity, scope, later: Recorded::default(), payload: Vec::new() };
         span.extensions_mut().insert(span_state);
     }
@@ -261,7 +263,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
-        let Some(state) = span.extensions_mut().remove::<Span>() else { return };
+        let Some(mut state) = span.extensions_mut().remove::<Span>() else { return };
+        drop(state.scope.take());
         if let What::Span { stop, .. } = &state.callsite.what
             && state.callsite.gate_is_open()
         {
