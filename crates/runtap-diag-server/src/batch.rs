@@ -3,8 +3,8 @@
 
 use crate::records::{Record, Records};
 
-/// Emptied arrays that are kept to be filled again.
-const SPARE: usize = 64;
+/// Bytes of emptied arrays that are kept to be filled again: growing them anew costs more than writing the events.
+const SPARE: usize = 8 << 20;
 
 /// Events on their way from the buffers to the stream.
 #[derive(Debug, Default)]
@@ -13,6 +13,8 @@ pub(crate) struct Batch {
     /// Those that are due, in order.
     order: Vec<Place>,
     spare: Vec<Records>,
+    /// Bytes of all of `spare`.
+    spare_bytes: usize,
 }
 
 /// What was in one buffer.
@@ -43,16 +45,14 @@ pub(crate) struct Due<'a> {
 impl Batch {
     /// Empty arrays, to be exchanged for full ones.
     pub(crate) fn spare(&mut self) -> Records {
-        self.spare.pop().unwrap_or_default()
+        let records = self.spare.pop().unwrap_or_default();
+        self.spare_bytes -= records.capacity();
+        records
     }
 
     /// What one buffer of a thread held; of the same thread later ones come later.
     pub(crate) fn add(&mut self, thread: u64, records: Records) {
-        if records.is_empty() {
-            self.keep(records);
-        } else {
-            self.parts.push(Part { thread, records, next: 0 });
-        }
+        self.parts.push(Part { thread, records, next: 0 });
     }
 
     /// Puts what is not younger than `until` into order.
@@ -107,9 +107,11 @@ impl Batch {
     }
 
     fn keep(&mut self, mut records: Records) {
-        if self.spare.len() < SPARE {
+        let bytes = self.spare_bytes + records.capacity();
+        if bytes <= SPARE {
             records.clear();
             self.spare.push(records);
+            self.spare_bytes = bytes;
         }
     }
 }

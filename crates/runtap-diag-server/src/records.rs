@@ -7,9 +7,6 @@ use uuid::Uuid;
 
 use crate::definition::{Definition, EventData};
 
-/// Bytes of memory that emptied arrays keep for the next events.
-const KEPT: usize = 256 << 10;
-
 /// Events of one thread, in the order of their time stamps.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
@@ -86,13 +83,17 @@ impl Records {
         self.payloads.get(record.payload.clone()).unwrap_or_default()
     }
 
-    /// Forgets the events and keeps a moderate part of the memory.
+    /// Forgets the events and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.headers.clear();
         self.stacks.clear();
         self.payloads.clear();
-        self.headers.shrink_to(KEPT / size_of::<Record>());
-        self.stacks.shrink_to(KEPT / size_of::<u64>());
-        self.payloads.shrink_to(KEPT);
+    }
+
+    /// Bytes of memory, in use or not.
+    pub(crate) fn capacity(&self) -> usize {
+        self.headers.capacity() * size_of::<Record>()
+            + self.stacks.capacity() * size_of::<u64>()
+            + self.payloads.capacity()
     }
 }

@@ -212,9 +212,11 @@ impl Session {
             let is_alone = Arc::strong_count(buffer) == 1;
             let mut held = buffer.lock();
             let has_ended = is_alone && held.records.is_empty();
-            let records = std::mem::replace(&mut held.records, batch.spare());
             self.room.give_back(std::mem::take(&mut held.left));
-            batch.add(buffer.thread, records);
+            if !held.records.is_empty() {
+                let records = std::mem::replace(&mut held.records, batch.spare());
+                batch.add(buffer.thread, records);
+            }
             if last || has_ended {
                 attempted.push((buffer.thread, held.sequence));
             }

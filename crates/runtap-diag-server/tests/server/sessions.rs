@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::net::Shutdown;
-use std::sync::mpsc;
+use std::sync::{Barrier, mpsc};
 use std::time::Duration;
 
 use runtap_diag::{
@@ -221,11 +221,16 @@ fn flooded(buffering: Buffering, blocked_writer: Duration) -> Trace {
     config.buffering = buffering;
     let session = target.client().start_session(&config).unwrap();
     assert_eq!((session.form(), session.downgrades()), (SessionForm::CollectTracing6, &[][..]));
+    // Readers count the losses of a thread from its first event on that they have seen.
+    let both_are_known = Barrier::new(2);
     std::thread::scope(|scope| {
         let writing: Vec<_> = (0..2)
             .map(|_| {
                 scope.spawn(|| {
                     for n in 0..5_000u32 {
+                        if n == 1 {
+                            both_are_known.wait();
+                        }
                         let mut payload = vec![0; 1_000];
                         payload[..4].copy_from_slice(&n.to_le_bytes());
                         event.write_here(&payload);
