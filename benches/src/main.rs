@@ -8,6 +8,7 @@
 //! - `nettrace`: the decoder and the runtap that is given on large files, beside TraceEvent.
 //! - `ports`: the same runtap, with two hundred stand-ins for runtimes that dial in.
 //! - `events`: what an event costs a program that embeds the server.
+//! - `instruments`: what events, spans, metrics and log messages cost it that are written by `runtap-events`.
 //! - `measure`: one command and what it took, for those above.
 //!
 //! Refuses to: fail by the clock. A bar that is missed is said, and that is all.
@@ -15,6 +16,7 @@
 mod capture;
 mod cost;
 mod events;
+mod instruments;
 mod nettrace;
 mod output;
 mod ports;
@@ -32,7 +34,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | repeat RECORDING FILE BYTES | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | repeat RECORDING FILE BYTES | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | measure PROGRAM ARGS…";
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -52,6 +54,7 @@ fn main() -> Result<()> {
         }
         ["speed"] => speed::run(),
         ["events"] => events::run(),
+        ["instruments"] => instruments::run(),
         ["capture", runtap] => capture::run(Path::new(runtap)),
         ["ps", runtap] => ps::run(Path::new(runtap)),
         ["ports", runtap] => ports::run(Path::new(runtap)),

@@ -5,33 +5,33 @@ use std::time::Duration;
 
 use runtap_diag_server::{Builder, ProcessDescription, ServerThread};
 use runtap_events::{
-    Counter, CounterSpec, CpuSamples, EventCounter, EventLayer, EventPipe, Histogram,
+    Counter, CounterSpec, CpuSamples, EventCounter, EventCounters, EventLayer, EventPipe, Histogram,
     IncrementingEventCounter, InstrumentSpec, Logs, Meter, MeterSpec, Metrics, process_counters,
 };
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Sessions end properly when it is dropped.
+/// What tools look into. Sessions end properly when it is dropped.
 pub(crate) struct Diagnostics {
-    pub(crate) instruments: Instruments,
     _samples: CpuSamples,
     _server: ServerThread,
 }
 
-pub(crate) fn start() -> Result<Diagnostics, Box<dyn Error>> {
+pub(crate) fn start() -> Result<(Instruments, Diagnostics), Box<dyn Error>> {
     let pipe = EventPipe::new();
     let layer = EventLayer::new(&pipe).logs(&Logs::new(&pipe)?).build();
     tracing_subscriber::registry().with(layer).init();
     process_counters(&pipe)?;
+    let counters = EventCounters::new(&pipe, "Example-Counters")?;
     let meter = Metrics::new(&pipe)?.meter(MeterSpec::new("Example.Service").version("1.0"));
-    let instruments = Instruments::new(&meter, &pipe)?;
+    let instruments = Instruments::new(&meter, &counters);
     let samples = CpuSamples::start(&pipe)?;
     let ports = std::env::var_os("DOTNET_DiagnosticPorts").unwrap_or_default();
     let server =
         Builder::new(ProcessDescription::of_this_process()).pipe(pipe).diagnostic_ports(&ports).spawn()?;
     // At once, unless a tool wants to be there from the start.
     server.wait_until_resumed();
-    Ok(Diagnostics { instruments, _samples: samples, _server: server })
+    Ok((instruments, Diagnostics { _samples: samples, _server: server }))
 }
 
 /// The service's own metrics and counters.
@@ -45,15 +45,14 @@ pub(crate) struct Instruments {
 }
 
 impl Instruments {
-    fn new(meter: &Meter, pipe: &EventPipe) -> Result<Self, Box<dyn Error>> {
-        let counters = runtap_events::EventCounters::new(pipe, "Example-Counters")?;
-        Ok(Self {
+    fn new(meter: &Meter, counters: &EventCounters) -> Self {
+        Self {
             orders: meter.counter(InstrumentSpec::new("orders").unit("{order}").description("Orders taken")),
             requests: meter.counter(InstrumentSpec::new("requests").unit("{request}")),
             duration: meter.histogram(InstrumentSpec::new("request.duration").unit("ms")),
             request_count: counters.incrementing(CounterSpec::new("request-count").display_name("Requests")),
             request_time: counters.event_counter(CounterSpec::new("request-time").units("ms")),
-        })
+        }
     }
 
     pub(crate) fn request(&self, route: &str, status: u16, took: Duration) {

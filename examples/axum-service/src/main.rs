@@ -40,8 +40,8 @@ struct Service {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Before the first event; and a tool may want the program to wait here.
-    let diagnostics = diagnostics::start()?;
-    serve(diagnostics.instruments.clone())
+    let (instruments, _diagnostics) = diagnostics::start()?;
+    serve(instruments)
 }
 
 #[tokio::main]
@@ -127,18 +127,25 @@ async fn hot(State(service): State<Arc<Service>>, Query(query): Query<HashMap<St
 #[inline(never)]
 fn hot_work(units: u64) -> u64 {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    for _ in 0..units * 500_000 {
+    // A loop without calls, in any build.
+    let mut left = units * 500_000;
+    while left > 0 {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
+        left -= 1;
     }
     std::hint::black_box(state)
 }
 
-/// What the service itself has counted, as JSON.
+/// What the service itself has counted, as JSON, and whether a tool reads its metrics.
 async fn truth(State(service): State<Arc<Service>>) -> String {
-    let Service { requests, orders, refused, units, .. } = &*service;
+    let Service { requests, orders, refused, units, instruments } = &*service;
     let [requests, orders, refused, units] =
         [requests, orders, refused, units].map(|count| count.load(Ordering::Relaxed));
-    format!("{{\"requests\":{requests},\"orders\":{orders},\"refused\":{refused},\"units\":{units}}}\n")
+    let measured = instruments.orders.is_enabled();
+    format!(
+        "{{\"requests\":{requests},\"orders\":{orders},\"refused\":{refused},\"units\":{units},\
+         \"measured\":{measured}}}\n"
+    )
 }

@@ -24,8 +24,8 @@ const SHORT: u64 = 10_000;
 const LONG: u64 = 30_000;
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
-    if args.word() == Some("events") {
-        return ws.tool(&build(ws)?.to_string_lossy()).arg("events").run();
+    if let Some(word @ ("events" | "instruments")) = args.word() {
+        return ws.tool(&build(ws)?.to_string_lossy()).arg(word).run();
     }
     let Some(live @ ("capture" | "nettrace" | "ports" | "ps")) = args.word() else {
         if let Outcome::Skipped(why) = check(ws)? {
