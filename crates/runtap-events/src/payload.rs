@@ -11,6 +11,9 @@ use uuid::Uuid;
 /// Longest text of one field in UTF-16 units. Events above 64 KiB are lost, one text alone is to leave room for others.
 const MAX_TEXT: usize = 16 << 10;
 
+/// As many ASCII characters become UTF-16 at a time.
+const WIDENED: usize = 16;
+
 /// What a thread keeps of a large buffer.
 const MAX_KEPT: usize = 128 << 10;
 
@@ -114,10 +117,17 @@ impl<'a> Text<'a> {
         if self.cut {
             return self;
         }
-        let plain = text.len() <= self.left && text.bytes().all(|byte| byte.is_ascii() && byte != 0);
+        let plain = text.len() <= self.left && text.is_ascii() && !text.as_bytes().contains(&0);
         if plain {
             self.left -= text.len();
-            self.payload.bytes.extend(text.bytes().flat_map(|byte| [byte, 0]));
+            // In pieces that the compiler widens as a whole.
+            for piece in text.as_bytes().chunks(WIDENED) {
+                let mut wide = [[0; 2]; WIDENED];
+                for ([low, _], byte) in wide.iter_mut().zip(piece) {
+                    *low = *byte;
+                }
+                self.payload.raw(wide.as_flattened().get(..2 * piece.len()).unwrap_or_default());
+            }
             return self;
         }
         for c in text.chars() {

@@ -6,22 +6,36 @@ use std::fmt::{self, Display, Write};
 pub(super) struct Escaped<'a>(pub(super) &'a mut dyn Write);
 
 impl Write for Escaped<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        text.chars().try_for_each(|c| match c {
+    fn write_str(&mut self, mut text: &str) -> fmt::Result {
+        let plain =
+            |c: char| matches!(c, ' '..='~') && !matches!(c, '\\' | '"' | '&' | '\'' | '+' | '<' | '>' | '`');
+        while !text.is_empty() {
+            let end = text.find(|c| !plain(c)).unwrap_or(text.len());
+            let (before, rest) = text.split_at(end);
+            self.0.write_str(before)?;
+            let mut rest = rest.chars();
+            if let Some(c) = rest.next() {
+                self.escape(c)?;
+            }
+            text = rest.as_str();
+        }
+        Ok(())
+    }
+}
+
+impl Escaped<'_> {
+    fn escape(&mut self, c: char) -> fmt::Result {
+        match c {
             '\\' => self.0.write_str("\\\\"),
             '\n' => self.0.write_str("\\n"),
             '\r' => self.0.write_str("\\r"),
             '\t' => self.0.write_str("\\t"),
             '\u{8}' => self.0.write_str("\\b"),
             '\u{c}' => self.0.write_str("\\f"),
-            '"' | '&' | '\'' | '+' | '<' | '>' | '`' => self.unit(u32::from(c)),
-            ' '..='~' => self.0.write_char(c),
             _ => c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| self.unit(u32::from(*unit))),
-        })
+        }
     }
-}
 
-impl Escaped<'_> {
     fn unit(&mut self, unit: u32) -> fmt::Result {
         write!(self.0, "\\u{unit:04X}")
     }
