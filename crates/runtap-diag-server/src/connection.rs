@@ -53,8 +53,8 @@ pub(crate) struct Visit {
     pub(crate) peer: Option<Peer>,
     /// Given back when the client gets a session.
     pub(crate) permit: Option<OwnedSemaphorePermit>,
-    /// Set when the whole request has come.
-    pub(crate) asked: Arc<AtomicBool>,
+    /// Whether the server waits for the client: for its request, or until it takes its answer.
+    pub(crate) waited_for: Arc<AtomicBool>,
 }
 
 impl Dispatcher {
@@ -119,14 +119,13 @@ impl Dispatcher {
         mut stream: impl AsyncRead + AsyncWrite + Unpin,
         visit: Visit,
     ) -> io::Result<()> {
-        let Visit { peer, permit, asked } = visit;
+        let Visit { peer, permit, waited_for } = visit;
         let mut machine = Machine::new();
         let mut closing = self.inner.closing.subscribe();
         let request = tokio::select! {
             _ = closing.wait_for(|closing| *closing) => return Err(io::ErrorKind::ConnectionAborted.into()),
             read = timeout(self.inner.limits.request, read_request(&mut machine, &mut stream)) => read??,
         };
-        asked.store(true, Ordering::Relaxed);
         let Some(request) = request else {
             // Refused already.
             return self.answer(&mut machine, &mut stream).await;
@@ -146,7 +145,9 @@ impl Dispatcher {
                 self.reply(&mut machine, &mut stream, Some(Reply::Resumed)).await
             }
             Request::StopTracing(id) => {
+                waited_for.store(false, Ordering::Relaxed);
                 self.stop(id).await;
+                waited_for.store(true, Ordering::Relaxed);
                 self.reply(&mut machine, &mut stream, Some(Reply::SessionStopped(id))).await
             }
             Request::CollectTracing { config, .. } => {
@@ -154,6 +155,7 @@ impl Dispatcher {
                     refuse(&mut machine, &Hresult::E_FAIL.into());
                     return self.answer(&mut machine, &mut stream).await;
                 };
+                waited_for.store(false, Ordering::Relaxed);
                 let reply = Reply::SessionStarted(session.session.id);
                 self.reply(&mut machine, &mut stream, Some(reply)).await?;
                 drop(permit);
@@ -161,7 +163,10 @@ impl Dispatcher {
             }
             command if is_command(&command) => {
                 let commands = Arc::clone(&self.inner.commands);
-                match carry_out(commands, command).await {
+                waited_for.store(false, Ordering::Relaxed);
+                let outcome = carry_out(commands, command).await;
+                waited_for.store(true, Ordering::Relaxed);
+                match outcome {
                     Ok(()) => self.reply(&mut machine, &mut stream, Some(Reply::Done)).await,
                     Err(error) => {
                         refuse(&mut machine, &error);

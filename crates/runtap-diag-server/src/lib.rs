@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Every connection is served on its own: a client that sends nothing, or reads nothing, holds up nobody, and is
-//! hung up on after a while ([`Limits`]); where there is no room, the oldest that has sent nothing makes some. Malformed
+//! hung up on after a while ([`Limits`]); where there is no room, the one that has kept the server waiting for the longest time goes. Malformed
 //! requests get the answer of a healthy runtime. No request is longer than 64 KiB, with all its strings.
 //!
 //! **Whose clients they are.** The socket has mode 0600, and the kernel is asked for the user of each client before a
@@ -44,6 +44,7 @@
 #![cfg(unix)]
 #![allow(clippy::doc_markdown, reason = "the names of the commands are words here, not code")]
 
+mod accept;
 mod batch;
 mod buffer;
 mod commands;

@@ -1,25 +1,22 @@
 //! The sockets, listening and dialling, and their life: in the caller's event loop, or on a thread of its own.
 
-use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use runtap_diag_proto::diagnostic_ports;
 use runtap_transport::naming::SocketName;
 use runtap_transport::{BindOptions, Listener};
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, oneshot};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::accept::accept;
 use crate::commands::{Commands, Refuse};
-use crate::connection::{Dispatcher, Visit};
+use crate::connection::Dispatcher;
 use crate::description::ProcessDescription;
 use crate::dial_out::{self, ConnectPort};
 use crate::error::StartError;
@@ -27,11 +24,6 @@ use crate::limits::Limits;
 use crate::notice::{Notice, Notifier};
 use crate::pipe::EventPipe;
 use crate::startup::Startup;
-
-/// How long the server waits when the system is out of descriptors.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
-/// How long a client waits for room while there is one that has sent nothing.
-const CROWDED: Duration = Duration::from_millis(100);
 
 /// Makes a server.
 #[derive(Debug)]
@@ -220,55 +212,6 @@ impl Server {
             while connections.join_next().await.is_some() {}
         })
         .await;
-    }
-}
-
-async fn accept(listener: &Listener, dispatcher: &Dispatcher, connections: &mut JoinSet<()>) {
-    let room = Arc::new(Semaphore::new(dispatcher.limits().connections.max(1)));
-    let mut silent: VecDeque<Silent> = VecDeque::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(_out_of_descriptors) => {
-                tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
-                continue;
-            }
-        };
-        let permit = loop {
-            match timeout(CROWDED, Arc::clone(&room).acquire_owned()).await {
-                Ok(Ok(permit)) => break permit,
-                // Never closed.
-                Ok(Err(_closed)) => return,
-                Err(_crowded) => {
-                    silent.retain(Silent::is_so);
-                    if let Some(oldest) = silent.pop_front() {
-                        oldest.task.abort();
-                    }
-                }
-            }
-        };
-        silent.retain(Silent::is_so);
-        let asked = Arc::<AtomicBool>::default();
-        let visit = Visit { peer: Some(peer), permit: Some(permit), asked: Arc::clone(&asked) };
-        let dispatcher = dispatcher.clone();
-        let task = connections.spawn(async move {
-            // A client that went away is its own affair.
-            let _: io::Result<()> = dispatcher.serve_with(stream, visit).await;
-        });
-        silent.push_back(Silent { task, asked });
-    }
-}
-
-/// A client that has not sent its request yet.
-struct Silent {
-    task: AbortHandle,
-    asked: Arc<AtomicBool>,
-}
-
-impl Silent {
-    fn is_so(&self) -> bool {
-        !self.asked.load(Ordering::Relaxed) && !self.task.is_finished()
     }
 }
 
