@@ -18,6 +18,7 @@ use crate::batch::Batch;
 use crate::commands::{Commands, carry_out, is_command};
 use crate::description::ProcessDescription;
 use crate::encoder::Encoder;
+use crate::environment::Changes;
 use crate::limits::Limits;
 use crate::notice::{Notice, Notifier};
 use crate::pipe::EventPipe;
@@ -43,6 +44,7 @@ struct Inner {
     limits: Limits,
     startup: Startup,
     notifier: Notifier,
+    environment: Changes,
     /// The server is shutting down: nothing new is begun.
     closing: watch::Sender<bool>,
 }
@@ -67,7 +69,8 @@ impl Dispatcher {
         notifier: Notifier,
     ) -> Self {
         let closing = watch::Sender::new(false);
-        let inner = Inner { description, pipe, commands, limits, startup, notifier, closing };
+        let environment = Changes::default();
+        let inner = Inner { description, pipe, commands, limits, startup, notifier, environment, closing };
         Self { inner: Arc::new(inner), port: 0 }
     }
 
@@ -90,6 +93,12 @@ impl Dispatcher {
     /// What the server says about its process.
     pub fn description(&self) -> &ProcessDescription {
         &self.inner.description
+    }
+
+    /// An environment variable as clients see it: what they have set (SetEnvironmentVariable), else this process's own.
+    /// `None`: there is none, or a client has removed it.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        self.inner.environment.get(name, || self.inner.description.variable(name))
     }
 
     /// Where its events come from.
@@ -137,7 +146,8 @@ impl Dispatcher {
                 self.reply(&mut machine, &mut stream, Some(reply)).await
             }
             Request::ProcessEnvironment => {
-                let reply = Reply::Environment(self.inner.description.variables());
+                let reply =
+                    Reply::Environment(self.inner.environment.apply(self.inner.description.variables()));
                 self.reply(&mut machine, &mut stream, Some(reply)).await
             }
             Request::ResumeRuntime => {
@@ -163,8 +173,15 @@ impl Dispatcher {
             }
             command if is_command(&command) => {
                 let commands = Arc::clone(&self.inner.commands);
+                let change = match &command {
+                    Request::SetEnvironmentVariable { name, value } => Some((name.clone(), value.clone())),
+                    _ => None,
+                };
                 waited_for.store(false, Ordering::Relaxed);
-                let outcome = carry_out(commands, command).await;
+                let mut outcome = carry_out(commands, command).await;
+                if let (Ok(()), Some((name, value))) = (&outcome, change) {
+                    outcome = self.inner.environment.set(name, value).map_err(ErrorReply::from);
+                }
                 waited_for.store(true, Ordering::Relaxed);
                 match outcome {
                     Ok(()) => self.reply(&mut machine, &mut stream, Some(Reply::Done)).await,

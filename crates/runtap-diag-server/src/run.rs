@@ -1,6 +1,6 @@
 //! The sockets, listening and dialling, and their life: in the caller's event loop, or on a thread of its own.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -109,6 +109,28 @@ impl Builder {
         self
     }
 
+    /// As the environment says, in the words that users know from .NET: it dials the ports of `DOTNET_DiagnosticPorts`,
+    /// suspends with `DOTNET_DefaultDiagnosticPortSuspend=1`, and is not to be there at all with
+    /// `DOTNET_EnableDiagnostics=0` or `DOTNET_EnableDiagnostics_IPC=0`: `None`. `COMPlus_` works in the place of `DOTNET_`.
+    pub fn with_environment(self) -> Option<Self> {
+        self.with_variables(|name| {
+            let named = |prefix: &str| std::env::var_os(format!("{prefix}_{name}"));
+            named("DOTNET").or_else(|| named("COMPlus"))
+        })
+    }
+
+    fn with_variables(mut self, variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+        let is = |name: &str, value: &str| variable(name).is_some_and(|given| given == value);
+        if is("EnableDiagnostics", "0") || is("EnableDiagnostics_IPC", "0") {
+            return None;
+        }
+        self.suspend |= is("DefaultDiagnosticPortSuspend", "1");
+        match variable("DiagnosticPorts") {
+            Some(ports) => Some(self.diagnostic_ports(&ports)),
+            None => Some(self),
+        }
+    }
+
     /// Suspends the program at its start until it is resumed over its own socket
     /// (`DOTNET_DefaultDiagnosticPortSuspend=1`).
     #[must_use]
@@ -128,14 +150,14 @@ impl Builder {
     ///
     /// # Errors
     /// See [`StartError`].
-    pub fn bind(self) -> Result<Server, StartError> {
+    pub fn bind(self) -> Result<DiagnosticServer, StartError> {
         let path = match &self.path {
             Some(path) => path.clone(),
             None => default_path().ok_or(StartError::NoStartTime)?,
         };
         let listener = Listener::bind(path, BindOptions::default().replace_stale(true))?;
         let ports = self.ports.clone();
-        Ok(Server { listener, dispatcher: self.dispatcher(), ports })
+        Ok(DiagnosticServer { listener, dispatcher: self.dispatcher(), ports })
     }
 
     /// Makes the socket and serves it on a thread of its own, until the handle is dropped.
@@ -173,13 +195,18 @@ fn default_path() -> Option<PathBuf> {
 
 /// A server whose socket is there, for the caller's event loop.
 #[derive(Debug)]
-pub struct Server {
+pub struct DiagnosticServer {
     listener: Listener,
     dispatcher: Dispatcher,
     ports: Vec<ConnectPort>,
 }
 
-impl Server {
+impl DiagnosticServer {
+    /// Makes a server for this process.
+    pub fn builder() -> Builder {
+        Builder::new(ProcessDescription::of_this_process())
+    }
+
     /// The path of the socket.
     pub fn path(&self) -> &Path {
         self.listener.path()
@@ -236,6 +263,11 @@ impl ServerThread {
         self.dispatcher.pipe()
     }
 
+    /// An environment variable as clients have left it: see [`Dispatcher::variable`].
+    pub fn variable(&self, name: &str) -> Option<String> {
+        self.dispatcher.variable(name)
+    }
+
     /// Waits until every port that suspends was resumed; at once where there is none. Not for async code: tokio panics
     /// there.
     pub fn wait_until_resumed(&self) {
@@ -261,5 +293,33 @@ impl Drop for ServerThread {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_is_read_as_runtimes_read_it() {
+        let with = |variables: &'static [(&str, &str)]| {
+            DiagnosticServer::builder().with_variables(|name| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+            })
+        };
+        let plain = with(&[]).unwrap();
+        assert!(!plain.suspend && plain.ports.is_empty());
+        let given = with(&[
+            ("DefaultDiagnosticPortSuspend", "1"),
+            ("DiagnosticPorts", "/a,nosuspend;/b,listen;/c"),
+            ("EnableDiagnostics", "1"),
+        ]);
+        let given = given.unwrap();
+        assert!(given.suspend);
+        let ports: Vec<_> =
+            given.ports.iter().map(|port| (port.path.to_str().unwrap(), port.suspend)).collect();
+        assert_eq!(ports, [("/a", false), ("/c", true)]);
+        assert!(with(&[("EnableDiagnostics", "0")]).is_none());
+        assert!(with(&[("EnableDiagnostics_IPC", "0"), ("DiagnosticPorts", "/a")]).is_none());
     }
 }
