@@ -7,6 +7,7 @@
 //! - `capture`, `ps`: the runtap that is given, with real runtimes, beside Microsoft's dotnet-trace.
 //! - `nettrace`: the decoder and the runtap that is given on large files, beside TraceEvent.
 //! - `ports`: the same runtap, with two hundred stand-ins for runtimes that dial in.
+//! - `samples`: the sampler of a program's own threads.
 //! - `measure`: one command and what it took, for those above.
 //!
 //! Refuses to: fail by the clock. A bar that is missed is said, and that is all.
@@ -19,6 +20,7 @@ mod ports;
 mod ps;
 mod recording;
 mod repeat;
+mod samples;
 mod speed;
 mod stages;
 
@@ -30,7 +32,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | repeat RECORDING FILE BYTES | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | repeat RECORDING FILE BYTES | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | capture RUNTAP | ps RUNTAP | ports RUNTAP | samples | nettrace RUNTAP | measure PROGRAM ARGS…";
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -52,6 +54,7 @@ fn main() -> Result<()> {
         ["capture", runtap] => capture::run(Path::new(runtap)),
         ["ps", runtap] => ps::run(Path::new(runtap)),
         ["ports", runtap] => ports::run(Path::new(runtap)),
+        ["samples", ..] => samples::run(),
         ["nettrace", runtap] => nettrace::run(Path::new(runtap)),
         ["measure", program, args @ ..] => cost::measure(program, args),
         [stage, file] => {
