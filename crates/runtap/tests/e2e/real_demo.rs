@@ -3,6 +3,7 @@
 //! By construction `hot_work` takes three times as long as `parse`, and `wait_for_request` a millisecond for each request.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use runtap_testkit::{Peer, Program, require, run};
 
@@ -21,7 +22,7 @@ const REST: [&str; 2] = [HOT[0], "runtap!runtap_demo.work.wait_for_request"];
 
 fn demo(folder: &Path) -> Program {
     let mut demo = command(["demo", "serve", "--seconds", "600"]);
-    demo.env("TMPDIR", folder);
+    demo.env("TMPDIR", folder).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut program = Program::start(demo);
     program.wait_for("ready");
     program
