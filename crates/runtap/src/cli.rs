@@ -7,6 +7,7 @@ mod demo;
 mod examples;
 mod formats;
 mod reading;
+mod router;
 mod session;
 mod streams;
 mod trace;
@@ -25,6 +26,7 @@ pub(crate) use self::actions::{
 pub(crate) use self::demo::{Demo, DemoServe, DemoTrace, DemoVerb};
 pub(crate) use self::formats::{AnyFormat, Content};
 pub(crate) use self::reading::{Convert, Diff, Events, Report};
+pub(crate) use self::router::{Common, IpcServer, Router, RuntimeDials, RuntimeListens};
 pub(crate) use self::session::{SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
@@ -132,6 +134,9 @@ Examples:
     Repair(Repair),
     /// Show the blocks of a recording with their offsets
     Inspect(Inspect),
+    /// Route tools to a runtime over sockets and TCP, as dotnet-dsrouter does
+    #[command(subcommand)]
+    Router(Router),
     /// Try runtap on a built-in program
     Demo(Demo),
     /// Print a completion script for a shell
@@ -186,6 +191,7 @@ impl Verb {
             }
             Self::Events(Events { format, .. }) => TextOrJson::of_lines(*format),
             Self::Tail(options) => TextOrJson::of_lines(options.format),
+            Self::Router(mode) => mode.common().map_or(TextOrJson::Text, |common| common.format.format),
             Self::SetEnv(_)
             | Self::Resume(_)
             | Self::Profiler(_)
