@@ -9,6 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use super::notice::Teller;
+
 /// How long a client waits for room while there is one that has sent nothing.
 const CROWDED: Duration = Duration::from_millis(100);
 
@@ -19,6 +21,7 @@ pub(crate) struct Crowd {
     /// Those that have not sent a request yet, the oldest first.
     silent: VecDeque<Silent>,
     most_silent: usize,
+    teller: Teller,
 }
 
 /// A client that has not sent its request yet.
@@ -35,11 +38,12 @@ impl Silent {
 }
 
 impl Crowd {
-    pub(crate) fn new(connections: usize, silent: usize) -> Self {
+    pub(crate) fn new(connections: usize, silent: usize, teller: Teller) -> Self {
         Self {
             room: Arc::new(Semaphore::new(connections.max(1))),
             silent: VecDeque::new(),
             most_silent: silent.max(1),
+            teller,
         }
     }
 
@@ -71,6 +75,7 @@ impl Crowd {
         while let Some(oldest) = self.silent.pop_front() {
             if oldest.is_so() {
                 oldest.task.abort();
+                self.teller.silent();
                 return;
             }
         }

@@ -44,7 +44,7 @@ impl Front {
 
 /// Tools dial in.
 async fn listen(gate: &Gate, relay: &Relay) {
-    let mut crowd = Crowd::new(relay.limits().connections, relay.limits().silent);
+    let mut crowd = Crowd::new(relay.limits().connections, relay.limits().silent, relay.teller().clone());
     loop {
         let (link, who) = match gate.accept().await {
             Ok(accepted) => accepted,

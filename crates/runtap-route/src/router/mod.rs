@@ -21,9 +21,10 @@
 //! To a tool that listens, the router says what the runtime says of itself: its own Advertise, with its cookie. Descriptors
 //! for sessions into `user_events` do not pass: such a request is answered with `NOTSUPPORTED`.
 //!
-//! Refuses to: print, find processes, know the token and the hello of `runtap://`.
+//! [`Offer`] is for runtaps of other machines: all runtimes of our user on one port, after a handshake (`runtap_remote`).
+//!
+//! Refuses to print, and to choose a process for anybody.
 
-mod address;
 mod back;
 mod board;
 mod crowd;
@@ -31,6 +32,7 @@ mod front;
 mod limits;
 mod link;
 mod notice;
+mod offer;
 mod pump;
 mod relay;
 mod request;
@@ -41,7 +43,6 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-pub use self::address::{AddressError, HostPort};
 pub use self::back::{Back, DialError, RuntimeAddress};
 use self::board::Board;
 pub use self::front::Front;
@@ -49,6 +50,7 @@ pub use self::limits::Limits;
 pub use self::link::{Gate, Link};
 use self::notice::Teller;
 pub use self::notice::{Notice, Statistics};
+pub use self::offer::Offer;
 pub use self::relay::Relay;
 
 /// How a router ended.

@@ -35,6 +35,13 @@ pub enum Notice {
         /// What was wrong.
         why: String,
     },
+    /// Somebody has not proven that he knows the token.
+    Unproven {
+        /// Who it was.
+        who: String,
+        /// What was wrong.
+        why: String,
+    },
     /// A client waits for the runtime: how many do.
     Waiting(usize),
     /// A request was answered here.
@@ -91,6 +98,7 @@ impl Notice {
                 | Self::NotReached { .. }
                 | Self::ForeignTool { .. }
                 | Self::NoRuntime { .. }
+                | Self::Unproven { .. }
         )
     }
 }
@@ -106,6 +114,7 @@ impl fmt::Display for Notice {
                  process {routed}; start another router for it, on a port of its own"
             ),
             Self::NoRuntime { who, why } => write!(f, "{who} is no runtime: {why}"),
+            Self::Unproven { who, why } => write!(f, "{who}: not let in: {why}"),
             Self::Waiting(1) => f.write_str("the runtime is busy: 1 client waits"),
             Self::Waiting(clients) => write!(f, "the runtime is busy: {clients} clients wait"),
             Self::Refused { who, why } => write!(f, "{who}: not forwarded: {why}"),
@@ -222,7 +231,7 @@ impl Teller {
             Notice::Runtime { .. } => {
                 count.runtimes.fetch_add(1, Ordering::Relaxed);
             }
-            Notice::Refused { .. } => {
+            Notice::Refused { .. } | Notice::Unproven { .. } => {
                 count.refused.fetch_add(1, Ordering::Relaxed);
             }
             Notice::NotReached { .. } => {

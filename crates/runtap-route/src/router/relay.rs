@@ -28,6 +28,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 pub(crate) enum Supply {
     Dial(Arc<RuntimeAddress>),
     Board(Arc<Board>),
+    /// Each client has its own: [`Relay::to`].
+    Nowhere,
 }
 
 /// Carries clients to a runtime. Cheap to clone.
@@ -43,6 +45,11 @@ pub struct Relay {
 impl Relay {
     pub(crate) fn new(supply: Supply, limits: Limits, teller: Teller) -> Self {
         Self { supply, limits, teller, closing: watch::Sender::new(false), clients: Arc::default() }
+    }
+
+    /// The same for another runtime, which listens.
+    pub(crate) fn to(&self, runtime: RuntimeAddress) -> Self {
+        Self { supply: Supply::Dial(Arc::new(runtime)), ..self.clone() }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -61,6 +68,7 @@ impl Relay {
                 answer.is_ok_and(|advertise| advertise.runtime_cookie == runtime)
             }
             Supply::Board(board) => board.is_idle(runtime).await,
+            Supply::Nowhere => false,
         }
     }
 
@@ -159,6 +167,7 @@ impl Relay {
                 let link = address.connect(self.limits.connect).await.map_err(|error| error.to_string())?;
                 Ok((link, None))
             }
+            Supply::Nowhere => Err("there is no runtime".to_owned()),
             Supply::Board(board) => {
                 let taken = board.take(runtime).await.map_err(|why| match why {
                     NoTurn::Full => {

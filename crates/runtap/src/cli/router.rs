@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::{ResultFormat, TargetOptions};
+use super::{ResultFormat, TargetOptions, TextOrJson};
 use crate::units::parse_duration;
 
 #[derive(Debug, Subcommand)]
@@ -19,6 +19,17 @@ Examples:
   runtap router server-client -n MyService
   runtap router client-server --ipc-client /tmp/tool.sock --tcp-server 127.0.0.1:9000")]
 pub(crate) enum Router {
+    /// Offer all your runtimes on one port to runtaps of other machines that have the token
+    #[command(after_help = "\
+The token is a secret of at least 16 characters in a file that only you can read. It is never sent; everything else is
+sent without encryption.
+
+Examples:
+  (umask 077; head -c 32 /dev/urandom | base64 > ~/.runtap-token)
+  runtap router listen 127.0.0.1:9000 --token-file ~/.runtap-token
+  RUNTAP_TOKEN=$(cat ~/.runtap-token) runtap ps runtap://127.0.0.1:9000
+  runtap trace runtap://127.0.0.1:9000/MyService --token-file ~/.runtap-token")]
+    Listen(Listen),
     /// Tools dial a socket, a runtime dials in
     #[command(after_help = "\
 Examples:
@@ -56,6 +67,21 @@ Examples:
     AndroidEmu(Unsupported),
     #[command(hide = true)]
     Android(Unsupported),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Listen {
+    /// Where to listen
+    #[arg(value_name = "HOST:PORT")]
+    pub(crate) address: String,
+    /// The token, in a file that only you can read; by default the variable `RUNTAP_TOKEN`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Listen beyond this machine: what passes is not encrypted
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
 }
 
 /// A mode that is refused, whatever follows.
@@ -158,7 +184,15 @@ pub(crate) struct Common {
 }
 
 impl Router {
-    /// What all modes that are supported have.
+    /// How the result is printed.
+    pub(crate) fn format(&self) -> Option<TextOrJson> {
+        match self {
+            Self::Listen(listen) => Some(listen.format.format),
+            mode => Some(mode.common()?.format.format),
+        }
+    }
+
+    /// What dotnet-dsrouter's modes have.
     pub(crate) fn common(&self) -> Option<&Common> {
         match self {
             Self::ServerServer(mode) => Some(&mode.common),

@@ -1,22 +1,28 @@
 //! `runtap router`: the two sides that the options name, made into a router that runs until it is interrupted.
 
 use std::ffi::OsString;
+use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use runtap_record::Stops;
+use runtap_remote::{AddressError, HostPort};
 use runtap_route::router::{
-    AddressError, Back, Ended, Front, Gate, HostPort, Limits, Router, RuntimeAddress, Statistics,
+    Back, Ended, Front, Gate, Limits, Notice, Offer, Router, RuntimeAddress, Statistics,
 };
 use runtap_target::Given;
 use runtap_text::document::RouterDocument;
 use runtap_transport::naming::{SocketKind, SocketName};
 use runtap_transport::{BindError, BindOptions, Endpoint, Listener, allow_many_files, shell};
 
-use super::target::choose;
-use crate::cli::{self, Common, IpcServer, RuntimeDials, RuntimeListens, Target};
+use super::target::{choose, token};
+use crate::cli::{self, Common, IpcServer, RouterListen, RuntimeDials, RuntimeListens, Target};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
+
+/// How messages call the address of `listen`.
+const LISTEN: &str = "HOST:PORT";
 
 const BEYOND: &str = "stay on this machine (127.0.0.1), reach it from elsewhere through a tunnel such as 'ssh -L', or, on a \
                       network where you trust everybody, say --insecure";
@@ -53,6 +59,7 @@ pub(super) async fn run(mode: cli::Router, output: Output) -> anyhow::Result<u8>
         return Err(of_device(device));
     }
     let (front, back, common) = match mode {
+        cli::Router::Listen(options) => return listen(&options, &stops, output).await,
         cli::Router::ServerServer(mode) => {
             let back = dialled_by_runtime(&mode.runtime, &mode.common, output).await?;
             (listen_for_tools(&mode.tools, output)?, back, mode.common)
@@ -71,10 +78,10 @@ pub(super) async fn run(mode: cli::Router, output: Output) -> anyhow::Result<u8>
         }
         unsupported => return Err(of_mode(&unsupported)),
     };
-    let router =
-        Router::new(front, back).limits(Limits::default()).runtime_timeout(common.runtime_timeout).on_notice(
-            move |notice| if notice.is_warning() { output.warning(notice) } else { output.detail(notice) },
-        );
+    let router = Router::new(front, back)
+        .limits(Limits::default())
+        .runtime_timeout(common.runtime_timeout)
+        .on_notice(teller(output));
     let counted = router.statistics();
     let ended = router.run(stops.stopping()).await;
     output.show(&document(&counted))?;
@@ -86,6 +93,33 @@ pub(super) async fn run(mode: cli::Router, output: Output) -> anyhow::Result<u8>
         )),
         _ => Ok(exit::OK),
     }
+}
+
+/// All runtimes of our user, for other machines.
+async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow::Result<u8> {
+    let Some(token) = token(options.token_file.as_deref())? else {
+        let hint =
+            "(umask 077; head -c 32 /dev/urandom | base64 > FILE), then --token-file FILE here and there"
+                .to_owned();
+        return Err(expected(exit::USAGE, "who may come in? no token is given", hint));
+    };
+    let addresses = resolve(LISTEN, &options.address, options.insecure, output).await?;
+    let failed =
+        |error: io::Error| anyhow::Error::new(error).context(format!("listen on {}", options.address));
+    let offer = Offer::bind(&addresses, token).await.map_err(failed)?.on_notice(teller(output));
+    output.note(format_args!(
+        "all .NET processes of your user are offered at runtap://{}, to whoever knows the token",
+        offer.address()?
+    ));
+    let counted = offer.statistics();
+    offer.run(stops.stopping()).await;
+    output.show(&document(&counted))?;
+    Ok(exit::OK)
+}
+
+/// What a router tells of itself.
+fn teller(output: Output) -> impl Fn(&Notice) + Send + Sync {
+    move |notice| if notice.is_warning() { output.warning(notice) } else { output.detail(notice) }
 }
 
 /// What it has carried.
@@ -131,9 +165,8 @@ fn dial_tool(path: &Path) -> anyhow::Result<Front> {
 async fn dialled_by_runtime(runtime: &RuntimeDials, common: &Common, output: Output) -> anyhow::Result<Back> {
     let gate = match (&runtime.tcp_server, &runtime.diagnostic_port) {
         (Some(address), _) => {
-            let addresses = resolve("--tcp-server", address, common, output).await?;
-            let failed =
-                |error: std::io::Error| anyhow::Error::new(error).context(format!("listen on {address}"));
+            let addresses = resolve("--tcp-server", address, common.insecure, output).await?;
+            let failed = |error: io::Error| anyhow::Error::new(error).context(format!("listen on {address}"));
             Gate::tcp(&addresses).await.map_err(failed)?
         }
         (None, Some(port)) => Gate::Local(Box::new(bind(&socket(port)?)?)),
@@ -148,7 +181,7 @@ async fn dialled_by_runtime(runtime: &RuntimeDials, common: &Common, output: Out
 /// Where the runtime listens.
 async fn dial_runtime(runtime: &RuntimeListens, common: &Common, output: Output) -> anyhow::Result<Back> {
     if let Some(address) = &runtime.tcp_client {
-        let addresses = resolve("--tcp-client", address, common, output).await?;
+        let addresses = resolve("--tcp-client", address, common.insecure, output).await?;
         return Ok(Back::Dial(RuntimeAddress::Tcp(addresses)));
     }
     if !runtime.target.any() {
@@ -189,19 +222,20 @@ fn bind(path: &Path) -> anyhow::Result<Listener> {
 async fn resolve(
     option: &str,
     address: &str,
-    common: &Common,
+    insecure: bool,
     output: Output,
-) -> anyhow::Result<Vec<std::net::SocketAddr>> {
+) -> anyhow::Result<Vec<SocketAddr>> {
     let wrong = |error: AddressError| match error {
         AddressError::Beyond { .. } => expected(exit::USAGE, format!("{option}: {error}"), BEYOND.to_owned()),
         AddressError::Unknown { .. } => expected(exit::NO_TARGET, format!("{option}: {error}"), None),
         error => usage(format!("{option}: {error}")),
     };
     let parsed = HostPort::parse(address).map_err(wrong)?;
-    let addresses = parsed.resolve(common.insecure).await.map_err(wrong)?;
+    let addresses = parsed.resolve(insecure).await.map_err(wrong)?;
     if addresses.iter().any(|address| !address.ip().to_canonical().is_loopback()) {
         output.warning(format_args!(
-            "{address} is reached from other machines: what passes is not encrypted, and nobody is asked who he is"
+            "{address} is reached from other machines: what passes is not encrypted, and {}",
+            if option == LISTEN { "can be read and changed on the way" } else { "nobody is asked who he is" }
         ));
     }
     Ok(addresses)

@@ -1,4 +1,5 @@
-//! `HOST:PORT`, and whether it stays on this machine. Owns the syntax and the rule; opens nothing.
+//! `HOST:PORT`, whether it stays on this machine, and `runtap://HOST:PORT[/PID|NAME]`. Owns the syntax and the rule; opens
+//! nothing.
 
 use std::fmt;
 use std::io;
@@ -20,6 +21,9 @@ pub enum AddressError {
     /// No host, no port, or no number.
     #[error("'{0}' is no HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000")]
     Syntax(String),
+    /// No address of a remote process.
+    #[error("'{0}' is no runtap://HOST:PORT[/PID|NAME]")]
+    Remote(String),
     /// The name stands for nothing.
     #[error("the address of '{host}' can't be found: {source}")]
     Unknown {
@@ -83,7 +87,7 @@ impl HostPort {
 }
 
 /// Also where IPv4 is written as IPv6.
-pub(crate) fn is_loopback(ip: IpAddr) -> bool {
+fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
@@ -91,6 +95,63 @@ impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port } = self;
         if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+/// What the address of a remote process begins with.
+const SCHEME: &str = "runtap://";
+
+/// `runtap://HOST:PORT[/PID|NAME]`: a process of another machine, behind the router of that machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteAddress {
+    /// Where the router listens.
+    pub router: HostPort,
+    /// Which process.
+    pub which: Which,
+}
+
+/// Which of the processes that a router offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// The only one there is.
+    Only,
+    /// By its process id there.
+    Pid(u32),
+    /// By its name.
+    Name(String),
+}
+
+impl RemoteAddress {
+    /// Whether it looks like one.
+    pub fn is_meant(text: &str) -> bool {
+        text.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
+    }
+
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// [`AddressError::Remote`] and [`AddressError::Syntax`].
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let rest = text.get(SCHEME.len()..).filter(|_| Self::is_meant(text));
+        let rest = rest.ok_or_else(|| AddressError::Remote(text.to_owned()))?;
+        let (router, which) = rest.split_once('/').unwrap_or((rest, ""));
+        let which = match which.parse() {
+            _ if which.is_empty() => Which::Only,
+            Ok(pid) => Which::Pid(pid),
+            Err(_no_number) => Which::Name(which.to_owned()),
+        };
+        Ok(Self { router: HostPort::parse(router)?, which })
+    }
+}
+
+impl fmt::Display for RemoteAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SCHEME}{}", self.router)?;
+        match &self.which {
+            Which::Only => Ok(()),
+            Which::Pid(pid) => write!(f, "/{pid}"),
+            Which::Name(name) => write!(f, "/{name}"),
+        }
     }
 }
 
@@ -111,6 +172,18 @@ mod tests {
             ["", "9000", ":9000", "host:", "host:+1", "host:65536", "::1:9000", "[::1:9000", "h/x:1", " h:1"]
         {
             assert!(matches!(HostPort::parse(text), Err(AddressError::Syntax(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn remote_addresses_come_back() {
+        for text in ["runtap://127.0.0.1:9000", "runtap://[::1]:9/42", "runtap://host:9/My Service"] {
+            assert_eq!(RemoteAddress::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(RemoteAddress::parse("RUNTAP://h:9/").unwrap().to_string(), "runtap://h:9");
+        for text in ["runtap:/h:9", "runtap://", "runtap://h", "runtap://h:9000000", "host:9", "uds:/p", "é"]
+        {
+            RemoteAddress::parse(text).unwrap_err();
         }
     }
 
