@@ -8,30 +8,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use runtap_diag_proto::server::{Event, Server as Machine};
-use runtap_diag_proto::{ErrorReply, Format, Hresult, Reply, Request, SessionConfig, SessionForm, SessionId};
+use runtap_diag_proto::{ErrorReply, Hresult, Reply, Request, SessionConfig, SessionId};
 use runtap_transport::Peer;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
+use crate::batch::Batch;
 use crate::commands::{Commands, carry_out, is_command};
 use crate::description::ProcessDescription;
 use crate::encoder::Encoder;
 use crate::limits::Limits;
 use crate::notice::{Notice, Notifier};
 use crate::pipe::EventPipe;
-use crate::session::Batch;
 use crate::startup::Startup;
 use crate::state::Served;
 
 /// How often a session's events are sent, as a runtime does.
 const SEND_EVERY: Duration = Duration::from_millis(100);
-
-/// Events that are encoded before what they make is sent.
-const CHUNK: usize = 4096;
-
-/// The newest command that starts a session here: what .NET 10 knows.
-const NEWEST_SESSION: SessionForm = SessionForm::CollectTracing5;
 
 /// Serves connections, wherever they come from. Clones are the same server.
 #[derive(Debug, Clone)]
@@ -155,18 +149,16 @@ impl Dispatcher {
                 self.stop(id).await;
                 self.reply(&mut machine, &mut stream, Some(Reply::SessionStopped(id))).await
             }
-            Request::CollectTracing { form, config } => match self.start(form, config) {
-                Ok(session) => {
-                    let reply = Reply::SessionStarted(session.session.id);
-                    self.reply(&mut machine, &mut stream, Some(reply)).await?;
-                    drop(permit);
-                    self.stream(session, stream).await
-                }
-                Err(hresult) => {
-                    refuse(&mut machine, &hresult.into());
-                    self.answer(&mut machine, &mut stream).await
-                }
-            },
+            Request::CollectTracing { config, .. } => {
+                let Some(session) = self.start(config) else {
+                    refuse(&mut machine, &Hresult::E_FAIL.into());
+                    return self.answer(&mut machine, &mut stream).await;
+                };
+                let reply = Reply::SessionStarted(session.session.id);
+                self.reply(&mut machine, &mut stream, Some(reply)).await?;
+                drop(permit);
+                self.stream(session, stream).await
+            }
             command if is_command(&command) => {
                 let commands = Arc::clone(&self.inner.commands);
                 match carry_out(commands, command).await {
@@ -216,16 +208,11 @@ impl Dispatcher {
         timeout(self.inner.limits.stalled_reader, stream.flush()).await?
     }
 
-    fn start(&self, form: SessionForm, config: SessionConfig) -> Result<Served, Hresult> {
-        if form > NEWEST_SESSION {
-            return Err(Hresult::UNKNOWN_COMMAND);
-        }
-        if config.format != Format::Nettrace {
-            return Err(Hresult::BAD_ENCODING);
-        }
+    /// `None`: there are too many.
+    fn start(&self, config: SessionConfig) -> Option<Served> {
         let pipe = &self.inner.pipe.state;
-        let session = pipe.start(config, self.inner.limits.session_buffer).ok_or(Hresult::E_FAIL)?;
-        Ok(Served { session, pipe: Arc::clone(pipe) })
+        let session = pipe.start(config, &self.inner.limits)?;
+        Some(Served { session, pipe: Arc::clone(pipe) })
     }
 
     /// Ends a session and waits for the end of its stream. One that is not there has ended.
@@ -253,12 +240,12 @@ impl Dispatcher {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let Served { session, pipe } = &served;
         let info = &self.inner.description.info;
-        let mut encoder = Encoder::new(pipe, info);
+        let mut encoder = Encoder::new(pipe, info, session.config.format);
         self.send(&mut writer, &encoder.take_output()).await?;
         let mut batch = Batch::default();
         let mut tick = tokio::time::interval(SEND_EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut client_may_speak = true;
+        let (mut client_may_speak, mut overdue) = (true, false);
         loop {
             let mut probe = false;
             tokio::select! {
@@ -271,11 +258,18 @@ impl Dispatcher {
                 }
             }
             let drained = session.drain(&mut batch, || pipe.now());
-            for records in batch.records.chunks(CHUNK) {
-                encoder.events(&batch, records);
-                self.send(&mut writer, &encoder.take_output()).await?;
+            if drained.overdue && !overdue {
+                self.inner.notifier.notify(|| Notice::Overdue { session: session.id });
             }
-            encoder.flush(drained, probe);
+            overdue = drained.overdue;
+            let mut sent = 0;
+            while sent < batch.due() {
+                let (count, bytes) = encoder.events(batch.some(sent, usize::MAX));
+                self.send(&mut writer, &encoder.take_output()).await?;
+                session.give_back(bytes);
+                sent += count;
+            }
+            encoder.flush(&drained, probe);
             batch.clear();
             if drained.last {
                 break;

@@ -29,7 +29,7 @@
 //! | ProcessInfo 1–3 | the [`ProcessDescription`] |
 //! | ProcessEnvironment | the variables as they are now |
 //! | ResumeRuntime | OK; the port over which it came is waited for no longer |
-//! | CollectTracing 1–5 | a session in format 1 (nettrace); format 0 is BAD_ENCODING, the 65th session E_FAIL |
+//! | CollectTracing 1–6 | a session, as nettrace 4 or `NetPerf` 3; the 65th is E_FAIL |
 //! | StopTracing | OK once the session's stream is finished, also for an unknown id |
 //! | dumps, profilers, perf maps, startup hooks, SetEnvironmentVariable | what the program's [`Commands`] say; without them E_FAIL for a dump and NOTSUPPORTED for the others, as from a NativeAOT runtime |
 //! | sessions into user_events | NOTSUPPORTED |
@@ -44,6 +44,8 @@
 #![cfg(unix)]
 #![allow(clippy::doc_markdown, reason = "the names of the commands are words here, not code")]
 
+mod batch;
+mod buffer;
 mod commands;
 mod connection;
 mod definition;
@@ -53,8 +55,11 @@ mod encoder;
 mod error;
 mod event;
 mod limits;
+mod local;
 mod notice;
 mod pipe;
+mod records;
+mod room;
 mod run;
 mod rundown;
 mod session;

@@ -24,6 +24,9 @@ const SHORT: u64 = 10_000;
 const LONG: u64 = 30_000;
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    if args.word() == Some("events") {
+        return ws.tool(&build(ws)?.to_string_lossy()).arg("events").run();
+    }
     let Some(live @ ("capture" | "nettrace" | "ports" | "ps")) = args.word() else {
         if let Outcome::Skipped(why) = check(ws)? {
             output::note(&format!("skipped: {why}"));

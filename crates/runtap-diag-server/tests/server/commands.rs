@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use runtap_diag::blocking::Client;
 use runtap_diag::{
-    Command, Error, Format, Hresult, InfoForm, Reply, Request, SessionConfig, SessionForm, SessionId,
-    Variable,
+    Command, Error, Hresult, InfoForm, Reply, Request, SessionConfig, SessionForm, SessionId, Variable,
 };
 use runtap_diag_server::{Builder, Limits, Notice, ProcessDescription};
 use runtap_transport::Endpoint;
@@ -70,14 +69,10 @@ fn process_commands() {
 fn unknown_commands_are_unknown() {
     let target = Target::new();
     let payload = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    for command in [0x0104, 0x0299, 0x0303, 0x0409, 0x0500, 0xff00] {
+    for command in [0x0104, 0x0208, 0x0299, 0x0303, 0x0409, 0x0500, 0xff00] {
         let request = message(MAGIC, 36, command, &payload);
         assert_eq!(error_code(&raw(&target, &request)), Hresult::UNKNOWN_COMMAND, "{command:#x}");
     }
-    let config = SessionConfig::new(vec![all_of("P")]);
-    let request = Request::CollectTracing { form: SessionForm::CollectTracing6, config };
-    assert_eq!(error_code(&raw(&target, &request.to_bytes().unwrap())), Hresult::UNKNOWN_COMMAND);
-    assert_eq!(target.pipe.sessions(), 0);
 }
 
 #[test]
@@ -99,9 +94,16 @@ fn bad_requests_get_a_healthy_runtimes_answer() {
     ] {
         assert_eq!(error_code(&raw(&target, &request)), expected, "{case}");
     }
-    let mut config = SessionConfig::new(vec![all_of("P")]);
-    config.format = Format::NetPerf;
-    assert_eq!(refused(target.client().start_session(&config).map(drop)), Hresult::BAD_ENCODING);
+    // The last four bytes are the buffering mode, the first four the session's type, behind the buffer's size comes the
+    // format: each of them is one too many.
+    let config = SessionConfig::new(vec![all_of("P")]);
+    let request = Request::CollectTracing { form: SessionForm::CollectTracing6, config }.to_bytes().unwrap();
+    for place in [request.len() - 4, 20, 28] {
+        let mut request = request.clone();
+        request[place] = 2;
+        assert_eq!(error_code(&raw(&target, &request)), Hresult::BAD_ENCODING, "byte {place}");
+    }
+    assert_eq!(target.pipe.sessions(), 0);
     target.client().process_info().unwrap();
 }
 
