@@ -1,1 +1,5 @@
 //! Between tools and runtimes: routing, recording and replaying Diagnostic IPC.
+
+#![cfg(unix)]
+
+pub mod router;
