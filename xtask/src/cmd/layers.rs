@@ -62,6 +62,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("runtap-outputs", "runtap-transport"),
     ("runtap-record", "runtap-convert"),
     ("runtap-target", "runtap-doctor"),
+    ("runtap-transcript", "runtap-outputs"),
     ("runtap", "runtap-demo"),
 ];
 
