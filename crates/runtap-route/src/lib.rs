@@ -1,1 +1,3 @@
 //! Between tools and runtimes: routing, recording and replaying Diagnostic IPC.
+
+pub mod record;

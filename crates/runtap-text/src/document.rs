@@ -19,6 +19,7 @@ pub use crate::program::{LicensesDocument, VersionDocument};
 pub use crate::repair::RepairDocument;
 pub use crate::trace::{Remark, TraceDocument, TracedProcess};
 pub use crate::tracepoints::TracepointsDocument;
+pub use crate::transcript::RecordDocument;
 
 use crate::ProcessRow;
 use crate::units::{Bytes, Count, Things};

@@ -41,6 +41,7 @@ mod report;
 mod table;
 mod trace;
 mod tracepoints;
+mod transcript;
 pub mod units;
 
 use std::io;

@@ -6,6 +6,7 @@ mod demo;
 #[cfg(test)]
 mod examples;
 mod formats;
+mod middle;
 mod reading;
 mod session;
 mod streams;
@@ -24,6 +25,7 @@ pub(crate) use self::actions::{
 };
 pub(crate) use self::demo::{Demo, DemoServe, DemoTrace, DemoVerb};
 pub(crate) use self::formats::{AnyFormat, Content};
+pub(crate) use self::middle::{Part, Record, Replay, target_of};
 pub(crate) use self::reading::{Convert, Diff, Events, Report};
 pub(crate) use self::session::{SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
@@ -132,6 +134,8 @@ Examples:
     Repair(Repair),
     /// Show the blocks of a recording with their offsets
     Inspect(Inspect),
+    /// Stand between tools and a runtime, and write down what they say
+    Record(Box<Record>),
     /// Try runtap on a built-in program
     Demo(Demo),
     /// Print a completion script for a shell
@@ -181,6 +185,7 @@ impl Verb {
             | Self::Licenses(format)
             | Self::Version(format) => format.format,
             Self::Trace(options) | Self::Collect(options) => AnyFormat::of_result(options.format),
+            Self::Record(options) => options.format.format,
             Self::Convert(Convert { format, .. }) | Self::Diff(Diff { format, .. }) => {
                 AnyFormat::of_result(*format)
             }

@@ -22,6 +22,7 @@ mod named_port;
 mod perf_map;
 mod profiler;
 mod ps;
+mod record;
 mod recording;
 mod repair;
 mod report;
@@ -124,6 +125,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Events(options) => events::run(&options, output),
         Verb::Repair(options) => repair::run(&options, output),
         Verb::Inspect(options) => inspect::run(&options, output),
+        Verb::Record(options) => on_processes(record::run(*options, output), output),
         Verb::Demo(options) => demo::run(options, output),
         Verb::GuardPort(options) => block_on(trace::guard_port(options.path, options.users)),
         Verb::Completions(options) => complete::run(&options, output),
