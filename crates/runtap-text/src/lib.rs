@@ -54,6 +54,7 @@ pub use self::layout::{layout_heading, layout_row};
 pub use self::options::{DIM, HEADING, Missing, TextOptions};
 pub use self::process::{ChangeRow, ProcessRow, ProcessTable};
 pub use self::table::{Column, Table};
+pub use self::transcript::{TranscriptRow, TranscriptText, transcript_heading};
 
 /// What can be shown to people.
 pub trait Print {

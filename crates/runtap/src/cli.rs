@@ -136,6 +136,8 @@ Examples:
     Inspect(Inspect),
     /// Stand between tools and a runtime, and write down what they say
     Record(Box<Record>),
+    /// Play back what was recorded: as the runtime to tools, or as the client to a runtime
+    Replay(Box<Replay>),
     /// Try runtap on a built-in program
     Demo(Demo),
     /// Print a completion script for a shell
@@ -186,6 +188,7 @@ impl Verb {
             | Self::Version(format) => format.format,
             Self::Trace(options) | Self::Collect(options) => AnyFormat::of_result(options.format),
             Self::Record(options) => options.format.format,
+            Self::Replay(options) => options.format.format,
             Self::Convert(Convert { format, .. }) | Self::Diff(Diff { format, .. }) => {
                 AnyFormat::of_result(*format)
             }

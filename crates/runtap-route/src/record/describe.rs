@@ -14,9 +14,6 @@ use serde_json::{Value, json};
 /// A field of a message.
 pub type Parts = Vec<(String, Value)>;
 
-/// What stands for a value that is not shown.
-const MASK: &str = "***";
-
 /// A field.
 pub fn field(name: &str, value: impl Into<Value>) -> (String, Value) {
     (name.to_owned(), value.into())
@@ -76,6 +73,9 @@ pub struct Described {
 }
 
 impl Described {
+    /// What stands for a value that is not shown.
+    pub(crate) const MASK: &str = "***";
+
     /// A piece, by what was asked on its connection and by what was wrong with what this side has sent.
     pub fn of(piece: &Piece, request: Option<&Request>, error: Option<&DecodeError>) -> Self {
         let plain = |what, name: &'static str, fields| Self { what, id: None, name: Some(name), fields };
@@ -118,7 +118,7 @@ impl Described {
         let (all, sets) = (self.what == "variables", self.sets_variable());
         for (name, value) in &mut self.fields {
             if (all || sets && name == "value") && !value.is_null() {
-                *value = MASK.into();
+                *value = Self::MASK.into();
             }
         }
         self

@@ -19,6 +19,7 @@ mod connection;
 mod describe;
 mod journal;
 mod place;
+mod read;
 mod run;
 
 use std::path::PathBuf;
@@ -30,10 +31,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use self::describe::{Described, Direction, Dissector, Parts, field};
+pub(crate) use self::describe::{of_answer, of_refusal};
 pub use self::journal::{Journal, Streams, Totals};
 pub use self::place::{Place, PlaceError};
+pub use self::read::{Inspector, Row};
+pub(crate) use self::run::conduct;
 pub use self::run::{Command, Error, Outcome, Recording, Stop};
-pub use runtap_transcript::{Header, create};
+pub use runtap_transcript::{Error as TranscriptError, Header, Reader, create};
 
 /// How long a pause is made when the system is out of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);

@@ -93,56 +93,18 @@ impl Recording {
     pub async fn run(
         self,
         journal: &Arc<Journal>,
-        mut stops: watch::Receiver<Stop>,
+        stops: watch::Receiver<Stop>,
         reporter: Reporter,
     ) -> Result<Outcome, Error> {
-        let mut child = self.command.as_ref().map(start).transpose()?;
-        let (phase, phases) = watch::channel(Phase::Open);
-        let go_to = |next: Phase| {
-            phase.send_if_modified(|phase| {
-                let goes = next > *phase;
-                *phase = next.max(*phase);
-                goes
-            });
-        };
-        let passing = record(self.listener, self.way, Arc::clone(journal), phases, reporter);
-        let target_ended = ended(self.target);
-        let over = async {
-            match self.duration {
-                Some(duration) => tokio::time::sleep(duration).await,
-                None => future::pending().await,
-            }
-        };
-        tokio::pin!(passing, target_ended, over);
-        let (mut totals, mut status, mut waits) = (None, None, [true; 2]);
-        let [waits_for_target, waits_for_time] = &mut waits;
-        while totals.is_none() || child.is_some() && status.is_none() {
+        let Self { listener, way, command, target, duration } = self;
+        let enough = async {
             tokio::select! {
-                all = &mut passing, if totals.is_none() => totals = Some(all),
-                ended = wait(child.as_mut()), if status.is_none() => {
-                    status = Some(ended?);
-                    go_to(Phase::Closing);
-                }
-                () = &mut target_ended, if *waits_for_target => {
-                    *waits_for_target = false;
-                    go_to(Phase::Closing);
-                }
-                () = &mut over, if *waits_for_time => {
-                    *waits_for_time = false;
-                    go_to(Phase::Closing);
-                }
-                Ok(()) = stops.changed() => {
-                    let stop = *stops.borrow_and_update();
-                    match &child {
-                        Some(child) => pass_on(child, stop),
-                        None => go_to(Phase::Closing),
-                    }
-                    if stop.times > 1 {
-                        go_to(Phase::Broken);
-                    }
-                }
+                () = ended(target) => {}
+                () = tokio::time::sleep(duration.unwrap_or_default()), if duration.is_some() => {}
             }
-        }
+        };
+        let passing = |phases| record(listener, way, Arc::clone(journal), phases, reporter);
+        let status = conduct(passing, command.as_ref(), enough, stops).await?;
         let code = status.map(|status: ExitStatus| {
             let signal = || status.signal().map(|signal| -i64::from(signal));
             status.code().map(i64::from).or_else(signal).unwrap_or(-1)
@@ -150,6 +112,55 @@ impl Recording {
         journal.end(code);
         Ok(Outcome { totals: journal.totals(), status })
     }
+}
+
+/// Starts a command, if there is one, and does some work until it is over and the command has ended. The work is told to come
+/// to its end when the command has ended, when there is `enough`, and when that is asked for.
+///
+/// # Errors
+/// The command can't be started; nothing was done then.
+pub(crate) async fn conduct<T, W: Future<Output = T>>(
+    work: impl FnOnce(watch::Receiver<Phase>) -> W,
+    command: Option<&Command>,
+    enough: impl Future<Output = ()>,
+    mut stops: watch::Receiver<Stop>,
+) -> Result<Option<ExitStatus>, Error> {
+    let mut child = command.map(start).transpose()?;
+    let (phase, phases) = watch::channel(Phase::Open);
+    let go_to = |next: Phase| {
+        phase.send_if_modified(|phase| {
+            let goes = next > *phase;
+            *phase = next.max(*phase);
+            goes
+        });
+    };
+    let work = work(phases);
+    tokio::pin!(work, enough);
+    let (mut is_done, mut status, mut waits) = (false, None, true);
+    while !is_done || child.is_some() && status.is_none() {
+        tokio::select! {
+            _ = &mut work, if !is_done => is_done = true,
+            ended = wait(child.as_mut()), if status.is_none() => {
+                status = Some(ended?);
+                go_to(Phase::Closing);
+            }
+            () = &mut enough, if waits => {
+                waits = false;
+                go_to(Phase::Closing);
+            }
+            Ok(()) = stops.changed() => {
+                let stop = *stops.borrow_and_update();
+                match &child {
+                    Some(child) => pass_on(child, stop),
+                    None => go_to(Phase::Closing),
+                }
+                if stop.times > 1 {
+                    go_to(Phase::Broken);
+                }
+            }
+        }
+    }
+    Ok(status)
 }
 
 fn start(command: &Command) -> Result<Child, Error> {

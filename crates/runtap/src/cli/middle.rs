@@ -94,6 +94,9 @@ pub(crate) struct Replay {
     /// [default: a directory of its own]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) listen: Option<PathBuf>,
+    /// As the runtime, of a transcript with runtimes that dialled in: dial the tool that listens at this port
+    #[arg(long, value_name = "PORT", value_hint = ValueHint::FilePath, conflicts_with = "listen")]
+    pub(crate) dial: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) target: TargetOptions,
     /// As the runtime: the tool to run; {socket} in its arguments becomes the path of the socket

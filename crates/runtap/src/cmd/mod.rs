@@ -25,6 +25,7 @@ mod ps;
 mod record;
 mod recording;
 mod repair;
+mod replay;
 mod report;
 mod resume;
 mod set_env;
@@ -126,6 +127,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Repair(options) => repair::run(&options, output),
         Verb::Inspect(options) => inspect::run(&options, output),
         Verb::Record(options) => on_processes(record::run(*options, output), output),
+        Verb::Replay(options) => on_processes(replay::run(*options, output), output),
         Verb::Demo(options) => demo::run(options, output),
         Verb::GuardPort(options) => block_on(trace::guard_port(options.path, options.users)),
         Verb::Completions(options) => complete::run(&options, output),
