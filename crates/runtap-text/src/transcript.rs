@@ -214,8 +214,8 @@ pub struct ExchangeRow {
     pub offset: Option<u64>,
     /// Why it was not sent or answered.
     pub reason: Option<String>,
-    /// Bytes of the answer.
-    pub bytes: u64,
+    /// Bytes of the answer, where they were counted.
+    pub bytes: Option<u64>,
     /// Bytes that it had when it was recorded.
     pub recorded_bytes: u64,
 }
@@ -247,7 +247,7 @@ impl Print for ReplayDocument {
             Column::number("LINE"),
             Column::text("REQUEST"),
             Column::text("RESULT"),
-            Column::number("SENT"),
+            Column::number("BYTES"),
             Column::number("RECORDED"),
             Column::text("DIFFERENCES"),
         ];
@@ -259,7 +259,7 @@ impl Print for ReplayDocument {
                 row.line.map(|line| line.to_string()).unwrap_or_default(),
                 name.unwrap_or_else(|| "none".to_owned()),
                 row.verdict.to_owned(),
-                row.bytes.to_string(),
+                row.bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
                 row.recorded_bytes.to_string(),
                 row.reason.clone().unwrap_or_else(|| told(row)),
             ]

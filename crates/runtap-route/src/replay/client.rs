@@ -30,6 +30,8 @@ struct Running {
     is_stopped: bool,
 }
 
+/// The reply that a stream follows.
+const REPLY: u64 = 28;
 /// How much of a stream shows what it is.
 const START: usize = 8;
 
@@ -69,7 +71,7 @@ pub async fn ask(talk: &Talk, client: &Client, asking: Asking, played: &Played) 
         let Running { reading, mut exchange, .. } = running;
         match reading.await {
             Ok((bytes, start, error)) => {
-                exchange.bytes = bytes;
+                exchange.bytes = Some(bytes.saturating_add(REPLY));
                 let recorded = talk.conversations.get(index).map(stream_start).unwrap_or_default();
                 if let Some(error) = error {
                     (exchange.verdict, exchange.reason) = (Verdict::Failed, Some(error));

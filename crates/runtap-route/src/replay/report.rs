@@ -71,8 +71,8 @@ pub struct Exchange {
     pub offset: Option<u64>,
     /// Why it was not sent or answered.
     pub reason: Option<String>,
-    /// Bytes of the answer that were sent, or came.
-    pub bytes: u64,
+    /// Bytes of the answer that were sent, or came; as the client, of sessions only.
+    pub bytes: Option<u64>,
     /// Bytes of the answer that were recorded.
     pub recorded_bytes: u64,
 }

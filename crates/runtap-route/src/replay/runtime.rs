@@ -246,7 +246,7 @@ impl Player {
             played = self.send(&stream, conversation, index, &mut sent) => played,
             () = gone(&stream) => Ok(()),
         };
-        exchange.bytes = sent;
+        exchange.bytes = Some(sent);
         if let Err(error) = played {
             (exchange.verdict, exchange.reason) = (Verdict::Failed, Some(error.to_string()));
         }
@@ -378,7 +378,7 @@ pub(super) fn exchange(recorded: Option<&Conversation>, verdict: Verdict) -> Exc
         differences: Vec::new(),
         offset: None,
         reason: None,
-        bytes: 0,
+        bytes: None,
         recorded_bytes: recorded.map_or(0, Conversation::answer_bytes),
     }
 }

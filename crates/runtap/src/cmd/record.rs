@@ -222,6 +222,12 @@ fn conclude(options: &Record, outcome: Outcome, output: Output, to_stdout: bool)
     } else {
         output.note(document.remark());
     }
+    if totals.connections == 0 && status.is_some() && options.forward.is_none() {
+        output.warning(
+            "nobody has connected: a tool that is given a process id finds the process's own socket if that has a TMPDIR; \
+             give it the recorder's instead: --diagnostic-port {socket},connect",
+        );
+    }
     let code = status.map_or(exit::OK, code_of);
     Ok(if code == exit::OK && totals.is_cut { exit::PARTIAL } else { code })
 }

@@ -52,6 +52,7 @@ mod real_launch;
 mod real_names;
 mod real_namespace;
 mod real_other_user;
+mod real_record;
 mod real_resume;
 mod real_session;
 mod real_single_file;
