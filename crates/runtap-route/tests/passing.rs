@@ -110,13 +110,12 @@ fn frames(path: &Path) -> Vec<Frame> {
 fn recorded(path: &Path, conn: &str, dir: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for frame in frames(path).into_iter().filter(|frame| frame.conn == conn && frame.dir == dir) {
-        match frame.hex {
-            Some(hex) => bytes.extend(hex),
-            None => {
-                let number = |key: &str| usize::try_from(frame.more[key].as_u64().unwrap()).unwrap();
-                let file = std::fs::read(path.with_file_name(frame.more["file"].as_str().unwrap())).unwrap();
-                bytes.extend(&file[number("offset")..][..number("bytes")]);
-            }
+        if let Some(hex) = frame.hex {
+            bytes.extend(hex);
+        } else {
+            let number = |key: &str| usize::try_from(frame.more[key].as_u64().unwrap()).unwrap();
+            let file = std::fs::read(path.with_file_name(frame.more["file"].as_str().unwrap())).unwrap();
+            bytes.extend(&file[number("offset")..][..number("bytes")]);
         }
     }
     bytes
@@ -222,7 +221,7 @@ fn an_answer_that_comes_before_a_runtime_hangs_up_with_bytes_unread_arrives() {
     });
     let mut recorder = Recorder::start(runtime.way());
     let mut client = recorder.dial();
-    client.write_all(&[RESUME, &[9; 100_000]].concat()).unwrap();
+    client.write_all(&[RESUME, &vec![9; 100_000]].concat()).unwrap();
     assert_eq!(all(&client), OK);
     assert_eq!(runtime.thread.join().unwrap(), RESUME);
     drop(client);

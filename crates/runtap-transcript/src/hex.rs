@@ -1,7 +1,7 @@
 //! Bytes as hexadecimal digits: written in lower case, read in either.
 
-/// Two digits a byte.
-pub(crate) fn encode(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits, two a byte, in lower case.
+pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().saturating_mul(2));
     for byte in bytes {
         for nibble in [byte >> 4, byte & 15] {

@@ -30,4 +30,5 @@ mod writer;
 pub use self::decoder::{Cut, Decoder, Limits, Located, Reader};
 pub use self::entry::{Close, Entry, Exit, Field, Frame, Header, More, Open, duration, seconds};
 pub use self::error::{Error, Problem};
+pub use self::hex::encode as to_hex;
 pub use self::writer::{Writer, create};

@@ -8,6 +8,7 @@ use runtap_diag_proto::{
     Command, DecodeError, EnvironmentDecoder, ErrorReply, EventFilter, Format, HEADER_LEN, Provider, Reply,
     Request, RequestError, SessionConfig, UserEventsConfig, Verbatim,
 };
+use runtap_transcript::to_hex;
 use runtap_wire::Reader;
 use serde_json::{Value, json};
 
@@ -163,7 +164,7 @@ pub(crate) fn of_request(request: &Request) -> Parts {
             field("timeout_ms", profiler.timeout_ms),
             field("class_id", profiler.class_id.to_string()),
             field("path", profiler.path.as_str()),
-            field("client_data", digits(&profiler.client_data)),
+            field("client_data", to_hex(&profiler.client_data)),
         ],
         Request::StartupProfiler(profiler) => {
             vec![field("class_id", profiler.class_id.to_string()), field("path", profiler.path.as_str())]
@@ -176,10 +177,6 @@ pub(crate) fn of_request(request: &Request) -> Parts {
         // No payload.
         _ => Vec::new(),
     }
-}
-
-fn digits(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn session(config: &SessionConfig) -> Parts {
@@ -349,7 +346,8 @@ fn variables(decoder: Option<&mut EnvironmentDecoder>, bytes: &[u8]) -> Parts {
     loop {
         match decoder.poll_variable() {
             Ok(Some(variable)) => {
-                fields.push((variable.name().to_owned(), variable.value().map_or(Value::Null, Value::from)))
+                let value = variable.value().map_or(Value::Null, Value::from);
+                fields.push((variable.name().to_owned(), value));
             }
             Ok(None) => return fields,
             Err(error) => {

@@ -14,7 +14,7 @@ use std::time::Instant;
 use runtap_diag_proto::tap::{Piece, Side, What};
 use runtap_diag_proto::{DecodeError, Request};
 use runtap_transcript::{
-    Close, Entry, Error, Exit, Field, Frame, Header, More, Open, Writer, create, seconds,
+    Close, Entry, Error, Exit, Field, Frame, Header, More, Open, Writer, create, seconds, to_hex,
 };
 use runtap_transport::Peer;
 use serde_json::{Value, json};
@@ -274,8 +274,7 @@ impl ConnectionLog {
         let stream = self.stream.take();
         let mut more = More::new();
         let path = stream.map(|stream| {
-            let hash = stream.hash.finalize();
-            let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            let digits = to_hex(&stream.hash.finalize());
             let said = json!({ "file": stream.name, "bytes": stream.bytes, "sha256": digits });
             more.insert("stream".to_owned(), said);
             stream.path

@@ -215,7 +215,7 @@ async fn ended(process: Option<u32>) {
             return;
         }
     }
-    future::pending().await
+    future::pending::<()>().await;
 }
 
 /// Waits for the end of a process, as long as somebody waits for the answer.

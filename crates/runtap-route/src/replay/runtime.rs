@@ -274,7 +274,7 @@ impl Player {
             Some(found) => (Verdict::Same, Some(found)),
             None => match all().find(|(index, it)| unused(index) && is_alike(it)) {
                 Some(found) => (Verdict::Differs, Some(found)),
-                None => match all().filter(|(_, it)| is_equal(it)).last() {
+                None => match all().rfind(|(_, it)| is_equal(it)) {
                     Some(found) => (Verdict::Repeated, Some(found)),
                     None => (Verdict::Unexpected, None),
                 },
@@ -335,7 +335,7 @@ impl Player {
         Ok(())
     }
 
-    /// A runtime answers a StopTracing when the stream is out.
+    /// A runtime answers a `StopTracing` when the stream is out.
     async fn wait_for_stream(&self, conversation: &Conversation) {
         let Some(of) = conversation.stops else { return };
         let line_of =

@@ -368,7 +368,8 @@ fn killed(runtime: &RealRuntime) -> Result<(), Skip> {
     let recorder = Recorder::start(folder.path(), "talk", &["-p", &target.p()]);
     let trace = folder.path().join("trace.nettrace");
     let mut tool = peer.command();
-    tool.args(["trace", "--duration", "60", "--port", &recorder.port(), "-o"]).arg(&trace);
+    let samples = ["--providers", "Microsoft-DotNETCore-SampleProfiler:0:4"];
+    tool.args(["trace", "--duration", "60", "--port", &recorder.port()]).args(samples).arg("-o").arg(&trace);
     let tool = Running::start(tool);
     // The tool keeps what it receives to itself for a while; the recorder does not.
     let stream = folder.path().join("talk.jsonl.c1.nettrace");
