@@ -63,6 +63,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("runtap-outputs", "runtap-transport"),
     ("runtap-record", "runtap-convert"),
     ("runtap-target", "runtap-doctor"),
+    ("runtap-transcript", "runtap-outputs"),
     ("runtap", "runtap-demo"),
 ];
 

@@ -54,6 +54,7 @@ mod real_launch;
 mod real_names;
 mod real_namespace;
 mod real_other_user;
+mod real_record;
 mod real_remote;
 mod real_resume;
 mod real_router;
