@@ -30,13 +30,16 @@ const LIST_EVERY: u64 = 10;
 /// How long answers are waited for: a thread that has a processor takes some microseconds.
 const PATIENCE: Duration = Duration::from_micros(250);
 const POLL: Duration = Duration::from_micros(20);
-/// A request is given up after this time: the thread blocks the signal or does not get to run.
-const GIVE_UP: Duration = Duration::from_millis(200);
-/// For this long the thread is not asked again.
+/// A thread that has run for so many nanoseconds without an answer blocks the signal.
+const BLOCKED: u64 = 2_000_000;
+/// For this long it is not asked again.
 const MUTE: Duration = Duration::from_secs(1);
 /// How often the list of modules is read because of a strange address, and how often without a reason.
 const REFRESH_AT_MOST: Duration = Duration::from_millis(50);
 const REFRESH_AT_LEAST: Duration = Duration::from_secs(2);
+
+/// A stack that is read from outside may have so many words.
+const LONGEST_STACK: usize = 1 << 17;
 
 /// All threads but the sampler's.
 pub(super) struct Threads {
@@ -51,6 +54,8 @@ pub(super) struct Threads {
     /// A stack that is read from outside.
     words: Vec<AtomicU64>,
     next_number: u64,
+    /// Requests that nobody waits for any more and that a thread was just answering.
+    abandoned: Vec<Ticket>,
     pub(super) statistics: Statistics,
 }
 
@@ -72,7 +77,9 @@ struct Thread {
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     ticket: Ticket,
-    since: Instant,
+    /// Processor time when it was asked, and at the last look.
+    asked_at: u64,
+    seen_at: u64,
     running: bool,
     /// Whether the thread was reported since it was asked, with its last stack.
     stale: bool,
@@ -92,7 +99,7 @@ impl Threads {
         let pool = Pool::of_this_process(options.stack_bytes);
         let mut modules = Modules::new(known);
         modules.refresh();
-        let words = (0..options.stack_bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        let words = space(options.stack_bytes.div_ceil(8));
         Self {
             options,
             this: memory::current_thread(),
@@ -104,6 +111,7 @@ impl Threads {
             cache: Cache::new(),
             words,
             next_number: 1,
+            abandoned: Vec::new(),
             statistics: Statistics::default(),
         }
     }
@@ -114,6 +122,7 @@ impl Threads {
         if self.refreshed.elapsed() >= REFRESH_AT_LEAST {
             self.refresh();
         }
+        self.abandoned.retain(|ticket| !self.pool.release(*ticket));
         self.statistics.rounds += 1;
         let ids: Vec<libc::pid_t> = self.table.keys().copied().collect();
         let mut asked = Vec::new();
@@ -148,10 +157,9 @@ impl Threads {
         self.listed = None;
     }
 
-    fn forget(&self, thread: &Thread) {
-        if let Some(pending) = thread.pending {
-            self.pool.release(pending.ticket);
-        }
+    fn forget(&mut self, thread: &Thread) {
+        self.abandoned.extend(thread.pending.map(|pending| pending.ticket));
+        self.abandoned.retain(|ticket| !self.pool.release(*ticket));
     }
 
     fn list(&mut self) -> io::Result<()> {
@@ -179,7 +187,8 @@ impl Threads {
             self.listed = None;
             return Look::Gone;
         };
-        if thread.pending.is_some() {
+        if let Some(pending) = &mut thread.pending {
+            pending.seen_at = time;
             return Look::Asked;
         }
         let again = if thread.stack.is_empty() { Look::Nothing } else { Look::Again };
@@ -227,7 +236,8 @@ impl Threads {
         match self.pool.request(self.options.signal, id, self.next_number) {
             Ok(ticket) => {
                 self.statistics.signals += 1;
-                thread.pending = Some(Pending { ticket, since: Instant::now(), running, stale: false });
+                let (asked_at, seen_at) = (time, time);
+                thread.pending = Some(Pending { ticket, asked_at, seen_at, running, stale: false });
                 Look::Asked
             }
             Err(NoTicket::Full) => again,
@@ -235,20 +245,26 @@ impl Threads {
         }
     }
 
-    /// Reads the stack of a thread that waits. If it ran meanwhile, what was read is worth nothing.
+    /// Reads the stack of a thread that waits, all of it: that costs the thread nothing. If it ran meanwhile, what was
+    /// read is worth nothing.
     fn read(&mut self, id: libc::pid_t, thread: &mut Thread, wait: Wait, again: Look) -> Look {
-        let before = memory::processor_time(id);
-        let copied = memory::copy_words(wait.stack, &self.words) / 8;
-        if task::activity(id) != Activity::Waiting(wait) || memory::processor_time(id) != before {
-            return again;
-        }
-        (thread.wait, thread.time, thread.running) = (Some(wait), before, false);
         let registers =
             Registers { instruction: wait.instruction, stack: wait.stack, frame: UNKNOWN, link: UNKNOWN };
-        let words = std::mem::take(&mut self.words);
-        self.unwind(thread, registers, words.get(..copied).unwrap_or_default());
-        self.words = words;
-        Look::Fresh
+        loop {
+            let before = memory::processor_time(id);
+            let copied = memory::copy_words(wait.stack, &self.words) / 8;
+            if task::activity(id) != Activity::Waiting(wait) || memory::processor_time(id) != before {
+                return again;
+            }
+            (thread.wait, thread.time, thread.running) = (Some(wait), before, false);
+            let words = std::mem::take(&mut self.words);
+            self.unwind(thread, registers, words.get(..copied).unwrap_or_default());
+            let cut = !thread.complete && copied == words.len() && copied < LONGEST_STACK;
+            self.words = if cut { space(copied.saturating_mul(4)) } else { words };
+            if !cut {
+                return Look::Fresh;
+            }
+        }
     }
 
     fn unwind(&mut self, thread: &mut Thread, registers: Registers, words: &[AtomicU64]) {
@@ -310,7 +326,8 @@ impl Threads {
         let Some(pending) = &mut thread.pending else { return };
         // In the round in which it was asked, the answer may still come in time.
         let stale = std::mem::replace(&mut pending.stale, true);
-        if pending.since.elapsed() >= GIVE_UP && self.pool.release(pending.ticket) {
+        let ran = pending.seen_at.saturating_sub(pending.asked_at);
+        if ran >= BLOCKED && self.pool.release(pending.ticket) {
             self.statistics.unanswered += 1;
             thread.pending = None;
             thread.muted = Some(Instant::now());
@@ -337,4 +354,8 @@ impl Threads {
             repeated,
         });
     }
+}
+
+fn space(words: usize) -> Vec<AtomicU64> {
+    (0..words).map(|_| AtomicU64::new(0)).collect()
 }
