@@ -14,7 +14,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// What tools look into. Sessions end properly when it is dropped.
 pub(crate) struct Diagnostics {
     _samples: CpuSamples,
-    _server: ServerThread,
+    /// `None`: the environment forbids it.
+    _server: Option<ServerThread>,
 }
 
 pub(crate) fn start() -> Result<(Instruments, Diagnostics), Box<dyn Error>> {
@@ -26,11 +27,10 @@ pub(crate) fn start() -> Result<(Instruments, Diagnostics), Box<dyn Error>> {
     let meter = Metrics::new(&pipe)?.meter(MeterSpec::new("Example.Service").version("1.0"));
     let instruments = Instruments::new(&meter, &counters);
     let samples = CpuSamples::start(&pipe)?;
-    let ports = std::env::var_os("DOTNET_DiagnosticPorts").unwrap_or_default();
-    let server =
-        Builder::new(ProcessDescription::of_this_process()).pipe(pipe).diagnostic_ports(&ports).spawn()?;
+    let server = Builder::new(ProcessDescription::of_this_process()).pipe(pipe).with_environment();
+    let server = server.map(Builder::spawn).transpose()?;
     // At once, unless a tool wants to be there from the start.
-    server.wait_until_resumed();
+    server.iter().for_each(ServerThread::wait_until_resumed);
     Ok((instruments, Diagnostics { _samples: samples, _server: server }))
 }
 

@@ -5,6 +5,7 @@
 #![expect(clippy::float_cmp, reason = "sums of small whole numbers are exact")]
 
 mod counters;
+mod golden;
 mod layer;
 mod logs;
 mod metrics;
@@ -79,13 +80,18 @@ impl Recording {
         }
     }
 
-    fn stop(mut self) -> Vec<Value> {
+    fn stop(self) -> Vec<Value> {
+        decoded(&self.stop_raw(), true)
+    }
+
+    /// The whole stream.
+    fn stop_raw(mut self) -> Vec<u8> {
         let stopping = self.session.stop();
         while let Some(chunk) = self.session.next_chunk().unwrap() {
             self.bytes.extend_from_slice(&chunk);
         }
         stopping.wait().unwrap();
-        decoded(&self.bytes, true)
+        self.bytes
     }
 }
 

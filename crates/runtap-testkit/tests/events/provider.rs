@@ -91,3 +91,93 @@ fn every_type_of_field_is_understood() {
     assert_eq!(payload["at"], "1970-01-01T00:00:00.000000000Z");
     assert_eq!((&payload["list"], &payload["names"]), (&json!([1, -2]), &json!(["a", ""])));
 }
+
+/// A field of any type, and what it is decoded as.
+#[derive(Debug, Clone)]
+enum Any {
+    I32(i32),
+    U64(u64),
+    F64(f64),
+    Bool(bool),
+    Text(String),
+    Numbers(Vec<u16>),
+    Texts(Vec<String>),
+}
+
+impl Any {
+    fn field_type(&self) -> runtap_events::FieldType {
+        match self {
+            Self::I32(_) => i32::field_type(),
+            Self::U64(_) => u64::field_type(),
+            Self::F64(_) => f64::field_type(),
+            Self::Bool(_) => bool::field_type(),
+            Self::Text(_) => str::field_type(),
+            Self::Numbers(_) => <[u16]>::field_type(),
+            Self::Texts(_) => <[String]>::field_type(),
+        }
+    }
+
+    fn append(&self, out: &mut runtap_events::Payload) {
+        match self {
+            Self::I32(value) => out.push(value),
+            Self::U64(value) => out.push(value),
+            Self::F64(value) => out.push(value),
+            Self::Bool(value) => out.push(value),
+            Self::Text(value) => out.push(value),
+            Self::Numbers(value) => out.push(value.as_slice()),
+            Self::Texts(value) => out.push(value.as_slice()),
+        };
+    }
+
+    fn decoded(&self) -> serde_json::Value {
+        let text = |text: &String| text.replace('\0', "\u{fffd}");
+        match self {
+            Self::I32(value) => json!(value),
+            Self::U64(value) => json!(value),
+            Self::F64(value) => json!(value),
+            Self::Bool(value) => json!(value),
+            Self::Text(value) => json!(text(value)),
+            Self::Numbers(value) => json!(value),
+            Self::Texts(value) => json!(value.iter().map(text).collect::<Vec<_>>()),
+        }
+    }
+}
+
+/// Whatever fields an event has, its definition says how they are read.
+#[test]
+fn any_fields_are_decoded_by_their_definition() {
+    use proptest::prelude::*;
+    use proptest::strategy::ValueTree as _;
+    use proptest::test_runner::TestRunner;
+
+    let any = prop_oneof![
+        any::<i32>().prop_map(Any::I32),
+        any::<u64>().prop_map(Any::U64),
+        any::<i32>().prop_map(|n| Any::F64(f64::from(n) / 8.0)),
+        any::<bool>().prop_map(Any::Bool),
+        any::<String>().prop_map(Any::Text),
+        proptest::collection::vec(any::<u16>(), 0..20).prop_map(Any::Numbers),
+        proptest::collection::vec(any::<String>(), 0..4).prop_map(Any::Texts),
+    ];
+    let events = proptest::collection::vec(proptest::collection::vec(any, 0..12), 300);
+    let events = events.new_tree(&mut TestRunner::deterministic()).unwrap().current();
+    let target = Target::new();
+    let provider = Provider::new(&target.pipe, "Test-Any");
+    let seen = target.record(&["Test-Any"], || {
+        for (number, fields) in (1..).zip(&events) {
+            let spec =
+                fields.iter().enumerate().fold(EventSpec::new(number, "Any"), |spec, (index, field)| {
+                    spec.field(format!("f{index}"), field.field_type())
+                });
+            let event = provider.define(spec).unwrap();
+            event.write(|out| fields.iter().for_each(|field| field.append(out)));
+        }
+    });
+    assert_eq!(seen.len(), events.len());
+    for ((number, fields), seen) in (1..).zip(&events).zip(seen) {
+        assert_eq!(seen["id"], number);
+        for (index, field) in fields.iter().enumerate() {
+            assert_eq!(seen["payload"][format!("f{index}")], field.decoded(), "{fields:?}");
+        }
+    }
+}
