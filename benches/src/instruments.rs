@@ -69,7 +69,13 @@ pub(crate) fn run() -> Result<()> {
         ("histogram with one tag", &timed, METRICS, None),
     ];
     // What the loop itself takes is no cost of theirs.
-    let empty = median(bursts(&|n| drop(black_box(n)), 5, IDLE_BURST));
+    let empty = median(bursts(
+        &|n| {
+            black_box(n);
+        },
+        5,
+        IDLE_BURST,
+    ));
     let mut table = Table::new(&["", "nobody", "session"]);
     for (what, act, asked, most) in all {
         let idle = median(bursts(act, 5, IDLE_BURST)) - empty;
