@@ -58,6 +58,7 @@ mod real_record;
 mod real_remote;
 mod real_resume;
 mod real_router;
+mod real_server_ends;
 mod real_session;
 mod real_single_file;
 mod real_slow_proc;
