@@ -10,6 +10,8 @@
 //!
 //! Nothing here knows a byte of any protocol, nor looks for processes: that is `runtap-discover`'s.
 
+#[cfg(unix)]
+mod bridge;
 #[cfg(all(test, target_os = "linux"))]
 mod bsd;
 mod endpoint;
@@ -34,6 +36,8 @@ mod unix;
 #[cfg(windows)]
 mod windows;
 
+#[cfg(unix)]
+pub use bridge::{Bridge, Call};
 pub use endpoint::{ConnectError, ConnectFailure, Endpoint, ProcessEndpoint};
 #[cfg(unix)]
 pub use exposure::{Exposure, PathCheck};
@@ -42,6 +46,8 @@ pub use folder::{Folder, random_u64};
 #[cfg(unix)]
 pub use listener::{BindError, BindOptions, Listener};
 pub use socket::{Socket, SocketState};
+#[cfg(target_os = "linux")]
+pub use stream::MAX_DESCRIPTORS;
 pub use stream::{Peer, Stream};
 #[cfg(unix)]
 pub use thread::allow_many_files;
