@@ -25,6 +25,7 @@ mod cli_ports;
 mod cli_proc;
 mod cli_recordings;
 mod cli_report;
+mod cli_router;
 mod cli_streams;
 mod cli_terminal;
 mod cli_trace_bytes;
