@@ -72,10 +72,15 @@ impl Matrix {
         cell.cloned().unwrap_or_else(|| Cell::new(NOT_TRIED))
     }
 
-    /// Every cell that is neither an answer nor explained.
+    /// Every cell that is neither an answer nor explained, and what our server answers otherwise than the newest runtime
+    /// without an explanation.
     pub(crate) fn holes(&self) -> Vec<String> {
         let cells = rows::all().flat_map(|row| Key::ALL.map(|key| (row, key, self.cell(key, row))));
-        let holes = cells.filter(|(row, key, cell)| row.is_hole(*key, cell));
+        let differs = |row: &Row, key: Key, cell: &Cell| {
+            let newest = self.cell(Key::Net10, row);
+            key == Key::Ours && *cell != newest && !newest.is(NOT_TRIED) && row.reason(key, cell).is_none()
+        };
+        let holes = cells.filter(|(row, key, cell)| row.is_hole(*key, cell) || differs(row, *key, cell));
         holes.map(|(row, key, cell)| format!("{}: {}: {cell}", self.title(key), row.request)).collect()
     }
 
@@ -223,6 +228,12 @@ mod tests {
     #[test]
     fn a_cell_without_a_reason_is_a_hole() {
         assert_eq!(measured(Key::Net10, ANSWERED).holes(), Vec::<String>::new());
+        let mut matrix = measured(Key::Ours, ANSWERED);
+        let row = rows::all().next().unwrap();
+        let (_, newest) = matrix.columns.get_mut(&Key::Net10).unwrap();
+        newest.insert(row.request, Cell::new("E_FAIL"));
+        let of_ours = matrix.holes().into_iter().filter(|hole| hole.ends_with(": answered"));
+        assert_eq!(of_ours.count(), 1, "it differs from the newest runtime");
         let holes = measured(Key::Net10, "failed").holes();
         assert_eq!(holes.len(), rows::all().count());
         assert!(holes.iter().all(|hole| hole.starts_with(".NET 1.2.3: ") && hole.ends_with(": failed")));

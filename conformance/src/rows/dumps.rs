@@ -2,8 +2,8 @@
 
 use runtap_diag_proto::{CoreDump, DumpFlags, DumpForm, DumpType, Reply, Request};
 
-use super::{NO_PORT_31, Note, RUNTIMES, Row};
-use crate::cell::{Found, NO_EFFECT, Stop};
+use super::{NO_PORT_31, Note, OURS, RUNTIMES, Row};
+use crate::cell::{ANSWERED, Found, NO_EFFECT, Stop};
 use crate::column::Key;
 use crate::core_file;
 use crate::room::Room;
@@ -85,6 +85,7 @@ pub(super) const ROWS: &[Row] = &[
                 why: "The runtime says OK and writes nothing: createdump can't read a process that has not begun. \
                       Our client therefore does not ask for it, and looks for the file after every dump.",
             },
+            Note { of: OURS, cell: ANSWERED, why: "The program writes its dump itself, suspended or not." },
         ],
     },
     Row {

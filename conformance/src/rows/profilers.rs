@@ -6,8 +6,8 @@ use std::fs;
 use runtap_diag_proto::{AttachProfiler, Request, StartupProfiler, Uuid};
 use runtap_testkit::{Skip, shared_dir};
 
-use super::{ALL, CORE31, NO_PORT_31, Note, RUNTIMES, Row};
-use crate::cell::{Found, NOT_SENT, Stop};
+use super::{ALL, CORE31, NO_PORT_31, Note, OURS, RUNTIMES, Row};
+use crate::cell::{ANSWERED, Found, NOT_SENT, Stop};
 use crate::ours::CLASS;
 use crate::room::Room;
 use crate::target::Target;
@@ -82,6 +82,11 @@ pub(super) const ROWS: &[Row] = &[
                 cell: "NOT_YET_AVAILABLE",
                 why: "Right: nothing can be attached before the runtime has begun. 0x0302 is for that.",
             },
+            Note {
+                of: OURS,
+                cell: ANSWERED,
+                why: "A program of its own has no runtime that must begin first: it is asked at once.",
+            },
         ],
     },
     Row {
@@ -110,6 +115,12 @@ pub(super) const ROWS: &[Row] = &[
                 cell: "BAD_ENCODING",
                 why: "Takes every id of the profiler set for 0x0301, and the payload is no such one; section “Errors” has \
                       UNKNOWN_COMMAND for an id that is not known.",
+            },
+            Note {
+                of: OURS,
+                cell: ANSWERED,
+                why: "Our client sends it, because it sees no .NET runtime that has begun; the program decides what a profiler \
+                      at its start means after the start.",
             },
         ],
     },

@@ -8,8 +8,8 @@ use runtap_diag_proto::{
     Tracepoints, UserEventsConfig, UserEventsProvider,
 };
 
-use super::{ALL, NO_PORT_31, Note, OURS, Row};
-use crate::cell::{Found, NOT_KNOWN};
+use super::{ALL, NO_PORT_31, Note, OURS, RUNTIMES, Row};
+use crate::cell::{ANSWERED, Found, NOT_KNOWN};
 use crate::column::Key;
 use crate::recording::{METHODS, RUNDOWN, Seen, mentions};
 use crate::room::Room;
@@ -27,10 +27,17 @@ const FIRST_ASSEMBLY: &str = "System.Private.CoreLib";
 const SESSIONS: u64 = 64;
 
 const BUFFERING: Note = Note {
-    of: ALL,
+    of: RUNTIMES,
     cell: NOT_KNOWN,
-    why: "0x0207 CollectTracing6 came with .NET 11, and our server answers as .NET 10. The specification is older: section \
+    why: "0x0207 CollectTracing6 comes with .NET 11; our server has it already. The specification is older: section \
           “CollectTracing5” is the last of its kind.",
+};
+
+const BUFFERING_HERE: Note = Note {
+    of: OURS,
+    cell: ANSWERED,
+    why: "Ahead of the runtimes of today, so that tools for .NET 11 find a peer. In mode 1 the program's threads wait for room \
+          for a limited time (`Limits::blocked_writer`), then events are lost and counted.",
 };
 
 pub(super) const ROWS: &[Row] = &[
@@ -74,12 +81,7 @@ pub(super) const ROWS: &[Row] = &[
                 has_stacks_and_rundown,
             )
         },
-        notes: &[Note {
-            of: OURS,
-            cell: "BAD_ENCODING",
-            why: "Our server writes nettrace only. No tool asks for NetPerf any more; the code is the one that section \
-                  “Errors” has for a value that is not allowed.",
-        }],
+        notes: &[],
     },
     Row {
         request: "0x0202 CollectTracing: a 65th session",
@@ -205,7 +207,7 @@ pub(super) const ROWS: &[Row] = &[
         section: "CollectTracing5",
         since: 11,
         run: |room| recorded(room, SessionForm::CollectTracing6, |_| {}, |_, _| true),
-        notes: &[BUFFERING],
+        notes: &[BUFFERING, BUFFERING_HERE],
     },
     Row {
         request: "0x0207 CollectTracing6: buffering mode 1, block",
@@ -220,7 +222,7 @@ pub(super) const ROWS: &[Row] = &[
                 |_, _| true,
             )
         },
-        notes: &[BUFFERING],
+        notes: &[BUFFERING, BUFFERING_HERE],
     },
 ];
 

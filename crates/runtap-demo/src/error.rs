@@ -3,6 +3,7 @@
 use std::io;
 
 use runtap_diag_server::{DefineError, StartError};
+use runtap_events::SamplesError;
 
 /// Why the program did not run, or could not be used as a target.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,9 @@ pub enum Error {
         #[source]
         error: DefineError,
     },
+    /// Its threads can't be sampled.
+    #[error("can't be sampled")]
+    Samples(#[from] SamplesError),
     /// There is no diagnostics server.
     #[error("can't be made diagnosable")]
     Server(#[source] StartError),

@@ -1,26 +1,22 @@
 //! The built-in target: a small program that any .NET diagnostic tool can tap, without a .NET runtime.
 //!
-//! It is no .NET program, but what it says is true: its threads really run the functions below, a sampler really
-//! looks at them once a millisecond, and [`runtap_diag_server`] tells it in the real protocol over a real socket.
+//! It is no .NET program, but what it says is true: its threads really run the functions below, [`runtap_events`] samples
+//! them once a millisecond, and [`runtap_diag_server`] tells it in the real protocol over a real socket.
 //!
 //! ```text
-//! thread demo-worker   main → serve → handle_request → hot_work            3 units of CPU a request
-//!                                                    → warm_work → parse   1 unit
-//!                           serve → wait_for_request                       a millisecond of rest
-//! main thread          main → tick                                         four Tick events a second
+//! thread demo-worker   serve → handle_request → hot_work            3 units of CPU a request
+//!                                             → warm_work → parse   1 unit
+//!                            → wait_for_request                     a millisecond of rest
+//! main thread          serve → tick_until_told → tick               four Tick events a second
 //! ```
 //!
-//! * `work`: the functions. * `shadow`: how a thread tells where it is. * `sampler`: the stacks as events.
-//! * `code`: the addresses that the functions pretend to have. * `child`: the program in a process of its own.
+//! * `work`: the functions of the worker. * `child`: the program in a process of its own.
 //!
 //! [`serve`] is the program; [`Program`] starts a command that calls it, and ends it. Refuses to know the command line, and
 //! how it is recorded.
 
 mod child;
-mod code;
 mod error;
-mod sampler;
-mod shadow;
 mod work;
 
 use std::io::{self, Write};
@@ -30,16 +26,14 @@ use std::time::Duration;
 
 pub use runtap_diag_server::Notice;
 use runtap_diag_server::{Builder, Event, EventPipe, ProcessDescription};
+use runtap_events::CpuSamples;
 use runtap_nettrace::{Field, FieldType, Metadata};
 use runtap_wire::Writer;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, interval_at, sleep};
 
 pub use self::child::Program;
-use self::code::Function;
 pub use self::error::Error;
-use self::sampler::Sampler;
-use self::shadow::ShadowStack;
 
 /// What tools show as the program's name.
 const NAME: &str = "demo";
@@ -58,8 +52,7 @@ pub fn serve(
 ) -> Result<(), Error> {
     let pipe = EventPipe::new();
     let tick = pipe.define(tick_event()).map_err(Error::define("the event Tick"))?;
-    code::explain_addresses(&pipe).map_err(Error::define("the rundown"))?;
-    let sampler = Sampler::start(&pipe)?;
+    let samples = CpuSamples::start(&pipe)?;
     let description = ProcessDescription::of_this_process().entry_assembly(NAME);
     let mut builder = Builder::new(description).pipe(pipe).on_notice(on_notice);
     if let Some(ports) = std::env::var_os("DOTNET_DiagnosticPorts") {
@@ -70,13 +63,13 @@ pub fn serve(
     server.wait_until_resumed();
 
     let stop = Arc::new(AtomicBool::new(false));
-    let worker = work::start(sampler.register(), Arc::clone(&stop))?;
+    let worker = work::start(Arc::clone(&stop))?;
     say(out, &format!("pid {}\nready", std::process::id()))?;
-    let ticks = tick_until_told(lifetime, &tick, &sampler.register())?;
+    let ticks = tick_until_told(lifetime, &tick)?;
     stop.store(true, Ordering::Relaxed);
     let done = worker.join().map_err(|_panic| Error::Worker)?;
     server.shut_down();
-    drop(sampler);
+    drop(samples);
     let truth = serde_json::json!({
         "ticks": ticks,
         "requests": done.requests,
@@ -103,30 +96,32 @@ fn tick_event() -> Metadata {
 }
 
 /// The main thread's work: ticks, counted from 1, until the time is over or a signal comes. Returns their number.
-fn tick_until_told(lifetime: Duration, tick: &Event, stack: &ShadowStack) -> io::Result<i32> {
+#[inline(never)]
+fn tick_until_told(lifetime: Duration, event: &Event) -> io::Result<i32> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut over = std::pin::pin!(sleep(lifetime));
         let mut ticking = interval_at(Instant::now() + TICK_EVERY, TICK_EVERY);
-        let _main = stack.enter(Function::Main);
         let mut n = 0;
         loop {
-            stack.rest(true);
             tokio::select! {
                 () = &mut over => break,
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
                 _ = ticking.tick() => {}
             }
-            stack.rest(false);
-            let _tick = stack.enter(Function::Tick);
             n += 1;
-            let mut payload = Writer::new();
-            payload.i32(n).utf16z(if n % 2 == 1 { "tick" } else { "tock" });
-            tick.write_here(payload.as_bytes());
+            tick(event, n);
         }
         Ok(n)
     })
+}
+
+#[inline(never)]
+fn tick(event: &Event, n: i32) {
+    let mut payload = Writer::new();
+    payload.i32(n).utf16z(if n % 2 == 1 { "tick" } else { "tock" });
+    event.write_here(payload.as_bytes());
 }

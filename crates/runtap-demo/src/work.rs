@@ -1,13 +1,12 @@
 //! The work of the built-in program: requests whose cost is fixed by construction, 3 parts hot and 1 part warm.
+//!
+//! Each function stays one in every build, and does something after its last call, so that it is on the stack meanwhile.
 
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-
-use crate::code::Function;
-use crate::shadow::ShadowStack;
 
 /// Steps of a unit of work: some hundred microseconds.
 const UNIT: u64 = 200_000;
@@ -22,73 +21,63 @@ pub(crate) struct Done {
 }
 
 /// Starts the worker thread.
-pub(crate) fn start(stack: Arc<ShadowStack>, stop: Arc<AtomicBool>) -> std::io::Result<JoinHandle<Done>> {
-    thread::Builder::new().name("demo-worker".into()).spawn(move || {
-        let worker = Worker { stack: &stack };
-        worker.main(&stop)
-    })
+pub(crate) fn start(stop: Arc<AtomicBool>) -> std::io::Result<JoinHandle<Done>> {
+    thread::Builder::new().name("demo-worker".into()).spawn(move || serve(&stop))
 }
 
-struct Worker<'a> {
-    stack: &'a ShadowStack,
+#[inline(never)]
+fn serve(stop: &AtomicBool) -> Done {
+    let mut done = Done::default();
+    while !stop.load(Ordering::Relaxed) {
+        handle_request(&mut done);
+        wait_for_request();
+    }
+    done
 }
 
-impl Worker<'_> {
-    fn main(&self, stop: &AtomicBool) -> Done {
-        self.stack.rest(false);
-        let _main = self.stack.enter(Function::Main);
-        self.serve(stop)
-    }
+#[inline(never)]
+fn handle_request(done: &mut Done) {
+    done.requests += 1;
+    hot_work(3);
+    done.hot_units += 3;
+    warm_work(1);
+    done.warm_units += 1;
+}
 
-    fn serve(&self, stop: &AtomicBool) -> Done {
-        let _serve = self.stack.enter(Function::Serve);
-        let mut done = Done::default();
-        while !stop.load(Ordering::Relaxed) {
-            self.handle_request(&mut done);
-            self.wait_for_request();
-        }
-        done
-    }
+#[inline(never)]
+fn hot_work(units: u64) {
+    black_box(burn(units));
+}
 
-    fn handle_request(&self, done: &mut Done) {
-        let _handle_request = self.stack.enter(Function::HandleRequest);
-        done.requests += 1;
-        self.hot_work(3);
-        done.hot_units += 3;
-        self.warm_work(1);
-        done.warm_units += 1;
-    }
+#[inline(never)]
+fn warm_work(units: u64) {
+    parse(units);
+    black_box(units);
+}
 
-    fn hot_work(&self, units: u64) {
-        let _hot_work = self.stack.enter(Function::HotWork);
-        burn(units);
-    }
+#[inline(never)]
+fn parse(units: u64) {
+    black_box(burn(units));
+}
 
-    fn warm_work(&self, units: u64) {
-        let _warm_work = self.stack.enter(Function::WarmWork);
-        self.parse(units);
-    }
-
-    fn parse(&self, units: u64) {
-        let _parse = self.stack.enter(Function::Parse);
-        burn(units);
-    }
-
-    fn wait_for_request(&self) {
-        let _wait = self.stack.enter(Function::WaitForRequest);
-        self.stack.rest(true);
-        thread::sleep(REST);
-        self.stack.rest(false);
-    }
+#[inline(never)]
+fn wait_for_request() {
+    thread::sleep(REST);
+    black_box(REST);
 }
 
 /// Work that takes the same time for every unit: steps of a xorshift generator, each needing the last.
-fn burn(units: u64) {
+#[expect(clippy::inline_always, reason = "the work is that of the function that is asked for it")]
+#[inline(always)]
+fn burn(units: u64) -> u64 {
     let mut x = 88_172_645_463_325_252_u64;
-    for _ in 0..units * UNIT {
+    let mut left = units * UNIT;
+    // No iterator: in an unoptimized build it would be a function of its own.
+    while left > 0 {
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
+        left -= 1;
     }
-    black_box(x);
+    x
 }

@@ -8,30 +8,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use runtap_diag_proto::server::{Event, Server as Machine};
-use runtap_diag_proto::{ErrorReply, Format, Hresult, Reply, Request, SessionConfig, SessionForm, SessionId};
+use runtap_diag_proto::{ErrorReply, Hresult, Reply, Request, SessionConfig, SessionId};
 use runtap_transport::Peer;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
+use crate::batch::Batch;
 use crate::commands::{Commands, carry_out, is_command};
 use crate::description::ProcessDescription;
 use crate::encoder::Encoder;
+use crate::environment::Changes;
 use crate::limits::Limits;
 use crate::notice::{Notice, Notifier};
 use crate::pipe::EventPipe;
-use crate::session::Batch;
 use crate::startup::Startup;
 use crate::state::Served;
 
 /// How often a session's events are sent, as a runtime does.
 const SEND_EVERY: Duration = Duration::from_millis(100);
-
-/// Events that are encoded before what they make is sent.
-const CHUNK: usize = 4096;
-
-/// The newest command that starts a session here: what .NET 10 knows.
-const NEWEST_SESSION: SessionForm = SessionForm::CollectTracing5;
 
 /// Serves connections, wherever they come from. Clones are the same server.
 #[derive(Debug, Clone)]
@@ -49,6 +44,7 @@ struct Inner {
     limits: Limits,
     startup: Startup,
     notifier: Notifier,
+    environment: Changes,
     /// The server is shutting down: nothing new is begun.
     closing: watch::Sender<bool>,
 }
@@ -59,8 +55,8 @@ pub(crate) struct Visit {
     pub(crate) peer: Option<Peer>,
     /// Given back when the client gets a session.
     pub(crate) permit: Option<OwnedSemaphorePermit>,
-    /// Set when the whole request has come.
-    pub(crate) asked: Arc<AtomicBool>,
+    /// Whether the server waits for the client: for its request, or until it takes its answer.
+    pub(crate) waited_for: Arc<AtomicBool>,
 }
 
 impl Dispatcher {
@@ -73,7 +69,8 @@ impl Dispatcher {
         notifier: Notifier,
     ) -> Self {
         let closing = watch::Sender::new(false);
-        let inner = Inner { description, pipe, commands, limits, startup, notifier, closing };
+        let environment = Changes::default();
+        let inner = Inner { description, pipe, commands, limits, startup, notifier, environment, closing };
         Self { inner: Arc::new(inner), port: 0 }
     }
 
@@ -96,6 +93,12 @@ impl Dispatcher {
     /// What the server says about its process.
     pub fn description(&self) -> &ProcessDescription {
         &self.inner.description
+    }
+
+    /// An environment variable as clients see it: what they have set (SetEnvironmentVariable), else this process's own.
+    /// `None`: there is none, or a client has removed it.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        self.inner.environment.get(name, || self.inner.description.variable(name))
     }
 
     /// Where its events come from.
@@ -125,14 +128,13 @@ impl Dispatcher {
         mut stream: impl AsyncRead + AsyncWrite + Unpin,
         visit: Visit,
     ) -> io::Result<()> {
-        let Visit { peer, permit, asked } = visit;
+        let Visit { peer, permit, waited_for } = visit;
         let mut machine = Machine::new();
         let mut closing = self.inner.closing.subscribe();
         let request = tokio::select! {
             _ = closing.wait_for(|closing| *closing) => return Err(io::ErrorKind::ConnectionAborted.into()),
             read = timeout(self.inner.limits.request, read_request(&mut machine, &mut stream)) => read??,
         };
-        asked.store(true, Ordering::Relaxed);
         let Some(request) = request else {
             // Refused already.
             return self.answer(&mut machine, &mut stream).await;
@@ -144,7 +146,8 @@ impl Dispatcher {
                 self.reply(&mut machine, &mut stream, Some(reply)).await
             }
             Request::ProcessEnvironment => {
-                let reply = Reply::Environment(self.inner.description.variables());
+                let reply =
+                    Reply::Environment(self.inner.environment.apply(self.inner.description.variables()));
                 self.reply(&mut machine, &mut stream, Some(reply)).await
             }
             Request::ResumeRuntime => {
@@ -152,24 +155,35 @@ impl Dispatcher {
                 self.reply(&mut machine, &mut stream, Some(Reply::Resumed)).await
             }
             Request::StopTracing(id) => {
+                waited_for.store(false, Ordering::Relaxed);
                 self.stop(id).await;
+                waited_for.store(true, Ordering::Relaxed);
                 self.reply(&mut machine, &mut stream, Some(Reply::SessionStopped(id))).await
             }
-            Request::CollectTracing { form, config } => match self.start(form, config) {
-                Ok(session) => {
-                    let reply = Reply::SessionStarted(session.session.id);
-                    self.reply(&mut machine, &mut stream, Some(reply)).await?;
-                    drop(permit);
-                    self.stream(session, stream).await
-                }
-                Err(hresult) => {
-                    refuse(&mut machine, &hresult.into());
-                    self.answer(&mut machine, &mut stream).await
-                }
-            },
+            Request::CollectTracing { config, .. } => {
+                let Some(session) = self.start(config) else {
+                    refuse(&mut machine, &Hresult::E_FAIL.into());
+                    return self.answer(&mut machine, &mut stream).await;
+                };
+                waited_for.store(false, Ordering::Relaxed);
+                let reply = Reply::SessionStarted(session.session.id);
+                self.reply(&mut machine, &mut stream, Some(reply)).await?;
+                drop(permit);
+                self.stream(session, stream).await
+            }
             command if is_command(&command) => {
                 let commands = Arc::clone(&self.inner.commands);
-                match carry_out(commands, command).await {
+                let change = match &command {
+                    Request::SetEnvironmentVariable { name, value } => Some((name.clone(), value.clone())),
+                    _ => None,
+                };
+                waited_for.store(false, Ordering::Relaxed);
+                let mut outcome = carry_out(commands, command).await;
+                if let (Ok(()), Some((name, value))) = (&outcome, change) {
+                    outcome = self.inner.environment.set(name, value).map_err(ErrorReply::from);
+                }
+                waited_for.store(true, Ordering::Relaxed);
+                match outcome {
                     Ok(()) => self.reply(&mut machine, &mut stream, Some(Reply::Done)).await,
                     Err(error) => {
                         refuse(&mut machine, &error);
@@ -216,16 +230,11 @@ impl Dispatcher {
         timeout(self.inner.limits.stalled_reader, stream.flush()).await?
     }
 
-    fn start(&self, form: SessionForm, config: SessionConfig) -> Result<Served, Hresult> {
-        if form > NEWEST_SESSION {
-            return Err(Hresult::UNKNOWN_COMMAND);
-        }
-        if config.format != Format::Nettrace {
-            return Err(Hresult::BAD_ENCODING);
-        }
+    /// `None`: there are too many.
+    fn start(&self, config: SessionConfig) -> Option<Served> {
         let pipe = &self.inner.pipe.state;
-        let session = pipe.start(config, self.inner.limits.session_buffer).ok_or(Hresult::E_FAIL)?;
-        Ok(Served { session, pipe: Arc::clone(pipe) })
+        let session = pipe.start(config, &self.inner.limits)?;
+        Some(Served { session, pipe: Arc::clone(pipe) })
     }
 
     /// Ends a session and waits for the end of its stream. One that is not there has ended.
@@ -253,12 +262,12 @@ impl Dispatcher {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let Served { session, pipe } = &served;
         let info = &self.inner.description.info;
-        let mut encoder = Encoder::new(pipe, info);
+        let mut encoder = Encoder::new(pipe, info, session.config.format);
         self.send(&mut writer, &encoder.take_output()).await?;
         let mut batch = Batch::default();
         let mut tick = tokio::time::interval(SEND_EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut client_may_speak = true;
+        let (mut client_may_speak, mut overdue) = (true, false);
         loop {
             let mut probe = false;
             tokio::select! {
@@ -271,11 +280,18 @@ impl Dispatcher {
                 }
             }
             let drained = session.drain(&mut batch, || pipe.now());
-            for records in batch.records.chunks(CHUNK) {
-                encoder.events(&batch, records);
-                self.send(&mut writer, &encoder.take_output()).await?;
+            if drained.overdue && !overdue {
+                self.inner.notifier.notify(|| Notice::Overdue { session: session.id });
             }
-            encoder.flush(drained, probe);
+            overdue = drained.overdue;
+            let mut sent = 0;
+            while sent < batch.due() {
+                let (count, bytes) = encoder.events(batch.some(sent, usize::MAX));
+                self.send(&mut writer, &encoder.take_output()).await?;
+                session.give_back(bytes);
+                sent += count;
+            }
+            encoder.flush(&drained, probe);
             batch.clear();
             if drained.last {
                 break;

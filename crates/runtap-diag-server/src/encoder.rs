@@ -1,17 +1,21 @@
-//! From a session's buffer to its stream: nettrace 4 as a runtime writes it, with the rundown at the end.
+//! From a session's buffers to its stream: nettrace 4 or `NetPerf` 3 as a runtime writes it, with the rundown at the end.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use runtap_diag_proto::ProcessInfo;
-use runtap_nettrace::{EventToWrite, Field, FieldType, Metadata, TraceHeader, Writer};
+use runtap_diag_proto::{Format, ProcessInfo};
+use runtap_nettrace::{EventToWrite, Field, FieldType, Metadata, TraceHeader, Version, Writer};
 
+use crate::batch::Due;
 use crate::event::current_thread_id;
 use crate::rundown::{Sources, WriteRundown};
-use crate::session::{Batch, Drained, Record, Session};
+use crate::session::{Drained, Session};
 use crate::state::PipeState;
 
 /// The provider of the event with which every runtime ends its sessions.
 const EVENT_PIPE: &str = "Microsoft-DotNETCore-EventPipe";
+
+/// So many bytes of events are encoded before what they make is sent.
+const CHUNK: usize = 256 << 10;
 
 /// One session's stream.
 #[derive(Debug)]
@@ -23,7 +27,7 @@ pub(crate) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    pub(crate) fn new(pipe: &'a PipeState, info: &ProcessInfo) -> Self {
+    pub(crate) fn new(pipe: &'a PipeState, info: &ProcessInfo, format: Format) -> Self {
         let utc = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let utc = i64::try_from(utc.as_nanos()).unwrap_or(i64::MAX);
         let start = i64::try_from(pipe.now()).unwrap_or(i64::MAX);
@@ -31,33 +35,52 @@ impl<'a> Encoder<'a> {
         header.process_id = u32::try_from(info.process_id).unwrap_or(u32::MAX);
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         header.processors = u32::try_from(processors).unwrap_or(1);
-        Self { writer: Writer::new(&header), pipe, ids: Vec::new() }
+        let version = match format {
+            Format::NetPerf => Version::NetPerf3,
+            Format::Nettrace => Version::Nettrace4,
+        };
+        Self { writer: Writer::with_version(&header, version), pipe, ids: Vec::new() }
     }
 
-    /// Appends some events of `batch`. Those that can't be written are lost; their numbers show it.
-    pub(crate) fn events(&mut self, batch: &Batch, records: &[Record]) {
-        for record in records {
-            let Some(metadata_id) = self.metadata_id(record.definition) else { continue };
-            // Refused is what the buffer let in nevertheless: a definition or an order that the format forbids.
-            let _ = self.writer.event(&EventToWrite {
-                metadata_id,
-                thread_id: record.thread_id,
-                capture_thread_id: record.capture_thread_id,
-                sequence: Some(record.sequence),
-                processor: u32::MAX,
-                stack: batch.stack(record),
-                timestamp: record.timestamp,
-                activity_id: record.activity_id,
-                related_activity_id: record.related_activity_id,
-                labels: &[],
-                payload: batch.payload(record),
-            });
+    /// Appends events until they make a chunk. Returns how many, and what they took in the buffers. Those that can't be
+    /// written are lost; their numbers show it.
+    pub(crate) fn events<'e>(&mut self, events: impl Iterator<Item = Due<'e>>) -> (usize, usize) {
+        let (mut count, mut bytes) = (0, 0);
+        for Due { record, capture_thread_id, stack, payload } in events {
+            count += 1;
+            bytes += record.size();
+            if let Some(metadata_id) = self.metadata_id(record.definition) {
+                // Refused is what the buffer let in nevertheless: a definition or an order that the format forbids.
+                let _ = self.writer.event(&EventToWrite {
+                    metadata_id,
+                    thread_id: record.thread_id,
+                    capture_thread_id,
+                    sequence: Some(record.sequence),
+                    processor: u32::MAX,
+                    stack,
+                    timestamp: record.timestamp,
+                    activity_id: record.activity_id,
+                    related_activity_id: record.related_activity_id,
+                    labels: &[],
+                    payload,
+                });
+            }
+            if bytes >= CHUNK {
+                break;
+            }
         }
+        (count, bytes)
     }
 
     /// Makes everything that was appended visible to the reader. With `probe` there will be something to send in any
     /// case: a sequence point, from which we learn whether the reader is still there.
-    pub(crate) fn flush(&mut self, drained: Drained, probe: bool) {
+    pub(crate) fn flush(&mut self, drained: &Drained, probe: bool) {
+        for (thread, attempted) in &drained.attempted {
+            self.writer.attempted(*thread, *attempted);
+        }
+        for thread in &drained.ended {
+            self.writer.end_thread(*thread);
+        }
         if probe || self.writer.wants_sequence_point() {
             self.writer.sequence_point(drained.until);
         } else {

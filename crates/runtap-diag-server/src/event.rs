@@ -28,8 +28,10 @@ impl Event {
         &self.definition.metadata
     }
 
-    /// Puts the event into the buffer of every session that wants it, with the time of this moment. Never waits for
-    /// a reader: if a buffer is full, the event is lost there, and the reader sees the gap.
+    /// Puts the event into this thread's buffer of every session that wants it, with the time of this moment. If a buffer
+    /// is full, the event is lost there, and the reader sees the gap; nobody waits for a reader, unless its session asked
+    /// for that, and then for [`Limits::blocked_writer`](crate::Limits::blocked_writer) at most.
+    #[inline]
     pub fn write(&self, data: &EventData<'_>) {
         if self.is_enabled() {
             self.pipe.write(&self.definition, data);
@@ -37,6 +39,7 @@ impl Event {
     }
 
     /// [`write`](Self::write) for this thread, without a stack.
+    #[inline]
     pub fn write_here(&self, payload: &[u8]) {
         self.write(&EventData { payload, ..EventData::default() });
     }

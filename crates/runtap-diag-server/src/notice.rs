@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use runtap_diag_proto::Command;
+use runtap_diag_proto::{Command, SessionId};
 use runtap_transport::Peer;
 
 /// Something that the program may want to know, to keep a record of or to warn of.
@@ -17,6 +17,13 @@ pub enum Notice {
         peer: Option<Peer>,
         /// What it asks for.
         command: Command,
+    },
+    /// A session asked that threads wait when its buffer is full; one has waited for
+    /// [`Limits::blocked_writer`](crate::Limits::blocked_writer) in vain, and events are lost until the client takes
+    /// some again. Given once for each time that this begins.
+    Overdue {
+        /// The session.
+        session: SessionId,
     },
     /// Whoever listens on a connect port is neither of our own user nor root: it was not told who we are. Given once for
     /// each user that is found there.
@@ -35,6 +42,11 @@ impl fmt::Display for Notice {
                 write!(f, "{} asks for {command}", Described(*peer))
             }
             Self::Request { peer: None, command } => write!(f, "a client asks for {command}"),
+            Self::Overdue { session } => write!(
+                f,
+                "the client of session {} takes no events: threads have waited for it, and events are lost now",
+                session.0
+            ),
             Self::ForeignTool { path, peer } => write!(
                 f,
                 "{} listens on {}, and is not told who we are: only a tool of our own user or of root is",

@@ -96,6 +96,7 @@ mod tests {
     use runtap_diag_proto::{Level, Provider, SessionConfig};
 
     use super::*;
+    use crate::limits::Limits;
     use crate::wanted::tests::event;
 
     /// Sessions, with what each asks of a provider.
@@ -107,8 +108,8 @@ mod tests {
         let early = pipe.define(event(1, 4)).unwrap();
         assert!(!early.is_enabled());
         let config = || SessionConfig::new(vec![Provider::new("P", 1, Level::Verbose)]);
-        let one = pipe.state.start(config(), 1000).unwrap();
-        let two = pipe.state.start(config(), 1000).unwrap();
+        let one = pipe.state.start(config(), &Limits::default()).unwrap();
+        let two = pipe.state.start(config(), &Limits::default()).unwrap();
         let late = pipe.define(event(1, 4)).unwrap();
         let other = pipe.define(event(2, 4)).unwrap();
         assert!(early.is_enabled() && late.is_enabled() && !other.is_enabled());
@@ -123,10 +124,11 @@ mod tests {
     fn there_are_64_sessions_and_ids_are_never_used_again() {
         let pipe = EventPipe::new();
         let config = SessionConfig::new(vec![Provider::new("P", 1, Level::Verbose)]);
-        let mut sessions: Vec<_> = (0..64).map(|_| pipe.state.start(config.clone(), 1).unwrap()).collect();
-        assert!(pipe.state.start(config.clone(), 1).is_none());
+        let mut sessions: Vec<_> =
+            (0..64).map(|_| pipe.state.start(config.clone(), &Limits::default()).unwrap()).collect();
+        assert!(pipe.state.start(config.clone(), &Limits::default()).is_none());
         pipe.state.end(&sessions[10]);
-        sessions.push(pipe.state.start(config, 1).unwrap());
+        sessions.push(pipe.state.start(config, &Limits::default()).unwrap());
         let mut ids: Vec<_> = sessions.iter().map(|session| session.id).collect();
         ids.dedup();
         assert_eq!(ids.len(), 65);
@@ -147,9 +149,10 @@ mod tests {
             provider.arguments = Some(arguments.to_owned());
             provider
         };
-        let of_others = pipe.state.start(SessionConfig::new(vec![provider("P", "x")]), 1).unwrap();
+        let of_others =
+            pipe.state.start(SessionConfig::new(vec![provider("P", "x")]), &Limits::default()).unwrap();
         let providers = vec![provider("P", ""), provider("Q", "a=1"), provider("Q", "a=2")];
-        let session = pipe.state.start(SessionConfig::new(providers), 1).unwrap();
+        let session = pipe.state.start(SessionConfig::new(providers), &Limits::default()).unwrap();
         pipe.state.end(&of_others);
         pipe.state.end(&session);
         let one = vec![(session.id.0, "3 a=1".to_owned())];

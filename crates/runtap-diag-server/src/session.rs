@@ -1,107 +1,89 @@
-//! One session's buffer: filled by any thread, emptied by the task that serves the session's reader.
+//! One session, from CollectTracing to the end of its stream: what it wants, and the buffers in which the program's threads
+//! leave it.
 //!
-//! Bounded: an event that does not fit is lost, and its number with it, so that the reader sees a gap.
+//! Bounded: an event for which there is no room is lost, at once or after a while as the session asked for, and its number
+//! with it, so that the reader sees a gap.
 
 use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use runtap_diag_proto::{SessionConfig, SessionId};
+use runtap_diag_proto::{Buffering, SessionConfig, SessionId};
 use runtap_nettrace::{MAX_PAYLOAD, MAX_STACK_DEPTH, Metadata};
 use tokio::sync::{Notify, watch};
-use uuid::Uuid;
 
+use crate::batch::Batch;
+use crate::buffer::ThreadBuffer;
 use crate::definition::{Definition, EventData};
+use crate::event::current_thread_id;
+use crate::limits::Limits;
+use crate::local::OfSession;
+use crate::records::{Records, size_of_event};
+use crate::room::Room;
 use crate::wanted::passes;
 
-/// The reader's task is woken before its time when this much is waiting.
-const WAKE_AT: usize = 1 << 20;
+/// Ended threads whose last numbers are remembered: a new thread with the same id goes on behind them, so that readers
+/// don't take its first number for a loss.
+const ENDED_THREADS: usize = 1 << 16;
 
-/// A session, from CollectTracing to the end of its stream.
+/// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub id: SessionId,
     pub config: SessionConfig,
     bit: u64,
-    limit: usize,
-    buffer: Mutex<Buffer>,
+    room: Room,
+    /// How long a thread waits for room.
+    patience: Duration,
+    /// A thread has waited in vain: the others do not wait until there is room again.
+    overdue: AtomicBool,
+    /// The thread that empties the buffers, which must not wait for itself; 0 at first.
+    served_by: AtomicU64,
+    threads: Mutex<Threads>,
     wake: Notify,
     finished: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
-struct Buffer {
-    batch: Batch,
-    /// The last number of each capture thread, lost events included.
-    sequences: HashMap<u64, u32>,
+struct Threads {
+    buffers: Vec<Arc<ThreadBuffer>>,
+    /// Numbers of the last events of threads that have ended.
+    ended: HashMap<u64, u32>,
     ending: bool,
 }
 
-/// Events in the order of their time stamps.
-#[derive(Debug, Default)]
-pub(crate) struct Batch {
-    pub records: Vec<Record>,
-    stacks: Vec<u64>,
-    payloads: Vec<u8>,
-}
-
-/// One event of a [`Batch`].
-#[derive(Debug)]
-pub(crate) struct Record {
-    /// [`Definition::index`].
-    pub definition: usize,
-    pub timestamp: u64,
-    pub thread_id: u64,
-    pub capture_thread_id: u64,
-    pub sequence: u32,
-    pub activity_id: Option<Uuid>,
-    pub related_activity_id: Option<Uuid>,
-    stack: Range<usize>,
-    payload: Range<usize>,
-}
-
-impl Batch {
-    fn bytes(&self) -> usize {
-        self.records.len() * size_of::<Record>() + self.stacks.len() * 8 + self.payloads.len()
-    }
-
-    pub(crate) fn stack(&self, record: &Record) -> &[u64] {
-        self.stacks.get(record.stack.clone()).unwrap_or_default()
-    }
-
-    pub(crate) fn payload(&self, record: &Record) -> &[u8] {
-        self.payloads.get(record.payload.clone()).unwrap_or_default()
-    }
-
-    /// Forgets the events and keeps a moderate part of the memory.
-    pub(crate) fn clear(&mut self) {
-        self.records.clear();
-        self.stacks.clear();
-        self.payloads.clear();
-        self.records.shrink_to(WAKE_AT / size_of::<Record>());
-        self.stacks.shrink_to(WAKE_AT / 8);
-        self.payloads.shrink_to(WAKE_AT);
-    }
-}
-
 /// What [`Session::drain`] found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Drained {
-    /// No event that is still to come is older.
+    /// No event that is still to come is as old.
     pub until: u64,
     /// Nothing is to come any more: the session was stopped.
     pub last: bool,
+    /// Number of the last event that each thread has tried to write. Only of the last time, and of threads that have ended.
+    pub attempted: Vec<(u64, u32)>,
+    /// Threads that have ended.
+    pub ended: Vec<u64>,
+    /// A thread that was to wait for room has waited in vain since the last time.
+    pub overdue: bool,
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, place: usize, config: SessionConfig, most: usize) -> Self {
+    pub(crate) fn new(id: SessionId, place: usize, config: SessionConfig, limits: &Limits) -> Self {
         let asked = usize::try_from(config.buffer_mb).unwrap_or(usize::MAX).saturating_mul(1 << 20);
+        let patience = match config.buffering {
+            Buffering::Drop => Duration::ZERO,
+            Buffering::Block => limits.blocked_writer,
+        };
         Self {
             id,
             config,
             bit: 1 << place,
-            limit: asked.min(most),
-            buffer: Mutex::default(),
+            room: Room::new(asked.min(limits.session_buffer)),
+            patience,
+            overdue: AtomicBool::new(false),
+            served_by: AtomicU64::new(0),
+            threads: Mutex::default(),
             wake: Notify::new(),
             finished: watch::Sender::new(false),
         }
@@ -116,59 +98,159 @@ impl Session {
         passes(&self.config.providers, event)
     }
 
+    fn threads(&self) -> MutexGuard<'_, Threads> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A buffer for a thread. `None`: the session takes no more.
+    pub(crate) fn register(&self, thread: u64) -> Option<Arc<ThreadBuffer>> {
+        let mut threads = self.threads();
+        if threads.ending {
+            return None;
+        }
+        let buffer = Arc::new(ThreadBuffer::new(thread, threads.ended.remove(&thread).unwrap_or_default()));
+        threads.buffers.push(Arc::clone(&buffer));
+        Some(buffer)
+    }
+
+    /// Puts an event into a thread's buffer, which is `own`'s.
     pub(crate) fn push(
-        &self,
+        own: &mut OfSession,
         definition: &Definition,
         data: &EventData<'_>,
-        writing_thread: u64,
+        now: impl Fn() -> u64,
+    ) {
+        let session = Arc::clone(&own.session);
+        let Some(buffer) = own.buffer() else { return };
+        session.push_to(buffer, definition, data, now);
+    }
+
+    fn push_to(
+        &self,
+        buffer: &ThreadBuffer,
+        definition: &Definition,
+        data: &EventData<'_>,
         now: impl Fn() -> u64,
     ) {
         let stack = if self.config.stackwalk { data.stack } else { &[] };
         let stack = stack.get(..MAX_STACK_DEPTH).unwrap_or(stack);
-        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
-        if buffer.ending {
+        let size = size_of_event(stack, data.payload);
+        let mut held = buffer.lock();
+        if held.closed {
             return;
         }
-        let sequence = buffer.sequences.entry(writing_thread).or_default();
-        *sequence = sequence.wrapping_add(1);
-        let sequence = *sequence;
-        let batch = &mut buffer.batch;
-        let size = size_of::<Record>() + stack.len() * 8 + data.payload.len();
-        let before = batch.bytes();
-        if data.payload.len() > MAX_PAYLOAD || before + size > self.limit {
+        held.sequence = held.sequence.wrapping_add(1);
+        if data.payload.len() > MAX_PAYLOAD {
             return;
         }
-        let stack_start = batch.stacks.len();
-        batch.stacks.extend_from_slice(stack);
-        let payload_start = batch.payloads.len();
-        batch.payloads.extend_from_slice(data.payload);
-        batch.records.push(Record {
-            definition: definition.index,
-            // Read under the lock, so that the buffer is in order of time.
-            timestamp: now(),
-            thread_id: data.thread_id.unwrap_or(writing_thread),
-            capture_thread_id: writing_thread,
-            sequence,
-            activity_id: data.activity_id,
-            related_activity_id: data.related_activity_id,
-            stack: stack_start..batch.stacks.len(),
-            payload: payload_start..batch.payloads.len(),
-        });
-        if before < WAKE_AT && before + size >= WAKE_AT {
+        if held.left < size {
+            let missing = size - held.left;
+            match self.room.take(missing) {
+                Some(taken) => {
+                    held.left += taken.bytes;
+                    if taken.wake {
+                        self.wake.notify_one();
+                    }
+                }
+                None if self.may_wait() => {
+                    // The reader's task needs the lock to make room.
+                    drop(held);
+                    let Some(taken) = self.wait_for_room(size) else { return };
+                    held = buffer.lock();
+                    held.left += taken;
+                    if held.closed {
+                        return;
+                    }
+                }
+                None => return,
+            }
+        }
+        held.left -= size;
+        let numbers = (buffer.thread, held.sequence);
+        // The time is read under the lock, so that the buffer is in order of time.
+        held.records.push(definition, data, stack, numbers, now());
+    }
+
+    fn may_wait(&self) -> bool {
+        !self.patience.is_zero()
+            && !self.overdue.load(Ordering::Relaxed)
+            && self.served_by.load(Ordering::Relaxed) != current_thread_id()
+    }
+
+    /// Takes so many bytes as soon as they are there. `None`: they were not within the time, or the session has ended.
+    fn wait_for_room(&self, bytes: usize) -> Option<usize> {
+        // Beyond what a clock can tell there is no deadline.
+        let deadline = Instant::now().checked_add(self.patience)?;
+        loop {
+            let version = self.room.version();
+            if let Some(taken) = self.room.take(bytes) {
+                return Some(taken.bytes);
+            }
             self.wake.notify_one();
+            if self.threads().ending {
+                return None;
+            }
+            if !self.room.wait(version, deadline) {
+                self.overdue.store(true, Ordering::Relaxed);
+                return None;
+            }
         }
     }
 
-    /// Exchanges what has gathered for the empty `batch`.
+    /// Moves what has gathered into `batch`, in order.
     pub(crate) fn drain(&self, batch: &mut Batch, now: impl Fn() -> u64) -> Drained {
-        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(&mut buffer.batch, batch);
-        Drained { until: now(), last: buffer.ending }
+        self.served_by.store(current_thread_id(), Ordering::Relaxed);
+        let mut threads = self.threads();
+        let last = threads.ending;
+        // Before the first buffer is looked at: what comes into one behind our back is younger.
+        let until = now();
+        let (mut attempted, mut ended) = (Vec::new(), Vec::new());
+        let Threads { buffers, ended: known_ends, .. } = &mut *threads;
+        buffers.retain(|buffer| {
+            // Asked first: a thread that is seen to have ended here has written everything. It is forgotten when nothing of
+            // it is left that could come after this.
+            let is_alone = Arc::strong_count(buffer) == 1;
+            let mut held = buffer.lock();
+            let has_ended = is_alone && held.records.is_empty();
+            self.room.give_back(std::mem::take(&mut held.left));
+            if !held.records.is_empty() {
+                let records = std::mem::replace(&mut held.records, batch.spare());
+                batch.add(buffer.thread, records);
+            }
+            if last || has_ended {
+                attempted.push((buffer.thread, held.sequence));
+            }
+            if has_ended {
+                ended.push(buffer.thread);
+                if known_ends.len() < ENDED_THREADS {
+                    known_ends.insert(buffer.thread, held.sequence);
+                }
+            }
+            !has_ended
+        });
+        drop(threads);
+        batch.order(if last { u64::MAX } else { until });
+        let overdue = self.overdue.load(Ordering::Relaxed);
+        Drained { until, last, attempted, ended, overdue }
+    }
+
+    /// So many bytes of events have left the buffers for good.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.room.give_back(bytes);
+        if bytes > 0 {
+            self.overdue.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Lets no more events in and has the reader's task finish the stream.
     pub(crate) fn stop(&self) {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner).ending = true;
+        let mut threads = self.threads();
+        threads.ending = true;
+        for buffer in &threads.buffers {
+            buffer.lock().closed = true;
+        }
+        drop(threads);
+        self.room.wake_all();
         self.wake.notify_one();
     }
 
@@ -177,8 +259,12 @@ impl Session {
         self.wake.notified().await;
     }
 
-    /// The stream is at its end, whole or cut.
+    /// The stream is at its end, whole or cut: nothing is kept for it any more.
     pub(crate) fn finish(&self) {
+        self.stop();
+        for buffer in std::mem::take(&mut self.threads().buffers) {
+            buffer.lock().records = Records::default();
+        }
         self.finished.send_replace(true);
     }
 
@@ -190,70 +276,4 @@ impl Session {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicU64;
-
-    use runtap_diag_proto::{Level, Provider};
-
-    use super::*;
-
-    fn session(buffer: usize) -> Session {
-        let config = SessionConfig::new(vec![Provider::new("P", 1, Level::Verbose)]);
-        Session::new(SessionId(1), 3, config, buffer)
-    }
-
-    fn definition() -> Definition {
-        Definition { index: 5, metadata: Metadata::new("P", 1, "E"), wanted_by: AtomicU64::new(0) }
-    }
-
-    #[test]
-    fn lost_events_leave_a_gap_in_their_threads_numbers() {
-        let session = session(3 * size_of::<Record>() + 30);
-        let push = |thread, payload: &[u8]| {
-            let data = EventData { payload, ..EventData::default() };
-            session.push(&definition(), &data, thread, || 7);
-        };
-        let numbers = |batch: &Batch| {
-            batch.records.iter().map(|r| (r.capture_thread_id, r.sequence)).collect::<Vec<_>>()
-        };
-        let mut batch = Batch::default();
-        push(1, &[0; 10]);
-        push(1, &[0; 1000]);
-        push(2, &[1; 10]);
-        push(1, &[2; 10]);
-        push(2, &[]);
-        assert_eq!(session.drain(&mut batch, || 9), Drained { until: 9, last: false });
-        assert_eq!(numbers(&batch), [(1, 1), (2, 1), (1, 3)]);
-        assert_eq!(batch.payload(&batch.records[1]), [1; 10]);
-        batch.clear();
-        push(2, &[3]);
-        session.stop();
-        push(2, &[4]);
-        assert_eq!(session.drain(&mut batch, || 9), Drained { until: 9, last: true });
-        assert_eq!(numbers(&batch), [(2, 3)], "nothing comes after the stop");
-    }
-
-    #[test]
-    fn payloads_that_the_format_cannot_carry_are_lost() {
-        let session = session(1 << 20);
-        for size in [MAX_PAYLOAD, MAX_PAYLOAD + 1] {
-            let payload = vec![0; size];
-            let data = EventData { payload: &payload, stack: &[1; 200], ..EventData::default() };
-            session.push(&definition(), &data, 1, || 7);
-        }
-        let mut batch = Batch::default();
-        session.drain(&mut batch, || 9);
-        assert_eq!(batch.records.len(), 1);
-        assert_eq!(batch.stack(&batch.records[0]), [1; MAX_STACK_DEPTH]);
-    }
-
-    #[test]
-    fn sessions_without_stacks_keep_none() {
-        let mut session = session(1 << 20);
-        session.config.stackwalk = false;
-        session.push(&definition(), &EventData { stack: &[1, 2], ..EventData::default() }, 1, || 7);
-        let mut batch = Batch::default();
-        session.drain(&mut batch, || 9);
-        assert_eq!(batch.stack(&batch.records[0]), [0; 0]);
-    }
-}
+mod tests;

@@ -8,7 +8,8 @@ use runtap_diag_proto::{SessionConfig, SessionId};
 use runtap_nettrace::Metadata;
 
 use crate::definition::{Definition, EventData};
-use crate::event::current_thread_id;
+use crate::limits::Limits;
+use crate::local;
 use crate::session::Session;
 use crate::watch::{Watcher, Watchers};
 
@@ -21,7 +22,11 @@ const CLOCK_START: u64 = 1_000_000_000;
 /// What the clones of a pipe share.
 #[derive(Debug)]
 pub(crate) struct PipeState {
+    /// Distinguishes the pipes of a process.
+    id: u64,
     epoch: Instant,
+    /// Counts the changes of the list of sessions; never 0.
+    generation: AtomicU64,
     next_id: AtomicU64,
     /// Definitions and sessions change together, so that no event is written to a session that does not want it.
     shared: RwLock<Shared>,
@@ -36,7 +41,10 @@ struct Shared {
 
 impl PipeState {
     pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            generation: AtomicU64::new(1),
             epoch: Instant::now(),
             next_id: AtomicU64::new(1),
             shared: RwLock::default(),
@@ -63,26 +71,31 @@ impl PipeState {
         CLOCK_START.saturating_add(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    pub(crate) fn write(&self, definition: &Arc<Definition>, data: &EventData<'_>) {
-        let shared = self.shared.read().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock: a session that has gone meanwhile is not in the bits any more.
-        let wanted_by = definition.wanted_by.load(Ordering::Relaxed);
-        let thread = current_thread_id();
-        for session in shared.sessions.iter().flatten() {
-            if wanted_by & session.bit() != 0 {
-                session.push(definition, data, thread, || self.now());
-            }
-        }
+    /// Puts an event into this thread's buffer of each session that wants it.
+    pub(crate) fn write(&self, definition: &Definition, data: &EventData<'_>) {
+        // In this order: who sees that a session wants it also sees that there is a new session.
+        let wanted_by = definition.wanted_by.load(Ordering::Acquire);
+        let generation = self.generation.load(Ordering::Acquire);
+        local::each_session(
+            self.id,
+            generation,
+            || self.all_sessions(),
+            |own| {
+                if wanted_by & own.session.bit() != 0 {
+                    Session::push(own, definition, data, || self.now());
+                }
+            },
+        );
     }
 
     /// Starts a session. `None`: there are too many.
-    pub(crate) fn start(&self, config: SessionConfig, buffer: usize) -> Option<Arc<Session>> {
-        let session = self.add(config, buffer)?;
+    pub(crate) fn start(&self, config: SessionConfig, limits: &Limits) -> Option<Arc<Session>> {
+        let session = self.add(config, limits)?;
         self.watchers.tell(&session.config.providers, || self.all_sessions());
         Some(session)
     }
 
-    fn add(&self, config: SessionConfig, buffer: usize) -> Option<Arc<Session>> {
+    fn add(&self, config: SessionConfig, limits: &Limits) -> Option<Arc<Session>> {
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
         let place = match shared.sessions.iter().position(Option::is_none) {
             Some(place) => place,
@@ -94,14 +107,16 @@ impl PipeState {
         };
         // Never used again, unlike a runtime's: a late StopTracing can't end a stranger's session.
         let id = SessionId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        let session = Arc::new(Session::new(id, place, config, buffer));
-        for definition in &shared.definitions {
-            if session.wants(&definition.metadata) {
-                definition.wanted_by.fetch_or(session.bit(), Ordering::Relaxed);
-            }
-        }
+        let session = Arc::new(Session::new(id, place, config, limits));
         if let Some(free) = shared.sessions.get_mut(place) {
             *free = Some(Arc::clone(&session));
+        }
+        // Before any event is wanted: threads that see that it is look for the new session.
+        self.generation.fetch_add(1, Ordering::Release);
+        for definition in &shared.definitions {
+            if session.wants(&definition.metadata) {
+                definition.wanted_by.fetch_or(session.bit(), Ordering::Release);
+            }
         }
         Some(session)
     }
@@ -127,6 +142,7 @@ impl PipeState {
                 *place = None;
             }
         }
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
     pub(crate) fn session(&self, id: SessionId) -> Option<Arc<Session>> {

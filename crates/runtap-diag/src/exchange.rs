@@ -72,6 +72,9 @@ impl Exchange {
 
     /// The process at the other end, by its id in our pid namespace.
     pub(crate) fn process(&self) -> io::Result<u32> {
+        if self.endpoint.is_remote() {
+            return Err(io::Error::other("the process is on another machine"));
+        }
         let peer = self.stream.peer()?;
         peer.pid.ok_or_else(|| {
             io::Error::other("the process behind the connection lies in another pid namespace")

@@ -19,7 +19,7 @@
 //!
 //! The storeys, from the bytes up: `raw` (tags and objects) → `block` (what lies in one block) → [`Reader`].
 //!
-//! Versions: `NetPerf` 1 to 3 and Nettrace 4 and 6 are read, Nettrace 4 and 6 are written. What people call "version 5" is
+//! Versions: `NetPerf` 1 to 3 and Nettrace 4 and 6 are read, Nettrace 4 and 6 and `NetPerf` 3 are written. What people call "version 5" is
 //! version 4 with optional tags in its metadata records.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]

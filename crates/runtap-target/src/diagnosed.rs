@@ -49,6 +49,7 @@ impl TargetSpec {
                 let found = named(&system, name, Whose(user.as_deref()), all, dialogue).await?;
                 return Ok(Examined::Named(found.into_iter().map(Diagnosed::from).collect()));
             }
+            Self::Remote(remote) => return Err(Error::Elsewhere(remote.address.to_string())),
             Self::Ask => {
                 let diagnosed =
                     everybody(&system, dialogue).await?.into_iter().map(Diagnosed::from).collect();

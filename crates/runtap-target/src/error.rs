@@ -6,6 +6,8 @@ use runtap_discover::{Facts, NotFound, Process};
 use runtap_doctor::Finding;
 use runtap_transport::BindError;
 
+use crate::remote::RemoteError;
+
 /// A process as it stands in a list of those that may be meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
@@ -90,6 +92,23 @@ pub enum Error {
     /// Nothing was said, and nobody is there to be asked, or has answered.
     #[error("no target given")]
     NotGiven,
+    /// A router does not offer what is meant.
+    #[error("{address}: the router offers no such process")]
+    NoRemote {
+        /// What was meant.
+        address: String,
+    },
+    /// A router can't be asked.
+    #[error("router {address}: {source}")]
+    Remote {
+        /// Where it is.
+        address: String,
+        /// Why.
+        source: RemoteError,
+    },
+    /// Only processes of this machine can be examined.
+    #[error("{0} is on another machine: its files and its kernel can't be seen from here")]
+    Elsewhere(String),
     /// There is nothing to choose from.
     #[error("no .NET process is running")]
     NoneRuns,

@@ -21,6 +21,7 @@ impl TargetSpec {
     pub async fn resolve(&self, dialogue: &impl Dialogue) -> Result<Subject, Error> {
         let process = match self {
             Self::Port(port) => return port.resolve(dialogue).await,
+            Self::Remote(remote) => return remote.resolve().await,
             Self::Pid(pid) => by_pid(*pid).await?,
             Self::Ask => pick(dialogue).await?,
             Self::Name { name, user } => {
@@ -40,6 +41,9 @@ impl TargetSpec {
     /// # Errors
     /// As [`resolve`](Self::resolve).
     pub async fn resolve_all(&self, dialogue: &impl Dialogue) -> Result<Vec<Subject>, Error> {
+        if let Self::Remote(remote) = self {
+            return Ok(remote.resolve_all().await?.into_iter().map(|(subject, _)| subject).collect());
+        }
         let Self::Name { name, user } = self else { return Ok(vec![self.resolve(dialogue).await?]) };
         let named = Named::find(name, Whose(user.as_deref())).await?;
         named.remark_left_out(dialogue);

@@ -3,6 +3,7 @@
 use runtap_diag::ProcessInfo;
 use runtap_discover::{Code, Kind, Options, Process, Startup, System};
 use runtap_doctor::Answer;
+use runtap_remote::Listed;
 use runtap_transport::in_a_thread;
 use rustix::process::geteuid;
 
@@ -80,6 +81,26 @@ impl Seen {
             reason: None,
             socket: process.endpoint().map(|endpoint| endpoint.to_string()),
             aliases: [process.comm.clone(), local_name(process)],
+        }
+    }
+
+    /// What another machine's router says of a process.
+    pub fn remote(listed: &Listed, address: String) -> Self {
+        let known = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        Self {
+            pid: listed.pid,
+            kind: Kind::Dotnet,
+            name: listed.name.clone(),
+            command_line: listed.command_line.clone(),
+            runtime_version: known(&listed.runtime_version),
+            arch: known(&listed.arch),
+            user: listed.user.clone(),
+            container: None,
+            suspended: listed.suspended,
+            reachable: true,
+            reason: None,
+            socket: Some(address),
+            aliases: Default::default(),
         }
     }
 

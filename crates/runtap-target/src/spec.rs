@@ -1,8 +1,10 @@
 //! What somebody calls a target: one form for all of it. Pure; looks at no process.
 
 use runtap_diag::tool_port::PortError;
+use runtap_remote::{AddressError, RemoteAddress, Token};
 
 use crate::port::PortSpec;
+use crate::remote::RemoteSpec;
 
 /// What was said of the target, as it was typed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,8 +17,10 @@ pub struct Given<'a> {
     pub user: Option<&'a str>,
     /// A port, in every form that `dotnet-trace` takes.
     pub port: Option<&'a str>,
-    /// A bare word. A number is a process id, anything else a name.
+    /// A bare word. A number is a process id, `runtap://…` a process of another machine, anything else a name.
     pub word: Option<&'a str>,
+    /// What the router of another machine knows, too.
+    pub token: Option<&'a Token>,
 }
 
 /// What a target is chosen by.
@@ -33,12 +37,14 @@ pub enum TargetSpec {
     },
     /// A diagnostic port.
     Port(PortSpec),
+    /// A process of another machine.
+    Remote(RemoteSpec),
     /// Nothing was said: somebody has to be asked.
     Ask,
 }
 
 /// What can't be meant.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
     /// A user without a name.
@@ -52,6 +58,12 @@ pub enum SpecError {
         /// Why.
         error: PortError,
     },
+    /// What is no address of another machine's process.
+    #[error(transparent)]
+    Remote(AddressError),
+    /// A process of another machine, and no token.
+    #[error("'{0}' needs the token of that router")]
+    NoToken(String),
     /// A port of another system.
     #[error("port '{port}': a named pipe is of Windows; here a port is a socket")]
     Pipe {
@@ -68,6 +80,12 @@ impl TargetSpec {
     pub fn parse(given: &Given<'_>) -> Result<Self, SpecError> {
         let user = given.user.map(str::to_owned);
         let named = |name: &str| Self::Name { name: name.to_owned(), user: user.clone() };
+        let is_remote = |text: &&str| RemoteAddress::is_meant(text);
+        if let Some(address) = [given.port, given.word].into_iter().flatten().find(is_remote) {
+            let Some(token) = given.token else { return Err(SpecError::NoToken(address.to_owned())) };
+            let address = RemoteAddress::parse(address).map_err(SpecError::Remote)?;
+            return Ok(Self::Remote(RemoteSpec { address, token: token.clone() }));
+        }
         Ok(match *given {
             Given { port: Some(port), .. } => Self::Port(PortSpec::parse(port)?),
             Given { pid: Some(pid), .. } => Self::Pid(pid),
@@ -109,19 +127,36 @@ mod tests {
     #[test]
     fn a_user_needs_a_name() {
         let of_ann = Given { user: Some("ann"), ..Given::default() };
-        assert_eq!(TargetSpec::parse(&of_ann), Err(SpecError::UserWithoutName));
-        assert_eq!(TargetSpec::parse(&Given { word: Some("42"), ..of_ann }), Err(SpecError::UserWithoutName));
+        assert!(matches!(TargetSpec::parse(&of_ann), Err(SpecError::UserWithoutName)));
+        assert!(matches!(
+            TargetSpec::parse(&Given { word: Some("42"), ..of_ann }),
+            Err(SpecError::UserWithoutName)
+        ));
         assert_eq!(parsed(Given { word: Some("web"), ..of_ann }), name("web", Some("ann")));
         assert_eq!(parsed(Given { name: Some("42"), ..of_ann }), name("42", Some("ann")));
     }
 
     #[test]
+    fn another_machine_needs_a_token() {
+        let address = "runtap://host:9000/web";
+        let token = Token::new(b"0123456789abcdef").unwrap();
+        let word = Given { word: Some(address), ..Given::default() };
+        for given in [word, Given { port: Some(address), ..Given::default() }] {
+            assert!(matches!(TargetSpec::parse(&given), Err(SpecError::NoToken(_))));
+            let TargetSpec::Remote(remote) = parsed(Given { token: Some(&token), ..given }) else { panic!() };
+            assert_eq!(remote.address.to_string(), address);
+        }
+        let wrong = Given { word: Some("runtap://host"), token: Some(&token), ..Given::default() };
+        assert!(matches!(TargetSpec::parse(&wrong), Err(SpecError::Remote(_))));
+    }
+
+    #[test]
     fn a_port_says_who_is_there_first() {
         let port = |port| TargetSpec::parse(&Given { port: Some(port), ..Given::default() });
-        let is = |role| Ok(TargetSpec::Port(PortSpec { path: "/p".into(), role }));
-        assert_eq!(port("/p"), is(Role::Either));
-        assert_eq!(port("uds:/p,connect"), is(Role::Connect));
-        assert_eq!(port("/p,listen"), is(Role::Listen));
+        let is = |role| TargetSpec::Port(PortSpec { path: "/p".into(), role });
+        assert_eq!(port("/p").unwrap(), is(Role::Either));
+        assert_eq!(port("uds:/p,connect").unwrap(), is(Role::Connect));
+        assert_eq!(port("/p,listen").unwrap(), is(Role::Listen));
         assert!(matches!(port("/p,wait"), Err(SpecError::Port { .. })));
         assert!(matches!(port("namedpipe:p"), Err(SpecError::Pipe { .. })));
     }

@@ -16,6 +16,8 @@ pub struct Subject {
     pub process: Option<Process>,
     /// The name that it was chosen by, if it was.
     name: Option<String>,
+    /// Its process id on another machine.
+    remote: Option<u32>,
     /// It has dialled in, and may be suspended until it is resumed over the same port.
     runtime: Option<Runtime>,
     /// Where it has dialled in: closed when this is dropped.
@@ -25,7 +27,7 @@ pub struct Subject {
 impl Subject {
     /// Whoever answers there, and what is known of the process.
     pub fn new(client: Client, process: Option<Process>) -> Self {
-        Self { client, process, name: None, runtime: None, _port: None }
+        Self { client, process, name: None, remote: None, runtime: None, _port: None }
     }
 
     /// Whoever listens on this socket.
@@ -44,6 +46,10 @@ impl Subject {
         Self { process, _port: Some(port), ..Self::dialled_in(runtime) }
     }
 
+    pub(crate) fn on_another_machine(self, pid: u32) -> Self {
+        Self { remote: Some(pid), ..self }
+    }
+
     pub(crate) fn chosen_by(self, name: &str) -> Self {
         Self { name: Some(name.to_owned()), ..self }
     }
@@ -58,7 +64,12 @@ impl Subject {
         self.runtime.as_ref()
     }
 
-    /// Its process id for us.
+    /// Whether it is on another machine: nothing of it can be seen here but what it says.
+    pub fn is_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// Its process id for us; none for one of another machine.
     pub fn pid(&self) -> Option<u32> {
         let dialled = || self.runtime.as_ref().and_then(|runtime| runtime.peer().pid);
         self.process.as_ref().map(|process| process.pid).or_else(dialled)
@@ -66,7 +77,7 @@ impl Subject {
 
     fn any_pid(&self) -> Option<u64> {
         let own = || self.runtime.as_ref().map(Runtime::process_id);
-        self.pid().map(u64::from).or_else(own)
+        self.pid().or(self.remote).map(u64::from).or_else(own)
     }
 
     /// The id that names have to tell it apart; 0 where none is known.
@@ -94,6 +105,9 @@ impl Subject {
 
     /// How messages call it.
     pub fn label(&self) -> String {
+        if self.is_remote() {
+            return self.client.endpoint().to_string();
+        }
         match self.any_pid() {
             Some(pid) => format!("process {pid}"),
             None => format!("the process behind {}", self.client.endpoint()),

@@ -38,6 +38,7 @@ mod profiles;
 mod program;
 mod repair;
 mod report;
+mod router;
 mod table;
 mod trace;
 mod tracepoints;

@@ -23,6 +23,9 @@ pub enum Endpoint {
     /// The diagnostics socket of one process: dialled where that process has it, and used only if the process itself
     /// listens there.
     Process(Arc<ProcessEndpoint>),
+    /// A peer of another machine, which this process brings near.
+    #[cfg(unix)]
+    Bridge(Arc<crate::Bridge>),
 }
 
 /// The sockets that may be those of one process.
@@ -62,7 +65,7 @@ impl Endpoint {
         match self {
             Self::Unix(path) => Some(path),
             Self::Process(process) => process.sockets.first().map(|socket| socket.path.as_path()),
-            Self::Pipe(_) => None,
+            _ => None,
         }
     }
 
@@ -70,8 +73,16 @@ impl Endpoint {
     pub fn process_id(&self) -> Option<u32> {
         match self {
             Self::Process(process) => Some(process.pid),
-            Self::Unix(_) | Self::Pipe(_) => None,
+            _ => None,
         }
+    }
+
+    /// Whether the peer is on another machine: what the kernel of this one says of it is not to be asked.
+    pub fn is_remote(&self) -> bool {
+        #[cfg(unix)]
+        return matches!(self, Self::Bridge(_));
+        #[cfg(not(unix))]
+        false
     }
 
     /// Dials the peer. A queue that is full is tried again until `timeout` is over. Before anything can be sent the
@@ -86,6 +97,8 @@ impl Endpoint {
             Self::Unix(path) => crate::unix::connect(path, timeout).await.map(Stream::from),
             #[cfg(unix)]
             Self::Process(process) => crate::unix::connect_to(process, timeout).await.map(Stream::from),
+            #[cfg(unix)]
+            Self::Bridge(bridge) => bridge.connect(timeout).await,
             #[cfg(windows)]
             Self::Pipe(_) => crate::windows::connect(&self.to_string(), timeout).await.map(Stream::from),
             _ => unsupported(),
@@ -121,7 +134,7 @@ impl Endpoint {
         match self {
             Self::Unix(path) => crate::unix::connect_blocking(path, timeout),
             Self::Process(process) => crate::unix::connect_blocking_to(process, timeout),
-            Self::Pipe(_) => unsupported(),
+            Self::Pipe(_) | Self::Bridge(_) => unsupported(),
         }
         .map_err(|reason| ConnectError { endpoint: self.clone(), reason })
     }
@@ -136,6 +149,8 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pipe(name) => write!(f, r"\\.\pipe\{name}"),
+            #[cfg(unix)]
+            Self::Bridge(bridge) => f.write_str(bridge.name()),
             Self::Unix(_) | Self::Process(_) => self.path().unwrap_or_else(|| Path::new("")).display().fmt(f),
         }
     }

@@ -10,6 +10,8 @@
 //!
 //! Nothing here knows a byte of any protocol, nor looks for processes: that is `runtap-discover`'s.
 
+#[cfg(unix)]
+mod bridge;
 #[cfg(all(test, target_os = "linux"))]
 mod bsd;
 mod endpoint;
@@ -34,6 +36,8 @@ mod unix;
 #[cfg(windows)]
 mod windows;
 
+#[cfg(unix)]
+pub use bridge::{Bridge, Call};
 pub use endpoint::{ConnectError, ConnectFailure, Endpoint, ProcessEndpoint};
 #[cfg(unix)]
 pub use exposure::{Exposure, PathCheck};

@@ -8,6 +8,7 @@ mod examples;
 mod formats;
 mod middle;
 mod reading;
+mod router;
 mod session;
 mod streams;
 mod trace;
@@ -27,6 +28,9 @@ pub(crate) use self::demo::{Demo, DemoServe, DemoTrace, DemoVerb};
 pub(crate) use self::formats::{AnyFormat, Content};
 pub(crate) use self::middle::{Part, Record, Replay, target_of};
 pub(crate) use self::reading::{Convert, Diff, Events, Report};
+pub(crate) use self::router::{
+    Common, IpcServer, Listen as RouterListen, Router, RuntimeDials, RuntimeListens,
+};
 pub(crate) use self::session::{SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
@@ -134,6 +138,9 @@ Examples:
     Repair(Repair),
     /// Show the blocks of a recording with their offsets
     Inspect(Inspect),
+    /// Route tools to a runtime over sockets and TCP, as dotnet-dsrouter does
+    #[command(subcommand)]
+    Router(Router),
     /// Stand between tools and a runtime, and write down what they say
     Record(Box<Record>),
     /// Play back what was recorded: as the runtime to tools, or as the client to a runtime
@@ -194,6 +201,7 @@ impl Verb {
             }
             Self::Events(Events { format, .. }) => TextOrJson::of_lines(*format),
             Self::Tail(options) => TextOrJson::of_lines(options.format),
+            Self::Router(mode) => mode.format().unwrap_or(TextOrJson::Text),
             Self::SetEnv(_)
             | Self::Resume(_)
             | Self::Profiler(_)
@@ -242,7 +250,8 @@ impl TextOrJson {
 #[derive(Debug, Args, Clone, Default)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct Target {
-    /// Process id, or the exact name of a process or its entry assembly
+    /// Process id, or the exact name of a process or its entry assembly; or `runtap://HOST:PORT[/PID|NAME]`, a process
+    /// behind the router of another machine
     #[arg(value_name = "TARGET", conflicts_with_all = ["process_id", "name", "diagnostic_port"], add = ArgValueCompleter::new(complete::targets))]
     pub(crate) word: Option<String>,
     #[command(flatten)]
@@ -263,9 +272,12 @@ pub(crate) struct TargetOptions {
     #[arg(long, value_name = "NAME|UID", conflicts_with_all = ["process_id", "diagnostic_port"], add = ArgValueCompleter::new(complete::users))]
     pub(crate) user: Option<String>,
     /// A diagnostic port: connect to the socket of a runtime (`,connect`), or wait for a runtime on one (`,listen`): PATH,
-    /// uds:PATH or `file://PATH`
+    /// uds:PATH or `file://PATH`. Also `runtap://HOST:PORT[/PID|NAME]`
     #[arg(long, visible_alias = "dport", value_name = "ADDR[,MODE]", conflicts_with_all = ["process_id", "name"])]
     pub(crate) diagnostic_port: Option<String>,
+    /// For `runtap://…`: the router's token, in a file that only you can read; by default the variable `RUNTAP_TOKEN`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 /// Several processes.
@@ -292,7 +304,7 @@ Examples:
   runtap ps --watch
   runtap ps --format json | jq '.processes[] | select(.reachable)'")]
 pub(crate) struct Ps {
-    /// Show only processes of this name, or with this process id
+    /// Show only processes of this name, or with this process id; or those of another machine: `runtap://HOST:PORT`
     #[arg(value_name = "NAME", add = ArgValueCompleter::new(complete::targets))]
     pub(crate) name: Option<String>,
     /// Do not truncate lines to the width of the terminal
@@ -304,6 +316,9 @@ pub(crate) struct Ps {
     /// Keep running and print processes that start, end or change; JSON output has one process per line
     #[arg(short, long)]
     pub(crate) watch: bool,
+    /// For `runtap://…`: the router's token, in a file that only you can read; by default the variable `RUNTAP_TOKEN`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }

@@ -25,6 +25,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-discover", 1),
     ("runtap-files", 1),
     ("runtap-outputs", 1),
+    ("runtap-remote", 1),
     ("runtap-transcript", 1),
     ("runtap-unwind", 1),
     ("runtap-diag", 2),

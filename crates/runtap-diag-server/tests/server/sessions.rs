@@ -1,12 +1,16 @@
 //! What arrives of the events that were written, and how sessions end.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::net::Shutdown;
-use std::sync::mpsc;
+use std::sync::{Barrier, mpsc};
 use std::time::Duration;
 
-use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, Hresult, Level, Provider, SessionConfig};
-use runtap_diag_server::{EventData, current_thread_id};
+use runtap_diag::{
+    Buffering, DEFAULT_RUNDOWN_KEYWORD, Format, Hresult, Level, Provider, SessionConfig, SessionForm,
+    SessionId,
+};
+use runtap_diag_server::{EventData, Limits, current_thread_id};
 use runtap_nettrace::{Item, Metadata, Reader};
 
 use crate::commands::refused;
@@ -205,6 +209,97 @@ fn a_stop_waits_for_the_reader_of_its_own_session_only() {
     let trace = Trace::of_bytes(&bytes);
     assert!(trace.complete);
     assert_eq!((trace.of("P").len(), trace.lost), (2000, 0));
+}
+
+/// Ten thousand events of 1,000 bytes from two threads while nobody reads, then the stream.
+fn flooded(buffering: Buffering, blocked_writer: Duration) -> Trace {
+    let mut limits = Limits::default();
+    (limits.session_buffer, limits.blocked_writer) = (100_000, blocked_writer);
+    let target = Target::with_limits(limits);
+    let event = target.define(1, 0);
+    let mut config = SessionConfig::new(vec![all_of("P")]);
+    config.buffering = buffering;
+    let session = target.client().start_session(&config).unwrap();
+    assert_eq!((session.form(), session.downgrades()), (SessionForm::CollectTracing6, &[][..]));
+    // Readers count the losses of a thread from its first event on that they have seen.
+    let both_are_known = Barrier::new(2);
+    std::thread::scope(|scope| {
+        let writing: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    for n in 0..5_000u32 {
+                        if n == 1 {
+                            both_are_known.wait();
+                        }
+                        let mut payload = vec![0; 1_000];
+                        payload[..4].copy_from_slice(&n.to_le_bytes());
+                        event.write_here(&payload);
+                    }
+                })
+            })
+            .collect();
+        let reading = scope.spawn(|| Trace::of_session(session));
+        for thread in writing {
+            thread.join().unwrap();
+        }
+        // The first session of its server.
+        target.client().stop_session(SessionId(1)).unwrap();
+        reading.join().unwrap()
+    })
+}
+
+#[test]
+fn a_session_that_blocks_loses_nothing() {
+    let trace = flooded(Buffering::Block, Duration::from_mins(5));
+    assert_eq!((trace.complete, trace.lost), (true, 0));
+    let events = trace.of("P");
+    assert_eq!(events.len(), 10_000);
+    let threads: BTreeSet<u64> = events.iter().map(|event| event.thread).collect();
+    assert_eq!(threads.len(), 2);
+    for thread in threads {
+        let numbers = events.iter().filter(|event| event.thread == thread).map(|event| event.n);
+        assert!(numbers.eq(0..5_000), "in order");
+    }
+}
+
+#[test]
+fn a_session_that_drops_says_how_much() {
+    let trace = flooded(Buffering::Drop, Duration::from_mins(5));
+    let got = trace.of("P").len() as u64;
+    assert_eq!((trace.complete, got + trace.lost), (true, 10_000), "{got} events");
+}
+
+#[test]
+fn netperf_has_the_same_events() {
+    let target = Target::new();
+    let event = target.define(1, 0);
+    let mut config = SessionConfig::new(vec![all_of("P")]);
+    config.format = Format::NetPerf;
+    let session = target.client().start_session(&config).unwrap();
+    let threads: Vec<u64> = std::thread::scope(|scope| {
+        let write = || {
+            for n in 0..500u32 {
+                event.write(&EventData { stack: &[7, 8], payload: &n.to_le_bytes(), ..EventData::default() });
+            }
+            current_thread_id()
+        };
+        let threads: Vec<_> = (0..3).map(|_| scope.spawn(write)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let stopping = session.stop();
+    let mut bytes = Vec::new();
+    let mut session = session;
+    while let Some(chunk) = session.next_chunk().unwrap() {
+        bytes.extend_from_slice(&chunk);
+    }
+    stopping.wait().unwrap();
+    assert!(bytes.starts_with(b"\x14\0\0\0!FastSerialization.1"));
+    let trace = Trace::of_bytes(&bytes);
+    assert!(trace.complete);
+    for thread in threads {
+        let events = trace.events.iter().filter(|event| event.thread == thread);
+        assert!(events.map(|event| (event.n, event.stack.clone())).eq((0..500).map(|n| (n, vec![7, 8]))));
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(crate) const SERIALIZER: &[u8; 24] = b"\x14\0\0\0!FastSerialization.1";
 /// Tag: where an object would begin, the end of the stream; also the type of a type.
 pub(crate) const NULL_REFERENCE: u8 = 1;
 /// Tag: an object begins, in `NetPerf`.
-const BEGIN_OBJECT: u8 = 4;
+pub(crate) const BEGIN_OBJECT: u8 = 4;
 /// Tag: an object begins, in Nettrace.
 pub(crate) const BEGIN_PRIVATE_OBJECT: u8 = 5;
 /// Tag: an object, or its type, ends.

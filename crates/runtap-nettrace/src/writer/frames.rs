@@ -14,6 +14,9 @@ pub enum Version {
     /// What all runtimes write, and every tool reads.
     #[default]
     Nettrace4,
+    /// `NetPerf` 3, what .NET Core 2.1 wrote, for the tools of that time: no sequence numbers, so that a reader can't see
+    /// which events were lost, and time stamps that never go back at all.
+    NetPerf3,
     /// For threads of several processes, labels, and definitions that say more.
     Nettrace6,
 }
@@ -31,11 +34,13 @@ impl Frames {
     /// The beginning of a stream.
     pub(super) fn start(header: &TraceHeader, version: Version) -> Self {
         let mut frames = Self { version, output: Bytes::new(), taken: 0 };
-        frames.output.bytes(envelope::MAGIC);
+        if version != Version::NetPerf3 {
+            frames.output.bytes(envelope::MAGIC);
+        }
         match version {
-            Version::Nettrace4 => {
+            Version::Nettrace4 | Version::NetPerf3 => {
                 frames.output.bytes(envelope::SERIALIZER);
-                frames.begin_object(name::TRACE, envelope::TRACE_VERSION);
+                frames.begin_object(name::TRACE);
                 header.encode_v4(&mut frames.output);
                 frames.output.u8(envelope::END_OBJECT);
             }
@@ -67,7 +72,7 @@ impl Frames {
     /// The end marker.
     pub(super) fn end(&mut self) {
         match self.version {
-            Version::Nettrace4 => self.output.u8(envelope::NULL_REFERENCE),
+            Version::Nettrace4 | Version::NetPerf3 => self.output.u8(envelope::NULL_REFERENCE),
             Version::Nettrace6 => self.output.u32(0),
         };
     }
@@ -80,7 +85,7 @@ impl Frames {
             self.output.bytes(&[a, b, c, v6::kind_of(kind)]).bytes(payload);
             return;
         }
-        self.begin_object(envelope::name_of(kind), envelope::BLOCK_VERSION);
+        self.begin_object(envelope::name_of(kind));
         self.output.u32(size_u32(payload.len()));
         for _ in 0..envelope::padding(self.offset()) {
             self.output.u8(0);
@@ -88,15 +93,20 @@ impl Frames {
         self.output.bytes(payload).u8(envelope::END_OBJECT);
     }
 
-    fn begin_object(&mut self, name: &[u8], version: u32) {
+    fn begin_object(&mut self, name: &[u8]) {
+        use envelope::{BEGIN_OBJECT, BEGIN_PRIVATE_OBJECT, BLOCK_VERSION, TRACE_VERSION};
+        let trace = name == name::TRACE;
+        // The tag, the version and the oldest reader's version.
+        let (begin, version, min_reader) = match (self.version, trace) {
+            (Version::NetPerf3, true) => (BEGIN_OBJECT, 3, 0),
+            (Version::NetPerf3, false) => (BEGIN_OBJECT, 1, 0),
+            (_, true) => (BEGIN_PRIVATE_OBJECT, TRACE_VERSION, TRACE_VERSION),
+            (_, false) => (BEGIN_PRIVATE_OBJECT, BLOCK_VERSION, BLOCK_VERSION),
+        };
         self.output
-            .bytes(&[
-                envelope::BEGIN_PRIVATE_OBJECT,
-                envelope::BEGIN_PRIVATE_OBJECT,
-                envelope::NULL_REFERENCE,
-            ])
+            .bytes(&[begin, begin, envelope::NULL_REFERENCE])
             .u32(version)
-            .u32(version)
+            .u32(min_reader)
             .u32(size_u32(name.len()))
             .bytes(name)
             .u8(envelope::END_OBJECT);

@@ -1,11 +1,12 @@
-//! The writer of Nettrace 4 and 6: events in, bytes out, as the runtime itself writes them and Microsoft's tools read
+//! The writer of Nettrace 4 and 6 and of `NetPerf` 3: events in, bytes out, as the runtime itself writes them and Microsoft's tools read
 //! them. Source: nettrace format, sections of the blocks. It does not put events into order, and it counts no time.
 
 mod block;
 mod error;
 mod frames;
+mod netperf;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use runtap_wire::{Uuid, Writer as Bytes};
 
@@ -31,7 +32,7 @@ const SEQUENCE_POINT_EVERY: u64 = 10 << 20;
 ///
 /// Events come in *runs*: one event, then later ones of the same capture thread. Times may not go back inside a
 /// run, nor from the start of one run to the start of the next. Events whose times never go back at all satisfy
-/// that.
+/// that; in `NetPerf` they have to.
 ///
 /// ```
 /// use runtap_nettrace::{EventToWrite, Metadata, TraceHeader, Writer};
@@ -56,7 +57,7 @@ pub struct Writer {
     last_point: u64,
     pointer_size: u32,
     definitions: BlobBlock,
-    /// The same in Nettrace 6.
+    /// The same in Nettrace 6; in `NetPerf` definitions and events.
     rows: Bytes,
     next_metadata_id: u32,
     stacks: StackBlock,
@@ -69,6 +70,8 @@ pub struct Writer {
     process_id: Option<u64>,
     /// The last sequence number of every capture thread.
     threads: BTreeMap<u64, u32>,
+    /// Those of them that have ended.
+    ended: BTreeSet<u64>,
     /// Capture thread of the run at hand and time of its last event.
     run: Option<(u64, u64)>,
     /// No run may start before this.
@@ -130,6 +133,7 @@ impl Writer {
             descriptions: Bytes::new(),
             process_id: Some(header.process_id.into()).filter(|id| *id != 0),
             threads: BTreeMap::new(),
+            ended: BTreeSet::new(),
             run: None,
             floor: 0,
             latest: u64::try_from(header.sync_qpc).unwrap_or(0),
@@ -141,7 +145,7 @@ impl Writer {
         let id = self.next_metadata_id;
         let mut record = Bytes::new();
         let encoded = match self.frames.version() {
-            Version::Nettrace4 => definition.encode_v4(id, &mut record),
+            Version::Nettrace4 | Version::NetPerf3 => definition.encode_v4(id, &mut record),
             Version::Nettrace6 => definition.encode_v6(id, &mut record),
         };
         encoded.map_err(|why| WriteError::definition(&why, record.len()))?;
@@ -154,6 +158,7 @@ impl Writer {
             Version::Nettrace6 => {
                 self.rows.bytes(record.as_bytes());
             }
+            Version::NetPerf3 => netperf::push_definition(record.as_bytes(), self.floor, &mut self.rows),
         }
         self.next_metadata_id += 1;
         Ok(id)
@@ -216,13 +221,19 @@ impl Writer {
         if let Some(address) = stack.iter().find(|ip| self.pointer_size == 4 && **ip > u64::from(u32::MAX)) {
             return Err(WriteError::WideAddress { address: *address });
         }
-        let run = self.run.filter(|(thread, _)| *thread == event.capture_thread_id);
+        let version = self.frames.version();
+        let same_run =
+            |(thread, _): &(u64, u64)| version != Version::NetPerf3 && *thread == event.capture_thread_id;
+        let run = self.run.filter(same_run);
         let least = run.map_or(self.floor, |(_, last)| last);
         if event.timestamp < least {
             return Err(WriteError::TimeGoesBack { timestamp: event.timestamp, least });
         }
 
-        let (v6, list) = (self.frames.version() == Version::Nettrace6, LabelBlock::encode(event));
+        if version == Version::NetPerf3 {
+            return self.event_of_netperf(event, stack);
+        }
+        let (v6, list) = (version == Version::Nettrace6, LabelBlock::encode(event));
         if !v6 && !event.labels.is_empty() {
             return Err(WriteError::NeedsVersion6 { what: "labels" });
         }
@@ -244,6 +255,7 @@ impl Writer {
         } else {
             LabelsToWrite::Activities(event.activity_id, event.related_activity_id)
         };
+        self.ended.remove(&event.capture_thread_id);
         let sequence = self.threads.entry(event.capture_thread_id).or_default();
         *sequence = event.sequence.unwrap_or_else(|| sequence.wrapping_add(1));
         self.events.push_event(event, *sequence, stack_id, labels, run.is_none());
@@ -255,12 +267,40 @@ impl Writer {
         Ok(())
     }
 
+    /// An event that was checked. Its number is not told.
+    fn event_of_netperf(&mut self, event: &EventToWrite<'_>, stack: &[u64]) -> Result<(), WriteError> {
+        if !event.labels.is_empty() {
+            return Err(WriteError::NeedsVersion6 { what: "labels" });
+        }
+        let size = netperf::HEADER + event.payload.len() + 8 * stack.len();
+        if self.rows.len() + size > BLOCK_TARGET {
+            self.write_blocks();
+        }
+        netperf::push_event(event, stack, self.pointer_size, &mut self.rows);
+        self.floor = event.timestamp;
+        self.latest = self.latest.max(event.timestamp);
+        Ok(())
+    }
+
     /// Counts `count` events of a thread as dropped: their numbers are left out, and a reader reports them as lost
-    /// when it sees the next event or sequence point. In Nettrace 4 it does so only if it has seen the thread before.
+    /// when it sees the next event or sequence point. In Nettrace 4 it does so only if it has seen the thread before, in
+    /// `NetPerf` never.
     pub fn drop_events(&mut self, capture_thread_id: u64, count: u32) {
         self.introduce(capture_thread_id);
         let sequence = self.threads.entry(capture_thread_id).or_default();
         *sequence = sequence.wrapping_add(count);
+    }
+
+    /// Says that a thread has tried to write all events up to this number: those behind its last one that was written are
+    /// dropped ones. The next sequence point tells the reader.
+    pub fn attempted(&mut self, capture_thread_id: u64, sequence: u32) {
+        self.introduce(capture_thread_id);
+        self.threads.insert(capture_thread_id, sequence);
+    }
+
+    /// Says that a thread has ended: the next sequence point is the last one to name it, unless it writes again.
+    pub fn end_thread(&mut self, capture_thread_id: u64) {
+        self.ended.insert(capture_thread_id);
     }
 
     /// Puts everything written so far into the output. The next event starts a run, so that a reader of the live
@@ -273,11 +313,13 @@ impl Writer {
     /// Whether a [`Self::sequence_point`] is due: the runtime makes one for every 10 MB, and both sides can forget
     /// the stacks then.
     pub fn wants_sequence_point(&self) -> bool {
-        self.frames.offset() - self.last_point >= SEQUENCE_POINT_EVERY
+        self.frames.version() != Version::NetPerf3
+            && self.frames.offset() - self.last_point >= SEQUENCE_POINT_EVERY
     }
 
     /// Flushes and writes a sequence point: all events before it are older than `timestamp`, or as old, and all
-    /// that follow are not older. A time before that of an event counts as that event's.
+    /// that follow are not older. A time before that of an event counts as that event's. `NetPerf` has no such points: it
+    /// is flushed only.
     pub fn sequence_point(&mut self, timestamp: u64) {
         self.flush();
         self.latest = self.latest.max(timestamp);
@@ -286,6 +328,11 @@ impl Writer {
         payload.u64(self.latest);
         let count = size_u32(self.threads.len());
         match self.frames.version() {
+            Version::NetPerf3 => {
+                self.threads.clear();
+                self.ended.clear();
+                return;
+            }
             Version::Nettrace4 => {
                 payload.u32(count);
                 for (thread, sequence) in &self.threads {
@@ -300,6 +347,9 @@ impl Writer {
             }
         }
         self.frames.block(Kind::SequencePoint, payload.as_bytes());
+        for thread in std::mem::take(&mut self.ended) {
+            self.threads.remove(&thread);
+        }
         self.stacks.next_epoch();
         self.labels.next_epoch();
         self.last_point = self.frames.offset();
@@ -321,6 +371,13 @@ impl Writer {
 
     /// Writes the blocks at hand: whatever is named before the events that name it.
     fn write_blocks(&mut self) {
+        if self.frames.version() == Version::NetPerf3 {
+            if !self.rows.is_empty() {
+                self.frames.block(Kind::Event, self.rows.as_bytes());
+                self.rows.clear();
+            }
+            return;
+        }
         if !self.rows.is_empty() {
             // Behind a header of no bytes.
             let mut payload = Bytes::new();

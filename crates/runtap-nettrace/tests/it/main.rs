@@ -19,3 +19,4 @@ mod seen;
 mod traceevent;
 mod v6;
 mod writer;
+mod writer_netperf;

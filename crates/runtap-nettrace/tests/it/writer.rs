@@ -11,7 +11,7 @@ use runtap_nettrace::{
 use crate::bytes::{self, blobs, object, point, stacks, start};
 use crate::seen::{Reading, Seen, SeenEvent};
 
-fn header(pointer_size: u32) -> TraceHeader {
+pub(crate) fn header(pointer_size: u32) -> TraceHeader {
     let mut header = TraceHeader::new(1_561_031_019_754_999_999, 1000, 10_000_000);
     (header.pointer_size, header.process_id, header.processors) = (pointer_size, bytes::PROCESS_ID, 4);
     header
@@ -179,7 +179,7 @@ fn blocks_stay_small_and_points_become_due() {
 
 /// One call of the writer.
 #[derive(Debug, Clone)]
-enum Call {
+pub(crate) enum Call {
     Define(Metadata),
     Event(SeenEvent),
     Flush,
@@ -269,7 +269,7 @@ prop_compose! {
     }
 }
 
-fn calls() -> impl Strategy<Value = Vec<Call>> {
+pub(crate) fn calls() -> impl Strategy<Value = Vec<Call>> {
     let call = prop_oneof![
         2 => definition().prop_map(Call::Define),
         20 => event().prop_map(Call::Event),

@@ -28,6 +28,7 @@ mod repair;
 mod replay;
 mod report;
 mod resume;
+mod router;
 mod set_env;
 mod silence;
 mod startup_hook;
@@ -82,7 +83,8 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// The words of `dotnet-dump collect -p PID` for those of `dump -p PID`. Alone the word may be a program's name.
+/// The words of `dotnet-dump collect -p PID` for those of `dump -p PID`, alone the word may be a program's name; and those of
+/// dotnet-dsrouter.
 fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_target = |word: &OsString| {
         let word = word.to_string_lossy();
@@ -96,6 +98,9 @@ fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
             },
         )
     };
+    if words.get(1).is_some_and(|verb| verb == "router") {
+        router::familiar(&mut words);
+    }
     if let [_, verb, second, rest @ ..] = &words[..]
         && verb == "dump"
         && second == "collect"
@@ -126,6 +131,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Events(options) => events::run(&options, output),
         Verb::Repair(options) => repair::run(&options, output),
         Verb::Inspect(options) => inspect::run(&options, output),
+        Verb::Router(mode) => block_on(router::run(mode, output)),
         Verb::Record(options) => on_processes(record::run(*options, output), output),
         Verb::Replay(options) => on_processes(replay::run(*options, output), output),
         Verb::Demo(options) => demo::run(options, output),

@@ -30,6 +30,11 @@ async fn set(chosen: &Subject, enable: Option<PerfMapType>, output: Output) -> a
         None => client.disable_perf_map().await,
     }
     .map_err(explain)?;
+    if chosen.is_remote() {
+        let pid = u32::try_from(chosen.number()).unwrap_or_default();
+        output.note(format_args!("the files are on the target's machine, in its {}", folder.display()));
+        return output.show(&PerfMapDocument::new(pid, enable.is_some(), Vec::new())).map(|()| exit::OK);
+    }
     let (pid, own_pid) = chosen.pids().await.map_err(explain)?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     // Where we may not look the answer was yes all the same.

@@ -3,7 +3,7 @@
 use runtap_target::Subject;
 
 use super::failure::explain;
-use super::target::{choose_all, each, first_word};
+use super::target::{choose_all, each, first_word, refuse_remote};
 use crate::cli::StartupHook;
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -15,6 +15,10 @@ pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result
         return Err(usage("a process is named by an option already: give the path of one assembly"));
     };
     let all = choose_all(&target, options.all.all, output).await?;
+    refuse_remote(
+        &all,
+        "the assembly lies on the target's machine, and a wrong one would end the program: it is checked there",
+    )?;
     let apply = async |chosen: Subject, output: Output| {
         chosen.client.apply_startup_hook(path).await.map_err(explain)?;
         output.note(format_args!("the runtime has taken {path}"));

@@ -3,8 +3,13 @@
 mod terminal;
 mod words;
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use runtap_record::Stops;
+use runtap_remote::{RemoteAddress, Token, TokenError};
 use runtap_target::{Examined, Given, Subject, TargetSpec, stuck_at_startup};
+use runtap_transport::shell;
 
 use self::terminal::Terminal;
 pub(super) use self::words::of_target;
@@ -16,6 +21,9 @@ use crate::cli::{Target, TargetOptions};
 use crate::exit::{self, ExpectedError, expected, usage};
 use crate::output::Output;
 
+/// The variable that has the token of a router.
+pub(super) const TOKEN: &str = "RUNTAP_TOKEN";
+
 /// Exit codes above this say that a signal has ended us.
 const INTERRUPTIONS: u8 = 128;
 
@@ -24,15 +32,49 @@ const INTERRUPTIONS: u8 = 128;
 /// # Errors
 /// Code 2.
 pub(super) fn meant(target: &Target) -> anyhow::Result<TargetSpec> {
-    let TargetOptions { process_id, name, user, diagnostic_port } = &target.options;
+    let TargetOptions { process_id, name, user, diagnostic_port, token_file } = &target.options;
+    let token = token_for([diagnostic_port, &target.word], token_file.as_deref())?;
     let given = Given {
         pid: *process_id,
         name: name.as_deref(),
         user: user.as_deref(),
         port: diagnostic_port.as_deref(),
         word: target.word.as_deref(),
+        token: token.as_ref(),
     };
     TargetSpec::parse(&given).map_err(of_spec)
+}
+
+/// The token, where one of these is a process of another machine.
+///
+/// # Errors
+/// Code 2: it is none.
+pub(super) fn token_for(words: [&Option<String>; 2], file: Option<&Path>) -> anyhow::Result<Option<Token>> {
+    if words.into_iter().flatten().any(|word| RemoteAddress::is_meant(word)) { token(file) } else { Ok(None) }
+}
+
+/// The token of a file, else of the environment.
+///
+/// # Errors
+/// Code 2: it is none.
+pub(super) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
+    let token = match file {
+        Some(file) => Token::from_file(file),
+        None => match std::env::var_os(TOKEN) {
+            Some(token) => Token::new(token.as_bytes()),
+            None => return Ok(None),
+        },
+    };
+    token.map(Some).map_err(|error| {
+        let hint = match &error {
+            TokenError::Readable { path, .. } => format!("chmod 600 {}", shell::word(path)),
+            TokenError::Length { .. } => {
+                "make one: (umask 077; head -c 32 /dev/urandom | base64 > FILE)".to_owned()
+            }
+            _ => format!("give the file of the token with --token-file, or the token itself in {TOKEN}"),
+        };
+        expected(exit::USAGE, format!("token: {error}"), hint)
+    })
 }
 
 /// Finds the process that the options name.
@@ -123,6 +165,20 @@ pub(super) async fn refuse_stuck(chosen: &[Subject], stops: &Stops) -> anyhow::R
             format!("process {pid} {}", finding.detail),
             fix::text(&finding.fixes),
         )),
+        None => Ok(()),
+    }
+}
+
+/// For verbs that need the target's files, or its kernel.
+///
+/// # Errors
+/// Code 3: one of them is on another machine.
+pub(super) fn refuse_remote(chosen: &[Subject], why: &str) -> anyhow::Result<()> {
+    match chosen.iter().find(|chosen| chosen.is_remote()) {
+        Some(remote) => {
+            let message = format!("{} is on another machine: {why}", remote.label());
+            Err(expected(exit::NO_TARGET, message, "run this command on that machine".to_owned()))
+        }
         None => Ok(()),
     }
 }

@@ -16,7 +16,7 @@ const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 const CLASS_ID: &str = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
 
 /// Options that choose the process, or how results look.
-const ASIDE: [&str; 10] = [
+const ASIDE: [&str; 11] = [
     "--help",
     "--quiet",
     "--verbose",
@@ -24,6 +24,7 @@ const ASIDE: [&str; 10] = [
     "--process-id",
     "--name",
     "--diagnostic-port",
+    "--token-file",
     "--all",
     "--user",
     "--format",

@@ -13,7 +13,7 @@ use runtap_target::Subject;
 
 use super::failure::explain;
 use super::interrupt::unless;
-use super::target::{choose_all, each};
+use super::target::{choose_all, each, refuse_remote};
 use crate::cli::Dump;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -29,6 +29,7 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     // Before anybody is asked for anything.
     let prepared = Cell::new(Some(prepare(options, None)?));
     let all = unless(&stops, choose_all(&options.target, options.all.all, output)).await?;
+    refuse_remote(&all, "a dump is written by the target, to its own disk, and is checked there")?;
     let several = all.len() > 1;
     let first = all.first().and_then(|chosen| Some(chosen.process.as_ref()?.pid));
     let dump = async |chosen: Subject, output: Output| {

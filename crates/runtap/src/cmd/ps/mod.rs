@@ -1,8 +1,10 @@
 //! `runtap ps`: who runs, as one table. `watch` goes on and tells the changes.
 
+mod remote;
 mod watch;
 
 use runtap_discover::{Code, System};
+use runtap_remote::RemoteAddress;
 use runtap_target::{Listing, Seen};
 use runtap_text::document::ProcessesDocument;
 use runtap_text::{ProcessRow, TextOptions};
@@ -32,6 +34,9 @@ fn row(seen: &Seen) -> ProcessRow {
 }
 
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
+    if options.name.as_deref().is_some_and(RemoteAddress::is_meant) {
+        return remote::run(options, output).await;
+    }
     if options.watch {
         return watch::run(options, output).await;
     }

@@ -1,6 +1,7 @@
 //! Why there is no target, for people: message, list, next step and exit code.
 
-use runtap_target::{Error, Row, SpecError};
+use runtap_remote::{HandshakeError, Refusal};
+use runtap_target::{Error, RemoteError, Row, SpecError};
 use rustix::process::geteuid;
 
 use crate::cmd::failure::{explain, not_reached};
@@ -28,6 +29,11 @@ pub(super) fn of_spec(error: SpecError) -> anyhow::Error {
         }
         SpecError::Port { port, error } => wrong(port, &error.to_string()),
         SpecError::Pipe { port } => wrong(port, "a named pipe is of Windows; here a port is a socket"),
+        SpecError::NoToken(_) => expected(
+            exit::USAGE,
+            error.to_string(),
+            "give the file of the token with --token-file, or the token itself in RUNTAP_TOKEN".to_owned(),
+        ),
         error => usage(error.to_string()),
     }
 }
@@ -76,6 +82,9 @@ pub(in crate::cmd) fn of_target(error: Error, several: &str, output: Output) -> 
             with_list(exit::NO_TARGET, message + ":", rows(&processes), several.to_owned())
         }
         Error::NotGiven => self::no_target(),
+        Error::NoRemote { .. } => no_target(message, "'runtap ps runtap://HOST:PORT' lists what it offers"),
+        Error::Remote { source, .. } => expected(exit::NO_TARGET, message, of_remote(&source)),
+        Error::Elsewhere(_) => no_target(message, "run this command on that machine"),
         Error::NoneRuns => no_target(message, "'runtap demo' has one built in"),
         Error::NotInList { answer, of } => usage(slip(&answer, of)),
         Error::Runtime(error) => explain(error),
@@ -83,6 +92,25 @@ pub(in crate::cmd) fn of_target(error: Error, several: &str, output: Output) -> 
         Error::Io(error) => error.into(),
         error => error.into(),
     }
+}
+
+/// What to do about a router that does not do what it was asked for.
+fn of_remote(error: &RemoteError) -> Option<String> {
+    let hint = match error {
+        RemoteError::Handshake(
+            HandshakeError::Refused(Refusal::Unauthenticated) | HandshakeError::Unproven,
+        ) => {
+            "both sides need the same token: compare the file here with that of 'runtap router listen' there"
+        }
+        RemoteError::Handshake(HandshakeError::Malformed(_) | HandshakeError::Closed { .. }) => {
+            "is that the port of a 'runtap router listen'? The other modes of the router have no such address"
+        }
+        RemoteError::Io(_) | RemoteError::TooSlow => {
+            "is 'runtap router listen' running there, and is the port open?"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 pub(super) fn no_target() -> anyhow::Error {

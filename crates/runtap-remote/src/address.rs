@@ -1,0 +1,201 @@
+//! `HOST:PORT`, whether it stays on this machine, and `runtap://HOST:PORT[/PID|NAME]`. Owns the syntax and the rule; opens
+//! nothing.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use thiserror::Error;
+
+/// An address as it is typed: `127.0.0.1:9000`, `localhost:9000`, `[::1]:9000`, `*:9000`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPort {
+    host: String,
+    port: u16,
+}
+
+/// What is not such an address, or may not be one.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// No host, no port, or no number.
+    #[error("'{0}' is no HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000")]
+    Syntax(String),
+    /// No address of a remote process.
+    #[error("'{0}' is no runtap://HOST:PORT[/PID|NAME]")]
+    Remote(String),
+    /// The name stands for nothing.
+    #[error("the address of '{host}' can't be found: {source}")]
+    Unknown {
+        /// The name.
+        host: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It leads out of this machine, over a connection that nobody protects.
+    #[error(
+        "{address} is not a loopback address: whoever reaches it commands the program behind it, and nothing is encrypted"
+    )]
+    Beyond {
+        /// The address.
+        address: SocketAddr,
+    },
+}
+
+impl HostPort {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// [`AddressError::Syntax`].
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let wrong = || AddressError::Syntax(text.to_owned());
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        // A sign would be taken.
+        let port = Some(port).filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+        let port: u16 = port.and_then(|port| port.parse().ok()).ok_or_else(wrong)?;
+        let host = match host.strip_prefix('[') {
+            Some(rest) => rest.strip_suffix(']').ok_or_else(wrong)?,
+            // Six colons and a number: which is which?
+            None if host.contains(':') => return Err(wrong()),
+            None => host,
+        };
+        if host.is_empty() || host.chars().any(|c| c.is_whitespace() || c == '/') {
+            return Err(wrong());
+        }
+        Ok(Self { host: host.to_owned(), port })
+    }
+
+    /// The addresses it stands for: at least one. Beyond loopback only if that is allowed.
+    ///
+    /// # Errors
+    /// [`AddressError::Unknown`] and [`AddressError::Beyond`].
+    pub async fn resolve(&self, beyond_loopback: bool) -> Result<Vec<SocketAddr>, AddressError> {
+        let unknown = |source| AddressError::Unknown { host: self.host.clone(), source };
+        let found: Vec<SocketAddr> = if self.host == "*" {
+            vec![SocketAddr::from(([0; 16], self.port))]
+        } else {
+            tokio::net::lookup_host((self.host.as_str(), self.port)).await.map_err(unknown)?.collect()
+        };
+        if found.is_empty() {
+            return Err(unknown(io::ErrorKind::NotFound.into()));
+        }
+        match found.iter().find(|address| !is_loopback(address.ip())) {
+            Some(address) if !beyond_loopback => Err(AddressError::Beyond { address: *address }),
+            _ => Ok(found),
+        }
+    }
+}
+
+/// Also where IPv4 is written as IPv6.
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+/// What the address of a remote process begins with.
+const SCHEME: &str = "runtap://";
+
+/// `runtap://HOST:PORT[/PID|NAME]`: a process of another machine, behind the router of that machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteAddress {
+    /// Where the router listens.
+    pub router: HostPort,
+    /// Which process.
+    pub which: Which,
+}
+
+/// Which of the processes that a router offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// The only one there is.
+    Only,
+    /// By its process id there.
+    Pid(u32),
+    /// By its name.
+    Name(String),
+}
+
+impl RemoteAddress {
+    /// Whether it looks like one.
+    pub fn is_meant(text: &str) -> bool {
+        text.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
+    }
+
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// [`AddressError::Remote`] and [`AddressError::Syntax`].
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let rest = text.get(SCHEME.len()..).filter(|_| Self::is_meant(text));
+        let rest = rest.ok_or_else(|| AddressError::Remote(text.to_owned()))?;
+        let (router, which) = rest.split_once('/').unwrap_or((rest, ""));
+        let which = match which.parse() {
+            _ if which.is_empty() => Which::Only,
+            Ok(pid) => Which::Pid(pid),
+            Err(_no_number) => Which::Name(which.to_owned()),
+        };
+        Ok(Self { router: HostPort::parse(router)?, which })
+    }
+}
+
+impl fmt::Display for RemoteAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SCHEME}{}", self.router)?;
+        match &self.which {
+            Which::Only => Ok(()),
+            Which::Pid(pid) => write!(f, "/{pid}"),
+            Which::Name(name) => write!(f, "/{name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_come_back() {
+        for text in ["127.0.0.1:9000", "localhost:0", "[::1]:65535", "*:1", "a-b.example:80"] {
+            assert_eq!(HostPort::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address() {
+        for text in
+            ["", "9000", ":9000", "host:", "host:+1", "host:65536", "::1:9000", "[::1:9000", "h/x:1", " h:1"]
+        {
+            assert!(matches!(HostPort::parse(text), Err(AddressError::Syntax(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn remote_addresses_come_back() {
+        for text in ["runtap://127.0.0.1:9000", "runtap://[::1]:9/42", "runtap://host:9/My Service"] {
+            assert_eq!(RemoteAddress::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(RemoteAddress::parse("RUNTAP://h:9/").unwrap().to_string(), "runtap://h:9");
+        for text in ["runtap:/h:9", "runtap://", "runtap://h", "runtap://h:9000000", "host:9", "uds:/p", "é"]
+        {
+            RemoteAddress::parse(text).unwrap_err();
+        }
+    }
+
+    #[tokio::test]
+    async fn only_loopback_unless_more_is_allowed() {
+        for text in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            HostPort::parse(text).unwrap().resolve(false).await.unwrap();
+        }
+        for text in ["0.0.0.0:1", "*:1", "192.0.2.1:1", "[::]:1", "[2001:db8::1]:1"] {
+            let address = HostPort::parse(text).unwrap();
+            assert!(matches!(address.resolve(false).await, Err(AddressError::Beyond { .. })), "{text}");
+            assert_eq!(address.resolve(true).await.unwrap().len(), 1);
+        }
+    }
+}

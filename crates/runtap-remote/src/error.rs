@@ -1,0 +1,49 @@
+//! What can go wrong in a handshake.
+
+use runtap_wire::DecodeError;
+use thiserror::Error;
+
+/// Why a handshake failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HandshakeError {
+    /// It does not speak this protocol.
+    #[error("no runtap router answers there: {0}")]
+    Malformed(#[from] DecodeError),
+    /// The other side has hung up.
+    #[error("the connection was closed after {received} bytes")]
+    Closed {
+        /// Bytes that had come.
+        received: u64,
+    },
+    /// No version of the protocol that both know.
+    #[error("the router speaks none of our versions of the protocol")]
+    Version,
+    /// The proof is not that of somebody who knows the token.
+    #[error("the other side does not know our token")]
+    Unproven,
+    /// The router has answered with an error.
+    #[error("{0}")]
+    Refused(Refusal),
+}
+
+/// What a router refuses.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It has another token.
+    #[error("the router does not accept our token")]
+    Unauthenticated,
+    /// It does not understand the request.
+    #[error("the router does not know this request: it is of another version")]
+    Malformed,
+    /// There is no such process (any more).
+    #[error("there is no such process: {0}")]
+    NoProcess(String),
+    /// It can't be listed or reached.
+    #[error("the router failed: {0}")]
+    Failed(String),
+    /// A status of a later version.
+    #[error("the router refuses with status {0}")]
+    Other(u16),
+}

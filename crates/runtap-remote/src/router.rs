@@ -1,0 +1,168 @@
+//! The router's side of the handshake.
+
+use runtap_wire::Reader;
+
+use crate::error::{HandshakeError, Refusal};
+use crate::message::{Challenge, HELLO, Hello, Nonce, PROOF, Request, VERSION, answer, request_length};
+use crate::proof::{Side, Transcript};
+use crate::stream::Handshake;
+use crate::token::Token;
+
+/// Who knows the token has asked for something: [`RouterHandshake::answer`].
+pub type RouterEvent = Request;
+
+#[derive(Debug)]
+enum State {
+    Hello,
+    Length,
+    /// A request of so many bytes, without the proof.
+    Ask(usize),
+    Asked,
+    Done,
+}
+
+/// A connection of a client.
+#[derive(Debug)]
+pub struct RouterHandshake {
+    token: Token,
+    nonce: Nonce,
+    transcript: Transcript,
+    state: State,
+    received: Vec<u8>,
+    total: u64,
+    transmit: Option<Vec<u8>>,
+    event: Option<Result<Request, HandshakeError>>,
+}
+
+impl RouterHandshake {
+    /// Answers with a random number that was made for this connection.
+    pub fn new(token: Token, nonce: Nonce) -> Self {
+        Self {
+            token,
+            nonce,
+            transcript: Transcript::default(),
+            state: State::Hello,
+            received: Vec::new(),
+            total: 0,
+            transmit: None,
+            event: None,
+        }
+    }
+
+    /// Answers the request: `Ok` with the list or with nothing.
+    pub fn answer(&mut self, outcome: Result<&[u8], &Refusal>) {
+        if !matches!(self.state, State::Asked) {
+            return;
+        }
+        let mut bytes = answer(outcome);
+        self.transcript.add(&bytes);
+        bytes.extend(self.transcript.prove(&self.token, Side::Router));
+        self.transmit = Some(bytes);
+        self.state = State::Done;
+    }
+
+    /// What tells a client that it was refused before it has proven anything. To be sent late: who guesses is to wait.
+    pub fn refusal(error: &HandshakeError) -> Vec<u8> {
+        match error {
+            HandshakeError::Refused(refusal) => {
+                let mut bytes = answer(Err(refusal));
+                bytes.extend([0; PROOF]);
+                bytes
+            }
+            HandshakeError::Version => Challenge { version: 0, nonce: [0; 32] }.encode(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn advance(&mut self, bytes: &[u8]) -> Result<Option<Request>, HandshakeError> {
+        match self.state {
+            State::Hello => {
+                let hello = Hello::decode(&mut Reader::new(bytes))?;
+                if !hello.has_ours() {
+                    return Err(HandshakeError::Version);
+                }
+                self.transcript.add(bytes);
+                let challenge = Challenge { version: VERSION, nonce: self.nonce }.encode();
+                self.transcript.add(&challenge);
+                self.transmit = Some(challenge);
+                self.state = State::Length;
+                Ok(None)
+            }
+            State::Length => {
+                let length = request_length(Reader::new(bytes).u16("request length")?)?;
+                self.transcript.add(bytes);
+                self.state = State::Ask(length);
+                Ok(None)
+            }
+            State::Ask(length) => {
+                let (request, proof) = bytes.split_at_checked(length).unwrap_or_default();
+                self.transcript.add(request);
+                if !self.transcript.is_proven(&self.token, Side::Client, proof) {
+                    return Err(HandshakeError::Refused(Refusal::Unauthenticated));
+                }
+                self.transcript.add(proof);
+                self.state = State::Asked;
+                match Request::decode(&mut Reader::new(request)) {
+                    Ok(request) => Ok(Some(request)),
+                    Err(_of_later) => {
+                        self.answer(Err(&Refusal::Malformed));
+                        Err(HandshakeError::Refused(Refusal::Malformed))
+                    }
+                }
+            }
+            State::Asked | State::Done => Ok(None),
+        }
+    }
+}
+
+impl Handshake for RouterHandshake {
+    type Event = RouterEvent;
+
+    fn wanted(&self) -> usize {
+        let whole = match self.state {
+            State::Hello => HELLO,
+            State::Length => 2,
+            State::Ask(length) => length.saturating_add(PROOF),
+            State::Asked | State::Done => 0,
+        };
+        whole.saturating_sub(self.received.len())
+    }
+
+    fn handle_bytes(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        loop {
+            let taken = rest.len().min(self.wanted());
+            let (now, later) = rest.split_at_checked(taken).unwrap_or_default();
+            self.received.extend_from_slice(now);
+            self.total = self.total.saturating_add(taken as u64);
+            rest = later;
+            if self.wanted() > 0 || matches!(self.state, State::Asked | State::Done) {
+                return;
+            }
+            let received = std::mem::take(&mut self.received);
+            match self.advance(&received) {
+                Ok(None) => {}
+                Ok(Some(request)) => self.event = Some(Ok(request)),
+                Err(error) => {
+                    self.state = State::Done;
+                    self.event = Some(Err(error));
+                }
+            }
+        }
+    }
+
+    fn handle_eof(&mut self) {
+        if !matches!(self.state, State::Asked | State::Done) {
+            self.state = State::Done;
+            self.event = Some(Err(HandshakeError::Closed { received: self.total }));
+        }
+    }
+
+    fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        self.transmit.take()
+    }
+
+    fn poll_event(&mut self) -> Option<Result<Request, HandshakeError>> {
+        self.event.take()
+    }
+}

@@ -1,0 +1,392 @@
+//! The runtimes that have dialled in, each with the one connection that waits for a request, and the clients that wait for
+//! one.
+//!
+//! Runtimes are told apart by their cookie. A router stands for one of them, the first; another one waits for its turn
+//! until that one is gone. What is held is bounded: so many runtimes, one connection each, so many clients.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use runtap_diag_proto::Advertise;
+use runtap_wire::Reader;
+use tokio::io::AsyncReadExt;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
+
+use super::limits::Limits;
+use super::link::{Gate, Link};
+use super::notice::{Notice, Teller};
+
+/// Runtimes that are known at the same time.
+const RUNTIMES: usize = 64;
+/// Connections that have not said yet who they are.
+const GREETING: usize = 64;
+/// A runtime dials in again within half a second of a request; later than this it is gone.
+const REDIAL: Duration = Duration::from_secs(2);
+/// How long it waits when the system is out of descriptors.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
+
+/// Why a client gets no connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoTurn {
+    /// Too many wait already.
+    Full,
+    /// None has come in time.
+    TooLong,
+    /// The runtime is gone.
+    Gone,
+}
+
+/// One runtime.
+#[derive(Debug)]
+struct Entry {
+    advertise: Advertise,
+    /// To the task that holds the idle connection: it gives it to whoever is named.
+    idle: Option<oneshot::Sender<oneshot::Sender<Link>>>,
+    /// Connections that are in use.
+    active: usize,
+    /// When it was there last.
+    seen: Instant,
+    /// Which of its connections the idle one is.
+    number: u64,
+}
+
+impl Entry {
+    fn is_there(&self) -> bool {
+        self.idle.is_some() || self.active > 0 || self.seen.elapsed() < REDIAL
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: Vec<Entry>,
+    /// The one that the router stands for.
+    routed: Option<Uuid>,
+    numbers: u64,
+}
+
+/// The runtimes of a router.
+#[derive(Debug)]
+pub(crate) struct Board {
+    limits: Limits,
+    teller: Teller,
+    state: Mutex<State>,
+    /// Something has changed.
+    changed: Notify,
+    /// Clients have their turn in the order in which they came.
+    turn: tokio::sync::Mutex<()>,
+    waiting: AtomicUsize,
+    /// Who has come for the first time.
+    arrivals: Mutex<Option<mpsc::Sender<Advertise>>>,
+}
+
+/// A connection of a runtime, in use until it is dropped.
+#[derive(Debug)]
+pub(crate) struct InUse {
+    board: Arc<Board>,
+    cookie: Uuid,
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let mut state = self.board.lock();
+        if let Some(entry) = state.find(self.cookie) {
+            entry.active = entry.active.saturating_sub(1);
+            entry.seen = Instant::now();
+        }
+        drop(state);
+        self.board.changed.notify_waiters();
+    }
+}
+
+impl State {
+    fn find(&mut self, cookie: Uuid) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.advertise.runtime_cookie == cookie)
+    }
+
+    /// The one that the router stands for: the first that is there.
+    fn routed(&mut self) -> Option<Uuid> {
+        let is_there = |entry: &&Entry| entry.is_there();
+        let there = self.entries.iter().filter(is_there).map(|entry| entry.advertise.runtime_cookie);
+        let there: Vec<Uuid> = there.collect();
+        if self.routed.is_none_or(|routed| !there.contains(&routed)) {
+            self.routed = there.first().copied();
+        }
+        self.routed
+    }
+}
+
+impl Board {
+    pub(crate) fn new(limits: Limits, teller: Teller) -> Self {
+        Self {
+            limits,
+            teller,
+            state: Mutex::default(),
+            changed: Notify::new(),
+            turn: tokio::sync::Mutex::default(),
+            waiting: AtomicUsize::default(),
+            arrivals: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that runs under the lock can panic halfway through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hears of every runtime that has not been here before, from now on.
+    pub(crate) fn arrivals(&self) -> mpsc::Receiver<Advertise> {
+        let (tell, arrivals) = mpsc::channel(RUNTIMES);
+        *self.arrivals.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
+        arrivals
+    }
+
+    /// A runtime has said who it is; its connection waits from here on.
+    fn dialled_in(self: &Arc<Self>, advertise: Advertise, link: Link) {
+        let (want, wanted) = oneshot::channel();
+        let mut state = self.lock();
+        state.numbers += 1;
+        let number = state.numbers;
+        let mut news = Vec::new();
+        if let Some(entry) = state.find(advertise.runtime_cookie) {
+            // The older one, if it is still there, is closed by this: runtimes give up on it, too.
+            entry.idle = Some(want);
+            (entry.seen, entry.number) = (Instant::now(), number);
+        } else {
+            if state.entries.len() >= RUNTIMES {
+                state.entries.retain(Entry::is_there);
+            }
+            if state.entries.len() >= RUNTIMES {
+                return;
+            }
+            let routed = state.routed();
+            let entry = Entry { advertise, idle: Some(want), active: 0, seen: Instant::now(), number };
+            state.entries.push(entry);
+            news.push(Notice::Runtime { process_id: advertise.process_id });
+            if let Some(routed) = routed.and_then(|cookie| state.find(cookie)) {
+                let routed = routed.advertise.process_id;
+                news.push(Notice::Another { process_id: advertise.process_id, routed });
+            }
+        }
+        drop(state);
+        tokio::spawn(hold(Arc::clone(self), advertise, number, link, wanted));
+        let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for notice in &news {
+            match (&arrivals, notice) {
+                (Some(arrivals), Notice::Runtime { .. }) => {
+                    // There is room for as many as are known.
+                    let _ = arrivals.try_send(advertise);
+                    self.teller.tell(notice);
+                }
+                // Each has its own tool then.
+                (Some(_), Notice::Another { .. }) => {}
+                _ => self.teller.tell(notice),
+            }
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// A connection of the runtime with this cookie, or of the one that the router stands for; in turn.
+    pub(crate) async fn take(self: &Arc<Self>, cookie: Option<Uuid>) -> Result<(Link, InUse), NoTurn> {
+        let waiting = Waiting::begin(self)?;
+        let taking = async {
+            let _turn = self.turn.lock().await;
+            loop {
+                let changed = self.changed.notified();
+                let (wanted, gone) = self.want(cookie);
+                if gone {
+                    return Err(NoTurn::Gone);
+                }
+                if let Some((idle, in_use)) = wanted {
+                    let (give, given) = oneshot::channel();
+                    // Who holds it may have ended just now.
+                    if idle.send(give).is_ok()
+                        && let Ok(link) = given.await
+                    {
+                        return Ok((link, in_use));
+                    }
+                    continue;
+                }
+                waiting.tell();
+                // Whether one is gone, only time tells.
+                let _ = timeout(REDIAL, changed).await;
+            }
+        };
+        timeout(self.limits.wait, taking).await.unwrap_or(Err(NoTurn::TooLong))
+    }
+
+    /// The idle connection, taken out; and whether there can't be one any more.
+    #[allow(clippy::type_complexity, reason = "used once, just above")]
+    fn want(
+        self: &Arc<Self>,
+        cookie: Option<Uuid>,
+    ) -> (Option<(oneshot::Sender<oneshot::Sender<Link>>, InUse)>, bool) {
+        let mut state = self.lock();
+        let Some(wanted) = cookie.or_else(|| state.routed()) else { return (None, false) };
+        let Some(entry) = state.find(wanted) else { return (None, cookie.is_some()) };
+        let gone = cookie.is_some() && !entry.is_there();
+        let idle = entry.idle.take();
+        if idle.is_some() {
+            entry.active += 1;
+        }
+        (idle.map(|idle| (idle, InUse { board: Arc::clone(self), cookie: wanted })), gone)
+    }
+
+    /// Ready when this runtime waits for a request: `true`; or when it is gone.
+    pub(crate) async fn is_idle(&self, cookie: Uuid) -> bool {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut state = self.lock();
+                match state.find(cookie) {
+                    Some(entry) if entry.idle.is_some() => return true,
+                    Some(entry) if entry.is_there() => {}
+                    _ => return false,
+                }
+            }
+            let _ = timeout(REDIAL, changed).await;
+        }
+    }
+
+    /// Ready when this runtime waits for nothing any more: it has gone, or has hung up.
+    pub(crate) async fn is_gone(&self, cookie: Uuid) {
+        loop {
+            let changed = self.changed.notified();
+            if !self.lock().find(cookie).is_some_and(|entry| entry.is_there()) {
+                return;
+            }
+            let _ = timeout(REDIAL, changed).await;
+        }
+    }
+
+    /// Ready when no runtime was there for so long.
+    pub(crate) async fn deserted(&self, limit: Duration) {
+        let mut since = Instant::now();
+        loop {
+            let changed = self.changed.notified();
+            if self.lock().entries.iter().any(|entry| entry.idle.is_some() || entry.active > 0) {
+                changed.await;
+                since = Instant::now();
+                continue;
+            }
+            let left = limit.saturating_sub(since.elapsed());
+            if left.is_zero() || timeout(left, changed).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// An idle connection has ended by itself.
+    fn hung_up(&self, advertise: Advertise, number: u64) {
+        let mut state = self.lock();
+        let same = |entry: &Entry| {
+            entry.advertise.runtime_cookie == advertise.runtime_cookie && entry.number == number
+        };
+        let Some(at) = state.entries.iter().position(same) else { return };
+        let gone = state.entries.get(at).is_some_and(|entry| entry.active == 0);
+        if gone {
+            state.entries.remove(at);
+        } else if let Some(entry) = state.entries.get_mut(at) {
+            entry.idle = None;
+        }
+        drop(state);
+        if gone {
+            self.teller.tell(&Notice::RuntimeGone { process_id: advertise.process_id });
+        }
+        self.changed.notify_waiters();
+    }
+}
+
+/// A client that waits, counted.
+struct Waiting<'a> {
+    board: &'a Board,
+    clients: usize,
+    told: AtomicUsize,
+}
+
+impl<'a> Waiting<'a> {
+    fn begin(board: &'a Board) -> Result<Self, NoTurn> {
+        let clients = board.waiting.fetch_add(1, Ordering::Relaxed) + 1;
+        let waiting = Self { board, clients, told: AtomicUsize::new(0) };
+        if clients > board.limits.queue {
+            return Err(NoTurn::Full);
+        }
+        if clients > 1 {
+            waiting.tell();
+        }
+        Ok(waiting)
+    }
+
+    /// Says once that it has to wait.
+    fn tell(&self) {
+        if self.told.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.board.teller.tell(&Notice::Waiting(self.clients));
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.board.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Holds an idle connection until it is wanted, replaced or closed.
+async fn hold(
+    board: Arc<Board>,
+    advertise: Advertise,
+    number: u64,
+    link: Link,
+    wanted: oneshot::Receiver<oneshot::Sender<Link>>,
+) {
+    tokio::select! {
+        biased;
+        // Closed; or it says what nobody has asked for.
+        _ = link.readable() => board.hung_up(advertise, number),
+        wanted = wanted => if let Ok(give) = wanted {
+            // Who wanted it may have left: the runtime dials in again.
+            let _ = give.send(link);
+        },
+    }
+}
+
+/// Lets runtimes in, for ever.
+pub(crate) async fn accept(board: Arc<Board>, gate: Gate) {
+    let mut greetings = JoinSet::new();
+    loop {
+        while greetings.try_join_next().is_some() {}
+        let (link, who) = match gate.accept().await {
+            Ok(accepted) => accepted,
+            Err(_out_of_descriptors) => {
+                sleep(OUT_OF_DESCRIPTORS).await;
+                continue;
+            }
+        };
+        if greetings.len() >= GREETING {
+            // Whoever is slow makes room.
+            let _ = timeout(board.limits.advertise, greetings.join_next()).await;
+        }
+        let board = Arc::clone(&board);
+        greetings.spawn(async move {
+            let why = match timeout(board.limits.advertise, greet(link)).await {
+                Ok(Ok((advertise, link))) => return board.dialled_in(advertise, link),
+                Ok(Err(error)) => error.to_string(),
+                Err(_elapsed) => "it has not said who it is".to_owned(),
+            };
+            board.teller.tell(&Notice::NoRuntime { who, why });
+        });
+    }
+}
+
+/// Reads the Advertise message, and not a byte more.
+async fn greet(mut link: Link) -> io::Result<(Advertise, Link)> {
+    let mut bytes = [0; Advertise::LEN];
+    link.read_exact(&mut bytes).await?;
+    let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let advertise = Advertise::decode(&mut Reader::new(&bytes)).map_err(wrong)?;
+    Ok((advertise, link))
+}

@@ -1,0 +1,52 @@
+//! How much of the router its clients get, and for how long.
+
+use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit};
+
+/// What a router allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// How long a client may take to send its whole request.
+    pub request: Duration,
+    /// Clients that have not sent their whole request yet. One more, and the oldest is disconnected. Each may hold one
+    /// message, 64 KiB.
+    pub silent: usize,
+    /// Clients that are carried or wait, at the same time. Further ones wait in the system's queue.
+    pub connections: usize,
+    /// Clients that wait for a connection of a runtime that dials in. Further ones are refused.
+    pub queue: usize,
+    /// How long one of them waits.
+    pub wait: Duration,
+    /// How long dialling may take.
+    pub connect: Duration,
+    /// How long a runtime that has dialled in may take to say who it is.
+    pub advertise: Duration,
+    /// How long a client may take nothing of a reply before it is disconnected. A session's stream is not limited: a
+    /// runtime drops events where nobody takes them.
+    pub stalled: Duration,
+    /// How long what is being carried may go on when the router ends.
+    pub shut_down: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(10),
+            silent: 1024.min(descriptors() / 4).max(1),
+            connections: 4096.min(descriptors() / 4).max(1),
+            queue: 64,
+            wait: Duration::from_secs(30),
+            connect: Duration::from_secs(5),
+            advertise: Duration::from_secs(2),
+            stalled: Duration::from_mins(1),
+            shut_down: Duration::from_secs(2),
+        }
+    }
+}
+
+/// How many descriptors we may have.
+fn descriptors() -> usize {
+    getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,223 @@
+//! All runtimes of our user on one TCP port, for runtaps of other machines that know the token.
+//!
+//! Each connection begins with the handshake of `runtap_remote`; nothing is looked at, and nobody is asked, before the other
+//! side has proven that it knows the token. A wrong proof is answered late, so that guessing takes its time; who has not
+//! proven anything yet is one of few, and the oldest of them makes room. After that it is a client as any other
+//! ([`Relay`](super::Relay)).
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use runtap_discover::Kind;
+use runtap_remote::{
+    Handshake, HandshakeError, Listed, Refusal, Request, RouterHandshake, Token, drive, nonce,
+};
+use runtap_target::{Listing, Seen};
+use runtap_transport::{Endpoint, in_a_thread};
+use rustix::process::geteuid;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
+
+use super::Ended;
+use super::back::RuntimeAddress;
+use super::crowd::Crowd;
+use super::limits::Limits;
+use super::link::Link;
+use super::notice::{Notice, Statistics, Teller};
+use super::relay::{Relay, Supply};
+
+/// How long the handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long whoever has a wrong token waits for the answer.
+const PENALTY: Duration = Duration::from_secs(1);
+/// Connections that have proven nothing yet.
+const UNPROVEN: usize = 64;
+/// How long it waits when the system is out of descriptors.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
+
+/// The runtimes of our user, offered to other machines.
+#[derive(Debug)]
+pub struct Offer {
+    listener: TcpListener,
+    token: Token,
+    limits: Limits,
+    teller: Teller,
+}
+
+impl Offer {
+    /// Listens on the first of these addresses that is free. Whether they may lead beyond this machine is the caller's to
+    /// judge.
+    ///
+    /// # Errors
+    /// None is.
+    pub async fn bind(addresses: &[SocketAddr], token: Token) -> io::Result<Self> {
+        let listener = TcpListener::bind(addresses).await?;
+        Ok(Self { listener, token, limits: Limits::default(), teller: Teller::default() })
+    }
+
+    /// Which tells this of what happens. What takes long is to be handed on.
+    #[must_use]
+    pub fn on_notice(mut self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        self.teller = self.teller.telling(tell);
+        self
+    }
+
+    /// With other limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The socket is broken.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// What it has carried so far; goes on counting.
+    pub fn statistics(&self) -> Arc<Statistics> {
+        self.teller.statistics()
+    }
+
+    /// Serves until `until` is ready.
+    pub async fn run(self, until: impl Future<Output = ()>) -> Ended {
+        let Self { listener, token, limits, teller } = self;
+        let most_unproven = UNPROVEN.min(limits.silent);
+        let mut crowd = Crowd::new(limits.connections, most_unproven, teller.clone());
+        // Whose runtime it is, each connection says.
+        let relay = Relay::new(Supply::Nowhere, limits, teller);
+        let accepting = async {
+            loop {
+                let (stream, address) = match listener.accept().await {
+                    Ok(accepted) => accepted,
+                    Err(_out_of_descriptors) => {
+                        crowd.disconnect_oldest();
+                        sleep(OUT_OF_DESCRIPTORS).await;
+                        continue;
+                    }
+                };
+                relay.teller().connection();
+                let permit = crowd.admit().await;
+                let proven = Arc::<AtomicBool>::default();
+                let (serving, has_proven, token) = (relay.clone(), Arc::clone(&proven), token.clone());
+                let task = relay.spawn(async move {
+                    // One that breaks is its client's affair.
+                    let _: io::Result<()> = serve(stream, address, token, &serving, &has_proven).await;
+                    drop(permit);
+                });
+                crowd.enter(task, proven);
+            }
+        };
+        tokio::select! {
+            () = until => {}
+            () = accepting => {}
+        }
+        drop(listener);
+        relay.close().await;
+        Ended::Told
+    }
+}
+
+/// One connection, from its first byte on.
+async fn serve(
+    mut stream: TcpStream,
+    address: SocketAddr,
+    token: Token,
+    relay: &Relay,
+    proven: &AtomicBool,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let who = address.to_string();
+    let mut handshake = RouterHandshake::new(token, nonce()?);
+    let asked = timeout(HANDSHAKE, drive(&mut handshake, &mut stream)).await??;
+    let request = match asked {
+        Ok(request) => request,
+        Err(error) => return refuse(stream, who, error, relay).await,
+    };
+    proven.store(true, Ordering::Relaxed);
+    match request {
+        Request::List => {
+            let list = Listed::encode(&list().await?);
+            handshake.answer(Ok(&list));
+            send(&mut handshake, &mut stream, relay).await?;
+            stream.shutdown().await
+        }
+        Request::Open { pid, started } => match find(pid, started).await {
+            Ok(endpoint) => {
+                handshake.answer(Ok(&[]));
+                send(&mut handshake, &mut stream, relay).await?;
+                let relay = relay.to(RuntimeAddress::Local(endpoint));
+                relay.serve(Link::tcp(stream), &who, None, || {}, || {}).await;
+                Ok(())
+            }
+            Err(refusal) => {
+                relay.teller().tell(&Notice::Refused { who, why: refusal.to_string() });
+                handshake.answer(Err(&refusal));
+                send(&mut handshake, &mut stream, relay).await?;
+                stream.shutdown().await
+            }
+        },
+        _ => Ok(()),
+    }
+}
+
+async fn refuse(mut stream: TcpStream, who: String, error: HandshakeError, relay: &Relay) -> io::Result<()> {
+    relay.teller().tell(&Notice::Unproven { who, why: error.to_string() });
+    sleep(PENALTY).await;
+    stream.write_all(&RouterHandshake::refusal(&error)).await?;
+    stream.shutdown().await
+}
+
+async fn send(handshake: &mut RouterHandshake, stream: &mut TcpStream, relay: &Relay) -> io::Result<()> {
+    while let Some(bytes) = handshake.poll_transmit() {
+        super::pump::write(stream, &bytes, Some(relay.limits().stalled)).await?;
+    }
+    Ok(())
+}
+
+/// The .NET processes of our own user that answer. As root not those of others: who knows the token is no root there.
+async fn list() -> io::Result<Vec<Listed>> {
+    let mut processes = in_a_thread(|| Listing::now(false).processes).await?;
+    let me = geteuid().as_raw();
+    processes.retain(|process| process.uid == me && process.kind == Kind::Dotnet);
+    let started: Vec<(u32, u64)> =
+        processes.iter().map(|process| (process.pid, process.start_time)).collect();
+    let seen = Seen::all(processes).await;
+    let listed = seen.into_iter().filter(|seen| seen.reachable).filter_map(|seen| {
+        let (_, started) = *started.iter().find(|(pid, _)| *pid == seen.pid)?;
+        Some(Listed {
+            pid: seen.pid,
+            started,
+            suspended: seen.suspended,
+            name: seen.name,
+            command_line: seen.command_line,
+            runtime_version: seen.runtime_version.unwrap_or_default(),
+            arch: seen.arch.unwrap_or_default(),
+            user: seen.user,
+        })
+    });
+    Ok(listed.collect())
+}
+
+/// The socket of a process, if it still is the one that was listed.
+async fn find(pid: u32, started: u64) -> Result<Endpoint, Refusal> {
+    let gone = |why: String| Refusal::NoProcess(why);
+    let found = in_a_thread(move || runtap_discover::process(pid)).await;
+    let process = found
+        .map_err(|error| Refusal::Failed(error.to_string()))?
+        .map_err(|error| gone(format!("process {pid}: {error}")))?;
+    if process.start_time != started {
+        return Err(gone(format!("process {pid} has ended, and another one has its number")));
+    }
+    if process.uid != geteuid().as_raw() {
+        return Err(gone(format!("process {pid} belongs to another user than the router")));
+    }
+    process.endpoint().ok_or_else(|| gone(format!("process {pid} has no diagnostic socket")))
+}

@@ -1,0 +1,144 @@
+//! What is answered: from the runtime to the client, byte for byte, to the end.
+//!
+//! The bytes are looked at until it is clear what follows: after a reply that nothing follows both connections are closed,
+//! because some runtimes leave theirs open then. What the client sends after its request means nothing to a runtime, which
+//! would reset the connection for it: it is taken and dropped, and only the end of it passes.
+
+use std::convert::Infallible;
+use std::io;
+use std::time::Duration;
+
+use runtap_diag_proto::tap::{Side, Tap, What};
+use runtap_diag_proto::{Command, ErrorReply, Request};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use super::link::Link;
+use super::notice::Teller;
+
+/// What is read at a time: what a Unix socket holds at most is about three times that.
+const CHUNK: usize = 64 << 10;
+
+/// What has passed.
+#[derive(Debug, Default)]
+pub(crate) struct Carried {
+    /// Bytes from the runtime.
+    pub(crate) bytes: u64,
+    /// What the runtime refused.
+    pub(crate) error: Option<ErrorReply>,
+}
+
+/// What is to come.
+#[derive(Debug, PartialEq, Eq)]
+enum Ahead {
+    /// It is not known yet.
+    Reply,
+    /// Bytes to the end of the connection.
+    Rest,
+    /// Nothing.
+    Nothing,
+}
+
+/// Passes on what the runtime answers, until it has said everything, or one side is gone. `on_reply` is called once, when
+/// the runtime is free for the next client.
+pub(crate) async fn pump(
+    client: Link,
+    runtime: Link,
+    mut tap: Tap,
+    stalled: Duration,
+    teller: &Teller,
+    on_reply: impl FnOnce(),
+) -> io::Result<Carried> {
+    let is_session = matches!(tap.request(), Some(Request::CollectTracing { .. }));
+    let (mut from_client, mut to_client) = tokio::io::split(client);
+    let (mut from_runtime, mut to_runtime) = tokio::io::split(runtime);
+    let upward = async {
+        discard(&mut from_client).await;
+        // It may have gone, too: the runtime's next bytes tell.
+        let _ = to_runtime.shutdown().await;
+        std::future::pending::<Infallible>().await
+    };
+    let downward = async {
+        let mut carried = Carried::default();
+        let mut on_reply = Some(on_reply);
+        let mut ahead = Ahead::Reply;
+        let mut buffer = vec![0; CHUNK];
+        while ahead != Ahead::Nothing {
+            let n = match from_runtime.read(&mut buffer).await {
+                // What it has said counts.
+                Err(error) if is_closed(&error) => 0,
+                other => other?,
+            };
+            if n == 0 {
+                break;
+            }
+            let bytes = buffer.get(..n).unwrap_or_default();
+            if ahead == Ahead::Reply {
+                ahead = look(&mut tap, bytes, &mut carried);
+                if ahead != Ahead::Reply
+                    && let Some(on_reply) = on_reply.take()
+                {
+                    on_reply();
+                }
+            }
+            let limit = Some(stalled).filter(|_| !is_session || ahead != Ahead::Rest);
+            write(&mut to_client, bytes, limit).await?;
+            teller.sent_to_client(n);
+            carried.bytes += n as u64;
+        }
+        to_client.shutdown().await?;
+        Ok(carried)
+    };
+    tokio::select! {
+        carried = downward => carried,
+        never = upward => match never {},
+    }
+}
+
+/// What these bytes say of what follows.
+fn look(tap: &mut Tap, bytes: &[u8], carried: &mut Carried) -> Ahead {
+    tap.handle_bytes(Side::Runtime, bytes);
+    match tap.poll_transmit().map(|piece| piece.what) {
+        None => Ahead::Reply,
+        Some(What::Reply(reply)) if reply.command() == Command::ERROR => {
+            carried.error = ErrorReply::decode(reply.payload()).ok();
+            Ahead::Nothing
+        }
+        Some(What::Reply(_)) => match tap.request() {
+            Some(Request::ProcessEnvironment | Request::CollectTracing { .. }) => Ahead::Rest,
+            _ => Ahead::Nothing,
+        },
+        // Whatever it is, it is the client's to understand.
+        Some(_) => Ahead::Rest,
+    }
+}
+
+/// Writes everything, as long as some of it is taken now and then.
+pub(crate) async fn write(
+    to: &mut (impl AsyncWrite + Unpin),
+    mut bytes: &[u8],
+    stalled: Option<Duration>,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let writing = to.write(bytes);
+        let written = match stalled {
+            Some(limit) => timeout(limit, writing).await??,
+            None => writing.await?,
+        };
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(written..).unwrap_or_default();
+    }
+    to.flush().await
+}
+
+/// Takes what comes until nothing more does.
+async fn discard(from: &mut (impl AsyncRead + Unpin)) {
+    let mut buffer = [0; 64];
+    while matches!(from.read(&mut buffer).await, Ok(n) if n > 0) {}
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+}

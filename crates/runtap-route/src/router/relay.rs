@@ -1,0 +1,209 @@
+//! One client, from its first byte to its last: its request, the connection to the runtime, the answer.
+
+use std::io;
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use runtap_diag_proto::{Advertise, ErrorReply, Hresult};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
+
+use super::back::RuntimeAddress;
+use super::board::{Board, InUse, NoTurn};
+use super::limits::Limits;
+use super::link::Link;
+use super::notice::{Notice, Teller};
+use super::pump::{pump, write};
+use super::request::{self, Asked, Question};
+
+/// Between two tries to reach a runtime that is not there yet.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Where connections to the runtime come from.
+#[derive(Debug, Clone)]
+pub(crate) enum Supply {
+    Dial(Arc<RuntimeAddress>),
+    Board(Arc<Board>),
+    /// Each client has its own: [`Relay::to`].
+    Nowhere,
+}
+
+/// Carries clients to a runtime. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Relay {
+    supply: Supply,
+    limits: Limits,
+    teller: Teller,
+    closing: watch::Sender<bool>,
+    clients: Arc<Mutex<JoinSet<()>>>,
+}
+
+impl Relay {
+    pub(crate) fn new(supply: Supply, limits: Limits, teller: Teller) -> Self {
+        Self { supply, limits, teller, closing: watch::Sender::new(false), clients: Arc::default() }
+    }
+
+    /// The same for another runtime, which listens.
+    pub(crate) fn to(&self, runtime: RuntimeAddress) -> Self {
+        Self { supply: Supply::Dial(Arc::new(runtime)), ..self.clone() }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn teller(&self) -> &Teller {
+        &self.teller
+    }
+
+    /// Waits until this runtime is ready for the next request: `true`; `false` if it is gone.
+    pub(crate) async fn is_ready(&self, runtime: Uuid) -> bool {
+        match &self.supply {
+            Supply::Dial(address) => {
+                let answer = address.identify(self.limits.connect).await;
+                answer.is_ok_and(|advertise| advertise.runtime_cookie == runtime)
+            }
+            Supply::Board(board) => board.is_idle(runtime).await,
+            Supply::Nowhere => false,
+        }
+    }
+
+    /// Serves a client on a task that ends with the router.
+    pub(crate) fn spawn(&self, client: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        while clients.try_join_next().is_some() {}
+        clients.spawn(client)
+    }
+
+    /// Disconnects those who have not sent a request, or wait for the runtime; gives the others a while.
+    pub(crate) async fn close(&self) {
+        self.closing.send_replace(true);
+        let mut clients = mem::take(&mut *self.clients.lock().unwrap_or_else(PoisonError::into_inner));
+        let _ = timeout(self.limits.shut_down, async { while clients.join_next().await.is_some() {} }).await;
+        clients.shutdown().await;
+    }
+
+    /// Who listens, asked until it answers.
+    pub(crate) async fn identify_patiently(&self) -> Advertise {
+        let Supply::Dial(address) = &self.supply else { return std::future::pending().await };
+        loop {
+            if let Ok(advertise) = address.identify(self.limits.connect).await {
+                self.teller.tell(&Notice::Runtime { process_id: advertise.process_id });
+                return advertise;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Serves a client to its end. `asked` is called when its request is there, `free` when the next one can be served.
+    pub(crate) async fn serve(
+        &self,
+        mut client: Link,
+        who: &str,
+        runtime: Option<Uuid>,
+        asked: impl FnOnce(),
+        free: impl FnOnce(),
+    ) {
+        let mut closing = self.closing.subscribe();
+        let reading = timeout(self.limits.request, request::read(&mut client));
+        let question = tokio::select! {
+            question = reading => question.unwrap_or(Asked::Silent),
+            _ = closing.wait_for(|closing| *closing) => Asked::Silent,
+        };
+        asked();
+        match question {
+            Asked::Silent => self.teller.silent(),
+            Asked::Refused(answer, why) => {
+                self.teller.tell(&Notice::Refused { who: who.to_owned(), why });
+                self.answer(client, &answer).await;
+            }
+            Asked::Request(question) => {
+                let command = question.request.command();
+                let began = Instant::now();
+                let connecting = self.connect(runtime);
+                let connection = tokio::select! {
+                    connection = connecting => connection,
+                    _ = closing.wait_for(|closing| *closing) => Err("the router ends".to_owned()),
+                };
+                let (link, in_use) = match connection {
+                    Ok(connection) => connection,
+                    Err(why) => {
+                        self.teller.tell(&Notice::NotReached {
+                            who: who.to_owned(),
+                            command,
+                            why: why.clone(),
+                        });
+                        let error = ErrorReply {
+                            hresult: Hresult::E_FAIL,
+                            message: Some(format!("runtap router: {why}")),
+                        };
+                        return self.answer(client, &error.to_bytes().unwrap_or_default()).await;
+                    }
+                };
+                let carried = self.carry(client, link, *question, free).await;
+                drop(in_use);
+                let who = who.to_owned();
+                self.teller.tell(&match carried {
+                    Ok(carried) => Notice::Carried {
+                        who,
+                        command,
+                        error: carried.error,
+                        bytes: carried.bytes,
+                        took: began.elapsed(),
+                    },
+                    Err(error) => Notice::Broken { who, command, why: error.to_string() },
+                });
+            }
+        }
+    }
+
+    async fn connect(&self, runtime: Option<Uuid>) -> Result<(Link, Option<InUse>), String> {
+        match &self.supply {
+            Supply::Dial(address) => {
+                let link = address.connect(self.limits.connect).await.map_err(|error| error.to_string())?;
+                Ok((link, None))
+            }
+            Supply::Nowhere => Err("there is no runtime".to_owned()),
+            Supply::Board(board) => {
+                let taken = board.take(runtime).await.map_err(|why| match why {
+                    NoTurn::Full => {
+                        format!("the runtime is busy, and {} clients wait already", self.limits.queue)
+                    }
+                    NoTurn::TooLong => format!(
+                        "no connection of a runtime was free for {} s: it has not dialled in, or is busy",
+                        self.limits.wait.as_secs_f64()
+                    ),
+                    NoTurn::Gone => "the runtime is gone".to_owned(),
+                })?;
+                Ok((taken.0, Some(taken.1)))
+            }
+        }
+    }
+
+    async fn carry(
+        &self,
+        client: Link,
+        mut runtime: Link,
+        question: Question,
+        free: impl FnOnce(),
+    ) -> io::Result<super::pump::Carried> {
+        let Question { piece, tap, .. } = question;
+        let bytes = piece.bytes();
+        write(&mut runtime, bytes, Some(self.limits.stalled)).await?;
+        self.teller.sent_to_runtime(bytes.len());
+        pump(client, runtime, tap, self.limits.stalled, &self.teller, free).await
+    }
+
+    /// An answer of our own.
+    async fn answer(&self, mut client: Link, answer: &[u8]) {
+        // Who is gone needs none.
+        if write(&mut client, answer, Some(self.limits.stalled)).await.is_ok() {
+            self.teller.sent_to_client(answer.len());
+            let _ = client.shutdown().await;
+        }
+    }
+}

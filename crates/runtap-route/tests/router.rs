@@ -1,0 +1,265 @@
+//! A router between a server of ours and clients of ours: who waits, who is turned away, what ends it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use runtap_diag_proto::{Advertise, ErrorReply, Hresult, InfoForm, Request, Uuid};
+use runtap_diag_server::{Builder, ProcessDescription, ServerThread};
+use runtap_route::router::{Back, Ended, Front, Gate, Limits, Notice, Router, RuntimeAddress, Statistics};
+use runtap_testkit::eventually;
+use runtap_transport::{BindOptions, Endpoint, Listener};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+/// A router on a thread of its own.
+struct Running {
+    folder: TempDir,
+    stop: Option<oneshot::Sender<()>>,
+    thread: JoinHandle<Ended>,
+    notices: Arc<Mutex<Vec<Notice>>>,
+    statistics: Arc<Statistics>,
+    address: Option<SocketAddr>,
+}
+
+/// How the runtime is reached.
+enum Runtime {
+    Listens(PathBuf),
+    DialsTcp,
+}
+
+impl Running {
+    fn start(runtime: Runtime, limits: Limits, runtime_timeout: Option<Duration>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let notices = Arc::<Mutex<Vec<Notice>>>::default();
+        let (told, path) = (Arc::clone(&notices), folder.path().join("tools"));
+        let (tell, ready) = mpsc::channel();
+        let run = async move {
+            let listener = Listener::bind(path, BindOptions::default()).unwrap();
+            let front = Front::Listen(Gate::Local(Box::new(listener)));
+            let mut address = None;
+            let back = match runtime {
+                Runtime::Listens(path) => Back::Dial(RuntimeAddress::Local(Endpoint::unix(path))),
+                Runtime::DialsTcp => {
+                    let gate = Gate::tcp(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+                    address = Some(gate.to_string().parse().unwrap());
+                    Back::Listen(gate)
+                }
+            };
+            let router = Router::new(front, back)
+                .limits(limits)
+                .runtime_timeout(runtime_timeout)
+                .on_notice(move |notice| told.lock().unwrap().push(notice.clone()));
+            tell.send((router.statistics(), address)).unwrap();
+            // Dropped: nobody ends it.
+            router
+                .run(async {
+                    if stopped.await.is_err() {
+                        std::future::pending().await
+                    }
+                })
+                .await
+        };
+        let thread = thread::spawn(move || {
+            tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)
+        });
+        let (statistics, address) = ready.recv().unwrap();
+        Self { folder, stop: Some(stop), thread, notices, statistics, address }
+    }
+
+    fn connect(&self) -> UnixStream {
+        UnixStream::connect(self.folder.path().join("tools")).unwrap()
+    }
+
+    /// Asks who the runtime is.
+    fn ask(&self) -> Vec<u8> {
+        let mut client = self.connect();
+        client.write_all(&info()).unwrap();
+        all_of(client)
+    }
+
+    fn wait_for(&self, what: &str, is_it: impl Fn(&Notice) -> bool) {
+        let notices = || self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        eventually(what, || notices().iter().any(&is_it).then_some(()));
+    }
+
+    /// Tells it to end.
+    fn end(mut self) -> Ended {
+        self.stop.take().unwrap().send(()).unwrap();
+        self.thread.join().unwrap()
+    }
+
+    /// Waits until it ends by itself.
+    fn ends(self) -> Ended {
+        let ended = self.thread.join().unwrap();
+        assert!(!self.folder.path().join("tools").exists());
+        ended
+    }
+}
+
+fn all_of(mut client: impl Read) -> Vec<u8> {
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    answer
+}
+
+fn info() -> Vec<u8> {
+    Request::ProcessInfo(InfoForm::ProcessInfo2).to_bytes().unwrap()
+}
+
+fn is_ok(answer: &[u8]) -> bool {
+    answer.get(16..18) == Some(&[0xff, 0])
+}
+
+fn error_in(answer: &[u8]) -> ErrorReply {
+    assert_eq!(answer.get(16..18), Some(&[0xff, 0xff][..]));
+    ErrorReply::decode(&answer[20..]).unwrap()
+}
+
+fn server(folder: &Path) -> ServerThread {
+    Builder::new(ProcessDescription::of_this_process()).path(folder.join("runtime")).spawn().unwrap()
+}
+
+/// A runtime by TCP: says who it is, and waits for a request.
+fn dial(address: SocketAddr, cookie: u128) -> TcpStream {
+    let mut runtime = TcpStream::connect(address).unwrap();
+    let advertise = Advertise { runtime_cookie: Uuid::from_u128(cookie), process_id: 7 };
+    runtime.write_all(&advertise.to_bytes()).unwrap();
+    runtime
+}
+
+/// Takes the request, and answers.
+fn answer(mut runtime: TcpStream) {
+    let mut request = [0; 20];
+    runtime.read_exact(&mut request).unwrap();
+    assert_eq!(request[..], info()[..]);
+    runtime.write_all(b"DOTNET_IPC_V1\0\x15\0\xff\0\0\0!").unwrap();
+}
+
+#[test]
+fn silence_and_half_a_request_cost_nobody_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path());
+    let mut limits = Limits::default();
+    (limits.silent, limits.connections) = (16, 64);
+    let router = Running::start(Runtime::Listens(server.path().to_owned()), limits, None);
+    let mut crowd = Vec::new();
+    for n in 0..500 {
+        let mut client = router.connect();
+        // Who was disconnected for the next one can't be written to.
+        let _ = client.write_all(&info()[..n % 20]);
+        crowd.push(client);
+        if n % 100 == 99 {
+            assert!(is_ok(&router.ask()));
+        }
+    }
+    // The oldest were disconnected, and the newest are still there.
+    eventually("the end of most of the crowd", || (router.statistics.silent() >= 450).then_some(()));
+    drop(crowd);
+    assert_eq!(router.end(), Ended::Told);
+}
+
+#[test]
+fn who_is_slow_is_disconnected() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path());
+    let mut limits = Limits::default();
+    limits.request = Duration::from_millis(100);
+    let router = Running::start(Runtime::Listens(server.path().to_owned()), limits, None);
+    let mut slow = router.connect();
+    slow.write_all(&info()[..19]).unwrap();
+    assert!(all_of(slow).is_empty());
+    eventually("the end of the slow one", || (router.statistics.silent() == 1).then_some(()));
+    router.end();
+}
+
+#[test]
+fn clients_wait_for_a_runtime_in_their_order() {
+    let mut limits = Limits::default();
+    limits.queue = 2;
+    let router = Running::start(Runtime::DialsTcp, limits, None);
+    let mut waiting = Vec::new();
+    for n in 1..=2 {
+        let mut client = router.connect();
+        client.write_all(&info()).unwrap();
+        waiting.push(client);
+        router.wait_for("a client that waits", |notice| *notice == Notice::Waiting(n));
+    }
+    // The queue is full.
+    assert_eq!(error_in(&router.ask()).hresult, Hresult::E_FAIL);
+    for client in waiting {
+        answer(dial(router.address.unwrap(), 1));
+        let reply = all_of(client);
+        assert!(is_ok(&reply) && reply.ends_with(b"!"));
+    }
+    eventually("both requests", || (router.statistics.forwarded() == 2).then_some(()));
+    assert_eq!((router.statistics.not_reached(), router.statistics.most_waiting()), (1, 2));
+    router.end();
+}
+
+#[test]
+fn a_router_stands_for_one_runtime_until_that_is_gone() {
+    let router = Running::start(Runtime::DialsTcp, Limits::default(), None);
+    let address = router.address.unwrap();
+    let first = dial(address, 1);
+    router.wait_for("the first", |notice| matches!(notice, Notice::Runtime { .. }));
+    let second = dial(address, 2);
+    router.wait_for("the second", |notice| matches!(notice, Notice::Another { .. }));
+    drop(first);
+    router.wait_for("the end of the first", |notice| matches!(notice, Notice::RuntimeGone { .. }));
+    let mut client = router.connect();
+    client.write_all(&info()).unwrap();
+    answer(second);
+    assert!(is_ok(&all_of(client)));
+    router.end();
+}
+
+/// What dotnet-dsrouter has an option for, and does not do.
+#[test]
+fn without_a_runtime_it_ends() {
+    let limit = Some(Duration::from_millis(300));
+    assert_eq!(Running::start(Runtime::DialsTcp, Limits::default(), limit).ends(), Ended::NoRuntime);
+    let nobody = tempfile::tempdir().unwrap().path().join("none");
+    assert_eq!(Running::start(Runtime::Listens(nobody), Limits::default(), limit).ends(), Ended::NoRuntime);
+    // One that is there, and goes.
+    let router = Running::start(Runtime::DialsTcp, Limits::default(), limit);
+    drop(dial(router.address.unwrap(), 1));
+    assert_eq!(router.ends(), Ended::NoRuntime);
+}
+
+/// A runtime that leaves its connection open after an error, as .NET 9 and 10 do.
+#[test]
+fn a_reply_ends_the_connection_even_if_the_runtime_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runtime");
+    let listener = UnixListener::bind(&path).unwrap();
+    let error = ErrorReply::from(Hresult::BAD_ENCODING).to_bytes().unwrap();
+    let said = error.clone();
+    let runtime = thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        client.read_exact(&mut [0; 20]).unwrap();
+        client.write_all(&said).unwrap();
+        // Until the other side closes.
+        client.read(&mut [0]).unwrap()
+    });
+    let router = Running::start(Runtime::Listens(path), Limits::default(), None);
+    assert_eq!(router.ask(), error);
+    assert_eq!(runtime.join().unwrap(), 0);
+    router.wait_for("what became of it", |notice| matches!(notice, Notice::Carried { error: Some(_), .. }));
+    router.end();
+}
+
+#[test]
+fn a_runtime_that_is_not_there_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let router = Running::start(Runtime::Listens(folder.path().join("none")), Limits::default(), None);
+    let error = error_in(&router.ask());
+    assert_eq!(error.hresult, Hresult::E_FAIL);
+    assert!(error.message.unwrap().contains("there is no such socket"));
+    router.end();
+}

@@ -1,0 +1,13 @@
+//! Sampling on Linux.
+
+mod memory;
+mod modules;
+mod sampler;
+mod signal;
+mod symbols;
+mod task;
+mod threads;
+mod unwind;
+
+pub use sampler::Sampler;
+pub use symbols::Namer;

@@ -1,0 +1,182 @@
+//! From addresses to functions, by the symbols of the files that the code came from: `.symtab`, else `.dynsym`. For code
+//! without a symbol, the unwind tables say where its function begins and ends.
+//!
+//! Each address is looked up once. Refuses to do it while threads are sampled: it opens and reads whole symbol tables.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object as _, ObjectSymbol, ReadCache, SymbolKind};
+
+use super::modules::{Known, Object, Tables};
+use crate::{Function, FunctionName, ModuleFile, Names, Sampler};
+
+/// Finds the names of the functions of the modules that a sampler has seen.
+#[derive(Debug)]
+pub struct Namer {
+    known: Known,
+    /// By their addresses.
+    functions: BTreeMap<u64, Function>,
+}
+
+/// A symbol, at addresses in its file.
+struct Symbol {
+    start: u64,
+    size: u64,
+    /// What is preferred among symbols of the same place.
+    global: bool,
+    name: String,
+}
+
+impl Namer {
+    /// For the samples of `sampler`.
+    pub fn new(sampler: &Sampler) -> Self {
+        Self { known: sampler.known(), functions: BTreeMap::new() }
+    }
+
+    /// Has functions of the program named, whatever its symbols say: for a binary without symbols. Each is a function's
+    /// address and its name as Rust writes it (`my_crate::module::function`).
+    pub fn add(&mut self, functions: impl IntoIterator<Item = (u64, String)>) {
+        let known = self.known.clone();
+        let known = known.lock();
+        for (start, name) in functions {
+            let Some((module, object)) = object_of(&known, start) else { continue };
+            let address = start.wrapping_sub(object.bias);
+            let size = bounds(object, &[address]).into_iter().flatten().next().map_or(1, |b| b.end - address);
+            let name = FunctionName::from_symbol(&name);
+            self.functions.insert(start, Function { start, size, name, module });
+        }
+    }
+
+    /// The functions that contain the addresses. What is in no module has no name.
+    pub fn names(&mut self, addresses: impl IntoIterator<Item = u64>) -> Names {
+        let mut addresses: Vec<u64> = addresses.into_iter().collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let known = self.known.lock().clone();
+        let mut wanted: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+        for address in &addresses {
+            if self.function(*address).is_none()
+                && let Some((module, object)) = object_of(&known, *address)
+            {
+                wanted.entry(module).or_default().push(address.wrapping_sub(object.bias));
+            }
+        }
+        for (module, addresses) in wanted {
+            if let Some(object) = known.get(module) {
+                self.look_up(module, object, &addresses);
+            }
+        }
+        let mut functions: Vec<Function> =
+            addresses.iter().filter_map(|address| self.function(*address)).cloned().collect();
+        functions.dedup();
+        let modules = known.into_iter().map(|object| ModuleFile { path: object.path, range: object.range });
+        Names { functions, modules: modules.collect() }
+    }
+
+    fn function(&self, address: u64) -> Option<&Function> {
+        let (_, function) = self.functions.range(..=address).next_back()?;
+        (address - function.start < function.size).then_some(function)
+    }
+
+    /// Finds the functions at sorted addresses in a file.
+    fn look_up(&mut self, module: usize, object: &Object, addresses: &[u64]) {
+        let bounds = bounds(object, addresses);
+        let symbols = symbols(object, addresses, &bounds);
+        for ((address, symbol), bounds) in addresses.iter().zip(symbols).zip(bounds) {
+            let (range, name) = match (symbol, bounds) {
+                (Some(symbol), bounds) => {
+                    let end = if symbol.size == 0 {
+                        bounds.map_or(address + 1, |b| b.end)
+                    } else {
+                        symbol.start + symbol.size
+                    };
+                    (symbol.start..end, FunctionName::from_symbol(&symbol.name))
+                }
+                (None, Some(bounds)) => (bounds.clone(), FunctionName::unnamed(bounds.start)),
+                (None, None) => (*address..address.saturating_add(1), FunctionName::unnamed(*address)),
+            };
+            let start = range.start.wrapping_add(object.bias);
+            let function = Function { start, size: range.end.saturating_sub(range.start), name, module };
+            self.functions.insert(start, function);
+        }
+    }
+}
+
+/// The object at an address: the last one that was there.
+fn object_of(known: &[Object], address: u64) -> Option<(usize, &Object)> {
+    known.iter().enumerate().rev().find(|(_, object)| object.range.contains(&address))
+}
+
+/// For each of the sorted addresses the function's symbol, if there is one.
+fn symbols(object: &Object, addresses: &[u64], bounds: &[Option<Range<u64>>]) -> Vec<Option<Symbol>> {
+    let mut found: Vec<Option<Symbol>> = addresses.iter().map(|_| None).collect();
+    let Some(file) = open(object) else { return found };
+    let cache = ReadCache::new(file);
+    let Ok(file) = ElfFile64::<Endianness, _>::parse(&cache) else { return found };
+    if file.symbols().next().is_some() {
+        match_symbols(file.symbols(), addresses, bounds, &mut found);
+    } else {
+        match_symbols(file.dynamic_symbols(), addresses, bounds, &mut found);
+    }
+    found
+}
+
+fn match_symbols<'a>(
+    symbols: impl Iterator<Item = impl ObjectSymbol<'a>>,
+    addresses: &[u64],
+    bounds: &[Option<Range<u64>>],
+    found: &mut [Option<Symbol>],
+) {
+    for symbol in symbols {
+        let code = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Label | SymbolKind::Unknown);
+        if !code || symbol.is_undefined() {
+            continue;
+        }
+        let (start, size) = (symbol.address(), symbol.size());
+        // What was written in assembly often has no size: it reaches as far as the unwind table says.
+        let first = addresses.partition_point(|address| *address < start);
+        let places = addresses.iter().zip(bounds).zip(&mut *found).skip(first);
+        for ((address, bounds), place) in places {
+            let inside = match (size, bounds) {
+                (0, Some(bounds)) => bounds.start == start,
+                _ => address - start < size.max(1),
+            };
+            if !inside {
+                break;
+            }
+            let global = symbol.is_global();
+            let better =
+                |old: &Symbol| (size > 0, start, global).cmp(&(old.size > 0, old.start, old.global)).is_gt();
+            if place.as_ref().is_none_or(better)
+                && let Ok(name) = symbol.name_bytes()
+                // `$x` and the like mark code for disassemblers.
+                && name.first().is_some_and(|first| *first != b'$')
+            {
+                let name = String::from_utf8_lossy(name).into_owned();
+                *place = Some(Symbol { start, size, global, name });
+            }
+        }
+    }
+}
+
+/// The file of an object, if it is still the one that was loaded.
+fn open(object: &Object) -> Option<File> {
+    let program = Path::new("/proc/self/exe");
+    // The link leads to the program even if it was deleted or replaced.
+    let path =
+        if fs::read_link(program).is_ok_and(|path| path == object.path) { program } else { &object.path };
+    let file = File::open(path).ok()?;
+    // The device differs on file systems with subvolumes, although the file is the same.
+    (file.metadata().ok()?.ino() == object.file.2).then_some(file)
+}
+
+/// For each address the bounds of its function as the unwind table says, if the object is still in memory.
+fn bounds(object: &Object, addresses: &[u64]) -> Vec<Option<Range<u64>>> {
+    let tables = Tables::read(object);
+    addresses.iter().map(|address| tables.as_ref()?.function(*address)).collect()
+}

@@ -1,0 +1,99 @@
+//! What `/proc` says of this process's threads. Refuses to judge: `threads` does.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+const TASKS: &str = "/proc/self/task";
+
+/// The numbers of all threads.
+pub(super) fn threads() -> io::Result<Vec<libc::pid_t>> {
+    let mut threads = Vec::new();
+    for entry in fs::read_dir(TASKS)? {
+        // A thread that ends meanwhile is no error.
+        let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<libc::pid_t>().ok();
+        threads.extend(entry.ok().and_then(number));
+    }
+    Ok(threads)
+}
+
+/// A number that changes with the number of threads, at a fraction of the cost of [`threads`].
+pub(super) fn thread_count() -> Option<u64> {
+    Some(fs::metadata(TASKS).ok()?.nlink())
+}
+
+/// What a thread is doing, as its file `syscall` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// It runs, or would if there were a processor.
+    Running,
+    /// It waits in the kernel.
+    Waiting(Wait),
+    /// The kernel does not say.
+    Unknown,
+}
+
+/// Where a thread waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wait {
+    /// The system call; negative if it is none, as for a page fault.
+    pub(super) call: i64,
+    pub(super) stack: u64,
+    pub(super) instruction: u64,
+}
+
+impl Wait {
+    /// Whether a signal with `SA_RESTART` goes unnoticed: for waits that end without cause anyway, so that every caller
+    /// waits again, and for those that the kernel restarts. Sleeping and polling end early; reading from a socket with a
+    /// time limit, too.
+    pub(super) fn survives_a_signal(self) -> bool {
+        [libc::SYS_futex, libc::SYS_wait4, libc::SYS_waitid, libc::SYS_flock].contains(&self.call)
+    }
+}
+
+/// What a thread is doing at this moment.
+pub(super) fn activity(thread: libc::pid_t) -> Activity {
+    match fs::read_to_string(format!("{TASKS}/{thread}/syscall")) {
+        Ok(line) => parse(&line),
+        Err(_) => Activity::Unknown,
+    }
+}
+
+fn parse(line: &str) -> Activity {
+    if line.starts_with("running") {
+        return Activity::Running;
+    }
+    let mut words = line.split_ascii_whitespace();
+    let call = words.next().and_then(|word| word.parse().ok());
+    let hexadecimal = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+    let (instruction, stack) =
+        (words.next_back().and_then(hexadecimal), words.next_back().and_then(hexadecimal));
+    match (call, stack, instruction) {
+        (Some(call), Some(stack), Some(instruction)) => Activity::Waiting(Wait { call, stack, instruction }),
+        _ => Activity::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_line_is_understood() {
+        assert_eq!(parse("running\n"), Activity::Running);
+        let wait = |call| Activity::Waiting(Wait { call, stack: 0x7ffc_1234, instruction: 0x7f00_5678 });
+        assert_eq!(parse("230 0x0 0x0 0x7ffd 0x7ffe 0x0 0x0 0x7ffc1234 0x7f005678\n"), wait(230));
+        assert_eq!(parse("-1 0x7ffc1234 0x7f005678\n"), wait(-1));
+        for line in ["", "0", "-1 0x1", "x 0x1 0x2", "1 2 3"] {
+            assert_eq!(parse(line), Activity::Unknown, "{line}");
+        }
+    }
+
+    #[test]
+    fn this_thread_is_among_the_threads_and_runs() {
+        let this = super::super::memory::current_thread();
+        assert!(threads().unwrap().contains(&this));
+        assert!(matches!(activity(this), Activity::Running | Activity::Waiting(_)));
+        assert!(thread_count().unwrap() > 2);
+    }
+}

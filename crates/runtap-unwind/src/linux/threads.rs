@@ -1,0 +1,361 @@
+//! Which threads are looked at in a round, and how.
+//!
+//! ```text
+//! used no processor time since the last look        reported again, as it was
+//! runs                                              a signal; reported as running
+//! waits where a signal goes unnoticed               a signal, once: until it has run again
+//! waits elsewhere                                   read from outside: its stack stands still
+//! ```
+//!
+//! A thread that is asked and does not answer at once, because it has no processor, is not waited for: its answer is
+//! collected in one of the next rounds.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::memory;
+use super::modules::{Known, Modules};
+use super::signal::{Answer, NoTicket, Pool, Registers, Ticket};
+use super::task::{self, Activity, Wait};
+use super::unwind::{self, Cache, UNKNOWN};
+use crate::{Options, Sample, Statistics};
+
+/// A thread that has just been asked has used some time in the handler.
+const HANDLER_TIME: u64 = 20_000;
+/// How often the list of threads is read although their number is the same: one may have ended as another began.
+const LIST_EVERY: u64 = 10;
+/// How long answers are waited for: a thread that has a processor takes some microseconds.
+const PATIENCE: Duration = Duration::from_micros(250);
+const POLL: Duration = Duration::from_micros(20);
+/// A thread that has run for so many nanoseconds without an answer blocks the signal.
+const BLOCKED: u64 = 2_000_000;
+/// For this long it is not asked again.
+const MUTE: Duration = Duration::from_secs(1);
+/// How often the list of modules is read because of a strange address, and how often without a reason.
+const REFRESH_AT_MOST: Duration = Duration::from_millis(50);
+const REFRESH_AT_LEAST: Duration = Duration::from_secs(2);
+
+/// A stack that is read from outside may have so many words.
+const LONGEST_STACK: usize = 1 << 17;
+
+/// All threads but the sampler's.
+pub(super) struct Threads {
+    options: Options,
+    this: libc::pid_t,
+    pool: &'static Pool,
+    table: BTreeMap<libc::pid_t, Thread>,
+    listed: Option<u64>,
+    modules: Modules,
+    refreshed: Instant,
+    cache: Cache,
+    /// A stack that is read from outside.
+    words: Vec<AtomicU64>,
+    next_number: u64,
+    /// Requests that nobody waits for any more and that a thread was just answering.
+    abandoned: Vec<Ticket>,
+    pub(super) statistics: Statistics,
+}
+
+/// What is known of a thread.
+#[derive(Debug, Default)]
+struct Thread {
+    /// Processor time at the last look.
+    time: Option<u64>,
+    /// Where it waited at the last look.
+    wait: Option<Wait>,
+    pending: Option<Pending>,
+    muted: Option<Instant>,
+    running: bool,
+    stack: Vec<u64>,
+    complete: bool,
+}
+
+/// A request that was not answered yet.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    ticket: Ticket,
+    /// Processor time when it was asked, and at the last look.
+    asked_at: u64,
+    seen_at: u64,
+    running: bool,
+    /// Whether the thread was reported since it was asked, with its last stack.
+    stale: bool,
+}
+
+/// What becomes of a thread in a round.
+enum Look {
+    Gone,
+    Asked,
+    Again,
+    Fresh,
+    Nothing,
+}
+
+impl Threads {
+    pub(super) fn new(options: Options, known: Known) -> Self {
+        let pool = Pool::of_this_process(options.stack_bytes);
+        let mut modules = Modules::new(known);
+        modules.refresh();
+        let words = space(options.stack_bytes.div_ceil(8));
+        Self {
+            options,
+            this: memory::current_thread(),
+            pool,
+            table: BTreeMap::new(),
+            listed: None,
+            modules,
+            refreshed: Instant::now(),
+            cache: Cache::new(),
+            words,
+            next_number: 1,
+            abandoned: Vec::new(),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Looks at all threads once and reports each.
+    pub(super) fn round(&mut self, report: &mut dyn FnMut(&Sample<'_>)) -> io::Result<()> {
+        self.list()?;
+        if self.refreshed.elapsed() >= REFRESH_AT_LEAST {
+            self.refresh();
+        }
+        self.abandoned.retain(|ticket| !self.pool.release(*ticket));
+        self.statistics.rounds += 1;
+        let ids: Vec<libc::pid_t> = self.table.keys().copied().collect();
+        let mut asked = Vec::new();
+        for id in ids {
+            // Taken out while it is looked at, so that everything else can be used.
+            let Some(mut thread) = self.table.remove(&id) else { continue };
+            let look = self.look(id, &mut thread);
+            match look {
+                Look::Gone => {
+                    self.forget(&thread);
+                    continue;
+                }
+                Look::Asked => asked.push(id),
+                Look::Again => self.tell(id, &thread, true, report),
+                Look::Fresh => self.tell(id, &thread, false, report),
+                Look::Nothing => {}
+            }
+            self.table.insert(id, thread);
+            if asked.len() >= super::signal::SLOTS {
+                self.collect(&mut asked, report);
+            }
+        }
+        self.collect(&mut asked, report);
+        Ok(())
+    }
+
+    /// Forgets all threads: what is known of them is out of date when sampling goes on.
+    pub(super) fn rest(&mut self) {
+        for thread in std::mem::take(&mut self.table).values() {
+            self.forget(thread);
+        }
+        self.listed = None;
+    }
+
+    fn forget(&mut self, thread: &Thread) {
+        self.abandoned.extend(thread.pending.map(|pending| pending.ticket));
+        self.abandoned.retain(|ticket| !self.pool.release(*ticket));
+    }
+
+    fn list(&mut self) -> io::Result<()> {
+        let count = task::thread_count();
+        let same = count.is_some() && self.listed == count;
+        if same && !self.statistics.rounds.is_multiple_of(LIST_EVERY) {
+            return Ok(());
+        }
+        for id in task::threads()? {
+            if id != self.this {
+                self.table.entry(id).or_default();
+            }
+        }
+        self.listed = count;
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> bool {
+        self.refreshed = Instant::now();
+        self.modules.refresh()
+    }
+
+    fn look(&mut self, id: libc::pid_t, thread: &mut Thread) -> Look {
+        let Some(time) = memory::processor_time(id) else {
+            self.listed = None;
+            return Look::Gone;
+        };
+        if let Some(pending) = &mut thread.pending {
+            pending.seen_at = time;
+            return Look::Asked;
+        }
+        let again = if thread.stack.is_empty() { Look::Nothing } else { Look::Again };
+        let ran = thread.time.is_none_or(|before| time != before);
+        if !ran {
+            // One that ran waits now, or has no processor.
+            thread.running = thread.running && task::activity(id) == Activity::Running;
+            return again;
+        }
+        match task::activity(id) {
+            Activity::Running => self.ask(id, thread, time, true, again),
+            Activity::Waiting(wait) => {
+                let used = thread.time.map_or(u64::MAX, |before| time.saturating_sub(before));
+                if thread.wait == Some(wait) && used < HANDLER_TIME && !thread.stack.is_empty() {
+                    // Not the time: small amounts add up.
+                    thread.running = false;
+                    return again;
+                }
+                if wait.survives_a_signal() {
+                    thread.wait = Some(wait);
+                    self.ask(id, thread, time, false, again)
+                } else {
+                    self.read(id, thread, wait, again)
+                }
+            }
+            // Nobody knows what it would interrupt.
+            Activity::Unknown if thread.time.is_none() => {
+                thread.time = Some(time);
+                Look::Nothing
+            }
+            Activity::Unknown => self.ask(id, thread, time, true, again),
+        }
+    }
+
+    fn ask(&mut self, id: libc::pid_t, thread: &mut Thread, time: u64, running: bool, again: Look) -> Look {
+        if thread.muted.is_some_and(|since| since.elapsed() < MUTE) {
+            return again;
+        }
+        thread.muted = None;
+        if running {
+            thread.wait = None;
+        }
+        thread.time = Some(time);
+        self.next_number += 1;
+        match self.pool.request(self.options.signal, id, self.next_number) {
+            Ok(ticket) => {
+                self.statistics.signals += 1;
+                let (asked_at, seen_at) = (time, time);
+                thread.pending = Some(Pending { ticket, asked_at, seen_at, running, stale: false });
+                Look::Asked
+            }
+            Err(NoTicket::Full) => again,
+            Err(NoTicket::Refused) => Look::Gone,
+        }
+    }
+
+    /// Reads the stack of a thread that waits, all of it: that costs the thread nothing. If it ran meanwhile, what was
+    /// read is worth nothing.
+    fn read(&mut self, id: libc::pid_t, thread: &mut Thread, wait: Wait, again: Look) -> Look {
+        let registers =
+            Registers { instruction: wait.instruction, stack: wait.stack, frame: UNKNOWN, link: UNKNOWN };
+        loop {
+            let before = memory::processor_time(id);
+            let copied = memory::copy_words(wait.stack, &self.words) / 8;
+            if task::activity(id) != Activity::Waiting(wait) || memory::processor_time(id) != before {
+                return again;
+            }
+            (thread.wait, thread.time, thread.running) = (Some(wait), before, false);
+            let words = std::mem::take(&mut self.words);
+            self.unwind(thread, registers, words.get(..copied).unwrap_or_default());
+            let cut = !thread.complete && copied == words.len() && copied < LONGEST_STACK;
+            self.words = if cut { space(copied.saturating_mul(4)) } else { words };
+            if !cut {
+                return Look::Fresh;
+            }
+        }
+    }
+
+    fn unwind(&mut self, thread: &mut Thread, registers: Registers, words: &[AtomicU64]) {
+        let most = self.options.max_frames;
+        let stack = &mut thread.stack;
+        let mut unwound = unwind::unwind(&self.modules, &mut self.cache, registers, words, most, stack);
+        if unwound.strange && self.refreshed.elapsed() >= REFRESH_AT_MOST && self.refresh() {
+            unwound = unwind::unwind(&self.modules, &mut self.cache, registers, words, most, stack);
+        }
+        thread.complete = unwound.complete;
+    }
+
+    /// Waits a little for the answers of the threads that were asked, and reports them.
+    fn collect(&mut self, asked: &mut Vec<libc::pid_t>, report: &mut dyn FnMut(&Sample<'_>)) {
+        let start = Instant::now();
+        loop {
+            asked.retain(|id| {
+                let Some(mut thread) = self.table.remove(id) else { return false };
+                let waiting = !self.answered(*id, &mut thread, report);
+                self.table.insert(*id, thread);
+                waiting
+            });
+            if asked.is_empty() || start.elapsed() >= PATIENCE {
+                break;
+            }
+            thread::sleep(POLL);
+        }
+        for id in asked.drain(..) {
+            let Some(mut thread) = self.table.remove(&id) else { continue };
+            self.unanswered(id, &mut thread, report);
+            self.table.insert(id, thread);
+        }
+    }
+
+    /// Takes the answer of a thread, if there is one.
+    fn answered(
+        &mut self,
+        id: libc::pid_t,
+        thread: &mut Thread,
+        report: &mut dyn FnMut(&Sample<'_>),
+    ) -> bool {
+        let Some(pending) = thread.pending else { return true };
+        let pool = self.pool;
+        let Answer::Here(registers, words) = pool.answer(pending.ticket) else { return false };
+        self.unwind(thread, registers, words);
+        pool.release(pending.ticket);
+        thread.pending = None;
+        if !pending.running {
+            // What the handler used is no reason to ask again.
+            thread.time = memory::processor_time(id);
+        }
+        thread.running = pending.running;
+        self.tell(id, thread, false, report);
+        true
+    }
+
+    /// Reports a thread that has not answered where it was before: it had no processor since.
+    fn unanswered(&mut self, id: libc::pid_t, thread: &mut Thread, report: &mut dyn FnMut(&Sample<'_>)) {
+        let Some(pending) = &mut thread.pending else { return };
+        // In the round in which it was asked, the answer may still come in time.
+        let stale = std::mem::replace(&mut pending.stale, true);
+        let ran = pending.seen_at.saturating_sub(pending.asked_at);
+        if ran >= BLOCKED && self.pool.release(pending.ticket) {
+            self.statistics.unanswered += 1;
+            thread.pending = None;
+            thread.muted = Some(Instant::now());
+        }
+        if stale && !thread.stack.is_empty() {
+            self.tell(id, thread, true, report);
+        }
+    }
+
+    fn tell(
+        &mut self,
+        id: libc::pid_t,
+        thread: &Thread,
+        repeated: bool,
+        report: &mut dyn FnMut(&Sample<'_>),
+    ) {
+        self.statistics.samples += 1;
+        self.statistics.partial += u64::from(!thread.complete);
+        report(&Sample {
+            thread_id: u64::try_from(id).unwrap_or_default(),
+            running: thread.running,
+            stack: &thread.stack,
+            complete: thread.complete,
+            repeated,
+        });
+    }
+}
+
+fn space(words: usize) -> Vec<AtomicU64> {
+    (0..words).map(|_| AtomicU64::new(0)).collect()
+}

@@ -1,0 +1,186 @@
+//! From registers and a copy of a stack to addresses, never on the thread whose stack it is.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, Unwinder as _};
+
+#[cfg(target_arch = "x86_64")]
+use super::memory;
+use super::modules::Modules;
+use super::signal::Registers;
+
+/// A register whose value could not be had. It points nowhere and is not 0, which would be the end of a stack.
+pub(super) const UNKNOWN: u64 = 1;
+
+/// Rules that have been found, for all stacks.
+pub(super) type Cache = CacheNative<MayAllocateDuringUnwind>;
+
+/// How a stack was unwound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unwound {
+    /// To the end.
+    pub(super) complete: bool,
+    /// It led to an address where no code was known.
+    pub(super) strange: bool,
+}
+
+/// Writes the frames to `stack`, leaf first, at most `most`.
+pub(super) fn unwind(
+    modules: &Modules,
+    cache: &mut Cache,
+    registers: Registers,
+    words: &[AtomicU64],
+    most: usize,
+    stack: &mut Vec<u64>,
+) -> Unwound {
+    stack.clear();
+    stack.push(registers.instruction);
+    if !modules.is_code(registers.instruction) {
+        return Unwound { complete: false, strange: true };
+    }
+    let mut read = |address: u64| {
+        let offset = address.checked_sub(registers.stack).filter(|offset| offset % 8 == 0).ok_or(())?;
+        let index = usize::try_from(offset / 8).map_err(|_too_far| ())?;
+        words.get(index).map(|word| word.load(Ordering::Relaxed)).ok_or(())
+    };
+    let mut state = start(modules, registers);
+    let mut at = FrameAddress::from_instruction_pointer(registers.instruction);
+    while stack.len() < most {
+        match modules.unwinder.unwind_frame(at, &mut state, cache, &mut read) {
+            Ok(None) => return Unwound { complete: true, strange: false },
+            Ok(Some(address)) if modules.is_code(address) => {
+                let Some(next) = FrameAddress::from_return_address(address) else { break };
+                stack.push(address);
+                at = next;
+            }
+            // Whatever this is, nobody returns there.
+            Ok(Some(_)) => return Unwound { complete: false, strange: true },
+            // At most once: from then on the register is known.
+            Err(_) if find_frame(modules, &mut state, at, &mut read) => {}
+            Err(_) => break,
+        }
+    }
+    Unwound { complete: false, strange: false }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn start(_: &Modules, registers: Registers) -> framehop::UnwindRegsNative {
+    framehop::UnwindRegsNative::new(registers.instruction, registers.stack, registers.frame)
+}
+
+/// Return addresses may be signed, in the bits that addresses do not use.
+#[cfg(target_arch = "aarch64")]
+fn start(_: &Modules, registers: Registers) -> framehop::UnwindRegsNative {
+    const USER_SPACE: u64 = (1 << 48) - 1;
+    let mask = framehop::aarch64::PtrAuthMask::from_max_known_address(USER_SPACE);
+    framehop::UnwindRegsNative::new_with_ptr_auth_mask(mask, registers.link, registers.stack, registers.frame)
+}
+
+/// Finds the frame pointer of a function that has one, if the register could not be had: whether it was found.
+///
+/// What such a function leaves on the stack, its caller's frame pointer and the address to return to, is looked for above
+/// the stack pointer. It is the first pair whose address comes after an instruction that calls this function, or may.
+#[cfg(target_arch = "x86_64")]
+fn find_frame(
+    modules: &Modules,
+    state: &mut framehop::UnwindRegsNative,
+    at: FrameAddress,
+    read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> bool {
+    /// Larger frames are rare.
+    const WORDS: u64 = 1024;
+    if state.bp() != UNKNOWN {
+        return false;
+    }
+    let Some(function) = modules.function(at.address_for_lookup()) else { return false };
+    for word in 0..WORDS {
+        let place = state.sp().wrapping_add(word * 8);
+        let Ok(address) = read(place.wrapping_add(8)) else { return false };
+        if modules.is_code(address) && may_call(address, function.start) {
+            state.set_bp(place);
+            return true;
+        }
+    }
+    false
+}
+
+/// Arm's calling convention has the link register saved beside the frame pointer: there is nothing to look for.
+#[cfg(target_arch = "aarch64")]
+fn find_frame(
+    _: &Modules,
+    _: &mut framehop::UnwindRegsNative,
+    _: FrameAddress,
+    _: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> bool {
+    false
+}
+
+/// Whether the instruction before an address calls a function: that function if it names one, any if it gets the address
+/// from a register or from memory.
+#[cfg(target_arch = "x86_64")]
+fn may_call(address: u64, function: u64) -> bool {
+    let mut code = [0; 7];
+    if memory::copy_bytes(address.wrapping_sub(7), &mut code) != code.len() {
+        return false;
+    }
+    let [_, opcode, operand, offset @ ..] = code;
+    let near = address.wrapping_add_signed(i64::from(i32::from_le_bytes(offset)));
+    match (opcode, operand) {
+        // By a pointer beside the code, as between crates and libraries.
+        (0xff, 0x15) => {
+            let mut pointer = [0; 8];
+            let read = memory::copy_bytes(near, &mut pointer);
+            read == pointer.len() && u64::from_le_bytes(pointer) == function
+        }
+        (_, 0xe8) => near == function,
+        _ => (2..=7).any(|length| calls_indirectly(code.get(code.len() - length..).unwrap_or_default())),
+    }
+}
+
+/// Whether these bytes are one instruction that calls what a register or memory says: `ff /2`.
+#[cfg(target_arch = "x86_64")]
+fn calls_indirectly(code: &[u8]) -> bool {
+    let [0xff, operand, rest @ ..] = code else { return false };
+    if operand >> 3 & 7 != 2 {
+        return false;
+    }
+    let (mode, register) = (operand >> 6, operand & 7);
+    let has_index = mode != 3 && register == 4;
+    let base = if has_index { rest.first().map_or(0, |index| index & 7) } else { register };
+    let displacement = match mode {
+        0 if base == 5 => 4,
+        1 => 1,
+        2 => 4,
+        _ => 0,
+    };
+    rest.len() == usize::from(has_index) + displacement
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_recognized() {
+        // An address after the six bytes, and where a call with the distance 0x10 leads from there.
+        let after = |code: [u8; 7]| Box::leak(Box::new(code)).as_ptr() as u64 + 7;
+        let near = after([0x90, 0x90, 0xe8, 0x10, 0, 0, 0]);
+        assert!(may_call(near, near + 0x10));
+        assert!(!may_call(near, near));
+        assert!(may_call(after([0x90, 0x90, 0x90, 0x90, 0x41, 0xff, 0xd4]), 0));
+        assert!(!may_call(after([0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0]), 0), "a jump");
+        for code in [
+            &[0xff, 0x10][..],                           // (%rax)
+            &[0xff, 0xd2],                               // %rdx
+            &[0xff, 0x50, 0x18],                         // 0x18(%rax)
+            &[0xff, 0x54, 0x24, 0x08],                   // 8(%rsp)
+            &[0xff, 0x90, 0x00, 0x01, 0x00, 0x00],       // 0x100(%rax)
+            &[0xff, 0x14, 0x25, 0x40, 0x06, 0x00, 0x00], // 0x640, of a thread
+        ] {
+            assert!(calls_indirectly(code), "{code:x?}");
+            assert!(!calls_indirectly(&code[1..]), "{code:x?}");
+            assert!(!calls_indirectly(&[code, &[0]].concat()), "{code:x?}");
+        }
+        assert!(!may_call(8, 0));
+    }
+}

@@ -1,0 +1,40 @@
+//! `runtap ps runtap://HOST:PORT`: what the router of another machine offers.
+
+use runtap_target::{Seen, TargetSpec};
+use runtap_text::ProcessRow;
+use runtap_text::document::ProcessesDocument;
+
+use super::{row, text_options};
+use crate::cli::{Ps, Target, TargetOptions};
+use crate::cmd::target::{meant, of_target};
+use crate::exit::{self, expected, usage};
+use crate::output::Output;
+
+pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
+    if options.watch || options.all_users {
+        return Err(usage(
+            "a router lists the processes of its own user, once: without --watch and --all-users",
+        ));
+    }
+    let target_options = TargetOptions { token_file: options.token_file.clone(), ..TargetOptions::default() };
+    let TargetSpec::Remote(remote) = meant(&Target { word: options.name.clone(), options: target_options })?
+    else {
+        return Err(usage("this is no address of a router"));
+    };
+    let listed = remote.meant().await.map_err(|error| of_target(error, "choose one", output))?;
+    if listed.is_empty() {
+        let hint =
+            "'runtap ps' on that machine, as the router's user, shows what can be seen there".to_owned();
+        return Err(expected(exit::NO_TARGET, format!("{}: nothing is offered there", remote.address), hint));
+    }
+    let rows: Vec<ProcessRow> = listed
+        .iter()
+        .map(|one| row(&Seen::remote(one, format!("runtap://{}/{}", remote.address.router, one.pid))))
+        .collect();
+    if output.json() {
+        output.document(&ProcessesDocument::new(rows, 0))?;
+    } else {
+        output.print(&rows[..], &text_options(options, output))?;
+    }
+    Ok(exit::OK)
+}

@@ -1,0 +1,278 @@
+//! `runtap router`: the two sides that the options name, made into a router that runs until it is interrupted.
+
+use std::ffi::OsString;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use runtap_record::Stops;
+use runtap_remote::{AddressError, HostPort};
+use runtap_route::router::{
+    Back, Ended, Front, Gate, Limits, Notice, Offer, Router, RuntimeAddress, Statistics,
+};
+use runtap_target::Given;
+use runtap_text::document::RouterDocument;
+use runtap_transport::naming::{SocketKind, SocketName};
+use runtap_transport::{BindError, BindOptions, Endpoint, Listener, allow_many_files, shell};
+
+use super::target::{choose, token};
+use crate::cli::{self, Common, IpcServer, RouterListen, RuntimeDials, RuntimeListens, Target};
+use crate::exit::{self, expected, usage};
+use crate::output::Output;
+
+/// How messages call the address of `listen`.
+const LISTEN: &str = "HOST:PORT";
+
+const BEYOND: &str = "stay on this machine (127.0.0.1), reach it from elsewhere through a tunnel such as 'ssh -L', or, on a \
+                      network where you trust everybody, say --insecure";
+
+/// The words of dotnet-dsrouter for ours: its short options have several letters, and its -v a level.
+pub(super) fn familiar(words: &mut Vec<OsString>) {
+    for word in words.iter_mut() {
+        let long = match word.to_str() {
+            Some("-ipcs") => "--ipc-server",
+            Some("-ipcc") => "--ipc-client",
+            Some("-tcps") => "--tcp-server",
+            Some("-tcpc") => "--tcp-client",
+            Some("-rt") => "--runtime-timeout",
+            Some("-fp") => "--forward-port",
+            _ => continue,
+        };
+        *word = long.into();
+    }
+    let is_verbose = |word: &OsString| word == "-v" || word == "--verbose";
+    let Some(at) = words.iter().position(is_verbose) else { return };
+    let verbosity = match words.get(at + 1).and_then(|level| level.to_str()) {
+        Some("none" | "critical" | "error" | "warning" | "info" | "information") => None,
+        Some("debug" | "trace") => Some(OsString::from("-v")),
+        _ => return,
+    };
+    words.splice(at..at + 2, verbosity);
+}
+
+pub(super) async fn run(mode: cli::Router, output: Output) -> anyhow::Result<u8> {
+    // Heard from the first moment on: whoever sees a socket of ours can end us.
+    let stops = Stops::listen()?;
+    allow_many_files();
+    if let Some(device) = mode.common().and_then(|common| common.forward_port.as_deref()) {
+        return Err(of_device(device));
+    }
+    let (front, back, common) = match mode {
+        cli::Router::Listen(options) => return listen(&options, &stops, output).await,
+        cli::Router::ServerServer(mode) => {
+            let back = dialled_by_runtime(&mode.runtime, &mode.common, output).await?;
+            (listen_for_tools(&mode.tools, output)?, back, mode.common)
+        }
+        cli::Router::ServerClient(mode) => {
+            let back = dial_runtime(&mode.runtime, &mode.common, output).await?;
+            (listen_for_tools(&mode.tools, output)?, back, mode.common)
+        }
+        cli::Router::ClientServer(mode) => {
+            let back = dialled_by_runtime(&mode.runtime, &mode.common, output).await?;
+            (dial_tool(&mode.tools.ipc_client)?, back, mode.common)
+        }
+        cli::Router::ClientClient(mode) => {
+            let back = dial_runtime(&mode.runtime, &mode.common, output).await?;
+            (dial_tool(&mode.tools.ipc_client)?, back, mode.common)
+        }
+        unsupported => return Err(of_mode(&unsupported)),
+    };
+    let router = Router::new(front, back)
+        .limits(Limits::default())
+        .runtime_timeout(common.runtime_timeout)
+        .on_notice(teller(output));
+    let counted = router.statistics();
+    let ended = router.run(stops.stopping()).await;
+    output.show(&document(&counted))?;
+    match ended {
+        Ended::NoRuntime => Err(expected(
+            exit::NO_TARGET,
+            "no runtime was connected within the time of --runtime-timeout",
+            "start the program with DOTNET_DiagnosticPorts set to this router's address, or give it more time".to_owned(),
+        )),
+        _ => Ok(exit::OK),
+    }
+}
+
+/// All runtimes of our user, for other machines.
+async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow::Result<u8> {
+    let Some(token) = token(options.token_file.as_deref())? else {
+        let hint =
+            "(umask 077; head -c 32 /dev/urandom | base64 > FILE), then --token-file FILE here and there"
+                .to_owned();
+        return Err(expected(exit::USAGE, "who may come in? no token is given", hint));
+    };
+    let addresses = resolve(LISTEN, &options.address, options.insecure, output).await?;
+    let failed =
+        |error: io::Error| anyhow::Error::new(error).context(format!("listen on {}", options.address));
+    let offer = Offer::bind(&addresses, token).await.map_err(failed)?.on_notice(teller(output));
+    output.note(format_args!(
+        "all .NET processes of your user are offered at runtap://{}, to whoever knows the token",
+        offer.address()?
+    ));
+    let counted = offer.statistics();
+    offer.run(stops.stopping()).await;
+    output.show(&document(&counted))?;
+    Ok(exit::OK)
+}
+
+/// What a router tells of itself.
+fn teller(output: Output) -> impl Fn(&Notice) + Send + Sync {
+    move |notice| if notice.is_warning() { output.warning(notice) } else { output.detail(notice) }
+}
+
+/// What it has carried.
+fn document(counted: &Statistics) -> RouterDocument {
+    let mut document = RouterDocument::new();
+    document.connections = counted.connections();
+    document.forwarded = counted.forwarded();
+    document.refused = counted.refused();
+    document.silent = counted.silent();
+    document.not_reached = counted.not_reached();
+    document.runtimes = counted.runtimes();
+    document.most_waiting = counted.most_waiting();
+    document.bytes_to_runtimes = counted.to_runtime();
+    document.bytes_to_clients = counted.to_clients();
+    document
+}
+
+/// The socket that tools dial.
+fn listen_for_tools(tools: &IpcServer, output: Output) -> anyhow::Result<Front> {
+    let pid = std::process::id();
+    let (gate, how) = if let Some(path) = &tools.ipc_server {
+        (Gate::Local(Box::new(bind(path)?)), format!("--diagnostic-port {},connect", shell::word(path)))
+    } else {
+        // Microsoft's tools look for the name of a router only where that of a runtime is there, too.
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let router = SocketName { pid, key: since, kind: SocketKind::Router };
+        let runtime = SocketName::runtime(pid, runtap_discover::start_time(pid).unwrap_or(since));
+        let [router, runtime] =
+            [router, runtime].map(|name| bind(&runtap_discover::temp_dir().join(name.to_string())));
+        (Gate::Twice(Box::new([router?, runtime?])), format!("-p {pid}"))
+    };
+    output.note(format_args!("tools dial {gate}: dotnet-trace collect {how}"));
+    Ok(Front::Listen(gate))
+}
+
+/// The socket on which a tool listens.
+fn dial_tool(path: &Path) -> anyhow::Result<Front> {
+    let path = socket(&path.display().to_string())?;
+    Ok(Front::Dial(Endpoint::unix(path)))
+}
+
+/// Where the runtime dials in.
+async fn dialled_by_runtime(runtime: &RuntimeDials, common: &Common, output: Output) -> anyhow::Result<Back> {
+    let gate = match (&runtime.tcp_server, &runtime.diagnostic_port) {
+        (Some(address), _) => {
+            let addresses = resolve("--tcp-server", address, common.insecure, output).await?;
+            let failed = |error: io::Error| anyhow::Error::new(error).context(format!("listen on {address}"));
+            Gate::tcp(&addresses).await.map_err(failed)?
+        }
+        (None, Some(port)) => Gate::Local(Box::new(bind(&socket(port)?)?)),
+        (None, None) => {
+            return Err(usage("a runtime needs a place to dial in: give --tcp-server or --diagnostic-port"));
+        }
+    };
+    output.note(format_args!("waiting for a runtime that dials {gate}"));
+    Ok(Back::Listen(gate))
+}
+
+/// Where the runtime listens.
+async fn dial_runtime(runtime: &RuntimeListens, common: &Common, output: Output) -> anyhow::Result<Back> {
+    if let Some(address) = &runtime.tcp_client {
+        let addresses = resolve("--tcp-client", address, common.insecure, output).await?;
+        return Ok(Back::Dial(RuntimeAddress::Tcp(addresses)));
+    }
+    if !runtime.target.any() {
+        return Err(usage(
+            "which runtime? give --tcp-client HOST:PORT, or a process of this machine with -p or -n",
+        ));
+    }
+    let chosen = choose(&Target { word: None, options: runtime.target.clone() }, output).await?;
+    if chosen.runtime().is_some() {
+        return Err(usage("a port on which a runtime dials in belongs to server-server or client-server"));
+    }
+    output.note(format_args!("the runtime is {}", chosen.label()));
+    Ok(Back::Dial(RuntimeAddress::Local(chosen.client.endpoint().clone())))
+}
+
+/// A path, in every form that the tools take for a port.
+fn socket(port: &str) -> anyhow::Result<PathBuf> {
+    let given = Given { port: Some(port), ..Given::default() };
+    match runtap_target::TargetSpec::parse(&given) {
+        Ok(runtap_target::TargetSpec::Port(port)) => Ok(port.path),
+        Ok(_) => Err(usage(format!("'{port}' is no path of a socket"))),
+        Err(error) => Err(usage(error.to_string())),
+    }
+}
+
+fn bind(path: &Path) -> anyhow::Result<Listener> {
+    Listener::bind(path, BindOptions::default().replace_stale(true)).map_err(|error| match &error {
+        BindError::InUse { .. } => expected(
+            exit::FAILED,
+            error.to_string(),
+            "somebody listens there, or the file is no socket: choose another path".to_owned(),
+        ),
+        _ => error.into(),
+    })
+}
+
+/// The addresses of one side that is TCP.
+async fn resolve(
+    option: &str,
+    address: &str,
+    insecure: bool,
+    output: Output,
+) -> anyhow::Result<Vec<SocketAddr>> {
+    let wrong = |error: AddressError| match error {
+        AddressError::Beyond { .. } => expected(exit::USAGE, format!("{option}: {error}"), BEYOND.to_owned()),
+        AddressError::Unknown { .. } => expected(exit::NO_TARGET, format!("{option}: {error}"), None),
+        error => usage(format!("{option}: {error}")),
+    };
+    let parsed = HostPort::parse(address).map_err(wrong)?;
+    let addresses = parsed.resolve(insecure).await.map_err(wrong)?;
+    if addresses.iter().any(|address| !address.ip().to_canonical().is_loopback()) {
+        output.warning(format_args!(
+            "{address} is reached from other machines: what passes is not encrypted, and {}",
+            if option == LISTEN { "can be read and changed on the way" } else { "nobody is asked who he is" }
+        ));
+    }
+    Ok(addresses)
+}
+
+fn of_mode(mode: &cli::Router) -> anyhow::Error {
+    match mode {
+        cli::Router::ServerWebsocket(_) | cli::Router::ClientWebsocket(_) => expected(
+            exit::USAGE,
+            "WebSockets are not supported: only programs in a browser use them",
+            "dotnet-dsrouter has these modes; every other program is reached by server-server or server-client".to_owned(),
+        ),
+        cli::Router::IosSim(_) => expected(
+            exit::USAGE,
+            "there is no preset for a simulator",
+            "its programs listen on this machine: runtap router server-client --tcp-client 127.0.0.1:9000".to_owned(),
+        ),
+        cli::Router::AndroidEmu(_) => expected(
+            exit::USAGE,
+            "there is no preset for an emulator",
+            "its programs dial 10.0.2.2:9000, which is this machine: runtap router server-server --tcp-server 127.0.0.1:9000"
+                .to_owned(),
+        ),
+        cli::Router::Android(_) => of_device("Android"),
+        _ => of_device("iOS"),
+    }
+}
+
+/// Forwarding ports is the business of the tools of a phone.
+fn of_device(device: &str) -> anyhow::Error {
+    let message =
+        format!("ports of devices ({device}) are not forwarded: that takes the tools of the device");
+    let hint = if device.eq_ignore_ascii_case("android") {
+        "run 'adb reverse tcp:9000 tcp:9001' yourself, then: runtap router server-server --tcp-server 127.0.0.1:9001"
+    } else {
+        "forward port 9000 yourself, for instance by 'iproxy 9000 9000', then: runtap router server-client --tcp-client \
+         127.0.0.1:9000"
+    };
+    expected(exit::USAGE, message, hint.to_owned())
+}

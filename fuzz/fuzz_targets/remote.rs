@@ -1,0 +1,47 @@
+//! Any bytes to either side of the handshake between two runtaps, and as the list of a router (first byte: chunks; second: who
+//! hears them, and how far the handshake has come): no panic, nobody is let in, the chunks do not matter.
+#![no_main]
+
+use runtap_remote::{ClientHandshake, Handshake, HandshakeError, Listed, Request, RouterHandshake, Token};
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let [chunk, how, said @ ..] = input else { return };
+    let chunk = usize::from(*chunk).max(1);
+    let began = how & 1 == 1;
+    match how / 2 % 3 {
+        0 => assert_eq!(router(said, chunk, began), router(said, said.len().max(1), began)),
+        1 => assert_eq!(client(said, chunk, began), client(said, said.len().max(1), began)),
+        _ => {
+            if let Ok(list) = Listed::decode(said) {
+                assert!(list.len() <= said.len());
+                assert_eq!(Listed::decode(&Listed::encode(&list)).as_ref(), Ok(&list));
+            }
+        }
+    }
+});
+
+fn token() -> Token {
+    Token::new(b"correct horse battery staple").expect("long enough")
+}
+
+fn router(said: &[u8], chunk: usize, began: bool) -> HandshakeError {
+    let mut router = RouterHandshake::new(token(), [2; 32]);
+    if began {
+        router.handle_bytes(&ClientHandshake::new(token(), [1; 32], Request::List).poll_transmit().expect("hello"));
+    }
+    said.chunks(chunk).for_each(|part| router.handle_bytes(part));
+    assert!(router.wanted() <= 128);
+    router.handle_eof();
+    router.poll_event().expect("one outcome").expect_err("nobody has proven anything")
+}
+
+fn client(said: &[u8], chunk: usize, began: bool) -> HandshakeError {
+    let mut client = ClientHandshake::new(token(), [1; 32], Request::Open { pid: 1, started: 2 });
+    if began {
+        client.handle_bytes(&[b"RUNTAP-R\x01\0", &[2; 32][..]].concat());
+    }
+    said.chunks(chunk).for_each(|part| client.handle_bytes(part));
+    assert!(client.wanted() <= runtap_remote::MAX_ANSWER + 32);
+    client.handle_eof();
+    client.poll_event().expect("one outcome").expect_err("nobody has proven anything")
+}
