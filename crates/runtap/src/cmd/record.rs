@@ -46,7 +46,7 @@ pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     }
     let recording = Recording {
         listener,
-        way: between.way,
+        way: between.way.clone(),
         command,
         target: between.process,
         duration: options.duration,
@@ -70,6 +70,8 @@ struct Between {
     /// Its id here.
     process: Option<u32>,
     label: String,
+    /// Whom we dial, with what it takes to reach it.
+    _subject: Option<Subject>,
 }
 
 async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
@@ -88,7 +90,7 @@ async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
                 _ => return Err(usage("with --forward, runtimes dial in: --diagnostic-port PATH,listen")),
             },
         };
-        return Ok(Between { way, listen: port, pid: None, process: None, label });
+        return Ok(Between { way, listen: port, pid: None, process: None, label, _subject: None });
     }
     let subject = match meant(&target)? {
         TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
@@ -103,7 +105,8 @@ async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
     let pid = subject.process.as_ref().map(|process| (process.ns_pid, process.start_time));
     let process = subject.process.as_ref().map(|process| process.pid);
     let way = Way::ToRuntime(subject.client.endpoint().clone());
-    Ok(Between { way, listen: None, pid, process, label: subject.label() })
+    let label = subject.label();
+    Ok(Between { way, listen: None, pid, process, label, _subject: Some(subject) })
 }
 
 fn header(options: &Record, between: &Between, place: &Place) -> Header {
@@ -177,7 +180,7 @@ fn show(event: &Event<'_>, output: Output) {
         }
         Event::Unreachable { conn, error } => output.warning(format_args!("{conn}: {error}")),
         Event::NotWritten(error) => {
-            output.warning(format_args!("the transcript ends here, and connections still pass: {error}"))
+            output.warning(format_args!("the transcript ends here, and connections still pass: {error}"));
         }
         Event::Closed { conn, stream } => {
             let stream = stream.as_ref().map(|path| format!("; its stream is in {}", path.display()));
