@@ -345,6 +345,25 @@ fn a_runtime_that_is_not_there_is_said() {
 }
 
 #[test]
+fn while_a_connection_is_open_others_are_taken_after_the_end_was_asked_for() {
+    let runtime = FakeRuntime::spawn();
+    let mut recorder = Recorder::start(Way::ToRuntime(runtime.endpoint().clone()));
+    let open = recorder.dial();
+    let ask = || {
+        let mut client = recorder.dial();
+        client.write_all(INFO).unwrap();
+        all(&client)
+    };
+    // When it is answered, the one before it was taken.
+    let reply = ask();
+    recorder.phase.send_replace(Phase::Closing);
+    assert_eq!(ask(), reply);
+    assert!(!reply.is_empty());
+    drop(open);
+    assert_eq!(recorder.end().connections, 3);
+}
+
+#[test]
 fn connections_are_broken_off_when_that_is_asked_for() {
     let (arrived, has_arrived) = std::sync::mpsc::channel();
     let runtime = Scripted::new(move |mut stream| {

@@ -23,6 +23,7 @@ use super::target::{meant, resolve};
 use crate::cli::{Record, target_of};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
+use crate::units::Things;
 
 pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
@@ -178,6 +179,10 @@ fn show(event: &Event<'_>, output: Output) {
             let who = peer.pid.map_or_else(|| "somebody".to_owned(), |pid| format!("process {pid}"));
             output.detail(format_args!("{conn}: {who} connects"));
         }
+        Event::Closing { open } => output.note(format_args!(
+            "it ends when the {} that are open have ended; Ctrl-C again breaks them off",
+            Things(*open as u64, "connection")
+        )),
         Event::Unreachable { conn, error } => output.warning(format_args!("{conn}: {error}")),
         Event::NotWritten(error) => {
             output.warning(format_args!("the transcript ends here, and connections still pass: {error}"));
