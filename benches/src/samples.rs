@@ -1,7 +1,7 @@
 //! What sampling costs: the thread that is sampled, and the thread that samples.
 //!
-//! The same work is done alternately without and with a sampler, on a stack of known depth. Time is processor time of the
-//! thread in question, so that whatever else runs does not count.
+//! A thread does the same work over and over, on a stack of known depth, while the sampler is switched on and off. What
+//! counts is processor time of the thread in question, and medians, so that whatever else runs does not.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -15,84 +15,75 @@ use runtap_unwind::{Options, Sample, Sampler};
 
 use crate::output::{self, Table, bar, median};
 
-const RUNS: usize = 9;
-/// Steps of the work: about half a second.
-const STEPS: u64 = 400_000_000;
-/// Frames of ours on the worker's stack, and bytes that each keeps there.
-const DEPTHS: [(u32, &str); 3] = [(5, "10 frames"), (40, "45 frames"), (200, "205 frames")];
-
-/// What one run took.
-#[derive(Debug, Clone, Copy)]
-struct Run {
-    worker: Duration,
-    sampler: Duration,
-    signals: u64,
-    rounds: u64,
-}
+/// How often the sampler is switched on and off, and pieces of work in between.
+const SWITCHES: u32 = 60;
+const PIECES: u32 = 20;
+/// Steps of a piece of work: some milliseconds.
+const STEPS: u64 = 4_000_000;
+/// Frames of ours on the worker's stack.
+const DEPTHS: [u32; 3] = [5, 40, 200];
 
 pub(crate) fn run() -> Result<()> {
     output::machine();
     let mut table =
-        Table::new(&["stack", "overhead at 1 kHz", "a sample on its thread", "a round of the sampler"]);
+        Table::new(&["frames", "overhead at 1 kHz", "a sample on its thread", "a round of the sampler"]);
     let mut worst = 0.0_f64;
-    for (depth, name) in DEPTHS {
-        let mut overheads = Vec::new();
-        let mut samples = Vec::new();
-        let mut rounds = Vec::new();
-        for _ in 0..RUNS {
-            let without = work(depth, None)?.worker.as_secs_f64();
-            let with = work(depth, Some(Options::default()))?;
-            let more = with.worker.as_secs_f64() - without;
-            overheads.push(more / without * 100.0);
-            samples.push(more / count(with.signals) * 1e6);
-            rounds.push(with.sampler.as_secs_f64() / count(with.rounds) * 1e6);
-        }
-        let overhead = median(overheads);
+    for depth in DEPTHS {
+        let (overhead, sample, round) = measure(depth)?;
         worst = worst.max(overhead);
         table.row(&[
-            name.to_owned(),
+            depth.to_string(),
             format!("{overhead:.2} %"),
-            format!("{:.1} µs", median(samples)),
-            format!("{:.1} µs", median(rounds)),
+            format!("{sample:.1} µs"),
+            format!("{round:.1} µs"),
         ]);
     }
-    table.print(&format!("one busy thread, processor time, medians of {RUNS} runs"));
+    table.print("one busy thread, processor time, medians");
     bar("sampling takes at most 3 % of a busy thread", worst <= 3.0, &format!("{worst:.2} %"));
     output::machine();
     Ok(())
 }
 
-fn count(number: u64) -> f64 {
-    f64::from(u32::try_from(number).unwrap_or(u32::MAX)).max(1.0)
-}
-
-/// Does the work on a thread of its own.
-fn work(depth: u32, options: Option<Options>) -> Result<Run> {
-    // In microseconds, as of the last sample: it is called on the sampler's thread.
+/// Overhead in percent, a sample on its thread and a round of the sampler in microseconds.
+fn measure(depth: u32) -> Result<(f64, f64, f64)> {
+    // In microseconds, as of the last sample: the closure is called on the sampler's thread.
     let spent = Arc::new(AtomicU64::new(0));
     let note = Arc::clone(&spent);
-    let sampler = options.map(|options| {
-        let on_sample = move |sample: &Sample<'_>| {
-            black_box(sample.stack);
-            if let Ok(time) = thread_time() {
-                note.store(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
-            }
-        };
-        Sampler::start(options, on_sample)
-    });
-    let sampler = sampler.transpose().context("cannot sample")?;
-    if let Some(sampler) = &sampler {
-        sampler.set_active(true);
-    }
+    let on_sample = move |sample: &Sample<'_>| {
+        black_box(sample.stack);
+        if let Ok(time) = thread_time() {
+            note.store(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    };
+    let sampler = Sampler::start(Options::default(), on_sample).context("cannot sample")?;
     let worker = std::thread::spawn(move || {
-        let before = thread_time()?;
-        black_box(descend(depth));
-        Ok::<_, anyhow::Error>(thread_time()?.saturating_sub(before))
+        let mut times = [Vec::new(), Vec::new()];
+        let mut signals = 0;
+        for switch in 0..SWITCHES {
+            let on = switch % 2 == 1;
+            sampler.set_active(on);
+            let before = sampler.statistics().signals;
+            for _ in 0..PIECES {
+                let start = thread_time()?;
+                black_box(descend(depth));
+                times[usize::from(on)].push(thread_time()?.saturating_sub(start).as_secs_f64());
+            }
+            if on {
+                signals += sampler.statistics().signals - before;
+            }
+        }
+        Ok::<_, anyhow::Error>((times, signals, sampler.statistics().rounds))
     });
-    let worker = worker.join().map_err(|_panic| anyhow!("the worker failed"))??;
-    let statistics = sampler.map(|sampler| sampler.statistics()).unwrap_or_default();
-    let sampler = Duration::from_micros(spent.load(Ordering::Relaxed));
-    Ok(Run { worker, sampler, signals: statistics.signals, rounds: statistics.rounds })
+    let (times, signals, rounds) = worker.join().map_err(|_panic| anyhow!("the worker failed"))??;
+    let [without, with] = times.map(median);
+    let samples_of_a_piece = count(signals) / f64::from(SWITCHES / 2 * PIECES);
+    let more = with - without;
+    let round = count(spent.load(Ordering::Relaxed)) / count(rounds);
+    Ok((more / without * 100.0, more / samples_of_a_piece * 1e6, round))
+}
+
+fn count(number: u64) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX)).max(1.0)
 }
 
 #[inline(never)]

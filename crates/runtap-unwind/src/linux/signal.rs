@@ -34,6 +34,8 @@ pub(super) struct Pool {
 pub(super) struct Slot {
     /// The number of the request, and in its two lowest bits what has become of it.
     state: AtomicU64,
+    /// Where the thread's stack begins, 0 if that is not known: nothing beyond is needed.
+    top: AtomicU64,
     registers: [AtomicU64; 4],
     copied: AtomicUsize,
 }
@@ -90,6 +92,7 @@ impl Pool {
         }
         let slot = || Slot {
             state: AtomicU64::new(FREE),
+            top: AtomicU64::new(0),
             registers: Default::default(),
             copied: AtomicUsize::new(0),
         };
@@ -101,10 +104,17 @@ impl Pool {
         pool
     }
 
-    /// Asks a thread for its stack.
-    pub(super) fn request(&self, signal: i32, thread: libc::pid_t, number: u64) -> Result<Ticket, NoTicket> {
+    /// Asks a thread for its stack, up to `top` if the stack pointer is below.
+    pub(super) fn request(
+        &self,
+        signal: i32,
+        thread: libc::pid_t,
+        number: u64,
+        top: u64,
+    ) -> Result<Ticket, NoTicket> {
         let free = |(_, slot): &(usize, &Slot)| slot.state.load(Ordering::Acquire) & 3 == FREE;
         let (at, slot) = self.slots.iter().enumerate().find(free).ok_or(NoTicket::Full)?;
+        slot.top.store(top, Ordering::Relaxed);
         slot.state.store(number << 2 | REQUESTED, Ordering::Release);
         let ticket = Ticket { number, slot: at };
         if send(signal, thread, ticket).is_err() {
@@ -250,7 +260,10 @@ impl Pool {
         for (place, value) in slot.registers.iter().zip(values) {
             place.store(value, Ordering::Relaxed);
         }
-        slot.copied.store(memory::copy_words(registers.stack, self.stack(ticket.slot)), Ordering::Relaxed);
+        let stack = self.stack(ticket.slot);
+        let needed = slot.top.load(Ordering::Relaxed).checked_sub(registers.stack).map(|bytes| bytes / 8);
+        let stack = needed.and_then(|words| stack.get(..usize::try_from(words).ok()?)).unwrap_or(stack);
+        slot.copied.store(memory::copy_words(registers.stack, stack), Ordering::Relaxed);
         slot.state.store(ticket.number << 2 | DONE, Ordering::Release);
     }
 }
@@ -306,18 +319,22 @@ mod tests {
         install(libc::SIGURG).unwrap();
         let pool = Pool::of_this_process(4096);
         let this = memory::current_thread();
-        let ticket = pool.request(libc::SIGURG, this, 7).unwrap();
+        let ticket = pool.request(libc::SIGURG, this, 7, 0).unwrap();
         // A thread gets its own signal before the call returns.
         let Answer::Here(registers, words) = pool.answer(ticket) else { panic!("no answer") };
         let here = ptr::from_ref(&ticket) as u64;
         assert!(registers.stack <= here && here < registers.stack + 4096 * 8);
-        assert!(!words.is_empty());
+        assert_eq!(words.len(), 512);
         assert!(matches!(pool.answer(Ticket { number: 8, ..ticket }), Answer::Pending));
         assert!(!pool.release(Ticket { number: 8, ..ticket }));
+        assert!(pool.release(ticket));
+        let ticket = pool.request(libc::SIGURG, this, 10, here + 64).unwrap();
+        let Answer::Here(registers, words) = pool.answer(ticket) else { panic!("no answer") };
+        assert_eq!(registers.stack + words.len() as u64 * 8, here / 8 * 8 + 64);
         assert!(pool.release(ticket));
         // Late: nobody waits for it any more.
         pool.fill(ticket, registers);
         assert!(matches!(pool.answer(ticket), Answer::Pending));
-        assert_eq!(pool.request(libc::SIGURG, 5_000_000, 9), Err(NoTicket::Refused));
+        assert_eq!(pool.request(libc::SIGURG, 5_000_000, 9, 0), Err(NoTicket::Refused));
     }
 }

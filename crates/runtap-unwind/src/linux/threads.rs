@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use super::memory;
 use super::modules::{Known, Modules};
 use super::signal::{Answer, NoTicket, Pool, Registers, Ticket};
-use super::task::{self, Activity, Wait};
+use super::task::{self, Activity, Doing, Wait};
 use super::unwind::{self, Cache, UNKNOWN};
 use crate::{Options, Sample, Statistics};
 
@@ -38,6 +38,10 @@ const MUTE: Duration = Duration::from_secs(1);
 const REFRESH_AT_MOST: Duration = Duration::from_millis(50);
 const REFRESH_AT_LEAST: Duration = Duration::from_secs(2);
 
+/// Of as many threads a file is kept open.
+const MAX_OPEN: usize = 128;
+/// What the last frame may look at beyond its stack pointer.
+const SLACK: u64 = 64;
 /// A stack that is read from outside may have so many words.
 const LONGEST_STACK: usize = 1 << 17;
 
@@ -60,8 +64,9 @@ pub(super) struct Threads {
 }
 
 /// What is known of a thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Thread {
+    doing: Doing,
     /// Processor time at the last look.
     time: Option<u64>,
     /// Where it waited at the last look.
@@ -69,8 +74,26 @@ struct Thread {
     pending: Option<Pending>,
     muted: Option<Instant>,
     running: bool,
+    /// Where its stack begins, 0 until it was seen.
+    top: u64,
     stack: Vec<u64>,
     complete: bool,
+}
+
+impl Thread {
+    fn new(id: libc::pid_t, keep_open: bool) -> Self {
+        Self {
+            doing: Doing::of(id, keep_open),
+            time: None,
+            wait: None,
+            pending: None,
+            muted: None,
+            running: false,
+            top: 0,
+            stack: Vec::new(),
+            complete: false,
+        }
+    }
 }
 
 /// A request that was not answered yet.
@@ -170,7 +193,8 @@ impl Threads {
         }
         for id in task::threads()? {
             if id != self.this {
-                self.table.entry(id).or_default();
+                let keep_open = self.table.len() < MAX_OPEN;
+                self.table.entry(id).or_insert_with(|| Thread::new(id, keep_open));
             }
         }
         self.listed = count;
@@ -187,6 +211,11 @@ impl Threads {
             self.listed = None;
             return Look::Gone;
         };
+        if thread.time.is_some_and(|before| time < before) {
+            // Another one has its number.
+            self.forget(thread);
+            *thread = Thread::new(id, self.table.len() < MAX_OPEN);
+        }
         if let Some(pending) = &mut thread.pending {
             pending.seen_at = time;
             return Look::Asked;
@@ -195,10 +224,10 @@ impl Threads {
         let ran = thread.time.is_none_or(|before| time != before);
         if !ran {
             // One that ran waits now, or has no processor.
-            thread.running = thread.running && task::activity(id) == Activity::Running;
+            thread.running = thread.running && thread.doing.now() == Activity::Running;
             return again;
         }
-        match task::activity(id) {
+        match thread.doing.now() {
             Activity::Running => self.ask(id, thread, time, true, again),
             Activity::Waiting(wait) => {
                 let used = thread.time.map_or(u64::MAX, |before| time.saturating_sub(before));
@@ -233,7 +262,7 @@ impl Threads {
         }
         thread.time = Some(time);
         self.next_number += 1;
-        match self.pool.request(self.options.signal, id, self.next_number) {
+        match self.pool.request(self.options.signal, id, self.next_number, thread.top) {
             Ok(ticket) => {
                 self.statistics.signals += 1;
                 let (asked_at, seen_at) = (time, time);
@@ -253,7 +282,7 @@ impl Threads {
         loop {
             let before = memory::processor_time(id);
             let copied = memory::copy_words(wait.stack, &self.words) / 8;
-            if task::activity(id) != Activity::Waiting(wait) || memory::processor_time(id) != before {
+            if thread.doing.now() != Activity::Waiting(wait) || memory::processor_time(id) != before {
                 return again;
             }
             (thread.wait, thread.time, thread.running) = (Some(wait), before, false);
@@ -274,7 +303,10 @@ impl Threads {
         if unwound.strange && self.refreshed.elapsed() >= REFRESH_AT_MOST && self.refresh() {
             unwound = unwind::unwind(&self.modules, &mut self.cache, registers, words, most, stack);
         }
-        thread.complete = unwound.complete;
+        thread.complete = unwound.end.is_some();
+        if let Some(end) = unwound.end {
+            thread.top = end.saturating_add(SLACK);
+        }
     }
 
     /// Waits a little for the answers of the threads that were asked, and reports them.

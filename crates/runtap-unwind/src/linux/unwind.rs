@@ -18,8 +18,8 @@ pub(super) type Cache = CacheNative<MayAllocateDuringUnwind>;
 /// How a stack was unwound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unwound {
-    /// To the end.
-    pub(super) complete: bool,
+    /// To the end, and where that is: nothing beyond was needed.
+    pub(super) end: Option<u64>,
     /// It led to an address where no code was known.
     pub(super) strange: bool,
 }
@@ -36,7 +36,7 @@ pub(super) fn unwind(
     stack.clear();
     stack.push(registers.instruction);
     if !modules.is_code(registers.instruction) {
-        return Unwound { complete: false, strange: true };
+        return Unwound { end: None, strange: true };
     }
     let mut read = |address: u64| {
         let offset = address.checked_sub(registers.stack).filter(|offset| offset % 8 == 0).ok_or(())?;
@@ -47,20 +47,20 @@ pub(super) fn unwind(
     let mut at = FrameAddress::from_instruction_pointer(registers.instruction);
     while stack.len() < most {
         match modules.unwinder.unwind_frame(at, &mut state, cache, &mut read) {
-            Ok(None) => return Unwound { complete: true, strange: false },
+            Ok(None) => return Unwound { end: Some(state.sp()), strange: false },
             Ok(Some(address)) if modules.is_code(address) => {
                 let Some(next) = FrameAddress::from_return_address(address) else { break };
                 stack.push(address);
                 at = next;
             }
             // Whatever this is, nobody returns there.
-            Ok(Some(_)) => return Unwound { complete: false, strange: true },
+            Ok(Some(_)) => return Unwound { end: None, strange: true },
             // At most once: from then on the register is known.
             Err(_) if find_frame(modules, &mut state, at, &mut read) => {}
             Err(_) => break,
         }
     }
-    Unwound { complete: false, strange: false }
+    Unwound { end: None, strange: false }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -20,7 +20,7 @@ const WARM: [&str; 4] =
     [HOT[0], HOT[1], "runtap!runtap_demo.work.warm_work", "runtap!runtap_demo.work.parse"];
 const REST: [&str; 2] = [HOT[0], "runtap!runtap_demo.work.wait_for_request"];
 
-fn demo(folder: &Path) -> Program {
+pub(crate) fn demo(folder: &Path) -> Program {
     let mut demo = command(["demo", "serve", "--seconds", "600"]);
     demo.env("TMPDIR", folder).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut program = Program::start(demo);
