@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use runtap_testkit::{Finished, Peer, RealRuntime, Running, Signal, Skip, eventually, run, shared_dir};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::common::{Target, command, folder, json, on, runtap};
+use crate::common::{Target, command, folder, json as document, on, runtap};
 
 const CLASS_ID: &str = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
 
@@ -57,13 +57,12 @@ fn conversations(transcript: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
         match line["kind"].as_str().unwrap() {
             "open" => order.push(conn),
             "frame" => {
-                let bytes = match line["hex"].as_str() {
-                    Some(hex) => from_hex(hex),
-                    None => {
-                        let file = transcript.with_file_name(line["file"].as_str().unwrap());
-                        let number = |key: &str| usize::try_from(line[key].as_u64().unwrap()).unwrap();
-                        fs::read(file).unwrap()[number("offset")..][..number("bytes")].to_vec()
-                    }
+                let bytes = if let Some(hex) = line["hex"].as_str() {
+                    from_hex(hex)
+                } else {
+                    let file = transcript.with_file_name(line["file"].as_str().unwrap());
+                    let number = |key: &str| usize::try_from(line[key].as_u64().unwrap()).unwrap();
+                    fs::read(file).unwrap()[number("offset")..][..number("bytes")].to_vec()
                 };
                 let (up, down) = said.entry(conn).or_default();
                 (if line["dir"] == "c2r" { up } else { down }).extend(bytes);
@@ -82,7 +81,7 @@ fn from_hex(digits: &str) -> Vec<u8> {
 /// Every message is decoded; the names of the requests, in their order.
 #[track_caller]
 fn requests(transcript: &Path) -> Vec<String> {
-    let document = json(["inspect", transcript.to_str().unwrap(), "--format", "json"]);
+    let document = document(["inspect", transcript.to_str().unwrap(), "--format", "json"]);
     assert_eq!(document["schema"], "runtap.transcript/1");
     assert_eq!((&document["undecoded"], &document["partial"]), (&Value::from(0), &Value::Null));
     let rows = document["rows"].as_array().unwrap();
@@ -326,11 +325,10 @@ fn asked_again(runtime: &RealRuntime) -> Result<(), Skip> {
     deadly[16..18].copy_from_slice(&[2, 3]);
     let talk = recorder.end();
     let mut text = fs::read_to_string(&talk).unwrap();
-    let hex: String = deadly.iter().map(|byte| format!("{byte:02x}")).collect();
-    text.push_str("{\"kind\":\"open\",\"t\":0.1,\"conn\":\"x\"}\n");
-    text.push_str(&format!(
-        "{{\"kind\":\"frame\",\"t\":0.1,\"conn\":\"x\",\"dir\":\"c2r\",\"hex\":\"{hex}\"}}\n"
-    ));
+    let digits = deadly.iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"));
+    let frame = json!({ "kind": "frame", "t": 0.1, "conn": "x", "dir": "c2r", "hex": digits });
+    text += "{\"kind\":\"open\",\"t\":0.1,\"conn\":\"x\"}\n";
+    text += &(frame.to_string() + "\n");
     fs::write(&talk, text).unwrap();
     let talk = talk.display().to_string();
 
