@@ -18,11 +18,11 @@
 //! all of them are asked again.
 
 mod callsite;
+mod message;
 mod record;
 mod witness;
 
 use std::cell::RefCell;
-use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -39,10 +39,11 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 use uuid::Uuid;
 
 use self::callsite::{Callsite, What};
-use self::record::{Named, Recorded};
+use self::message::{OfEvent, OfSpan};
+use self::record::Recorded;
 use self::witness::Witness;
 use crate::activity::Activity;
-use crate::logs::{Content, Logs, OpenScope};
+use crate::logs::{Logs, OpenScope};
 use crate::payload;
 
 /// How targets of `tracing` become providers.
@@ -328,76 +329,4 @@ fn of_span<S: Subscriber + for<'a> LookupSpan<'a>, T>(
     then: impl FnOnce(&Span) -> T,
 ) -> Option<T> {
     with_span(context.event_span(event), then)
-}
-
-/// A log message: the text of the event, and its fields behind it.
-struct OfEvent<'a>(&'a tracing::Event<'a>);
-
-impl Content for OfEvent<'_> {
-    fn arguments(&self, each: &mut dyn FnMut(&str, &dyn Display)) {
-        self.0.record(&mut Named(|name: &str, value: &dyn Display| {
-            if name != record::MESSAGE {
-                each(name, value);
-            }
-        }));
-    }
-
-    fn template(&self, text: &mut dyn fmt::Write) -> fmt::Result {
-        self.text(text, |text, name, _| write!(text, "{{{name}}}"))
-    }
-
-    fn message(&self, text: &mut dyn fmt::Write) -> fmt::Result {
-        self.text(text, |text, _, value| write!(text, "{value}"))
-    }
-}
-
-impl OfEvent<'_> {
-    fn text(
-        &self,
-        text: &mut dyn fmt::Write,
-        field: impl Fn(&mut dyn fmt::Write, &str, &dyn Display) -> fmt::Result,
-    ) -> fmt::Result {
-        // The message comes first wherever it is among the fields.
-        let mut outcome = Ok(());
-        let mut any = false;
-        self.0.record(&mut Named(|name: &str, value: &dyn Display| {
-            if name == record::MESSAGE {
-                any = true;
-                outcome = outcome.and_then(|()| write!(text, "{value}"));
-            }
-        }));
-        self.0.record(&mut Named(|name: &str, value: &dyn Display| {
-            if name != record::MESSAGE {
-                let separator = if any { " " } else { "" };
-                any = true;
-                outcome = outcome.and_then(|()| {
-                    write!(text, "{separator}{name}=")?;
-                    field(text, name, value)
-                });
-            }
-        }));
-        outcome
-    }
-}
-
-/// A scope: the name of the span and its fields.
-struct OfSpan<'a>(&'a Attributes<'a>);
-
-impl Content for OfSpan<'_> {
-    fn arguments(&self, each: &mut dyn FnMut(&str, &dyn Display)) {
-        self.0.record(&mut Named(|name: &str, value: &dyn Display| each(name, value)));
-    }
-
-    fn template(&self, text: &mut dyn fmt::Write) -> fmt::Result {
-        text.write_str(self.0.metadata().name())?;
-        let mut outcome = Ok(());
-        self.0.record(&mut Named(|name: &str, _: &dyn Display| {
-            outcome = outcome.and_then(|()| write!(text, " {name}={{{name}}}"));
-        }));
-        outcome
-    }
-
-    fn message(&self, text: &mut dyn fmt::Write) -> fmt::Result {
-        text.write_str(self.0.metadata().name())
-    }
 }
