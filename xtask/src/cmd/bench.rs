@@ -2,7 +2,7 @@
 //!
 //! Owns: the limits of `decode`, in instructions a sample. Each stage of `runtap-benches` is run on a short and on a
 //! long recording; the difference leaves start and names out. Refuses to: fail by the clock. What is measured in time,
-//! `decode` by the way, `capture` and `ps` with real runtimes and `ports` with stand-ins, the server's `clients`, `events` and `samples`, is only shown (docs/performance.md).
+//! `decode` by the way, `capture` and `ps` with real runtimes and `ports` with stand-ins, the server's `clients`, `events`, `instruments` and `samples`, is only shown (docs/performance.md).
 
 use std::path::PathBuf;
 
