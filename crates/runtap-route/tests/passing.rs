@@ -211,6 +211,63 @@ fn a_silent_client_holds_up_nobody() {
 }
 
 #[test]
+fn a_descriptor_arrives_with_its_byte_after_the_request() {
+    // CollectTracing5 into user_events: one provider, one tracepoint for all of it.
+    let request: &[u8] = b"DOTNET_IPC_V1\0\x4d\0\x02\x06\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\
+        \x01\0\0\0\0\0\0\0\x05\0\0\0\x02\0\0\0P\0\0\0\0\0\0\0\x01\0\0\0\0\x02\0\0\0t\0\0\0\0\0\0\0";
+    assert_eq!(usize::from(request[14]), request.len());
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let runtime = Scripted::new(move |stream| {
+        stream.set_nonblocking(true).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let stream = tokio::net::UnixStream::from_std(stream).unwrap();
+            let stream = runtap_transport::Stream::from(stream);
+            let mut buffer = [0; 1000];
+            // As runtimes do: the request is read, and what is with it would be lost.
+            let (n, none) = stream.receive(&mut buffer[..77]).await.unwrap();
+            assert_eq!((n, none.len()), (77, 0));
+            let (one, mut descriptors) = stream.receive(&mut buffer[n..]).await.unwrap();
+            assert_eq!((one, descriptors.len()), (1, 1));
+            std::fs::File::from(descriptors.remove(0)).write_all(b"through the recorder").unwrap();
+            stream.send_all(OK, &[]).await.unwrap();
+            buffer[..n + one].to_vec()
+        })
+    });
+    let mut recorder = Recorder::start(runtime.way());
+    let client = recorder.dial();
+    client.set_nonblocking(true).unwrap();
+    let sending = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let answer = sending.block_on(async {
+        let client = tokio::net::UnixStream::from_std(client).unwrap();
+        let client = runtap_transport::Stream::from(client);
+        client.send_all(request, &[]).await.unwrap();
+        client.send_all(b"x", &[std::os::fd::AsFd::as_fd(&writer)]).await.unwrap();
+        let mut buffer = [0; 100];
+        let (n, _) = client.receive(&mut buffer).await.unwrap();
+        buffer[..n].to_vec()
+    });
+    assert_eq!(answer, OK);
+    drop(writer);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "through the recorder");
+    assert_eq!(runtime.thread.join().unwrap(), [request, b"x"].concat());
+    recorder.end();
+    let frames = frames(&recorder.transcript());
+    let what: Vec<_> = frames.iter().map(|frame| frame.more["what"].as_str().unwrap()).collect();
+    assert_eq!(what, ["request", "descriptor", "reply"]);
+    assert!(frames[1].more["descriptors"][0].as_str().unwrap().starts_with("pipe:"), "{:?}", frames[1]);
+    let rows = rows(&recorder.transcript(), false);
+    assert!(
+        rows.iter().any(|row| row
+            .fields
+            .iter()
+            .any(|(name, value)| name == "session_type" && value == "user_events"))
+    );
+}
+
+#[test]
 fn an_answer_that_comes_before_a_runtime_hangs_up_with_bytes_unread_arrives() {
     let runtime = Scripted::new(|mut stream| {
         let mut heard = [0; 20];
@@ -252,6 +309,28 @@ fn a_client_that_is_gone_is_gone_for_the_runtime() {
 }
 
 #[test]
+fn a_runtime_that_ends_sending_and_then_goes_away_is_gone() {
+    let (go, goes) = std::sync::mpsc::channel();
+    let runtime = Scripted::new(move |mut stream| {
+        let mut heard = vec![0; INFO.len()];
+        stream.read_exact(&mut heard).unwrap();
+        stream.write_all(OK).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        goes.recv().unwrap();
+        heard
+    });
+    let mut recorder = Recorder::start(runtime.way());
+    let mut client = recorder.dial();
+    client.write_all(INFO).unwrap();
+    assert_eq!(all(&client), OK);
+    go.send(()).unwrap();
+    runtime.thread.join().unwrap();
+    // The client has not closed: the connection ends all the same.
+    recorder.end();
+    drop(client);
+}
+
+#[test]
 fn a_runtime_that_is_not_there_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::start(Way::ToRuntime(Endpoint::unix(dir.path().join("none"))));
@@ -266,15 +345,37 @@ fn a_runtime_that_is_not_there_is_said() {
 }
 
 #[test]
+fn while_a_connection_is_open_others_are_taken_after_the_end_was_asked_for() {
+    let runtime = FakeRuntime::spawn();
+    let mut recorder = Recorder::start(Way::ToRuntime(runtime.endpoint().clone()));
+    let open = recorder.dial();
+    let ask = || {
+        let mut client = recorder.dial();
+        client.write_all(INFO).unwrap();
+        all(&client)
+    };
+    // When it is answered, the one before it was taken.
+    let reply = ask();
+    recorder.phase.send_replace(Phase::Closing);
+    assert_eq!(ask(), reply);
+    assert!(!reply.is_empty());
+    drop(open);
+    assert_eq!(recorder.end().connections, 3);
+}
+
+#[test]
 fn connections_are_broken_off_when_that_is_asked_for() {
-    let runtime = Scripted::new(|stream| all(&stream));
+    let (arrived, has_arrived) = std::sync::mpsc::channel();
+    let runtime = Scripted::new(move |mut stream| {
+        let mut heard = vec![0; INFO.len()];
+        stream.read_exact(&mut heard).unwrap();
+        arrived.send(()).unwrap();
+        [heard, all(&stream)].concat()
+    });
     let mut recorder = Recorder::start(runtime.way());
     let mut client = recorder.dial();
     client.write_all(INFO).unwrap();
-    // It has arrived.
-    while frames(&recorder.transcript()).is_empty() {
-        std::thread::yield_now();
-    }
+    has_arrived.recv().unwrap();
     recorder.phase.send_replace(Phase::Broken);
     assert_eq!(all(&client), b"");
     recorder.thread.take().unwrap().join().unwrap();

@@ -49,13 +49,13 @@ impl Print for RouterDocument {
             Bytes(self.bytes_to_clients),
             Bytes(self.bytes_to_runtimes),
         )?;
-        for (count, what) in [
-            (refused, "answered by the router: malformed, or not supported"),
-            (not_reached, "without a runtime"),
-            (silent, "without a request"),
+        for (things, what) in [
+            (Things(refused, "request"), "answered by the router: malformed, or not supported"),
+            (Things(not_reached, "request"), "for which no runtime was reached"),
+            (Things(silent, "client"), "without a request"),
         ] {
-            if count > 0 {
-                writeln!(out, "{count} {what}")?;
+            if things.0 > 0 {
+                writeln!(out, "{things} {what}")?;
             }
         }
         if self.most_waiting > 0 {

@@ -6,7 +6,8 @@ use runtap_clr::report::{DiffReport, DiffSide, FrameChange, Shares, Weights};
 use runtap_model::{Unit, View};
 use runtap_text::document::{
     DumpDocument, EnvironmentDocument, InfoDocument, LicensesDocument, OutputFile, Partial, ProfileRow,
-    ProfilesDocument, ProviderRow, Remark, TraceDocument, TracedProcess, Variable, VersionDocument,
+    ProfilesDocument, ProviderRow, Remark, RouterDocument, TraceDocument, TracedProcess, Variable,
+    VersionDocument,
 };
 use runtap_text::{DiffText, Print, TextOptions};
 
@@ -113,6 +114,40 @@ fn what_a_runtime_says_of_itself() {
     let variable = |name: &str, value: &str| Variable { name: name.to_owned(), value: value.to_owned() };
     let environment = EnvironmentDocument::new(None, vec![variable("B", ""), variable("A", "x=\t")]);
     assert_eq!(environment.lines().collect::<Vec<_>>(), ["A=x=\t", "B="]);
+}
+
+#[test]
+fn what_a_router_has_carried() {
+    let mut router = RouterDocument::new();
+    assert_eq!(
+        text(&router, &PLAIN),
+        "0 connections, 0 requests forwarded (0 B to clients, 0 B to runtimes)\n"
+    );
+    (router.connections, router.forwarded, router.bytes_to_clients) = (12, 9, 2_500_000);
+    (router.refused, router.silent, router.not_reached, router.most_waiting) = (1, 2, 3, 1);
+    insta::assert_snapshot!(text(&router, &PLAIN), @r"
+    12 connections, 9 requests forwarded (2.5 MB to clients, 0 B to runtimes)
+    1 request answered by the router: malformed, or not supported
+    3 requests for which no runtime was reached
+    2 clients without a request
+    at most 1 client waited at the same time
+    ");
+    let mut json = Vec::new();
+    runtap_text::json::write_document(&mut json, &router).unwrap();
+    insta::assert_snapshot!(String::from_utf8(json).unwrap(), @r#"
+    {
+      "schema": "runtap.router/1",
+      "connections": 12,
+      "forwarded": 9,
+      "refused": 1,
+      "silent": 2,
+      "not_reached": 3,
+      "runtimes": 0,
+      "most_waiting": 1,
+      "bytes_to_runtimes": 0,
+      "bytes_to_clients": 2500000
+    }
+    "#);
 }
 
 #[test]

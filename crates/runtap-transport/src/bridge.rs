@@ -78,3 +78,51 @@ impl std::hash::Hash for Bridge {
         self.name.hash(state);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::Endpoint;
+
+    const SOON: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn who_dials_has_the_far_end_at_the_other_end() {
+        let (bridge, mut calls) = Bridge::new("far:1");
+        let endpoint = Endpoint::Bridge(Arc::new(bridge));
+        assert_eq!(
+            (endpoint.to_string().as_str(), endpoint.path(), endpoint.process_id()),
+            ("far:1", None, None)
+        );
+        assert!(endpoint.is_remote() && !Endpoint::unix("/x").is_remote());
+        let far = tokio::spawn(async move {
+            let call = calls.recv().await.unwrap();
+            call.answer.send(Ok(())).unwrap();
+            let mut stream = tokio::net::UnixStream::from_std(call.stream).unwrap();
+            stream.write_all(b"here").await.unwrap();
+            drop(stream);
+            // Whoever dials next is told why not.
+            let call = calls.recv().await.unwrap();
+            call.answer.send(Err(io::Error::other("not today"))).unwrap();
+        });
+        let mut near = endpoint.connect(SOON).await.unwrap();
+        let mut said = String::new();
+        near.read_to_string(&mut said).await.unwrap();
+        assert_eq!(said, "here");
+        assert_eq!(endpoint.connect(SOON).await.unwrap_err().to_string(), "connect to far:1: not today");
+        far.await.unwrap();
+        // And when nobody is there any more.
+        assert!(endpoint.connect(SOON).await.unwrap_err().to_string().contains("has ended"));
+    }
+
+    #[tokio::test]
+    async fn a_far_end_that_does_not_answer_is_not_waited_for() {
+        let (bridge, _calls) = Bridge::new("far:1");
+        let error = Endpoint::Bridge(Arc::new(bridge)).connect(Duration::ZERO).await.unwrap_err();
+        assert!(matches!(error.reason, ConnectFailure::Io(error) if error.kind() == io::ErrorKind::TimedOut));
+    }
+}

@@ -14,7 +14,12 @@ pub(crate) fn parse_time_limit(text: &str) -> Result<Duration, String> {
 
 /// Parses a process id.
 pub(crate) fn parse_pid(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_no_number| format!("'{text}' is not a process id; use -n for a name"))
+    text.parse().map_err(|_no_number| {
+        if runtap_remote::RemoteAddress::is_meant(text) {
+            return format!("'{text}' is not a process id; give it as TARGET, or to --diagnostic-port");
+        }
+        format!("'{text}' is not a process id; use -n for a name")
+    })
 }
 
 /// Parses how many rows to show.

@@ -24,7 +24,7 @@ const SHORT: u64 = 10_000;
 const LONG: u64 = 30_000;
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
-    if let Some(alone @ ("clients" | "events" | "samples")) = args.word() {
+    if let Some(alone @ ("clients" | "events" | "instruments" | "samples")) = args.word() {
         return ws.tool(&build(ws)?.to_string_lossy()).arg(alone).run();
     }
     let Some(live @ ("capture" | "nettrace" | "ports" | "ps")) = args.word() else {

@@ -20,6 +20,9 @@ const CONNECT: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// How often it is looked whether a side that has ended sending is still there.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// How one side has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -115,10 +118,18 @@ impl Passage {
         let downward = self.pump(Side::Runtime, runtime, client);
         tokio::pin!(upward, downward);
         let (mut up, mut down) = (client_ended.then_some(End::Half), None);
+        let mut looks = tokio::time::interval(LOOK);
         while up.is_none() || down.is_none() {
             tokio::select! {
                 end = &mut upward, if up.is_none() => up = Some(end),
                 end = &mut downward, if down.is_none() => down = Some(end),
+                // One that has ended sending may go away, which nothing tells that is read from it.
+                _ = looks.tick(), if up.is_some() || down.is_some() => {
+                    let ended = if up.is_some() { client } else { runtime };
+                    if ended.is_hung_up() {
+                        break;
+                    }
+                }
             }
             if [up, down].contains(&Some(End::Gone)) {
                 break;

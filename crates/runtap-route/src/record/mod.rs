@@ -57,7 +57,7 @@ pub enum Phase {
     /// New connections are taken.
     #[default]
     Open,
-    /// Those that are there are passed on to their end.
+    /// It ends when no connection is open. Until then new ones are taken: a session is stopped over one.
     Closing,
     /// They are broken off.
     Broken,
@@ -83,6 +83,11 @@ pub enum Event<'a> {
     },
     /// The transcript can't be written any more; connections still pass.
     NotWritten(&'a runtap_transcript::Error),
+    /// The end was asked for, and so many connections are open.
+    Closing {
+        /// How many.
+        open: usize,
+    },
     /// A connection is over.
     Closed {
         /// What the connection is called.
@@ -115,26 +120,31 @@ pub async fn record(
     let shared = Shared { way, journal: Arc::clone(&journal), reporter, phase: phase.clone() };
     let mut connections = JoinSet::new();
     let mut number = 0u64;
-    let mut listener = Some(listener);
-    while let Some(open) = &listener {
+    let mut told = false;
+    loop {
+        let now = *phase.borrow_and_update();
+        if now == Phase::Broken || now == Phase::Closing && connections.is_empty() {
+            break;
+        }
+        // A session that runs is stopped over a connection of its own.
+        if now == Phase::Closing && !std::mem::replace(&mut told, true) {
+            (shared.reporter)(Event::Closing { open: connections.len() });
+        }
         let accepted = tokio::select! {
             biased;
-            // Whoever could say so is gone: nothing will end it but the end of the program.
-            _ = phase.wait_for(|phase| *phase > Phase::Open) => None,
-            accepted = open.accept() => Some(accepted),
+            Ok(()) = phase.changed() => continue,
             Some(_ended) = connections.join_next() => continue,
+            accepted = listener.accept() => accepted,
         };
         match accepted {
-            None => {
-                listener = None;
-            }
-            Some(Ok((stream, peer))) => {
+            Ok((stream, peer)) => {
                 number = number.saturating_add(1);
                 connections.spawn(connection::pass(shared.clone(), format!("c{number}"), stream, peer));
             }
-            Some(Err(_out_of_descriptors)) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
+            Err(_out_of_descriptors) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
         }
     }
+    drop(listener);
     // Each of them hears it when they are to be broken off.
     while connections.join_next().await.is_some() {}
     drop(shared);

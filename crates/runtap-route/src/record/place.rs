@@ -1,6 +1,7 @@
 //! Where tools find the recorder: a directory of its own with a socket that is called as the runtime's own, so that a tool
 //! with this directory as its `TMPDIR` takes it for the runtime's; or a path that somebody has chosen.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -77,9 +78,10 @@ impl Place {
         &self.path
     }
 
-    /// The directory in which tools find it by a process id.
+    /// The directory in which tools find it by a process id, if it has the name that they look for.
     pub fn directory(&self) -> Option<&Path> {
-        self.path.parent().filter(|directory| !directory.as_os_str().is_empty())
+        let name = self.path.file_name().and_then(OsStr::to_str).and_then(SocketName::parse);
+        self.path.parent().filter(|directory| name.is_some() && !directory.as_os_str().is_empty())
     }
 }
 

@@ -197,7 +197,7 @@ impl Player {
         }
     }
 
-    /// What a tool says, when it is whole; `None`: nothing.
+    /// What a tool says, when it is whole; `None`: nothing. What is no request is whole when it is as long as recorded.
     async fn request(&self, stream: &Stream) -> Option<Asked> {
         let (mut tap, mut asked) = (Tap::new(), Asked::default());
         let mut buffer = vec![0; READ];
@@ -208,16 +208,26 @@ impl Player {
             } else {
                 tap.handle_bytes(Side::Client, buffer.get(..n).unwrap_or_default());
             }
-            if let Some(piece) = tap.poll_transmit() {
-                let described = Described::of(&piece, tap.request(), tap.error(Side::Client));
+            while let Some(piece) = tap.poll_transmit() {
                 asked.bytes.extend_from_slice(piece.bytes());
-                asked.described = matches!(piece.what, What::Request(_)).then_some(described);
-                return Some(asked);
+                if let What::Request(_) = piece.what {
+                    let error = tap.error(Side::Client);
+                    asked.described = Some(Described::of(&piece, tap.request(), error));
+                    return Some(asked);
+                }
             }
-            if n == 0 {
-                return None;
+            let is_whole = !asked.bytes.is_empty() && !self.may_go_on(&asked.bytes);
+            if n == 0 || is_whole {
+                return Some(asked).filter(|asked| !asked.bytes.is_empty());
             }
         }
+    }
+
+    /// Whether what was recorded, and is no request, begins with this and has more.
+    fn may_go_on(&self, bytes: &[u8]) -> bool {
+        let others = self.talk.conversations.iter().filter(|it| it.message.is_none());
+        let mut others = others.map(Conversation::asked_bytes);
+        others.clone().all(|sent| sent != bytes) && others.any(|sent| sent.starts_with(bytes))
     }
 
     async fn answer(&self, stream: Stream, asked: Option<Asked>) {

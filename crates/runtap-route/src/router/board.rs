@@ -194,7 +194,11 @@ impl Board {
     pub(crate) async fn take(self: &Arc<Self>, cookie: Option<Uuid>) -> Result<(Link, InUse), NoTurn> {
         let waiting = Waiting::begin(self)?;
         let taking = async {
-            let _turn = self.turn.lock().await;
+            // Those of one runtime do not wait for another one.
+            let _turn = match cookie {
+                None => Some(self.turn.lock().await),
+                Some(_) => None,
+            };
             loop {
                 let changed = self.changed.notified();
                 let (wanted, gone) = self.want(cookie);

@@ -47,7 +47,7 @@ pub(crate) struct Record {
     /// Write streams into the transcript as hexadecimal digits instead of files beside it
     #[arg(long, help_heading = "Output")]
     pub(crate) inline: bool,
-    /// Take no more connections after this time: 30s, 250ms, 1m30s, plain seconds, dd:hh:mm:ss
+    /// End when this time is over and no connection is open: 30s, 250ms, 1m30s, plain seconds, dd:hh:mm:ss
     #[arg(long, value_name = "TIME", value_parser = parse_time_limit)]
     pub(crate) duration: Option<Duration>,
     #[command(flatten)]

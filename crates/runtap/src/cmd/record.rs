@@ -23,6 +23,7 @@ use super::target::{meant, resolve};
 use crate::cli::{Record, target_of};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
+use crate::units::Things;
 
 pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
@@ -46,7 +47,7 @@ pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     }
     let recording = Recording {
         listener,
-        way: between.way,
+        way: between.way.clone(),
         command,
         target: between.process,
         duration: options.duration,
@@ -70,6 +71,8 @@ struct Between {
     /// Its id here.
     process: Option<u32>,
     label: String,
+    /// Whom we dial, with what it takes to reach it.
+    _subject: Option<Subject>,
 }
 
 async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
@@ -88,7 +91,7 @@ async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
                 _ => return Err(usage("with --forward, runtimes dial in: --diagnostic-port PATH,listen")),
             },
         };
-        return Ok(Between { way, listen: port, pid: None, process: None, label });
+        return Ok(Between { way, listen: port, pid: None, process: None, label, _subject: None });
     }
     let subject = match meant(&target)? {
         TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
@@ -103,7 +106,8 @@ async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
     let pid = subject.process.as_ref().map(|process| (process.ns_pid, process.start_time));
     let process = subject.process.as_ref().map(|process| process.pid);
     let way = Way::ToRuntime(subject.client.endpoint().clone());
-    Ok(Between { way, listen: None, pid, process, label: subject.label() })
+    let label = subject.label();
+    Ok(Between { way, listen: None, pid, process, label, _subject: Some(subject) })
 }
 
 fn header(options: &Record, between: &Between, place: &Place) -> Header {
@@ -175,9 +179,13 @@ fn show(event: &Event<'_>, output: Output) {
             let who = peer.pid.map_or_else(|| "somebody".to_owned(), |pid| format!("process {pid}"));
             output.detail(format_args!("{conn}: {who} connects"));
         }
+        Event::Closing { open } => output.note(format_args!(
+            "it ends when the {} that are open have ended; Ctrl-C again breaks them off",
+            Things(*open as u64, "connection")
+        )),
         Event::Unreachable { conn, error } => output.warning(format_args!("{conn}: {error}")),
         Event::NotWritten(error) => {
-            output.warning(format_args!("the transcript ends here, and connections still pass: {error}"))
+            output.warning(format_args!("the transcript ends here, and connections still pass: {error}"));
         }
         Event::Closed { conn, stream } => {
             let stream = stream.as_ref().map(|path| format!("; its stream is in {}", path.display()));

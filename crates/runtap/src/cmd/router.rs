@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
 use runtap_record::Stops;
@@ -21,6 +22,8 @@ use crate::cli::{self, Common, IpcServer, RouterListen, RuntimeDials, RuntimeLis
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 
+/// Warnings of a router that are shown in any case.
+const WARNINGS: u32 = 20;
 /// How messages call the address of `listen`.
 const LISTEN: &str = "HOST:PORT";
 
@@ -119,7 +122,16 @@ async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow
 
 /// What a router tells of itself.
 fn teller(output: Output) -> impl Fn(&Notice) + Send + Sync {
-    move |notice| if notice.is_warning() { output.warning(notice) } else { output.detail(notice) }
+    let warned = AtomicU32::new(0);
+    move |notice| match notice.is_warning().then(|| warned.fetch_add(1, Ordering::Relaxed)) {
+        // Anybody who can connect can cause them.
+        Some(WARNINGS) => {
+            output.warning(notice);
+            output.note("further warnings are shown with --verbose only");
+        }
+        Some(before) if before < WARNINGS => output.warning(notice),
+        _ => output.detail(notice),
+    }
 }
 
 /// What it has carried.

@@ -24,7 +24,7 @@ const REST: [&str; 2] = [HOT[0], "runtap!runtap_demo.work.wait_for_request"];
 /// Seconds of a recording, the next one if the last one did not suffice.
 const LENGTHS: [u32; 4] = [3, 6, 12, 24];
 
-fn demo(folder: &Path) -> Program {
+pub(crate) fn demo(folder: &Path) -> Program {
     let mut demo = command(["demo", "serve", "--seconds", "600"]);
     demo.env("TMPDIR", folder).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut program = Program::start(demo);
