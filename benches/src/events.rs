@@ -92,7 +92,7 @@ fn bursts(event: &Event, stack: &[u64], threads: usize) -> Vec<f64> {
                 let data = EventData { stack, payload: &payload, ..EventData::default() };
                 black_box(event).write(&data);
             }
-            times.push((thread_time() - start).as_secs_f64() * 1e9 / f64::from(size));
+            times.push(thread_time().saturating_sub(start).as_secs_f64() * 1e9 / f64::from(size));
             if event.is_enabled() {
                 thread::sleep(PAUSE);
             }

@@ -8,19 +8,26 @@
 //! - `nettrace`: the decoder and the runtap that is given on large files, beside TraceEvent.
 //! - `ports`: the same runtap, with two hundred stand-ins for runtimes that dial in.
 //! - `events`: what an event costs a program that embeds the server.
+//! - `instruments`: what events, spans, metrics and log messages cost it that are written by `runtap-events`.
+//! - `clients`: a program that embeds the server, and ten thousand hostile clients beside a good one; `serve` is the
+//!   program.
+//! - `samples`: what the sampler of its threads costs it.
 //! - `measure`: one command and what it took, for those above.
 //!
 //! Refuses to: fail by the clock. A bar that is missed is said, and that is all.
 
 mod capture;
+mod clients;
 mod cost;
 mod events;
+mod instruments;
 mod nettrace;
 mod output;
 mod ports;
 mod ps;
 mod recording;
 mod repeat;
+mod samples;
 mod speed;
 mod stages;
 
@@ -32,7 +39,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | repeat RECORDING FILE BYTES | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | repeat RECORDING FILE BYTES | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | samples | clients | serve SOCKET | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | measure PROGRAM ARGS…";
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -52,9 +59,13 @@ fn main() -> Result<()> {
         }
         ["speed"] => speed::run(),
         ["events"] => events::run(),
+        ["instruments"] => instruments::run(),
+        ["clients"] => clients::run(),
+        ["serve", socket] => clients::serve(Path::new(socket)),
         ["capture", runtap] => capture::run(Path::new(runtap)),
         ["ps", runtap] => ps::run(Path::new(runtap)),
         ["ports", runtap] => ports::run(Path::new(runtap)),
+        ["samples"] => samples::run(),
         ["nettrace", runtap] => nettrace::run(Path::new(runtap)),
         ["measure", program, args @ ..] => cost::measure(program, args),
         [stage, file] => {

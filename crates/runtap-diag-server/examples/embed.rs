@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runtap_diag_server::{Builder, Event, EventPipe, ProcessDescription};
+use runtap_diag_server::{DiagnosticServer, Event, EventPipe};
 use runtap_nettrace::{Field, FieldType, Metadata};
 use runtap_wire::Writer;
 
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     let done = pipe.define(metadata)?;
     // The socket lies where tools look for it, until this is dropped.
-    let server = Builder::new(ProcessDescription::of_this_process()).pipe(pipe).spawn()?;
+    let server = DiagnosticServer::builder().pipe(pipe).spawn()?;
     println!("process {} listens at {}; Enter ends it", std::process::id(), server.path().display());
 
     let (stop, stopped) = mpsc::channel::<()>();

@@ -1,7 +1,7 @@
 //! What a program does itself when a client asks for more than events: dumps, profilers, perf maps, startup hooks and
 //! variables. Owns the trait and the way from a request to it.
 //!
-//! Nothing of this has a default that does something: a program that implements nothing answers as a NativeAOT runtime.
+//! Nothing of this has a default that does something to the process: a program that implements nothing answers as a NativeAOT runtime.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use runtap_diag_proto::{
     AttachProfiler, CoreDump, DumpForm, DumpType, ErrorReply, Hresult, PerfMapType, Request, StartupProfiler,
 };
 
-/// The commands that a program can carry out. Each refuses unless it is overridden.
+/// The commands that a program can carry out. Each refuses unless it is overridden, but for variables, which the server
+/// remembers by itself.
 ///
 /// They are called on threads of their own, so they may take their time: other clients are served meanwhile, and
 /// commands of other clients may come at the same time, as many as [`Limits::connections`](crate::Limits::connections)
@@ -62,13 +63,14 @@ pub trait Commands: fmt::Debug + Send + Sync + 'static {
         Err(Hresult::NOTSUPPORTED)
     }
 
-    /// Set an environment variable, or remove it (`None`). The name may be empty or hold an equals sign.
+    /// Set an environment variable, or remove it (`None`). The name may be empty or hold an equals sign. Whatever is
+    /// accepted here the server remembers: [`ServerThread::variable`](crate::ServerThread::variable).
     ///
     /// # Errors
-    /// Why it is not changed. Default: NOTSUPPORTED.
+    /// Why it is not changed. Default: it is.
     fn set_environment_variable(&self, name: &str, value: Option<&str>) -> Result<(), Hresult> {
         let _ = (name, value);
-        Err(Hresult::NOTSUPPORTED)
+        Ok(())
     }
 
     /// Write the addresses of compiled methods to files.

@@ -18,6 +18,7 @@ use crate::batch::Batch;
 use crate::commands::{Commands, carry_out, is_command};
 use crate::description::ProcessDescription;
 use crate::encoder::Encoder;
+use crate::environment::Changes;
 use crate::limits::Limits;
 use crate::notice::{Notice, Notifier};
 use crate::pipe::EventPipe;
@@ -43,6 +44,7 @@ struct Inner {
     limits: Limits,
     startup: Startup,
     notifier: Notifier,
+    environment: Changes,
     /// The server is shutting down: nothing new is begun.
     closing: watch::Sender<bool>,
 }
@@ -53,8 +55,8 @@ pub(crate) struct Visit {
     pub(crate) peer: Option<Peer>,
     /// Given back when the client gets a session.
     pub(crate) permit: Option<OwnedSemaphorePermit>,
-    /// Set when the whole request has come.
-    pub(crate) asked: Arc<AtomicBool>,
+    /// Whether the server waits for the client: for its request, or until it takes its answer.
+    pub(crate) waited_for: Arc<AtomicBool>,
 }
 
 impl Dispatcher {
@@ -67,7 +69,8 @@ impl Dispatcher {
         notifier: Notifier,
     ) -> Self {
         let closing = watch::Sender::new(false);
-        let inner = Inner { description, pipe, commands, limits, startup, notifier, closing };
+        let environment = Changes::default();
+        let inner = Inner { description, pipe, commands, limits, startup, notifier, environment, closing };
         Self { inner: Arc::new(inner), port: 0 }
     }
 
@@ -90,6 +93,12 @@ impl Dispatcher {
     /// What the server says about its process.
     pub fn description(&self) -> &ProcessDescription {
         &self.inner.description
+    }
+
+    /// An environment variable as clients see it: what they have set (SetEnvironmentVariable), else this process's own.
+    /// `None`: there is none, or a client has removed it.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        self.inner.environment.get(name, || self.inner.description.variable(name))
     }
 
     /// Where its events come from.
@@ -119,14 +128,13 @@ impl Dispatcher {
         mut stream: impl AsyncRead + AsyncWrite + Unpin,
         visit: Visit,
     ) -> io::Result<()> {
-        let Visit { peer, permit, asked } = visit;
+        let Visit { peer, permit, waited_for } = visit;
         let mut machine = Machine::new();
         let mut closing = self.inner.closing.subscribe();
         let request = tokio::select! {
             _ = closing.wait_for(|closing| *closing) => return Err(io::ErrorKind::ConnectionAborted.into()),
             read = timeout(self.inner.limits.request, read_request(&mut machine, &mut stream)) => read??,
         };
-        asked.store(true, Ordering::Relaxed);
         let Some(request) = request else {
             // Refused already.
             return self.answer(&mut machine, &mut stream).await;
@@ -138,7 +146,8 @@ impl Dispatcher {
                 self.reply(&mut machine, &mut stream, Some(reply)).await
             }
             Request::ProcessEnvironment => {
-                let reply = Reply::Environment(self.inner.description.variables());
+                let reply =
+                    Reply::Environment(self.inner.environment.apply(self.inner.description.variables()));
                 self.reply(&mut machine, &mut stream, Some(reply)).await
             }
             Request::ResumeRuntime => {
@@ -146,7 +155,9 @@ impl Dispatcher {
                 self.reply(&mut machine, &mut stream, Some(Reply::Resumed)).await
             }
             Request::StopTracing(id) => {
+                waited_for.store(false, Ordering::Relaxed);
                 self.stop(id).await;
+                waited_for.store(true, Ordering::Relaxed);
                 self.reply(&mut machine, &mut stream, Some(Reply::SessionStopped(id))).await
             }
             Request::CollectTracing { config, .. } => {
@@ -154,6 +165,7 @@ impl Dispatcher {
                     refuse(&mut machine, &Hresult::E_FAIL.into());
                     return self.answer(&mut machine, &mut stream).await;
                 };
+                waited_for.store(false, Ordering::Relaxed);
                 let reply = Reply::SessionStarted(session.session.id);
                 self.reply(&mut machine, &mut stream, Some(reply)).await?;
                 drop(permit);
@@ -161,7 +173,17 @@ impl Dispatcher {
             }
             command if is_command(&command) => {
                 let commands = Arc::clone(&self.inner.commands);
-                match carry_out(commands, command).await {
+                let change = match &command {
+                    Request::SetEnvironmentVariable { name, value } => Some((name.clone(), value.clone())),
+                    _ => None,
+                };
+                waited_for.store(false, Ordering::Relaxed);
+                let mut outcome = carry_out(commands, command).await;
+                if let (Ok(()), Some((name, value))) = (&outcome, change) {
+                    outcome = self.inner.environment.set(name, value).map_err(ErrorReply::from);
+                }
+                waited_for.store(true, Ordering::Relaxed);
+                match outcome {
                     Ok(()) => self.reply(&mut machine, &mut stream, Some(Reply::Done)).await,
                     Err(error) => {
                         refuse(&mut machine, &error);

@@ -72,6 +72,18 @@ impl ProcessDescription {
         self
     }
 
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let Some(fixed) = &self.environment else {
+            // A name that can't be asked for is that of no variable.
+            let askable = !name.is_empty() && !name.contains(['=', '\0']);
+            return askable
+                .then(|| std::env::var_os(name))?
+                .map(|value| value.to_string_lossy().into_owned());
+        };
+        let found = fixed.iter().find(|variable| variable.name() == name)?;
+        found.value().map(str::to_owned)
+    }
+
     pub(crate) fn variables(&self) -> Vec<Variable> {
         let own = || {
             std::env::vars_os()

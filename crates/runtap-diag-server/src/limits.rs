@@ -10,8 +10,9 @@ pub struct Limits {
     pub request: Duration,
     /// How long a client may take nothing of what is sent to it before it is hung up on.
     pub stalled_reader: Duration,
-    /// Connections that are served at the same time, sessions not counted. Further ones wait in the queue, for as long as
-    /// it takes: but for 100 ms at most if there is one that has sent nothing, which is hung up on then.
+    /// Connections that are served at the same time, sessions not counted. For a further one the oldest is hung up on that
+    /// has not sent its whole request or does not take its answer; only commands that are being carried out keep it
+    /// waiting.
     pub connections: usize,
     /// Most bytes of events that one session keeps for its reader, whatever buffer the client asks for.
     pub session_buffer: usize,

@@ -71,6 +71,12 @@ impl EventPipe {
         self.state.watch(provider.into(), Arc::new(watcher));
     }
 
+    /// Has `watcher` called whenever a session has come or gone: for programs that keep what [`Event::is_enabled`] says, and
+    /// ask again then. It may define events. Called like those of [`watch`](Self::watch).
+    pub fn watch_sessions(&self, watcher: impl Fn() + Send + Sync + 'static) {
+        self.state.watch_sessions(Arc::new(watcher));
+    }
+
     /// Number of sessions at this moment.
     pub fn sessions(&self) -> usize {
         self.state.sessions()
@@ -157,6 +163,22 @@ mod tests {
         pipe.state.end(&session);
         let one = vec![(session.id.0, "3 a=1".to_owned())];
         assert_eq!(*seen.lock().unwrap(), [vec![], one, vec![]]);
+    }
+
+    #[test]
+    fn who_watches_sessions_may_ask_and_define() {
+        let pipe = EventPipe::new();
+        let early = pipe.define(event(1, 4)).unwrap();
+        let seen: Arc<Mutex<Vec<(bool, bool)>>> = Arc::default();
+        let (told, own) = (Arc::clone(&seen), pipe.clone());
+        pipe.watch_sessions(move || {
+            let late = own.define(event(1, 4)).unwrap();
+            told.lock().unwrap().push((early.is_enabled(), late.is_enabled()));
+        });
+        let config = SessionConfig::new(vec![Provider::new("P", 1, Level::Verbose)]);
+        let session = pipe.state.start(config, &Limits::default()).unwrap();
+        pipe.state.end(&session);
+        assert_eq!(*seen.lock().unwrap(), [(true, true), (false, false)]);
     }
 
     #[test]

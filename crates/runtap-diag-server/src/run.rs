@@ -1,25 +1,22 @@
 //! The sockets, listening and dialling, and their life: in the caller's event loop, or on a thread of its own.
 
-use std::collections::VecDeque;
-use std::ffi::OsStr;
-use std::io;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use runtap_diag_proto::diagnostic_ports;
 use runtap_transport::naming::SocketName;
 use runtap_transport::{BindOptions, Listener};
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, oneshot};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::accept::accept;
 use crate::commands::{Commands, Refuse};
-use crate::connection::{Dispatcher, Visit};
+use crate::connection::Dispatcher;
 use crate::description::ProcessDescription;
 use crate::dial_out::{self, ConnectPort};
 use crate::error::StartError;
@@ -27,11 +24,6 @@ use crate::limits::Limits;
 use crate::notice::{Notice, Notifier};
 use crate::pipe::EventPipe;
 use crate::startup::Startup;
-
-/// How long the server waits when the system is out of descriptors.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
-/// How long a client waits for room while there is one that has sent nothing.
-const CROWDED: Duration = Duration::from_millis(100);
 
 /// Makes a server.
 #[derive(Debug)]
@@ -117,6 +109,28 @@ impl Builder {
         self
     }
 
+    /// As the environment says, in the words that users know from .NET: it dials the ports of `DOTNET_DiagnosticPorts`,
+    /// suspends with `DOTNET_DefaultDiagnosticPortSuspend=1`, and is not to be there at all with
+    /// `DOTNET_EnableDiagnostics=0` or `DOTNET_EnableDiagnostics_IPC=0`: `None`. `COMPlus_` works in the place of `DOTNET_`.
+    pub fn with_environment(self) -> Option<Self> {
+        self.with_variables(|name| {
+            let named = |prefix: &str| std::env::var_os(format!("{prefix}_{name}"));
+            named("DOTNET").or_else(|| named("COMPlus"))
+        })
+    }
+
+    fn with_variables(mut self, variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+        let is = |name: &str, value: &str| variable(name).is_some_and(|given| given == value);
+        if is("EnableDiagnostics", "0") || is("EnableDiagnostics_IPC", "0") {
+            return None;
+        }
+        self.suspend |= is("DefaultDiagnosticPortSuspend", "1");
+        match variable("DiagnosticPorts") {
+            Some(ports) => Some(self.diagnostic_ports(&ports)),
+            None => Some(self),
+        }
+    }
+
     /// Suspends the program at its start until it is resumed over its own socket
     /// (`DOTNET_DefaultDiagnosticPortSuspend=1`).
     #[must_use]
@@ -136,14 +150,14 @@ impl Builder {
     ///
     /// # Errors
     /// See [`StartError`].
-    pub fn bind(self) -> Result<Server, StartError> {
+    pub fn bind(self) -> Result<DiagnosticServer, StartError> {
         let path = match &self.path {
             Some(path) => path.clone(),
             None => default_path().ok_or(StartError::NoStartTime)?,
         };
         let listener = Listener::bind(path, BindOptions::default().replace_stale(true))?;
         let ports = self.ports.clone();
-        Ok(Server { listener, dispatcher: self.dispatcher(), ports })
+        Ok(DiagnosticServer { listener, dispatcher: self.dispatcher(), ports })
     }
 
     /// Makes the socket and serves it on a thread of its own, until the handle is dropped.
@@ -181,13 +195,18 @@ fn default_path() -> Option<PathBuf> {
 
 /// A server whose socket is there, for the caller's event loop.
 #[derive(Debug)]
-pub struct Server {
+pub struct DiagnosticServer {
     listener: Listener,
     dispatcher: Dispatcher,
     ports: Vec<ConnectPort>,
 }
 
-impl Server {
+impl DiagnosticServer {
+    /// Makes a server for this process.
+    pub fn builder() -> Builder {
+        Builder::new(ProcessDescription::of_this_process())
+    }
+
     /// The path of the socket.
     pub fn path(&self) -> &Path {
         self.listener.path()
@@ -223,55 +242,6 @@ impl Server {
     }
 }
 
-async fn accept(listener: &Listener, dispatcher: &Dispatcher, connections: &mut JoinSet<()>) {
-    let room = Arc::new(Semaphore::new(dispatcher.limits().connections.max(1)));
-    let mut silent: VecDeque<Silent> = VecDeque::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(_out_of_descriptors) => {
-                tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
-                continue;
-            }
-        };
-        let permit = loop {
-            match timeout(CROWDED, Arc::clone(&room).acquire_owned()).await {
-                Ok(Ok(permit)) => break permit,
-                // Never closed.
-                Ok(Err(_closed)) => return,
-                Err(_crowded) => {
-                    silent.retain(Silent::is_so);
-                    if let Some(oldest) = silent.pop_front() {
-                        oldest.task.abort();
-                    }
-                }
-            }
-        };
-        silent.retain(Silent::is_so);
-        let asked = Arc::<AtomicBool>::default();
-        let visit = Visit { peer: Some(peer), permit: Some(permit), asked: Arc::clone(&asked) };
-        let dispatcher = dispatcher.clone();
-        let task = connections.spawn(async move {
-            // A client that went away is its own affair.
-            let _: io::Result<()> = dispatcher.serve_with(stream, visit).await;
-        });
-        silent.push_back(Silent { task, asked });
-    }
-}
-
-/// A client that has not sent its request yet.
-struct Silent {
-    task: AbortHandle,
-    asked: Arc<AtomicBool>,
-}
-
-impl Silent {
-    fn is_so(&self) -> bool {
-        !self.asked.load(Ordering::Relaxed) && !self.task.is_finished()
-    }
-}
-
 /// A server on a thread of its own. Dropping it shuts the server down.
 #[derive(Debug)]
 pub struct ServerThread {
@@ -291,6 +261,11 @@ impl ServerThread {
     /// Where its events come from.
     pub fn pipe(&self) -> &EventPipe {
         self.dispatcher.pipe()
+    }
+
+    /// An environment variable as clients have left it: see [`Dispatcher::variable`].
+    pub fn variable(&self, name: &str) -> Option<String> {
+        self.dispatcher.variable(name)
     }
 
     /// Waits until every port that suspends was resumed; at once where there is none. Not for async code: tokio panics
@@ -318,5 +293,33 @@ impl Drop for ServerThread {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_is_read_as_runtimes_read_it() {
+        let with = |variables: &'static [(&str, &str)]| {
+            DiagnosticServer::builder().with_variables(|name| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+            })
+        };
+        let plain = with(&[]).unwrap();
+        assert!(!plain.suspend && plain.ports.is_empty());
+        let given = with(&[
+            ("DefaultDiagnosticPortSuspend", "1"),
+            ("DiagnosticPorts", "/a,nosuspend;/b,listen;/c"),
+            ("EnableDiagnostics", "1"),
+        ]);
+        let given = given.unwrap();
+        assert!(given.suspend);
+        let ports: Vec<_> =
+            given.ports.iter().map(|port| (port.path.to_str().unwrap(), port.suspend)).collect();
+        assert_eq!(ports, [("/a", false), ("/c", true)]);
+        assert!(with(&[("EnableDiagnostics", "0")]).is_none());
+        assert!(with(&[("EnableDiagnostics_IPC", "0"), ("DiagnosticPorts", "/a")]).is_none());
     }
 }

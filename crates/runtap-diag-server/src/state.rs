@@ -126,6 +126,11 @@ impl PipeState {
         self.watchers.add(provider, watcher, || self.all_sessions());
     }
 
+    /// Has `watcher` called whenever a session has come or gone.
+    pub(crate) fn watch_sessions(&self, watcher: Arc<dyn Fn() + Send + Sync>) {
+        self.watchers.add_for_sessions(watcher);
+    }
+
     /// Takes a session out: nothing is written to it any more.
     pub(crate) fn end(&self, session: &Session) {
         self.remove(session);

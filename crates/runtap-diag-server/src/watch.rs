@@ -22,11 +22,23 @@ pub struct ProviderRequest {
     pub arguments: String,
 }
 
+impl ProviderRequest {
+    /// For tests of watchers.
+    pub fn new(session: SessionId, keywords: u64, level: u32, arguments: impl Into<String>) -> Self {
+        Self { session, keywords, level, arguments: arguments.into() }
+    }
+}
+
 pub(crate) type Watcher = Arc<dyn Fn(&[ProviderRequest]) + Send + Sync>;
+
+type SessionsWatcher = Arc<dyn Fn() + Send + Sync>;
 
 /// Who is told of what.
 #[derive(Default)]
-pub(crate) struct Watchers(Mutex<Vec<(String, Watcher)>>);
+pub(crate) struct Watchers {
+    of_providers: Mutex<Vec<(String, Watcher)>>,
+    of_sessions: Mutex<Vec<SessionsWatcher>>,
+}
 
 impl Watchers {
     /// `sessions` is asked under the lock, so that the last call tells the last state.
@@ -36,14 +48,27 @@ impl Watchers {
         watcher: Watcher,
         sessions: impl FnOnce() -> Vec<Arc<Session>>,
     ) {
-        let mut watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watchers = self.of_providers.lock().unwrap_or_else(PoisonError::into_inner);
         watcher(&requests(&provider, &sessions()));
         watchers.push((provider, watcher));
     }
 
-    /// Tells those who watch one of the providers of a session that has come or gone.
+    pub(crate) fn add_for_sessions(&self, watcher: SessionsWatcher) {
+        self.of_sessions.lock().unwrap_or_else(PoisonError::into_inner).push(watcher);
+    }
+
+    /// Tells those who watch one of the providers of a session that has come or gone, then those who watch sessions.
     pub(crate) fn tell(&self, changed: &[Provider], sessions: impl FnOnce() -> Vec<Arc<Session>>) {
-        let watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.tell_of_providers(changed, sessions);
+        // Without the locks: these may ask the pipe for anything.
+        let of_sessions = self.of_sessions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for watcher in of_sessions {
+            watcher();
+        }
+    }
+
+    fn tell_of_providers(&self, changed: &[Provider], sessions: impl FnOnce() -> Vec<Arc<Session>>) {
+        let watchers = self.of_providers.lock().unwrap_or_else(PoisonError::into_inner);
         let concerned =
             watchers.iter().filter(|(name, _)| changed.iter().any(|provider| provider.name == *name));
         let mut concerned = concerned.peekable();

@@ -178,14 +178,7 @@ impl Shared {
     /// On the sampler's thread.
     fn write(&self, event: &Event, sample: &Sample<'_>) {
         if !sample.repeated {
-            let mut addresses = lock(&self.addresses);
-            for address in sample.lookup_addresses() {
-                if addresses.len() < MAX_ADDRESSES {
-                    addresses.insert(address);
-                } else if !addresses.contains(&address) {
-                    self.left_out.fetch_add(1, Ordering::Relaxed);
-                }
-            }
+            self.note(&mut sample.lookup_addresses());
         }
         let kind = if sample.running { MANAGED } else { EXTERNAL };
         event.write(&EventData {
@@ -194,6 +187,17 @@ impl Shared {
             payload: &kind.to_le_bytes(),
             ..EventData::default()
         });
+    }
+
+    fn note(&self, seen: &mut dyn Iterator<Item = u64>) {
+        let mut addresses = lock(&self.addresses);
+        for address in seen {
+            if addresses.len() < MAX_ADDRESSES {
+                addresses.insert(address);
+            } else if !addresses.contains(&address) {
+                self.left_out.fetch_add(1, Ordering::Relaxed);
+            }
+        }
     }
 
     fn forget(&self) {
@@ -250,4 +254,72 @@ fn module_payload(file: &ModuleFile) -> Vec<u8> {
     w.u64(file.range.start).u64(file.range.start).u32(MANIFEST).u32(0);
     w.utf16z(&file.path.to_string_lossy()).utf16z("").u16(0);
     w.into_bytes()
+}
+
+#[cfg(all(test, target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod tests {
+    use runtap_wire::Reader;
+
+    use super::*;
+
+    #[inline(never)]
+    fn named_by_its_symbol() {}
+
+    /// A sampler that rests, as no session wants samples, and what it would name.
+    #[test]
+    fn functions_are_described_by_their_real_addresses() {
+        let given = 0x10 + functions_are_described_by_their_real_addresses as *const () as u64;
+        let pipe = EventPipe::new();
+        let builder = CpuSamples::builder().period(Duration::from_millis(2)).stack_bytes(1 << 15);
+        let samples = builder.function(given, "my_app::<Given as Trait>::run").start(&pipe).unwrap();
+        assert!(matches!(CpuSamples::start(&pipe), Err(SamplesError::Sampler(StartError::AlreadyRunning))));
+        assert_eq!((samples.statistics().rounds, samples.addresses_left_out()), (0, 0));
+
+        samples.sampler.set_active(true);
+        let start = std::time::Instant::now();
+        while samples.statistics().rounds < 2 {
+            assert!(start.elapsed() < Duration::from_mins(1));
+            std::thread::yield_now();
+        }
+        let address = named_by_its_symbol as *const () as u64;
+        let find = |address| lock(&samples.shared.namer).as_mut().unwrap().names([address]);
+        let names = find(given + 1);
+        let [function] = names.functions.as_slice() else { panic!("{names:?}") };
+        assert_eq!((function.start, function.name.path.as_str()), (given, "my_app.<Given as Trait>"));
+        assert_eq!(function.name.name, "run");
+        let names = find(address);
+        let [function] = names.functions.as_slice() else { panic!("{names:?}") };
+        let file = &names.modules[function.module];
+        let payload = method_payload(7, function, file);
+        let mut reader = Reader::new(&payload);
+        let mut number = || reader.u64("number").unwrap();
+        assert_eq!([number(), number(), number()], [address, file.range.start, address]);
+        let mut number = || reader.u32("number").unwrap();
+        assert!((1..4096).contains(&number()));
+        assert_eq!([number(), number()], [0x0600_0007, 8]);
+        let mut text = || reader.utf16z("text").unwrap().to_string();
+        assert_eq!(
+            [text(), text(), text()],
+            ["runtap_events.samples.tests", "named_by_its_symbol", ""].map(str::to_owned)
+        );
+        let module = module_payload(file);
+        let mut reader = Reader::new(&module);
+        let ids = [reader.u64("module").unwrap(), reader.u64("assembly").unwrap()];
+        assert_eq!(ids, [file.range.start; 2]);
+        let flags = [reader.u32("flags").unwrap(), reader.u32("reserved").unwrap()];
+        assert_eq!(flags, [8, 0]);
+        let path = std::env::current_exe().unwrap();
+        assert_eq!(reader.utf16z("path").unwrap().to_string(), path.to_string_lossy());
+    }
+
+    #[test]
+    fn addresses_are_limited_and_forgotten() {
+        let shared = Shared::default();
+        *lock(&shared.addresses) = (1..=u64::try_from(MAX_ADDRESSES).unwrap() - 2).map(|n| n << 20).collect();
+        shared.note(&mut [5, 6, 7, 5].into_iter());
+        assert_eq!(lock(&shared.addresses).len(), MAX_ADDRESSES);
+        assert_eq!(shared.left_out.load(Ordering::Relaxed), 1);
+        shared.forget();
+        assert_eq!((lock(&shared.addresses).len(), shared.left_out.load(Ordering::Relaxed)), (0, 0));
+    }
 }

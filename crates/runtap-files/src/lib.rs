@@ -27,5 +27,5 @@ mod pieces;
 mod recording;
 
 pub use error::Error;
-pub use pieces::{inspect, pieces};
+pub use pieces::{inspect, inspect_opened, pieces};
 pub use recording::{Partial, Reason, Recording};

@@ -16,7 +16,7 @@ const PIECE: usize = 1 << 20;
 /// # Errors
 /// It can't be read, or `take` fails. `path` is what it is called then.
 pub fn pieces<E: From<Error>>(
-    mut file: File,
+    mut file: impl Read,
     path: &Path,
     mut take: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<u64, E> {
@@ -36,11 +36,20 @@ pub fn pieces<E: From<Error>>(
 ///
 /// # Errors
 /// It can't be opened or read, or `see` fails.
-pub fn inspect<E: From<Error>>(
+pub fn inspect<E: From<Error>>(path: &Path, see: impl FnMut(Inspected) -> Result<(), E>) -> Result<u64, E> {
+    let file = File::open(path).map_err(|error| Error::Open { path: path.to_owned(), error })?;
+    inspect_opened(file, path, see)
+}
+
+/// The same for what is open already; `path` is what it is called.
+///
+/// # Errors
+/// It can't be read, or `see` fails.
+pub fn inspect_opened<E: From<Error>>(
+    file: impl Read,
     path: &Path,
     mut see: impl FnMut(Inspected) -> Result<(), E>,
 ) -> Result<u64, E> {
-    let file = File::open(path).map_err(|error| Error::Open { path: path.to_owned(), error })?;
     let mut inspect = Inspect::new();
     let bytes = pieces(file, path, |piece| {
         inspect.feed(piece);

@@ -2,4 +2,6 @@
 
 #![cfg(unix)]
 
+pub mod record;
+pub mod replay;
 pub mod router;

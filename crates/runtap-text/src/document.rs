@@ -20,6 +20,7 @@ pub use crate::repair::RepairDocument;
 pub use crate::router::RouterDocument;
 pub use crate::trace::{Remark, TraceDocument, TracedProcess};
 pub use crate::tracepoints::TracepointsDocument;
+pub use crate::transcript::{DifferenceRow, ExchangeRow, RecordDocument, ReplayDocument, TranscriptDocument};
 
 use crate::ProcessRow;
 use crate::units::{Bytes, Count, Things};

@@ -42,6 +42,7 @@ mod router;
 mod table;
 mod trace;
 mod tracepoints;
+mod transcript;
 pub mod units;
 
 use std::io;
@@ -54,6 +55,7 @@ pub use self::layout::{layout_heading, layout_row};
 pub use self::options::{DIM, HEADING, Missing, TextOptions};
 pub use self::process::{ChangeRow, ProcessRow, ProcessTable};
 pub use self::table::{Column, Table};
+pub use self::transcript::{TranscriptRow, TranscriptText, transcript_heading};
 
 /// What can be shown to people.
 pub trait Print {

@@ -46,6 +46,8 @@ pub use folder::{Folder, random_u64};
 #[cfg(unix)]
 pub use listener::{BindError, BindOptions, Listener};
 pub use socket::{Socket, SocketState};
+#[cfg(target_os = "linux")]
+pub use stream::MAX_DESCRIPTORS;
 pub use stream::{Peer, Stream};
 #[cfg(unix)]
 pub use thread::allow_many_files;

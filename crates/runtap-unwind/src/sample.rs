@@ -39,7 +39,7 @@ pub struct Statistics {
     pub samples: u64,
     /// Signals sent.
     pub signals: u64,
-    /// Signals that were given up because no answer came: the thread blocks the signal, or did not get to run.
+    /// Signals that were given up because no answer came: the thread blocks the signal.
     pub unanswered: u64,
     /// Stacks that end before the root.
     pub partial: u64,

@@ -6,6 +6,7 @@ mod demo;
 #[cfg(test)]
 mod examples;
 mod formats;
+mod middle;
 mod reading;
 mod router;
 mod session;
@@ -25,6 +26,7 @@ pub(crate) use self::actions::{
 };
 pub(crate) use self::demo::{Demo, DemoServe, DemoTrace, DemoVerb};
 pub(crate) use self::formats::{AnyFormat, Content};
+pub(crate) use self::middle::{Part, Record, Replay, target_of};
 pub(crate) use self::reading::{Convert, Diff, Events, Report};
 pub(crate) use self::router::{
     Common, IpcServer, Listen as RouterListen, Router, RuntimeDials, RuntimeListens,
@@ -139,6 +141,10 @@ Examples:
     /// Route tools to a runtime over sockets and TCP, as dotnet-dsrouter does
     #[command(subcommand)]
     Router(Router),
+    /// Stand between tools and a runtime, and write down what they say
+    Record(Box<Record>),
+    /// Play back what was recorded: as the runtime to tools, or as the client to a runtime
+    Replay(Box<Replay>),
     /// Try runtap on a built-in program
     Demo(Demo),
     /// Print a completion script for a shell
@@ -188,6 +194,8 @@ impl Verb {
             | Self::Licenses(format)
             | Self::Version(format) => format.format,
             Self::Trace(options) | Self::Collect(options) => AnyFormat::of_result(options.format),
+            Self::Record(options) => options.format.format,
+            Self::Replay(options) => options.format.format,
             Self::Convert(Convert { format, .. }) | Self::Diff(Diff { format, .. }) => {
                 AnyFormat::of_result(*format)
             }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the limits of `decode`, in instructions a sample. Each stage of `runtap-benches` is run on a short and on a
 //! long recording; the difference leaves start and names out. Refuses to: fail by the clock. What is measured in time,
-//! `decode` by the way, `capture` and `ps` with real runtimes and `ports` with stand-ins, is only shown (docs/performance.md).
+//! `decode` by the way, `capture` and `ps` with real runtimes and `ports` with stand-ins, the server's `clients`, `events` and `samples`, is only shown (docs/performance.md).
 
 use std::path::PathBuf;
 
@@ -24,8 +24,8 @@ const SHORT: u64 = 10_000;
 const LONG: u64 = 30_000;
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
-    if args.word() == Some("events") {
-        return ws.tool(&build(ws)?.to_string_lossy()).arg("events").run();
+    if let Some(alone @ ("clients" | "events" | "instruments" | "samples")) = args.word() {
+        return ws.tool(&build(ws)?.to_string_lossy()).arg(alone).run();
     }
     let Some(live @ ("capture" | "nettrace" | "ports" | "ps")) = args.word() else {
         if let Outcome::Skipped(why) = check(ws)? {

@@ -46,7 +46,7 @@ const LAYERS: &[(&str, u8)] = &[
 ];
 
 /// Beside the stack: they use anything and are used in tests only.
-const BESIDE: &[&str] = &["runtap-testkit", "runtap-benches", "runtap-conformance", "xtask"];
+const BESIDE: &[&str] = &["runtap-testkit", "runtap-benches", "runtap-conformance", "axum-service", "xtask"];
 
 /// The feature of the test kit that brings our own server.
 const FAKE: &str = "fake";
@@ -63,6 +63,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("runtap-outputs", "runtap-transport"),
     ("runtap-record", "runtap-convert"),
     ("runtap-target", "runtap-doctor"),
+    ("runtap-transcript", "runtap-outputs"),
     ("runtap", "runtap-demo"),
 ];
 

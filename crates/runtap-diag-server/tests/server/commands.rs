@@ -1,6 +1,6 @@
 //! Every command, bad requests, and clients that do not behave.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
 
@@ -177,7 +177,9 @@ fn who_says_nothing_makes_room_for_who_does() {
     target.client().process_info().unwrap();
     // The oldest were hung up on.
     let mut answer = Vec::new();
-    half.read_to_end(&mut answer).unwrap();
+    // The end, or an error where what it had sent was not read yet.
+    let end = half.read_to_end(&mut answer);
+    assert!(end.is_ok() || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
     assert!(answer.is_empty());
     drop(silent);
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use runtap_diag::{
     AttachProfiler, CoreDump, DumpFlags, DumpForm, DumpType, Error, ErrorReply, Hresult, PerfMapType, Reply,
-    Request, StartupProfiler, blocking::Client,
+    Request, StartupProfiler, Variable, blocking::Client,
 };
 use runtap_diag_server::{Builder, Commands, ProcessDescription, ServerThread};
 use runtap_transport::Endpoint;
@@ -224,11 +224,24 @@ fn without_the_program_commands_are_refused_as_by_an_aot_runtime() {
                 ErrorReply { hresult: Hresult::E_FAIL, message: Some(String::new()) }
             }
             Request::GenerateCoreDump { .. } => Hresult::E_FAIL.into(),
+            Request::SetEnvironmentVariable { .. } => continue,
             _ => Hresult::NOTSUPPORTED.into(),
         };
         assert_eq!(send(target.server.path(), &request), Err(expected), "{request:?}");
     }
-    let error = target.client().set_environment_variable("A", Some("b"));
+    let error = target.client().enable_perf_map(PerfMapType::JitDump);
     assert!(matches!(&error, Err(Error::Refused { .. })), "{error:?}");
     assert_eq!(refused(error), Hresult::NOTSUPPORTED);
+}
+
+#[test]
+fn variables_that_clients_set_are_remembered() {
+    let target = Target::new();
+    let client = target.client();
+    client.set_environment_variable("A", Some("é")).unwrap();
+    client.set_environment_variable("NEW", Some("")).unwrap();
+    client.set_environment_variable("EMPTY", None).unwrap();
+    assert_eq!(client.environment().unwrap(), [Variable::new("A", "é"), Variable::new("NEW", "")]);
+    let variables = ["A", "NEW", "EMPTY", "OTHER"].map(|name| target.server.variable(name));
+    assert_eq!(variables, [Some("é".to_owned()), Some(String::new()), None, None]);
 }

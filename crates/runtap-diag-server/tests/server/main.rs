@@ -4,6 +4,7 @@
 
 mod commands;
 mod handlers;
+mod hostile;
 mod ports;
 mod sessions;
 mod target;

@@ -14,7 +14,7 @@ use super::memory;
 use crate::StartError;
 
 /// As many threads are asked at the same time.
-pub(super) const SLOTS: usize = 32;
+pub(super) const SLOTS: usize = 128;
 
 /// What a handler finds; null before the first sampler. Pools are never freed: a signal may always be under way.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
@@ -23,6 +23,9 @@ static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
 #[derive(Debug)]
 pub(super) struct Pool {
     slots: Vec<Slot>,
+    /// The slots' copies, one after the other. Of untouched ones the kernel has no memory.
+    stacks: Box<[AtomicU64]>,
+    /// The size of each.
     words: usize,
 }
 
@@ -31,9 +34,10 @@ pub(super) struct Pool {
 pub(super) struct Slot {
     /// The number of the request, and in its two lowest bits what has become of it.
     state: AtomicU64,
+    /// Where the thread's stack begins, 0 if that is not known: nothing beyond is needed.
+    top: AtomicU64,
     registers: [AtomicU64; 4],
     copied: AtomicUsize,
-    stack: Vec<AtomicU64>,
 }
 
 const FREE: u64 = 0;
@@ -88,20 +92,29 @@ impl Pool {
         }
         let slot = || Slot {
             state: AtomicU64::new(FREE),
+            top: AtomicU64::new(0),
             registers: Default::default(),
             copied: AtomicUsize::new(0),
-            stack: (0..words).map(|_| AtomicU64::new(0)).collect(),
         };
         let slots = std::iter::repeat_with(slot).take(SLOTS).collect();
-        let pool: &'static Self = Box::leak(Box::new(Self { slots, words }));
+        // SAFETY: an AtomicU64 of zeros is 0.
+        let stacks = unsafe { Box::new_zeroed_slice(SLOTS.saturating_mul(words)).assume_init() };
+        let pool: &'static Self = Box::leak(Box::new(Self { slots, stacks, words }));
         POOL.store(ptr::from_ref(pool).cast_mut(), Ordering::Release);
         pool
     }
 
-    /// Asks a thread for its stack.
-    pub(super) fn request(&self, signal: i32, thread: libc::pid_t, number: u64) -> Result<Ticket, NoTicket> {
+    /// Asks a thread for its stack, up to `top` if the stack pointer is below.
+    pub(super) fn request(
+        &self,
+        signal: i32,
+        thread: libc::pid_t,
+        number: u64,
+        top: u64,
+    ) -> Result<Ticket, NoTicket> {
         let free = |(_, slot): &(usize, &Slot)| slot.state.load(Ordering::Acquire) & 3 == FREE;
         let (at, slot) = self.slots.iter().enumerate().find(free).ok_or(NoTicket::Full)?;
+        slot.top.store(top, Ordering::Relaxed);
         slot.state.store(number << 2 | REQUESTED, Ordering::Release);
         let ticket = Ticket { number, slot: at };
         if send(signal, thread, ticket).is_err() {
@@ -119,8 +132,13 @@ impl Pool {
         }
         let [instruction, stack, frame, link] = slot.registers.each_ref().map(|r| r.load(Ordering::Relaxed));
         let copied = slot.copied.load(Ordering::Relaxed) / 8;
-        let words = slot.stack.get(..copied).unwrap_or_default();
+        let words = self.stack(ticket.slot).get(..copied).unwrap_or_default();
         Answer::Here(Registers { instruction, stack, frame, link }, words)
+    }
+
+    fn stack(&self, slot: usize) -> &[AtomicU64] {
+        let start = slot.saturating_mul(self.words);
+        self.stacks.get(start..start.saturating_add(self.words)).unwrap_or_default()
     }
 
     /// Has the slot free for the next request, unless the thread is writing to it at this moment.
@@ -242,7 +260,10 @@ impl Pool {
         for (place, value) in slot.registers.iter().zip(values) {
             place.store(value, Ordering::Relaxed);
         }
-        slot.copied.store(memory::copy_words(registers.stack, &slot.stack), Ordering::Relaxed);
+        let stack = self.stack(ticket.slot);
+        let needed = slot.top.load(Ordering::Relaxed).checked_sub(registers.stack).map(|bytes| bytes / 8);
+        let stack = needed.and_then(|words| stack.get(..usize::try_from(words).ok()?)).unwrap_or(stack);
+        slot.copied.store(memory::copy_words(registers.stack, stack), Ordering::Relaxed);
         slot.state.store(ticket.number << 2 | DONE, Ordering::Release);
     }
 }
@@ -266,4 +287,54 @@ fn registers(context: &libc::ucontext_t) -> Registers {
     let machine = &context.uc_mcontext;
     let get = |register: usize| machine.regs.get(register).copied().unwrap_or_default();
     Registers { instruction: machine.pc, stack: machine.sp, frame: get(29), link: get(30) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    extern "C" fn nothing(_: i32) {}
+
+    #[test]
+    fn a_handler_of_the_program_stays() {
+        let install_theirs = || {
+            // SAFETY: the handler does nothing; no other test uses this signal.
+            unsafe { libc::signal(libc::SIGUSR2, nothing as extern "C" fn(i32) as usize) }
+        };
+        install_theirs();
+        let refused = install(libc::SIGUSR2);
+        assert!(matches!(refused, Err(StartError::SignalInUse(signal)) if signal == libc::SIGUSR2));
+        assert_eq!(install_theirs(), nothing as extern "C" fn(i32) as usize, "it was put back");
+        for signal in [0, 65, libc::SIGSEGV, libc::SIGKILL] {
+            assert!(matches!(install(signal), Err(StartError::UnusableSignal(_))), "{signal}");
+        }
+        // Those that the C library keeps for itself.
+        assert!(matches!(install(32), Err(StartError::Handler { .. })));
+        install(libc::SIGURG).unwrap();
+        install(libc::SIGURG).unwrap();
+    }
+
+    #[test]
+    fn a_thread_answers_once_and_only_the_request_that_it_was_sent() {
+        install(libc::SIGURG).unwrap();
+        let pool = Pool::of_this_process(4096);
+        let this = memory::current_thread();
+        let ticket = pool.request(libc::SIGURG, this, 7, 0).unwrap();
+        // A thread gets its own signal before the call returns.
+        let Answer::Here(registers, words) = pool.answer(ticket) else { panic!("no answer") };
+        let here = ptr::from_ref(&ticket) as u64;
+        assert!(registers.stack <= here && here < registers.stack + 4096 * 8);
+        assert_eq!(words.len(), 512);
+        assert!(matches!(pool.answer(Ticket { number: 8, ..ticket }), Answer::Pending));
+        assert!(!pool.release(Ticket { number: 8, ..ticket }));
+        assert!(pool.release(ticket));
+        let ticket = pool.request(libc::SIGURG, this, 10, here + 64).unwrap();
+        let Answer::Here(registers, words) = pool.answer(ticket) else { panic!("no answer") };
+        assert_eq!(registers.stack + words.len() as u64 * 8, here / 8 * 8 + 64);
+        assert!(pool.release(ticket));
+        // Late: nobody waits for it any more.
+        pool.fill(ticket, registers);
+        assert!(matches!(pool.answer(ticket), Answer::Pending));
+        assert_eq!(pool.request(libc::SIGURG, 5_000_000, 9, 0), Err(NoTicket::Refused));
+    }
 }

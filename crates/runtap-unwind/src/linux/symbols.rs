@@ -21,6 +21,8 @@ pub struct Namer {
     known: Known,
     /// By their addresses.
     functions: BTreeMap<u64, Function>,
+    /// Names that the program gave.
+    given: Vec<(u64, String)>,
 }
 
 /// A symbol, at addresses in its file.
@@ -35,21 +37,26 @@ struct Symbol {
 impl Namer {
     /// For the samples of `sampler`.
     pub fn new(sampler: &Sampler) -> Self {
-        Self { known: sampler.known(), functions: BTreeMap::new() }
+        Self { known: sampler.known(), functions: BTreeMap::new(), given: Vec::new() }
     }
 
     /// Has functions of the program named, whatever its symbols say: for a binary without symbols. Each is a function's
     /// address and its name as Rust writes it (`my_crate::module::function`).
     pub fn add(&mut self, functions: impl IntoIterator<Item = (u64, String)>) {
-        let known = self.known.clone();
-        let known = known.lock();
-        for (start, name) in functions {
-            let Some((module, object)) = object_of(&known, start) else { continue };
+        self.given.extend(functions);
+    }
+
+    /// Takes in what was given, as soon as its module was seen.
+    fn take_given(&mut self, known: &[Object]) {
+        let functions = &mut self.functions;
+        self.given.retain(|(start, name)| {
+            let Some((module, object)) = object_of(known, *start) else { return true };
             let address = start.wrapping_sub(object.bias);
             let size = bounds(object, &[address]).into_iter().flatten().next().map_or(1, |b| b.end - address);
-            let name = FunctionName::from_symbol(&name);
-            self.functions.insert(start, Function { start, size, name, module });
-        }
+            let name = FunctionName::from_symbol(name);
+            functions.insert(*start, Function { start: *start, size, name, module });
+            false
+        });
     }
 
     /// The functions that contain the addresses. What is in no module has no name.
@@ -58,6 +65,7 @@ impl Namer {
         addresses.sort_unstable();
         addresses.dedup();
         let known = self.known.lock().clone();
+        self.take_given(&known);
         let mut wanted: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
         for address in &addresses {
             if self.function(*address).is_none()

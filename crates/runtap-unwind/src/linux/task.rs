@@ -1,8 +1,8 @@
 //! What `/proc` says of this process's threads. Refuses to judge: `threads` does.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 const TASKS: &str = "/proc/self/task";
 
@@ -51,12 +51,38 @@ impl Wait {
     }
 }
 
-/// What a thread is doing at this moment.
-pub(super) fn activity(thread: libc::pid_t) -> Activity {
-    match fs::read_to_string(format!("{TASKS}/{thread}/syscall")) {
-        Ok(line) => parse(&line),
-        Err(_) => Activity::Unknown,
+/// A thread's file that says what it is doing. Kept open where there are not too many: to open it takes longer than to
+/// read it.
+#[derive(Debug)]
+pub(super) struct Doing {
+    thread: libc::pid_t,
+    file: Option<File>,
+}
+
+impl Doing {
+    pub(super) fn of(thread: libc::pid_t, keep_open: bool) -> Self {
+        Self { thread, file: keep_open.then(|| Self::open(thread)).flatten() }
     }
+
+    fn open(thread: libc::pid_t) -> Option<File> {
+        File::open(format!("{TASKS}/{thread}/syscall")).ok()
+    }
+
+    /// What the thread is doing at this moment.
+    pub(super) fn now(&self) -> Activity {
+        match &self.file {
+            Some(file) => read(file),
+            None => Self::open(self.thread).map_or(Activity::Unknown, |file| read(&file)),
+        }
+    }
+}
+
+fn read(file: &File) -> Activity {
+    // A number, six arguments and two addresses.
+    let mut line = [0; 256];
+    let length = file.read_at(&mut line, 0).unwrap_or_default();
+    let line = line.get(..length).and_then(|line| std::str::from_utf8(line).ok());
+    line.map_or(Activity::Unknown, parse)
 }
 
 fn parse(line: &str) -> Activity {
@@ -93,7 +119,12 @@ mod tests {
     fn this_thread_is_among_the_threads_and_runs() {
         let this = super::super::memory::current_thread();
         assert!(threads().unwrap().contains(&this));
-        assert!(matches!(activity(this), Activity::Running | Activity::Waiting(_)));
+        for keep_open in [true, false] {
+            let doing = Doing::of(this, keep_open);
+            assert!(matches!(doing.now(), Activity::Running | Activity::Waiting(_)));
+            assert_eq!(doing.now(), doing.now());
+        }
+        assert_eq!(Doing::of(5_000_000, true).now(), Activity::Unknown);
         assert!(thread_count().unwrap() > 2);
     }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use super::memory;
 use super::modules::{Known, Modules};
 use super::signal::{Answer, NoTicket, Pool, Registers, Ticket};
-use super::task::{self, Activity, Wait};
+use super::task::{self, Activity, Doing, Wait};
 use super::unwind::{self, Cache, UNKNOWN};
 use crate::{Options, Sample, Statistics};
 
@@ -30,13 +30,20 @@ const LIST_EVERY: u64 = 10;
 /// How long answers are waited for: a thread that has a processor takes some microseconds.
 const PATIENCE: Duration = Duration::from_micros(250);
 const POLL: Duration = Duration::from_micros(20);
-/// A request is given up after this time: the thread blocks the signal or does not get to run.
-const GIVE_UP: Duration = Duration::from_millis(200);
-/// For this long the thread is not asked again.
+/// A thread that has run for so many nanoseconds without an answer blocks the signal.
+const BLOCKED: u64 = 2_000_000;
+/// For this long it is not asked again.
 const MUTE: Duration = Duration::from_secs(1);
 /// How often the list of modules is read because of a strange address, and how often without a reason.
 const REFRESH_AT_MOST: Duration = Duration::from_millis(50);
 const REFRESH_AT_LEAST: Duration = Duration::from_secs(2);
+
+/// Of as many threads a file is kept open.
+const MAX_OPEN: usize = 128;
+/// What the last frame may look at beyond its stack pointer.
+const SLACK: u64 = 64;
+/// A stack that is read from outside may have so many words.
+const LONGEST_STACK: usize = 1 << 17;
 
 /// All threads but the sampler's.
 pub(super) struct Threads {
@@ -51,12 +58,15 @@ pub(super) struct Threads {
     /// A stack that is read from outside.
     words: Vec<AtomicU64>,
     next_number: u64,
+    /// Requests that nobody waits for any more and that a thread was just answering.
+    abandoned: Vec<Ticket>,
     pub(super) statistics: Statistics,
 }
 
 /// What is known of a thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Thread {
+    doing: Doing,
     /// Processor time at the last look.
     time: Option<u64>,
     /// Where it waited at the last look.
@@ -64,15 +74,35 @@ struct Thread {
     pending: Option<Pending>,
     muted: Option<Instant>,
     running: bool,
+    /// Where its stack begins, 0 until it was seen.
+    top: u64,
     stack: Vec<u64>,
     complete: bool,
+}
+
+impl Thread {
+    fn new(id: libc::pid_t, keep_open: bool) -> Self {
+        Self {
+            doing: Doing::of(id, keep_open),
+            time: None,
+            wait: None,
+            pending: None,
+            muted: None,
+            running: false,
+            top: 0,
+            stack: Vec::new(),
+            complete: false,
+        }
+    }
 }
 
 /// A request that was not answered yet.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     ticket: Ticket,
-    since: Instant,
+    /// Processor time when it was asked, and at the last look.
+    asked_at: u64,
+    seen_at: u64,
     running: bool,
     /// Whether the thread was reported since it was asked, with its last stack.
     stale: bool,
@@ -92,7 +122,7 @@ impl Threads {
         let pool = Pool::of_this_process(options.stack_bytes);
         let mut modules = Modules::new(known);
         modules.refresh();
-        let words = (0..options.stack_bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        let words = space(options.stack_bytes.div_ceil(8));
         Self {
             options,
             this: memory::current_thread(),
@@ -104,6 +134,7 @@ impl Threads {
             cache: Cache::new(),
             words,
             next_number: 1,
+            abandoned: Vec::new(),
             statistics: Statistics::default(),
         }
     }
@@ -114,6 +145,7 @@ impl Threads {
         if self.refreshed.elapsed() >= REFRESH_AT_LEAST {
             self.refresh();
         }
+        self.abandoned.retain(|ticket| !self.pool.release(*ticket));
         self.statistics.rounds += 1;
         let ids: Vec<libc::pid_t> = self.table.keys().copied().collect();
         let mut asked = Vec::new();
@@ -148,10 +180,9 @@ impl Threads {
         self.listed = None;
     }
 
-    fn forget(&self, thread: &Thread) {
-        if let Some(pending) = thread.pending {
-            self.pool.release(pending.ticket);
-        }
+    fn forget(&mut self, thread: &Thread) {
+        self.abandoned.extend(thread.pending.map(|pending| pending.ticket));
+        self.abandoned.retain(|ticket| !self.pool.release(*ticket));
     }
 
     fn list(&mut self) -> io::Result<()> {
@@ -162,7 +193,8 @@ impl Threads {
         }
         for id in task::threads()? {
             if id != self.this {
-                self.table.entry(id).or_default();
+                let keep_open = self.table.len() < MAX_OPEN;
+                self.table.entry(id).or_insert_with(|| Thread::new(id, keep_open));
             }
         }
         self.listed = count;
@@ -179,17 +211,23 @@ impl Threads {
             self.listed = None;
             return Look::Gone;
         };
-        if thread.pending.is_some() {
+        if thread.time.is_some_and(|before| time < before) {
+            // Another one has its number.
+            self.forget(thread);
+            *thread = Thread::new(id, self.table.len() < MAX_OPEN);
+        }
+        if let Some(pending) = &mut thread.pending {
+            pending.seen_at = time;
             return Look::Asked;
         }
         let again = if thread.stack.is_empty() { Look::Nothing } else { Look::Again };
         let ran = thread.time.is_none_or(|before| time != before);
         if !ran {
             // One that ran waits now, or has no processor.
-            thread.running = thread.running && task::activity(id) == Activity::Running;
+            thread.running = thread.running && thread.doing.now() == Activity::Running;
             return again;
         }
-        match task::activity(id) {
+        match thread.doing.now() {
             Activity::Running => self.ask(id, thread, time, true, again),
             Activity::Waiting(wait) => {
                 let used = thread.time.map_or(u64::MAX, |before| time.saturating_sub(before));
@@ -224,10 +262,11 @@ impl Threads {
         }
         thread.time = Some(time);
         self.next_number += 1;
-        match self.pool.request(self.options.signal, id, self.next_number) {
+        match self.pool.request(self.options.signal, id, self.next_number, thread.top) {
             Ok(ticket) => {
                 self.statistics.signals += 1;
-                thread.pending = Some(Pending { ticket, since: Instant::now(), running, stale: false });
+                let (asked_at, seen_at) = (time, time);
+                thread.pending = Some(Pending { ticket, asked_at, seen_at, running, stale: false });
                 Look::Asked
             }
             Err(NoTicket::Full) => again,
@@ -235,20 +274,26 @@ impl Threads {
         }
     }
 
-    /// Reads the stack of a thread that waits. If it ran meanwhile, what was read is worth nothing.
+    /// Reads the stack of a thread that waits, all of it: that costs the thread nothing. If it ran meanwhile, what was
+    /// read is worth nothing.
     fn read(&mut self, id: libc::pid_t, thread: &mut Thread, wait: Wait, again: Look) -> Look {
-        let before = memory::processor_time(id);
-        let copied = memory::copy_words(wait.stack, &self.words) / 8;
-        if task::activity(id) != Activity::Waiting(wait) || memory::processor_time(id) != before {
-            return again;
-        }
-        (thread.wait, thread.time, thread.running) = (Some(wait), before, false);
         let registers =
             Registers { instruction: wait.instruction, stack: wait.stack, frame: UNKNOWN, link: UNKNOWN };
-        let words = std::mem::take(&mut self.words);
-        self.unwind(thread, registers, words.get(..copied).unwrap_or_default());
-        self.words = words;
-        Look::Fresh
+        loop {
+            let before = memory::processor_time(id);
+            let copied = memory::copy_words(wait.stack, &self.words) / 8;
+            if thread.doing.now() != Activity::Waiting(wait) || memory::processor_time(id) != before {
+                return again;
+            }
+            (thread.wait, thread.time, thread.running) = (Some(wait), before, false);
+            let words = std::mem::take(&mut self.words);
+            self.unwind(thread, registers, words.get(..copied).unwrap_or_default());
+            let cut = !thread.complete && copied == words.len() && copied < LONGEST_STACK;
+            self.words = if cut { space(copied.saturating_mul(4)) } else { words };
+            if !cut {
+                return Look::Fresh;
+            }
+        }
     }
 
     fn unwind(&mut self, thread: &mut Thread, registers: Registers, words: &[AtomicU64]) {
@@ -258,7 +303,10 @@ impl Threads {
         if unwound.strange && self.refreshed.elapsed() >= REFRESH_AT_MOST && self.refresh() {
             unwound = unwind::unwind(&self.modules, &mut self.cache, registers, words, most, stack);
         }
-        thread.complete = unwound.complete;
+        thread.complete = unwound.end.is_some();
+        if let Some(end) = unwound.end {
+            thread.top = end.saturating_add(SLACK);
+        }
     }
 
     /// Waits a little for the answers of the threads that were asked, and reports them.
@@ -310,7 +358,8 @@ impl Threads {
         let Some(pending) = &mut thread.pending else { return };
         // In the round in which it was asked, the answer may still come in time.
         let stale = std::mem::replace(&mut pending.stale, true);
-        if pending.since.elapsed() >= GIVE_UP && self.pool.release(pending.ticket) {
+        let ran = pending.seen_at.saturating_sub(pending.asked_at);
+        if ran >= BLOCKED && self.pool.release(pending.ticket) {
             self.statistics.unanswered += 1;
             thread.pending = None;
             thread.muted = Some(Instant::now());
@@ -337,4 +386,8 @@ impl Threads {
             repeated,
         });
     }
+}
+
+fn space(words: usize) -> Vec<AtomicU64> {
+    (0..words).map(|_| AtomicU64::new(0)).collect()
 }

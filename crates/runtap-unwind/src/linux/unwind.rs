@@ -18,8 +18,8 @@ pub(super) type Cache = CacheNative<MayAllocateDuringUnwind>;
 /// How a stack was unwound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unwound {
-    /// To the end.
-    pub(super) complete: bool,
+    /// To the end, and where that is: nothing beyond was needed.
+    pub(super) end: Option<u64>,
     /// It led to an address where no code was known.
     pub(super) strange: bool,
 }
@@ -36,7 +36,7 @@ pub(super) fn unwind(
     stack.clear();
     stack.push(registers.instruction);
     if !modules.is_code(registers.instruction) {
-        return Unwound { complete: false, strange: true };
+        return Unwound { end: None, strange: true };
     }
     let mut read = |address: u64| {
         let offset = address.checked_sub(registers.stack).filter(|offset| offset % 8 == 0).ok_or(())?;
@@ -47,20 +47,20 @@ pub(super) fn unwind(
     let mut at = FrameAddress::from_instruction_pointer(registers.instruction);
     while stack.len() < most {
         match modules.unwinder.unwind_frame(at, &mut state, cache, &mut read) {
-            Ok(None) => return Unwound { complete: true, strange: false },
+            Ok(None) => return Unwound { end: Some(state.sp()), strange: false },
             Ok(Some(address)) if modules.is_code(address) => {
                 let Some(next) = FrameAddress::from_return_address(address) else { break };
                 stack.push(address);
                 at = next;
             }
             // Whatever this is, nobody returns there.
-            Ok(Some(_)) => return Unwound { complete: false, strange: true },
+            Ok(Some(_)) => return Unwound { end: None, strange: true },
             // At most once: from then on the register is known.
             Err(_) if find_frame(modules, &mut state, at, &mut read) => {}
             Err(_) => break,
         }
     }
-    Unwound { complete: false, strange: false }
+    Unwound { end: None, strange: false }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -115,26 +115,45 @@ fn find_frame(
     false
 }
 
-/// Whether the instruction before an address calls a function: that function if it names one, any if a register does.
+/// Whether the instruction before an address calls a function: that function if it names one, any if it gets the address
+/// from a register or from memory.
 #[cfg(target_arch = "x86_64")]
 fn may_call(address: u64, function: u64) -> bool {
-    let mut code = [0; 6];
-    if memory::copy_bytes(address.wrapping_sub(6), &mut code) != code.len() {
+    let mut code = [0; 7];
+    if memory::copy_bytes(address.wrapping_sub(7), &mut code) != code.len() {
         return false;
     }
-    let [first, second, offset @ ..] = code;
-    let [.., before_last, last] = offset;
-    let next = || address.wrapping_add_signed(i64::from(i32::from_le_bytes(offset)));
-    match (first, second) {
+    let [_, opcode, operand, offset @ ..] = code;
+    let near = address.wrapping_add_signed(i64::from(i32::from_le_bytes(offset)));
+    match (opcode, operand) {
         // By a pointer beside the code, as between crates and libraries.
         (0xff, 0x15) => {
             let mut pointer = [0; 8];
-            let read = memory::copy_bytes(next(), &mut pointer);
+            let read = memory::copy_bytes(near, &mut pointer);
             read == pointer.len() && u64::from_le_bytes(pointer) == function
         }
-        (_, 0xe8) => next() == function,
-        _ => before_last == 0xff && (0xd0..=0xd7).contains(&last),
+        (_, 0xe8) => near == function,
+        _ => (2..=7).any(|length| calls_indirectly(code.get(code.len() - length..).unwrap_or_default())),
     }
+}
+
+/// Whether these bytes are one instruction that calls what a register or memory says: `ff /2`.
+#[cfg(target_arch = "x86_64")]
+fn calls_indirectly(code: &[u8]) -> bool {
+    let [0xff, operand, rest @ ..] = code else { return false };
+    if operand >> 3 & 7 != 2 {
+        return false;
+    }
+    let (mode, register) = (operand >> 6, operand & 7);
+    let has_index = mode != 3 && register == 4;
+    let base = if has_index { rest.first().map_or(0, |index| index & 7) } else { register };
+    let displacement = match mode {
+        0 if base == 5 => 4,
+        1 => 1,
+        2 => 4,
+        _ => 0,
+    };
+    rest.len() == usize::from(has_index) + displacement
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -144,12 +163,24 @@ mod tests {
     #[test]
     fn calls_are_recognized() {
         // An address after the six bytes, and where a call with the distance 0x10 leads from there.
-        let after = |code: [u8; 6]| Box::leak(Box::new(code)).as_ptr() as u64 + 6;
-        let near = after([0x90, 0xe8, 0x10, 0, 0, 0]);
+        let after = |code: [u8; 7]| Box::leak(Box::new(code)).as_ptr() as u64 + 7;
+        let near = after([0x90, 0x90, 0xe8, 0x10, 0, 0, 0]);
         assert!(may_call(near, near + 0x10));
         assert!(!may_call(near, near));
-        assert!(may_call(after([0x90, 0x90, 0x90, 0x41, 0xff, 0xd4]), 0));
-        assert!(!may_call(after([0x90, 0x90, 0x90, 0x90, 0xff, 0xe0]), 0), "a jump");
+        assert!(may_call(after([0x90, 0x90, 0x90, 0x90, 0x41, 0xff, 0xd4]), 0));
+        assert!(!may_call(after([0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0]), 0), "a jump");
+        for code in [
+            &[0xff, 0x10][..],                           // (%rax)
+            &[0xff, 0xd2],                               // %rdx
+            &[0xff, 0x50, 0x18],                         // 0x18(%rax)
+            &[0xff, 0x54, 0x24, 0x08],                   // 8(%rsp)
+            &[0xff, 0x90, 0x00, 0x01, 0x00, 0x00],       // 0x100(%rax)
+            &[0xff, 0x14, 0x25, 0x40, 0x06, 0x00, 0x00], // 0x640, of a thread
+        ] {
+            assert!(calls_indirectly(code), "{code:x?}");
+            assert!(!calls_indirectly(&code[1..]), "{code:x?}");
+            assert!(!calls_indirectly(&[code, &[0]].concat()), "{code:x?}");
+        }
         assert!(!may_call(8, 0));
     }
 }

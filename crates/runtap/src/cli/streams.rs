@@ -34,12 +34,17 @@ pub(crate) struct Repair {
 Examples:
   runtap inspect trace.nettrace | head -30
   runtap inspect trace.nettrace --format json | jq '.blocks[] | select(.damage)'
-  runtap inspect trace.nettrace --format json | jq '[.blocks[].definitions[]?] | length'")]
+  runtap inspect trace.nettrace --format json | jq '[.blocks[].definitions[]?] | length'
+  runtap inspect talk.jsonl                            what 'runtap record' has written, decoded
+  runtap inspect talk.jsonl --format json | jq '.rows[] | select(.what == \"request\") | .name'")]
 pub(crate) struct Inspect {
-    /// The recording; '-' is stdin
+    /// The recording or transcript; '-' is stdin
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
+    /// Of a transcript: show the values of environment variables, which may be secrets
+    #[arg(long)]
+    pub(crate) show_values: bool,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }

@@ -1,9 +1,13 @@
-//! `runtap inspect FILE`: the objects and blocks of a stream, with their offsets.
+//! `runtap inspect FILE`: the objects and blocks of a stream, with their offsets; the messages of a transcript, decoded.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 
 use runtap_clr::layout::Layout;
 use runtap_nettrace::inspect::Inspected;
-use runtap_text::document::{LayoutDocument, Partial};
-use runtap_text::{layout_heading, layout_row};
+use runtap_route::record::{Inspector, Reader, Row, TranscriptError};
+use runtap_text::document::{LayoutDocument, Partial, TranscriptDocument};
+use runtap_text::{TranscriptRow, TranscriptText, layout_heading, layout_row, transcript_heading};
 
 use super::recording::warn_of;
 use crate::cli::Inspect;
@@ -13,9 +17,16 @@ use crate::units::Count;
 
 pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
+    let open = |error| runtap_files::Error::Open { path: path.clone(), error };
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(open)?);
+    // A recording begins with the name of its format, a transcript with an object.
+    let start = file.fill_buf().map_err(|error| runtap_files::Error::Read { path: path.clone(), error })?;
+    if start.first() == Some(&b'{') {
+        return transcript(options, file, output);
+    }
     let mut document = LayoutDocument::new(path.display().to_string());
     let (mut layout, mut headed) = (Layout::default(), false);
-    let bytes = runtap_files::inspect(path, |found| {
+    let bytes = runtap_files::inspect_opened(file, path, |found| {
         layout.see(&found);
         if let (true, Inspected::Block(block)) = (output.json(), &found) {
             document.push(block);
@@ -47,4 +58,55 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
         output.document(&document)?;
     }
     Ok(code)
+}
+
+fn transcript(options: &Inspect, file: impl BufRead, output: Output) -> anyhow::Result<u8> {
+    let path = &options.file;
+    let mut reader = Reader::new(file);
+    let mut inspector = Inspector::new(options.show_values);
+    let mut document = TranscriptDocument::new(path.display().to_string());
+    let (mut text, mut rows) = (TranscriptText::default(), 0u64);
+    let wrong = |error: TranscriptError| match error {
+        TranscriptError::Io(error) => runtap_files::Error::Read { path: path.clone(), error }.into(),
+        error => expected(exit::USAGE, format!("{} can't be read: {error}", path.display()), None),
+    };
+    while let Some(located) = reader.read().map_err(wrong)? {
+        for row in inspector.rows(located) {
+            document.connections += u64::from(row.what == "open");
+            document.undecoded += u64::from(row.is_undecoded());
+            let row = shown(row);
+            if output.json() {
+                document.push(row);
+                continue;
+            }
+            if rows == 0 {
+                output.text(transcript_heading(&output.options()))?;
+            }
+            rows += 1;
+            output.text(text.row(row, &output.options()))?;
+        }
+    }
+    let partial = reader.cut().map(|cut| Partial {
+        offset: cut.offset,
+        reason: format!("line {} ends after {} bytes", cut.line, cut.bytes),
+    });
+    if !output.json() {
+        output.text(text.finish())?;
+    }
+    if let Some(partial) = &partial {
+        warn_of(path, partial, output);
+    }
+    let code = if partial.is_some() { exit::PARTIAL } else { exit::OK };
+    document.partial = partial;
+    if output.json() {
+        output.document(&document)?;
+    }
+    Ok(code)
+}
+
+fn shown(row: Row) -> TranscriptRow {
+    let Row { line, t, conn, dir, what, id, name, bytes, file, fields } = row;
+    let (file, offset) = file.unzip();
+    let id = id.map(|id| format!("{id:#06x}"));
+    TranscriptRow { line, t, conn, dir, what, id, name, bytes, file, offset, fields }
 }

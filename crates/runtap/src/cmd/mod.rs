@@ -22,8 +22,10 @@ mod named_port;
 mod perf_map;
 mod profiler;
 mod ps;
+mod record;
 mod recording;
 mod repair;
+mod replay;
 mod report;
 mod resume;
 mod router;
@@ -130,6 +132,8 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Repair(options) => repair::run(&options, output),
         Verb::Inspect(options) => inspect::run(&options, output),
         Verb::Router(mode) => block_on(router::run(mode, output)),
+        Verb::Record(options) => on_processes(record::run(*options, output), output),
+        Verb::Replay(options) => on_processes(replay::run(*options, output), output),
         Verb::Demo(options) => demo::run(options, output),
         Verb::GuardPort(options) => block_on(trace::guard_port(options.path, options.users)),
         Verb::Completions(options) => complete::run(&options, output),

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use runtap_discover::System;
 use runtap_testkit::{Finished, Launch, Program, RealRuntime, Running, Skip, eventually, run};
@@ -291,6 +291,11 @@ pub(crate) fn beside_others() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// For a test that measures shares of time: nothing else runs beside it.
+pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A test on .NET of this version, or on the newest; skipped where there is none.
 pub(crate) fn on(major: Option<u8>, test: impl FnOnce(&RealRuntime) -> Result<(), Skip>) {
     let _machine = beside_others();
@@ -299,7 +304,7 @@ pub(crate) fn on(major: Option<u8>, test: impl FnOnce(&RealRuntime) -> Result<()
 
 /// The same, with nothing beside it.
 pub(crate) fn alone_on(major: u8, test: impl FnOnce(&RealRuntime) -> Result<(), Skip>) {
-    let _machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    let _machine = alone();
     run_on(Some(major), test);
 }
 

@@ -1,0 +1,104 @@
+//! Counters about the process that the system knows, under the names that .NET has for them.
+//!
+//! | provider | counter | what it is |
+//! |---|---|---|
+//! | `System.Runtime` | `cpu-usage` | processor time of the process, in percent of all processors |
+//! | `System.Runtime` | `working-set` | resident memory, in MB of 1,000,000 bytes |
+//! | `System.Runtime` | `thread-count` | threads of the process; .NET has no counter of this name |
+//!
+//! `System.Runtime` because tools show it if nothing else is asked for. What a Rust program does not have (collections, a
+//! thread pool) is not there either.
+
+use std::fs;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use runtap_diag_server::{DefineError, EventPipe};
+
+use super::{CounterSpec, EventCounters};
+
+/// Reports about this process as provider `System.Runtime`, where the system tells: on Linux. The program may add counters
+/// of its own.
+///
+/// # Errors
+/// None in fact: the name is a good one.
+pub fn process_counters(pipe: &EventPipe) -> Result<EventCounters, DefineError> {
+    let counters = EventCounters::new(pipe, "System.Runtime")?;
+    let spec = |name, shown, units| CounterSpec::new(name).display_name(shown).units(units);
+    let cpu = Mutex::new(Cpu::now());
+    counters.polling(spec("cpu-usage", "CPU Usage", "%"), move || {
+        let mut last = cpu.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let now = Cpu::now();
+        let usage = now.since(&last);
+        *last = now;
+        usage
+    });
+    if resident().is_some() {
+        counters.polling(spec("working-set", "Working Set", "MB"), || resident().unwrap_or(0.0));
+    }
+    if threads().is_some() {
+        counters.polling(spec("thread-count", "Thread Count", ""), || threads().unwrap_or(0.0));
+    }
+    Ok(counters)
+}
+
+/// Processor time that was used until a moment.
+struct Cpu {
+    used: Duration,
+    at: Instant,
+}
+
+impl Cpu {
+    fn now() -> Self {
+        let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        let nanoseconds = u32::try_from(used.tv_nsec).unwrap_or(0);
+        let used = Duration::new(u64::try_from(used.tv_sec).unwrap_or(0), nanoseconds);
+        Self { used, at: Instant::now() }
+    }
+
+    /// Percent of all processors.
+    fn since(&self, earlier: &Self) -> f64 {
+        let elapsed = self.at.saturating_duration_since(earlier.at).as_secs_f64();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = f64::from(u32::try_from(processors).unwrap_or(1));
+        if elapsed == 0.0 {
+            return 0.0;
+        }
+        self.used.saturating_sub(earlier.used).as_secs_f64() / elapsed / processors * 100.0
+    }
+}
+
+/// Resident memory in MB.
+fn resident() -> Option<f64> {
+    status("VmRSS:").map(|kib| kib * 1024.0 / 1e6)
+}
+
+fn threads() -> Option<f64> {
+    status("Threads:")
+}
+
+/// A number of `/proc/self/status`.
+fn status(name: &str) -> Option<f64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let number: u32 = line.split_whitespace().next()?.parse().ok()?;
+    Some(f64::from(number))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_tells() {
+        assert!(resident().unwrap() > 1.0);
+        assert!(threads().unwrap() >= 1.0);
+        let before = Cpu::now();
+        let mut n = 0u64;
+        while Cpu::now().used <= before.used {
+            n = std::hint::black_box(n + 1);
+        }
+        let usage = Cpu::now().since(&before);
+        assert!(usage > 0.0 && usage <= 100.5, "{usage}");
+    }
+}

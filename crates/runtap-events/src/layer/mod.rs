@@ -1,0 +1,369 @@
+//! A layer for `tracing`: events of `tracing` as events of providers, spans as activities with a start and a stop, and both as
+//! log messages with scopes. Owns what becomes of spans; what is known of each place in the code is in `callsite.rs`.
+//!
+//! **Providers.** The provider of an event is the crate in its target (`shop` of `shop::orders`), since sessions ask for
+//! providers by their whole names; [`EventLayer::naming`] has the alternative. In names `::` becomes `.`, because tools separate
+//! the keywords of a provider by a colon. An event is called as its `name:` says, else by its file and line
+//! (`orders.rs:42`). It has no keywords; its level is that of `tracing`, where TRACE and DEBUG are both Verbose.
+//!
+//! **Fields.** A definition has types, fields of `tracing` have them only when they are recorded: the first event of each
+//! combination of fields and types defines it. Values that are neither numbers, booleans nor strings are text.
+//!
+//! **Spans** become a pair of events `NAMEStart` and `NAMEStop`, written when the span is created and when it is closed,
+//! whatever threads enter it meanwhile. The start has the fields of the span, the stop those that were recorded later. Both
+//! carry the id of the span's [activity](crate::Activity), and so do all events within it. A span that was created before a
+//! session asked for it is not reported to that session.
+//!
+//! **Costs.** Without a session that wants it, a callsite is switched off in `tracing` itself. Whenever a session comes or goes,
+//! all of them are asked again.
+
+mod callsite;
+mod record;
+mod witness;
+
+use std::collections::HashMap;
+use std::fmt::{self, Display};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use runtap_diag_server::EventPipe;
+use tracing::callsite::Identifier;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Dispatch, Metadata, Subscriber};
+use tracing_subscriber::filter::Filtered;
+use tracing_subscriber::layer::{Context, Filter, Layer};
+use tracing_subscriber::registry::{LookupSpan, SpanRef};
+use uuid::Uuid;
+
+use self::callsite::{Callsite, What};
+use self::record::{Named, Recorded};
+use self::witness::Witness;
+use crate::activity::Activity;
+use crate::logs::{Content, Logs, OpenScope};
+use crate::payload;
+
+/// How targets of `tracing` become providers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Naming {
+    /// The crate: what is in front of the first `::`.
+    #[default]
+    Crate,
+    /// The whole target, with `.` in place of `::`.
+    Target,
+}
+
+/// A layer that writes the events and spans of `tracing` to a pipe.
+///
+/// ```
+/// use runtap_events::{EventLayer, EventPipe, Logs};
+/// use tracing_subscriber::layer::SubscriberExt as _;
+///
+/// let pipe = EventPipe::new();
+/// let layer = EventLayer::new(&pipe).logs(&Logs::new(&pipe)?).build();
+/// let subscriber = tracing_subscriber::registry().with(layer);
+/// tracing::subscriber::with_default(subscriber, || tracing::info!(number = 17, "order placed"));
+/// # Ok::<(), runtap_events::DefineError>(())
+/// ```
+#[derive(Debug)]
+pub struct EventLayer {
+    shared: Arc<Shared>,
+    _witness: Dispatch,
+}
+
+/// The builder of a layer. See [`EventLayer::new`].
+#[derive(Debug, Clone)]
+pub struct EventLayerBuilder {
+    pipe: EventPipe,
+    naming: Naming,
+    prefix: String,
+    logs: Option<Logs>,
+}
+
+/// Lets through what a session wants.
+#[derive(Debug)]
+pub struct SessionFilter(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    config: EventLayerBuilder,
+    callsites: RwLock<HashMap<Identifier, Arc<Callsite>>>,
+}
+
+impl EventLayer {
+    /// Begins to make a layer that writes to `pipe`.
+    #[expect(clippy::new_ret_no_self, reason = "the layer comes with its filter")]
+    pub fn new(pipe: &EventPipe) -> EventLayerBuilder {
+        EventLayerBuilder { pipe: pipe.clone(), naming: Naming::default(), prefix: String::new(), logs: None }
+    }
+}
+
+impl EventLayerBuilder {
+    /// How targets become providers.
+    #[must_use]
+    pub fn naming(mut self, naming: Naming) -> Self {
+        self.naming = naming;
+        self
+    }
+
+    /// What the names of all providers begin with.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Writes log messages too: the target is the category, spans are scopes.
+    #[must_use]
+    pub fn logs(mut self, logs: &Logs) -> Self {
+        self.logs = Some(logs.clone());
+        self
+    }
+
+    /// The layer, with the filter that switches callsites on and off. Other layers of the subscriber are not affected.
+    pub fn build<S: Subscriber + for<'a> LookupSpan<'a>>(self) -> Filtered<EventLayer, SessionFilter, S> {
+        self.pipe.watch_sessions(tracing::callsite::rebuild_interest_cache);
+        let shared = Arc::new(Shared { config: self, callsites: RwLock::default() });
+        let witness = Dispatch::new(Witness(Arc::clone(&shared)));
+        EventLayer { shared: Arc::clone(&shared), _witness: witness }.with_filter(SessionFilter(shared))
+    }
+}
+
+impl Shared {
+    fn interest(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.callsite(metadata).is_enabled() { Interest::always() } else { Interest::never() }
+    }
+
+    fn callsite(&self, metadata: &'static Metadata<'static>) -> Arc<Callsite> {
+        self.known(metadata).unwrap_or_else(|| {
+            // Made without the lock; if two threads do it at once, one is forgotten.
+            let callsite = Arc::new(Callsite::new(&self.config, metadata));
+            let mut callsites = self.callsites.write().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(callsites.entry(metadata.callsite()).or_insert(callsite))
+        })
+    }
+
+    fn known(&self, metadata: &Metadata<'_>) -> Option<Arc<Callsite>> {
+        let callsites = self.callsites.read().unwrap_or_else(PoisonError::into_inner);
+        callsites.get(&metadata.callsite()).cloned()
+    }
+}
+
+impl<S> Filter<S> for SessionFilter {
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        self.0.interest(metadata)
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        self.0.known(metadata).is_some_and(|callsite| callsite.is_enabled())
+    }
+}
+
+/// What is known of a span from its creation on.
+struct Span {
+    callsite: Arc<Callsite>,
+    activity: Activity,
+    scope: Option<OpenScope>,
+    /// Fields that were recorded after its creation.
+    later: Recorded,
+    payload: Vec<u8>,
+}
+
+impl Span {
+    /// The activity of its scope in the log.
+    fn scope_activity(&self) -> Option<Uuid> {
+        self.scope.as_ref().map(|scope| scope.activity)
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let metadata = attributes.metadata();
+        let (Some(span), Some(callsite)) = (context.span(id), self.shared.known(metadata)) else { return };
+        let around = span.parent();
+        let around = with_span(around, |around| (around.activity.clone(), around.scope_activity()));
+        let activity = match &around {
+            Some((around, _)) => around.child(),
+            None if attributes.is_root() => Activity::root(),
+            None => Activity::start(),
+        };
+        if let What::Span { start, .. } = &callsite.what
+            && callsite.gate_is_open()
+        {
+            payload::with(|payload| {
+                let mut recorded = Recorded::default();
+                attributes.record(&mut recorded.visitor(payload));
+                start.write(
+                    &recorded,
+                    payload.as_bytes(),
+                    |shape| callsite.define(shape, metadata),
+                    |event, bytes| event.write_ids(Some(activity.id()), activity.parent_id(), bytes),
+                );
+            });
+        }
+        // Within the span, as it is told: its id stands for the messages, that of the span for events.
+        let scope = callsite.logger.as_ref().filter(|logger| logger.scopes()).map(|logger| {
+            let around = around.and_then(|(_, scope)| scope);
+            let related = around.or_else(|| Some(activity.id()));
+            logger.open(&activity.child(), related, &OfSpan(attributes))
+        });
+        let span_state = Span { callsite, activity, scope, later: Recorded::default(), payload: Vec::new() };
+        span.extensions_mut().insert(span_state);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        payload::with(|payload| {
+            // Without the lock: values are written by the program's own code.
+            let mut recorded = Recorded::default();
+            values.record(&mut recorded.visitor(payload));
+            let mut extensions = span.extensions_mut();
+            if let Some(state) = extensions.get_mut::<Span>()
+                && state.later.append(&recorded)
+            {
+                state.payload.extend_from_slice(payload.as_bytes());
+            }
+        });
+    }
+
+    fn on_event(&self, event: &tracing::Event<'_>, context: Context<'_, S>) {
+        let metadata = event.metadata();
+        let activity = if event.is_contextual() {
+            Activity::current_ids().map(|(id, _)| id)
+        } else {
+            of_span(event, &context, |span| span.activity.id())
+        };
+        let Some(callsite) = self.shared.known(metadata) else { return };
+        if let What::Event(shapes) = &callsite.what
+            && callsite.gate_is_open()
+        {
+            payload::with(|payload| {
+                let mut recorded = Recorded::default();
+                event.record(&mut recorded.visitor(payload));
+                shapes.write(
+                    &recorded,
+                    payload.as_bytes(),
+                    |shape| callsite.define(shape, metadata),
+                    |event, bytes| event.write_ids(activity, None, bytes),
+                );
+            });
+        }
+        if let Some(logger) = callsite.logger.as_ref().filter(|logger| logger.is_enabled()) {
+            let scope = of_span(event, &context, Span::scope_activity);
+            logger.write(&OfEvent(event), scope.flatten().or(activity));
+        }
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        let _ = with_span(context.span(id), |span| span.activity.push());
+    }
+
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        let _ = with_span(context.span(id), |span| Activity::pop(span.activity.id()));
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let Some(span) = context.span(&id) else { return };
+        let Some(mut state) = span.extensions_mut().remove::<Span>() else { return };
+        drop(state.scope.take());
+        if let What::Span { stop, .. } = &state.callsite.what
+            && state.callsite.gate_is_open()
+        {
+            stop.write(
+                &state.later,
+                &state.payload,
+                |shape| state.callsite.define(shape, span.metadata()),
+                |event, bytes| event.write_ids(Some(state.activity.id()), None, bytes),
+            );
+        }
+    }
+}
+
+fn with_span<'a, R: LookupSpan<'a>, T>(
+    span: Option<SpanRef<'a, R>>,
+    then: impl FnOnce(&Span) -> T,
+) -> Option<T> {
+    let span = span?;
+    let extensions = span.extensions();
+    extensions.get::<Span>().map(then)
+}
+
+/// Of the span that an event is in.
+fn of_span<S: Subscriber + for<'a> LookupSpan<'a>, T>(
+    event: &tracing::Event<'_>,
+    context: &Context<'_, S>,
+    then: impl FnOnce(&Span) -> T,
+) -> Option<T> {
+    with_span(context.event_span(event), then)
+}
+
+/// A log message: the text of the event, and its fields behind it.
+struct OfEvent<'a>(&'a tracing::Event<'a>);
+
+impl Content for OfEvent<'_> {
+    fn arguments(&self, each: &mut dyn FnMut(&str, &dyn Display)) {
+        self.0.record(&mut Named(|name: &str, value: &dyn Display| {
+            if name != record::MESSAGE {
+                each(name, value);
+            }
+        }));
+    }
+
+    fn template(&self, text: &mut dyn fmt::Write) -> fmt::Result {
+        self.text(text, |text, name, _| write!(text, "{{{name}}}"))
+    }
+
+    fn message(&self, text: &mut dyn fmt::Write) -> fmt::Result {
+        self.text(text, |text, _, value| write!(text, "{value}"))
+    }
+}
+
+impl OfEvent<'_> {
+    fn text(
+        &self,
+        text: &mut dyn fmt::Write,
+        field: impl Fn(&mut dyn fmt::Write, &str, &dyn Display) -> fmt::Result,
+    ) -> fmt::Result {
+        // The message comes first wherever it is among the fields.
+        let mut outcome = Ok(());
+        let mut any = false;
+        self.0.record(&mut Named(|name: &str, value: &dyn Display| {
+            if name == record::MESSAGE {
+                any = true;
+                outcome = outcome.and_then(|()| write!(text, "{value}"));
+            }
+        }));
+        self.0.record(&mut Named(|name: &str, value: &dyn Display| {
+            if name != record::MESSAGE {
+                let separator = if any { " " } else { "" };
+                any = true;
+                outcome = outcome.and_then(|()| {
+                    write!(text, "{separator}{name}=")?;
+                    field(text, name, value)
+                });
+            }
+        }));
+        outcome
+    }
+}
+
+/// A scope: the name of the span and its fields.
+struct OfSpan<'a>(&'a Attributes<'a>);
+
+impl Content for OfSpan<'_> {
+    fn arguments(&self, each: &mut dyn FnMut(&str, &dyn Display)) {
+        self.0.record(&mut Named(|name: &str, value: &dyn Display| each(name, value)));
+    }
+
+    fn template(&self, text: &mut dyn fmt::Write) -> fmt::Result {
+        text.write_str(self.0.metadata().name())?;
+        let mut outcome = Ok(());
+        self.0.record(&mut Named(|name: &str, _: &dyn Display| {
+            outcome = outcome.and_then(|()| write!(text, " {name}={{{name}}}"));
+        }));
+        outcome
+    }
+
+    fn message(&self, text: &mut dyn fmt::Write) -> fmt::Result {
+        text.write_str(self.0.metadata().name())
+    }
+}

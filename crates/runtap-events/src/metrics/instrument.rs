@@ -1,0 +1,399 @@
+//! Instruments and the series of their measurements. Owns what a measurement does; when series are reported is decided by
+//! `mod.rs`.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+
+use hashbrown::HashMap;
+
+use super::Shared;
+use super::histogram::Histogram as Buckets;
+use super::layout::Events;
+use super::tags::{Key, OwnedKey, Tag, sorted, text};
+use crate::number::AtomicF64;
+
+/// What an instrument measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Counter,
+    UpDownCounter,
+    Gauge,
+    Histogram,
+    ObservableCounter,
+    ObservableUpDownCounter,
+    ObservableGauge,
+}
+
+impl Kind {
+    /// The name of .NET's type.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "Counter`1",
+            Self::UpDownCounter => "UpDownCounter`1",
+            Self::Gauge => "Gauge`1",
+            Self::Histogram => "Histogram`1",
+            Self::ObservableCounter => "ObservableCounter`1",
+            Self::ObservableUpDownCounter => "ObservableUpDownCounter`1",
+            Self::ObservableGauge => "ObservableGauge`1",
+        }
+    }
+}
+
+/// What all instruments of a meter have in common.
+#[derive(Debug)]
+pub(super) struct MeterInfo {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) tags: String,
+    pub(super) schema_url: String,
+}
+
+pub(super) type Callback = Box<dyn Fn(&mut Observer<'_>) + Send + Sync>;
+
+/// An instrument.
+pub(super) struct Instrument {
+    pub(super) meter: Arc<MeterInfo>,
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    pub(super) unit: String,
+    pub(super) description: String,
+    pub(super) tags: String,
+    pub(super) id: i32,
+    pub(super) callback: Option<Callback>,
+    pub(super) owner: Weak<Shared>,
+    /// Whether a session wants its values.
+    listening: AtomicBool,
+    table: RwLock<Table>,
+}
+
+/// The parts of an instrument that its maker gives it.
+pub(super) struct Parts {
+    pub(super) meter: Arc<MeterInfo>,
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    pub(super) unit: String,
+    pub(super) description: String,
+    pub(super) tags: String,
+    pub(super) id: i32,
+    pub(super) callback: Option<Callback>,
+    pub(super) owner: Weak<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_tags: HashMap<OwnedKey, Arc<Series>, foldhash::fast::RandomState>,
+    /// In the order of their first measurements.
+    list: Vec<Arc<Series>>,
+}
+
+/// Whether a series is among those that the session has room for.
+const UNKNOWN: u8 = 0;
+const ADMITTED: u8 = 1;
+const REFUSED: u8 = 2;
+
+/// The measurements with the same tags.
+#[derive(Debug)]
+pub(super) struct Series {
+    tags: String,
+    state: AtomicU8,
+    /// A handle for it exists: it stays when the session ends.
+    bound: AtomicBool,
+    /// A sum since the session began, or the last value.
+    total: AtomicF64,
+    /// The total at the last report; NaN before the first.
+    previous: AtomicF64,
+    observed: AtomicBool,
+    histogram: Option<Mutex<Buckets>>,
+}
+
+impl Instrument {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts { meter, kind, name, unit, description, tags, id, callback, owner } = parts;
+        let (listening, table) = (AtomicBool::new(false), RwLock::default());
+        Self { meter, kind, name, unit, description, tags, id, callback, owner, listening, table }
+    }
+
+    pub(super) fn is_listening(&self) -> bool {
+        self.listening.load(Ordering::Relaxed)
+    }
+
+    /// Begins anew for a session.
+    pub(super) fn begin(&self) {
+        self.reset();
+        self.listening.store(true, Ordering::Relaxed);
+    }
+
+    /// No session wants it any more.
+    pub(super) fn end(&self) {
+        self.listening.store(false, Ordering::Relaxed);
+        self.reset();
+    }
+
+    fn reset(&self) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        table.by_tags.retain(|_, series| series.bound.load(Ordering::Relaxed));
+        table.list.retain(|series| series.bound.load(Ordering::Relaxed));
+        table.list.iter().for_each(|series| series.reset());
+    }
+
+    #[inline]
+    pub(super) fn measure(&self, value: f64, tags: &[Tag<'_>]) {
+        if self.is_listening() {
+            sorted(tags, |tags| self.measure_sorted(value, tags));
+        }
+    }
+
+    fn measure_sorted(&self, value: f64, tags: &[Tag<'_>]) {
+        {
+            let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(series) = table.by_tags.get(&Key(tags)) {
+                self.measure_in(series, value);
+                return;
+            }
+        }
+        if self.owner.upgrade().is_some_and(|owner| owner.budget.has_room(self.kind)) {
+            let series = self.series(tags, false);
+            self.measure_in(&series, value);
+        }
+    }
+
+    #[inline]
+    pub(super) fn measure_in(&self, series: &Series, value: f64) {
+        let state = series.state.load(Ordering::Relaxed);
+        if self.is_listening() && (state == ADMITTED || state == UNKNOWN && self.admit(series)) {
+            series.take(self.kind, value);
+        }
+    }
+
+    /// Whether the session has room for one more series.
+    #[cold]
+    fn admit(&self, series: &Series) -> bool {
+        let Some(owner) = self.owner.upgrade() else { return false };
+        let admitted = owner.budget.admit(series, self.kind, &owner.events);
+        if !admitted {
+            series.state.store(REFUSED, Ordering::Relaxed);
+        }
+        admitted
+    }
+
+    /// The series of these tags, in the order of their names.
+    pub(super) fn series(&self, tags: &[Tag<'_>], bind: bool) -> Arc<Series> {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let known = table.by_tags.get(&Key(tags)).cloned();
+        let series = known.unwrap_or_else(|| {
+            let series = Arc::new(Series::new(text(tags), self.kind));
+            table.list.push(Arc::clone(&series));
+            table.by_tags.insert(Key(tags).to_owned(), Arc::clone(&series));
+            series
+        });
+        if bind {
+            series.bound.store(true, Ordering::Relaxed);
+        }
+        series
+    }
+
+    /// Has the program tell the values of an observable instrument.
+    pub(super) fn observe(&self, session: &str, events: &Events) {
+        if let Some(callback) = &self.callback {
+            let called = catch_unwind(AssertUnwindSafe(|| callback(&mut Observer { instrument: self })));
+            if let Err(panic) = called {
+                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+                let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+                let text = text.unwrap_or_else(|| "no message".to_owned());
+                events.callback_error(session, format_args!("{}: the callback panicked: {text}", self.name));
+            }
+        }
+    }
+
+    /// Writes what the series have measured since the last time.
+    pub(super) fn report(&self, session: &str, events: &Events) {
+        let list = self.table.read().unwrap_or_else(PoisonError::into_inner).list.clone();
+        for series in list.iter().filter(|series| series.state.load(Ordering::Relaxed) == ADMITTED) {
+            series.report(session, self, events);
+        }
+    }
+}
+
+impl fmt::Debug for Instrument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, kind, .. } = self;
+        f.debug_struct("Instrument").field("name", name).field("kind", kind).finish_non_exhaustive()
+    }
+}
+
+impl Series {
+    fn new(tags: String, kind: Kind) -> Self {
+        Self {
+            tags,
+            state: AtomicU8::new(UNKNOWN),
+            bound: AtomicBool::new(false),
+            total: AtomicF64::new(0.0),
+            previous: AtomicF64::new(f64::NAN),
+            observed: AtomicBool::new(false),
+            histogram: (kind == Kind::Histogram).then(Mutex::default),
+        }
+    }
+
+    fn reset(&self) {
+        self.state.store(UNKNOWN, Ordering::Relaxed);
+        self.total.store(0.0);
+        self.previous.store(f64::NAN);
+        self.observed.store(false, Ordering::Relaxed);
+        if let Some(histogram) = &self.histogram {
+            histogram.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
+    }
+
+    /// Whether it is new in this session. From now on it is not.
+    pub(super) fn enter(&self) -> bool {
+        self.state.compare_exchange(UNKNOWN, ADMITTED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline]
+    fn take(&self, kind: Kind, value: f64) {
+        match kind {
+            Kind::Counter | Kind::UpDownCounter => self.total.add(value),
+            Kind::Histogram => {
+                if let Some(histogram) = &self.histogram {
+                    histogram.lock().unwrap_or_else(PoisonError::into_inner).add(value);
+                }
+            }
+            Kind::Gauge => self.total.store(value),
+            Kind::ObservableCounter | Kind::ObservableUpDownCounter | Kind::ObservableGauge => {
+                self.total.store(value);
+                self.observed.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn report(&self, session: &str, of: &Instrument, events: &Events) {
+        let total = self.total.load();
+        let previous = Some(self.previous.load()).filter(|previous| !previous.is_nan());
+        let write = |rate, value| events.number(session, of, &self.tags, rate, value);
+        match of.kind {
+            Kind::Counter | Kind::UpDownCounter => write(Some(total - previous.unwrap_or(0.0)), Some(total)),
+            // The first value is that of the whole life of the program.
+            Kind::ObservableCounter | Kind::ObservableUpDownCounter => {
+                write(previous.map(|previous| total - previous), Some(total));
+            }
+            Kind::Gauge => write(None, Some(total)),
+            Kind::ObservableGauge => {
+                if self.observed.swap(false, Ordering::Relaxed) {
+                    write(None, Some(total));
+                } else if previous.is_some() {
+                    // Told once: there is no value any more.
+                    write(None, None);
+                    self.previous.store(f64::NAN);
+                    return;
+                }
+            }
+            Kind::Histogram => {
+                if let Some(histogram) = &self.histogram {
+                    let summary = histogram.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    events.summary(session, of, &self.tags, &summary);
+                }
+            }
+        }
+        self.previous.store(total);
+    }
+}
+
+/// A number that can be measured.
+pub trait Measure: Copy {
+    /// The number, as near as 64 bits of floating point come.
+    fn to_f64(self) -> f64;
+}
+
+macro_rules! measures {
+    ($($type:ty),*) => {$(
+        impl Measure for $type {
+            #[inline]
+            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "as near as it gets")]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+        }
+    )*};
+}
+
+measures!(i8, u8, i16, u16, i32, u32, i64, u64, isize, usize, f32, f64);
+
+/// Takes the values of an observable instrument.
+#[derive(Debug)]
+pub struct Observer<'a> {
+    instrument: &'a Instrument,
+}
+
+impl Observer<'_> {
+    /// The value is this now, for these tags.
+    pub fn observe(&mut self, value: impl Measure, tags: &[Tag<'_>]) {
+        self.instrument.measure(value.to_f64(), tags);
+    }
+}
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $Handle:ident, $Bound:ident, $(#[$method_doc:meta])* $method:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $Handle(pub(super) Arc<Instrument>);
+
+        impl $Handle {
+            $(#[$method_doc])*
+            ///
+            /// One load if no session wants it.
+            #[inline]
+            pub fn $method(&self, value: impl Measure, tags: &[Tag<'_>]) {
+                self.0.measure(value.to_f64(), tags);
+            }
+
+            /// Whether a session wants its values.
+            #[inline]
+            pub fn is_enabled(&self) -> bool {
+                self.0.is_listening()
+            }
+
+            /// The same with tags that are given once: the fastest way to measure.
+            #[must_use]
+            pub fn with(&self, tags: &[Tag<'_>]) -> $Bound {
+                let series = sorted(tags, |tags| self.0.series(tags, true));
+                $Bound { instrument: Arc::clone(&self.0), series }
+            }
+        }
+
+        #[doc = concat!("A [`", stringify!($Handle), "`] with its tags.")]
+        #[derive(Debug, Clone)]
+        pub struct $Bound {
+            instrument: Arc<Instrument>,
+            series: Arc<Series>,
+        }
+
+        impl $Bound {
+            $(#[$method_doc])*
+            #[inline]
+            pub fn $method(&self, value: impl Measure) {
+                self.instrument.measure_in(&self.series, value.to_f64());
+            }
+        }
+    )*};
+}
+
+handles! {
+    /// Counts what only grows. Tools show by how much since they began to look.
+    Counter, BoundCounter,
+    /// Adds to the count.
+    add;
+    /// Counts what grows and shrinks.
+    UpDownCounter, BoundUpDownCounter,
+    /// Adds to the count, or takes away.
+    add;
+    /// The last value counts.
+    Gauge, BoundGauge,
+    /// Has a new value.
+    record;
+    /// How values are distributed: quantiles, count and sum of each interval.
+    Histogram, BoundHistogram,
+    /// Adds a value.
+    record;
+}

@@ -1,0 +1,232 @@
+//! What sessions ask of the metrics, and the one collection that runs: its settings, whose it is, how many series it has room
+//! for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use runtap_diag_server::{ProviderRequest, SessionId};
+
+use super::instrument::{Instrument, Kind, Series};
+use super::layout::{Events, PUBLISHING, VALUES};
+use crate::arguments::argument;
+
+/// The id of collections that sessions with the same settings share.
+const SHARED: &str = "SHARED";
+
+/// The shortest interval that is kept to, and the longest.
+const INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_hours(24)];
+
+/// How a collection goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) interval: Duration,
+    pub(super) max_series: usize,
+    pub(super) max_histograms: usize,
+}
+
+/// What one session asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Wish {
+    pub(super) session: SessionId,
+    /// Without one it gets an id of its own.
+    pub(super) id: Option<String>,
+    pub(super) client: String,
+    pub(super) settings: Settings,
+    pub(super) metrics: Vec<Metric>,
+}
+
+/// A meter, or one of its instruments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Metric {
+    meter: String,
+    instrument: Option<String>,
+}
+
+impl Wish {
+    /// `None`: it asks for nothing that metrics have.
+    pub(super) fn of(request: &ProviderRequest) -> Option<Self> {
+        let value = |key| argument(&request.arguments, key);
+        let metrics = value("Metrics").unwrap_or_default();
+        if request.keywords & (VALUES | PUBLISHING) == 0
+            || metrics.is_empty() && request.keywords & PUBLISHING == 0
+        {
+            return None;
+        }
+        let number = |key| value(key).and_then(|value| value.trim().parse::<usize>().ok());
+        let interval = value("RefreshInterval").and_then(|value| value.trim().parse::<f64>().ok());
+        let interval = interval.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let [shortest, longest] = INTERVALS;
+        let id = value("SessionId").filter(|id| !id.is_empty()).map(str::to_owned);
+        Some(Self {
+            session: request.session,
+            id,
+            client: value("ClientId").unwrap_or_default().to_owned(),
+            settings: Settings {
+                interval: interval.unwrap_or(Duration::from_secs(1)).clamp(shortest, longest),
+                max_series: number("MaxTimeSeries").unwrap_or(1000),
+                max_histograms: number("MaxHistograms").unwrap_or(20),
+            },
+            metrics: metrics.split(',').filter(|text| !text.is_empty()).map(Metric::parse).collect(),
+        })
+    }
+}
+
+impl Metric {
+    fn parse(text: &str) -> Self {
+        match text.split_once('\\') {
+            None => Self { meter: text.to_owned(), instrument: None },
+            Some((meter, instrument)) => {
+                Self { meter: meter.to_owned(), instrument: Some(instrument.to_owned()) }
+            }
+        }
+    }
+
+    fn is(&self, instrument: &Instrument) -> bool {
+        self.meter == instrument.meter.name
+            && self.instrument.as_ref().is_none_or(|name| *name == instrument.name)
+    }
+}
+
+/// The collection that runs.
+#[derive(Debug)]
+pub(super) struct Collection {
+    pub(super) id: String,
+    pub(super) settings: Settings,
+    pub(super) members: Vec<Wish>,
+    /// Where the interval begins that is reported next.
+    pub(super) from: SystemTime,
+    pub(super) due: Instant,
+}
+
+/// What becomes of a session that asks while a collection runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Joins,
+    /// Has the same id and other settings.
+    OtherSettings,
+    Refused,
+}
+
+impl Collection {
+    pub(super) fn new(wish: Wish, now: Instant) -> Self {
+        let id = wish.id.clone().unwrap_or_else(|| format!("session-{}", wish.session.0));
+        let settings = wish.settings;
+        Self { id, settings, members: vec![wish], from: SystemTime::now(), due: now + settings.interval }
+    }
+
+    pub(super) fn judge(&self, wish: &Wish) -> Verdict {
+        match &wish.id {
+            Some(id) if *id == self.id && id == SHARED && wish.settings == self.settings => Verdict::Joins,
+            Some(id) if *id == self.id && id == SHARED => Verdict::OtherSettings,
+            _ => Verdict::Refused,
+        }
+    }
+
+    pub(super) fn wants(&self, instrument: &Instrument) -> bool {
+        self.members.iter().flat_map(|member| &member.metrics).any(|metric| metric.is(instrument))
+    }
+}
+
+/// How many series a collection has room for.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    left: Mutex<Left>,
+    series_full: AtomicBool,
+    histograms_full: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Left {
+    session: String,
+    series: usize,
+    histograms: usize,
+}
+
+impl Budget {
+    fn left(&self) -> MutexGuard<'_, Left> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn begin(&self, session: &str, settings: &Settings) {
+        let (series, histograms) = (settings.max_series, settings.max_histograms);
+        *self.left() = Left { session: session.to_owned(), series, histograms };
+        self.series_full.store(false, Ordering::Relaxed);
+        self.histograms_full.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether asking is worth it.
+    pub(super) fn has_room(&self, kind: Kind) -> bool {
+        let no_histogram = kind == Kind::Histogram && self.histograms_full.load(Ordering::Relaxed);
+        !self.series_full.load(Ordering::Relaxed) && !no_histogram
+    }
+
+    /// Whether there is room for a series; its first measurement asks. The first that is refused is told to the session.
+    pub(super) fn admit(&self, series: &Series, kind: Kind, events: &Events) -> bool {
+        let mut left = self.left();
+        let after = left.series.checked_sub(1);
+        let histograms = left.histograms.checked_sub(usize::from(kind == Kind::Histogram));
+        match (after, histograms) {
+            (Some(after), Some(histograms)) => {
+                // Another thread may have been faster.
+                if series.enter() {
+                    (left.series, left.histograms) = (after, histograms);
+                }
+                true
+            }
+            (None, _) => {
+                if !self.series_full.swap(true, Ordering::Relaxed) {
+                    events.series_limit(&left.session);
+                }
+                false
+            }
+            (Some(_), None) => {
+                if !self.histograms_full.swap(true, Ordering::Relaxed) {
+                    events.histogram_limit(&left.session);
+                }
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(keywords: u64, arguments: &str) -> Option<Wish> {
+        Wish::of(&ProviderRequest::new(SessionId(7), keywords, 4, arguments))
+    }
+
+    #[test]
+    fn what_dotnet_counters_sends_is_understood() {
+        let text = "SessionId=SHARED;Metrics=Demo.Shop,Demo.Odd\\many;RefreshInterval=0.5;MaxTimeSeries=9;\
+                    MaxHistograms=2;ClientId=c1";
+        let wish = wish(2, text).unwrap();
+        assert_eq!(wish.id.as_deref(), Some("SHARED"));
+        assert_eq!(wish.client, "c1");
+        let interval = Duration::from_millis(500);
+        assert_eq!(wish.settings, Settings { interval, max_series: 9, max_histograms: 2 });
+        assert_eq!(wish.metrics, [Metric::parse("Demo.Shop"), Metric::parse("Demo.Odd\\many")]);
+    }
+
+    #[test]
+    fn nonsense_has_defaults_and_bounds() {
+        let defaults = Settings { interval: Duration::from_secs(1), max_series: 1000, max_histograms: 20 };
+        assert_eq!(wish(2, "Metrics=A;RefreshInterval=x;MaxTimeSeries=-1").unwrap().settings, defaults);
+        assert_eq!(wish(2, "Metrics=A;RefreshInterval=0").unwrap().settings.interval, INTERVALS[0]);
+        assert_eq!(wish(2, "Metrics=A;RefreshInterval=1e300").unwrap().settings, defaults);
+        assert!(wish(2, "Metrics=").is_none() && wish(1, "Metrics=A").is_none() && wish(4, "").is_some());
+    }
+
+    #[test]
+    fn only_equal_shared_sessions_join() {
+        let new = |text: &str| wish(2, &format!("Metrics=A;{text}")).unwrap();
+        let running = Collection::new(new("SessionId=SHARED"), Instant::now());
+        assert_eq!(running.judge(&new("SessionId=SHARED")), Verdict::Joins);
+        assert_eq!(running.judge(&new("SessionId=SHARED;MaxHistograms=1")), Verdict::OtherSettings);
+        assert_eq!(running.judge(&new("SessionId=other")), Verdict::Refused);
+        let own = Collection::new(new("SessionId=x"), Instant::now());
+        assert_eq!(own.judge(&new("SessionId=x")), Verdict::Refused);
+    }
+}

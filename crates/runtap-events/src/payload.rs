@@ -1,0 +1,332 @@
+//! Payloads of events: typed fields, packed as the definition of the event says, in a buffer that each thread keeps. Nothing
+//! is allocated once a thread has written an event. Does not define events and does not write them.
+
+use std::cell::Cell;
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use runtap_diag_server::FieldType;
+use uuid::Uuid;
+
+/// Longest text of one field in UTF-16 units. Events above 64 KiB are lost, one text alone is to leave room for others.
+const MAX_TEXT: usize = 16 << 10;
+
+/// As many ASCII characters become UTF-16 at a time.
+const WIDENED: usize = 16;
+
+/// What a thread keeps of a large buffer.
+const MAX_KEPT: usize = 128 << 10;
+
+/// From 1601, where FILETIME begins, to 1970.
+const FILETIME_EPOCH: Duration = Duration::from_hours(3_234_576);
+
+/// The fields of one event in the making.
+#[derive(Debug, Default)]
+pub struct Payload {
+    bytes: Vec<u8>,
+}
+
+/// A type that a field can have.
+pub trait Value {
+    /// The type in the event's definition.
+    fn field_type() -> FieldType;
+
+    /// Appends the value.
+    fn append(&self, payload: &mut Payload);
+}
+
+thread_local! {
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Lends the buffer of this thread. Whoever writes an event within gets another one.
+pub(crate) fn with<T>(fill: impl FnOnce(&mut Payload) -> T) -> T {
+    // A thread that is ending has none any more.
+    let mut payload = Payload { bytes: BUFFER.try_with(Cell::take).unwrap_or_default() };
+    let result = fill(&mut payload);
+    if payload.bytes.capacity() <= MAX_KEPT {
+        payload.bytes.clear();
+        let _ = BUFFER.try_with(|buffer| buffer.set(payload.bytes));
+    }
+    result
+}
+
+impl Payload {
+    /// What was appended.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Appends a field.
+    #[inline]
+    pub fn push<V: Value + ?Sized>(&mut self, value: &V) -> &mut Self {
+        value.append(self);
+        self
+    }
+
+    #[inline]
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// Overwrites a `u16` that was appended before.
+    pub(crate) fn patch_u16(&mut self, at: usize, value: u16) {
+        if let Some(place) = self.bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+            *place = value.to_le_bytes();
+        }
+    }
+
+    /// Appends a text that is formatted into the payload.
+    pub(crate) fn display(&mut self, value: impl fmt::Display) -> &mut Self {
+        let mut text = Text::new(self);
+        // Fails only if the value's own code does: its text ends there.
+        let _ = fmt::Write::write_fmt(&mut text, format_args!("{value}"));
+        text.finish();
+        self
+    }
+
+    /// Begins a text of which the parts are to be appended.
+    pub(crate) fn text(&mut self) -> Text<'_> {
+        Text::new(self)
+    }
+}
+
+/// A UTF-16 field in the making: bounded, and without NUL, which would end it.
+#[derive(Debug)]
+pub(crate) struct Text<'a> {
+    payload: &'a mut Payload,
+    left: usize,
+    cut: bool,
+}
+
+impl<'a> Text<'a> {
+    fn new(payload: &'a mut Payload) -> Self {
+        Self { payload, left: MAX_TEXT, cut: false }
+    }
+
+    pub(crate) fn push(&mut self, text: &str) -> &mut Self {
+        if self.cut {
+            return self;
+        }
+        let plain = text.len() <= self.left && text.is_ascii() && !text.as_bytes().contains(&0);
+        if plain {
+            self.left -= text.len();
+            // In pieces that the compiler widens as a whole.
+            for piece in text.as_bytes().chunks(WIDENED) {
+                let mut wide = [[0; 2]; WIDENED];
+                for ([low, _], byte) in wide.iter_mut().zip(piece) {
+                    *low = *byte;
+                }
+                self.payload.raw(wide.as_flattened().get(..2 * piece.len()).unwrap_or_default());
+            }
+            return self;
+        }
+        for c in text.chars() {
+            self.push_char(c);
+        }
+        self
+    }
+
+    pub(crate) fn push_char(&mut self, c: char) {
+        let c = if c == '\0' { char::REPLACEMENT_CHARACTER } else { c };
+        if self.cut || self.left < c.len_utf16() {
+            self.cut = true;
+            return;
+        }
+        self.left -= c.len_utf16();
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            self.payload.raw(&unit.to_le_bytes());
+        }
+    }
+
+    pub(crate) fn finish(self) {
+        if self.cut {
+            self.payload.raw(&0x2026u16.to_le_bytes());
+        }
+        self.payload.raw(&[0, 0]);
+    }
+}
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text);
+        Ok(())
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty => $field:ident),* $(,)?) => {$(
+        impl Value for $type {
+            fn field_type() -> FieldType {
+                FieldType::$field
+            }
+
+            #[inline]
+            fn append(&self, payload: &mut Payload) {
+                payload.raw(&self.to_le_bytes());
+            }
+        }
+    )*};
+}
+
+numbers! {
+    i8 => I8, u8 => U8, i16 => I16, u16 => U16, i32 => I32, u32 => U32, i64 => I64, u64 => U64, f32 => F32, f64 => F64,
+}
+
+impl Value for bool {
+    fn field_type() -> FieldType {
+        FieldType::Bool
+    }
+
+    #[inline]
+    fn append(&self, payload: &mut Payload) {
+        payload.raw(&u32::from(*self).to_le_bytes());
+    }
+}
+
+impl Value for usize {
+    fn field_type() -> FieldType {
+        FieldType::U64
+    }
+
+    fn append(&self, payload: &mut Payload) {
+        u64::try_from(*self).unwrap_or(u64::MAX).append(payload);
+    }
+}
+
+impl Value for str {
+    fn field_type() -> FieldType {
+        FieldType::String
+    }
+
+    #[inline]
+    fn append(&self, payload: &mut Payload) {
+        let mut text = payload.text();
+        text.push(self);
+        text.finish();
+    }
+}
+
+impl Value for String {
+    fn field_type() -> FieldType {
+        FieldType::String
+    }
+
+    fn append(&self, payload: &mut Payload) {
+        self.as_str().append(payload);
+    }
+}
+
+impl Value for Uuid {
+    fn field_type() -> FieldType {
+        FieldType::Guid
+    }
+
+    fn append(&self, payload: &mut Payload) {
+        payload.raw(&self.to_bytes_le());
+    }
+}
+
+/// Units of 100 ns since 1601; times before that are its beginning.
+impl Value for SystemTime {
+    fn field_type() -> FieldType {
+        FieldType::DateTime
+    }
+
+    fn append(&self, payload: &mut Payload) {
+        let since = self.duration_since(UNIX_EPOCH).unwrap_or_default() + FILETIME_EPOCH;
+        i64::try_from(since.as_nanos() / 100).unwrap_or(i64::MAX).append(payload);
+    }
+}
+
+/// A count and the elements: at most 65,535 of them.
+impl<T: Value> Value for [T] {
+    fn field_type() -> FieldType {
+        FieldType::Array(Box::new(T::field_type()))
+    }
+
+    fn append(&self, payload: &mut Payload) {
+        let count = u16::try_from(self.len()).unwrap_or(u16::MAX);
+        count.append(payload);
+        for element in self.iter().take(usize::from(count)) {
+            element.append(payload);
+        }
+    }
+}
+
+impl<V: Value + ?Sized> Value for &V {
+    fn field_type() -> FieldType {
+        V::field_type()
+    }
+
+    #[inline]
+    fn append(&self, payload: &mut Payload) {
+        (**self).append(payload);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(fill: impl FnOnce(&mut Payload)) -> Vec<u8> {
+        with(|payload| {
+            fill(payload);
+            payload.as_bytes().to_vec()
+        })
+    }
+
+    #[test]
+    fn values_are_packed() {
+        let all = bytes(|payload| {
+            payload.push(&-2i16).push(&true).push("é").push(&[1u8, 2][..]).push(&UNIX_EPOCH);
+        });
+        let mut expected = vec![0xfe, 0xff, 1, 0, 0, 0, 0xe9, 0, 0, 0, 2, 0, 1, 2];
+        expected.extend(116_444_736_000_000_000i64.to_le_bytes());
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn texts_have_no_nul_and_an_end() {
+        assert_eq!(
+            bytes(|p| {
+                p.push("a\0b");
+            }),
+            [b'a', 0, 0xfd, 0xff, b'b', 0, 0, 0]
+        );
+        let long = bytes(|p| {
+            p.push(&"x".repeat(MAX_TEXT + 1));
+        });
+        assert_eq!(long.len(), 2 * MAX_TEXT + 4);
+        assert_eq!(long[long.len() - 4..], [0x26, 0x20, 0, 0]);
+        // A pair of units is not cut in two.
+        let pairs = bytes(|p| {
+            p.push(&format!("a{}", "😀".repeat(MAX_TEXT)));
+        });
+        assert_eq!(pairs.len(), 2 * (MAX_TEXT - 1) + 4);
+    }
+
+    #[test]
+    fn events_within_events_have_buffers_of_their_own() {
+        let outer = bytes(|outer| {
+            outer.push(&1u8);
+            assert_eq!(
+                bytes(|inner| {
+                    inner.push(&2u8);
+                }),
+                [2]
+            );
+            outer.push(&3u8);
+        });
+        assert_eq!(outer, [1, 3]);
+    }
+}

@@ -1,0 +1,359 @@
+//! What a message says, field by field: for the lines of a transcript, for people, and to compare two of them.
+//!
+//! Numbers that are sets of bits, ids and codes are hexadecimal texts; everything else is as the protocol has it. Environment
+//! variables may hold secrets: see [`Described::masked`].
+
+use runtap_diag_proto::tap::{Piece, Side, Tap, What};
+use runtap_diag_proto::{
+    Command, DecodeError, EnvironmentDecoder, ErrorReply, EventFilter, Format, HEADER_LEN, Provider, Reply,
+    Request, RequestError, SessionConfig, UserEventsConfig, Verbatim,
+};
+use runtap_transcript::to_hex;
+use runtap_wire::Reader;
+use serde_json::{Value, json};
+
+/// A field of a message.
+pub type Parts = Vec<(String, Value)>;
+
+/// A field.
+pub fn field(name: &str, value: impl Into<Value>) -> (String, Value) {
+    (name.to_owned(), value.into())
+}
+
+/// From whom to whom, as transcripts have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// `c2r`: from the client to the runtime.
+    ToRuntime,
+    /// `r2c`: from the runtime to the client.
+    ToClient,
+}
+
+impl Direction {
+    /// What this side sends.
+    pub fn of(side: Side) -> Self {
+        match side {
+            Side::Client => Self::ToRuntime,
+            Side::Runtime => Self::ToClient,
+        }
+    }
+
+    /// Who sends.
+    pub fn side(self) -> Side {
+        match self {
+            Self::ToRuntime => Side::Client,
+            Self::ToClient => Side::Runtime,
+        }
+    }
+
+    /// How it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ToRuntime => "c2r",
+            Self::ToClient => "r2c",
+        }
+    }
+
+    /// What is written so.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::ToRuntime, Self::ToClient].into_iter().find(|direction| direction.name() == name)
+    }
+}
+
+/// A piece of a connection, decoded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Described {
+    /// What it is: `request`, `reply`, `advertise`, `descriptor`, `variables`, `stream` or `other`.
+    pub what: &'static str,
+    /// Its command on the wire.
+    pub id: Option<u16>,
+    /// The name of its command, if it has a known one.
+    pub name: Option<&'static str>,
+    /// What it says.
+    pub fields: Parts,
+}
+
+impl Described {
+    /// What stands for a value that is not shown.
+    pub(crate) const MASK: &str = "***";
+
+    /// A piece, by what was asked on its connection and by what was wrong with what this side has sent.
+    pub fn of(piece: &Piece, request: Option<&Request>, error: Option<&DecodeError>) -> Self {
+        let plain = |what, name: &'static str, fields| Self { what, id: None, name: Some(name), fields };
+        match &piece.what {
+            What::Advertise(advertise) => plain(
+                "advertise",
+                "Advertise",
+                vec![
+                    field("process_id", advertise.process_id),
+                    field("runtime_cookie", advertise.runtime_cookie.to_string()),
+                ],
+            ),
+            What::Request(message) => Self::message("request", message, request_fields(message)),
+            What::Reply(message) => Self::message("reply", message, reply_fields(message, request)),
+            What::Descriptor => plain("descriptor", "Descriptor", Vec::new()),
+            What::Variables => plain("variables", "Variables", Vec::new()),
+            What::Stream => plain("stream", "Stream", Vec::new()),
+            _ => {
+                let why = error.map(|error| field("error", error.to_string()));
+                Self { what: "other", id: None, name: None, fields: why.into_iter().collect() }
+            }
+        }
+    }
+
+    fn message(what: &'static str, message: &Verbatim, fields: Parts) -> Self {
+        let command = message.command();
+        Self { what, id: Some(command.0), name: command.name(), fields }
+    }
+
+    /// The fields that a transcript has beside the bytes: without the values of variables.
+    pub(super) fn fields_to_keep(mut self) -> Parts {
+        let sets = self.sets_variable();
+        self.fields.retain(|(name, _)| !(sets && name == "value"));
+        self.fields
+    }
+
+    /// The same with the values of environment variables hidden.
+    #[must_use]
+    pub fn masked(mut self) -> Self {
+        let (all, sets) = (self.what == "variables", self.sets_variable());
+        for (name, value) in &mut self.fields {
+            if (all || sets && name == "value") && !value.is_null() {
+                *value = Self::MASK.into();
+            }
+        }
+        self
+    }
+
+    fn sets_variable(&self) -> bool {
+        self.id == Some(Command::SET_ENVIRONMENT_VARIABLE.0)
+    }
+}
+
+fn hex(number: u64) -> Value {
+    format!("{number:#x}").into()
+}
+
+/// What a request says, or why nobody can tell.
+fn request_fields(message: &Verbatim) -> Parts {
+    match message.to_request() {
+        Ok(request) => of_request(&request),
+        Err(error) => {
+            let payload = message.payload().len();
+            vec![field("error", of_error(&error)), field("payload_bytes", payload)]
+        }
+    }
+}
+
+fn of_error(error: &RequestError) -> String {
+    error.to_string()
+}
+
+/// What a request says.
+pub(crate) fn of_request(request: &Request) -> Parts {
+    match request {
+        Request::CollectTracing { config, .. } => session(config),
+        Request::CollectUserEvents { config, .. } => user_events(config),
+        Request::StopTracing(id) => vec![field("session_id", hex(id.0))],
+        Request::GenerateCoreDump { dump, .. } => vec![
+            field("path", dump.path.as_str()),
+            field("type", dump.kind.name().map_or_else(|| hex(u64::from(dump.kind.0)), Value::from)),
+            field("flags", hex(u64::from(dump.flags.0))),
+        ],
+        Request::AttachProfiler(profiler) => vec![
+            field("timeout_ms", profiler.timeout_ms),
+            field("class_id", profiler.class_id.to_string()),
+            field("path", profiler.path.as_str()),
+            field("client_data", to_hex(&profiler.client_data)),
+        ],
+        Request::StartupProfiler(profiler) => {
+            vec![field("class_id", profiler.class_id.to_string()), field("path", profiler.path.as_str())]
+        }
+        Request::SetEnvironmentVariable { name, value } => {
+            vec![field("name", name.as_str()), field("value", value.clone())]
+        }
+        Request::EnablePerfMap(kind) => vec![field("type", kind.name())],
+        Request::ApplyStartupHook { path } => vec![field("path", path.as_str())],
+        // No payload.
+        _ => Vec::new(),
+    }
+}
+
+fn session(config: &SessionConfig) -> Parts {
+    vec![
+        field("buffer_mb", config.buffer_mb),
+        field("format", if config.format == Format::NetPerf { "netperf" } else { "nettrace" }),
+        field("rundown_keyword", hex(config.rundown_keyword)),
+        field("stackwalk", config.stackwalk),
+        field("buffering", config.buffering.name()),
+        field("providers", config.providers.iter().map(provider).collect::<Vec<_>>()),
+    ]
+}
+
+fn user_events(config: &UserEventsConfig) -> Parts {
+    let providers = config.providers.iter().map(|it| {
+        let mut value = provider(&it.provider);
+        let sets = it.tracepoints.sets.iter().map(|set| json!({ "name": set.name, "ids": set.ids }));
+        if let Some(members) = value.as_object_mut() {
+            let said = json!({ "default": it.tracepoints.default, "sets": sets.collect::<Vec<_>>() });
+            members.insert("tracepoints".to_owned(), said);
+        }
+        value
+    });
+    vec![
+        field("session_type", "user_events"),
+        field("rundown_keyword", hex(config.rundown_keyword)),
+        field("providers", providers.collect::<Vec<_>>()),
+    ]
+}
+
+fn provider(provider: &Provider) -> Value {
+    let mut value = json!({
+        "name": provider.name,
+        "keywords": hex(provider.keywords),
+        "level": provider.level.number(),
+    });
+    if let Some(members) = value.as_object_mut() {
+        members.extend(provider.arguments.as_ref().map(|it| ("arguments".to_owned(), it.as_str().into())));
+        let filter = provider.filter.as_ref();
+        members.extend(filter.map(|EventFilter { enable, ids }| {
+            ("filter".to_owned(), json!({ "enable": enable, "ids": ids }))
+        }));
+    }
+    value
+}
+
+/// What a reply says. Without a request that is known only an error can be read.
+fn reply_fields(message: &Verbatim, request: Option<&Request>) -> Parts {
+    let stand_in = Request::DisablePerfMap;
+    let request = match request {
+        Some(request) => request,
+        None if message.command() == Command::ERROR => &stand_in,
+        None => return vec![field("payload_bytes", message.payload().len())],
+    };
+    match message.to_reply(request) {
+        Ok(Ok(reply)) => of_reply(message, &reply),
+        Ok(Err(error)) => of_refusal(&error),
+        Err(error) => {
+            vec![field("error", error.to_string()), field("payload_bytes", message.payload().len())]
+        }
+    }
+}
+
+fn of_reply(message: &Verbatim, reply: &Reply) -> Parts {
+    match reply {
+        Reply::Environment(_) => {
+            let size = Reader::new(message.payload()).u32("environment size").unwrap_or_default();
+            vec![field("continuation_bytes", size)]
+        }
+        reply => of_answer(reply),
+    }
+}
+
+/// What a reply says.
+pub(crate) fn of_answer(reply: &Reply) -> Parts {
+    match reply {
+        Reply::ProcessInfo(info) => {
+            let mut fields = vec![
+                field("process_id", info.process_id),
+                field("runtime_cookie", info.runtime_cookie.to_string()),
+                field("command_line", info.command_line.as_str()),
+                field("os", info.os.as_str()),
+                field("arch", info.arch.as_str()),
+            ];
+            let later = [
+                ("entry_assembly", &info.entry_assembly),
+                ("runtime_version", &info.runtime_version),
+                ("portable_rid", &info.portable_rid),
+            ];
+            let there = later.into_iter().filter_map(|(name, text)| Some(field(name, text.clone()?)));
+            fields.extend(there);
+            fields
+        }
+        Reply::SessionStarted(id) | Reply::SessionStopped(id) => vec![field("session_id", hex(id.0))],
+        Reply::Environment(variables) => variables
+            .iter()
+            .map(|variable| (variable.name().to_owned(), variable.value().map_or(Value::Null, Value::from)))
+            .collect(),
+        _ => vec![field("hresult", "0x00000000")],
+    }
+}
+
+/// What an error says.
+pub(crate) fn of_refusal(error: &ErrorReply) -> Parts {
+    let ErrorReply { hresult, message } = error;
+    let mut fields = vec![field("hresult", format!("{:#010x}", hresult.0))];
+    fields.extend(hresult.name().map(|name| field("hresult_name", name)));
+    fields.extend(hresult.meaning().map(|meaning| field("meaning", meaning)));
+    fields.extend(message.as_ref().map(|message| field("message", message.as_str())));
+    fields
+}
+
+/// Decodes a connection as it was recorded, piece by piece.
+#[derive(Debug, Default)]
+pub struct Dissector {
+    tap: Option<Tap>,
+    environment: Option<EnvironmentDecoder>,
+}
+
+impl Dissector {
+    /// Takes what one side has sent; gives the pieces that are whole with that, and their bytes.
+    pub fn handle(&mut self, from: Side, bytes: &[u8]) -> Vec<(Described, Piece)> {
+        // Only a runtime that has dialled in speaks first.
+        let is_port = from == Side::Runtime;
+        let tap = self.tap.get_or_insert_with(|| if is_port { Tap::of_port() } else { Tap::new() });
+        tap.handle_bytes(from, bytes);
+        self.pieces(from)
+    }
+
+    /// One side has ended: what was held back of it.
+    pub fn end(&mut self, from: Side) -> Vec<(Described, Piece)> {
+        let Some(tap) = &mut self.tap else { return Vec::new() };
+        tap.handle_eof(from);
+        self.pieces(from)
+    }
+
+    /// What was asked on the connection, if that is known.
+    pub fn request(&self) -> Option<&Request> {
+        self.tap.as_ref().and_then(Tap::request)
+    }
+
+    fn pieces(&mut self, from: Side) -> Vec<(Described, Piece)> {
+        let Self { tap, environment } = self;
+        let Some(tap) = tap else { return Vec::new() };
+        let pieces: Vec<Piece> = std::iter::from_fn(|| tap.poll_transmit()).collect();
+        let describe = |piece: Piece| {
+            let mut described = Described::of(&piece, tap.request(), tap.error(from));
+            match &piece.what {
+                What::Reply(message) if tap.request() == Some(&Request::ProcessEnvironment) => {
+                    let mut reader = Reader::at(message.payload(), HEADER_LEN as u64);
+                    *environment = EnvironmentDecoder::from_reply(&mut reader).ok();
+                }
+                What::Variables => described.fields = variables(environment.as_mut(), piece.bytes()),
+                _ => {}
+            }
+            (described, piece)
+        };
+        pieces.into_iter().map(describe).collect()
+    }
+}
+
+/// The variables that are whole with these bytes.
+fn variables(decoder: Option<&mut EnvironmentDecoder>, bytes: &[u8]) -> Parts {
+    let Some(decoder) = decoder else { return Vec::new() };
+    decoder.handle_bytes(bytes);
+    let mut fields = Vec::new();
+    loop {
+        match decoder.poll_variable() {
+            Ok(Some(variable)) => {
+                let value = variable.value().map_or(Value::Null, Value::from);
+                fields.push((variable.name().to_owned(), value));
+            }
+            Ok(None) => return fields,
+            Err(error) => {
+                fields.push(field("error", error.to_string()));
+                return fields;
+            }
+        }
+    }
+}

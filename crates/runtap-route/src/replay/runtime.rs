@@ -1,0 +1,413 @@
+//! The runtime's part: answers tools as it was recorded.
+
+use std::collections::BTreeSet;
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use runtap_diag_proto::tap::{Side, Tap, What};
+use runtap_diag_proto::{ErrorReply, Hresult};
+use runtap_transport::{Endpoint, Listener, Stream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::report::{Exchange, Report, Verdict, differences_of, first_difference};
+use super::talk::{Conversation, Talk, TalkError};
+use crate::record::{Command, Described, Error, Phase, Stop, conduct};
+
+const READ: usize = 64 * 1024;
+const CONNECT: Duration = Duration::from_secs(30);
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
+/// How a runtime dials a port on which nobody listens.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Where tools find us.
+#[derive(Debug)]
+pub enum Heard {
+    /// They dial us.
+    Listen(Listener),
+    /// We dial their port, as a runtime does that was told to.
+    Dial(Endpoint),
+}
+
+/// A recording that is played to tools, and to one that is started for it.
+#[derive(Debug)]
+pub struct Playing {
+    /// What is played.
+    pub player: Arc<Player>,
+    /// Where tools find it.
+    pub heard: Heard,
+    /// A tool; its end is that of the playing. Without one it ends when everything was played.
+    pub command: Option<Command>,
+}
+
+impl Playing {
+    /// Plays to the end; how the command has ended.
+    ///
+    /// # Errors
+    /// The command can't be started.
+    pub async fn run(self, stops: watch::Receiver<Stop>) -> Result<Option<ExitStatus>, Error> {
+        let Self { player, heard, command } = self;
+        let all = Arc::clone(&player);
+        let has_command = command.is_some();
+        let enough = async {
+            if has_command {
+                std::future::pending::<()>().await;
+            }
+            all.is_over().await;
+        };
+        conduct(|phases| player.play(heard, phases), command.as_ref(), enough, stops).await
+    }
+}
+
+/// Hears of each request that was played, when it is over.
+pub type Played = Arc<dyn Fn(&Exchange) + Send + Sync>;
+
+/// Answers tools as it was recorded.
+pub struct Player {
+    talk: Talk,
+    is_fast: bool,
+    played: Played,
+    state: Mutex<State>,
+    /// Sessions that a tool has stopped, and sessions whose stream is over.
+    stopped: watch::Sender<BTreeSet<usize>>,
+    finished: watch::Sender<BTreeSet<usize>>,
+    /// How many recorded requests were not asked yet, or are being answered.
+    left: watch::Sender<usize>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    used: BTreeSet<usize>,
+    playing: BTreeSet<usize>,
+    exchanges: Vec<Exchange>,
+}
+
+impl std::fmt::Debug for Player {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Player").field("talk", &self.talk).finish_non_exhaustive()
+    }
+}
+
+/// What a tool has asked.
+#[derive(Default)]
+struct Asked {
+    bytes: Vec<u8>,
+    described: Option<Described>,
+}
+
+impl Player {
+    /// Plays this; `is_fast`: does not wait as long as it took.
+    pub fn new(talk: Talk, is_fast: bool, played: Played) -> Self {
+        let asked = talk.conversations.iter().filter(|conversation| conversation.asked.is_some()).count();
+        Self {
+            talk,
+            is_fast,
+            played,
+            state: Mutex::new(State::default()),
+            stopped: watch::Sender::new(BTreeSet::new()),
+            finished: watch::Sender::new(BTreeSet::new()),
+            left: watch::Sender::new(asked),
+        }
+    }
+
+    /// Ready when every recorded request was asked and answered.
+    pub async fn is_over(&self) {
+        // Fails only without a sender, which is `self`.
+        let _ = self.left.subscribe().wait_for(|left| *left == 0).await;
+    }
+
+    /// Plays until the phase says otherwise; what is being answered is answered to its end, unless that is broken off too.
+    pub async fn play(self: Arc<Self>, heard: Heard, mut phase: watch::Receiver<Phase>) {
+        let mut connections = JoinSet::new();
+        let breaking = phase.clone();
+        let closing = async move {
+            // Whoever could say so is gone: then it goes on.
+            if phase.wait_for(|phase| *phase > Phase::Open).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::pin!(closing);
+        match heard {
+            Heard::Listen(listener) => loop {
+                let accepted = tokio::select! {
+                    biased;
+                    () = &mut closing => break,
+                    accepted = listener.accept() => accepted,
+                    Some(_ended) = connections.join_next() => continue,
+                };
+                match accepted {
+                    Ok((stream, _)) => {
+                        connections.spawn(Arc::clone(&self).unless_broken(stream, None, breaking.clone()));
+                    }
+                    Err(_out_of_descriptors) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
+                }
+            },
+            Heard::Dial(port) => {
+                tokio::select! {
+                    () = &mut closing => {}
+                    () = Arc::clone(&self).dial_in(&port, &mut connections, &breaking) => {}
+                }
+            }
+        }
+        while connections.join_next().await.is_some() {}
+    }
+
+    /// Dials a tool's port as the runtime did: once more after each command.
+    async fn dial_in(
+        self: Arc<Self>,
+        port: &Endpoint,
+        connections: &mut JoinSet<()>,
+        breaking: &watch::Receiver<Phase>,
+    ) {
+        let advertise = self.talk.conversations.iter().find_map(|it| it.advertise.clone());
+        let Some(advertise) = advertise else { return };
+        while *self.left.borrow() > 0 {
+            let Ok(stream) = port.connect(CONNECT).await else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            if stream.send_all(&advertise, &[]).await.is_err() {
+                continue;
+            }
+            // A connection on which nobody asks is held, as a runtime holds it.
+            let mut left = self.left.subscribe();
+            tokio::select! {
+                asked = self.request(&stream) => {
+                    if let Some(asked) = asked {
+                        let player = Arc::clone(&self);
+                        connections.spawn(player.unless_broken(stream, Some(asked), breaking.clone()));
+                    }
+                }
+                _ = left.wait_for(|left| *left == 0) => {}
+            }
+        }
+    }
+
+    async fn unless_broken(
+        self: Arc<Self>,
+        stream: Stream,
+        asked: Option<Asked>,
+        mut phase: watch::Receiver<Phase>,
+    ) {
+        tokio::select! {
+            () = self.answer(stream, asked) => {}
+            Ok(_) = phase.wait_for(|phase| *phase == Phase::Broken) => {}
+        }
+    }
+
+    /// What a tool says, when it is whole; `None`: nothing. What is no request is whole when it is as long as recorded.
+    async fn request(&self, stream: &Stream) -> Option<Asked> {
+        let (mut tap, mut asked) = (Tap::new(), Asked::default());
+        let mut buffer = vec![0; READ];
+        loop {
+            let (n, _closed) = stream.receive(&mut buffer).await.unwrap_or_default();
+            if n == 0 {
+                tap.handle_eof(Side::Client);
+            } else {
+                tap.handle_bytes(Side::Client, buffer.get(..n).unwrap_or_default());
+            }
+            while let Some(piece) = tap.poll_transmit() {
+                asked.bytes.extend_from_slice(piece.bytes());
+                if let What::Request(_) = piece.what {
+                    let error = tap.error(Side::Client);
+                    asked.described = Some(Described::of(&piece, tap.request(), error));
+                    return Some(asked);
+                }
+            }
+            let is_whole = !asked.bytes.is_empty() && !self.may_go_on(&asked.bytes);
+            if n == 0 || is_whole {
+                return Some(asked).filter(|asked| !asked.bytes.is_empty());
+            }
+        }
+    }
+
+    /// Whether what was recorded, and is no request, begins with this and has more.
+    fn may_go_on(&self, bytes: &[u8]) -> bool {
+        let others = self.talk.conversations.iter().filter(|it| it.message.is_none());
+        let mut others = others.map(Conversation::asked_bytes);
+        others.clone().all(|sent| sent != bytes) && others.any(|sent| sent.starts_with(bytes))
+    }
+
+    async fn answer(&self, stream: Stream, asked: Option<Asked>) {
+        let asked = match asked {
+            Some(asked) => asked,
+            None => match self.request(&stream).await {
+                Some(asked) => asked,
+                None => return,
+            },
+        };
+        let (index, mut exchange) = self.choose(&asked);
+        let Some(conversation) = index.and_then(|index| self.talk.conversations.get(index)) else {
+            let refusal = ErrorReply::from(Hresult::UNKNOWN_COMMAND).to_bytes().unwrap_or_default();
+            let _gone = stream.send_all(&refusal, &[]).await;
+            self.over(exchange, None);
+            return;
+        };
+        if let Some(of) = conversation.stops {
+            self.stopped.send_modify(|stopped| {
+                stopped.insert(of);
+            });
+        }
+        let index = index.unwrap_or_default();
+        let mut sent = 0;
+        let played = tokio::select! {
+            played = self.send(&stream, conversation, index, &mut sent) => played,
+            () = gone(&stream) => Ok(()),
+        };
+        exchange.bytes = Some(sent);
+        if let Err(error) = played {
+            (exchange.verdict, exchange.reason) = (Verdict::Failed, Some(error.to_string()));
+        }
+        self.finished.send_modify(|finished| {
+            finished.insert(index);
+        });
+        let first = !matches!(exchange.verdict, Verdict::Repeated);
+        self.over(exchange, first.then_some(index));
+        if !conversation.runtime_ended {
+            gone(&stream).await;
+        }
+    }
+
+    /// Which recorded request is meant: the first that is equal and was not asked yet, else the first for the same command,
+    /// else the last that is equal.
+    fn choose(&self, asked: &Asked) -> (Option<usize>, Exchange) {
+        let mut state = lock(&self.state);
+        let all = || self.talk.conversations.iter().enumerate().filter(|(_, it)| it.asked.is_some());
+        let is_equal = |it: &Conversation| it.asked_bytes() == asked.bytes;
+        let id = asked.described.as_ref().and_then(|it| it.id);
+        let is_alike = |it: &Conversation| id.is_some() && it.described.as_ref().and_then(|it| it.id) == id;
+        let unused = |index: &usize| !state.used.contains(index);
+        let equal = all().find(|(index, it)| unused(index) && is_equal(it));
+        let (verdict, chosen) = match equal {
+            Some(found) => (Verdict::Same, Some(found)),
+            None => match all().find(|(index, it)| unused(index) && is_alike(it)) {
+                Some(found) => (Verdict::Differs, Some(found)),
+                None => match all().rfind(|(_, it)| is_equal(it)) {
+                    Some(found) => (Verdict::Repeated, Some(found)),
+                    None => (Verdict::Unexpected, None),
+                },
+            },
+        };
+        let recorded = chosen.map(|(_, it)| it);
+        let mut exchange = exchange(recorded, verdict);
+        if recorded.is_none() {
+            (exchange.id, exchange.name) = (id, asked.described.as_ref().and_then(|it| it.name));
+        }
+        if let (Verdict::Differs, Some(recorded)) = (verdict, recorded) {
+            exchange.differences = differences_of(recorded.described.as_ref(), asked.described.as_ref());
+            exchange.offset = first_difference(recorded.asked_bytes(), &asked.bytes);
+        }
+        let index = chosen.map(|(index, _)| index);
+        state.used.extend(index);
+        state.playing.extend(index);
+        (index, exchange)
+    }
+
+    /// Sends what the runtime sent.
+    async fn send(
+        &self,
+        stream: &Stream,
+        conversation: &Conversation,
+        index: usize,
+        sent: &mut u64,
+    ) -> Result<(), TalkError> {
+        let asked = conversation.asked.map(|(t, _)| t).unwrap_or_default();
+        let (mut from, mut began) = (asked, Instant::now());
+        let mut was_stopped = false;
+        self.wait_for_stream(conversation).await;
+        for answer in &conversation.answers {
+            if let Some((t, line)) = conversation.stopped
+                && answer.is_stream
+                && answer.line > line
+                && !std::mem::replace(&mut was_stopped, true)
+            {
+                // Fails only without a sender, which is `self`.
+                let _ = self.stopped.subscribe().wait_for(|stopped| stopped.contains(&index)).await;
+                (from, began) = (t, Instant::now());
+            }
+            if !self.is_fast {
+                sleep_until(began + answer.t.saturating_sub(from)).await;
+            }
+            let mut parts = answer.data.parts();
+            loop {
+                let part = parts.next()?;
+                if part.is_empty() {
+                    break;
+                }
+                if stream.send_all(&part, &[]).await.is_err() {
+                    return Ok(());
+                }
+                *sent = sent.saturating_add(part.len() as u64);
+            }
+        }
+        Ok(())
+    }
+
+    /// A runtime answers a `StopTracing` when the stream is out.
+    async fn wait_for_stream(&self, conversation: &Conversation) {
+        let Some(of) = conversation.stops else { return };
+        let line_of =
+            |it: Option<&Conversation>| it.and_then(|it| it.answers.last()).map(|answer| answer.line);
+        let was_after = line_of(Some(conversation)) > line_of(self.talk.conversations.get(of));
+        if was_after && lock(&self.state).playing.contains(&of) {
+            let _ = self.finished.subscribe().wait_for(|finished| finished.contains(&of)).await;
+        }
+    }
+
+    /// An exchange is over; of a recorded one, the first of its kind.
+    fn over(&self, exchange: Exchange, of: Option<usize>) {
+        (self.played)(&exchange);
+        lock(&self.state).exchanges.push(exchange);
+        if of.is_some() {
+            self.left.send_modify(|left| *left = left.saturating_sub(1));
+        }
+    }
+
+    /// What was played, and what was not asked.
+    pub fn report(&self) -> Report {
+        let state = lock(&self.state);
+        let mut exchanges = state.exchanges.clone();
+        let all = self.talk.conversations.iter().enumerate();
+        let left = all.filter(|(index, it)| it.asked.is_some() && !state.used.contains(index));
+        exchanges.extend(left.map(|(_, it)| exchange(Some(it), Verdict::NotAsked)));
+        Report { exchanges }
+    }
+}
+
+/// An exchange for a recorded request, or for one that was not.
+pub(super) fn exchange(recorded: Option<&Conversation>, verdict: Verdict) -> Exchange {
+    let described = recorded.and_then(|it| it.described.as_ref());
+    Exchange {
+        conn: recorded.map(|it| it.conn.clone()),
+        line: recorded.and_then(|it| it.asked).map(|(_, line)| line),
+        id: described.and_then(|it| it.id),
+        name: described.and_then(|it| it.name),
+        verdict,
+        differences: Vec::new(),
+        offset: None,
+        reason: None,
+        bytes: None,
+        recorded_bytes: recorded.map_or(0, Conversation::answer_bytes),
+    }
+}
+
+/// Ready when a tool does not listen any more.
+async fn gone(stream: &Stream) {
+    let mut buffer = vec![0; READ];
+    loop {
+        match stream.receive(&mut buffer).await {
+            Ok((0, _)) if !stream.is_hung_up() => {
+                // It has said all and still listens; that it goes away shows when it is written to.
+                return std::future::pending().await;
+            }
+            Ok((0, _)) | Err(_) => return,
+            Ok(_ignored) => {}
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,374 @@
+//! The sampler on threads of this process that do what it is known to do.
+
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::hint::black_box;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use runtap_unwind::{Namer, Options, Sample, Sampler, StartError};
+use rustix::event::{PollFd, PollFlags, poll};
+
+/// There is one sampler in a process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Far longer than anything here takes on a loaded machine.
+const DEADLINE: Duration = Duration::from_secs(100);
+
+/// A sample as it was.
+#[derive(Debug, Clone)]
+struct Seen {
+    thread: u64,
+    running: bool,
+    complete: bool,
+    frames: Vec<u64>,
+}
+
+/// A sampler that is active, and what it sees.
+struct Watch {
+    seen: Receiver<Seen>,
+    sampler: Sampler,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Watch {
+    fn start() -> Self {
+        Self::with(Options::default())
+    }
+
+    fn with(options: Options) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sender, seen) = mpsc::channel();
+        let note = move |sample: &Sample<'_>| {
+            let frames = sample.lookup_addresses().collect();
+            let (thread, running, complete) = (sample.thread_id, sample.running, sample.complete);
+            // Nobody listens when the test is over.
+            let _ = sender.send(Seen { thread, running, complete, frames });
+        };
+        let sampler = Sampler::start(options, note).unwrap();
+        sampler.set_active(true);
+        Self { seen, sampler, _alone: alone }
+    }
+
+    /// The next samples that are wanted.
+    fn take(&self, count: usize, wanted: impl Fn(&Seen) -> bool) -> Vec<Seen> {
+        let start = Instant::now();
+        let mut taken = Vec::new();
+        while taken.len() < count {
+            assert!(
+                start.elapsed() < DEADLINE,
+                "{} of {count}: {:?}",
+                taken.len(),
+                self.sampler.statistics()
+            );
+            taken.extend(self.seen.recv_timeout(DEADLINE).ok().filter(&wanted));
+        }
+        taken
+    }
+
+    /// The functions on the samples' stacks, leaf first, as `path.name`.
+    fn name(&self, samples: &[Seen]) -> Vec<Vec<String>> {
+        let addresses = samples.iter().flat_map(|sample| &sample.frames).copied();
+        let names = Namer::new(&self.sampler).names(addresses);
+        let name = |address: &u64| {
+            let found = names.functions.iter().find(|f| (f.start..f.start + f.size).contains(address));
+            found.map_or_else(String::new, |f| format!("{}.{}", f.name.path, f.name.name))
+        };
+        samples.iter().map(|sample| sample.frames.iter().map(name).collect()).collect()
+    }
+}
+
+/// A thread that works until this is dropped.
+struct Worker {
+    stop: Arc<AtomicBool>,
+    id: u64,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start(mut step: impl FnMut() + Send + 'static) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let (stopped, (sender, id)) = (Arc::clone(&stop), mpsc::channel());
+        let thread = thread::spawn(move || {
+            sender.send(this_thread()).unwrap();
+            while !stopped.load(Ordering::Relaxed) {
+                step();
+            }
+        });
+        Self { stop, id: id.recv().unwrap(), thread: Some(thread) }
+    }
+
+    fn is(&self, sample: &Seen) -> bool {
+        sample.thread == self.id
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().unwrap().join();
+        assert!(ended.is_ok() || thread::panicking());
+    }
+}
+
+fn this_thread() -> u64 {
+    // A link to `PID/task/TID`.
+    let link = std::fs::read_link("/proc/thread-self").unwrap();
+    link.file_name().unwrap().to_str().unwrap().parse().unwrap()
+}
+
+/// Some microseconds of work in the function that asks for it.
+#[expect(clippy::inline_always, reason = "the work is that of the function that asks for it")]
+#[inline(always)]
+fn burn(units: u64) -> u64 {
+    let (mut x, mut left) = (units | 1, units * 20_000);
+    while left > 0 {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        left -= 1;
+    }
+    x
+}
+
+#[inline(never)]
+fn hot() {
+    black_box(burn(1));
+}
+
+#[inline(never)]
+fn caller_of_hot() {
+    hot();
+    black_box(());
+}
+
+fn in_order(stack: &[String], functions: &[&str]) -> bool {
+    let mut rest = stack.iter();
+    functions.iter().all(|function| rest.any(|frame| frame == function))
+}
+
+#[test]
+fn a_function_is_seen_with_its_callers() {
+    let watch = Watch::start();
+    let worker = Worker::start(caller_of_hot);
+    let samples = watch.take(200, |sample| worker.is(sample) && sample.running);
+    let stacks = watch.name(&samples);
+    let right = |stack: &&Vec<String>| in_order(stack, &["sampling.hot", "sampling.caller_of_hot"]);
+    let seen = stacks.iter().filter(right).count();
+    assert!(seen > 180, "{seen} of 200, such as {:?}", stacks.first());
+    assert!(stacks.iter().filter(|stack| stack[0] == "sampling.hot").count() > 150);
+    assert!(samples.iter().filter(|sample| sample.complete).count() > 190, "to the start of the thread");
+    assert!(watch.sampler.statistics().signals > 0);
+}
+
+#[test]
+fn shares_of_time_are_shares_of_samples() {
+    #[inline(never)]
+    fn three() {
+        black_box(burn(90));
+    }
+    #[inline(never)]
+    fn one() {
+        black_box(burn(30));
+    }
+    let watch = Watch::start();
+    // They take turns: whatever else runs here delays both alike.
+    let (turns, results): (Vec<Sender<()>>, Vec<Receiver<()>>) = (0..2).map(|_| mpsc::channel()).unzip();
+    let [first, second]: [Sender<()>; 2] = turns.try_into().unwrap();
+    let [of_first, of_second]: [Receiver<()>; 2] = results.try_into().unwrap();
+    first.send(()).unwrap();
+    let patience = Duration::from_millis(100);
+    let long = Worker::start(move || {
+        if of_first.recv_timeout(patience).is_ok() {
+            three();
+            let _ = second.send(());
+        }
+    });
+    let short = Worker::start(move || {
+        if of_second.recv_timeout(patience).is_ok() {
+            one();
+            let _ = first.send(());
+        }
+    });
+    let samples = watch.take(1500, |sample| sample.running && (long.is(sample) || short.is(sample)));
+    let of_long = samples.iter().filter(|sample| long.is(sample)).count();
+    let share = of_long * 100 / samples.len();
+    assert!((65..=85).contains(&share), "{share} % instead of 75 %");
+    let stacks = watch.name(&samples);
+    let right = stacks.iter().zip(&samples).filter(|(stack, sample)| {
+        let function = if long.is(sample) { "::three" } else { "::one" };
+        stack.iter().any(|frame| frame.replace('.', "::").ends_with(function))
+    });
+    let right = right.count();
+    assert!(right > 1200, "{right} of 1500");
+}
+
+#[test]
+fn a_stack_deeper_than_the_copy_is_partial() {
+    #[inline(never)]
+    fn descend(depth: u64) -> u64 {
+        let place = black_box([depth; 32]);
+        if depth == 0 {
+            return black_box(burn(10));
+        }
+        descend(depth - 1) + place[7]
+    }
+    let mut options = Options::default();
+    options.stack_bytes = 8 << 10;
+    let watch = Watch::with(options);
+    let worker = Worker::start(|| {
+        black_box(descend(500));
+    });
+    let is_leaf = |sample: &Seen| worker.is(sample) && sample.running && !sample.complete;
+    let samples = watch.take(50, is_leaf);
+    let stacks = watch.name(&samples);
+    let deep =
+        stacks.iter().filter(|stack| stack.iter().filter(|frame| frame.ends_with("descend")).count() > 5);
+    assert!(deep.count() > 40, "{:?}", stacks.first());
+    assert!(watch.sampler.statistics().partial >= 50);
+}
+
+#[inline(never)]
+fn wait_for(stream: &UnixStream) -> rustix::io::Result<usize> {
+    poll(&mut [PollFd::new(stream, PollFlags::IN)], None)
+}
+
+#[test]
+fn a_thread_that_waits_is_seen_and_not_interrupted() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (sender, id) = mpsc::channel();
+    let waiting = thread::spawn(move || {
+        sender.send(this_thread()).unwrap();
+        wait_for(&theirs)
+    });
+    let id = id.recv().unwrap();
+    // It waits before sampling begins, so that it is never seen running.
+    let start = Instant::now();
+    while !std::fs::read_to_string(format!("/proc/self/task/{id}/syscall")).unwrap().contains(' ') {
+        assert!(start.elapsed() < DEADLINE);
+        thread::yield_now();
+    }
+    let watch = Watch::start();
+    let samples = watch.take(300, |sample| sample.thread == id);
+    assert!(samples.iter().all(|sample| !sample.running));
+    let stacks = watch.name(&samples);
+    let right = |stack: &&Vec<String>| in_order(stack, &["sampling.wait_for"]);
+    assert_eq!(stacks.iter().filter(right).count(), 300, "{:?}", stacks.first());
+    (&ours).write_all(&[1]).unwrap();
+    // EINTR, if it had been sent a signal.
+    assert_eq!(waiting.join().unwrap(), Ok(1));
+}
+
+#[test]
+fn a_thread_that_waits_for_a_lock_is_seen() {
+    #[inline(never)]
+    fn wait_for_lock(lock: &Mutex<()>) {
+        black_box(lock.lock().is_ok());
+    }
+    let lock = Arc::new(Mutex::new(()));
+    let held = lock.lock().unwrap();
+    let (sender, id) = mpsc::channel();
+    let theirs = Arc::clone(&lock);
+    let waiting = thread::spawn(move || {
+        sender.send(this_thread()).unwrap();
+        wait_for_lock(&theirs);
+    });
+    let id = id.recv().unwrap();
+    let watch = Watch::start();
+    let samples = watch.take(200, |sample| sample.thread == id && !sample.running);
+    let stacks = watch.name(&samples);
+    let right = |stack: &&Vec<String>| stack.iter().any(|frame| frame.ends_with("wait_for_lock"));
+    assert!(stacks.iter().filter(right).count() > 190, "{:?}", stacks.first());
+    assert!(samples.iter().filter(|sample| sample.complete).count() > 190);
+    drop(held);
+    waiting.join().unwrap();
+}
+
+#[test]
+fn threads_come_and_go() {
+    let watch = Watch::start();
+    let worker = Worker::start(caller_of_hot);
+    for _ in 0..300 {
+        let group: Vec<_> = (0..10).map(|_| thread::spawn(hot)).collect();
+        for thread in group {
+            thread.join().unwrap();
+        }
+    }
+    // Still at work.
+    while watch.seen.try_recv().is_ok() {}
+    watch.take(50, |sample| worker.is(sample) && sample.running);
+}
+
+#[test]
+fn threads_that_allocate_and_lock_are_not_held_up() {
+    let watch = Watch::start();
+    let shared = Arc::new(Mutex::new(HashMap::<u64, Vec<u8>>::new()));
+    let steps: Vec<Arc<AtomicU64>> = (0..4).map(|_| Arc::default()).collect();
+    let workers: Vec<Worker> = steps
+        .iter()
+        .map(|step| {
+            let (step, shared, mut n) = (Arc::clone(step), Arc::clone(&shared), 0_u64);
+            Worker::start(move || {
+                n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let size = usize::try_from(n >> 48).unwrap();
+                let old = shared.lock().unwrap().insert(n % 64, vec![1; size]);
+                black_box(old);
+                step.fetch_add(1, Ordering::Relaxed);
+            })
+        })
+        .collect();
+    let rounds = || watch.sampler.statistics().rounds;
+    let start = Instant::now();
+    let (first, before) =
+        (rounds(), steps.iter().map(|step| step.load(Ordering::Relaxed)).collect::<Vec<_>>());
+    while rounds() < first + 2000 {
+        assert!(start.elapsed() < DEADLINE, "{:?}", watch.sampler.statistics());
+        watch.take(100, |_| true);
+    }
+    for (step, before) in steps.iter().zip(before) {
+        assert!(step.load(Ordering::Relaxed) > before);
+    }
+    drop(workers);
+}
+
+#[test]
+fn libraries_come_and_go() {
+    #[expect(unsafe_code, reason = "there is no other way to load a library")]
+    fn load_and_unload(name: &CString) {
+        // SAFETY: a library of the C library's own, whose initialisation does nothing; it is used while it is loaded.
+        unsafe {
+            let library = libc::dlopen(name.as_ptr(), libc::RTLD_NOW);
+            assert!(!library.is_null());
+            assert_eq!(libc::dlclose(library), 0);
+        }
+    }
+    let name = CString::new("libresolv.so.2").unwrap();
+    let watch = Watch::start();
+    let worker = Worker::start(move || load_and_unload(&name));
+    let samples = watch.take(500, |sample| worker.is(sample) && sample.running);
+    let stacks = watch.name(&samples);
+    let right = |stack: &&Vec<String>| stack.iter().any(|frame| frame.ends_with("load_and_unload"));
+    assert!(stacks.iter().filter(right).count() > 400, "{:?}", stacks.first());
+}
+
+#[test]
+fn there_is_one_sampler_and_without_interest_it_rests() {
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let start = || Sampler::start(Options::default(), |_| ());
+    let first = start().unwrap();
+    assert!(matches!(start(), Err(StartError::AlreadyRunning)));
+    assert_eq!(first.statistics().rounds, 0);
+    drop(first);
+    let mut options = Options::default();
+    options.signal = 9;
+    assert!(matches!(Sampler::start(options, |_| ()), Err(StartError::UnusableSignal(9))));
+    drop(start().unwrap());
+    drop(alone);
+}

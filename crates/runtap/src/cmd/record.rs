@@ -1,0 +1,241 @@
+//! `runtap record`: what the options ask for as a recording between two sides, what happens as lines, and what was written
+//! as a summary. The recording itself is [`runtap_route::record`].
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+use runtap_record::{PORTS, StopRequest, Stops};
+use runtap_route::record::{
+    Command, Event, Header, Journal, Outcome, Place, Recording, Reporter, Stop, Streams, Way, create,
+};
+use runtap_target::{PortSpec, Role, Subject, TargetSpec};
+use runtap_text::document::RecordDocument;
+use runtap_transport::naming::SocketName;
+use runtap_transport::{Endpoint, shell};
+use tokio::sync::watch;
+
+use super::interrupt::unless;
+use super::target::{meant, resolve};
+use crate::cli::{Record, target_of};
+use crate::exit::{self, expected, usage};
+use crate::output::Output;
+use crate::units::Things;
+
+pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
+    let stops = Stops::listen()?;
+    let to_stdout = options.output == Path::new("-");
+    let between = unless(&stops, between(&options, output)).await?;
+    let name = between.pid.map(|(pid, key)| SocketName::runtime(pid, key));
+    let (place, listener) = match &between.listen {
+        Some(port) => Place::listen(Some(port), None)?,
+        None => Place::listen(options.listen.as_deref(), name)?,
+    };
+    let (out, streams): (Box<dyn Write + Send>, _) = if to_stdout {
+        (Box::new(io::stdout()), Streams::Inline)
+    } else {
+        let (file, path) = create(&options.output)?;
+        (Box::new(file), if options.inline { Streams::Inline } else { Streams::Beside(path) })
+    };
+    let journal = Arc::new(Journal::begin(out, streams, header(&options, &between, &place))?);
+    let command = command(&options, &place, to_stdout || output.json());
+    if command.is_none() {
+        tell(&between, &place, output);
+    }
+    let recording = Recording {
+        listener,
+        way: between.way.clone(),
+        command,
+        target: between.process,
+        duration: options.duration,
+    };
+    let reporter: Reporter = Arc::new(move |event| show(&event, output));
+    let launches = recording.command.is_some();
+    let outcome = recording.run(&journal, stop_requests(&stops), reporter).await;
+    let outcome = outcome.map_err(|error| {
+        if launches { expected(exit::OURS, error.to_string(), None) } else { error.into() }
+    })?;
+    conclude(&options, outcome, output, to_stdout)
+}
+
+/// Between whom.
+struct Between {
+    way: Way,
+    /// A port at which runtimes dial in.
+    listen: Option<std::path::PathBuf>,
+    /// The process: its id in its own namespace and its start time, as its socket has them in its name.
+    pid: Option<(u32, u64)>,
+    /// Its id here.
+    process: Option<u32>,
+    label: String,
+    /// Whom we dial, with what it takes to reach it.
+    _subject: Option<Subject>,
+}
+
+async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
+    let target = target_of(&options.target);
+    if let Some(tool) = &options.forward {
+        let (way, label) = (Way::ToTool(Endpoint::unix(tool)), format!("the tool at {}", tool.display()));
+        let port = match &options.target.diagnostic_port {
+            None if options.command.is_empty() => {
+                return Err(usage(
+                    "--forward needs the port that runtimes dial (--diagnostic-port PATH,listen), or a command",
+                ));
+            }
+            None => None,
+            Some(_) => match meant(&target)? {
+                TargetSpec::Port(PortSpec { path, role: Role::Listen | Role::Either }) => Some(path),
+                _ => return Err(usage("with --forward, runtimes dial in: --diagnostic-port PATH,listen")),
+            },
+        };
+        return Ok(Between { way, listen: port, pid: None, process: None, label, _subject: None });
+    }
+    let subject = match meant(&target)? {
+        TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
+            return Err(usage("a port at which runtimes dial in needs the tool's: --forward PORT"));
+        }
+        TargetSpec::Port(PortSpec { path, .. }) => Subject::at_port(&path),
+        target => {
+            let mut subjects = resolve(&target, false, output).await?;
+            subjects.pop().ok_or_else(|| usage("no process was chosen"))?
+        }
+    };
+    let pid = subject.process.as_ref().map(|process| (process.ns_pid, process.start_time));
+    let process = subject.process.as_ref().map(|process| process.pid);
+    let way = Way::ToRuntime(subject.client.endpoint().clone());
+    let label = subject.label();
+    Ok(Between { way, listen: None, pid, process, label, _subject: Some(subject) })
+}
+
+fn header(options: &Record, between: &Between, place: &Place) -> Header {
+    let mut header = Header::default();
+    let words = options.command.iter().map(|word| word.to_string_lossy().into_owned());
+    header.cmd = Some(words.collect()).filter(|words: &Vec<String>| !words.is_empty());
+    let mut add = |key: &str, value: serde_json::Value| {
+        header.more.insert(key.to_owned(), value);
+    };
+    add("started", jiff::Timestamp::now().to_string().into());
+    add("recorder", concat!("runtap ", env!("CARGO_PKG_VERSION")).into());
+    add("listen", place.path().display().to_string().into());
+    let (key, endpoint) = match &between.way {
+        Way::ToRuntime(endpoint) => ("runtime", endpoint),
+        Way::ToTool(endpoint) => ("tool", endpoint),
+    };
+    add(key, endpoint.to_string().into());
+    if let Some((pid, start)) = between.pid {
+        add("process_id", pid.into());
+        add("start_time", start.into());
+    }
+    header
+}
+
+/// The command, told where the recorder is.
+fn command(options: &Record, place: &Place, stdout_on_stderr: bool) -> Option<Command> {
+    if options.command.is_empty() {
+        return None;
+    }
+    let mut environment = Vec::new();
+    if options.forward.is_some() {
+        let mut ports = std::env::var_os(PORTS).filter(|ports| !ports.is_empty()).unwrap_or_default();
+        if !ports.is_empty() {
+            ports.push(";");
+        }
+        ports.push(place.path());
+        ports.push(",suspend,connect");
+        environment.push((OsString::from(PORTS), ports));
+    } else if let Some(directory) = place.directory() {
+        environment.push((OsString::from("TMPDIR"), directory.as_os_str().to_owned()));
+    }
+    Some(Command { words: with_socket(&options.command, place.path()), environment, stdout_on_stderr })
+}
+
+/// The words of a command with the path of the socket in the place of `{socket}`.
+pub(super) fn with_socket(words: &[OsString], socket: &Path) -> Vec<OsString> {
+    let socket = socket.to_string_lossy();
+    let replaced = |word: &OsStr| word.to_str().map(|word| OsString::from(word.replace("{socket}", &socket)));
+    words.iter().map(|word| replaced(word).unwrap_or_else(|| word.clone())).collect()
+}
+
+/// What to say to tools, or to runtimes.
+fn tell(between: &Between, place: &Place, output: Output) {
+    let path = shell::word(place.path());
+    if let Way::ToTool(_) = between.way {
+        output.note(format_args!("waiting for programs that are started with {PORTS}={path}"));
+        return;
+    }
+    output.note(format_args!("tools reach {} here: --diagnostic-port {path},connect", between.label));
+    if let (Some((pid, _)), Some(directory)) = (between.pid, place.directory()) {
+        output.note(format_args!("or: TMPDIR={} TOOL -p {pid}", shell::word(directory)));
+    }
+    output.note("Ctrl-C ends the recording");
+}
+
+fn show(event: &Event<'_>, output: Output) {
+    match event {
+        Event::Opened { conn, peer } => {
+            let who = peer.pid.map_or_else(|| "somebody".to_owned(), |pid| format!("process {pid}"));
+            output.detail(format_args!("{conn}: {who} connects"));
+        }
+        Event::Closing { open } => output.note(format_args!(
+            "it ends when the {} that are open have ended; Ctrl-C again breaks them off",
+            Things(*open as u64, "connection")
+        )),
+        Event::Unreachable { conn, error } => output.warning(format_args!("{conn}: {error}")),
+        Event::NotWritten(error) => {
+            output.warning(format_args!("the transcript ends here, and connections still pass: {error}"));
+        }
+        Event::Closed { conn, stream } => {
+            let stream = stream.as_ref().map(|path| format!("; its stream is in {}", path.display()));
+            output.detail(format_args!("{conn}: over{}", stream.unwrap_or_default()));
+        }
+        _ => {}
+    }
+}
+
+/// Passes on what the signals ask for.
+pub(super) fn stop_requests(stops: &Stops) -> watch::Receiver<Stop> {
+    let (sender, receiver) = watch::channel(Stop::default());
+    let (mut listener, stops) = (stops.listener(), stops.clone());
+    tokio::spawn(async move {
+        loop {
+            let request = listener.next().await;
+            let signal = stops.exit_code().map(|code| i32::from(code.saturating_sub(128)));
+            sender.send_modify(|stop| {
+                stop.times = stop.times.saturating_add(if request == StopRequest::Abandon { 2 } else { 1 });
+                stop.signal = signal;
+            });
+        }
+    });
+    receiver
+}
+
+/// The code of a command that has ended.
+pub(super) fn code_of(status: ExitStatus) -> u8 {
+    let signal = || status.signal().map(|signal| signal.saturating_add(128));
+    status.code().or_else(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED)
+}
+
+fn conclude(options: &Record, outcome: Outcome, output: Output, to_stdout: bool) -> anyhow::Result<u8> {
+    let Outcome { totals, status } = outcome;
+    let streams = totals.streams.iter().map(|path| path.display().to_string()).collect();
+    let mut document = RecordDocument::new(options.output.display().to_string(), streams);
+    (document.connections, document.frames, document.bytes) =
+        (totals.connections, totals.frames, totals.bytes);
+    document.partial = totals.is_cut;
+    if output.json() {
+        output.document_beside(&document, to_stdout)?;
+    } else {
+        output.note(document.remark());
+    }
+    if totals.connections == 0 && status.is_some() && options.forward.is_none() {
+        output.warning(
+            "nobody has connected: a tool that is given a process id finds the process's own socket if that has a TMPDIR; \
+             give it the recorder's instead: --diagnostic-port {socket},connect",
+        );
+    }
+    let code = status.map_or(exit::OK, code_of);
+    Ok(if code == exit::OK && totals.is_cut { exit::PARTIAL } else { code })
+}

@@ -1,0 +1,150 @@
+//! `runtap replay`: whose part is played, to whom, and what is different. The playing itself is [`runtap_route::replay`].
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use runtap_route::record::{Command, Place, Stop};
+use runtap_route::replay::{
+    Asking, Exchange, Heard, Played, Player, Playing, Report, Talk, TalkError, Verdict, ask,
+};
+use runtap_target::{PortSpec, Role, Subject, TargetSpec};
+use runtap_text::document::{DifferenceRow, ExchangeRow, ReplayDocument};
+use runtap_transport::naming::SocketName;
+use runtap_transport::{Endpoint, shell};
+use tokio::sync::watch;
+
+use super::interrupt::unless;
+use super::record::{code_of, stop_requests, with_socket};
+use super::target::{meant, resolve};
+use crate::cli::{Part, Replay, target_of};
+use crate::exit::{self, expected, usage};
+use crate::output::Output;
+
+pub(super) async fn run(options: Replay, output: Output) -> anyhow::Result<u8> {
+    let stops = runtap_record::Stops::listen()?;
+    let talk = Talk::open(&options.file).map_err(|error| unreadable(&options.file, &error))?;
+    if talk.is_cut() {
+        output.warning(format_args!(
+            "the last line of {} was cut off and is not played",
+            options.file.display()
+        ));
+    }
+    match options.part {
+        Part::Runtime => as_runtime(talk, &options, stop_requests(&stops), output).await,
+        Part::Client => {
+            let report = unless(&stops, as_client(&talk, &options, output)).await?;
+            conclude(&options, &report, exit::OK, output)
+        }
+    }
+}
+
+fn unreadable(file: &Path, error: &TalkError) -> anyhow::Error {
+    let code = if matches!(error, TalkError::Stream { .. }) { exit::FAILED } else { exit::USAGE };
+    expected(code, format!("{} can't be played: {error}", file.display()), None)
+}
+
+async fn as_client(talk: &Talk, options: &Replay, output: Output) -> anyhow::Result<Report> {
+    if options.listen.is_some() || options.dial.is_some() || !options.command.is_empty() {
+        return Err(usage("--listen, --dial and a command are for --as runtime"));
+    }
+    let subject = match meant(&target_of(&options.target))? {
+        TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
+            return Err(usage("as the client, the runtime listens: --diagnostic-port PATH,connect"));
+        }
+        TargetSpec::Port(PortSpec { path, .. }) => Subject::at_port(&path),
+        target => {
+            let mut subjects = resolve(&target, false, output).await?;
+            subjects.pop().ok_or_else(|| usage("no process was chosen"))?
+        }
+    };
+    let asking = Asking { is_fast: options.fast };
+    Ok(ask(talk, &subject.client, asking, &teller(output)).await)
+}
+
+async fn as_runtime(
+    talk: Talk,
+    options: &Replay,
+    stops: watch::Receiver<Stop>,
+    output: Output,
+) -> anyhow::Result<u8> {
+    if options.target.any() {
+        return Err(usage("a target is for --as client; as the runtime, tools come to us"));
+    }
+    let mut directory = None;
+    let (place, heard) = match &options.dial {
+        Some(port) if talk.dials_in() => (None, Heard::Dial(Endpoint::unix(port))),
+        Some(_) => return Err(usage("no runtime had dialled in when this was recorded: use --listen")),
+        None if talk.dials_in() => {
+            return Err(usage(
+                "a runtime had dialled in when this was recorded: --dial names the tool's port",
+            ));
+        }
+        None => {
+            let name = talk.process().map(|(pid, start)| SocketName::runtime(pid, start));
+            let (place, listener) = Place::listen(options.listen.as_deref(), name)?;
+            directory = place.directory().map(Path::to_owned);
+            (Some(place), Heard::Listen(listener))
+        }
+    };
+    let command = (!options.command.is_empty()).then(|| Command {
+        words: match &place {
+            Some(place) => with_socket(&options.command, place.path()),
+            None => options.command.clone(),
+        },
+        environment: directory
+            .map(|it| (OsString::from("TMPDIR"), it.into_os_string()))
+            .into_iter()
+            .collect(),
+        stdout_on_stderr: output.json(),
+    });
+    if let (Some(place), None) = (&place, &command) {
+        let path = shell::word(place.path());
+        output.note(format_args!("tools reach the recorded runtime here: --diagnostic-port {path},connect"));
+    }
+    let player = Arc::new(Player::new(talk, options.fast, teller(output)));
+    let status = Playing { player: Arc::clone(&player), heard, command }.run(stops).await?;
+    conclude(options, &player.report(), status.map_or(exit::OK, code_of), output)
+}
+
+/// Says what is not as it was.
+fn teller(output: Output) -> Played {
+    Arc::new(move |exchange: &Exchange| {
+        let name = exchange.name.unwrap_or("a request");
+        let conn = exchange.conn.as_deref().unwrap_or("not recorded");
+        output.detail(format_args!("{conn}: {name}: {}", exchange.verdict.name()));
+    })
+}
+
+fn conclude(options: &Replay, report: &Report, code: u8, output: Output) -> anyhow::Result<u8> {
+    let part = if options.part == Part::Runtime { "runtime" } else { "client" };
+    let exchanges = report.exchanges.iter().map(row).collect();
+    let document = ReplayDocument::new(options.file.display().to_string(), part, report.is_same(), exchanges);
+    output.show(&document)?;
+    let refused = report.exchanges.iter().filter(|exchange| exchange.verdict == Verdict::NotSent).count();
+    if refused > 0 {
+        output.warning(format_args!("requests that were not sent: {refused}"));
+    }
+    Ok(if code == exit::OK && !report.is_same() { exit::FAILED } else { code })
+}
+
+fn row(exchange: &Exchange) -> ExchangeRow {
+    let difference = |it: &runtap_route::replay::Difference| DifferenceRow {
+        field: it.field.clone(),
+        recorded: it.recorded.clone(),
+        now: it.now.clone(),
+        identity: it.is_identity,
+    };
+    ExchangeRow {
+        conn: exchange.conn.clone(),
+        line: exchange.line,
+        id: exchange.id.map(|id| format!("{id:#06x}")),
+        name: exchange.name,
+        verdict: exchange.verdict.name(),
+        differences: exchange.differences.iter().map(difference).collect(),
+        offset: exchange.offset,
+        reason: exchange.reason.clone(),
+        bytes: exchange.bytes,
+        recorded_bytes: exchange.recorded_bytes,
+    }
+}

@@ -1,0 +1,469 @@
+//! `record`, `replay` and `inspect` between Microsoft's tools and real runtimes: what passes is what was said, the transcript
+//! has all of it, and played back it gives the tools the same once more.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use runtap_testkit::{Finished, Peer, RealRuntime, Running, Signal, Skip, eventually, run, shared_dir};
+use serde_json::Value;
+
+use crate::common::{Target, command, folder, json, on, runtap};
+
+const CLASS_ID: &str = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
+
+/// A `runtap record` that runs.
+struct Recorder {
+    runtap: Running,
+    socket: PathBuf,
+    transcript: PathBuf,
+}
+
+impl Recorder {
+    /// Between its own socket and this target, given by options.
+    #[track_caller]
+    fn start(folder: &Path, name: &str, target: &[&str]) -> Self {
+        let (socket, transcript) =
+            (folder.join(name).with_extension("sock"), folder.join(name).with_extension("jsonl"));
+        let mut command = command(["record"]);
+        command.args(target).arg("--listen").arg(&socket).arg("-o").arg(&transcript);
+        let runtap = Running::start(command);
+        eventually("the recorder's socket", || socket.exists().then_some(()));
+        Self { runtap, socket, transcript }
+    }
+
+    fn port(&self) -> String {
+        format!("{},connect", self.socket.display())
+    }
+
+    /// Ends it: its transcript.
+    #[track_caller]
+    fn end(self) -> PathBuf {
+        self.runtap.signal(Signal::INT);
+        self.runtap.wait().expect_code(0);
+        assert!(!self.socket.exists(), "the socket stayed");
+        self.transcript
+    }
+}
+
+/// What was sent on each connection, in the order of the connections: to the runtime, and to the client.
+fn conversations(transcript: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut order: Vec<String> = Vec::new();
+    let mut said: BTreeMap<String, (Vec<u8>, Vec<u8>)> = BTreeMap::new();
+    for line in fs::read_to_string(transcript).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let conn = line["conn"].as_str().unwrap_or_default().to_owned();
+        match line["kind"].as_str().unwrap() {
+            "open" => order.push(conn),
+            "frame" => {
+                let bytes = match line["hex"].as_str() {
+                    Some(hex) => from_hex(hex),
+                    None => {
+                        let file = transcript.with_file_name(line["file"].as_str().unwrap());
+                        let number = |key: &str| usize::try_from(line[key].as_u64().unwrap()).unwrap();
+                        fs::read(file).unwrap()[number("offset")..][..number("bytes")].to_vec()
+                    }
+                };
+                let (up, down) = said.entry(conn).or_default();
+                (if line["dir"] == "c2r" { up } else { down }).extend(bytes);
+            }
+            _ => {}
+        }
+    }
+    order.into_iter().map(|conn| said.remove(&conn).unwrap_or_default()).collect()
+}
+
+fn from_hex(digits: &str) -> Vec<u8> {
+    let digit = |byte: u8| u8::try_from(char::from(byte).to_digit(16).unwrap()).unwrap();
+    digits.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+}
+
+/// Every message is decoded; the names of the requests, in their order.
+#[track_caller]
+fn requests(transcript: &Path) -> Vec<String> {
+    let document = json(["inspect", transcript.to_str().unwrap(), "--format", "json"]);
+    assert_eq!(document["schema"], "runtap.transcript/1");
+    assert_eq!((&document["undecoded"], &document["partial"]), (&Value::from(0), &Value::Null));
+    let rows = document["rows"].as_array().unwrap();
+    for row in rows.iter().filter(|row| row["what"] == "request" || row["what"] == "reply") {
+        assert!(row["name"].is_string() && row["fields"].get("error").is_none(), "{row}");
+    }
+    // The text has the same.
+    let text = runtap(["inspect", transcript.to_str().unwrap()]);
+    let text = text.expect_code(0).text();
+    let requests = rows.iter().filter(|row| row["what"] == "request");
+    let names: Vec<String> = requests.map(|row| row["name"].as_str().unwrap().to_owned()).collect();
+    for name in &names {
+        assert!(text.contains(&format!("request {name} (")), "{name}: {text}");
+    }
+    names
+}
+
+fn dncli(peer: &Peer, words: &[&str]) -> Finished {
+    let mut command = peer.command();
+    command.args(words);
+    run(command)
+}
+
+/// `runtap OPTIONS -- COMMAND`, with the variables of that.
+fn around(options: &[&str], inner: &Command) -> Command {
+    let mut command = command(options.iter().copied().chain(["--"]));
+    command.env_remove("DOTNET_DiagnosticPorts").arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+fn every_command(runtime: &RealRuntime) -> Result<(), Skip> {
+    let peer = Peer::available("dncli")?;
+    let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))?;
+    let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
+    let folder = folder();
+    let first = Recorder::start(folder.path(), "first", &["-p", &target.p()]);
+    // Between the tools and the first recorder there is a second one.
+    let second = Recorder::start(folder.path(), "second", &["--diagnostic-port", &first.port()]);
+    let port = second.port();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let profiler = shared.join("apps/dotnet/profiler/bin/libdemoprofiler.so").display().to_string();
+    let hook = shared.join("apps/dotnet/startuphook/bin/startuphook.dll").display().to_string();
+    let (trace, dump) = (place("trace.nettrace"), place("core"));
+
+    let direct = dncli(&peer, &["info", "--port", &format!("{},connect", target.socket().display())]);
+    let info = dncli(&peer, &["info", "--port", &port]);
+    assert_eq!(info.expect_code(0).json(), direct.expect_code(0).json());
+    let session = ["trace", "-o", &trace, "--duration", "1", "--port", &port];
+    let attach =
+        ["attach-profiler", "--guid", CLASS_ID, "--path", &profiler, "--data", "0102", "--port", &port];
+    for (words, code) in [
+        (&["env", "--port", &port][..], 0),
+        (&["set-env", "--name", "RECORDED", "--value", "secret value", "--port", &port], 0),
+        (&session, 0),
+        (&["dump", "--path", &dump, "--type", "Normal", "--port", &port], 0),
+        (&["perfmap-on", "--type", "PerfMap", "--port", &port], 0),
+        (&["perfmap-off", "--port", &port], 0),
+        (&["startup-hook", "--path", &hook, "--port", &port], 0),
+        (&attach, 0),
+        // Refused for the second time.
+        (&attach, 1),
+        (&["resume", "--port", &port], 0),
+    ] {
+        dncli(&peer, words).expect_code(code);
+    }
+    // Neither of the two is kept from what the target would do alone.
+    target.still_answers();
+
+    let (second, first) = (second.end(), first.end());
+    let (near, far) = (conversations(&second), conversations(&first));
+    assert_eq!(near.len(), far.len());
+    for (near, far) in near.iter().zip(&far) {
+        assert!(near == far, "two recorders in a row have heard different bytes");
+    }
+    let names = requests(&first);
+    assert_eq!(names, requests(&second));
+    for name in [
+        "ProcessInfo3",
+        "ProcessEnvironment",
+        "SetEnvironmentVariable",
+        "CollectTracing2",
+        "StopTracing",
+        "GenerateCoreDump3",
+        "EnablePerfMap",
+        "DisablePerfMap",
+        "ApplyStartupHook",
+        "AttachProfiler",
+        "ResumeRuntime",
+    ] {
+        assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+    }
+    // The tool's file is the stream, and so is the file beside the transcript.
+    let beside = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let beside: Vec<PathBuf> = beside.filter(|path| path.to_string_lossy().contains(".jsonl.")).collect();
+    assert_eq!(beside.len(), 2, "{beside:?}");
+    for path in beside {
+        assert!(fs::read(&path).unwrap() == fs::read(&trace).unwrap(), "{}", path.display());
+        runtap(["events", path.to_str().unwrap(), "--count"]).expect_code(0);
+    }
+    // Values are for those who ask for them.
+    let shown = |options: &[&str]| {
+        let words = ["inspect", first.to_str().unwrap()];
+        runtap(words.iter().chain(options).copied()).expect_code(0).text().to_owned()
+    };
+    assert!(!shown(&[]).contains("secret value"));
+    assert!(shown(&["--show-values"]).contains("secret value"));
+    Ok(())
+}
+
+#[test]
+fn every_command_of_microsofts_library_passes_as_it_is() {
+    on(None, every_command);
+}
+
+/// The answers that it prints, without how long they took.
+fn said(finished: &Finished) -> Vec<Value> {
+    let lines = finished.text().lines().filter(|line| line.starts_with('{'));
+    let mut answers: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    for answer in &mut answers {
+        if let Some(members) = answer.get_mut("answer").and_then(Value::as_object_mut) {
+            members.retain(|name, _| !name.ends_with("_ms") && name != "path");
+        }
+    }
+    answers
+}
+
+fn dotnet_trace_again(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (tool, client) = (Peer::available("dotnet-trace")?, Peer::available("dncli")?);
+    let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let collect = |to: &str| {
+        let mut command = tool.command();
+        command.args([
+            "collect",
+            "--diagnostic-port",
+            "{socket},connect",
+            "--duration",
+            "00:00:01",
+            "-o",
+            to,
+        ]);
+        command
+    };
+    let (talk, file) = (place("talk.jsonl"), place("file.nettrace"));
+    let recorded = run(around(&["record", "-p", &target.p(), "-o", &talk], &collect(&file)));
+    recorded.expect_code(0);
+    assert!(requests(Path::new(&talk)).contains(&"StopTracing".to_owned()));
+    let stream = fs::read(&file).unwrap();
+    assert!(stream.len() > 10_000);
+    drop(target);
+
+    // Without the program, with the times that it took and without.
+    for options in [&["replay", &talk][..], &["replay", &talk, "--fast"]] {
+        let again = place("again.nettrace");
+        run(around(options, &collect(&again))).expect_code(0);
+        assert!(fs::read(&again).unwrap() == stream, "{options:?}");
+        fs::remove_file(&again).unwrap();
+    }
+    // A tool that asks for something else hears that it was another question.
+    let other = place("other.nettrace");
+    let mut different = client.command();
+    different.args(["trace", "--port", "{socket},connect", "--duration", "1", "--buffer", "3", "-o", &other]);
+    let played = run(around(&["replay", &talk, "--fast", "--format", "json"], &different));
+    let document = played.expect_code(1).json();
+    let exchanges = document["exchanges"].as_array().unwrap();
+    let session = exchanges.iter().find(|it| it["name"] == "CollectTracing2").unwrap();
+    assert_eq!(session["verdict"], "differs");
+    let buffer = session["differences"].as_array().unwrap().iter().find(|it| it["field"] == "buffer_mb");
+    let buffer = buffer.unwrap_or_else(|| panic!("{session}"));
+    assert_eq!((&buffer["recorded"], &buffer["now"]), (&Value::from(256), &Value::from(3)));
+    // Behind the header, which is as long only if the providers happen to be: the first field is the size.
+    assert!(session["offset"].as_u64().is_some_and(|offset| offset <= 20), "{session}");
+    // The recorded bytes came all the same.
+    assert!(fs::read(&other).unwrap() == stream);
+    Ok(())
+}
+
+#[test]
+fn dotnet_trace_gets_the_same_file_from_a_recording() {
+    on(None, dotnet_trace_again);
+}
+
+fn dialled_in(runtime: &RealRuntime) -> Result<(), Skip> {
+    let peer = Peer::available("dncli")?;
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (port, talk) = (place("port"), place("talk.jsonl"));
+    let listen = |file: &str| {
+        let mut command = peer.command();
+        command.args(["listen", "--socket", &port, "--count", "1", "--set-env", "A=b", "--resume"]);
+        command.args(["--duration", "1", "-o", file]);
+        let running = Running::start(command);
+        eventually("the tool's port", || Path::new(&port).exists().then_some(()));
+        running
+    };
+    let (file, again) = (place("file.nettrace"), place("again.nettrace"));
+    let tool = listen(&file);
+    let program = runtime.program("spin", &["0.2"])?;
+    let options = ["record", "--forward", &port, "-o", &talk];
+    run(around(&options, &program.command())).expect_code(0).says("5 connections");
+    let tool = tool.wait();
+    let names = requests(Path::new(&talk));
+    for name in ["ProcessInfo3", "SetEnvironmentVariable", "CollectTracing2", "ResumeRuntime"] {
+        assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+    }
+    // The tool may leave its socket.
+    let _ = fs::remove_file(&port);
+    let other = listen(&again);
+    let played = runtap(["replay", &talk, "--dial", &port, "--format", "json"]);
+    let other = other.wait();
+    assert_eq!(said(&other), said(&tool));
+    assert_eq!(other.code(), tool.code());
+    assert!(fs::read(&again).unwrap() == fs::read(&file).unwrap());
+    assert_eq!(played.expect_code(0).json()["same"], true);
+    Ok(())
+}
+
+#[test]
+fn a_program_that_dials_a_tool_is_recorded_and_played() {
+    on(None, dialled_in);
+}
+
+fn asked_again(runtime: &RealRuntime) -> Result<(), Skip> {
+    let peer = Peer::available("dncli")?;
+    let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let recorder = Recorder::start(folder.path(), "talk", &["-p", &target.p()]);
+    let (port, trace) = (recorder.port(), place("trace.nettrace"));
+    dncli(&peer, &["info", "--port", &port]).expect_code(0);
+    dncli(&peer, &["trace", "-o", &trace, "--duration", "1", "--port", &port]).expect_code(0);
+    // Nothing is asked of a runtime that it could die of, whoever has sent it.
+    let mut deadly = b"DOTNET_IPC_V1\0\x14\0\x05\x01\0\0".to_vec();
+    deadly[16..18].copy_from_slice(&[2, 3]);
+    let talk = recorder.end();
+    let mut text = fs::read_to_string(&talk).unwrap();
+    let hex: String = deadly.iter().map(|byte| format!("{byte:02x}")).collect();
+    text.push_str("{\"kind\":\"open\",\"t\":0.1,\"conn\":\"x\"}\n");
+    text.push_str(&format!(
+        "{{\"kind\":\"frame\",\"t\":0.1,\"conn\":\"x\",\"dir\":\"c2r\",\"hex\":\"{hex}\"}}\n"
+    ));
+    fs::write(&talk, text).unwrap();
+    let talk = talk.display().to_string();
+
+    let other = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
+    let played = runtap(["replay", &talk, "--as", "client", "-p", &other.p(), "--fast", "--format", "json"]);
+    let document = played.expect_code(1).json();
+    let exchanges = document["exchanges"].as_array().unwrap();
+    let verdict = |name: &str| {
+        let of = exchanges.iter().filter(|it| it["name"] == name);
+        of.map(|it| it["verdict"].as_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(verdict("ProcessInfo3"), ["same"], "{document}");
+    assert_eq!(verdict("CollectTracing2"), ["same", "not-sent"].into_iter().rev().collect::<Vec<_>>());
+    assert_eq!(verdict("StopTracing"), ["same"]);
+    let refused = exchanges.iter().find(|it| it["verdict"] == "not-sent").unwrap();
+    assert!(refused["reason"].as_str().unwrap().contains("circular buffer size"), "{refused}");
+    let differences = exchanges.iter().flat_map(|it| it["differences"].as_array().unwrap());
+    let identities: Vec<&Value> = differences.clone().filter(|it| it["identity"] == true).collect();
+    assert_eq!(identities.len(), differences.count(), "{document}");
+    assert!(identities.iter().any(|it| it["field"] == "process_id" && it["now"] == other.pid()));
+    other.still_answers();
+    target.still_answers();
+    Ok(())
+}
+
+#[test]
+fn another_process_is_asked_what_the_first_was_asked() {
+    on(None, asked_again);
+}
+
+fn killed(runtime: &RealRuntime) -> Result<(), Skip> {
+    let peer = Peer::available("dncli")?;
+    let target = Target::start(runtime.program("spin", &["60"])?);
+    let folder = folder();
+    let recorder = Recorder::start(folder.path(), "talk", &["-p", &target.p()]);
+    let trace = folder.path().join("trace.nettrace");
+    let mut tool = peer.command();
+    let samples = ["--providers", "Microsoft-DotNETCore-SampleProfiler:0:4"];
+    tool.args(["trace", "--duration", "60", "--port", &recorder.port()]).args(samples).arg("-o").arg(&trace);
+    let tool = Running::start(tool);
+    // The tool keeps what it receives to itself for a while; the recorder does not.
+    let stream = folder.path().join("talk.jsonl.c1.nettrace");
+    let received = || fs::metadata(&stream).map_or(0, |meta| meta.len());
+    eventually("a part of the stream", || (received() > 5_000).then_some(()));
+    recorder.runtap.signal(Signal::KILL);
+    recorder.runtap.wait();
+    // It would wait for the rest of its minute.
+    drop(tool);
+    let talk = recorder.transcript.display().to_string();
+    let inspected = runtap(["inspect", &talk, "--format", "json"]);
+    assert!(matches!(inspected.code(), Some(0 | 5)), "{inspected}");
+    let document = inspected.json();
+    assert_eq!(document["undecoded"], 0);
+    // What the tool has got was written before.
+    let conversations = conversations(&recorder.transcript);
+    let (_, down) = conversations.iter().find(|(_, down)| down.len() > 5_000).unwrap();
+    let got = fs::read(&trace).unwrap();
+    let behind_reply = &down[28..];
+    assert!(behind_reply.starts_with(&got), "{} of {}", got.len(), behind_reply.len());
+    // And the program has lost a client, no more.
+    target.still_answers();
+    Ok(())
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_all_that_was_heard() {
+    on(None, killed);
+}
+
+/// A hook that can't be loaded ends .NET 10 by itself: a recorder passes it on, and shows what has come of it.
+fn deadly_hook(runtime: &RealRuntime) -> Result<(), Skip> {
+    let peer = Peer::available("dncli")?;
+    let mut target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
+    let folder = folder();
+    let talk = folder.path().join("talk.jsonl").display().to_string();
+    let mut inner = peer.command();
+    inner.args(["startup-hook", "--path", "/nope.dll", "--port", "{socket},connect"]);
+    // The tool's own code; the transcript is whole.
+    let recorded = run(around(&["record", "-p", &target.p(), "-o", &talk], &inner));
+    recorded.expect_code(1).says("1 connection, 1 ");
+    assert!(!target.program.wait().success());
+    assert_eq!(requests(Path::new(&talk)), ["ApplyStartupHook"]);
+    // Played back, it dies again, of nothing.
+    let played = run(around(&["replay", &talk], &inner));
+    assert_eq!(said(&played), said(&recorded));
+    played.expect_code(1);
+    // A living one is spared.
+    let other = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
+    let words = ["replay", &talk, "--as", "client", "-p", &other.p(), "--format", "json"];
+    let document = runtap(words).expect_code(1).json();
+    assert_eq!(document["exchanges"][0]["verdict"], "not-sent", "{document}");
+    other.still_answers();
+    Ok(())
+}
+
+#[test]
+fn a_request_that_kills_passes_and_is_not_sent_again() {
+    on(Some(10), deadly_hook);
+}
+
+fn by_process_id(runtime: &RealRuntime) -> Result<(), Skip> {
+    let tool = Peer::available("dncli")?;
+    // In the environment of a process with a TMPDIR the tool would see where its real socket is.
+    let program = runtime.program("spin", &["0.05", "1000", "--stdin"])?.without_env("TMPDIR");
+    let program = program.spawn();
+    let p = program.id().to_string();
+    let folder = folder();
+    let talk = folder.path().join("talk.jsonl").display().to_string();
+    let mut inner = tool.command();
+    inner.args(["info", "--pid", &p]);
+    let recorded = run(around(&["record", "-p", &p, "-o", &talk], &inner));
+    recorded.expect_code(0);
+    assert_eq!(requests(Path::new(&talk)), ["ProcessInfo3"]);
+    // On stdout all is one file.
+    let inline = run(around(&["record", "-p", &p, "-o", "-"], &inner));
+    let lines: Vec<Value> =
+        inline.expect_code(0).text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.first().unwrap()["kind"], "header");
+    assert_eq!(lines.last().unwrap()["code"], 0);
+    // The tool wants the process to be there, and asks us all the same.
+    let played = run(around(&["replay", &talk], &inner));
+    assert_eq!(said(&played), said(&recorded));
+    played.expect_code(0);
+    // A process that says where its socket is: the tool has not come to us, and that is said.
+    let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
+    let mut inner = tool.command();
+    inner.args(["info", "--pid", &target.p()]);
+    let passed_by = run(around(&["record", "-p", &target.p(), "-o", &talk], &inner));
+    passed_by.expect_code(0).says("nobody has connected");
+    Ok(())
+}
+
+#[test]
+fn a_tool_finds_the_recorder_by_the_process_id() {
+    on(None, by_process_id);
+}

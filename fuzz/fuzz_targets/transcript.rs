@@ -1,0 +1,41 @@
+//! Any bytes as a transcript: what is read is the same in any chunks (first byte), and is read again as it was written.
+#![no_main]
+
+use runtap_transcript::{Decoder, Entry, Limits};
+
+/// The entries up to the first error, and that.
+fn read(bytes: &[u8], step: usize) -> (Vec<Entry>, Option<String>) {
+    let mut decoder = Decoder::new(Limits { line: 256, total: 400 });
+    let mut entries = Vec::new();
+    for part in bytes.chunks(step.max(1)) {
+        decoder.feed(part);
+        loop {
+            match decoder.poll() {
+                Ok(Some(located)) => entries.push(located.entry),
+                Ok(None) => break,
+                Err(error) => return (entries, Some(error.to_string())),
+            }
+        }
+    }
+    match decoder.finish() {
+        Ok(Ok(last)) => entries.extend(last.map(|located| located.entry)),
+        Ok(Err(cut)) => return (entries, Some(format!("{cut:?}"))),
+        Err(error) => return (entries, Some(error.to_string())),
+    }
+    (entries, None)
+}
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let [step, bytes @ ..] = input else { return };
+    let (entries, error) = read(bytes, usize::from(*step));
+    // Limits of the whole count what has come, so only what is within them is the same in any chunks.
+    if bytes.len() <= 400 {
+        assert_eq!(read(bytes, bytes.len()), (entries.clone(), error));
+    }
+    for entry in entries {
+        let line = entry.to_line();
+        let mut decoder = Decoder::default();
+        decoder.feed(&line);
+        assert_eq!(decoder.poll().unwrap().unwrap().entry, entry);
+    }
+});
