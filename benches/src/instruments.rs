@@ -53,7 +53,7 @@ pub(crate) fn run() -> Result<()> {
     let counted_bound = |n: u32| bound.add(n);
     let timed = |n: u32| histogram.record(n % 100, &[("route", "/a".into())]);
     let logged = |n: u32| log.information("Order {OrderId} of {User}", &[("OrderId", &n), ("User", &"anna")]);
-    let all: [(&str, &dyn Fn(u32), &str, Option<f64>); 8] = [
+    let all: [Trial<'_>; 8] = [
         ("event of an API provider, two fields", &event, "Bench-Orders:1", Some(100.0)),
         ("event of tracing, two fields", &traced, "runtap_benches:0", Some(250.0)),
         ("span of tracing, two fields: start, enter, stop", &span, "runtap_benches:0", None),
@@ -69,7 +69,13 @@ pub(crate) fn run() -> Result<()> {
         ("histogram with one tag", &timed, METRICS, None),
     ];
     // What the loop itself takes is no cost of theirs.
-    let empty = median(bursts(&|n| drop(black_box(n)), 5, IDLE_BURST));
+    let empty = median(bursts(
+        &|n| {
+            black_box(n);
+        },
+        5,
+        IDLE_BURST,
+    ));
     let mut table = Table::new(&["", "nobody", "session"]);
     for (what, act, asked, most) in all {
         let idle = median(bursts(act, 5, IDLE_BURST)) - empty;
@@ -88,6 +94,9 @@ pub(crate) fn run() -> Result<()> {
     output::machine();
     Ok(())
 }
+
+/// What is done, what a session asks for, and the most that it may take with a session.
+type Trial<'a> = (&'a str, &'a dyn Fn(u32), &'a str, Option<f64>);
 
 const METRICS: &str = "System.Diagnostics.Metrics:2:SessionId=SHARED;Metrics=Bench;RefreshInterval=1";
 
@@ -138,7 +147,7 @@ fn bursts(act: &dyn Fn(u32), count: usize, size: u32) -> Vec<f64> {
         for n in 0..size {
             black_box(act)(black_box(n));
         }
-        let took = (thread_time() - start).as_secs_f64() * 1e9 / f64::from(size);
+        let took = thread_time().saturating_sub(start).as_secs_f64() * 1e9 / f64::from(size);
         if size == BURST {
             thread::sleep(PAUSE);
         }

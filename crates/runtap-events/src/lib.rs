@@ -1,4 +1,17 @@
-//! Events of Rust programs, as .NET tools read them.
+//! Events of Rust programs, as .NET tools read them: what a program writes into the sessions of the server that it embeds.
+//!
+//! | module | what it writes | as |
+//! |---|---|---|
+//! | [`EventLayer`] | events and spans of `tracing` (feature `tracing`, on by default) | providers named after crates |
+//! | [`provider!`], [`Provider`] | events with fixed numbers and fields | an `EventSource` |
+//! | [`Activity`] | what a thread works for | activity ids |
+//! | [`Metrics`] | meters and instruments | `System.Diagnostics.Metrics` |
+//! | [`EventCounters`], [`process_counters`] | values at intervals | `EventCounters` of a provider |
+//! | [`Logs`] | log messages and scopes | `Microsoft-Extensions-Logging` |
+//! | [`CpuSamples`] | stacks of the program's threads | `Microsoft-DotNETCore-SampleProfiler` |
+//!
+//! All of them cost next to nothing while no session wants them. The guide is docs/embedding.md. Empty on Windows, as the server
+//! is.
 
 #![cfg(unix)]
 #![allow(clippy::doc_markdown, reason = "the names of the events of .NET are words here, not code")]
@@ -6,6 +19,7 @@
 mod activity;
 mod arguments;
 mod counters;
+#[cfg(feature = "tracing")]
 mod layer;
 mod logs;
 mod metrics;
@@ -17,6 +31,7 @@ mod timer;
 
 pub use activity::{Activity, Entered};
 pub use counters::{CounterSpec, EventCounter, EventCounters, IncrementingEventCounter, process_counters};
+#[cfg(feature = "tracing")]
 pub use layer::{EventLayer, EventLayerBuilder, Naming, SessionFilter};
 pub use logs::{Arguments, LogLevel, LogMessage, Logger, Logs, Scope};
 pub use metrics::{

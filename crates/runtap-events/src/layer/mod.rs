@@ -18,13 +18,16 @@
 //! all of them are asked again.
 
 mod callsite;
+mod message;
 mod record;
 mod witness;
 
-use std::collections::HashMap;
-use std::fmt::{self, Display};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use runtap_diag_server::EventPipe;
 use tracing::callsite::Identifier;
 use tracing::span::{Attributes, Id, Record};
@@ -36,10 +39,11 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 use uuid::Uuid;
 
 use self::callsite::{Callsite, What};
-use self::record::{Named, Recorded};
+use self::message::{OfEvent, OfSpan};
+use self::record::Recorded;
 use self::witness::Witness;
 use crate::activity::Activity;
-use crate::logs::{Content, Logs, OpenScope};
+use crate::logs::{Logs, OpenScope};
 use crate::payload;
 
 /// How targets of `tracing` become providers.
@@ -85,8 +89,20 @@ pub struct SessionFilter(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
+    /// Different in each layer of the process.
+    number: u64,
     config: EventLayerBuilder,
-    callsites: RwLock<HashMap<Identifier, Arc<Callsite>>>,
+    callsites: RwLock<HashMap<Identifier, Arc<Callsite>, RandomState>>,
+}
+
+static LAYERS: AtomicU64 = AtomicU64::new(0);
+
+/// As many callsites a thread keeps at hand.
+const MAX_AT_HAND: usize = 4096;
+
+thread_local! {
+    /// What this thread has asked for, so that threads do not wait for each other. By layer and callsite.
+    static AT_HAND: RefCell<HashMap<(u64, Identifier), Arc<Callsite>, RandomState>> = RefCell::default();
 }
 
 impl EventLayer {
@@ -122,7 +138,8 @@ impl EventLayerBuilder {
     /// The layer, with the filter that switches callsites on and off. Other layers of the subscriber are not affected.
     pub fn build<S: Subscriber + for<'a> LookupSpan<'a>>(self) -> Filtered<EventLayer, SessionFilter, S> {
         self.pipe.watch_sessions(tracing::callsite::rebuild_interest_cache);
-        let shared = Arc::new(Shared { config: self, callsites: RwLock::default() });
+        let number = LAYERS.fetch_add(1, Ordering::Relaxed);
+        let shared = Arc::new(Shared { number, config: self, callsites: RwLock::default() });
         let witness = Dispatch::new(Witness(Arc::clone(&shared)));
         EventLayer { shared: Arc::clone(&shared), _witness: witness }.with_filter(SessionFilter(shared))
     }
@@ -134,7 +151,7 @@ impl Shared {
     }
 
     fn callsite(&self, metadata: &'static Metadata<'static>) -> Arc<Callsite> {
-        self.known(metadata).unwrap_or_else(|| {
+        self.registered(metadata).unwrap_or_else(|| {
             // Made without the lock; if two threads do it at once, one is forgotten.
             let callsite = Arc::new(Callsite::new(&self.config, metadata));
             let mut callsites = self.callsites.write().unwrap_or_else(PoisonError::into_inner);
@@ -143,6 +160,24 @@ impl Shared {
     }
 
     fn known(&self, metadata: &Metadata<'_>) -> Option<Arc<Callsite>> {
+        let key = (self.number, metadata.callsite());
+        let at_hand = AT_HAND.try_with(|at_hand| at_hand.borrow().get(&key).cloned());
+        // A thread that is ending has none any more.
+        if let Ok(Some(callsite)) = at_hand {
+            return Some(callsite);
+        }
+        let callsite = self.registered(metadata)?;
+        let _ = AT_HAND.try_with(|at_hand| {
+            let mut at_hand = at_hand.borrow_mut();
+            if at_hand.len() == MAX_AT_HAND {
+                at_hand.clear();
+            }
+            at_hand.insert(key, Arc::clone(&callsite));
+        });
+        Some(callsite)
+    }
+
+    fn registered(&self, metadata: &Metadata<'_>) -> Option<Arc<Callsite>> {
         let callsites = self.callsites.read().unwrap_or_else(PoisonError::into_inner);
         callsites.get(&metadata.callsite()).cloned()
     }
@@ -294,76 +329,4 @@ fn of_span<S: Subscriber + for<'a> LookupSpan<'a>, T>(
     then: impl FnOnce(&Span) -> T,
 ) -> Option<T> {
     with_span(context.event_span(event), then)
-}
-
-/// A log message: the text of the event, and its fields behind it.
-struct OfEvent<'a>(&'a tracing::Event<'a>);
-
-impl Content for OfEvent<'_> {
-    fn arguments(&self, each: &mut dyn FnMut(&str, &dyn Display)) {
-        self.0.record(&mut Named(|name: &str, value: &dyn Display| {
-            if name != record::MESSAGE {
-                each(name, value);
-            }
-        }));
-    }
-
-    fn template(&self, text: &mut dyn fmt::Write) -> fmt::Result {
-        self.text(text, |text, name, _| write!(text, "{{{name}}}"))
-    }
-
-    fn message(&self, text: &mut dyn fmt::Write) -> fmt::Result {
-        self.text(text, |text, _, value| write!(text, "{value}"))
-    }
-}
-
-impl OfEvent<'_> {
-    fn text(
-        &self,
-        text: &mut dyn fmt::Write,
-        field: impl Fn(&mut dyn fmt::Write, &str, &dyn Display) -> fmt::Result,
-    ) -> fmt::Result {
-        // The message comes first wherever it is among the fields.
-        let mut outcome = Ok(());
-        let mut any = false;
-        self.0.record(&mut Named(|name: &str, value: &dyn Display| {
-            if name == record::MESSAGE {
-                any = true;
-                outcome = outcome.and_then(|()| write!(text, "{value}"));
-            }
-        }));
-        self.0.record(&mut Named(|name: &str, value: &dyn Display| {
-            if name != record::MESSAGE {
-                let separator = if any { " " } else { "" };
-                any = true;
-                outcome = outcome.and_then(|()| {
-                    write!(text, "{separator}{name}=")?;
-                    field(text, name, value)
-                });
-            }
-        }));
-        outcome
-    }
-}
-
-/// A scope: the name of the span and its fields.
-struct OfSpan<'a>(&'a Attributes<'a>);
-
-impl Content for OfSpan<'_> {
-    fn arguments(&self, each: &mut dyn FnMut(&str, &dyn Display)) {
-        self.0.record(&mut Named(|name: &str, value: &dyn Display| each(name, value)));
-    }
-
-    fn template(&self, text: &mut dyn fmt::Write) -> fmt::Result {
-        text.write_str(self.0.metadata().name())?;
-        let mut outcome = Ok(());
-        self.0.record(&mut Named(|name: &str, _: &dyn Display| {
-            outcome = outcome.and_then(|()| write!(text, " {name}={{{name}}}"));
-        }));
-        outcome
-    }
-
-    fn message(&self, text: &mut dyn fmt::Write) -> fmt::Result {
-        text.write_str(self.0.metadata().name())
-    }
 }

@@ -115,6 +115,7 @@ impl Instrument {
         Self { meter, kind, name, unit, description, tags, id, callback, owner, listening, table }
     }
 
+    #[inline]
     pub(super) fn is_listening(&self) -> bool {
         self.listening.load(Ordering::Relaxed)
     }
