@@ -60,7 +60,7 @@ impl Running {
             router
                 .run(async {
                     if stopped.await.is_err() {
-                        std::future::pending().await
+                        std::future::pending::<()>().await;
                     }
                 })
                 .await

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::Endpoint;
 
-    const SOON: Duration = Duration::from_secs(60);
+    const SOON: Duration = Duration::from_mins(1);
 
     #[tokio::test]
     async fn who_dials_has_the_far_end_at_the_other_end() {

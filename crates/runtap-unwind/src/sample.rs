@@ -11,7 +11,7 @@ use crate::name::FunctionName;
 pub struct Sample<'a> {
     /// The operating system's number of the thread.
     pub thread_id: u64,
-    /// Whether it was running or ready to run; otherwise it waited.
+    /// Whether it ran. Otherwise it waited, if only for a processor: it used no time since the sample before.
     pub running: bool,
     /// Addresses from the leaf to the root: the next instruction of each frame.
     pub stack: &'a [u64],

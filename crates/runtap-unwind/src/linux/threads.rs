@@ -1,7 +1,7 @@
 //! Which threads are looked at in a round, and how.
 //!
 //! ```text
-//! used no processor time since the last look        reported again, as it was
+//! used no processor time since the last look        reported again, as waiting
 //! runs                                              a signal; reported as running
 //! waits where a signal goes unnoticed               a signal, once: until it has run again
 //! waits elsewhere                                   read from outside: its stack stands still
@@ -223,8 +223,8 @@ impl Threads {
         let again = if thread.stack.is_empty() { Look::Nothing } else { Look::Again };
         let ran = thread.time.is_none_or(|before| time != before);
         if !ran {
-            // One that ran waits now, or has no processor.
-            thread.running = thread.running && thread.doing.now() == Activity::Running;
+            // It waits, if only for a processor.
+            thread.running = false;
             return again;
         }
         match thread.doing.now() {
@@ -364,6 +364,7 @@ impl Threads {
             thread.pending = None;
             thread.muted = Some(Instant::now());
         }
+        thread.running = false;
         if stale && !thread.stack.is_empty() {
             self.tell(id, thread, true, report);
         }
