@@ -26,7 +26,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::get;
 use diagnostics::Instruments;
-use tokio::io::AsyncReadExt as _;
+use tokio::signal::unix::{SignalKind, signal};
 use tracing::{Instrument as _, error, field, info, info_span, warn};
 
 /// What the service does, and what it counts of it.
@@ -62,13 +62,10 @@ async fn serve(instruments: Instruments) -> Result<(), Box<dyn std::error::Error
     let port = std::env::args().nth(1).map_or(Ok(0), |port| port.parse())?;
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     println!("listening {}", listener.local_addr()?.port());
-    // Until its input ends, as a child of a test, or with Ctrl-C.
-    let input_ends = async {
-        let _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await;
-    };
-    let stop = async {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let stop = async move {
         tokio::select! {
-            () = input_ends => {}
+            _ = terminate.recv() => {}
             _ = tokio::signal::ctrl_c() => {}
         }
     };

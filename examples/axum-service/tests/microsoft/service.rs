@@ -3,15 +3,15 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Ends with this value: its standard input does.
+/// Ends with this value.
 pub(crate) struct Service {
     child: Child,
-    input: Option<ChildStdin>,
     port: Option<u16>,
     /// Where its socket is; for tools that look there.
     pub dir: TempDir,
@@ -32,8 +32,8 @@ impl Service {
         if let Some(port) = port {
             command.env("DOTNET_DiagnosticPorts", format!("{},suspend", port.display()));
         }
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        Self { input: child.stdin.take(), child, port: None, dir }
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        Self { child, port: None, dir }
     }
 
     pub(crate) fn wait_until_it_listens(&mut self) {
@@ -63,10 +63,11 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        drop(self.input.take());
         if std::thread::panicking() {
             let _ = self.child.kill();
         }
+        // One that has ended needs no signal.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }
 }
