@@ -2,7 +2,7 @@
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::hint::black_box;
 use std::io::Write;
@@ -289,6 +289,70 @@ fn a_thread_that_waits_for_a_lock_is_seen() {
     assert!(samples.iter().filter(|sample| sample.complete).count() > 190);
     drop(held);
     waiting.join().unwrap();
+}
+
+#[expect(unsafe_code, reason = "there is no other way to change a thread's signal mask")]
+fn block_all_signals(block: bool) {
+    let how = if block { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    // SAFETY: `all` is a set as soon as it is filled, and lives through both calls.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        assert_eq!(libc::sigfillset(&raw mut all), 0);
+        assert_eq!(libc::pthread_sigmask(how, &raw const all, std::ptr::null_mut()), 0);
+    }
+}
+
+#[test]
+fn many_threads_that_block_all_signals_do_not_keep_others_from_being_seen() {
+    #[inline(never)]
+    fn wait_for_the_end(end: &Mutex<()>) {
+        drop(end.lock());
+    }
+    // More than there are slots for requests.
+    const THREADS: usize = 150;
+    let end = Arc::new(Mutex::new(()));
+    let held = end.lock().unwrap();
+    let (sender, ids) = mpsc::channel();
+    let waiting: Vec<JoinHandle<()>> = (0..THREADS)
+        .map(|_| {
+            let (sender, end) = (sender.clone(), Arc::clone(&end));
+            thread::spawn(move || {
+                block_all_signals(true);
+                sender.send(this_thread()).unwrap();
+                wait_for_the_end(&end);
+                // The signals that were held back arrive now, when nobody waits for an answer any more.
+                block_all_signals(false);
+                hot();
+            })
+        })
+        .collect();
+    let ids: HashSet<u64> = ids.iter().take(THREADS).collect();
+    let watch = Watch::start();
+    let worker = Worker::start(caller_of_hot);
+    let stacks = watch.name(&watch.take(200, |sample| worker.is(sample) && sample.running));
+    let right = |stack: &&Vec<String>| in_order(stack, &["sampling.hot", "sampling.caller_of_hot"]);
+    assert!(stacks.iter().filter(right).count() > 180, "{:?}", stacks.first());
+    // They are seen as well, each where it waits.
+    let mut seen = HashMap::new();
+    let start = Instant::now();
+    while seen.len() < THREADS {
+        assert!(start.elapsed() < DEADLINE, "{} of {THREADS}", seen.len());
+        for sample in watch.take(1, |sample| ids.contains(&sample.thread) && !sample.frames.is_empty()) {
+            assert!(!sample.running);
+            seen.insert(sample.thread, sample);
+        }
+    }
+    let seen: Vec<Seen> = seen.into_values().collect();
+    let stacks = watch.name(&seen);
+    let right = |stack: &&Vec<String>| stack.iter().any(|frame| frame.ends_with("wait_for_the_end"));
+    assert!(stacks.iter().filter(right).count() > THREADS * 9 / 10, "{:?}", stacks.first());
+    let statistics = watch.sampler.statistics();
+    assert!(statistics.unanswered > 0, "{statistics:?}");
+    drop(held);
+    for thread in waiting {
+        thread.join().unwrap();
+    }
+    watch.take(50, |sample| worker.is(sample) && sample.running);
 }
 
 #[test]

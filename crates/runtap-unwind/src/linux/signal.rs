@@ -289,6 +289,18 @@ fn registers(context: &libc::ucontext_t) -> Registers {
     Registers { instruction: machine.pc, stack: machine.sp, frame: get(29), link: get(30) }
 }
 
+/// Blocks a signal on the calling thread, or no longer.
+#[cfg(test)]
+pub(super) fn block(signal: i32, block: bool) {
+    let how = if block { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    // SAFETY: a set of zeros is a valid, empty one, and lives through both calls.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        assert_eq!(libc::sigaddset(&raw mut set, signal), 0);
+        assert_eq!(libc::pthread_sigmask(how, &raw const set, ptr::null_mut()), 0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,6 +22,15 @@ pub(super) fn thread_count() -> Option<u64> {
     Some(fs::metadata(TASKS).ok()?.nlink())
 }
 
+/// Whether a thread blocks a signal; `None` if the kernel does not say.
+pub(super) fn blocks(thread: libc::pid_t, signal: i32) -> Option<bool> {
+    let status = fs::read_to_string(format!("{TASKS}/{thread}/status")).ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+    let bit = u32::try_from(signal).ok()?.checked_sub(1)?;
+    Some(mask.checked_shr(bit)? & 1 == 1)
+}
+
 /// What a thread is doing, as its file `syscall` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
@@ -126,5 +135,19 @@ mod tests {
         }
         assert_eq!(Doing::of(5_000_000, true).now(), Activity::Unknown);
         assert!(thread_count().unwrap() > 2);
+    }
+
+    #[test]
+    fn a_threads_mask_is_read() {
+        let this = super::super::memory::current_thread();
+        let signals = [libc::SIGUSR1, libc::SIGXCPU, 64];
+        for signal in signals {
+            assert_eq!(blocks(this, signal), Some(false), "{signal}");
+        }
+        super::super::signal::block(libc::SIGXCPU, true);
+        assert_eq!(signals.map(|signal| blocks(this, signal)), [false, true, false].map(Some));
+        super::super::signal::block(libc::SIGXCPU, false);
+        assert_eq!([0, 65, -1].map(|signal| blocks(this, signal)), [None; 3]);
+        assert_eq!(blocks(5_000_000, libc::SIGXCPU), None);
     }
 }

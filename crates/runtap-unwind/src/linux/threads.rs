@@ -4,11 +4,12 @@
 //! used no processor time since the last look        reported again, as waiting
 //! runs                                              a signal; reported as running
 //! waits where a signal goes unnoticed               a signal, once: until it has run again
-//! waits elsewhere                                   read from outside: its stack stands still
+//! waits elsewhere, or blocks the signal             read from outside: its stack stands still
 //! ```
 //!
 //! A thread that is asked and does not answer at once, because it has no processor, is not waited for: its answer is
-//! collected in one of the next rounds.
+//! collected in one of the next rounds. One that blocks the signal never answers: its request is withdrawn, and for a
+//! while it gets no other.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,6 +33,9 @@ const PATIENCE: Duration = Duration::from_micros(250);
 const POLL: Duration = Duration::from_micros(20);
 /// A thread that has run for so many nanoseconds without an answer blocks the signal.
 const BLOCKED: u64 = 2_000_000;
+/// One that still waits in the kernel after so many rounds without an answer was not woken: as a rule it blocks the
+/// signal, too.
+const UNANSWERED_ROUNDS: u32 = 10;
 /// For this long it is not asked again.
 const MUTE: Duration = Duration::from_secs(1);
 /// How often the list of modules is read because of a strange address, and how often without a reason.
@@ -94,6 +98,11 @@ impl Thread {
             complete: false,
         }
     }
+
+    /// Whether it blocked the signal a short while ago.
+    fn is_muted(&self) -> bool {
+        self.muted.is_some_and(|since| since.elapsed() < MUTE)
+    }
 }
 
 /// A request that was not answered yet.
@@ -104,14 +113,19 @@ struct Pending {
     asked_at: u64,
     seen_at: u64,
     running: bool,
-    /// Whether the thread was reported since it was asked, with its last stack.
-    stale: bool,
+    /// Rounds that have ended without an answer. From the second on, the thread is reported with its last stack.
+    rounds: u32,
 }
+
+/// As many threads as possible are being asked.
+struct NoSlot;
 
 /// What becomes of a thread in a round.
 enum Look {
     Gone,
     Asked,
+    /// It was asked in an earlier round.
+    Late,
     Again,
     Fresh,
     Nothing,
@@ -159,6 +173,11 @@ impl Threads {
                     continue;
                 }
                 Look::Asked => asked.push(id),
+                Look::Late => {
+                    if !self.answered(id, &mut thread, report) {
+                        self.unanswered(id, &mut thread, report);
+                    }
+                }
                 Look::Again => self.tell(id, &thread, true, report),
                 Look::Fresh => self.tell(id, &thread, false, report),
                 Look::Nothing => {}
@@ -218,7 +237,7 @@ impl Threads {
         }
         if let Some(pending) = &mut thread.pending {
             pending.seen_at = time;
-            return Look::Asked;
+            return Look::Late;
         }
         let again = if thread.stack.is_empty() { Look::Nothing } else { Look::Again };
         let ran = thread.time.is_none_or(|before| time != before);
@@ -228,7 +247,7 @@ impl Threads {
             return again;
         }
         match thread.doing.now() {
-            Activity::Running => self.ask(id, thread, time, true, again),
+            Activity::Running => self.ask(id, thread, time, again),
             Activity::Waiting(wait) => {
                 let used = thread.time.map_or(u64::MAX, |before| time.saturating_sub(before));
                 if thread.wait == Some(wait) && used < HANDLER_TIME && !thread.stack.is_empty() {
@@ -236,9 +255,12 @@ impl Threads {
                     thread.running = false;
                     return again;
                 }
-                if wait.survives_a_signal() {
+                if wait.survives_a_signal() && !thread.is_muted() {
                     thread.wait = Some(wait);
-                    self.ask(id, thread, time, false, again)
+                    match self.request(id, thread, time, false) {
+                        Ok(look) => look,
+                        Err(NoSlot) => self.read(id, thread, wait, again),
+                    }
                 } else {
                     self.read(id, thread, wait, again)
                 }
@@ -248,29 +270,37 @@ impl Threads {
                 thread.time = Some(time);
                 Look::Nothing
             }
-            Activity::Unknown => self.ask(id, thread, time, true, again),
+            Activity::Unknown => self.ask(id, thread, time, again),
         }
     }
 
-    fn ask(&mut self, id: libc::pid_t, thread: &mut Thread, time: u64, running: bool, again: Look) -> Look {
-        if thread.muted.is_some_and(|since| since.elapsed() < MUTE) {
+    /// Asks a thread that runs.
+    fn ask(&mut self, id: libc::pid_t, thread: &mut Thread, time: u64, again: Look) -> Look {
+        if thread.is_muted() {
             return again;
         }
-        thread.muted = None;
-        if running {
-            thread.wait = None;
-        }
-        thread.time = Some(time);
+        thread.wait = None;
+        self.request(id, thread, time, true).unwrap_or(again)
+    }
+
+    fn request(
+        &mut self,
+        id: libc::pid_t,
+        thread: &mut Thread,
+        time: u64,
+        running: bool,
+    ) -> Result<Look, NoSlot> {
         self.next_number += 1;
         match self.pool.request(self.options.signal, id, self.next_number, thread.top) {
             Ok(ticket) => {
                 self.statistics.signals += 1;
+                thread.time = Some(time);
                 let (asked_at, seen_at) = (time, time);
-                thread.pending = Some(Pending { ticket, asked_at, seen_at, running, stale: false });
-                Look::Asked
+                thread.pending = Some(Pending { ticket, asked_at, seen_at, running, rounds: 0 });
+                Ok(Look::Asked)
             }
-            Err(NoTicket::Full) => again,
-            Err(NoTicket::Refused) => Look::Gone,
+            Err(NoTicket::Full) => Err(NoSlot),
+            Err(NoTicket::Refused) => Ok(Look::Gone),
         }
     }
 
@@ -353,19 +383,28 @@ impl Threads {
         true
     }
 
-    /// Reports a thread that has not answered where it was before: it had no processor since.
+    /// Reports a thread that has not answered where it was before: it had no processor since, or blocks the signal.
     fn unanswered(&mut self, id: libc::pid_t, thread: &mut Thread, report: &mut dyn FnMut(&Sample<'_>)) {
         let Some(pending) = &mut thread.pending else { return };
         // In the round in which it was asked, the answer may still come in time.
-        let stale = std::mem::replace(&mut pending.stale, true);
+        let late = pending.rounds > 0;
+        pending.rounds = pending.rounds.saturating_add(1);
         let ran = pending.seen_at.saturating_sub(pending.asked_at);
-        if ran >= BLOCKED && self.pool.release(pending.ticket) {
+        // A thread that was woken by the signal and has no processor yet counts as running.
+        let hopeless = ran >= BLOCKED
+            || pending.rounds >= UNANSWERED_ROUNDS && matches!(thread.doing.now(), Activity::Waiting(_));
+        // A handler that runs later does not find its request, and does nothing.
+        if hopeless && self.pool.release(pending.ticket) {
             self.statistics.unanswered += 1;
             thread.pending = None;
-            thread.muted = Some(Instant::now());
+            // Neither woken nor blocking the signal: it waits for a disk, and can be asked again when it runs.
+            let muted = ran >= BLOCKED || task::blocks(id, self.options.signal).unwrap_or(true);
+            thread.muted = muted.then(Instant::now);
+            // As if it had just been found: if it waits, it is read from outside.
+            (thread.time, thread.wait) = (None, None);
         }
         thread.running = false;
-        if stale && !thread.stack.is_empty() {
+        if late && !thread.stack.is_empty() {
             self.tell(id, thread, true, report);
         }
     }
