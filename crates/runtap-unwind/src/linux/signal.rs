@@ -19,6 +19,10 @@ pub(super) const SLOTS: usize = 128;
 /// What a handler finds; null before the first sampler. Pools are never freed: a signal may always be under way.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
 
+/// The number of the last request. For all samplers that this process ever has: a signal that an earlier one sent may
+/// arrive now.
+static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
+
 /// Slots for as many threads.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -105,15 +109,10 @@ impl Pool {
     }
 
     /// Asks a thread for its stack, up to `top` if the stack pointer is below.
-    pub(super) fn request(
-        &self,
-        signal: i32,
-        thread: libc::pid_t,
-        number: u64,
-        top: u64,
-    ) -> Result<Ticket, NoTicket> {
+    pub(super) fn request(&self, signal: i32, thread: libc::pid_t, top: u64) -> Result<Ticket, NoTicket> {
         let free = |(_, slot): &(usize, &Slot)| slot.state.load(Ordering::Acquire) & 3 == FREE;
         let (at, slot) = self.slots.iter().enumerate().find(free).ok_or(NoTicket::Full)?;
+        let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
         slot.top.store(top, Ordering::Relaxed);
         slot.state.store(number << 2 | REQUESTED, Ordering::Release);
         let ticket = Ticket { number, slot: at };
@@ -301,6 +300,13 @@ pub(super) fn block(signal: i32, block: bool) {
     }
 }
 
+/// There is one pool at a time.
+#[cfg(test)]
+pub(super) fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,25 +334,26 @@ mod tests {
 
     #[test]
     fn a_thread_answers_once_and_only_the_request_that_it_was_sent() {
+        let _alone = alone();
         install(libc::SIGURG).unwrap();
         let pool = Pool::of_this_process(4096);
         let this = memory::current_thread();
-        let ticket = pool.request(libc::SIGURG, this, 7, 0).unwrap();
+        let ticket = pool.request(libc::SIGURG, this, 0).unwrap();
         // A thread gets its own signal before the call returns.
         let Answer::Here(registers, words) = pool.answer(ticket) else { panic!("no answer") };
         let here = ptr::from_ref(&ticket) as u64;
         assert!(registers.stack <= here && here < registers.stack + 4096 * 8);
         assert_eq!(words.len(), 512);
-        assert!(matches!(pool.answer(Ticket { number: 8, ..ticket }), Answer::Pending));
-        assert!(!pool.release(Ticket { number: 8, ..ticket }));
+        assert!(matches!(pool.answer(Ticket { number: ticket.number + 1, ..ticket }), Answer::Pending));
+        assert!(!pool.release(Ticket { number: ticket.number + 1, ..ticket }));
         assert!(pool.release(ticket));
-        let ticket = pool.request(libc::SIGURG, this, 10, here + 64).unwrap();
+        let ticket = pool.request(libc::SIGURG, this, here + 64).unwrap();
         let Answer::Here(registers, words) = pool.answer(ticket) else { panic!("no answer") };
         assert_eq!(registers.stack + words.len() as u64 * 8, here / 8 * 8 + 64);
         assert!(pool.release(ticket));
         // Late: nobody waits for it any more.
         pool.fill(ticket, registers);
         assert!(matches!(pool.answer(ticket), Answer::Pending));
-        assert_eq!(pool.request(libc::SIGURG, 5_000_000, 9, 0), Err(NoTicket::Refused));
+        assert_eq!(pool.request(libc::SIGURG, 5_000_000, 0), Err(NoTicket::Refused));
     }
 }

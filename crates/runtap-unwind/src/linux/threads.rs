@@ -61,7 +61,6 @@ pub(super) struct Threads {
     cache: Cache,
     /// A stack that is read from outside.
     words: Vec<AtomicU64>,
-    next_number: u64,
     /// Requests that nobody waits for any more and that a thread was just answering.
     abandoned: Vec<Ticket>,
     pub(super) statistics: Statistics,
@@ -147,7 +146,6 @@ impl Threads {
             refreshed: Instant::now(),
             cache: Cache::new(),
             words,
-            next_number: 1,
             abandoned: Vec::new(),
             statistics: Statistics::default(),
         }
@@ -290,8 +288,7 @@ impl Threads {
         time: u64,
         running: bool,
     ) -> Result<Look, NoSlot> {
-        self.next_number += 1;
-        match self.pool.request(self.options.signal, id, self.next_number, thread.top) {
+        match self.pool.request(self.options.signal, id, thread.top) {
             Ok(ticket) => {
                 self.statistics.signals += 1;
                 thread.time = Some(time);
@@ -430,4 +427,48 @@ impl Threads {
 
 fn space(words: usize) -> Vec<AtomicU64> {
     (0..words).map(|_| AtomicU64::new(0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::signal;
+    use super::*;
+
+    fn ask(threads: &mut Threads, id: libc::pid_t) -> Ticket {
+        let mut thread = Thread::new(id, false);
+        let asked = threads.ask(id, &mut thread, 0, Look::Nothing);
+        assert!(matches!(asked, Look::Asked));
+        thread.pending.unwrap().ticket
+    }
+
+    #[test]
+    fn a_late_answer_to_an_earlier_sampler_is_not_taken() {
+        let _alone = signal::alone();
+        let options = Options::default();
+        signal::install(options.signal).unwrap();
+        let new = || Threads::new(options.clone(), Known::default());
+        let this = memory::current_thread();
+        signal::block(options.signal, true);
+        let mut earlier = new();
+        let withdrawn = ask(&mut earlier, this);
+        assert!(earlier.pool.release(withdrawn));
+        drop(earlier);
+        let mut later = new();
+        // Another thread, which answers in its own time: never here.
+        let (sender, id) = std::sync::mpsc::channel();
+        let (end, wait) = std::sync::mpsc::channel::<()>();
+        let other = thread::spawn(move || {
+            signal::block(Options::default().signal, true);
+            sender.send(memory::current_thread()).unwrap();
+            // Until the other end is dropped.
+            let _ = wait.recv();
+        });
+        let asked = ask(&mut later, id.recv().unwrap());
+        // The earlier signal arrives before the call returns.
+        signal::block(options.signal, false);
+        assert!(matches!(later.pool.answer(asked), Answer::Pending), "the stack of another thread");
+        assert!(later.pool.release(asked));
+        drop(end);
+        other.join().unwrap();
+    }
 }
