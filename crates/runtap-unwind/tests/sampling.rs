@@ -266,6 +266,78 @@ fn a_thread_that_waits_is_seen_and_not_interrupted() {
     assert_eq!(waiting.join().unwrap(), Ok(1));
 }
 
+#[expect(
+    unsafe_code,
+    reason = "the standard library has no semaphores, and hides that a wait was interrupted"
+)]
+mod semaphore {
+    use std::cell::UnsafeCell;
+    use std::io;
+    use std::sync::Arc;
+
+    pub(super) struct Semaphore(UnsafeCell<libc::sem_t>);
+
+    // SAFETY: a semaphore is meant to be used by several threads at once.
+    unsafe impl Sync for Semaphore {}
+    // SAFETY: it is used where `new` put it; nothing moves it.
+    unsafe impl Send for Semaphore {}
+
+    impl Semaphore {
+        pub(super) fn new() -> Arc<Self> {
+            // SAFETY: it is initialized where it stays. It is never destroyed: it owns nothing.
+            unsafe {
+                let semaphore = Arc::new(Self(UnsafeCell::new(std::mem::zeroed())));
+                assert_eq!(libc::sem_init(semaphore.0.get(), 0, 0), 0);
+                semaphore
+            }
+        }
+
+        pub(super) fn post(&self) {
+            // SAFETY: it was initialized.
+            assert_eq!(unsafe { libc::sem_post(self.0.get()) }, 0);
+        }
+
+        /// Waits with a time limit that is not reached.
+        #[inline(never)]
+        pub(super) fn wait_with_a_limit(&self) -> io::Result<()> {
+            // SAFETY: it was initialized, and the time lives through the calls.
+            let failed = unsafe {
+                let mut time = std::mem::zeroed();
+                assert_eq!(libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time), 0);
+                time.tv_sec += 10_000;
+                libc::sem_timedwait(self.0.get(), &raw const time) != 0
+            };
+            if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
+        }
+    }
+}
+
+#[test]
+fn a_wait_with_a_time_limit_is_seen_and_not_interrupted() {
+    let semaphore = semaphore::Semaphore::new();
+    let (sender, id) = mpsc::channel();
+    let theirs = Arc::clone(&semaphore);
+    let waiting = thread::spawn(move || {
+        sender.send(this_thread()).unwrap();
+        theirs.wait_with_a_limit()
+    });
+    let id = id.recv().unwrap();
+    let start = Instant::now();
+    let futex = format!("{} ", libc::SYS_futex);
+    while !std::fs::read_to_string(format!("/proc/self/task/{id}/syscall")).unwrap().starts_with(&futex) {
+        assert!(start.elapsed() < DEADLINE);
+        thread::yield_now();
+    }
+    let watch = Watch::start();
+    let samples = watch.take(300, |sample| sample.thread == id);
+    let stacks = watch.name(&samples);
+    let right = |stack: &&Vec<String>| stack.iter().any(|frame| frame.ends_with("wait_with_a_limit"));
+    assert!(stacks.iter().filter(right).count() > 290, "{:?}", stacks.first());
+    semaphore.post();
+    // EINTR, if it had been sent a signal.
+    waiting.join().unwrap().unwrap();
+}
+
 #[test]
 fn a_thread_that_waits_for_a_lock_is_seen() {
     #[inline(never)]
