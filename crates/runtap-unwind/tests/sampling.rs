@@ -508,3 +508,56 @@ fn there_is_one_sampler_and_without_interest_it_rests() {
     drop(start().unwrap());
     drop(alone);
 }
+
+#[test]
+fn a_forked_child_drops_the_sampler_and_starts_its_own() {
+    /// What a forked child returns.
+    #[expect(unsafe_code, reason = "the standard library forks only to execute another program")]
+    fn in_a_child(run: impl FnOnce() -> i32) -> i32 {
+        // SAFETY: the C library keeps its allocator usable in the child, which ends without running anything that
+        // was registered for the end of the process.
+        unsafe {
+            let child = libc::fork();
+            assert!(child >= 0);
+            if child == 0 {
+                let run = std::panic::AssertUnwindSafe(run);
+                libc::_exit(std::panic::catch_unwind(run).unwrap_or(101));
+            }
+            let mut status = 0;
+            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            assert!(libc::WIFEXITED(status), "{status}");
+            libc::WEXITSTATUS(status)
+        }
+    }
+    let watch = Watch::start();
+    let worker = Worker::start(caller_of_hot);
+    watch.take(50, |sample| worker.is(sample) && sample.running);
+    let Watch { seen, sampler, _alone } = watch;
+    let mut inherited = Some(sampler);
+    for _ in 0..20 {
+        let result = in_a_child(|| {
+            // There is no thread that could be told or waited for.
+            let copy = inherited.take().unwrap();
+            copy.set_active(false);
+            copy.set_active(true);
+            drop(copy);
+            let (sender, seen) = mpsc::channel();
+            let own = Sampler::start(Options::default(), move |sample: &Sample<'_>| {
+                let _ = sender.send((sample.thread_id, sample.stack.len()));
+            });
+            let Ok(own) = own else { return 1 };
+            own.set_active(true);
+            // This thread, which waits for its own samples.
+            let this = this_thread();
+            let Some(_) = seen.iter().find(|(id, frames)| *id == this && *frames > 1) else { return 2 };
+            drop(own);
+            0
+        });
+        assert_eq!(result, 0);
+    }
+    while seen.try_recv().is_ok() {}
+    // It goes on in the parent.
+    assert!(seen.iter().any(|sample| worker.is(&sample) && sample.running));
+    // The parent's was not touched.
+    drop(inherited.unwrap());
+}

@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "a signal handler can't be had otherwise")]
 
 use std::io;
+use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
@@ -26,6 +27,8 @@ static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 /// Slots for as many threads.
 #[derive(Debug)]
 pub(super) struct Pool {
+    /// The process that made it. In a forked child, slots can be taken for threads that exist only in the parent.
+    process: u32,
     slots: Vec<Slot>,
     /// The slots' copies, one after the other. Of untouched ones the kernel has no memory.
     stacks: Box<[AtomicU64]>,
@@ -87,10 +90,11 @@ pub(super) enum Answer<'a> {
 impl Pool {
     /// The pool of this process, with stacks of at least `bytes`.
     pub(super) fn of_this_process(bytes: usize) -> &'static Self {
-        let words = bytes.div_ceil(8);
+        let (words, process) = (bytes.div_ceil(8), process::id());
         // SAFETY: the pointer is null or from the leak below, which nobody frees.
         if let Some(pool) = unsafe { POOL.load(Ordering::Acquire).as_ref() }
             && pool.words >= words
+            && pool.process == process
         {
             return pool;
         }
@@ -103,7 +107,7 @@ impl Pool {
         let slots = std::iter::repeat_with(slot).take(SLOTS).collect();
         // SAFETY: an AtomicU64 of zeros is 0.
         let stacks = unsafe { Box::new_zeroed_slice(SLOTS.saturating_mul(words)).assume_init() };
-        let pool: &'static Self = Box::leak(Box::new(Self { slots, stacks, words }));
+        let pool: &'static Self = Box::leak(Box::new(Self { process, slots, stacks, words }));
         POOL.store(ptr::from_ref(pool).cast_mut(), Ordering::Release);
         pool
     }
