@@ -155,6 +155,19 @@ impl Pool {
     }
 }
 
+/// What the process does on a signal.
+fn current(signal: i32) -> Result<libc::sigaction, StartError> {
+    // SAFETY: a sigaction of zeros is a valid value, and lives through the call that writes to it.
+    let (failed, action) = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        (libc::sigaction(signal, ptr::null(), &raw mut action) != 0, action)
+    };
+    if failed {
+        return Err(StartError::Handler { signal, error: io::Error::last_os_error() });
+    }
+    Ok(action)
+}
+
 /// Installs the handler. It stays for the life of the process: one signal may always be under way.
 pub(super) fn install(signal: i32) -> Result<(), StartError> {
     const ERRORS: [i32; 6] =
@@ -165,25 +178,21 @@ pub(super) fn install(signal: i32) -> Result<(), StartError> {
     {
         return Err(StartError::UnusableSignal(signal));
     }
-    let failed = || StartError::Handler { signal, error: io::Error::last_os_error() };
     let ours = handle as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
+    // Before it is replaced: without its handler, the program could miss a signal.
+    if ![libc::SIG_DFL, libc::SIG_IGN, ours].contains(&current(signal)?.sa_sigaction) {
+        return Err(StartError::SignalInUse(signal));
+    }
     // SAFETY: a sigaction of zeros is a valid value: the default action.
-    let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = ours;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-    // SAFETY: the handler has the signature that SA_SIGINFO asks for and does only what a handler may; both
-    // pointers are to values that live through the call.
-    if unsafe { libc::sigaction(signal, &raw const action, &raw mut before) } != 0 {
-        return Err(failed());
+    // SAFETY: the handler has the signature that SA_SIGINFO asks for and does only what a handler may; the pointer is
+    // to a value that lives through the call.
+    if unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) } != 0 {
+        return Err(StartError::Handler { signal, error: io::Error::last_os_error() });
     }
-    if [libc::SIG_DFL, libc::SIG_IGN, ours].contains(&before.sa_sigaction) {
-        return Ok(());
-    }
-    // SAFETY: what the kernel returned is valid.
-    if unsafe { libc::sigaction(signal, &raw const before, ptr::null_mut()) } != 0 {
-        return Err(failed());
-    }
-    Err(StartError::SignalInUse(signal))
+    Ok(())
 }
 
 /// A signal's data as the kernel lays it out on 64-bit machines, for one that was sent with a value.
@@ -324,9 +333,26 @@ mod tests {
             unsafe { libc::signal(libc::SIGUSR2, nothing as extern "C" fn(i32) as usize) }
         };
         install_theirs();
-        let refused = install(libc::SIGUSR2);
-        assert!(matches!(refused, Err(StartError::SignalInUse(signal)) if signal == libc::SIGUSR2));
-        assert_eq!(install_theirs(), nothing as extern "C" fn(i32) as usize, "it was put back");
+        let theirs = nothing as extern "C" fn(i32) as usize;
+        // Not even for a moment is it another: another thread looks all the time.
+        let ended = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let looks = scope.spawn(|| {
+                let (mut looks, mut replaced) = (0_u64, 0_u64);
+                while looks == 0 || !ended.load(Ordering::Acquire) {
+                    replaced += u64::from(current(libc::SIGUSR2).unwrap().sa_sigaction != theirs);
+                    looks += 1;
+                }
+                replaced
+            });
+            for _ in 0..100_000 {
+                let refused = install(libc::SIGUSR2);
+                assert!(matches!(refused, Err(StartError::SignalInUse(signal)) if signal == libc::SIGUSR2));
+            }
+            ended.store(true, Ordering::Release);
+            assert_eq!(looks.join().unwrap(), 0);
+        });
+        assert_eq!(install_theirs(), theirs);
         for signal in [0, 65, libc::SIGSEGV, libc::SIGKILL] {
             assert!(matches!(install(signal), Err(StartError::UnusableSignal(_))), "{signal}");
         }
