@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 use super::memory;
 use super::modules::{Known, Modules};
 use super::signal::{Answer, NoTicket, Pool, Registers, Ticket};
-use super::task::{self, Activity, Doing, Wait};
+use super::task::{self, Activity, Wait};
+use super::thread::{Pending, Thread};
 use super::unwind::{self, Cache, UNKNOWN};
 use crate::{Options, Sample, Statistics};
 
@@ -31,13 +32,6 @@ const LIST_EVERY: u64 = 10;
 /// How long answers are waited for: a thread that has a processor takes some microseconds.
 const PATIENCE: Duration = Duration::from_micros(250);
 const POLL: Duration = Duration::from_micros(20);
-/// A thread that has run for so many nanoseconds without an answer blocks the signal.
-const BLOCKED: u64 = 2_000_000;
-/// One that still waits in the kernel after so many rounds without an answer was not woken: as a rule it blocks the
-/// signal, too.
-const UNANSWERED_ROUNDS: u32 = 10;
-/// For this long it is not asked again.
-const MUTE: Duration = Duration::from_secs(1);
 /// How often the list of modules is read because of a strange address, and how often without a reason.
 const REFRESH_AT_MOST: Duration = Duration::from_millis(50);
 const REFRESH_AT_LEAST: Duration = Duration::from_secs(2);
@@ -64,56 +58,6 @@ pub(super) struct Threads {
     /// Requests that nobody waits for any more and that a thread was just answering.
     abandoned: Vec<Ticket>,
     pub(super) statistics: Statistics,
-}
-
-/// What is known of a thread.
-#[derive(Debug)]
-struct Thread {
-    doing: Doing,
-    /// Processor time at the last look.
-    time: Option<u64>,
-    /// Where it waited at the last look.
-    wait: Option<Wait>,
-    pending: Option<Pending>,
-    muted: Option<Instant>,
-    running: bool,
-    /// Where its stack begins, 0 until it was seen.
-    top: u64,
-    stack: Vec<u64>,
-    complete: bool,
-}
-
-impl Thread {
-    fn new(id: libc::pid_t, keep_open: bool) -> Self {
-        Self {
-            doing: Doing::of(id, keep_open),
-            time: None,
-            wait: None,
-            pending: None,
-            muted: None,
-            running: false,
-            top: 0,
-            stack: Vec::new(),
-            complete: false,
-        }
-    }
-
-    /// Whether it blocked the signal a short while ago.
-    fn is_muted(&self) -> bool {
-        self.muted.is_some_and(|since| since.elapsed() < MUTE)
-    }
-}
-
-/// A request that was not answered yet.
-#[derive(Debug, Clone, Copy)]
-struct Pending {
-    ticket: Ticket,
-    /// Processor time when it was asked, and at the last look.
-    asked_at: u64,
-    seen_at: u64,
-    running: bool,
-    /// Rounds that have ended without an answer. From the second on, the thread is reported with its last stack.
-    rounds: u32,
 }
 
 /// As many threads as possible are being asked.
@@ -386,19 +330,11 @@ impl Threads {
         // In the round in which it was asked, the answer may still come in time.
         let late = pending.rounds > 0;
         pending.rounds = pending.rounds.saturating_add(1);
-        let ran = pending.seen_at.saturating_sub(pending.asked_at);
-        // A thread that was woken by the signal and has no processor yet counts as running.
-        let hopeless = ran >= BLOCKED
-            || pending.rounds >= UNANSWERED_ROUNDS && matches!(thread.doing.now(), Activity::Waiting(_));
+        let ticket = pending.ticket;
         // A handler that runs later does not find its request, and does nothing.
-        if hopeless && self.pool.release(pending.ticket) {
+        if thread.is_hopeless() && self.pool.release(ticket) {
             self.statistics.unanswered += 1;
-            thread.pending = None;
-            // Neither woken nor blocking the signal: it waits for a disk, and can be asked again when it runs.
-            let muted = ran >= BLOCKED || task::blocks(id, self.options.signal).unwrap_or(true);
-            thread.muted = muted.then(Instant::now);
-            // As if it had just been found: if it waits, it is read from outside.
-            (thread.time, thread.wait) = (None, None);
+            thread.withdraw(id, self.options.signal);
         }
         thread.running = false;
         if late && !thread.stack.is_empty() {
