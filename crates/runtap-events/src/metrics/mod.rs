@@ -26,6 +26,9 @@ pub use self::tags::{Tag, TagValue};
 use crate::timer::{self, Periodic};
 
 /// The metrics of a program. Clones are the same. Meters and instruments remain when it is dropped.
+///
+/// A session says how many series of measurements it has room for (`MaxTimeSeries`, 1,000 unless it says so), and how many of
+/// them may be histograms (`MaxHistograms`, 20); more than 100,000 and 1,000 it does not get.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Shared>);
 
