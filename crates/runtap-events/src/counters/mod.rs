@@ -225,7 +225,9 @@ impl Periodic for Shared {
         };
         // Without the lock: what is read is the program's own code, which may add counters.
         if unmarked {
-            slots.iter().for_each(|slot| slot.mark());
+            for slot in &slots {
+                slot.mark();
+            }
         }
         for (milliseconds, elapsed) in due {
             for slot in &slots {

@@ -4,10 +4,12 @@
 //! One collection runs at a time, as in .NET: sessions with the id `SHARED` and the same settings share it, others are told that
 //! they can't be served (events 15 and 17). Values count from its beginning. While none runs, a measurement costs one load.
 
+mod handles;
 mod histogram;
 mod instrument;
 mod layout;
 mod session;
+mod spec;
 mod tags;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,13 +17,14 @@ use std::time::{Instant, SystemTime};
 
 use runtap_diag_server::{DefineError, EventPipe, ProviderRequest, SessionId};
 
-pub use self::instrument::{
+pub use self::handles::{
     BoundCounter, BoundGauge, BoundHistogram, BoundUpDownCounter, Counter, Gauge, Histogram, Measure,
     Observer, UpDownCounter,
 };
 use self::instrument::{Callback, Instrument, Kind, MeterInfo, Parts};
 use self::layout::Events;
 use self::session::{Budget, Collection, Verdict, Wish};
+pub use self::spec::{InstrumentSpec, MeterSpec};
 pub use self::tags::{Tag, TagValue};
 use crate::timer::{self, Periodic};
 
@@ -77,86 +80,6 @@ impl Metrics {
     pub fn meter(&self, spec: MeterSpec) -> Meter {
         let MeterSpec { name, version, tags, schema_url } = spec;
         Meter { info: Arc::new(MeterInfo { name, version, tags, schema_url }), shared: Arc::clone(&self.0) }
-    }
-}
-
-/// What a meter is called.
-#[derive(Debug, Clone, Default)]
-pub struct MeterSpec {
-    name: String,
-    version: String,
-    tags: String,
-    schema_url: String,
-}
-
-impl MeterSpec {
-    /// A meter of this name. Tools separate names by commas: it should have none.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), ..Self::default() }
-    }
-
-    /// With a version.
-    #[must_use]
-    pub fn version(mut self, version: impl Into<String>) -> Self {
-        self.version = version.into();
-        self
-    }
-
-    /// With tags that all measurements have.
-    #[must_use]
-    pub fn tags(mut self, tags: &[Tag<'_>]) -> Self {
-        self.tags = tags::text(tags);
-        self
-    }
-
-    /// With the URL of the schema that its names follow.
-    #[must_use]
-    pub fn schema_url(mut self, url: impl Into<String>) -> Self {
-        self.schema_url = url.into();
-        self
-    }
-}
-
-/// What an instrument is called.
-#[derive(Debug, Clone, Default)]
-pub struct InstrumentSpec {
-    name: String,
-    unit: String,
-    description: String,
-    tags: String,
-}
-
-impl InstrumentSpec {
-    /// An instrument of this name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), ..Self::default() }
-    }
-
-    /// With the unit that it counts in, such as `ms` or `{order}`.
-    #[must_use]
-    pub fn unit(mut self, unit: impl Into<String>) -> Self {
-        self.unit = unit.into();
-        self
-    }
-
-    /// With a description.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = description.into();
-        self
-    }
-
-    /// With tags that all its measurements have.
-    #[must_use]
-    pub fn tags(mut self, tags: &[Tag<'_>]) -> Self {
-        self.tags = tags::text(tags);
-        self
-    }
-}
-
-impl From<&str> for InstrumentSpec {
-    fn from(name: &str) -> Self {
-        Self::new(name)
     }
 }
 
