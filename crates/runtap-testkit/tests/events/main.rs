@@ -44,9 +44,12 @@ impl Target {
         self.session_of(&config(providers))
     }
 
+    fn client(&self) -> Client {
+        Client::new(Endpoint::unix(self.server.path())).unwrap()
+    }
+
     fn session_of(&self, config: &SessionConfig) -> Recording {
-        let client = Client::new(Endpoint::unix(self.server.path())).unwrap();
-        Recording { session: client.start_session(config).unwrap(), bytes: Vec::new() }
+        Recording { session: self.client().start_session(config).unwrap(), bytes: Vec::new() }
     }
 
     /// What a session gets of what happens in `act`.
@@ -97,12 +100,18 @@ impl Recording {
     }
 
     /// The whole stream.
-    fn stop_raw(mut self) -> Vec<u8> {
+    fn stop_raw(self) -> Vec<u8> {
         let stopping = self.session.stop();
+        let bytes = self.rest();
+        stopping.wait().unwrap();
+        bytes
+    }
+
+    /// The whole stream, when it has come to its end.
+    fn rest(mut self) -> Vec<u8> {
         while let Some(chunk) = self.session.next_chunk().unwrap() {
             self.bytes.extend_from_slice(&chunk);
         }
-        stopping.wait().unwrap();
         self.bytes
     }
 }

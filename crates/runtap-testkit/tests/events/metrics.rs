@@ -8,7 +8,7 @@ use runtap_diag_server::Limits;
 use runtap_events::{InstrumentSpec, MeterSpec, Metrics};
 use serde_json::{Value, json};
 
-use crate::{Recording, Target, config, named};
+use crate::{Recording, Target, config, decoded, named};
 
 const SHARED: &str = "SessionId=SHARED;RefreshInterval=0.1;MaxTimeSeries=100;MaxHistograms=10";
 
@@ -213,7 +213,7 @@ fn who_waits_for_a_reader_does_not_hold_up_the_server() {
     let unread = target.session_of(&blocking);
     let (made, enough) = (AtomicU32::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let maker = scope.spawn(|| {
             let meter = metrics.meter(MeterSpec::new("Test.Many"));
             let description = "x".repeat(10_000);
             while !enough.load(Ordering::Relaxed) {
@@ -230,12 +230,16 @@ fn who_waits_for_a_reader_does_not_hold_up_the_server() {
             before = now;
         }
         enough.store(true, Ordering::Relaxed);
-        let events = unread.stop();
+        let id = unread.session.id();
+        let reader = scope.spawn(|| unread.rest());
+        maker.join().unwrap();
+        target.client().stop_session(id).unwrap();
+        let events = decoded(&reader.join().unwrap(), true);
         let numbers: Vec<_> = named(&events, "InstrumentPublished")
             .iter()
             .map(|event| event["payload"]["instrumentName"].as_str().unwrap().to_owned())
             .collect();
-        let expected: Vec<_> = (0..numbers.len()).map(|number| number.to_string()).collect();
-        assert!(!numbers.is_empty() && numbers == expected);
+        let expected: Vec<_> = (0..made.load(Ordering::Relaxed)).map(|number| number.to_string()).collect();
+        assert_eq!(numbers, expected);
     });
 }
