@@ -33,6 +33,7 @@ pub(crate) async fn accept(listener: &Listener, dispatcher: &Dispatcher, connect
             }
         };
         let permit = room.enter().await;
+        room.forget_who_has_gone();
         let waited_for = Arc::new(AtomicBool::new(true));
         let visit = Visit { peer: Some(peer), permit: Some(permit), waited_for: Arc::clone(&waited_for) };
         let dispatcher = dispatcher.clone();
@@ -48,6 +49,8 @@ struct Room {
     places: Arc<Semaphore>,
     /// The oldest first.
     clients: VecDeque<Client>,
+    /// At so many of them it is looked who has gone.
+    most: usize,
 }
 
 struct Client {
@@ -57,7 +60,9 @@ struct Client {
 
 impl Room {
     fn new(places: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(places.max(1))), clients: VecDeque::new() }
+        let places = places.max(1);
+        let most = places.saturating_mul(2);
+        Self { places: Arc::new(Semaphore::new(places)), clients: VecDeque::new(), most }
     }
 
     /// A place, as soon as there is one.
@@ -71,6 +76,13 @@ impl Room {
             if let Ok(Ok(permit)) = timeout(CROWDED, Arc::clone(&self.places).acquire_owned()).await {
                 return permit;
             }
+        }
+    }
+
+    /// A handle keeps some memory of a connection that is long over. Now and then, so that it costs little each time.
+    fn forget_who_has_gone(&mut self) {
+        if self.clients.len() >= self.most {
+            self.clients.retain(|client| !client.task.is_finished());
         }
     }
 

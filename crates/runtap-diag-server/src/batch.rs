@@ -106,7 +106,8 @@ impl Batch {
         }
     }
 
-    fn keep(&mut self, mut records: Records) {
+    /// Takes in arrays to be filled again, as far as there is room for them.
+    pub(crate) fn keep(&mut self, mut records: Records) {
         let bytes = self.spare_bytes + records.capacity();
         if bytes <= SPARE {
             records.clear();

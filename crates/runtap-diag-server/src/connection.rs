@@ -3,6 +3,7 @@
 //! Waits for nobody but its own client, and for that one only so long as [`Limits`](crate::Limits) says.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use runtap_diag_proto::server::{Event, Server as Machine};
 use runtap_diag_proto::{ErrorReply, Hresult, Reply, Request, SessionConfig, SessionId};
 use runtap_transport::Peer;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::timeout;
 
 use crate::batch::Batch;
@@ -22,6 +23,7 @@ use crate::environment::Changes;
 use crate::limits::Limits;
 use crate::notice::{Notice, Notifier};
 use crate::pipe::EventPipe;
+use crate::session::Session;
 use crate::startup::Startup;
 use crate::state::Served;
 
@@ -262,17 +264,20 @@ impl Dispatcher {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let Served { session, pipe } = &served;
         let info = &self.inner.description.info;
-        let mut encoder = Encoder::new(pipe, info, session.config.format);
-        self.send(&mut writer, &encoder.take_output()).await?;
+        let mut encoder = Encoder::new(Arc::clone(pipe), info, session.config.format);
+        self.send_of(session, &mut writer, &encoder.take_output()).await?;
         let mut batch = Batch::default();
         let mut tick = tokio::time::interval(SEND_EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let (mut client_may_speak, mut overdue) = (true, false);
+        let mut client_may_speak = true;
         loop {
             let mut probe = false;
             tokio::select! {
                 _ = tick.tick() => {}
                 () = session.woken() => {}
+                () = session.gave_up() => {
+                    self.inner.notifier.notify(|| Notice::Overdue { session: session.id });
+                }
                 () = closed(&mut reader), if client_may_speak => {
                     // Closed, or just nothing more to say? The next bytes that we send tell.
                     client_may_speak = false;
@@ -280,14 +285,10 @@ impl Dispatcher {
                 }
             }
             let drained = session.drain(&mut batch, || pipe.now());
-            if drained.overdue && !overdue {
-                self.inner.notifier.notify(|| Notice::Overdue { session: session.id });
-            }
-            overdue = drained.overdue;
             let mut sent = 0;
             while sent < batch.due() {
                 let (count, bytes) = encoder.events(batch.some(sent, usize::MAX));
-                self.send(&mut writer, &encoder.take_output()).await?;
+                self.send_of(session, &mut writer, &encoder.take_output()).await?;
                 session.give_back(bytes);
                 sent += count;
             }
@@ -296,11 +297,39 @@ impl Dispatcher {
             if drained.last {
                 break;
             }
-            self.send(&mut writer, &encoder.take_output()).await?;
+            self.send_of(session, &mut writer, &encoder.take_output()).await?;
         }
-        let rest = encoder.finish(session, info, &self.inner.pipe.rundown);
-        self.send(&mut writer, &rest).await?;
+        // The program's own code says what its addresses mean: elsewhere, so that others are answered meanwhile.
+        let (give, mut rest) = mpsc::channel(1);
+        let (inner, ending) = (Arc::clone(&self.inner), Arc::clone(session));
+        let _unneeded = tokio::task::spawn_blocking(move || {
+            encoder.finish(&ending, &inner.description.info, &inner.pipe.rundown, |bytes| {
+                // An error is a reader that is gone: nobody needs the rest.
+                let _ = give.blocking_send(bytes);
+            });
+        });
+        while let Some(bytes) = rest.recv().await {
+            self.send(&mut writer, &bytes).await?;
+        }
         writer.shutdown().await
+    }
+
+    /// Sends a part of a session's stream, and tells the program if a thread gives up waiting for that.
+    async fn send_of(
+        &self,
+        session: &Session,
+        writer: &mut (impl AsyncWrite + Unpin),
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        let mut sending = pin!(self.send(writer, bytes));
+        loop {
+            tokio::select! {
+                sent = &mut sending => return sent,
+                () = session.gave_up() => {
+                    self.inner.notifier.notify(|| Notice::Overdue { session: session.id });
+                }
+            }
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! From a session's buffers to its stream: nettrace 4 or `NetPerf` 3 as a runtime writes it, with the rundown at the end.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use runtap_diag_proto::{Format, ProcessInfo};
@@ -19,15 +21,15 @@ const CHUNK: usize = 256 << 10;
 
 /// One session's stream.
 #[derive(Debug)]
-pub(crate) struct Encoder<'a> {
+pub(crate) struct Encoder {
     writer: Writer,
-    pipe: &'a PipeState,
+    pipe: Arc<PipeState>,
     /// Metadata ids by [`Definition::index`](crate::definition::Definition): 0 is not defined yet.
     ids: Vec<u32>,
 }
 
-impl<'a> Encoder<'a> {
-    pub(crate) fn new(pipe: &'a PipeState, info: &ProcessInfo, format: Format) -> Self {
+impl Encoder {
+    pub(crate) fn new(pipe: Arc<PipeState>, info: &ProcessInfo, format: Format) -> Self {
         let utc = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let utc = i64::try_from(utc.as_nanos()).unwrap_or(i64::MAX);
         let start = i64::try_from(pipe.now()).unwrap_or(i64::MAX);
@@ -107,14 +109,23 @@ impl<'a> Encoder<'a> {
         self.writer.take_output()
     }
 
-    /// Ends the stream: who the process is, the rundown if the session wants one, the end marker.
-    pub(crate) fn finish(mut self, session: &Session, info: &ProcessInfo, sources: &Sources) -> Vec<u8> {
+    /// Ends the stream: who the process is, the rundown if the session wants one, the end marker. What there is goes to
+    /// `send` now and then. It may take a while: the program's own code runs here.
+    pub(crate) fn finish(
+        mut self,
+        session: &Session,
+        info: &ProcessInfo,
+        sources: &Sources,
+        send: impl FnMut(Vec<u8>),
+    ) {
         self.process_info(info);
+        let mut ending = Ending { encoder: self, send };
         let keyword = session.config.rundown_keyword;
         if keyword != 0 {
-            sources.write(keyword, &mut self);
+            sources.write(keyword, &mut ending);
         }
-        self.writer.finish()
+        let Ending { encoder, mut send } = ending;
+        send(encoder.writer.finish());
     }
 
     fn process_info(&mut self, info: &ProcessInfo) {
@@ -144,10 +155,27 @@ impl<'a> Encoder<'a> {
     }
 }
 
-impl WriteRundown for Encoder<'_> {
+/// A stream that is being ended, and who takes its bytes.
+struct Ending<F> {
+    encoder: Encoder,
+    send: F,
+}
+
+impl<F> fmt::Debug for Ending<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ending").field("encoder", &self.encoder).finish_non_exhaustive()
+    }
+}
+
+impl<F: FnMut(Vec<u8>)> WriteRundown for Ending<F> {
     fn write(&mut self, definition: usize, thread: u64, payload: &[u8]) {
-        if let Some(id) = self.metadata_id(definition) {
-            self.write_now(id, thread, payload);
+        if let Some(id) = self.encoder.metadata_id(definition) {
+            self.encoder.write_now(id, thread, payload);
+        }
+        // Whole blocks, which are large.
+        let bytes = self.encoder.take_output();
+        if !bytes.is_empty() {
+            (self.send)(bytes);
         }
     }
 }

@@ -30,7 +30,8 @@ impl Event {
 
     /// Puts the event into this thread's buffer of every session that wants it, with the time of this moment. If a buffer
     /// is full, the event is lost there, and the reader sees the gap; nobody waits for a reader, unless its session asked
-    /// for that, and then for [`Limits::blocked_writer`](crate::Limits::blocked_writer) at most.
+    /// for that, and then for [`Limits::blocked_writer`](crate::Limits::blocked_writer) at most. Not written is what the
+    /// destructor of a thread-local value writes while its thread ends.
     #[inline]
     pub fn write(&self, data: &EventData<'_>) {
         if self.is_enabled() {

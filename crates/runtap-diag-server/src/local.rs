@@ -26,12 +26,12 @@ pub(crate) struct OfSession {
 }
 
 impl OfSession {
-    /// This thread's buffer; `None` when the session takes no more.
-    pub(crate) fn buffer(&mut self) -> Option<&ThreadBuffer> {
+    /// With this thread's buffer; `None` when the session takes no more.
+    pub(crate) fn parts(&mut self) -> Option<(&Session, &ThreadBuffer)> {
         if self.buffer.is_none() {
             self.buffer = self.session.register(current_thread_id());
         }
-        self.buffer.as_deref()
+        Some((&self.session, self.buffer.as_deref()?))
     }
 }
 

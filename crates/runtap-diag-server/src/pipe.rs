@@ -53,7 +53,7 @@ impl EventPipe {
     }
 
     /// Has `source` called at the end of each session that wants a rundown: it describes what the stream's
-    /// addresses and ids mean. It runs on the server's thread, once for each session.
+    /// addresses and ids mean. It runs on a thread of its own, once for each session, for several that end at the same time side by side.
     pub fn on_rundown(&self, source: impl Fn(&mut Rundown<'_>) + Send + Sync + 'static) {
         self.rundown.add(source);
     }

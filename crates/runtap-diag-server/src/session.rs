@@ -27,6 +27,9 @@ use crate::wanted::passes;
 /// don't take its first number for a loss.
 const ENDED_THREADS: usize = 1 << 16;
 
+/// Bytes of arrays that a thread keeps when it has written nothing for a while.
+const KEPT_BY_IDLE: usize = 4 << 10;
+
 /// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -38,10 +41,11 @@ pub(crate) struct Session {
     patience: Duration,
     /// A thread has waited in vain: the others do not wait until there is room again.
     overdue: AtomicBool,
-    /// The thread that empties the buffers, which must not wait for itself; 0 at first.
+    /// The thread that starts the session, and later the one that empties the buffers: it must not wait for itself.
     served_by: AtomicU64,
     threads: Mutex<Threads>,
     wake: Notify,
+    gave_up: Notify,
     finished: watch::Sender<bool>,
 }
 
@@ -64,8 +68,6 @@ pub(crate) struct Drained {
     pub attempted: Vec<(u64, u32)>,
     /// Threads that have ended.
     pub ended: Vec<u64>,
-    /// A thread that was to wait for room has waited in vain since the last time.
-    pub overdue: bool,
 }
 
 impl Session {
@@ -82,9 +84,10 @@ impl Session {
             room: Room::new(asked.min(limits.session_buffer)),
             patience,
             overdue: AtomicBool::new(false),
-            served_by: AtomicU64::new(0),
+            served_by: AtomicU64::new(current_thread_id()),
             threads: Mutex::default(),
             wake: Notify::new(),
+            gave_up: Notify::new(),
             finished: watch::Sender::new(false),
         }
     }
@@ -120,9 +123,9 @@ impl Session {
         data: &EventData<'_>,
         now: impl Fn() -> u64,
     ) {
-        let session = Arc::clone(&own.session);
-        let Some(buffer) = own.buffer() else { return };
-        session.push_to(buffer, definition, data, now);
+        if let Some((session, buffer)) = own.parts() {
+            session.push_to(buffer, definition, data, now);
+        }
     }
 
     fn push_to(
@@ -191,7 +194,9 @@ impl Session {
                 return None;
             }
             if !self.room.wait(version, deadline) {
-                self.overdue.store(true, Ordering::Relaxed);
+                if !self.overdue.swap(true, Ordering::Relaxed) {
+                    self.gave_up.notify_one();
+                }
                 return None;
             }
         }
@@ -216,6 +221,9 @@ impl Session {
             if !held.records.is_empty() {
                 let records = std::mem::replace(&mut held.records, batch.spare());
                 batch.add(buffer.thread, records);
+            } else if held.records.capacity() > KEPT_BY_IDLE {
+                // A thread that has gone quiet does not keep what the next busy one can use.
+                batch.keep(std::mem::take(&mut held.records));
             }
             if last || has_ended {
                 attempted.push((buffer.thread, held.sequence));
@@ -230,8 +238,7 @@ impl Session {
         });
         drop(threads);
         batch.order(if last { u64::MAX } else { until });
-        let overdue = self.overdue.load(Ordering::Relaxed);
-        Drained { until, last, attempted, ended, overdue }
+        Drained { until, last, attempted, ended }
     }
 
     /// So many bytes of events have left the buffers for good.
@@ -259,10 +266,18 @@ impl Session {
         self.wake.notified().await;
     }
 
+    /// Waits until a thread that was to wait for room has done so in vain.
+    pub(crate) async fn gave_up(&self) {
+        self.gave_up.notified().await;
+    }
+
     /// The stream is at its end, whole or cut: nothing is kept for it any more.
     pub(crate) fn finish(&self) {
         self.stop();
-        for buffer in std::mem::take(&mut self.threads().buffers) {
+        let threads = std::mem::take(&mut *self.threads());
+        // Who writes nothing any more may remember this session for long.
+        self.threads().ending = true;
+        for buffer in threads.buffers {
             buffer.lock().records = Records::default();
         }
         self.finished.send_replace(true);

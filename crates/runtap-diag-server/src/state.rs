@@ -73,15 +73,16 @@ impl PipeState {
 
     /// Puts an event into this thread's buffer of each session that wants it.
     pub(crate) fn write(&self, definition: &Definition, data: &EventData<'_>) {
-        // In this order: who sees that a session wants it also sees that there is a new session.
-        let wanted_by = definition.wanted_by.load(Ordering::Acquire);
+        // First: who sees that a session wants it also sees that there is a new session. Once more when the sessions are
+        // known: the place of one may be another's by then, which wants other events.
+        let _ = definition.wanted_by.load(Ordering::Acquire);
         let generation = self.generation.load(Ordering::Acquire);
         local::each_session(
             self.id,
             generation,
             || self.all_sessions(),
             |own| {
-                if wanted_by & own.session.bit() != 0 {
+                if definition.wanted_by.load(Ordering::Relaxed) & own.session.bit() != 0 {
                     Session::push(own, definition, data, || self.now());
                 }
             },
@@ -131,9 +132,10 @@ impl PipeState {
         self.watchers.add_for_sessions(watcher);
     }
 
-    /// Takes a session out: nothing is written to it any more.
+    /// Takes a session out: nothing is written to it any more, and who waits for its end goes on.
     pub(crate) fn end(&self, session: &Session) {
         self.remove(session);
+        session.finish();
         self.watchers.tell(&session.config.providers, || self.all_sessions());
     }
 
@@ -180,6 +182,5 @@ pub(crate) struct Served {
 impl Drop for Served {
     fn drop(&mut self) {
         self.pipe.end(&self.session);
-        self.session.finish();
     }
 }

@@ -2,6 +2,7 @@
 //! messages of some categories. Owns who is told; refuses to interpret a provider's arguments.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use runtap_diag_proto::{Provider, SessionId};
@@ -63,7 +64,7 @@ impl Watchers {
         // Without the locks: these may ask the pipe for anything.
         let of_sessions = self.of_sessions.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for watcher in of_sessions {
-            watcher();
+            contained(|| watcher());
         }
     }
 
@@ -77,9 +78,14 @@ impl Watchers {
         }
         let sessions = sessions();
         for (name, watcher) in concerned {
-            watcher(&requests(name, &sessions));
+            contained(|| watcher(&requests(name, &sessions)));
         }
     }
+}
+
+/// A watcher that panics has said so; the session goes on without what it would have done.
+fn contained(watcher: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(watcher));
 }
 
 impl fmt::Debug for Watchers {

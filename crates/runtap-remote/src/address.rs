@@ -19,10 +19,10 @@ pub struct HostPort {
 #[non_exhaustive]
 pub enum AddressError {
     /// No host, no port, or no number.
-    #[error("'{0}' is no HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000")]
+    #[error("'{0}' is not a HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000")]
     Syntax(String),
     /// No address of a remote process.
-    #[error("'{0}' is no runtap://HOST:PORT[/PID|NAME]")]
+    #[error("'{0}' is not an address of the form runtap://HOST:PORT[/PID|NAME]")]
     Remote(String),
     /// The name stands for nothing.
     #[error("the address of '{host}' can't be found: {source}")]
@@ -130,17 +130,20 @@ impl RemoteAddress {
     /// Reads an address.
     ///
     /// # Errors
-    /// [`AddressError::Remote`] and [`AddressError::Syntax`].
+    /// [`AddressError::Remote`], with the whole address.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
-        let rest = text.get(SCHEME.len()..).filter(|_| Self::is_meant(text));
-        let rest = rest.ok_or_else(|| AddressError::Remote(text.to_owned()))?;
+        let wrong = || AddressError::Remote(text.to_owned());
+        let rest = text.get(SCHEME.len()..).filter(|_| Self::is_meant(text)).ok_or_else(wrong)?;
+        // As behind any other address of a port; a router is always dialled.
+        let rest = rest.strip_suffix(",connect").unwrap_or(rest);
         let (router, which) = rest.split_once('/').unwrap_or((rest, ""));
         let which = match which.parse() {
             _ if which.is_empty() => Which::Only,
             Ok(pid) => Which::Pid(pid),
             Err(_no_number) => Which::Name(which.to_owned()),
         };
-        Ok(Self { router: HostPort::parse(router)?, which })
+        let router = HostPort::parse(router).map_err(|_syntax| wrong())?;
+        Ok(Self { router, which })
     }
 }
 
@@ -180,6 +183,9 @@ mod tests {
         for text in ["runtap://127.0.0.1:9000", "runtap://[::1]:9/42", "runtap://host:9/My Service"] {
             assert_eq!(RemoteAddress::parse(text).unwrap().to_string(), text);
         }
+        assert_eq!(RemoteAddress::parse("runtap://h:9/42,connect").unwrap().which, Which::Pid(42));
+        let error = RemoteAddress::parse("runtap://host/42").unwrap_err().to_string();
+        assert_eq!(error, "'runtap://host/42' is not an address of the form runtap://HOST:PORT[/PID|NAME]");
         assert_eq!(RemoteAddress::parse("RUNTAP://h:9/").unwrap().to_string(), "runtap://h:9");
         for text in ["runtap:/h:9", "runtap://", "runtap://h", "runtap://h:9000000", "host:9", "uds:/p", "é"]
         {

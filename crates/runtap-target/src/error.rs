@@ -4,6 +4,7 @@ use std::io;
 
 use runtap_discover::{Facts, NotFound, Process};
 use runtap_doctor::Finding;
+use runtap_remote::RemoteAddress;
 use runtap_transport::BindError;
 
 use crate::remote::RemoteError;
@@ -82,7 +83,7 @@ pub enum Error {
         silent: Vec<u32>,
     },
     /// Several are called so.
-    #[error("several processes are called '{name}'")]
+    #[error("several processes are {} '{name}'", if RemoteAddress::is_meant(name) { "offered as" } else { "called" })]
     Several {
         /// The name.
         name: String,

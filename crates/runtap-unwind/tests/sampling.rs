@@ -2,7 +2,7 @@
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::hint::black_box;
 use std::io::Write;
@@ -266,6 +266,78 @@ fn a_thread_that_waits_is_seen_and_not_interrupted() {
     assert_eq!(waiting.join().unwrap(), Ok(1));
 }
 
+#[expect(
+    unsafe_code,
+    reason = "the standard library has no semaphores, and hides that a wait was interrupted"
+)]
+mod semaphore {
+    use std::cell::UnsafeCell;
+    use std::io;
+    use std::sync::Arc;
+
+    pub(super) struct Semaphore(UnsafeCell<libc::sem_t>);
+
+    // SAFETY: a semaphore is meant to be used by several threads at once.
+    unsafe impl Sync for Semaphore {}
+    // SAFETY: it is used where `new` put it; nothing moves it.
+    unsafe impl Send for Semaphore {}
+
+    impl Semaphore {
+        pub(super) fn new() -> Arc<Self> {
+            // SAFETY: it is initialized where it stays. It is never destroyed: it owns nothing.
+            unsafe {
+                let semaphore = Arc::new(Self(UnsafeCell::new(std::mem::zeroed())));
+                assert_eq!(libc::sem_init(semaphore.0.get(), 0, 0), 0);
+                semaphore
+            }
+        }
+
+        pub(super) fn post(&self) {
+            // SAFETY: it was initialized.
+            assert_eq!(unsafe { libc::sem_post(self.0.get()) }, 0);
+        }
+
+        /// Waits with a time limit that is not reached.
+        #[inline(never)]
+        pub(super) fn wait_with_a_limit(&self) -> io::Result<()> {
+            // SAFETY: it was initialized, and the time lives through the calls.
+            let failed = unsafe {
+                let mut time = std::mem::zeroed();
+                assert_eq!(libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time), 0);
+                time.tv_sec += 10_000;
+                libc::sem_timedwait(self.0.get(), &raw const time) != 0
+            };
+            if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
+        }
+    }
+}
+
+#[test]
+fn a_wait_with_a_time_limit_is_seen_and_not_interrupted() {
+    let semaphore = semaphore::Semaphore::new();
+    let (sender, id) = mpsc::channel();
+    let theirs = Arc::clone(&semaphore);
+    let waiting = thread::spawn(move || {
+        sender.send(this_thread()).unwrap();
+        theirs.wait_with_a_limit()
+    });
+    let id = id.recv().unwrap();
+    let start = Instant::now();
+    let futex = format!("{} ", libc::SYS_futex);
+    while !std::fs::read_to_string(format!("/proc/self/task/{id}/syscall")).unwrap().starts_with(&futex) {
+        assert!(start.elapsed() < DEADLINE);
+        thread::yield_now();
+    }
+    let watch = Watch::start();
+    let samples = watch.take(300, |sample| sample.thread == id);
+    let stacks = watch.name(&samples);
+    let right = |stack: &&Vec<String>| stack.iter().any(|frame| frame.ends_with("wait_with_a_limit"));
+    assert!(stacks.iter().filter(right).count() > 290, "{:?}", stacks.first());
+    semaphore.post();
+    // EINTR, if it had been sent a signal.
+    waiting.join().unwrap().unwrap();
+}
+
 #[test]
 fn a_thread_that_waits_for_a_lock_is_seen() {
     #[inline(never)]
@@ -289,6 +361,70 @@ fn a_thread_that_waits_for_a_lock_is_seen() {
     assert!(samples.iter().filter(|sample| sample.complete).count() > 190);
     drop(held);
     waiting.join().unwrap();
+}
+
+#[expect(unsafe_code, reason = "there is no other way to change a thread's signal mask")]
+fn block_all_signals(block: bool) {
+    let how = if block { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    // SAFETY: `all` is a set as soon as it is filled, and lives through both calls.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        assert_eq!(libc::sigfillset(&raw mut all), 0);
+        assert_eq!(libc::pthread_sigmask(how, &raw const all, std::ptr::null_mut()), 0);
+    }
+}
+
+#[test]
+fn many_threads_that_block_all_signals_do_not_keep_others_from_being_seen() {
+    #[inline(never)]
+    fn wait_for_the_end(end: &Mutex<()>) {
+        drop(end.lock());
+    }
+    // More than there are slots for requests.
+    const THREADS: usize = 150;
+    let end = Arc::new(Mutex::new(()));
+    let held = end.lock().unwrap();
+    let (sender, ids) = mpsc::channel();
+    let waiting: Vec<JoinHandle<()>> = (0..THREADS)
+        .map(|_| {
+            let (sender, end) = (sender.clone(), Arc::clone(&end));
+            thread::spawn(move || {
+                block_all_signals(true);
+                sender.send(this_thread()).unwrap();
+                wait_for_the_end(&end);
+                // The signals that were held back arrive now, when nobody waits for an answer any more.
+                block_all_signals(false);
+                hot();
+            })
+        })
+        .collect();
+    let ids: HashSet<u64> = ids.iter().take(THREADS).collect();
+    let watch = Watch::start();
+    let worker = Worker::start(caller_of_hot);
+    let stacks = watch.name(&watch.take(200, |sample| worker.is(sample) && sample.running));
+    let right = |stack: &&Vec<String>| in_order(stack, &["sampling.hot", "sampling.caller_of_hot"]);
+    assert!(stacks.iter().filter(right).count() > 180, "{:?}", stacks.first());
+    // They are seen as well, each where it waits.
+    let mut seen = HashMap::new();
+    let start = Instant::now();
+    while seen.len() < THREADS {
+        assert!(start.elapsed() < DEADLINE, "{} of {THREADS}", seen.len());
+        for sample in watch.take(1, |sample| ids.contains(&sample.thread) && !sample.frames.is_empty()) {
+            assert!(!sample.running);
+            seen.insert(sample.thread, sample);
+        }
+    }
+    let seen: Vec<Seen> = seen.into_values().collect();
+    let stacks = watch.name(&seen);
+    let right = |stack: &&Vec<String>| stack.iter().any(|frame| frame.ends_with("wait_for_the_end"));
+    assert!(stacks.iter().filter(right).count() > THREADS * 9 / 10, "{:?}", stacks.first());
+    let statistics = watch.sampler.statistics();
+    assert!(statistics.unanswered > 0, "{statistics:?}");
+    drop(held);
+    for thread in waiting {
+        thread.join().unwrap();
+    }
+    watch.take(50, |sample| worker.is(sample) && sample.running);
 }
 
 #[test]
@@ -371,4 +507,57 @@ fn there_is_one_sampler_and_without_interest_it_rests() {
     assert!(matches!(Sampler::start(options, |_| ()), Err(StartError::UnusableSignal(9))));
     drop(start().unwrap());
     drop(alone);
+}
+
+#[test]
+fn a_forked_child_drops_the_sampler_and_starts_its_own() {
+    /// What a forked child returns.
+    #[expect(unsafe_code, reason = "the standard library forks only to execute another program")]
+    fn in_a_child(run: impl FnOnce() -> i32) -> i32 {
+        // SAFETY: the C library keeps its allocator usable in the child, which ends without running anything that
+        // was registered for the end of the process.
+        unsafe {
+            let child = libc::fork();
+            assert!(child >= 0);
+            if child == 0 {
+                let run = std::panic::AssertUnwindSafe(run);
+                libc::_exit(std::panic::catch_unwind(run).unwrap_or(101));
+            }
+            let mut status = 0;
+            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            assert!(libc::WIFEXITED(status), "{status}");
+            libc::WEXITSTATUS(status)
+        }
+    }
+    let watch = Watch::start();
+    let worker = Worker::start(caller_of_hot);
+    watch.take(50, |sample| worker.is(sample) && sample.running);
+    let Watch { seen, sampler, _alone } = watch;
+    let mut inherited = Some(sampler);
+    for _ in 0..20 {
+        let result = in_a_child(|| {
+            // There is no thread that could be told or waited for.
+            let copy = inherited.take().unwrap();
+            copy.set_active(false);
+            copy.set_active(true);
+            drop(copy);
+            let (sender, seen) = mpsc::channel();
+            let own = Sampler::start(Options::default(), move |sample: &Sample<'_>| {
+                let _ = sender.send((sample.thread_id, sample.stack.len()));
+            });
+            let Ok(own) = own else { return 1 };
+            own.set_active(true);
+            // This thread, which waits for its own samples.
+            let this = this_thread();
+            let Some(_) = seen.iter().find(|(id, frames)| *id == this && *frames > 1) else { return 2 };
+            drop(own);
+            0
+        });
+        assert_eq!(result, 0);
+    }
+    while seen.try_recv().is_ok() {}
+    // It goes on in the parent.
+    assert!(seen.iter().any(|sample| worker.is(&sample) && sample.running));
+    // The parent's was not touched.
+    drop(inherited.unwrap());
 }

@@ -1,16 +1,17 @@
 //! What arrives of the events that were written, and how sessions end.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::sync::{Barrier, mpsc};
+use std::os::unix::net::UnixStream;
+use std::sync::{Barrier, Mutex, mpsc};
 use std::time::Duration;
 
 use runtap_diag::{
-    Buffering, DEFAULT_RUNDOWN_KEYWORD, Format, Hresult, Level, Provider, SessionConfig, SessionForm,
-    SessionId,
+    Buffering, DEFAULT_RUNDOWN_KEYWORD, Format, Hresult, Level, Provider, Request, SessionConfig,
+    SessionForm, SessionId,
 };
-use runtap_diag_server::{EventData, Limits, current_thread_id};
+use runtap_diag_server::{DiagnosticServer, EventData, EventPipe, Limits, Notice, current_thread_id};
 use runtap_nettrace::{Item, Metadata, Reader};
 
 use crate::commands::refused;
@@ -369,4 +370,68 @@ fn shutting_down_finishes_sessions() {
     let trace = Trace::of_session(session);
     assert_eq!((trace.complete, trace.of("P").len()), (true, 1));
     event.write_here(&[]);
+}
+
+#[test]
+fn others_are_answered_while_a_program_explains_its_addresses() {
+    let target = Target::new();
+    let (tell, asked) = mpsc::channel();
+    let (answer, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    target.pipe.on_rundown(move |_| {
+        tell.send(()).unwrap();
+        // Until the test has seen that others are answered.
+        let _ = gate.lock().unwrap().recv();
+    });
+    let session = target.start();
+    let stopping = session.stop();
+    let reading = std::thread::spawn(move || Trace::of_session(session));
+    asked.recv().unwrap();
+    target.client().process_info().unwrap();
+    answer.send(()).unwrap();
+    assert!(reading.join().unwrap().complete);
+    stopping.wait().unwrap();
+}
+
+#[test]
+fn a_watcher_that_panics_costs_no_session() {
+    let target = Target::new();
+    target.pipe.watch("P", |requests| assert!(requests.is_empty(), "as asked for"));
+    let session = target.start();
+    let stopping = session.stop();
+    assert!(Trace::of_session(session).complete);
+    stopping.wait().unwrap();
+    assert_eq!(target.pipe.sessions(), 0);
+}
+
+#[test]
+fn the_program_is_told_of_a_client_that_hangs_while_it_hangs() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tell, told) = mpsc::channel();
+    let mut limits = Limits::default();
+    limits.blocked_writer = Duration::from_millis(1);
+    let pipe = EventPipe::new();
+    let event = pipe.define(Metadata::new("P", 1, "E")).unwrap();
+    let builder = DiagnosticServer::builder().path(dir.path().join("s")).pipe(pipe).limits(limits);
+    let tell_of = move |notice: &Notice| {
+        if let Notice::Overdue { session } = notice {
+            tell.send(*session).unwrap();
+        }
+    };
+    let server = builder.on_notice(tell_of).spawn().unwrap();
+    let mut config = SessionConfig::new(vec![all_of("P")]);
+    (config.buffering, config.buffer_mb) = (Buffering::Block, 1);
+    let request = Request::CollectTracing { form: SessionForm::CollectTracing6, config };
+    let mut client = UnixStream::connect(server.path()).unwrap();
+    client.write_all(&request.to_bytes().unwrap()).unwrap();
+    // The answer; what follows is not taken.
+    client.read_exact(&mut [0; 28]).unwrap();
+    let payload = vec![0; 60_000];
+    let session = loop {
+        event.write_here(&payload);
+        if let Ok(session) = told.try_recv() {
+            break session;
+        }
+    };
+    assert_eq!(session, SessionId(1));
 }

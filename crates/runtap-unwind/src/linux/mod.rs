@@ -6,6 +6,7 @@ mod sampler;
 mod signal;
 mod symbols;
 mod task;
+mod thread;
 mod threads;
 mod unwind;
 

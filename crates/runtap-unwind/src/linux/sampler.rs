@@ -1,6 +1,10 @@
 //! The sampling thread and its handle. Without anybody who wants samples it sleeps: no signal, no work.
+//!
+//! A forked child has a copy of the handle but no sampling thread: there the handle does nothing, and the child can start
+//! a sampler of its own.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::process;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -16,12 +20,16 @@ const LARGEST_COPY: usize = 1 << 20;
 const SMALLEST_COPY: usize = 4096;
 const SHORTEST_PERIOD: Duration = Duration::from_micros(100);
 
-/// There is one sampler in a process: one signal, one set of slots.
-static RUNNING: AtomicBool = AtomicBool::new(false);
+/// There is one sampler in a process: one signal, one set of slots. The number of the process that has one: a forked child
+/// finds its parent's here. 0 if there is none.
+static RUNNING: AtomicU32 = AtomicU32::new(0);
 
-/// Samples the threads of this process while it is active. Dropping it ends the sampling thread.
+/// Samples the threads of this process while it is active. Dropping it ends the sampling thread. In a forked child it does
+/// nothing.
 #[derive(Debug)]
 pub struct Sampler {
+    /// In which it was started.
+    process: u32,
     shared: Arc<Shared>,
     known: Known,
     thread: Option<JoinHandle<()>>,
@@ -51,7 +59,7 @@ struct OnlyOne;
 
 impl Drop for OnlyOne {
     fn drop(&mut self) {
-        RUNNING.store(false, Ordering::Release);
+        RUNNING.store(0, Ordering::Release);
     }
 }
 
@@ -68,7 +76,8 @@ impl Sampler {
         options.stack_bytes = options.stack_bytes.clamp(SMALLEST_COPY, LARGEST_COPY);
         options.period = options.period.max(SHORTEST_PERIOD);
         options.max_frames = options.max_frames.max(1);
-        if RUNNING.swap(true, Ordering::AcqRel) {
+        let process = process::id();
+        if RUNNING.swap(process, Ordering::AcqRel) == process {
             return Err(StartError::AlreadyRunning);
         }
         let only_one = OnlyOne;
@@ -83,11 +92,14 @@ impl Sampler {
         };
         let thread = thread::Builder::new().name("runtap-sampler".into()).spawn(run);
         let thread = Some(thread.map_err(StartError::Thread)?);
-        Ok(Self { shared, known, thread })
+        Ok(Self { process, shared, known, thread })
     }
 
     /// Begins or ends sampling. Begins without it.
     pub fn set_active(&self, active: bool) {
+        if self.is_inherited() {
+            return;
+        }
         let mut state = self.shared.lock();
         state.begun += u64::from(active && !state.active);
         state.active = active;
@@ -100,6 +112,11 @@ impl Sampler {
         self.shared.statistics.get()
     }
 
+    /// Whether this is the copy of a forked child: its locks may be held for ever, by threads that exist only in the parent.
+    fn is_inherited(&self) -> bool {
+        self.process != process::id()
+    }
+
     pub(super) fn known(&self) -> Known {
         self.known.clone()
     }
@@ -107,9 +124,15 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
+        let thread = self.thread.take();
+        if self.is_inherited() {
+            // There is no such thread here, to wait for or to detach.
+            std::mem::forget(thread);
+            return;
+        }
         self.shared.lock().ending = true;
         self.shared.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = thread {
             // It has nothing to tell but that it ended.
             let _ = thread.join();
         }

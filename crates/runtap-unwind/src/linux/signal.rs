@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "a signal handler can't be had otherwise")]
 
 use std::io;
+use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
@@ -19,9 +20,15 @@ pub(super) const SLOTS: usize = 128;
 /// What a handler finds; null before the first sampler. Pools are never freed: a signal may always be under way.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
 
+/// The number of the last request. For all samplers that this process ever has: a signal that an earlier one sent may
+/// arrive now.
+static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
+
 /// Slots for as many threads.
 #[derive(Debug)]
 pub(super) struct Pool {
+    /// The process that made it. In a forked child, slots can be taken for threads that exist only in the parent.
+    process: u32,
     slots: Vec<Slot>,
     /// The slots' copies, one after the other. Of untouched ones the kernel has no memory.
     stacks: Box<[AtomicU64]>,
@@ -83,10 +90,11 @@ pub(super) enum Answer<'a> {
 impl Pool {
     /// The pool of this process, with stacks of at least `bytes`.
     pub(super) fn of_this_process(bytes: usize) -> &'static Self {
-        let words = bytes.div_ceil(8);
+        let (words, process) = (bytes.div_ceil(8), process::id());
         // SAFETY: the pointer is null or from the leak below, which nobody frees.
         if let Some(pool) = unsafe { POOL.load(Ordering::Acquire).as_ref() }
             && pool.words >= words
+            && pool.process == process
         {
             return pool;
         }
@@ -99,21 +107,16 @@ impl Pool {
         let slots = std::iter::repeat_with(slot).take(SLOTS).collect();
         // SAFETY: an AtomicU64 of zeros is 0.
         let stacks = unsafe { Box::new_zeroed_slice(SLOTS.saturating_mul(words)).assume_init() };
-        let pool: &'static Self = Box::leak(Box::new(Self { slots, stacks, words }));
+        let pool: &'static Self = Box::leak(Box::new(Self { process, slots, stacks, words }));
         POOL.store(ptr::from_ref(pool).cast_mut(), Ordering::Release);
         pool
     }
 
     /// Asks a thread for its stack, up to `top` if the stack pointer is below.
-    pub(super) fn request(
-        &self,
-        signal: i32,
-        thread: libc::pid_t,
-        number: u64,
-        top: u64,
-    ) -> Result<Ticket, NoTicket> {
+    pub(super) fn request(&self, signal: i32, thread: libc::pid_t, top: u64) -> Result<Ticket, NoTicket> {
         let free = |(_, slot): &(usize, &Slot)| slot.state.load(Ordering::Acquire) & 3 == FREE;
         let (at, slot) = self.slots.iter().enumerate().find(free).ok_or(NoTicket::Full)?;
+        let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
         slot.top.store(top, Ordering::Relaxed);
         slot.state.store(number << 2 | REQUESTED, Ordering::Release);
         let ticket = Ticket { number, slot: at };
@@ -152,6 +155,19 @@ impl Pool {
     }
 }
 
+/// What the process does on a signal.
+fn current(signal: i32) -> Result<libc::sigaction, StartError> {
+    // SAFETY: a sigaction of zeros is a valid value, and lives through the call that writes to it.
+    let (failed, action) = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        (libc::sigaction(signal, ptr::null(), &raw mut action) != 0, action)
+    };
+    if failed {
+        return Err(StartError::Handler { signal, error: io::Error::last_os_error() });
+    }
+    Ok(action)
+}
+
 /// Installs the handler. It stays for the life of the process: one signal may always be under way.
 pub(super) fn install(signal: i32) -> Result<(), StartError> {
     const ERRORS: [i32; 6] =
@@ -162,25 +178,21 @@ pub(super) fn install(signal: i32) -> Result<(), StartError> {
     {
         return Err(StartError::UnusableSignal(signal));
     }
-    let failed = || StartError::Handler { signal, error: io::Error::last_os_error() };
     let ours = handle as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
+    // Before it is replaced: without its handler, the program could miss a signal.
+    if ![libc::SIG_DFL, libc::SIG_IGN, ours].contains(&current(signal)?.sa_sigaction) {
+        return Err(StartError::SignalInUse(signal));
+    }
     // SAFETY: a sigaction of zeros is a valid value: the default action.
-    let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = ours;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-    // SAFETY: the handler has the signature that SA_SIGINFO asks for and does only what a handler may; both
-    // pointers are to values that live through the call.
-    if unsafe { libc::sigaction(signal, &raw const action, &raw mut before) } != 0 {
-        return Err(failed());
+    // SAFETY: the handler has the signature that SA_SIGINFO asks for and does only what a handler may; the pointer is
+    // to a value that lives through the call.
+    if unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) } != 0 {
+        return Err(StartError::Handler { signal, error: io::Error::last_os_error() });
     }
-    if [libc::SIG_DFL, libc::SIG_IGN, ours].contains(&before.sa_sigaction) {
-        return Ok(());
-    }
-    // SAFETY: what the kernel returned is valid.
-    if unsafe { libc::sigaction(signal, &raw const before, ptr::null_mut()) } != 0 {
-        return Err(failed());
-    }
-    Err(StartError::SignalInUse(signal))
+    Ok(())
 }
 
 /// A signal's data as the kernel lays it out on 64-bit machines, for one that was sent with a value.
@@ -289,6 +301,25 @@ fn registers(context: &libc::ucontext_t) -> Registers {
     Registers { instruction: machine.pc, stack: machine.sp, frame: get(29), link: get(30) }
 }
 
+/// Blocks a signal on the calling thread, or no longer.
+#[cfg(test)]
+pub(super) fn block(signal: i32, block: bool) {
+    let how = if block { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    // SAFETY: a set of zeros is a valid, empty one, and lives through both calls.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        assert_eq!(libc::sigaddset(&raw mut set, signal), 0);
+        assert_eq!(libc::pthread_sigmask(how, &raw const set, ptr::null_mut()), 0);
+    }
+}
+
+/// There is one pool at a time.
+#[cfg(test)]
+pub(super) fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,9 +333,26 @@ mod tests {
             unsafe { libc::signal(libc::SIGUSR2, nothing as extern "C" fn(i32) as usize) }
         };
         install_theirs();
-        let refused = install(libc::SIGUSR2);
-        assert!(matches!(refused, Err(StartError::SignalInUse(signal)) if signal == libc::SIGUSR2));
-        assert_eq!(install_theirs(), nothing as extern "C" fn(i32) as usize, "it was put back");
+        let theirs = nothing as extern "C" fn(i32) as usize;
+        // Not even for a moment is it another: another thread looks all the time.
+        let ended = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let looks = scope.spawn(|| {
+                let (mut looks, mut replaced) = (0_u64, 0_u64);
+                while looks == 0 || !ended.load(Ordering::Acquire) {
+                    replaced += u64::from(current(libc::SIGUSR2).unwrap().sa_sigaction != theirs);
+                    looks += 1;
+                }
+                replaced
+            });
+            for _ in 0..100_000 {
+                let refused = install(libc::SIGUSR2);
+                assert!(matches!(refused, Err(StartError::SignalInUse(signal)) if signal == libc::SIGUSR2));
+            }
+            ended.store(true, Ordering::Release);
+            assert_eq!(looks.join().unwrap(), 0);
+        });
+        assert_eq!(install_theirs(), theirs);
         for signal in [0, 65, libc::SIGSEGV, libc::SIGKILL] {
             assert!(matches!(install(signal), Err(StartError::UnusableSignal(_))), "{signal}");
         }
@@ -316,25 +364,26 @@ mod tests {
 
     #[test]
     fn a_thread_answers_once_and_only_the_request_that_it_was_sent() {
+        let _alone = alone();
         install(libc::SIGURG).unwrap();
         let pool = Pool::of_this_process(4096);
         let this = memory::current_thread();
-        let ticket = pool.request(libc::SIGURG, this, 7, 0).unwrap();
+        let ticket = pool.request(libc::SIGURG, this, 0).unwrap();
         // A thread gets its own signal before the call returns.
         let Answer::Here(registers, words) = pool.answer(ticket) else { panic!("no answer") };
         let here = ptr::from_ref(&ticket) as u64;
         assert!(registers.stack <= here && here < registers.stack + 4096 * 8);
         assert_eq!(words.len(), 512);
-        assert!(matches!(pool.answer(Ticket { number: 8, ..ticket }), Answer::Pending));
-        assert!(!pool.release(Ticket { number: 8, ..ticket }));
+        assert!(matches!(pool.answer(Ticket { number: ticket.number + 1, ..ticket }), Answer::Pending));
+        assert!(!pool.release(Ticket { number: ticket.number + 1, ..ticket }));
         assert!(pool.release(ticket));
-        let ticket = pool.request(libc::SIGURG, this, 10, here + 64).unwrap();
+        let ticket = pool.request(libc::SIGURG, this, here + 64).unwrap();
         let Answer::Here(registers, words) = pool.answer(ticket) else { panic!("no answer") };
         assert_eq!(registers.stack + words.len() as u64 * 8, here / 8 * 8 + 64);
         assert!(pool.release(ticket));
         // Late: nobody waits for it any more.
         pool.fill(ticket, registers);
         assert!(matches!(pool.answer(ticket), Answer::Pending));
-        assert_eq!(pool.request(libc::SIGURG, 5_000_000, 9, 0), Err(NoTicket::Refused));
+        assert_eq!(pool.request(libc::SIGURG, 5_000_000, 0), Err(NoTicket::Refused));
     }
 }

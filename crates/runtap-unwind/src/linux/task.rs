@@ -22,6 +22,15 @@ pub(super) fn thread_count() -> Option<u64> {
     Some(fs::metadata(TASKS).ok()?.nlink())
 }
 
+/// Whether a thread blocks a signal; `None` if the kernel does not say.
+pub(super) fn blocks(thread: libc::pid_t, signal: i32) -> Option<bool> {
+    let status = fs::read_to_string(format!("{TASKS}/{thread}/status")).ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+    let bit = u32::try_from(signal).ok()?.checked_sub(1)?;
+    Some(mask.checked_shr(bit)? & 1 == 1)
+}
+
 /// What a thread is doing, as its file `syscall` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
@@ -38,16 +47,19 @@ pub(super) enum Activity {
 pub(super) struct Wait {
     /// The system call; negative if it is none, as for a page fault.
     pub(super) call: i64,
+    /// A `futex` that has a time limit, or may have one: a signal ends it with EINTR, `SA_RESTART` or not.
+    pub(super) limited: bool,
     pub(super) stack: u64,
     pub(super) instruction: u64,
 }
 
 impl Wait {
     /// Whether a signal with `SA_RESTART` goes unnoticed: for waits that end without cause anyway, so that every caller
-    /// waits again, and for those that the kernel restarts. Sleeping and polling end early; reading from a socket with a
-    /// time limit, too.
+    /// waits again, and for those that the kernel restarts. Sleeping and polling end early; waiting for a `futex` and
+    /// reading from a socket with a time limit, too.
     pub(super) fn survives_a_signal(self) -> bool {
-        [libc::SYS_futex, libc::SYS_wait4, libc::SYS_waitid, libc::SYS_flock].contains(&self.call)
+        let restarted = [libc::SYS_futex, libc::SYS_wait4, libc::SYS_waitid, libc::SYS_flock];
+        restarted.contains(&self.call) && !self.limited
     }
 }
 
@@ -95,7 +107,10 @@ fn parse(line: &str) -> Activity {
     let (instruction, stack) =
         (words.next_back().and_then(hexadecimal), words.next_back().and_then(hexadecimal));
     match (call, stack, instruction) {
-        (Some(call), Some(stack), Some(instruction)) => Activity::Waiting(Wait { call, stack, instruction }),
+        (Some(call), Some(stack), Some(instruction)) => {
+            let limited = call == libc::SYS_futex && words.nth(3).and_then(hexadecimal) != Some(0);
+            Activity::Waiting(Wait { call, limited, stack, instruction })
+        }
         _ => Activity::Unknown,
     }
 }
@@ -107,9 +122,27 @@ mod tests {
     #[test]
     fn the_kernels_line_is_understood() {
         assert_eq!(parse("running\n"), Activity::Running);
-        let wait = |call| Activity::Waiting(Wait { call, stack: 0x7ffc_1234, instruction: 0x7f00_5678 });
+        let wait = |call| {
+            Activity::Waiting(Wait { call, limited: false, stack: 0x7ffc_1234, instruction: 0x7f00_5678 })
+        };
         assert_eq!(parse("230 0x0 0x0 0x7ffd 0x7ffe 0x0 0x0 0x7ffc1234 0x7f005678\n"), wait(230));
         assert_eq!(parse("-1 0x7ffc1234 0x7f005678\n"), wait(-1));
+        // Only what the kernel restarts may be signalled: not a `futex` with a time limit, its fourth argument.
+        let survives = |line: &str| match parse(line) {
+            Activity::Waiting(wait) => wait.survives_a_signal(),
+            other => panic!("{line}: {other:?}"),
+        };
+        let futex = libc::SYS_futex;
+        for (limit, restarted) in [("0x0", true), ("0x7ffd1000", false), ("?", false)] {
+            let line = format!("{futex} 0x7f01 0x189 0x2 {limit} 0x0 0xffffffff 0x7ffc1234 0x7f005678\n");
+            assert_eq!(survives(&line), restarted, "{line}");
+        }
+        assert!(!survives(&format!("{futex} 0x7ffc1234 0x7f005678\n")));
+        assert!(survives(&format!(
+            "{} 0x1 0x7ffd 0x0 0x7ffe 0x0 0x0 0x7ffc1234 0x7f005678",
+            libc::SYS_wait4
+        )));
+        assert!(!survives("-1 0x7ffc1234 0x7f005678\n"));
         for line in ["", "0", "-1 0x1", "x 0x1 0x2", "1 2 3"] {
             assert_eq!(parse(line), Activity::Unknown, "{line}");
         }
@@ -126,5 +159,19 @@ mod tests {
         }
         assert_eq!(Doing::of(5_000_000, true).now(), Activity::Unknown);
         assert!(thread_count().unwrap() > 2);
+    }
+
+    #[test]
+    fn a_threads_mask_is_read() {
+        let this = super::super::memory::current_thread();
+        let signals = [libc::SIGUSR1, libc::SIGXCPU, 64];
+        for signal in signals {
+            assert_eq!(blocks(this, signal), Some(false), "{signal}");
+        }
+        super::super::signal::block(libc::SIGXCPU, true);
+        assert_eq!(signals.map(|signal| blocks(this, signal)), [false, true, false].map(Some));
+        super::super::signal::block(libc::SIGXCPU, false);
+        assert_eq!([0, 65, -1].map(|signal| blocks(this, signal)), [None; 3]);
+        assert_eq!(blocks(5_000_000, libc::SIGXCPU), None);
     }
 }

@@ -4,11 +4,12 @@
 //! used no processor time since the last look        reported again, as waiting
 //! runs                                              a signal; reported as running
 //! waits where a signal goes unnoticed               a signal, once: until it has run again
-//! waits elsewhere                                   read from outside: its stack stands still
+//! waits elsewhere, or blocks the signal             read from outside: its stack stands still
 //! ```
 //!
 //! A thread that is asked and does not answer at once, because it has no processor, is not waited for: its answer is
-//! collected in one of the next rounds.
+//! collected in one of the next rounds. One that blocks the signal never answers: its request is withdrawn, and for a
+//! while it gets no other.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +20,8 @@ use std::time::{Duration, Instant};
 use super::memory;
 use super::modules::{Known, Modules};
 use super::signal::{Answer, NoTicket, Pool, Registers, Ticket};
-use super::task::{self, Activity, Doing, Wait};
+use super::task::{self, Activity, Wait};
+use super::thread::{Pending, Thread};
 use super::unwind::{self, Cache, UNKNOWN};
 use crate::{Options, Sample, Statistics};
 
@@ -30,10 +32,6 @@ const LIST_EVERY: u64 = 10;
 /// How long answers are waited for: a thread that has a processor takes some microseconds.
 const PATIENCE: Duration = Duration::from_micros(250);
 const POLL: Duration = Duration::from_micros(20);
-/// A thread that has run for so many nanoseconds without an answer blocks the signal.
-const BLOCKED: u64 = 2_000_000;
-/// For this long it is not asked again.
-const MUTE: Duration = Duration::from_secs(1);
 /// How often the list of modules is read because of a strange address, and how often without a reason.
 const REFRESH_AT_MOST: Duration = Duration::from_millis(50);
 const REFRESH_AT_LEAST: Duration = Duration::from_secs(2);
@@ -57,61 +55,20 @@ pub(super) struct Threads {
     cache: Cache,
     /// A stack that is read from outside.
     words: Vec<AtomicU64>,
-    next_number: u64,
     /// Requests that nobody waits for any more and that a thread was just answering.
     abandoned: Vec<Ticket>,
     pub(super) statistics: Statistics,
 }
 
-/// What is known of a thread.
-#[derive(Debug)]
-struct Thread {
-    doing: Doing,
-    /// Processor time at the last look.
-    time: Option<u64>,
-    /// Where it waited at the last look.
-    wait: Option<Wait>,
-    pending: Option<Pending>,
-    muted: Option<Instant>,
-    running: bool,
-    /// Where its stack begins, 0 until it was seen.
-    top: u64,
-    stack: Vec<u64>,
-    complete: bool,
-}
-
-impl Thread {
-    fn new(id: libc::pid_t, keep_open: bool) -> Self {
-        Self {
-            doing: Doing::of(id, keep_open),
-            time: None,
-            wait: None,
-            pending: None,
-            muted: None,
-            running: false,
-            top: 0,
-            stack: Vec::new(),
-            complete: false,
-        }
-    }
-}
-
-/// A request that was not answered yet.
-#[derive(Debug, Clone, Copy)]
-struct Pending {
-    ticket: Ticket,
-    /// Processor time when it was asked, and at the last look.
-    asked_at: u64,
-    seen_at: u64,
-    running: bool,
-    /// Whether the thread was reported since it was asked, with its last stack.
-    stale: bool,
-}
+/// As many threads as possible are being asked.
+struct NoSlot;
 
 /// What becomes of a thread in a round.
 enum Look {
     Gone,
     Asked,
+    /// It was asked in an earlier round.
+    Late,
     Again,
     Fresh,
     Nothing,
@@ -133,7 +90,6 @@ impl Threads {
             refreshed: Instant::now(),
             cache: Cache::new(),
             words,
-            next_number: 1,
             abandoned: Vec::new(),
             statistics: Statistics::default(),
         }
@@ -159,6 +115,11 @@ impl Threads {
                     continue;
                 }
                 Look::Asked => asked.push(id),
+                Look::Late => {
+                    if !self.answered(id, &mut thread, report) {
+                        self.unanswered(id, &mut thread, report);
+                    }
+                }
                 Look::Again => self.tell(id, &thread, true, report),
                 Look::Fresh => self.tell(id, &thread, false, report),
                 Look::Nothing => {}
@@ -218,7 +179,7 @@ impl Threads {
         }
         if let Some(pending) = &mut thread.pending {
             pending.seen_at = time;
-            return Look::Asked;
+            return Look::Late;
         }
         let again = if thread.stack.is_empty() { Look::Nothing } else { Look::Again };
         let ran = thread.time.is_none_or(|before| time != before);
@@ -228,7 +189,7 @@ impl Threads {
             return again;
         }
         match thread.doing.now() {
-            Activity::Running => self.ask(id, thread, time, true, again),
+            Activity::Running => self.ask(id, thread, time, again),
             Activity::Waiting(wait) => {
                 let used = thread.time.map_or(u64::MAX, |before| time.saturating_sub(before));
                 if thread.wait == Some(wait) && used < HANDLER_TIME && !thread.stack.is_empty() {
@@ -236,9 +197,12 @@ impl Threads {
                     thread.running = false;
                     return again;
                 }
-                if wait.survives_a_signal() {
+                if wait.survives_a_signal() && !thread.is_muted() {
                     thread.wait = Some(wait);
-                    self.ask(id, thread, time, false, again)
+                    match self.request(id, thread, time, false) {
+                        Ok(look) => look,
+                        Err(NoSlot) => self.read(id, thread, wait, again),
+                    }
                 } else {
                     self.read(id, thread, wait, again)
                 }
@@ -248,29 +212,36 @@ impl Threads {
                 thread.time = Some(time);
                 Look::Nothing
             }
-            Activity::Unknown => self.ask(id, thread, time, true, again),
+            Activity::Unknown => self.ask(id, thread, time, again),
         }
     }
 
-    fn ask(&mut self, id: libc::pid_t, thread: &mut Thread, time: u64, running: bool, again: Look) -> Look {
-        if thread.muted.is_some_and(|since| since.elapsed() < MUTE) {
+    /// Asks a thread that runs.
+    fn ask(&mut self, id: libc::pid_t, thread: &mut Thread, time: u64, again: Look) -> Look {
+        if thread.is_muted() {
             return again;
         }
-        thread.muted = None;
-        if running {
-            thread.wait = None;
-        }
-        thread.time = Some(time);
-        self.next_number += 1;
-        match self.pool.request(self.options.signal, id, self.next_number, thread.top) {
+        thread.wait = None;
+        self.request(id, thread, time, true).unwrap_or(again)
+    }
+
+    fn request(
+        &mut self,
+        id: libc::pid_t,
+        thread: &mut Thread,
+        time: u64,
+        running: bool,
+    ) -> Result<Look, NoSlot> {
+        match self.pool.request(self.options.signal, id, thread.top) {
             Ok(ticket) => {
                 self.statistics.signals += 1;
+                thread.time = Some(time);
                 let (asked_at, seen_at) = (time, time);
-                thread.pending = Some(Pending { ticket, asked_at, seen_at, running, stale: false });
-                Look::Asked
+                thread.pending = Some(Pending { ticket, asked_at, seen_at, running, rounds: 0 });
+                Ok(Look::Asked)
             }
-            Err(NoTicket::Full) => again,
-            Err(NoTicket::Refused) => Look::Gone,
+            Err(NoTicket::Full) => Err(NoSlot),
+            Err(NoTicket::Refused) => Ok(Look::Gone),
         }
     }
 
@@ -353,19 +324,20 @@ impl Threads {
         true
     }
 
-    /// Reports a thread that has not answered where it was before: it had no processor since.
+    /// Reports a thread that has not answered where it was before: it had no processor since, or blocks the signal.
     fn unanswered(&mut self, id: libc::pid_t, thread: &mut Thread, report: &mut dyn FnMut(&Sample<'_>)) {
         let Some(pending) = &mut thread.pending else { return };
         // In the round in which it was asked, the answer may still come in time.
-        let stale = std::mem::replace(&mut pending.stale, true);
-        let ran = pending.seen_at.saturating_sub(pending.asked_at);
-        if ran >= BLOCKED && self.pool.release(pending.ticket) {
+        let late = pending.rounds > 0;
+        pending.rounds = pending.rounds.saturating_add(1);
+        let ticket = pending.ticket;
+        // A handler that runs later does not find its request, and does nothing.
+        if thread.is_hopeless() && self.pool.release(ticket) {
             self.statistics.unanswered += 1;
-            thread.pending = None;
-            thread.muted = Some(Instant::now());
+            thread.withdraw(id, self.options.signal);
         }
         thread.running = false;
-        if stale && !thread.stack.is_empty() {
+        if late && !thread.stack.is_empty() {
             self.tell(id, thread, true, report);
         }
     }
@@ -391,4 +363,48 @@ impl Threads {
 
 fn space(words: usize) -> Vec<AtomicU64> {
     (0..words).map(|_| AtomicU64::new(0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::signal;
+    use super::*;
+
+    fn ask(threads: &mut Threads, id: libc::pid_t) -> Ticket {
+        let mut thread = Thread::new(id, false);
+        let asked = threads.ask(id, &mut thread, 0, Look::Nothing);
+        assert!(matches!(asked, Look::Asked));
+        thread.pending.unwrap().ticket
+    }
+
+    #[test]
+    fn a_late_answer_to_an_earlier_sampler_is_not_taken() {
+        let _alone = signal::alone();
+        let options = Options::default();
+        signal::install(options.signal).unwrap();
+        let new = || Threads::new(options.clone(), Known::default());
+        let this = memory::current_thread();
+        signal::block(options.signal, true);
+        let mut earlier = new();
+        let withdrawn = ask(&mut earlier, this);
+        assert!(earlier.pool.release(withdrawn));
+        drop(earlier);
+        let mut later = new();
+        // Another thread, which answers in its own time: never here.
+        let (sender, id) = std::sync::mpsc::channel();
+        let (end, wait) = std::sync::mpsc::channel::<()>();
+        let other = thread::spawn(move || {
+            signal::block(Options::default().signal, true);
+            sender.send(memory::current_thread()).unwrap();
+            // Until the other end is dropped.
+            let _ = wait.recv();
+        });
+        let asked = ask(&mut later, id.recv().unwrap());
+        // The earlier signal arrives before the call returns.
+        signal::block(options.signal, false);
+        assert!(matches!(later.pool.answer(asked), Answer::Pending), "the stack of another thread");
+        assert!(later.pool.release(asked));
+        drop(end);
+        other.join().unwrap();
+    }
 }

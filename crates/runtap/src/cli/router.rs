@@ -151,7 +151,7 @@ pub(crate) struct IpcClient {
 #[command(next_help_heading = "Runtime")]
 pub(crate) struct RuntimeDials {
     /// Where a runtime dials in by TCP
-    #[arg(long, value_name = "HOST:PORT", required_unless_present = "diagnostic_port")]
+    #[arg(long, value_name = "HOST:PORT")]
     pub(crate) tcp_server: Option<String>,
     /// Where a runtime of this machine dials in instead: PATH of a socket
     #[arg(long, visible_alias = "dport", value_name = "PATH", conflicts_with = "tcp_server")]

@@ -1,6 +1,6 @@
 //! Why there is no target, for people: message, list, next step and exit code.
 
-use runtap_remote::{HandshakeError, Refusal};
+use runtap_remote::{HandshakeError, Refusal, RemoteAddress};
 use runtap_target::{Error, RemoteError, Row, SpecError};
 use rustix::process::geteuid;
 
@@ -77,6 +77,10 @@ pub(in crate::cmd) fn of_target(error: Error, several: &str, output: Output) -> 
                 "only their users and root can reach them: run runtap as one of these; upper and lower case matter"
             };
             with_list(exit::NO_TARGET, message, rows(&processes), hint.to_owned())
+        }
+        Error::Several { name, processes } if RemoteAddress::is_meant(&name) => {
+            let hint = "name one of them: runtap://HOST:PORT/PID";
+            with_list(exit::NO_TARGET, message + ":", rows(&processes), hint.to_owned())
         }
         Error::Several { processes, .. } => {
             with_list(exit::NO_TARGET, message + ":", rows(&processes), several.to_owned())
