@@ -76,6 +76,7 @@ struct Shared {
     /// What was on stacks since a session has wanted samples, as it is looked up.
     addresses: Mutex<HashSet<u64>>,
     left_out: AtomicU64,
+    /// Held while tables of symbols are read, which takes a while: only for the ends of sessions.
     namer: Mutex<Option<Namer>>,
 }
 
@@ -205,13 +206,14 @@ impl Shared {
         self.left_out.store(0, Ordering::Relaxed);
     }
 
-    /// On the server's thread.
+    /// At the end of a session. Neither samples nor sessions that come and go wait for it: it holds the lock of the namer only.
     fn explain(&self, rundown: &mut Rundown<'_>, method: &Event, module: &Event) {
         if rundown.keyword() & (LOADER | METHODS) == 0 {
             return;
         }
         let addresses: Vec<u64> = lock(&self.addresses).iter().copied().collect();
-        let Some(names) = lock(&self.namer).as_mut().map(|namer| namer.names(addresses)) else { return };
+        let names = lock(&self.namer).as_mut().map(|namer| namer.names(addresses));
+        let Some(names) = names else { return };
         let mut used = BTreeSet::new();
         for (number, function) in (1..).zip(&names.functions) {
             let Some(file) = names.modules.get(function.module) else { continue };
@@ -281,6 +283,17 @@ mod tests {
             assert!(start.elapsed() < Duration::from_mins(1));
             std::thread::yield_now();
         }
+        // As while the end of a session is written.
+        let naming = lock(&samples.shared.namer);
+        let before = samples.statistics().rounds;
+        samples.shared.note(&mut [given].into_iter());
+        while samples.statistics().rounds < before + 2 {
+            assert!(start.elapsed() < Duration::from_mins(1), "samples wait for names");
+            std::thread::yield_now();
+        }
+        samples.shared.forget();
+        drop(naming);
+
         let address = named_by_its_symbol as *const () as u64;
         let find = |address| lock(&samples.shared.namer).as_mut().unwrap().names([address]);
         let names = find(given + 1);

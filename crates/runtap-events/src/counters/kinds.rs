@@ -1,4 +1,5 @@
-//! The four kinds of counters, and what each keeps for each interval that is asked for.
+//! The kinds of counters, and what each keeps for each interval that is asked for. Calls the program's own code only in
+//! [`Slot::read`] and [`Slot::mark`], which are for the timer's thread, without any lock.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CounterSpec;
+use super::process::Cpu;
 use crate::number::AtomicF64;
 
 type Read = Box<dyn Fn() -> f64 + Send + Sync>;
@@ -18,9 +20,20 @@ pub(super) struct Slot {
 
 pub(super) enum Kind {
     Mean(Means),
-    Sum { total: AtomicF64, marks: Marks },
+    Sum {
+        total: AtomicF64,
+        marks: Marks<f64>,
+    },
     Polled(Read),
-    PolledSum { read: Read, marks: Marks },
+    PolledSum {
+        read: Read,
+        marks: Marks<f64>,
+    },
+    /// What the processor time of the process was at the last report.
+    CpuUsage {
+        now: Box<dyn Fn() -> Cpu + Send + Sync>,
+        marks: Marks<Cpu>,
+    },
 }
 
 /// What one report says.
@@ -42,16 +55,35 @@ impl Kind {
     pub(super) fn polled_sum(read: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         Self::PolledSum { read: Box::new(read), marks: Marks::default() }
     }
+
+    pub(super) fn cpu_usage(now: impl Fn() -> Cpu + Send + Sync + 'static) -> Self {
+        Self::CpuUsage { now: Box::new(now), marks: Marks::default() }
+    }
 }
 
 impl Slot {
-    /// Begins to keep what there is to report for an interval.
-    pub(super) fn begin(&self, interval: u64) {
+    /// Begins to keep what there is to report for an interval. `true`: [`mark`](Self::mark) is to be called.
+    pub(super) fn begin(&self, interval: u64) -> bool {
         match &self.kind {
             Kind::Mean(means) => means.begin(interval),
-            Kind::Sum { total, marks } => marks.begin(interval, total.load()),
+            Kind::Sum { total, marks } => marks.begin(interval, Some(total.load())),
             Kind::Polled(_) => {}
-            Kind::PolledSum { read, marks } => marks.begin(interval, called(read).unwrap_or(0.0)),
+            Kind::PolledSum { marks, .. } => {
+                marks.begin(interval, None);
+                return true;
+            }
+            Kind::CpuUsage { now, marks } => marks.begin(interval, Some(now())),
+        }
+        false
+    }
+
+    /// Asks the program where the intervals begin that have begun since the last call.
+    pub(super) fn mark(&self) {
+        if let Kind::PolledSum { read, marks } = &self.kind
+            && marks.is_any_missing()
+            && let Some(total) = called(read)
+        {
+            marks.set_missing(total);
         }
     }
 
@@ -59,6 +91,7 @@ impl Slot {
         match &self.kind {
             Kind::Mean(means) => means.end(interval),
             Kind::Sum { marks, .. } | Kind::PolledSum { marks, .. } => marks.end(interval),
+            Kind::CpuUsage { marks, .. } => marks.end(interval),
             Kind::Polled(_) => {}
         }
     }
@@ -67,14 +100,25 @@ impl Slot {
     pub(super) fn read(&self, interval: u64) -> Option<Reading> {
         match &self.kind {
             Kind::Mean(means) => Some(means.take(interval)?.reading()),
-            Kind::Sum { total, marks } => marks.advance(interval, total.load()).map(Reading::Increment),
-            Kind::Polled(read) => {
-                let value = called(read)?;
-                Some(Reading::Mean { mean: value, deviation: 0.0, count: 1, min: value, max: value })
+            Kind::Sum { total, marks } => increment(marks, interval, total.load()),
+            Kind::Polled(read) => Some(Reading::one(called(read)?)),
+            Kind::PolledSum { read, marks } => increment(marks, interval, called(read)?),
+            Kind::CpuUsage { now, marks } => {
+                let now = now();
+                Some(Reading::one(now.since(&marks.advance(interval, now)?)))
             }
-            Kind::PolledSum { read, marks } => marks.advance(interval, called(read)?).map(Reading::Increment),
         }
     }
+}
+
+impl Reading {
+    fn one(value: f64) -> Self {
+        Self::Mean { mean: value, deviation: 0.0, count: 1, min: value, max: value }
+    }
+}
+
+fn increment(marks: &Marks<f64>, interval: u64, total: f64) -> Option<Reading> {
+    marks.advance(interval, total).map(|mark| Reading::Increment(total - mark))
 }
 
 /// What the program's code returns, unless it panics.
@@ -161,27 +205,42 @@ impl Values {
     }
 }
 
-/// The total at the last report, for each interval.
-#[derive(Debug, Default)]
-pub(super) struct Marks(Mutex<Vec<(u64, f64)>>);
+/// What was read at the last report, for each interval; `None` while nothing has been.
+#[derive(Debug)]
+pub(super) struct Marks<T>(Mutex<Vec<(u64, Option<T>)>>);
 
-impl Marks {
-    fn lock(&self) -> MutexGuard<'_, Vec<(u64, f64)>> {
+impl<T> Default for Marks<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Copy> Marks<T> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(u64, Option<T>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, interval: u64, total: f64) {
-        self.lock().push((interval, total));
+    fn begin(&self, interval: u64, mark: Option<T>) {
+        self.lock().push((interval, mark));
     }
 
     fn end(&self, interval: u64) {
         self.lock().retain(|(other, _)| *other != interval);
     }
 
-    fn advance(&self, interval: u64, total: f64) -> Option<f64> {
+    fn is_any_missing(&self) -> bool {
+        self.lock().iter().any(|(_, mark)| mark.is_none())
+    }
+
+    fn set_missing(&self, value: T) {
+        self.lock().iter_mut().for_each(|(_, mark)| *mark = mark.or(Some(value)));
+    }
+
+    /// Notes what is read now. What was read before.
+    fn advance(&self, interval: u64, now: T) -> Option<T> {
         let mut marks = self.lock();
         let (_, mark) = marks.iter_mut().find(|(other, _)| *other == interval)?;
-        Some(total - std::mem::replace(mark, total))
+        mark.replace(now)
     }
 }
 
@@ -229,6 +288,9 @@ impl IncrementingEventCounter {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU32;
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     fn slot(kind: Kind) -> Slot {
@@ -278,8 +340,47 @@ mod tests {
     fn code_that_panics_reports_nothing() {
         let broken = slot(Kind::Polled(Box::new(|| panic!("no value"))));
         assert_eq!(broken.read(1), None);
-        let polled = slot(Kind::polled_sum(|| 7.0));
-        polled.begin(1);
-        assert_eq!(polled.read(1), Some(Reading::Increment(0.0)));
+        let broken = slot(Kind::polled_sum(|| panic!("no value")));
+        assert!(broken.begin(1));
+        broken.mark();
+        assert_eq!(broken.read(1), None);
+    }
+
+    #[test]
+    fn the_program_is_asked_when_intervals_are_marked_and_read() {
+        let calls = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&calls);
+        let polled = slot(Kind::polled_sum(move || f64::from(counted.fetch_add(1, Ordering::Relaxed))));
+        assert!(polled.begin(1000) && polled.begin(500));
+        assert_eq!(calls.load(Ordering::Relaxed), 0, "beginning is for any thread");
+        polled.mark();
+        polled.mark();
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+        assert_eq!(polled.read(500), Some(Reading::Increment(1.0)));
+        assert_eq!(polled.read(1000), Some(Reading::Increment(2.0)));
+    }
+
+    #[test]
+    fn processor_time_is_measured_for_each_interval_of_its_own() {
+        let start = Instant::now();
+        let seconds = Duration::from_secs;
+        let clocks = Arc::new(Mutex::new((seconds(0), seconds(0))));
+        let read = Arc::clone(&clocks);
+        let slot = slot(Kind::cpu_usage(move || {
+            let (used, elapsed) = *read.lock().unwrap();
+            Cpu { used, at: start + elapsed }
+        }));
+        let usage = |interval| match slot.read(interval) {
+            Some(Reading::Mean { mean, .. }) => mean,
+            other => panic!("{other:?}"),
+        };
+        assert!(!slot.begin(1000) && !slot.begin(5000));
+        *clocks.lock().unwrap() = (seconds(1), seconds(1));
+        let all = usage(1000);
+        *clocks.lock().unwrap() = (seconds(1), seconds(5));
+        assert!(all > 0.0 && usage(1000) == 0.0);
+        assert!((usage(5000) - all / 5.0).abs() < 1e-9, "the other interval has no part in it");
+        slot.end(5000);
+        assert_eq!(slot.read(5000), None);
     }
 }

@@ -86,6 +86,8 @@ struct Shared {
 struct State {
     slots: Vec<Arc<Slot>>,
     series: Vec<Series>,
+    /// Intervals have begun, and the program is still to be asked where: on the timer's thread.
+    unmarked: bool,
 }
 
 /// One interval that sessions ask for.
@@ -132,7 +134,9 @@ impl EventCounters {
         self.0.add(spec, Kind::Polled(Box::new(read)));
     }
 
-    /// A counter that reports by how much the value that `read` returns has grown in an interval.
+    /// A counter that reports by how much the value that `read` returns has grown in an interval. It is called as that of
+    /// [`polling`](Self::polling), for the first time soon after a session has begun: what the value grows by from then on
+    /// is reported.
     pub fn incrementing_polling(&self, spec: CounterSpec, read: impl Fn() -> f64 + Send + Sync + 'static) {
         self.0.add(spec, Kind::polled_sum(read));
     }
@@ -150,11 +154,21 @@ impl Shared {
     fn add(&self, spec: CounterSpec, kind: Kind) -> Arc<Slot> {
         let slot = Arc::new(Slot { spec, kind });
         let mut state = self.state();
+        let mut unmarked = false;
         for series in &state.series {
-            slot.begin(series.milliseconds);
+            unmarked |= slot.begin(series.milliseconds);
         }
         state.slots.push(Arc::clone(&slot));
+        self.have_marked(&mut state, unmarked);
         slot
+    }
+
+    /// Has the timer's thread ask the program: its code may take locks that those hold who wait for this thread.
+    fn have_marked(&self, state: &mut State, unmarked: bool) {
+        if unmarked {
+            state.unmarked = true;
+            timer::wake(&self.task(), Instant::now());
+        }
     }
 
     /// Has a series for each interval that is asked for.
@@ -164,7 +178,8 @@ impl Shared {
         asked.dedup();
         let now = Instant::now();
         let mut state = self.state();
-        let State { slots, series } = &mut *state;
+        let mut unmarked = false;
+        let State { slots, series, .. } = &mut *state;
         series.retain(|series| {
             let stays = asked.contains(&series.milliseconds);
             if !stays {
@@ -177,13 +192,14 @@ impl Shared {
         for milliseconds in asked {
             if !series.iter().any(|series| series.milliseconds == milliseconds) {
                 for slot in &*slots {
-                    slot.begin(milliseconds);
+                    unmarked |= slot.begin(milliseconds);
                 }
                 let due = now + Duration::from_millis(milliseconds);
                 series.push(Series { milliseconds, last: now, due });
                 timer::wake(&self.task(), due);
             }
         }
+        self.have_marked(&mut state, unmarked);
     }
 }
 
@@ -197,7 +213,7 @@ fn interval(request: &ProviderRequest) -> Option<u64> {
 
 impl Periodic for Shared {
     fn run(&self, now: Instant) -> Option<Instant> {
-        let (due, slots) = {
+        let (due, unmarked, slots) = {
             let mut state = self.state();
             let mut due = Vec::new();
             for series in state.series.iter_mut().filter(|series| series.due <= now) {
@@ -205,9 +221,14 @@ impl Periodic for Shared {
                 series.last = now;
                 series.due = timer::next_after(series.due, series.interval(), now);
             }
-            (due, state.slots.clone())
+            (due, std::mem::take(&mut state.unmarked), state.slots.clone())
         };
         // Without the lock: what is read is the program's own code, which may add counters.
+        if unmarked {
+            for slot in &slots {
+                slot.mark();
+            }
+        }
         for (milliseconds, elapsed) in due {
             for slot in &slots {
                 self.reports.write(slot, milliseconds, elapsed);

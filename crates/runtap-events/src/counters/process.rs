@@ -10,11 +10,11 @@
 //! thread pool) is not there either.
 
 use std::fs;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use runtap_diag_server::{DefineError, EventPipe};
 
+use super::kinds::Kind;
 use super::{CounterSpec, EventCounters};
 
 /// Reports about this process as provider `System.Runtime`, where the system tells: on Linux. The program may add counters
@@ -25,14 +25,7 @@ use super::{CounterSpec, EventCounters};
 pub fn process_counters(pipe: &EventPipe) -> Result<EventCounters, DefineError> {
     let counters = EventCounters::new(pipe, "System.Runtime")?;
     let spec = |name, shown, units| CounterSpec::new(name).display_name(shown).units(units);
-    let cpu = Mutex::new(Cpu::now());
-    counters.polling(spec("cpu-usage", "CPU Usage", "%"), move || {
-        let mut last = cpu.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let now = Cpu::now();
-        let usage = now.since(&last);
-        *last = now;
-        usage
-    });
+    counters.0.add(spec("cpu-usage", "CPU Usage", "%"), Kind::cpu_usage(Cpu::now));
     if resident().is_some() {
         counters.polling(spec("working-set", "Working Set", "MB"), || resident().unwrap_or(0.0));
     }
@@ -43,9 +36,10 @@ pub fn process_counters(pipe: &EventPipe) -> Result<EventCounters, DefineError> 
 }
 
 /// Processor time that was used until a moment.
-struct Cpu {
-    used: Duration,
-    at: Instant,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cpu {
+    pub(super) used: Duration,
+    pub(super) at: Instant,
 }
 
 impl Cpu {
@@ -57,7 +51,7 @@ impl Cpu {
     }
 
     /// Percent of all processors.
-    fn since(&self, earlier: &Self) -> f64 {
+    pub(super) fn since(&self, earlier: &Self) -> f64 {
         let elapsed = self.at.saturating_duration_since(earlier.at).as_secs_f64();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let processors = f64::from(u32::try_from(processors).unwrap_or(1));

@@ -43,11 +43,23 @@ impl LogLevel {
     const ALL: [Self; 7] =
         [Self::Trace, Self::Debug, Self::Information, Self::Warning, Self::Error, Self::Critical, Self::None];
 
+    fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "Trace",
+            Self::Debug => "Debug",
+            Self::Information => "Information",
+            Self::Warning => "Warning",
+            Self::Error => "Error",
+            Self::Critical => "Critical",
+            Self::None => "None",
+        }
+    }
+
     /// By its name or number.
     fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|level| format!("{level:?}").eq_ignore_ascii_case(text) || text.parse() == Ok(*level as u8))
+        let number = text.parse::<u8>().ok();
+        let is_it = |level: &Self| number == Some(*level as u8) || level.name().eq_ignore_ascii_case(text);
+        Self::ALL.into_iter().find(is_it)
     }
 }
 
@@ -62,6 +74,8 @@ impl Keywords {
 }
 
 /// The log of a program. Clones are the same log.
+///
+/// A session says with `FilterSpecs` which categories it wants at which levels; the first 1,000 of its rules count.
 #[derive(Debug, Clone)]
 pub struct Logs(Arc<Shared>);
 

@@ -4,17 +4,34 @@
 //! `FilterSpecs` is `Category[:Level];…`, where a category stands for all that begin with it and may have one `*`, the longest
 //! one that fits counts, and what fits none is not logged. Without it all categories are logged, from the session's level on;
 //! `UseAppFilters` in front says the same of categories that fit none. At level Verbose that is Debug: Trace needs a rule.
+//!
+//! Rules are looked through for each category on the server's thread, so that a session that has begun gets all messages: there
+//! are bounds on how many there are. Unlike .NET, this heeds only the first [`MAX_RULES`] of a session.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
 
 use runtap_diag_server::ProviderRequest;
 
 use super::{Keywords, LogLevel};
 use crate::arguments::argument;
 
+/// As many rules of a session count.
+const MAX_RULES: usize = 1000;
+
 /// What one session asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rules {
     otherwise: LogLevel,
-    of_categories: Vec<(String, LogLevel)>,
+    /// The first one that fits counts. No two have the same pattern.
+    of_categories: Vec<(Pattern, LogLevel)>,
+}
+
+/// A category, in lower case, with what comes after its `*`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Pattern {
+    prefix: String,
+    suffix: Option<String>,
 }
 
 /// What all sessions ask for.
@@ -24,12 +41,19 @@ pub(super) struct AllRules(Vec<Rules>);
 impl AllRules {
     pub(super) fn of(requests: &[ProviderRequest]) -> Self {
         let wants_messages = |request: &&ProviderRequest| request.keywords & Keywords::MESSAGES != 0;
-        Self(requests.iter().filter(wants_messages).map(Rules::of).collect())
+        let mut all: Vec<Rules> = Vec::new();
+        for rules in requests.iter().filter(wants_messages).map(Rules::of) {
+            if !all.contains(&rules) {
+                all.push(rules);
+            }
+        }
+        Self(all)
     }
 
     /// The least important level of a category that somebody wants.
     pub(super) fn minimum(&self, category: &str) -> LogLevel {
-        self.0.iter().map(|rules| rules.minimum(category)).min().unwrap_or(LogLevel::None)
+        let category = category.to_lowercase();
+        self.0.iter().map(|rules| rules.minimum(&category)).min().unwrap_or(LogLevel::None)
     }
 }
 
@@ -52,28 +76,47 @@ impl Rules {
             }
             Some(_) => LogLevel::None,
         };
-        Self { otherwise, of_categories: specs.filter_map(|spec| rule(spec, default)).collect() }
+        let mut of_categories: Vec<_> =
+            specs.take(MAX_RULES).filter_map(|spec| rule(spec, default)).collect();
+        // Of several equally long ones the last.
+        of_categories.reverse();
+        of_categories.sort_by_key(|(pattern, _)| Reverse(pattern.len()));
+        let mut seen = HashSet::new();
+        of_categories.retain(|(pattern, _)| seen.insert(pattern.clone()));
+        Self { otherwise, of_categories }
     }
 
+    /// `category` is in lower case.
     fn minimum(&self, category: &str) -> LogLevel {
-        let fitting = self.of_categories.iter().filter(|(pattern, _)| fits(pattern, category));
-        // Of several equally long ones the last.
-        fitting.max_by_key(|(pattern, _)| pattern.len()).map_or(self.otherwise, |(_, level)| *level)
+        let mut rules = self.of_categories.iter();
+        rules.find(|(pattern, _)| pattern.fits(category)).map_or(self.otherwise, |(_, level)| *level)
     }
 }
 
-fn rule(spec: &str, default: LogLevel) -> Option<(String, LogLevel)> {
+fn rule(spec: &str, default: LogLevel) -> Option<(Pattern, LogLevel)> {
     let (category, level) = spec.split_once(':').unwrap_or((spec, ""));
     let level = if level.is_empty() { default } else { LogLevel::parse(level)? };
-    (!category.is_empty()).then(|| (category.to_lowercase(), level))
+    (!category.is_empty()).then(|| (Pattern::of(category), level))
 }
 
-/// `pattern` is in lower case.
-fn fits(pattern: &str, category: &str) -> bool {
-    let category = category.to_lowercase();
-    match pattern.split_once('*') {
-        None => category.starts_with(pattern),
-        Some((prefix, suffix)) => category.strip_prefix(prefix).is_some_and(|rest| rest.ends_with(suffix)),
+impl Pattern {
+    fn of(category: &str) -> Self {
+        let category = category.to_lowercase();
+        match category.split_once('*') {
+            None => Self { prefix: category, suffix: None },
+            Some((prefix, suffix)) => Self { prefix: prefix.to_owned(), suffix: Some(suffix.to_owned()) },
+        }
+    }
+
+    /// Its length as a text.
+    fn len(&self) -> usize {
+        self.prefix.len() + self.suffix.as_ref().map_or(0, |suffix| 1 + suffix.len())
+    }
+
+    /// `category` is in lower case.
+    fn fits(&self, category: &str) -> bool {
+        let Some(rest) = category.strip_prefix(self.prefix.as_str()) else { return false };
+        self.suffix.as_ref().is_none_or(|suffix| rest.ends_with(suffix.as_str()))
     }
 }
 
@@ -109,6 +152,23 @@ pub(super) mod tests {
         assert_eq!(minimum(5, specs, "Y"), LogLevel::None);
         assert_eq!(minimum(4, "FilterSpecs=UseAppFilters;Demo:Error", "Other"), LogLevel::Information);
         assert_eq!(minimum(4, "FilterSpecs=\"UseAppFilters;Demo:Error\"", "Demo.A"), LogLevel::Error);
+    }
+
+    #[test]
+    fn rules_are_limited_and_kept_once() {
+        let specs: Vec<_> = (0..=MAX_RULES).map(|number| format!("c{number}.:Error")).collect();
+        let many = format!("FilterSpecs=\"{}\"", specs.join(";"));
+        assert_eq!(minimum(5, &many, &format!("C{}.X", MAX_RULES - 1)), LogLevel::Error);
+        assert_eq!(minimum(5, &many, &format!("C{MAX_RULES}.X")), LogLevel::None, "one too many");
+
+        let twice = "FilterSpecs=\"Demo:Error;a*b:Trace;DEMO:Warning;a*b:3;aXb:Critical\"";
+        let rules = Rules::of(&request(5, twice));
+        assert_eq!(rules.of_categories.len(), 3);
+        assert_eq!(minimum(5, twice, "Demo"), LogLevel::Warning, "the last one");
+        assert_eq!(minimum(5, twice, "AxB"), LogLevel::Critical, "the last one of this length");
+        assert_eq!(minimum(5, twice, "AyB"), LogLevel::Warning);
+        let all = AllRules::of(&[request(5, twice), request(5, twice), request(4, "")]);
+        assert_eq!(all.0.len(), 2, "what several sessions ask for is looked through once");
     }
 
     #[test]

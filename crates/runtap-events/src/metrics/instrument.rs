@@ -3,12 +3,13 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use hashbrown::HashMap;
 
 use super::Shared;
+use super::handles::Observer;
 use super::histogram::Histogram as Buckets;
 use super::layout::Events;
 use super::tags::{Key, OwnedKey, Tag, sorted, text};
@@ -85,8 +86,13 @@ pub(super) struct Parts {
 struct Table {
     by_tags: HashMap<OwnedKey, Arc<Series>, foldhash::fast::RandomState>,
     /// In the order of their first measurements.
-    list: Vec<Arc<Series>>,
+    list: Vec<Weak<Series>>,
+    /// As many series are there when those are looked for that nobody needs.
+    sweep_at: usize,
 }
+
+/// No table is swept below this length.
+const MIN_SWEEP: usize = 64;
 
 /// Whether a series is among those that the session has room for.
 const UNKNOWN: u8 = 0;
@@ -98,8 +104,6 @@ const REFUSED: u8 = 2;
 pub(super) struct Series {
     tags: String,
     state: AtomicU8,
-    /// A handle for it exists: it stays when the session ends.
-    bound: AtomicBool,
     /// A sum since the session began, or the last value.
     total: AtomicF64,
     /// The total at the last report; NaN before the first.
@@ -134,9 +138,8 @@ impl Instrument {
 
     fn reset(&self) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        table.by_tags.retain(|_, series| series.bound.load(Ordering::Relaxed));
-        table.list.retain(|series| series.bound.load(Ordering::Relaxed));
-        table.list.iter().for_each(|series| series.reset());
+        table.retain(is_held);
+        table.by_tags.values().for_each(|series| series.reset());
     }
 
     #[inline]
@@ -147,15 +150,17 @@ impl Instrument {
     }
 
     fn measure_sorted(&self, value: f64, tags: &[Tag<'_>]) {
-        {
+        let known = {
             let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(series) = table.by_tags.get(&Key(tags)) {
-                self.measure_in(series, value);
-                return;
+            match table.by_tags.get(&Key(tags)) {
+                Some(series) if series.state.load(Ordering::Relaxed) == UNKNOWN => Some(Arc::clone(series)),
+                Some(series) => return self.measure_in(series, value),
+                None => None,
             }
-        }
-        if self.owner.upgrade().is_some_and(|owner| owner.budget.has_room(self.kind)) {
-            let series = self.series(tags, false);
+        };
+        let has_room = || self.owner.upgrade().is_some_and(|owner| owner.budget.has_room(self.kind));
+        // Without the lock: where there is no room, an event may be written, and wait for its session.
+        if let Some(series) = known.or_else(|| has_room().then(|| self.series(tags))) {
             self.measure_in(&series, value);
         }
     }
@@ -180,18 +185,18 @@ impl Instrument {
     }
 
     /// The series of these tags, in the order of their names.
-    pub(super) fn series(&self, tags: &[Tag<'_>], bind: bool) -> Arc<Series> {
+    pub(super) fn series(&self, tags: &[Tag<'_>]) -> Arc<Series> {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        let known = table.by_tags.get(&Key(tags)).cloned();
-        let series = known.unwrap_or_else(|| {
-            let series = Arc::new(Series::new(text(tags), self.kind));
-            table.list.push(Arc::clone(&series));
-            table.by_tags.insert(Key(tags).to_owned(), Arc::clone(&series));
-            series
-        });
-        if bind {
-            series.bound.store(true, Ordering::Relaxed);
+        if let Some(series) = table.by_tags.get(&Key(tags)) {
+            return Arc::clone(series);
         }
+        if table.list.len() >= table.sweep_at.max(MIN_SWEEP) {
+            table.retain(|series| is_held(series) || series.state.load(Ordering::Relaxed) == ADMITTED);
+            table.sweep_at = table.list.len().saturating_mul(2);
+        }
+        let series = Arc::new(Series::new(text(tags), self.kind));
+        table.list.push(Arc::downgrade(&series));
+        table.by_tags.insert(Key(tags).to_owned(), Arc::clone(&series));
         series
     }
 
@@ -210,11 +215,30 @@ impl Instrument {
 
     /// Writes what the series have measured since the last time.
     pub(super) fn report(&self, session: &str, events: &Events) {
-        let list = self.table.read().unwrap_or_else(PoisonError::into_inner).list.clone();
+        let list: Vec<Arc<Series>> = {
+            let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+            table.list.iter().filter_map(Weak::upgrade).collect()
+        };
         for series in list.iter().filter(|series| series.state.load(Ordering::Relaxed) == ADMITTED) {
             series.report(session, self, events);
         }
     }
+}
+
+impl Table {
+    fn retain(&mut self, is_needed: impl Fn(&Arc<Series>) -> bool) {
+        self.by_tags.retain(|_, series| is_needed(series));
+        self.list.retain(|series| series.strong_count() > 0);
+    }
+}
+
+/// Whether anybody but the table has a series: a handle with its tags, or who measures or reports at this moment. Asked
+/// under the table's lock, without which nobody new gets it.
+fn is_held(series: &Arc<Series>) -> bool {
+    let held = Arc::strong_count(series) > 1;
+    // What was measured by a handle before it was dropped is seen.
+    fence(Ordering::Acquire);
+    held
 }
 
 impl fmt::Debug for Instrument {
@@ -229,7 +253,6 @@ impl Series {
         Self {
             tags,
             state: AtomicU8::new(UNKNOWN),
-            bound: AtomicBool::new(false),
             total: AtomicF64::new(0.0),
             previous: AtomicF64::new(f64::NAN),
             observed: AtomicBool::new(false),
@@ -301,100 +324,44 @@ impl Series {
     }
 }
 
-/// A number that can be measured.
-pub trait Measure: Copy {
-    /// The number, as near as 64 bits of floating point come.
-    fn to_f64(self) -> f64;
-}
+#[cfg(test)]
+mod tests {
+    use runtap_diag_server::EventPipe;
 
-macro_rules! measures {
-    ($($type:ty),*) => {$(
-        impl Measure for $type {
-            #[inline]
-            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "as near as it gets")]
-            fn to_f64(self) -> f64 {
-                self as f64
-            }
-        }
-    )*};
-}
+    use super::super::{Counter, MeterSpec, Metrics};
+    use super::*;
 
-measures!(i8, u8, i16, u16, i32, u32, i64, u64, isize, usize, f32, f64);
-
-/// Takes the values of an observable instrument.
-#[derive(Debug)]
-pub struct Observer<'a> {
-    instrument: &'a Instrument,
-}
-
-impl Observer<'_> {
-    /// The value is this now, for these tags.
-    pub fn observe(&mut self, value: impl Measure, tags: &[Tag<'_>]) {
-        self.instrument.measure(value.to_f64(), tags);
+    fn entries(counter: &Counter) -> [usize; 2] {
+        let table = counter.0.table.read().unwrap();
+        [table.by_tags.len(), table.list.len()]
     }
-}
 
-macro_rules! handles {
-    ($($(#[$doc:meta])* $Handle:ident, $Bound:ident, $(#[$method_doc:meta])* $method:ident;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone)]
-        pub struct $Handle(pub(super) Arc<Instrument>);
+    #[test]
+    fn series_without_handles_and_values_are_forgotten() {
+        let metrics = Metrics::new(&EventPipe::new()).unwrap();
+        let counter = metrics.meter(MeterSpec::new("M")).counter("c");
+        let kept: Vec<_> = (0..100).map(|n| counter.with(&[("kept", n.into())])).collect();
+        let bound = |n: i32| counter.with(&[("n", n.into())]);
+        (0..10_000).for_each(|n| drop(bound(n)));
+        assert!(entries(&counter).iter().all(|entries| (100..=300).contains(entries)), "{counter:?}");
+        let again = counter.with(&[("kept", 7.into())]);
+        assert!(
+            kept.iter().any(|kept| Arc::ptr_eq(&kept.series, &again.series)),
+            "those with handles are the same"
+        );
+        drop((kept, again));
 
-        impl $Handle {
-            $(#[$method_doc])*
-            ///
-            /// One load if no session wants it.
-            #[inline]
-            pub fn $method(&self, value: impl Measure, tags: &[Tag<'_>]) {
-                self.0.measure(value.to_f64(), tags);
-            }
-
-            /// Whether a session wants its values.
-            #[inline]
-            pub fn is_enabled(&self) -> bool {
-                self.0.is_listening()
-            }
-
-            /// The same with tags that are given once: the fastest way to measure.
-            #[must_use]
-            pub fn with(&self, tags: &[Tag<'_>]) -> $Bound {
-                let series = sorted(tags, |tags| self.0.series(tags, true));
-                $Bound { instrument: Arc::clone(&self.0), series }
-            }
-        }
-
-        #[doc = concat!("A [`", stringify!($Handle), "`] with its tags.")]
-        #[derive(Debug, Clone)]
-        pub struct $Bound {
-            instrument: Arc<Instrument>,
-            series: Arc<Series>,
-        }
-
-        impl $Bound {
-            $(#[$method_doc])*
-            #[inline]
-            pub fn $method(&self, value: impl Measure) {
-                self.instrument.measure_in(&self.series, value.to_f64());
-            }
-        }
-    )*};
-}
-
-handles! {
-    /// Counts what only grows. Tools show by how much since they began to look.
-    Counter, BoundCounter,
-    /// Adds to the count.
-    add;
-    /// Counts what grows and shrinks.
-    UpDownCounter, BoundUpDownCounter,
-    /// Adds to the count, or takes away.
-    add;
-    /// The last value counts.
-    Gauge, BoundGauge,
-    /// Has a new value.
-    record;
-    /// How values are distributed: quantiles, count and sum of each interval.
-    Histogram, BoundHistogram,
-    /// Adds a value.
-    record;
+        // As while a session runs: what was measured is kept until it is reported.
+        counter.0.begin();
+        assert_eq!(entries(&counter), [0, 0]);
+        let measured = bound(-1);
+        assert!(measured.series.enter());
+        measured.add(1);
+        drop(measured);
+        (0..10_000).for_each(|n| drop(bound(n)));
+        let series = sorted(&[("n", (-1).into())], |tags| counter.0.series(tags));
+        assert_eq!(series.total.load().to_bits(), 1f64.to_bits());
+        counter.0.end();
+        assert_eq!(entries(&counter), [1, 1], "the one in hand");
+    }
 }

@@ -4,10 +4,12 @@
 //! One collection runs at a time, as in .NET: sessions with the id `SHARED` and the same settings share it, others are told that
 //! they can't be served (events 15 and 17). Values count from its beginning. While none runs, a measurement costs one load.
 
+mod handles;
 mod histogram;
 mod instrument;
 mod layout;
 mod session;
+mod spec;
 mod tags;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,17 +17,21 @@ use std::time::{Instant, SystemTime};
 
 use runtap_diag_server::{DefineError, EventPipe, ProviderRequest, SessionId};
 
-pub use self::instrument::{
+pub use self::handles::{
     BoundCounter, BoundGauge, BoundHistogram, BoundUpDownCounter, Counter, Gauge, Histogram, Measure,
     Observer, UpDownCounter,
 };
 use self::instrument::{Callback, Instrument, Kind, MeterInfo, Parts};
 use self::layout::Events;
 use self::session::{Budget, Collection, Verdict, Wish};
+pub use self::spec::{InstrumentSpec, MeterSpec};
 pub use self::tags::{Tag, TagValue};
 use crate::timer::{self, Periodic};
 
 /// The metrics of a program. Clones are the same. Meters and instruments remain when it is dropped.
+///
+/// A session says how many series of measurements it has room for (`MaxTimeSeries`, 1,000 unless it says so), and how many of
+/// them may be histograms (`MaxHistograms`, 20); more than 100,000 and 1,000 it does not get.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Shared>);
 
@@ -35,6 +41,9 @@ pub(crate) struct Shared {
     events: Events,
     budget: Budget,
     state: Mutex<State>,
+    /// Held by threads of the program while they tell of instruments that come and go, so that what is told of one is in
+    /// order. Not for the server's thread: who tells may have to wait for a session.
+    telling: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +68,7 @@ impl Metrics {
             events,
             budget: Budget::default(),
             state: Mutex::default(),
+            telling: Mutex::default(),
         });
         timer::add(shared.task());
         let watching = Arc::clone(&shared);
@@ -70,86 +80,6 @@ impl Metrics {
     pub fn meter(&self, spec: MeterSpec) -> Meter {
         let MeterSpec { name, version, tags, schema_url } = spec;
         Meter { info: Arc::new(MeterInfo { name, version, tags, schema_url }), shared: Arc::clone(&self.0) }
-    }
-}
-
-/// What a meter is called.
-#[derive(Debug, Clone, Default)]
-pub struct MeterSpec {
-    name: String,
-    version: String,
-    tags: String,
-    schema_url: String,
-}
-
-impl MeterSpec {
-    /// A meter of this name. Tools separate names by commas: it should have none.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), ..Self::default() }
-    }
-
-    /// With a version.
-    #[must_use]
-    pub fn version(mut self, version: impl Into<String>) -> Self {
-        self.version = version.into();
-        self
-    }
-
-    /// With tags that all measurements have.
-    #[must_use]
-    pub fn tags(mut self, tags: &[Tag<'_>]) -> Self {
-        self.tags = tags::text(tags);
-        self
-    }
-
-    /// With the URL of the schema that its names follow.
-    #[must_use]
-    pub fn schema_url(mut self, url: impl Into<String>) -> Self {
-        self.schema_url = url.into();
-        self
-    }
-}
-
-/// What an instrument is called.
-#[derive(Debug, Clone, Default)]
-pub struct InstrumentSpec {
-    name: String,
-    unit: String,
-    description: String,
-    tags: String,
-}
-
-impl InstrumentSpec {
-    /// An instrument of this name.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), ..Self::default() }
-    }
-
-    /// With the unit that it counts in, such as `ms` or `{order}`.
-    #[must_use]
-    pub fn unit(mut self, unit: impl Into<String>) -> Self {
-        self.unit = unit.into();
-        self
-    }
-
-    /// With a description.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = description.into();
-        self
-    }
-
-    /// With tags that all its measurements have.
-    #[must_use]
-    pub fn tags(mut self, tags: &[Tag<'_>]) -> Self {
-        self.tags = tags::text(tags);
-        self
-    }
-}
-
-impl From<&str> for InstrumentSpec {
-    fn from(name: &str) -> Self {
-        Self::new(name)
     }
 }
 
@@ -212,22 +142,27 @@ impl Meter {
 
     /// Takes all its instruments away. Measurements go nowhere then.
     pub fn dispose(self) {
-        let mut state = self.shared.state();
-        let State { instruments, collection, .. } = &mut *state;
-        instruments.retain(|instrument| {
-            let other = !Arc::ptr_eq(&instrument.meter, &self.info);
-            if !other && instrument.is_listening() {
-                instrument.end();
-                if let Some(collection) = collection {
-                    self.shared.events.end(&collection.id, instrument);
-                }
+        let telling = self.shared.telling();
+        let (gone, session) = {
+            let mut state = self.shared.state();
+            let is_own = |instrument: &mut Arc<Instrument>| Arc::ptr_eq(&instrument.meter, &self.info);
+            let gone: Vec<_> = state.instruments.extract_if(.., is_own).collect();
+            (gone, state.collection.as_ref().map(|collection| collection.id.clone()))
+        };
+        for instrument in gone.iter().filter(|instrument| instrument.is_listening()) {
+            instrument.end();
+            if let Some(session) = &session {
+                self.shared.events.end(session, instrument);
             }
-            other
-        });
+        }
+        drop(telling);
+        // Without any lock: the program's own values, which may dispose other meters.
+        drop(gone);
     }
 
     fn instrument(&self, kind: Kind, spec: InstrumentSpec, callback: Option<Callback>) -> Arc<Instrument> {
         let InstrumentSpec { name, unit, description, tags } = spec;
+        let _telling = self.shared.telling();
         let mut state = self.shared.state();
         state.last_id = state.last_id.wrapping_add(1);
         let instrument = Arc::new(Instrument::new(Parts {
@@ -241,10 +176,12 @@ impl Meter {
             callback,
             owner: Weak::clone(&self.shared.me),
         }));
-        if let Some(collection) = &state.collection {
-            self.shared.publish(collection, &instrument);
-        }
         state.instruments.push(Arc::clone(&instrument));
+        let told = state.collection.as_ref().map(|running| (running.id.clone(), running.wants(&instrument)));
+        drop(state);
+        if let Some((session, is_wanted)) = told {
+            self.shared.tell(&session, &instrument, is_wanted);
+        }
         instrument
     }
 }
@@ -258,7 +195,26 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the session of an instrument, and begins to listen to it if its values are wanted.
+    fn telling(&self) -> MutexGuard<'_, ()> {
+        self.telling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the session of a new instrument, without the lock of the state: a thread of the program may have to wait until
+    /// there is room in the session. Values come after that.
+    fn tell(&self, session: &str, instrument: &Instrument, is_wanted: bool) {
+        self.events.published(session, instrument);
+        if is_wanted {
+            self.events.begin(session, instrument);
+            let state = self.state();
+            // A collection that began meanwhile knows the instrument.
+            let is_still_wanted = state.collection.as_ref().is_some_and(|running| running.wants(instrument));
+            if is_still_wanted && !instrument.is_listening() {
+                instrument.begin();
+            }
+        }
+    }
+
+    /// For the server's thread, which never waits for a session: tells it of an instrument, and begins to listen to it if its values are wanted.
     fn publish(&self, collection: &Collection, instrument: &Instrument) {
         self.events.published(&collection.id, instrument);
         if collection.wants(instrument) {
@@ -352,5 +308,34 @@ impl Periodic for Shared {
             self.events.collection(&session, false, from, to);
         }
         self.state().collection.as_ref().map(|collection| collection.due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Disposes another meter when it is dropped.
+    struct Owner(Option<Meter>);
+
+    impl Drop for Owner {
+        fn drop(&mut self) {
+            self.0.take().into_iter().for_each(Meter::dispose);
+        }
+    }
+
+    #[test]
+    fn what_a_callback_owns_may_dispose_other_meters() {
+        let metrics = Metrics::new(&EventPipe::new()).unwrap();
+        let inner = metrics.meter(MeterSpec::new("Inner"));
+        inner.observable_gauge("value", |_| {});
+        let owner = Owner(Some(inner));
+        let outer = metrics.meter(MeterSpec::new("Outer"));
+        outer.observable_gauge("value", move |_| {
+            let _owned = &owner;
+        });
+        assert_eq!(metrics.0.state().instruments.len(), 2);
+        outer.dispose();
+        assert_eq!(metrics.0.state().instruments.len(), 0);
     }
 }

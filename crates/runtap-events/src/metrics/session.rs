@@ -17,6 +17,12 @@ const SHARED: &str = "SHARED";
 /// The shortest interval that is kept to, and the longest.
 const INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_hours(24)];
 
+/// As many series a session gets, however many it asks for: some 50 MB at most.
+const MAX_SERIES: usize = 100_000;
+
+/// As many of them are histograms, each of which keeps 4 KiB for each power of two that its values span.
+const MAX_HISTOGRAMS: usize = 1_000;
+
 /// How a collection goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Settings {
@@ -64,8 +70,8 @@ impl Wish {
             client: value("ClientId").unwrap_or_default().to_owned(),
             settings: Settings {
                 interval: interval.unwrap_or(Duration::from_secs(1)).clamp(shortest, longest),
-                max_series: number("MaxTimeSeries").unwrap_or(1000),
-                max_histograms: number("MaxHistograms").unwrap_or(20),
+                max_series: number("MaxTimeSeries").unwrap_or(1000).min(MAX_SERIES),
+                max_histograms: number("MaxHistograms").unwrap_or(20).min(MAX_HISTOGRAMS),
             },
             metrics: metrics.split(',').filter(|text| !text.is_empty()).map(Metric::parse).collect(),
         })
@@ -166,27 +172,25 @@ impl Budget {
         let mut left = self.left();
         let after = left.series.checked_sub(1);
         let histograms = left.histograms.checked_sub(usize::from(kind == Kind::Histogram));
-        match (after, histograms) {
-            (Some(after), Some(histograms)) => {
-                // Another thread may have been faster.
-                if series.enter() {
-                    (left.series, left.histograms) = (after, histograms);
-                }
-                true
+        if let (Some(after), Some(histograms)) = (after, histograms) {
+            // Another thread may have been faster.
+            if series.enter() {
+                (left.series, left.histograms) = (after, histograms);
             }
-            (None, _) => {
-                if !self.series_full.swap(true, Ordering::Relaxed) {
-                    events.series_limit(&left.session);
-                }
-                false
-            }
-            (Some(_), None) => {
-                if !self.histograms_full.swap(true, Ordering::Relaxed) {
-                    events.histogram_limit(&left.session);
-                }
-                false
+            return true;
+        }
+        let full = if after.is_none() { &self.series_full } else { &self.histograms_full };
+        let untold = (!full.swap(true, Ordering::Relaxed)).then(|| left.session.clone());
+        drop(left);
+        // Without the lock: this thread may have to wait until there is room in the session.
+        if let Some(session) = untold {
+            if after.is_none() {
+                events.series_limit(&session);
+            } else {
+                events.histogram_limit(&session);
             }
         }
+        false
     }
 }
 
@@ -216,6 +220,9 @@ mod tests {
         assert_eq!(wish(2, "Metrics=A;RefreshInterval=x;MaxTimeSeries=-1").unwrap().settings, defaults);
         assert_eq!(wish(2, "Metrics=A;RefreshInterval=0").unwrap().settings.interval, INTERVALS[0]);
         assert_eq!(wish(2, "Metrics=A;RefreshInterval=1e300").unwrap().settings, defaults);
+        let most = format!("Metrics=A;MaxTimeSeries={};MaxHistograms={}", usize::MAX, MAX_HISTOGRAMS + 1);
+        let settings = wish(2, &most).unwrap().settings;
+        assert_eq!((settings.max_series, settings.max_histograms), (MAX_SERIES, MAX_HISTOGRAMS));
         assert!(wish(2, "Metrics=").is_none() && wish(1, "Metrics=A").is_none() && wish(4, "").is_some());
     }
 

@@ -1,7 +1,8 @@
 //! EventCounters: what is reported to whom, and when.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use runtap_events::{CounterSpec, EventCounters};
@@ -32,8 +33,13 @@ fn four_kinds_are_reported_at_the_interval_of_the_session() {
         size.record(value);
     }
     count.increment(3.0);
+    // Where the first interval begins is found out after the session has begun.
+    recording.until(|events| !of(events, "total", "Interval=50").is_empty());
     total.fetch_add(7, Ordering::Relaxed);
-    let events = recording.until(|events| of(events, "total", "Interval=50").len() >= 3);
+    let events = recording.until(|events| {
+        let seen = of(events, "total", "Interval=50");
+        seen.len() >= 3 && seen.iter().any(|payload| payload["Increment"] != json!(0.0))
+    });
     recording.stop();
 
     // What was recorded may have come in two intervals.
@@ -76,6 +82,34 @@ fn sessions_with_other_intervals_get_values_of_their_own() {
         of(&of_slow, "count", "Interval=300").iter().filter_map(|it| it["Increment"].as_f64()).sum();
     assert_eq!(increments, 5.0);
     slow.stop();
+}
+
+/// The program holds a lock while it adds counters, and takes the same lock where a counter is read.
+#[test]
+fn what_is_read_may_wait_for_those_who_add_counters() {
+    let target = Target::new();
+    let counters = EventCounters::new(&target.pipe, "Test-Counters").unwrap();
+    let lock = Arc::new(Mutex::new(()));
+    let (taken, more) = (Arc::clone(&lock), counters.clone());
+    let readers = Arc::new(Mutex::new(HashSet::new()));
+    let seen = Arc::clone(&readers);
+    counters.incrementing_polling(CounterSpec::new("outer"), move || {
+        let _taken = taken.lock().unwrap();
+        if seen.lock().unwrap().insert(std::thread::current().id()) {
+            more.incrementing_polling(CounterSpec::new("inner"), || 1.0);
+        }
+        1.0
+    });
+    let held = lock.lock().unwrap();
+    // The server answers, although what is read has to wait.
+    let mut recording = target.session(&["Test-Counters:0:4:EventCounterIntervalSec=0.02"]);
+    counters.incrementing_polling(CounterSpec::new("late"), || 1.0);
+    drop(held);
+    for name in ["outer", "inner", "late"] {
+        recording.until(|events| !of(events, name, "Interval=20").is_empty());
+    }
+    recording.stop();
+    assert_eq!(readers.lock().unwrap().len(), 1, "one thread reads");
 }
 
 #[test]

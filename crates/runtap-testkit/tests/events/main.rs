@@ -14,7 +14,7 @@ mod provider;
 use runtap_clr::lines::{Choice, Chooser, Lines, Live, Style};
 use runtap_diag::blocking::{Client, Session};
 use runtap_diag::{Level, Provider, SessionConfig};
-use runtap_diag_server::{Builder, EventPipe, ProcessDescription, ServerThread};
+use runtap_diag_server::{Builder, EventPipe, Limits, ProcessDescription, ServerThread};
 use runtap_transport::Endpoint;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -28,19 +28,28 @@ struct Target {
 
 impl Target {
     fn new() -> Self {
+        Self::with(Limits::default())
+    }
+
+    fn with(limits: Limits) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let pipe = EventPipe::new();
-        let builder = Builder::new(ProcessDescription::of_this_process()).pipe(pipe.clone());
+        let builder = Builder::new(ProcessDescription::of_this_process()).pipe(pipe.clone()).limits(limits);
         let server = builder.path(dir.path().join("s")).spawn().unwrap();
         Self { server, pipe, _dir: dir }
     }
 
     /// A session of these providers: `Name:keywords:level:arguments`.
     fn session(&self, providers: &[&str]) -> Recording {
-        let client = Client::new(Endpoint::unix(self.server.path())).unwrap();
-        let mut config = SessionConfig::new(providers.iter().map(|text| provider(text)).collect());
-        config.rundown_keyword = 0;
-        Recording { session: client.start_session(&config).unwrap(), bytes: Vec::new() }
+        self.session_of(&config(providers))
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Endpoint::unix(self.server.path())).unwrap()
+    }
+
+    fn session_of(&self, config: &SessionConfig) -> Recording {
+        Recording { session: self.client().start_session(config).unwrap(), bytes: Vec::new() }
     }
 
     /// What a session gets of what happens in `act`.
@@ -49,6 +58,12 @@ impl Target {
         act();
         recording.stop()
     }
+}
+
+fn config(providers: &[&str]) -> SessionConfig {
+    let mut config = SessionConfig::new(providers.iter().map(|text| provider(text)).collect());
+    config.rundown_keyword = 0;
+    config
 }
 
 fn provider(text: &str) -> Provider {
@@ -85,12 +100,18 @@ impl Recording {
     }
 
     /// The whole stream.
-    fn stop_raw(mut self) -> Vec<u8> {
+    fn stop_raw(self) -> Vec<u8> {
         let stopping = self.session.stop();
+        let bytes = self.rest();
+        stopping.wait().unwrap();
+        bytes
+    }
+
+    /// The whole stream, when it has come to its end.
+    fn rest(mut self) -> Vec<u8> {
         while let Some(chunk) = self.session.next_chunk().unwrap() {
             self.bytes.extend_from_slice(&chunk);
         }
-        stopping.wait().unwrap();
         self.bytes
     }
 }

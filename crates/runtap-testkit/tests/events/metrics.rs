@@ -1,9 +1,14 @@
 //! Metrics: collections, series, limits, and sessions beside each other.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use runtap_diag::Buffering;
+use runtap_diag_server::Limits;
 use runtap_events::{InstrumentSpec, MeterSpec, Metrics};
 use serde_json::{Value, json};
 
-use crate::{Recording, Target, named};
+use crate::{Recording, Target, config, decoded, named};
 
 const SHARED: &str = "SessionId=SHARED;RefreshInterval=0.1;MaxTimeSeries=100;MaxHistograms=10";
 
@@ -193,4 +198,48 @@ fn instruments_come_and_go_while_a_session_runs() {
     assert!(!counter.is_enabled());
     let events = recording.stop();
     assert_eq!(named(&events, "EndInstrumentReporting").len(), 1);
+}
+
+/// A thread that tells a session of new instruments waits for its reader; the server goes on.
+#[test]
+fn who_waits_for_a_reader_does_not_hold_up_the_server() {
+    const PUBLISHING: &str = "System.Diagnostics.Metrics:4:4:SessionId=x";
+    let mut limits = Limits::default();
+    limits.blocked_writer = Duration::from_hours(1);
+    let target = Target::with(limits);
+    let metrics = Metrics::new(&target.pipe).unwrap();
+    let mut blocking = config(&[PUBLISHING]);
+    (blocking.buffering, blocking.buffer_mb) = (Buffering::Block, 1);
+    let unread = target.session_of(&blocking);
+    let (made, enough) = (AtomicU32::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let maker = scope.spawn(|| {
+            let meter = metrics.meter(MeterSpec::new("Test.Many"));
+            let description = "x".repeat(10_000);
+            while !enough.load(Ordering::Relaxed) {
+                let number = made.fetch_add(1, Ordering::Relaxed);
+                meter.counter(InstrumentSpec::new(format!("{number}")).description(&*description));
+            }
+        });
+        // It waits when nothing is made for as long as many sessions come and go.
+        let (mut before, mut rounds) = (0, 0);
+        while rounds < 20 {
+            target.session(&["System.Diagnostics.Metrics:1:4"]).stop();
+            let now = made.load(Ordering::Relaxed);
+            rounds = if now > 0 && now == before { rounds + 1 } else { 0 };
+            before = now;
+        }
+        enough.store(true, Ordering::Relaxed);
+        let id = unread.session.id();
+        let reader = scope.spawn(|| unread.rest());
+        maker.join().unwrap();
+        target.client().stop_session(id).unwrap();
+        let events = decoded(&reader.join().unwrap(), true);
+        let numbers: Vec<_> = named(&events, "InstrumentPublished")
+            .iter()
+            .map(|event| event["payload"]["instrumentName"].as_str().unwrap().to_owned())
+            .collect();
+        let expected: Vec<_> = (0..made.load(Ordering::Relaxed)).map(|number| number.to_string()).collect();
+        assert_eq!(numbers, expected);
+    });
 }
