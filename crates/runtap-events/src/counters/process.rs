@@ -58,7 +58,8 @@ impl Cpu {
         if elapsed == 0.0 {
             return 0.0;
         }
-        self.used.saturating_sub(earlier.used).as_secs_f64() / elapsed / processors * 100.0
+        // The two clocks are read one after the other: within a short time one may seem to run ahead.
+        (self.used.saturating_sub(earlier.used).as_secs_f64() / elapsed / processors * 100.0).min(100.0)
     }
 }
 
@@ -93,6 +94,6 @@ mod tests {
             n = std::hint::black_box(n + 1);
         }
         let usage = Cpu::now().since(&before);
-        assert!(usage > 0.0 && usage <= 100.5, "{usage}");
+        assert!(usage > 0.0 && usage <= 100.0, "{usage}");
     }
 }
