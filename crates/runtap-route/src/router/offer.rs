@@ -8,7 +8,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use runtap_discover::Kind;
@@ -24,7 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Ended;
 use super::back::RuntimeAddress;
-use super::crowd::Crowd;
+use super::crowd::{Crowd, Progress, Stage};
 use super::limits::Limits;
 use super::link::Link;
 use super::notice::{Notice, Statistics, Teller};
@@ -98,21 +97,21 @@ impl Offer {
                 let (stream, address) = match listener.accept().await {
                     Ok(accepted) => accepted,
                     Err(_out_of_descriptors) => {
-                        crowd.disconnect_oldest();
+                        crowd.disconnect_one();
                         sleep(OUT_OF_DESCRIPTORS).await;
                         continue;
                     }
                 };
                 relay.teller().connection();
                 let permit = crowd.admit().await;
-                let proven = Arc::<AtomicBool>::default();
-                let (serving, has_proven, token) = (relay.clone(), Arc::clone(&proven), token.clone());
+                let progress = Progress::default();
+                let (serving, its, token) = (relay.clone(), progress.clone(), token.clone());
                 let task = relay.spawn(async move {
                     // One that breaks is its client's affair.
-                    let _: io::Result<()> = serve(stream, address, token, &serving, &has_proven).await;
+                    let _: io::Result<()> = serve(stream, address, token, &serving, &its).await;
                     drop(permit);
                 });
-                crowd.enter(task, proven);
+                crowd.enter(task, progress);
             }
         };
         tokio::select! {
@@ -131,7 +130,7 @@ async fn serve(
     address: SocketAddr,
     token: Token,
     relay: &Relay,
-    proven: &AtomicBool,
+    progress: &Progress,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let who = address.to_string();
@@ -141,7 +140,7 @@ async fn serve(
         Ok(request) => request,
         Err(error) => return refuse(stream, who, error, relay).await,
     };
-    proven.store(true, Ordering::Relaxed);
+    progress.is_now(Stage::Asked);
     match request {
         Request::List => {
             let list = Listed::encode(&list().await?);
