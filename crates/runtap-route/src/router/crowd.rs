@@ -127,7 +127,10 @@ impl Crowd {
     pub(crate) fn disconnect_one(&mut self) {
         if let Some(leaving) = self.next_to_leave().and_then(|at| self.silent.remove(at)) {
             leaving.task.abort();
-            self.teller.silent();
+            // Who was refused is counted as that.
+            if leaving.progress.stage() != Stage::Refused as u8 {
+                self.teller.silent();
+            }
         }
     }
 
