@@ -232,6 +232,43 @@ fn without_a_runtime_it_ends() {
     assert_eq!(router.ends(), Ended::NoRuntime);
 }
 
+/// Anybody can dial, and say nothing.
+#[test]
+fn silence_keeps_no_runtime_out() {
+    let mut limits = Limits::default();
+    limits.advertise = Duration::from_hours(1);
+    let router = Running::start(Runtime::DialsTcp, limits, None);
+    let address = router.address.unwrap();
+    let mut silent: Vec<TcpStream> = (0..65).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let runtime = dial(address, 1);
+    router.wait_for("the runtime", |notice| matches!(notice, Notice::Runtime { .. }));
+    // The oldest have made room, and the newest has not.
+    router.wait_for("who was disconnected", |notice| matches!(notice, Notice::NoRuntime { .. }));
+    silent.truncate(2);
+    silent.into_iter().for_each(|oldest| assert!(all_of(oldest).is_empty()));
+    drop(runtime);
+    router.end();
+}
+
+#[test]
+fn what_is_still_carried_when_the_router_ends_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runtime");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut limits = Limits::default();
+    limits.shut_down = Duration::from_millis(10);
+    let router = Running::start(Runtime::Listens(path), limits, None);
+    let mut client = router.connect();
+    client.write_all(&info()).unwrap();
+    let (mut runtime, _) = listener.accept().unwrap();
+    runtime.read_exact(&mut [0; 20]).unwrap();
+    // It does not answer.
+    let statistics = Arc::clone(&router.statistics);
+    router.end();
+    assert_eq!((statistics.forwarded(), statistics.to_runtime()), (1, 20));
+    drop(client);
+}
+
 /// A runtime that leaves its connection open after an error, as .NET 9 and 10 do.
 #[test]
 fn a_reply_ends_the_connection_even_if_the_runtime_does_not() {

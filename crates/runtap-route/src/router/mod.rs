@@ -29,6 +29,7 @@ mod back;
 mod board;
 mod crowd;
 mod front;
+mod greeting;
 mod limits;
 mod link;
 mod notice;
@@ -115,7 +116,7 @@ impl Router {
             Back::Dial(address) => (relay::Supply::Dial(Arc::new(address)), None),
             Back::Listen(gate) => {
                 let board = Arc::new(Board::new(limits.clone(), teller.clone()));
-                background.spawn(board::accept(Arc::clone(&board), gate));
+                background.spawn(greeting::accept(Arc::clone(&board), gate));
                 (relay::Supply::Board(Arc::clone(&board)), Some(board))
             }
         };

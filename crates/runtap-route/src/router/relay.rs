@@ -194,7 +194,7 @@ impl Relay {
         let Question { piece, tap, .. } = question;
         let bytes = piece.bytes();
         write(&mut runtime, bytes, Some(self.limits.stalled)).await?;
-        self.teller.sent_to_runtime(bytes.len());
+        self.teller.forwarded(bytes.len());
         pump(client, runtime, tap, self.limits.stalled, &self.teller, free).await
     }
 
