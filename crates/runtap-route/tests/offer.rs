@@ -123,7 +123,9 @@ fn hmac(parts: &[&[u8]]) -> [u8; 32] {
         (0..64).map(|at| TOKEN.get(at).copied().unwrap_or_default() ^ with).collect()
     };
     let mut inner = Sha256::new_with_prefix(pad(0x36));
-    parts.iter().for_each(|part| inner.update(part));
+    for part in parts {
+        inner.update(part);
+    }
     Sha256::new_with_prefix(pad(0x5c)).chain_update(inner.finalize()).finalize().into()
 }
 

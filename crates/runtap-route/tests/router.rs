@@ -245,7 +245,9 @@ fn silence_keeps_no_runtime_out() {
     // The oldest have made room, and the newest has not.
     router.wait_for("who was disconnected", |notice| matches!(notice, Notice::NoRuntime { .. }));
     silent.truncate(2);
-    silent.into_iter().for_each(|oldest| assert!(all_of(oldest).is_empty()));
+    for oldest in silent {
+        assert!(all_of(oldest).is_empty());
+    }
     drop(runtime);
     router.end();
 }
