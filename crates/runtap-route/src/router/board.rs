@@ -83,6 +83,13 @@ pub(crate) struct InUse {
     cookie: Uuid,
 }
 
+impl InUse {
+    /// Whose connection it is.
+    pub(crate) fn cookie(&self) -> Uuid {
+        self.cookie
+    }
+}
+
 impl Drop for InUse {
     fn drop(&mut self) {
         let mut state = self.board.lock();
