@@ -31,6 +31,7 @@ pub struct RouterHandshake {
     received: Vec<u8>,
     total: u64,
     transmit: Option<Vec<u8>>,
+    answered: bool,
     event: Option<Result<Request, HandshakeError>>,
 }
 
@@ -45,6 +46,7 @@ impl RouterHandshake {
             received: Vec::new(),
             total: 0,
             transmit: None,
+            answered: false,
             event: None,
         }
     }
@@ -58,10 +60,18 @@ impl RouterHandshake {
         self.transcript.add(&bytes);
         bytes.extend(self.transcript.prove(&self.token, Side::Router));
         self.transmit = Some(bytes);
+        self.answered = true;
         self.state = State::Done;
     }
 
-    /// What tells a client that it was refused before it has proven anything. To be sent late: who guesses is to wait.
+    /// Whether the answer was made: a request that it does not know is refused by the handshake itself, with a proof.
+    /// Then there is no [`refusal`](Self::refusal) to send.
+    pub fn has_answered(&self) -> bool {
+        self.answered
+    }
+
+    /// What tells a client that it was refused before it has proven anything; nothing may be sent
+    /// [besides an answer](Self::has_answered). To be sent late: who guesses is to wait.
     pub fn refusal(error: &HandshakeError) -> Vec<u8> {
         match error {
             HandshakeError::Refused(refusal) => {

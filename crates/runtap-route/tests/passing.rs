@@ -211,6 +211,34 @@ fn a_silent_client_holds_up_nobody() {
 }
 
 #[test]
+fn of_too_many_silent_clients_the_oldest_are_disconnected() {
+    let runtime = FakeRuntime::spawn();
+    let mut recorder = Recorder::start(Way::ToRuntime(runtime.endpoint().clone()));
+    let oldest = recorder.dial();
+    let ask = || {
+        let mut client = recorder.dial();
+        client.write_all(INFO).unwrap();
+        all(&client)
+    };
+    // When it is answered, the recorder has taken all the descriptors that it may have; ours are the same.
+    let reply = ask();
+    assert!(!reply.is_empty());
+    let mut crowd: Vec<UnixStream> = (0..1024).map(|_| recorder.dial()).collect();
+    assert_eq!(all(&oldest), b"");
+    assert_eq!(ask(), reply);
+    let mut newest = crowd.pop().unwrap();
+    newest.write_all(INFO).unwrap();
+    assert_eq!(all(&newest), reply);
+    drop((oldest, crowd, newest));
+    recorder.end();
+    let rows = rows(&recorder.transcript(), false);
+    let is_first = |row: &&Row| row.what == "close" && row.conn.as_deref() == Some("c1");
+    let closed: Vec<_> = rows.iter().filter(is_first).flat_map(|row| &row.fields).collect();
+    let error = closed.iter().find(|(name, _)| name == "error").unwrap();
+    assert!(error.1.as_str().unwrap().contains("it had sent no whole request"), "{closed:?}");
+}
+
+#[test]
 fn a_descriptor_arrives_with_its_byte_after_the_request() {
     // CollectTracing5 into user_events: one provider, one tracepoint for all of it.
     let request: &[u8] = b"DOTNET_IPC_V1\0\x4d\0\x02\x06\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\

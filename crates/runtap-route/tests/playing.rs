@@ -13,6 +13,7 @@ use std::time::Duration;
 use runtap_route::record::{Place, Stop};
 use runtap_route::replay::{Heard, Player, Playing, Report, Talk, Verdict};
 use runtap_transcript::to_hex;
+use rustix::fs::{FileType, Mode};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -239,6 +240,45 @@ fn a_stream_is_read_from_the_file_beside_the_transcript_and_from_nowhere_else() 
         let error = of(file, 0, 1).unwrap_err().to_string();
         assert!(error.contains("is not beside the transcript"), "{file}: {error}");
     }
+}
+
+/// One request, answered from this file beside the transcript.
+fn answered_from(file: &str) -> Script {
+    let line = format!(
+        "{{\"kind\":\"frame\",\"t\":0.2,\"conn\":\"c1\",\"dir\":\"r2c\",\"file\":\"{file}\",\"offset\":0,\"bytes\":5}}"
+    );
+    Script::default().frame(0.1, "c1", "c2r", &info()).line(&line)
+}
+
+#[test]
+fn neither_a_link_nor_a_pipe_is_opened() {
+    let (outside, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(outside.path().join("secret"), b"0123456789").unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret"), dir.path().join("link")).unwrap();
+    let pipe = dir.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    for (file, why) in [("link", "it is a link"), ("pipe", "it is no ordinary file")] {
+        let script = answered_from(file).ended("c1");
+        let talk = Talk::read([HEADER, &script.0].concat().as_bytes(), dir.path()).unwrap();
+        let stage = Stage::of(talk);
+        assert_eq!(stage.ask(&info()), b"", "{file}");
+        let report = stage.end();
+        assert_eq!(verdicts(&report), [Verdict::Failed], "{file}");
+        let reason = report.exchanges[0].reason.as_deref().unwrap();
+        assert!(reason.contains(why), "{file}: {reason}");
+    }
+}
+
+#[test]
+fn an_answer_that_fails_ends_the_connection() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("directory")).unwrap();
+    // The runtime had not closed when the recording ended.
+    let script = answered_from("directory");
+    let talk = Talk::read([HEADER, &script.0].concat().as_bytes(), dir.path()).unwrap();
+    let stage = Stage::of(talk);
+    assert_eq!(stage.ask(&info()), b"");
+    assert_eq!(verdicts(&stage.end()), [Verdict::Failed]);
 }
 
 #[test]

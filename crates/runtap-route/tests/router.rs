@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use runtap_diag_proto::{Advertise, ErrorReply, Hresult, InfoForm, Request, Uuid};
+use runtap_diag_proto::{Advertise, ErrorReply, Hresult, InfoForm, Request, SessionId, Uuid};
 use runtap_diag_server::{Builder, ProcessDescription, ServerThread};
 use runtap_route::router::{Back, Ended, Front, Gate, Limits, Notice, Router, RuntimeAddress, Statistics};
 use runtap_testkit::eventually;
@@ -230,6 +230,87 @@ fn without_a_runtime_it_ends() {
     let router = Running::start(Runtime::DialsTcp, Limits::default(), limit);
     drop(dial(router.address.unwrap(), 1));
     assert_eq!(router.ends(), Ended::NoRuntime);
+}
+
+/// Anybody can dial, and say nothing.
+#[test]
+fn silence_keeps_no_runtime_out() {
+    let mut limits = Limits::default();
+    limits.advertise = Duration::from_hours(1);
+    let router = Running::start(Runtime::DialsTcp, limits, None);
+    let address = router.address.unwrap();
+    let mut silent: Vec<TcpStream> = (0..65).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let runtime = dial(address, 1);
+    router.wait_for("the runtime", |notice| matches!(notice, Notice::Runtime { .. }));
+    // The oldest have made room, and the newest has not.
+    router.wait_for("who was disconnected", |notice| matches!(notice, Notice::NoRuntime { .. }));
+    silent.truncate(2);
+    for oldest in silent {
+        assert!(all_of(oldest).is_empty());
+    }
+    drop(runtime);
+    router.end();
+}
+
+#[test]
+fn what_is_still_carried_when_the_router_ends_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runtime");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut limits = Limits::default();
+    limits.shut_down = Duration::from_millis(10);
+    let router = Running::start(Runtime::Listens(path), limits, None);
+    let mut client = router.connect();
+    client.write_all(&info()).unwrap();
+    let (mut runtime, _) = listener.accept().unwrap();
+    runtime.read_exact(&mut [0; 20]).unwrap();
+    // It does not answer.
+    let statistics = Arc::clone(&router.statistics);
+    router.end();
+    assert_eq!((statistics.forwarded(), statistics.to_runtime()), (1, 20));
+    drop(client);
+}
+
+/// A runtime that has nothing to send notices by nothing that nobody listens to it.
+#[test]
+fn a_session_whose_client_is_gone_is_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runtime");
+    let listener = UnixListener::bind(&path).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let accept = || {
+        let stream = eventually("a connection of the router", || Some(listener.accept().ok()?.0));
+        stream.set_nonblocking(false).unwrap();
+        stream
+    };
+    let router = Running::start(Runtime::Listens(path), Limits::default(), None);
+    let provider = [&[0; 8][..], &[4, 0, 0, 0], &[2, 0, 0, 0], b"P\0\0\0", &[0; 4]].concat();
+    let one = 1u32.to_le_bytes();
+    let payload = [&one[..], &one, &one, &provider].concat();
+    let size = u16::try_from(20 + payload.len()).unwrap().to_le_bytes();
+    let collect = [b"DOTNET_IPC_V1\0", &size[..], &[2, 2, 0, 0], &payload].concat();
+    let started = [&b"DOTNET_IPC_V1\0\x1c\0\xff\0\0\0"[..], &0x55u64.to_le_bytes()].concat();
+    let mut client = router.connect();
+    client.write_all(&collect).unwrap();
+    let mut session = accept();
+    session.read_exact(&mut vec![0; collect.len()]).unwrap();
+    session.write_all(&started).unwrap();
+    client.read_exact(&mut vec![0; started.len()]).unwrap();
+    drop(client);
+    let mut stopping = accept();
+    let stop = Request::StopTracing(SessionId(0x55)).to_bytes().unwrap();
+    let mut asked = vec![0; stop.len()];
+    stopping.read_exact(&mut asked).unwrap();
+    assert_eq!(asked, stop);
+    // What is left of the session, more than a socket holds, comes before the answer.
+    session.write_all(&vec![7; 1 << 20]).unwrap();
+    drop(session);
+    stopping.write_all(&started).unwrap();
+    router.wait_for(
+        "the end of the session",
+        |notice| matches!(notice, Notice::Broken { why, .. } if why.contains("its session was stopped")),
+    );
+    router.end();
 }
 
 /// A runtime that leaves its connection open after an error, as .NET 9 and 10 do.

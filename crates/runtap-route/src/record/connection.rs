@@ -10,6 +10,7 @@ use runtap_diag_proto::tap::{Piece, Side, Tap, What};
 use runtap_transport::{ConnectError, Peer, Stream};
 
 use super::journal::ConnectionLog;
+use super::silent::Leave;
 use super::{Event, Phase, Shared, Way};
 
 /// Bytes read at a time: as many as a socket holds.
@@ -19,6 +20,10 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// How a runtime dials a port on which nobody listens.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// What a transcript says of a connection that has made room for another one.
+const CROWDED: &str = "disconnected by the recorder: it had sent no whole request, and others came";
+const CROWDED_TOOL: &str = "disconnected by the recorder: the tool did not listen yet, and others came";
 
 /// How often it is looked whether a side that has ended sending is still there.
 const LOOK: Duration = Duration::from_millis(50);
@@ -39,7 +44,7 @@ struct Passage {
 }
 
 /// Passes one connection on to its end.
-pub(super) async fn pass(shared: Shared, name: String, near: Stream, peer: Peer) {
+pub(super) async fn pass(shared: Shared, name: String, near: Stream, peer: Peer, leave: Leave) {
     (shared.reporter)(Event::Opened { conn: &name, peer });
     let is_port = matches!(shared.way, Way::ToTool(_));
     let passage = Passage {
@@ -48,7 +53,7 @@ pub(super) async fn pass(shared: Shared, name: String, near: Stream, peer: Peer)
     };
     let mut phase = shared.phase.clone();
     let ended = tokio::select! {
-        ended = passage.run(&shared, &name, near) => ended,
+        ended = passage.run(&shared, &name, near, leave) => ended,
         _ = phase.wait_for(|phase| *phase == Phase::Broken) => Err("the recording was ended".to_owned()),
     };
     let stream = lock(&passage.log).finish(ended.err());
@@ -59,7 +64,7 @@ pub(super) async fn pass(shared: Shared, name: String, near: Stream, peer: Peer)
 }
 
 impl Passage {
-    async fn run(&self, shared: &Shared, name: &str, near: Stream) -> Result<(), String> {
+    async fn run(&self, shared: &Shared, name: &str, near: Stream, mut leave: Leave) -> Result<(), String> {
         let unreachable = |error: ConnectError| {
             (shared.reporter)(Event::Unreachable { conn: name, error: &error });
             error.to_string()
@@ -68,18 +73,30 @@ impl Passage {
             Way::ToTool(tool) => {
                 // As the runtime would do itself; it hangs up when it has enough of it.
                 let mut pause = FIRST_PAUSE;
-                let far = loop {
-                    match tool.connect(CONNECT).await {
-                        Ok(far) => break far,
-                        Err(_not_yet) if !near.is_hung_up() => tokio::time::sleep(pause).await,
-                        Err(error) => return Err(unreachable(error)),
+                let dialling = async {
+                    loop {
+                        match tool.connect(CONNECT).await {
+                            Ok(far) => return Ok(far),
+                            Err(_not_yet) if !near.is_hung_up() => tokio::time::sleep(pause).await,
+                            Err(error) => return Err(unreachable(error)),
+                        }
+                        pause = pause.saturating_mul(5).checked_div(4).unwrap_or(pause).min(LONGEST_PAUSE);
                     }
-                    pause = pause.saturating_mul(5).checked_div(4).unwrap_or(pause).min(LONGEST_PAUSE);
                 };
+                let far = tokio::select! {
+                    far = dialling => far?,
+                    Ok(()) = &mut leave => return Err(CROWDED_TOOL.to_owned()),
+                };
+                drop(leave);
                 self.both(&far, &near, false).await;
             }
             Way::ToRuntime(runtime) => {
-                let Some((pieces, descriptors, ended)) = self.request(&near).await else { return Ok(()) };
+                let request = tokio::select! {
+                    request = self.request(&near) => request,
+                    Ok(()) = &mut leave => return Err(CROWDED.to_owned()),
+                };
+                let Some((pieces, descriptors, ended)) = request else { return Ok(()) };
+                drop(leave);
                 let far = runtime.connect(CONNECT).await.map_err(unreachable)?;
                 // A runtime that is gone shows in what it says: it may have answered before.
                 let _gone = write(&far, &pieces, &descriptors).await;
@@ -95,6 +112,8 @@ impl Passage {
     /// What the tool says first, when it is whole, and whether it has ended sending with that. `None`: it is gone, and
     /// has said nothing that a runtime could hear.
     async fn request(&self, client: &Stream) -> Option<(Vec<Piece>, Vec<OwnedFd>, bool)> {
+        // Nobody who says nothing has a buffer. What is wrong with one that is broken, it says when it is read.
+        let _ = client.readable().await;
         let mut buffer = vec![0; READ];
         let mut held = Vec::new();
         loop {

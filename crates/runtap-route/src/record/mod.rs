@@ -9,8 +9,8 @@
 //! end of one direction as the end of that direction. A line is written before its bytes are passed on, so that a
 //! recorder which is killed has written all that was heard. If it can't be written, everything goes on passing.
 //!
-//! Two things are not as without us. A runtime serves nobody else while it waits for a request; here it is dialled only when
-//! the request is whole, so a silent tool holds up nobody. And a connection that breaks off with something unread arrives
+//! Three things are not as without us. A runtime serves nobody else while it waits for a request; here it is dialled only when
+//! the request is whole, so a silent tool holds up nobody. Of silent ones a bounded number is kept. And a connection that breaks off with something unread arrives
 //! as one that ends.
 //!
 //! Refuses to judge: what would kill a runtime is passed on like everything else. Refuses to print.
@@ -21,12 +21,13 @@ mod journal;
 mod place;
 mod read;
 mod run;
+mod silent;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_transport::{Endpoint, Listener, Peer};
+use runtap_transport::{Endpoint, Listener, Peer, allow_many_files};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -37,6 +38,7 @@ pub use self::place::{Place, PlaceError};
 pub use self::read::{Inspector, Row};
 pub(crate) use self::run::conduct;
 pub use self::run::{Command, Error, Outcome, Recording, Stop};
+use self::silent::Silent;
 pub use runtap_transcript::{Error as TranscriptError, Header, Reader, create};
 
 /// How long a pause is made when the system is out of descriptors.
@@ -117,6 +119,9 @@ pub async fn record(
     mut phase: watch::Receiver<Phase>,
     reporter: Reporter,
 ) -> Totals {
+    // Here, because a command was started before, and would inherit it.
+    allow_many_files();
+    let mut silent = Silent::new();
     let shared = Shared { way, journal: Arc::clone(&journal), reporter, phase: phase.clone() };
     let mut connections = JoinSet::new();
     let mut number = 0u64;
@@ -139,9 +144,13 @@ pub async fn record(
         match accepted {
             Ok((stream, peer)) => {
                 number = number.saturating_add(1);
-                connections.spawn(connection::pass(shared.clone(), format!("c{number}"), stream, peer));
+                let (shared, name, leave) = (shared.clone(), format!("c{number}"), silent.enter());
+                connections.spawn(connection::pass(shared, name, stream, peer, leave));
             }
-            Err(_out_of_descriptors) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
+            Err(_out_of_descriptors) => {
+                silent.disconnect_oldest();
+                tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+            }
         }
     }
     drop(listener);

@@ -264,8 +264,10 @@ impl Player {
             finished.insert(index);
         });
         let first = !matches!(exchange.verdict, Verdict::Repeated);
+        let has_failed = matches!(exchange.verdict, Verdict::Failed);
         self.over(exchange, first.then_some(index));
-        if !conversation.runtime_ended {
+        // Who waits for the rest of an answer that can't be given is to see that it is over.
+        if !conversation.runtime_ended && !has_failed {
             gone(&stream).await;
         }
     }

@@ -1,7 +1,7 @@
 //! What was recorded, as it is played: connections with a request, and what the runtime sent after it.
 //!
 //! Messages are held; streams are left in their files and read when they are sent. Refuses a file name that leads out of
-//! the transcript's directory.
+//! the transcript's directory, a link, and whatever else is no ordinary file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,6 +15,7 @@ use runtap_diag_proto::{Request, SessionId, Verbatim};
 use runtap_transcript::{Entry, Reader, duration};
 use thiserror::Error;
 
+use super::plain;
 use crate::record::{Described, Direction, Dissector, Parts};
 
 /// Messages that are held of one transcript.
@@ -381,7 +382,7 @@ impl Parted<'_> {
                 }
                 let file = match self.file.take() {
                     Some(file) => file,
-                    None => File::open(path).map_err(failed)?,
+                    None => plain::open(path).map_err(failed)?,
                 };
                 let at =
                     offset.checked_add(self.at).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;

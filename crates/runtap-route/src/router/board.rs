@@ -4,31 +4,23 @@
 //! Runtimes are told apart by their cookie. A router stands for one of them, the first; another one waits for its turn
 //! until that one is gone. What is held is bounded: so many runtimes, one connection each, so many clients.
 
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
-use runtap_wire::Reader;
-use tokio::io::AsyncReadExt;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use super::limits::Limits;
-use super::link::{Gate, Link};
+use super::link::Link;
 use super::notice::{Notice, Teller};
 
 /// Runtimes that are known at the same time.
 const RUNTIMES: usize = 64;
-/// Connections that have not said yet who they are.
-const GREETING: usize = 64;
 /// A runtime dials in again within half a second of a request; later than this it is gone.
 const REDIAL: Duration = Duration::from_secs(2);
-/// How long it waits when the system is out of descriptors.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 
 /// Why a client gets no connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +64,8 @@ struct State {
 /// The runtimes of a router.
 #[derive(Debug)]
 pub(crate) struct Board {
-    limits: Limits,
-    teller: Teller,
+    pub(super) limits: Limits,
+    pub(super) teller: Teller,
     state: Mutex<State>,
     /// Something has changed.
     changed: Notify,
@@ -89,6 +81,13 @@ pub(crate) struct Board {
 pub(crate) struct InUse {
     board: Arc<Board>,
     cookie: Uuid,
+}
+
+impl InUse {
+    /// Whose connection it is.
+    pub(crate) fn cookie(&self) -> Uuid {
+        self.cookie
+    }
 }
 
 impl Drop for InUse {
@@ -146,7 +145,7 @@ impl Board {
     }
 
     /// A runtime has said who it is; its connection waits from here on.
-    fn dialled_in(self: &Arc<Self>, advertise: Advertise, link: Link) {
+    pub(super) fn dialled_in(self: &Arc<Self>, advertise: Advertise, link: Link) {
         let (want, wanted) = oneshot::channel();
         let mut state = self.lock();
         state.numbers += 1;
@@ -356,41 +355,4 @@ async fn hold(
             let _ = give.send(link);
         },
     }
-}
-
-/// Lets runtimes in, for ever.
-pub(crate) async fn accept(board: Arc<Board>, gate: Gate) {
-    let mut greetings = JoinSet::new();
-    loop {
-        while greetings.try_join_next().is_some() {}
-        let (link, who) = match gate.accept().await {
-            Ok(accepted) => accepted,
-            Err(_out_of_descriptors) => {
-                sleep(OUT_OF_DESCRIPTORS).await;
-                continue;
-            }
-        };
-        if greetings.len() >= GREETING {
-            // Whoever is slow makes room.
-            let _ = timeout(board.limits.advertise, greetings.join_next()).await;
-        }
-        let board = Arc::clone(&board);
-        greetings.spawn(async move {
-            let why = match timeout(board.limits.advertise, greet(link)).await {
-                Ok(Ok((advertise, link))) => return board.dialled_in(advertise, link),
-                Ok(Err(error)) => error.to_string(),
-                Err(_elapsed) => "it has not said who it is".to_owned(),
-            };
-            board.teller.tell(&Notice::NoRuntime { who, why });
-        });
-    }
-}
-
-/// Reads the Advertise message, and not a byte more.
-async fn greet(mut link: Link) -> io::Result<(Advertise, Link)> {
-    let mut bytes = [0; Advertise::LEN];
-    link.read_exact(&mut bytes).await?;
-    let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-    let advertise = Advertise::decode(&mut Reader::new(&bytes)).map_err(wrong)?;
-    Ok((advertise, link))
 }

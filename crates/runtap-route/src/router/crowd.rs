@@ -2,17 +2,53 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::notice::Teller;
 
-/// How long a client waits for room while there is one that has sent nothing.
-const CROWDED: Duration = Duration::from_millis(100);
+/// How long a client has at least for its request where all places are taken.
+const GRACE: Duration = Duration::from_millis(100);
+/// How long it may take until the place of one that was disconnected is free.
+const LEAVING: Duration = Duration::from_millis(100);
+
+/// How far a client has got. Who has got least far leaves first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// It has failed, and waits for nothing but the answer that says so.
+    Refused,
+    /// It has sent nothing that counts.
+    Silent,
+    /// It has begun as clients do.
+    Greeted,
+    /// Its request is there: it stays.
+    Asked,
+}
+
+/// The stage of one client, which its task moves on.
+#[derive(Debug, Clone)]
+pub(crate) struct Progress(Arc<AtomicU8>);
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU8::new(Stage::Silent as u8)))
+    }
+}
+
+impl Progress {
+    pub(crate) fn is_now(&self, stage: Stage) {
+        self.0.store(stage as u8, Ordering::Relaxed);
+    }
+
+    fn stage(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// The clients of a router.
 #[derive(Debug)]
@@ -28,56 +64,135 @@ pub(crate) struct Crowd {
 #[derive(Debug)]
 struct Silent {
     task: AbortHandle,
-    asked: Arc<AtomicBool>,
+    progress: Progress,
+    since: Instant,
 }
 
 impl Silent {
     fn is_so(&self) -> bool {
-        !self.asked.load(Ordering::Relaxed) && !self.task.is_finished()
+        self.progress.stage() != Stage::Asked as u8 && !self.task.is_finished()
     }
 }
 
 impl Crowd {
+    /// Of `silent` clients no more than a quarter of all are kept: the others need room.
     pub(crate) fn new(connections: usize, silent: usize, teller: Teller) -> Self {
         Self {
             room: Arc::new(Semaphore::new(connections.max(1))),
             silent: VecDeque::new(),
-            most_silent: silent.max(1),
+            most_silent: silent.min(connections / 4).max(1),
             teller,
         }
     }
 
-    /// Room for one more. The oldest that has sent nothing makes some.
+    /// Room for one more. Where there is none, one that has sent nothing makes some at once, unless it has just come.
     pub(crate) async fn admit(&mut self) -> OwnedSemaphorePermit {
         loop {
-            match timeout(CROWDED, Arc::clone(&self.room).acquire_owned()).await {
-                Ok(Ok(permit)) => return permit,
+            if let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() {
+                return permit;
+            }
+            let room = Arc::clone(&self.room).acquire_owned();
+            let permit = match self.next_to_leave().and_then(|at| self.silent.get(at)) {
+                Some(next) if next.since.elapsed() < GRACE => tokio::select! {
+                    permit = room => Some(permit),
+                    () = sleep_until(next.since + GRACE) => None,
+                },
+                Some(_) => {
+                    self.disconnect_one();
+                    timeout(LEAVING, room).await.ok()
+                }
+                None => Some(room.await),
+            };
+            match permit {
+                Some(Ok(permit)) => return permit,
                 // Never closed.
-                Ok(Err(_closed)) => return std::future::pending().await,
-                Err(_crowded) => self.disconnect_oldest(),
+                Some(Err(_closed)) => return std::future::pending().await,
+                None => {}
             }
         }
     }
 
     /// One has come in, and has sent nothing yet.
-    pub(crate) fn enter(&mut self, task: AbortHandle, asked: Arc<AtomicBool>) {
-        self.silent.push_back(Silent { task, asked });
+    pub(crate) fn enter(&mut self, task: AbortHandle, progress: Progress) {
+        self.silent.push_back(Silent { task, progress, since: Instant::now() });
         if self.silent.len() > self.most_silent {
             self.silent.retain(Silent::is_so);
             if self.silent.len() > self.most_silent {
-                self.disconnect_oldest();
+                self.disconnect_one();
             }
         }
     }
 
-    /// Out of descriptors, or of room.
-    pub(crate) fn disconnect_oldest(&mut self) {
-        while let Some(oldest) = self.silent.pop_front() {
-            if oldest.is_so() {
-                oldest.task.abort();
+    /// Out of descriptors, or of room: the oldest of those that have got least far leaves.
+    pub(crate) fn disconnect_one(&mut self) {
+        if let Some(leaving) = self.next_to_leave().and_then(|at| self.silent.remove(at)) {
+            leaving.task.abort();
+            // Who was refused is counted as that.
+            if leaving.progress.stage() != Stage::Refused as u8 {
                 self.teller.silent();
-                return;
             }
+        }
+    }
+
+    fn next_to_leave(&mut self) -> Option<usize> {
+        self.silent.retain(Silent::is_so);
+        let stages = self.silent.iter().enumerate();
+        stages.min_by_key(|(_, silent)| silent.progress.stage()).map(|(at, _)| at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A crowd in which somebody who says nothing holds each place that he can get.
+    async fn enter(crowd: &mut Crowd, stage: Stage) -> AbortHandle {
+        let permit = crowd.admit().await;
+        let task = tokio::spawn(async move {
+            std::future::pending::<()>().await;
+            drop(permit);
+        });
+        let progress = Progress::default();
+        progress.is_now(stage);
+        crowd.enter(task.abort_handle(), progress);
+        task.abort_handle()
+    }
+
+    #[tokio::test]
+    async fn silence_never_takes_all_places() {
+        let mut crowd = Crowd::new(16, 16, Teller::default());
+        for _ in 0..100 {
+            enter(&mut crowd, Stage::Silent).await;
+            tokio::task::yield_now().await;
+            assert!(crowd.room.available_permits() >= 11, "{crowd:?}");
+        }
+        assert_eq!(crowd.teller.statistics().silent(), 96);
+    }
+
+    #[tokio::test]
+    async fn where_all_places_are_taken_the_silent_one_leaves() {
+        let mut crowd = Crowd::new(4, 4, Teller::default());
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            asked.push(enter(&mut crowd, Stage::Asked).await);
+        }
+        let silent = enter(&mut crowd, Stage::Silent).await;
+        asked.push(enter(&mut crowd, Stage::Asked).await);
+        assert!(silent.is_finished());
+        assert!(asked.iter().all(|task| !task.is_finished()));
+    }
+
+    #[tokio::test]
+    async fn who_has_got_least_far_leaves_first() {
+        let mut crowd = Crowd::new(16, 3, Teller::default());
+        let greeted = enter(&mut crowd, Stage::Greeted).await;
+        let silent = enter(&mut crowd, Stage::Silent).await;
+        let refused = enter(&mut crowd, Stage::Refused).await;
+        for (stage, left) in [(Stage::Greeted, refused), (Stage::Greeted, silent), (Stage::Greeted, greeted)]
+        {
+            enter(&mut crowd, stage).await;
+            tokio::task::yield_now().await;
+            assert!(left.is_finished(), "{crowd:?}");
         }
     }
 }

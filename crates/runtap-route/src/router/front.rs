@@ -1,7 +1,6 @@
 //! The side of the tools: a socket that they dial, or a port of a tool that is dialled.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
@@ -13,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::board::Board;
-use super::crowd::Crowd;
+use super::crowd::{Crowd, Progress, Stage};
 use super::link::{Gate, Link};
 use super::notice::Notice;
 use super::relay::Relay;
@@ -49,20 +48,20 @@ async fn listen(gate: &Gate, relay: &Relay) {
         let (link, who) = match gate.accept().await {
             Ok(accepted) => accepted,
             Err(_out_of_descriptors) => {
-                crowd.disconnect_oldest();
+                crowd.disconnect_one();
                 sleep(OUT_OF_DESCRIPTORS).await;
                 continue;
             }
         };
         relay.teller().connection();
         let permit = crowd.admit().await;
-        let asked = Arc::<AtomicBool>::default();
-        let (serving, has_asked) = (relay.clone(), Arc::clone(&asked));
+        let progress = Progress::default();
+        let (serving, its) = (relay.clone(), progress.clone());
         let task = relay.spawn(async move {
-            serving.serve(link, &who, None, || has_asked.store(true, Ordering::Relaxed), || {}).await;
+            serving.serve(link, &who, None, || its.is_now(Stage::Asked), || {}).await;
             drop(permit);
         });
-        crowd.enter(task, asked);
+        crowd.enter(task, progress);
     }
 }
 

@@ -11,7 +11,7 @@ pub struct Limits {
     /// How long a client may take to send its whole request.
     pub request: Duration,
     /// Clients that have not sent their whole request yet. One more, and the oldest is disconnected. Each may hold one
-    /// message, 64 KiB.
+    /// message, 64 KiB. Never more than a quarter of `connections`, so that silence leaves room for who speaks.
     pub silent: usize,
     /// Clients that are carried or wait, at the same time. Further ones wait in the system's queue.
     pub connections: usize,
@@ -32,10 +32,18 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
+        Self::within(descriptors())
+    }
+}
+
+impl Limits {
+    /// What so many descriptors suffice for: who is carried has two.
+    fn within(descriptors: usize) -> Self {
+        let connections = 4096.min(descriptors / 4).max(1);
         Self {
             request: Duration::from_secs(10),
-            silent: 1024.min(descriptors() / 4).max(1),
-            connections: 4096.min(descriptors() / 4).max(1),
+            silent: 1024.min(connections / 4).max(1),
+            connections,
             queue: 64,
             wait: Duration::from_secs(30),
             connect: Duration::from_secs(5),
@@ -49,4 +57,20 @@ impl Default for Limits {
 /// How many descriptors we may have.
 fn descriptors() -> usize {
     getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_few_descriptors_there_are_silence_leaves_room() {
+        for descriptors in [64, 256, 1024, 4096, 16_384, 1 << 20, usize::MAX] {
+            let limits = Limits::within(descriptors);
+            assert!(limits.silent * 4 <= limits.connections, "{limits:?}");
+            assert!(limits.connections * 2 < descriptors, "{limits:?}");
+        }
+        let limits = Limits::within(0);
+        assert_eq!((limits.silent, limits.connections), (1, 1));
+    }
 }

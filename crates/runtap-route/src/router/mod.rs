@@ -15,6 +15,7 @@
 //!   wait for it in their order, in a bounded queue, for a bounded time;
 //! - what is answered passes **byte for byte**, and so does the end of each direction: a session's stream drains while a
 //!   second connection asks for its stop;
+//! - a session whose client is gone is stopped, and drained meanwhile: a runtime with nothing to send would keep it for ever;
 //! - a client that sends nothing costs a descriptor and little memory, and is disconnected after [`Limits::request`], or
 //!   earlier where there is no room.
 //!
@@ -29,6 +30,8 @@ mod back;
 mod board;
 mod crowd;
 mod front;
+mod greeting;
+mod half;
 mod limits;
 mod link;
 mod notice;
@@ -115,7 +118,7 @@ impl Router {
             Back::Dial(address) => (relay::Supply::Dial(Arc::new(address)), None),
             Back::Listen(gate) => {
                 let board = Arc::new(Board::new(limits.clone(), teller.clone()));
-                background.spawn(board::accept(Arc::clone(&board), gate));
+                background.spawn(greeting::accept(Arc::clone(&board), gate));
                 (relay::Supply::Board(Arc::clone(&board)), Some(board))
             }
         };

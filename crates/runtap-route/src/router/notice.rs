@@ -216,7 +216,9 @@ impl Teller {
         self.statistics.silent.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn sent_to_runtime(&self, bytes: usize) {
+    /// The runtime has got a request of so many bytes. What becomes of it may show long after that, or never.
+    pub(crate) fn forwarded(&self, bytes: usize) {
+        self.statistics.forwarded.fetch_add(1, Ordering::Relaxed);
         self.statistics.to_runtime.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -236,9 +238,6 @@ impl Teller {
             }
             Notice::NotReached { .. } => {
                 count.not_reached.fetch_add(1, Ordering::Relaxed);
-            }
-            Notice::Carried { .. } | Notice::Broken { .. } => {
-                count.forwarded.fetch_add(1, Ordering::Relaxed);
             }
             Notice::Waiting(clients) => {
                 count.most_waiting.fetch_max(*clients as u64, Ordering::Relaxed);

@@ -2,13 +2,13 @@
 //!
 //! Each connection begins with the handshake of `runtap_remote`; nothing is looked at, and nobody is asked, before the other
 //! side has proven that it knows the token. A wrong proof is answered late, so that guessing takes its time; who has not
-//! proven anything yet is one of few, and the oldest of them makes room. After that it is a client as any other
+//! proven anything yet is one of a bounded number, and makes room for the next one: first who waits for nothing but the answer to a
+//! wrong proof, then who has not even said hello, the oldest first. After that it is a client as any other
 //! ([`Relay`](super::Relay)).
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use runtap_discover::Kind;
@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Ended;
 use super::back::RuntimeAddress;
-use super::crowd::Crowd;
+use super::crowd::{Crowd, Progress, Stage};
 use super::limits::Limits;
 use super::link::Link;
 use super::notice::{Notice, Statistics, Teller};
@@ -34,8 +34,6 @@ use super::relay::{Relay, Supply};
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long whoever has a wrong token waits for the answer.
 const PENALTY: Duration = Duration::from_secs(1);
-/// Connections that have proven nothing yet.
-const UNPROVEN: usize = 64;
 /// How long it waits when the system is out of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 
@@ -89,8 +87,7 @@ impl Offer {
     /// Serves until `until` is ready.
     pub async fn run(self, until: impl Future<Output = ()>) -> Ended {
         let Self { listener, token, limits, teller } = self;
-        let most_unproven = UNPROVEN.min(limits.silent);
-        let mut crowd = Crowd::new(limits.connections, most_unproven, teller.clone());
+        let mut crowd = Crowd::new(limits.connections, limits.silent, teller.clone());
         // Whose runtime it is, each connection says.
         let relay = Relay::new(Supply::Nowhere, limits, teller);
         let accepting = async {
@@ -98,21 +95,21 @@ impl Offer {
                 let (stream, address) = match listener.accept().await {
                     Ok(accepted) => accepted,
                     Err(_out_of_descriptors) => {
-                        crowd.disconnect_oldest();
+                        crowd.disconnect_one();
                         sleep(OUT_OF_DESCRIPTORS).await;
                         continue;
                     }
                 };
                 relay.teller().connection();
                 let permit = crowd.admit().await;
-                let proven = Arc::<AtomicBool>::default();
-                let (serving, has_proven, token) = (relay.clone(), Arc::clone(&proven), token.clone());
+                let progress = Progress::default();
+                let (serving, its, token) = (relay.clone(), progress.clone(), token.clone());
                 let task = relay.spawn(async move {
                     // One that breaks is its client's affair.
-                    let _: io::Result<()> = serve(stream, address, token, &serving, &has_proven).await;
+                    let _: io::Result<()> = serve(stream, address, token, &serving, &its).await;
                     drop(permit);
                 });
-                crowd.enter(task, proven);
+                crowd.enter(task, progress);
             }
         };
         tokio::select! {
@@ -131,17 +128,27 @@ async fn serve(
     address: SocketAddr,
     token: Token,
     relay: &Relay,
-    proven: &AtomicBool,
+    progress: &Progress,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let who = address.to_string();
     let mut handshake = RouterHandshake::new(token, nonce()?);
-    let asked = timeout(HANDSHAKE, drive(&mut handshake, &mut stream)).await??;
+    let mut watched = Watched { handshake: &mut handshake, progress };
+    let asked = timeout(HANDSHAKE, drive(&mut watched, &mut stream)).await??;
     let request = match asked {
         Ok(request) => request,
-        Err(error) => return refuse(stream, who, error, relay).await,
+        // It knows the token, and has its answer.
+        Err(error) if handshake.has_answered() => {
+            progress.is_now(Stage::Asked);
+            relay.teller().tell(&Notice::Refused { who, why: error.to_string() });
+            return stream.shutdown().await;
+        }
+        Err(error) => {
+            progress.is_now(Stage::Refused);
+            return refuse(stream, who, error, relay).await;
+        }
     };
-    proven.store(true, Ordering::Relaxed);
+    progress.is_now(Stage::Asked);
     match request {
         Request::List => {
             let list = Listed::encode(&list().await?);
@@ -165,6 +172,38 @@ async fn serve(
             }
         },
         _ => Ok(()),
+    }
+}
+
+/// A handshake that notes when its client has said hello: then it is answered for the first time.
+struct Watched<'a> {
+    handshake: &'a mut RouterHandshake,
+    progress: &'a Progress,
+}
+
+impl Handshake for Watched<'_> {
+    type Event = Request;
+
+    fn wanted(&self) -> usize {
+        self.handshake.wanted()
+    }
+
+    fn handle_bytes(&mut self, bytes: &[u8]) {
+        self.handshake.handle_bytes(bytes);
+    }
+
+    fn handle_eof(&mut self) {
+        self.handshake.handle_eof();
+    }
+
+    fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        let bytes = self.handshake.poll_transmit()?;
+        self.progress.is_now(Stage::Greeted);
+        Some(bytes)
+    }
+
+    fn poll_event(&mut self) -> Option<Result<Request, HandshakeError>> {
+        self.handshake.poll_event()
     }
 }
 

@@ -4,20 +4,25 @@
 //! because some runtimes leave theirs open then. What the client sends after its request means nothing to a runtime, which
 //! would reset the connection for it: it is taken and dropped, and only the end of it passes.
 
-use std::convert::Infallible;
 use std::io;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use runtap_diag_proto::tap::{Side, Tap, What};
-use runtap_diag_proto::{Command, ErrorReply, Request};
+use runtap_diag_proto::{Command, ErrorReply, Reply, Request, SessionId};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
+use super::half::Half;
 use super::link::Link;
 use super::notice::Teller;
 
 /// What is read at a time: what a Unix socket holds at most is about three times that.
 const CHUNK: usize = 64 << 10;
+/// How often it is looked whether the client of a session, which has ended sending, is still there.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long it may take to stop a session whose client is gone.
+const STOPPING: Duration = Duration::from_secs(10);
 
 /// What has passed.
 #[derive(Debug, Default)]
@@ -26,6 +31,8 @@ pub(crate) struct Carried {
     pub(crate) bytes: u64,
     /// What the runtime refused.
     pub(crate) error: Option<ErrorReply>,
+    /// The session that was started.
+    session: Option<SessionId>,
 }
 
 /// What is to come.
@@ -40,7 +47,8 @@ enum Ahead {
 }
 
 /// Passes on what the runtime answers, until it has said everything, or one side is gone. `on_reply` is called once, when
-/// the runtime is free for the next client.
+/// the runtime is free for the next client; `stop`
+/// for a session whose client is gone: it says whether that was stopped.
 pub(crate) async fn pump(
     client: Link,
     runtime: Link,
@@ -48,15 +56,22 @@ pub(crate) async fn pump(
     stalled: Duration,
     teller: &Teller,
     on_reply: impl FnOnce(),
+    stop: impl AsyncFnOnce(SessionId) -> bool,
 ) -> io::Result<Carried> {
     let is_session = matches!(tap.request(), Some(Request::CollectTracing { .. }));
-    let (mut from_client, mut to_client) = tokio::io::split(client);
+    let session = OnceLock::new();
+    let (mut from_client, mut to_client) = Half::both(client);
     let (mut from_runtime, mut to_runtime) = tokio::io::split(runtime);
     let upward = async {
         discard(&mut from_client).await;
-        // It may have gone, too: the runtime's next bytes tell.
+        // It may have gone, too: then the runtime's next bytes tell. Of a session they may never come.
         let _ = to_runtime.shutdown().await;
-        std::future::pending::<Infallible>().await
+        if !is_session {
+            std::future::pending::<()>().await;
+        }
+        while session.get().is_none() || !from_client.is_gone() {
+            sleep(LOOK).await;
+        }
     };
     let downward = async {
         let mut carried = Carried::default();
@@ -75,6 +90,9 @@ pub(crate) async fn pump(
             let bytes = buffer.get(..n).unwrap_or_default();
             if ahead == Ahead::Reply {
                 ahead = look(&mut tap, bytes, &mut carried);
+                if let Some(id) = carried.session {
+                    session.get_or_init(|| id);
+                }
                 if ahead != Ahead::Reply
                     && let Some(on_reply) = on_reply.take()
                 {
@@ -82,16 +100,30 @@ pub(crate) async fn pump(
                 }
             }
             let limit = Some(stalled).filter(|_| !is_session || ahead != Ahead::Rest);
-            write(&mut to_client, bytes, limit).await?;
+            if let Err(error) = write(&mut to_client, bytes, limit).await {
+                return Ok((carried, Some(error)));
+            }
             teller.sent_to_client(n);
             carried.bytes += n as u64;
         }
         to_client.shutdown().await?;
-        Ok(carried)
+        io::Result::Ok((carried, None))
     };
-    tokio::select! {
-        carried = downward => carried,
-        never = upward => match never {},
+    let lost = tokio::select! {
+        carried = downward => match carried? {
+            (carried, None) => return Ok(carried),
+            (_, Some(error)) => error,
+        },
+        () = upward => io::ErrorKind::BrokenPipe.into(),
+    };
+    let Some(id) = session.get() else { return Err(lost) };
+    // A runtime that stops a session sends the rest of it first.
+    let stopping = async { tokio::join!(stop(*id), discard(&mut from_runtime)).0 };
+    match timeout(STOPPING, stopping).await {
+        Ok(true) => {
+            Err(io::Error::other(format!("the client is gone ({lost}), and its session was stopped")))
+        }
+        _ => Err(lost),
     }
 }
 
@@ -104,8 +136,14 @@ fn look(tap: &mut Tap, bytes: &[u8], carried: &mut Carried) -> Ahead {
             carried.error = ErrorReply::decode(reply.payload()).ok();
             Ahead::Nothing
         }
-        Some(What::Reply(_)) => match tap.request() {
-            Some(Request::ProcessEnvironment | Request::CollectTracing { .. }) => Ahead::Rest,
+        Some(What::Reply(reply)) => match tap.request() {
+            Some(request @ Request::CollectTracing { .. }) => {
+                if let Ok(Ok(Reply::SessionStarted(id))) = reply.to_reply(request) {
+                    carried.session = Some(id);
+                }
+                Ahead::Rest
+            }
+            Some(Request::ProcessEnvironment) => Ahead::Rest,
             _ => Ahead::Nothing,
         },
         // Whatever it is, it is the client's to understand.

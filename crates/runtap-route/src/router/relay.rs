@@ -5,8 +5,8 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use runtap_diag_proto::{Advertise, ErrorReply, Hresult};
-use tokio::io::AsyncWriteExt;
+use runtap_diag_proto::{Advertise, ErrorReply, HEADER_LEN, Hresult, Request, SessionId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
@@ -144,7 +144,8 @@ impl Relay {
                         return self.answer(client, &error.to_bytes().unwrap_or_default()).await;
                     }
                 };
-                let carried = self.carry(client, link, *question, free).await;
+                let cookie = in_use.as_ref().map(InUse::cookie);
+                let carried = self.carry(client, link, cookie, *question, free).await;
                 drop(in_use);
                 let who = who.to_owned();
                 self.teller.tell(&match carried {
@@ -188,14 +189,26 @@ impl Relay {
         &self,
         client: Link,
         mut runtime: Link,
+        cookie: Option<Uuid>,
         question: Question,
         free: impl FnOnce(),
     ) -> io::Result<super::pump::Carried> {
         let Question { piece, tap, .. } = question;
         let bytes = piece.bytes();
         write(&mut runtime, bytes, Some(self.limits.stalled)).await?;
-        self.teller.sent_to_runtime(bytes.len());
-        pump(client, runtime, tap, self.limits.stalled, &self.teller, free).await
+        self.teller.forwarded(bytes.len());
+        let stop = async |id| self.stop(cookie, id).await.is_some();
+        pump(client, runtime, tap, self.limits.stalled, &self.teller, free, stop).await
+    }
+
+    /// Stops a session that nobody hears any more, over a connection of its own: `None` where there is none, or no answer.
+    async fn stop(&self, runtime: Option<Uuid>, session: SessionId) -> Option<()> {
+        let (mut link, _in_use) = self.connect(runtime).await.ok()?;
+        let request = Request::StopTracing(session).to_bytes().ok()?;
+        write(&mut link, &request, Some(self.limits.stalled)).await.ok()?;
+        // Whatever it is, that session is over.
+        link.read_exact(&mut [0; HEADER_LEN]).await.ok()?;
+        Some(())
     }
 
     /// An answer of our own.

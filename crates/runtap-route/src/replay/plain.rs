@@ -1,0 +1,26 @@
+//! Opens the files beside a transcript. Whoever has made the transcript may have put anything there: refuses links, which
+//! lead anywhere, and everything that is no ordinary file, because whoever opens a pipe waits for its writer.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+
+/// Opens an ordinary file.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match openat(CWD, path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP) => {
+            return Err(refused("it is a link, and links are not followed: put the file itself there"));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(refused("it is no ordinary file: put the stream's file there"));
+    }
+    Ok(file)
+}
