@@ -208,8 +208,13 @@ fn real_client_library_is_served() {
     let env = dncli(&peer, target.server.path(), &["env"]);
     assert_eq!(env["answer"]["env"], serde_json::json!({"A": "b=c", "É": ""}), "{env}");
     assert_eq!(dncli(&peer, target.server.path(), &["resume"])["ok"], true);
+    let set = dncli(&peer, target.server.path(), &["set-env", "--name", "N", "--value", "V"]);
+    assert_eq!(set["ok"], true, "{set}");
+    let env = dncli(&peer, target.server.path(), &["env"]);
+    assert_eq!(env["answer"]["env"], serde_json::json!({"A": "b=c", "É": "", "N": "V"}), "{env}");
+    assert_eq!(target.server.variable("N").as_deref(), Some("V"));
     // As of a NativeAOT runtime.
-    let refused = dncli(&peer, target.server.path(), &["set-env", "--name", "N", "--value", "V"]);
+    let refused = dncli(&peer, target.server.path(), &["perfmap-on"]);
     assert_eq!(refused["error"]["type"], "ServerErrorException", "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("Not supported by this runtime"));
 
