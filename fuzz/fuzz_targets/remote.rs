@@ -27,7 +27,9 @@ fn token() -> Token {
 fn router(said: &[u8], chunk: usize, began: bool) -> HandshakeError {
     let mut router = RouterHandshake::new(token(), [2; 32]);
     if began {
-        router.handle_bytes(&ClientHandshake::new(token(), [1; 32], Request::List).poll_transmit().expect("hello"));
+        router.handle_bytes(
+            &ClientHandshake::new(token(), [1; 32], Request::List).poll_transmit().expect("hello"),
+        );
     }
     said.chunks(chunk).for_each(|part| router.handle_bytes(part));
     assert!(router.wanted() <= 128);
