@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<()> {
     let description = ProcessDescription::of_this_process().entry_assembly("bench");
     let server = Builder::new(description).pipe(pipe).path(directory.path().join("s")).spawn()?;
 
-    let disabled = median(bursts(&event, &[], 1));
+    let disabled = median(bursts(&event, &[], 1)) - median(empty(&event));
     let client = Client::new(Endpoint::unix(server.path()))?;
     let config = SessionConfig::new(vec![Provider::new(PROVIDER, u64::MAX, Level::Verbose)]);
     let mut session = client.start_session(&config)?;
@@ -79,6 +79,18 @@ fn thread_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
+/// What the loop itself takes, which is no cost of an event.
+fn empty(event: &Event) -> Vec<f64> {
+    let one = || {
+        let start = thread_time();
+        for _ in 0..DISABLED_BURST {
+            black_box(event);
+        }
+        thread_time().saturating_sub(start).as_secs_f64() * 1e9 / f64::from(DISABLED_BURST)
+    };
+    (0..5).map(|_| one()).collect()
+}
+
 /// Nanoseconds an event, of each burst; threads write at the same time.
 fn bursts(event: &Event, stack: &[u64], threads: usize) -> Vec<f64> {
     let mut payload = Writer::new();
@@ -89,8 +101,11 @@ fn bursts(event: &Event, stack: &[u64], threads: usize) -> Vec<f64> {
         for _ in 0..count {
             let start = thread_time();
             for _ in 0..size {
-                let data = EventData { stack, payload: &payload, ..EventData::default() };
-                black_box(event).write(&data);
+                if stack.is_empty() {
+                    black_box(event).write_here(&payload);
+                } else {
+                    black_box(event).write(&EventData { stack, payload: &payload, ..EventData::default() });
+                }
             }
             times.push(thread_time().saturating_sub(start).as_secs_f64() * 1e9 / f64::from(size));
             if event.is_enabled() {

@@ -1,7 +1,7 @@
 //! What the buffers of all threads held, put into the order of time. An event that is younger than the moment at which the
 //! buffers began to be emptied stays for the next time: an older one may still come from a buffer that was emptied before.
 
-use crate::records::{Record, Records};
+use crate::records::{Gathered, Records};
 
 /// Bytes of emptied arrays that are kept to be filled again: growing them anew costs more than writing the events.
 const SPARE: usize = 8 << 20;
@@ -36,10 +36,8 @@ struct Place {
 /// An event of a [`Batch`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Due<'a> {
-    pub record: &'a Record,
     pub capture_thread_id: u64,
-    pub stack: &'a [u64],
-    pub payload: &'a [u8],
+    pub event: Gathered<'a>,
 }
 
 impl Batch {
@@ -83,13 +81,7 @@ impl Batch {
     pub(crate) fn some(&self, first: usize, count: usize) -> impl Iterator<Item = Due<'_>> {
         self.order.iter().skip(first).take(count).filter_map(|place| {
             let part = self.parts.get(place.part)?;
-            let record = part.records.all().get(place.record)?;
-            Some(Due {
-                record,
-                capture_thread_id: part.thread,
-                stack: part.records.stack(record),
-                payload: part.records.payload(record),
-            })
+            Some(Due { capture_thread_id: part.thread, event: part.records.get(place.record)? })
         })
     }
 

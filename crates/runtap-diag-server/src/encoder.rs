@@ -9,6 +9,7 @@ use runtap_nettrace::{EventToWrite, Field, FieldType, Metadata, TraceHeader, Ver
 
 use crate::batch::Due;
 use crate::event::current_thread_id;
+use crate::records::Gathered;
 use crate::rundown::{Sources, WriteRundown};
 use crate::session::{Drained, Session};
 use crate::state::PipeState;
@@ -48,21 +49,23 @@ impl Encoder {
     /// written are lost; their numbers show it.
     pub(crate) fn events<'e>(&mut self, events: impl Iterator<Item = Due<'e>>) -> (usize, usize) {
         let (mut count, mut bytes) = (0, 0);
-        for Due { record, capture_thread_id, stack, payload } in events {
+        for Due { capture_thread_id, event } in events {
             count += 1;
-            bytes += record.size();
+            bytes += event.size();
+            let Gathered { record, extra, stack, payload } = event;
+            let extra = extra.copied().unwrap_or_default();
             if let Some(metadata_id) = self.metadata_id(record.definition) {
                 // Refused is what the buffer let in nevertheless: a definition or an order that the format forbids.
                 let _ = self.writer.event(&EventToWrite {
                     metadata_id,
-                    thread_id: record.thread_id,
+                    thread_id: extra.thread.unwrap_or(capture_thread_id),
                     capture_thread_id,
                     sequence: Some(record.sequence),
                     processor: u32::MAX,
                     stack,
                     timestamp: record.timestamp,
-                    activity_id: record.activity_id,
-                    related_activity_id: record.related_activity_id,
+                    activity_id: extra.activity,
+                    related_activity_id: extra.related_activity,
                     labels: &[],
                     payload,
                 });

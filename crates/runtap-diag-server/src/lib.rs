@@ -49,6 +49,7 @@
 mod accept;
 mod batch;
 mod buffer;
+mod clock;
 mod commands;
 mod connection;
 mod definition;

@@ -1,7 +1,5 @@
-//! Events that wait for a session's reader: their headers, stacks and payloads in three growing arrays, so that adding one
+//! Events that wait for a session's reader: their headers, stacks and payloads in growing arrays, so that adding one
 //! allocates nothing once the arrays have grown.
-
-use std::ops::Range;
 
 use uuid::Uuid;
 
@@ -13,57 +11,94 @@ pub(crate) struct Records {
     headers: Vec<Record>,
     stacks: Vec<u64>,
     payloads: Vec<u8>,
+    extras: Vec<Extra>,
 }
 
-/// The header of an event.
+/// The header of an event. It is small: writing to memory is half of what an event costs. What belongs to it begins in each
+/// array where that of the event before ends.
 #[derive(Debug)]
 pub(crate) struct Record {
     /// [`Definition::index`].
     pub definition: usize,
     pub timestamp: u64,
-    pub thread_id: u64,
     /// Its number among those of the writing thread.
     pub sequence: u32,
-    pub activity_id: Option<Uuid>,
-    pub related_activity_id: Option<Uuid>,
-    stack: Range<usize>,
-    payload: Range<usize>,
+    stack_end: usize,
+    payload_end: usize,
+    extra_end: usize,
+}
+
+/// What most events have not.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extra {
+    /// The thread that the event is about, if that is not the writing one.
+    pub thread: Option<u64>,
+    pub activity: Option<Uuid>,
+    pub related_activity: Option<Uuid>,
+}
+
+/// An event that was gathered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gathered<'a> {
+    pub record: &'a Record,
+    pub extra: Option<&'a Extra>,
+    pub stack: &'a [u64],
+    pub payload: &'a [u8],
+}
+
+impl Extra {
+    /// Asked before anything is copied.
+    #[inline]
+    fn is_needed(data: &EventData<'_>) -> bool {
+        data.thread_id.is_some() || data.activity_id.is_some() || data.related_activity_id.is_some()
+    }
+
+    fn of(data: &EventData<'_>) -> Self {
+        Self {
+            thread: data.thread_id,
+            activity: data.activity_id,
+            related_activity: data.related_activity_id,
+        }
+    }
 }
 
 /// What an event takes here, in bytes.
-pub(crate) fn size_of_event(stack: &[u64], payload: &[u8]) -> usize {
-    size_of::<Record>() + size_of_val(stack) + payload.len()
+#[inline]
+pub(crate) fn size_of_event(data: &EventData<'_>, stack: &[u64]) -> usize {
+    let extra = if Extra::is_needed(data) { size_of::<Extra>() } else { 0 };
+    size_of::<Record>() + extra + size_of_val(stack) + data.payload.len()
 }
 
-impl Record {
+impl Gathered<'_> {
     /// The same of an event that is here.
     pub(crate) fn size(&self) -> usize {
-        size_of::<Self>() + self.stack.len() * size_of::<u64>() + self.payload.len()
+        let extra = self.extra.map_or(0, size_of_val);
+        size_of::<Record>() + extra + size_of_val(self.stack) + self.payload.len()
     }
 }
 
 impl Records {
+    #[inline]
     pub(crate) fn push(
         &mut self,
         definition: &Definition,
         data: &EventData<'_>,
         stack: &[u64],
-        (writing_thread, sequence): (u64, u32),
+        sequence: u32,
         timestamp: u64,
     ) {
-        let stack_start = self.stacks.len();
         self.stacks.extend_from_slice(stack);
-        let payload_start = self.payloads.len();
         self.payloads.extend_from_slice(data.payload);
+        if Extra::is_needed(data) {
+            self.extras.push(Extra::of(data));
+        }
         self.headers.push(Record {
             definition: definition.index,
             timestamp,
-            thread_id: data.thread_id.unwrap_or(writing_thread),
             sequence,
-            activity_id: data.activity_id,
-            related_activity_id: data.related_activity_id,
-            stack: stack_start..self.stacks.len(),
-            payload: payload_start..self.payloads.len(),
+            stack_end: self.stacks.len(),
+            payload_end: self.payloads.len(),
+            extra_end: self.extras.len(),
         });
     }
 
@@ -75,12 +110,17 @@ impl Records {
         &self.headers
     }
 
-    pub(crate) fn stack(&self, record: &Record) -> &[u64] {
-        self.stacks.get(record.stack.clone()).unwrap_or_default()
-    }
-
-    pub(crate) fn payload(&self, record: &Record) -> &[u8] {
-        self.payloads.get(record.payload.clone()).unwrap_or_default()
+    /// The event of a place in [`all`](Self::all).
+    pub(crate) fn get(&self, index: usize) -> Option<Gathered<'_>> {
+        let record = self.headers.get(index)?;
+        let before = index.checked_sub(1).and_then(|before| self.headers.get(before));
+        let start = |end: fn(&Record) -> usize| before.map_or(0, end);
+        Some(Gathered {
+            record,
+            extra: self.extras.get(start(|r| r.extra_end)..record.extra_end)?.first(),
+            stack: self.stacks.get(start(|r| r.stack_end)..record.stack_end)?,
+            payload: self.payloads.get(start(|r| r.payload_end)..record.payload_end)?,
+        })
     }
 
     /// Forgets the events and keeps the memory.
@@ -88,6 +128,7 @@ impl Records {
         self.headers.clear();
         self.stacks.clear();
         self.payloads.clear();
+        self.extras.clear();
     }
 
     /// Bytes of memory, in use or not.
@@ -95,5 +136,44 @@ impl Records {
         self.headers.capacity() * size_of::<Record>()
             + self.stacks.capacity() * size_of::<u64>()
             + self.payloads.capacity()
+            + self.extras.capacity() * size_of::<Extra>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use proptest::prelude::*;
+    use runtap_nettrace::Metadata;
+
+    use super::*;
+
+    type Written = (Vec<u64>, Vec<u8>, Option<u64>, Option<u128>, Option<u128>);
+
+    proptest! {
+        #[test]
+        fn events_are_found_as_they_were_written(written: Vec<Written>) {
+            let definition =
+                Definition { index: 3, metadata: Metadata::new("P", 1, "E"), wanted_by: AtomicU64::new(0) };
+            let (mut records, mut sizes, mut time) = (Records::default(), Vec::new(), 0);
+            for (stack, payload, thread_id, activity, related) in &written {
+                let [activity_id, related_activity_id] = [activity, related].map(|id| id.map(Uuid::from_u128));
+                let data = EventData { thread_id: *thread_id, activity_id, related_activity_id, payload, stack };
+                records.push(&definition, &data, stack, 1, time);
+                sizes.push(size_of_event(&data, stack));
+                time += 1;
+            }
+            for (index, (stack, payload, thread_id, activity, related)) in written.iter().enumerate() {
+                let event = records.get(index).unwrap();
+                let extra = event.extra.copied().unwrap_or_default();
+                let ids = [extra.activity, extra.related_activity].map(|id| id.map(|id| id.as_u128()));
+                prop_assert_eq!((event.stack, event.payload), (&stack[..], &payload[..]));
+                prop_assert_eq!((extra.thread, ids), (*thread_id, [*activity, *related]));
+                prop_assert_eq!(event.size(), sizes[index]);
+                prop_assert_eq!(event.record.timestamp, u64::try_from(index).unwrap());
+            }
+            prop_assert!(records.get(written.len()).is_none());
+        }
     }
 }

@@ -137,7 +137,7 @@ impl Session {
     ) {
         let stack = if self.config.stackwalk { data.stack } else { &[] };
         let stack = stack.get(..MAX_STACK_DEPTH).unwrap_or(stack);
-        let size = size_of_event(stack, data.payload);
+        let size = size_of_event(data, stack);
         let mut held = buffer.lock();
         if held.closed {
             return;
@@ -169,9 +169,9 @@ impl Session {
             }
         }
         held.left -= size;
-        let numbers = (buffer.thread, held.sequence);
+        let sequence = held.sequence;
         // The time is read under the lock, so that the buffer is in order of time.
-        held.records.push(definition, data, stack, numbers, now());
+        held.records.push(definition, data, stack, sequence, now());
     }
 
     fn may_wait(&self) -> bool {

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Instant;
 
 use runtap_diag_proto::{SessionConfig, SessionId};
 use runtap_nettrace::Metadata;
 
+use crate::clock::Clock;
 use crate::definition::{Definition, EventData};
 use crate::limits::Limits;
 use crate::local;
@@ -16,15 +16,12 @@ use crate::watch::{Watcher, Watchers};
 /// As many as a runtime has.
 const MAX_SESSIONS: usize = 64;
 
-/// The clock begins here, so that times before a session are possible.
-const CLOCK_START: u64 = 1_000_000_000;
-
 /// What the clones of a pipe share.
 #[derive(Debug)]
 pub(crate) struct PipeState {
     /// Distinguishes the pipes of a process.
     id: u64,
-    epoch: Instant,
+    clock: Clock,
     /// Counts the changes of the list of sessions; never 0.
     generation: AtomicU64,
     next_id: AtomicU64,
@@ -45,7 +42,7 @@ impl PipeState {
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             generation: AtomicU64::new(1),
-            epoch: Instant::now(),
+            clock: Clock::new(),
             next_id: AtomicU64::new(1),
             shared: RwLock::default(),
             watchers: Watchers::default(),
@@ -68,7 +65,7 @@ impl PipeState {
 
     /// Nanoseconds of the clock that all time stamps count in.
     pub(crate) fn now(&self) -> u64 {
-        CLOCK_START.saturating_add(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        self.clock.now()
     }
 
     /// Puts an event into this thread's buffer of each session that wants it.

@@ -180,13 +180,10 @@ impl Event {
     }
 
     pub(crate) fn write_payload(&self, payload: &[u8]) {
-        let ids = Activity::current_ids();
-        self.event.write(&EventData {
-            activity_id: ids.map(|(id, _)| id),
-            related_activity_id: ids.and_then(|(_, parent)| parent).filter(|_| self.starts),
-            payload,
-            ..EventData::default()
-        });
+        match Activity::current_ids() {
+            None => self.event.write_here(payload),
+            Some((id, parent)) => self.write_ids(Some(id), parent.filter(|_| self.starts), payload),
+        }
     }
 
     /// For an activity that this thread need not work for.

@@ -29,13 +29,13 @@ fn push_at(session: &Session, buffer: &ThreadBuffer, payload: &[u8], time: u64) 
 
 /// Threads and numbers in order.
 fn numbers(batch: &Batch) -> Vec<(u64, u32)> {
-    batch.some(0, usize::MAX).map(|due| (due.capture_thread_id, due.record.sequence)).collect()
+    batch.some(0, usize::MAX).map(|due| (due.capture_thread_id, due.event.record.sequence)).collect()
 }
 
 fn emptied(session: &Session, batch: &mut Batch, until: u64) -> Vec<(u64, u32)> {
     session.drain(batch, || until);
     let numbers = numbers(batch);
-    session.give_back(batch.some(0, usize::MAX).map(|due| due.record.size()).sum());
+    session.give_back(batch.some(0, usize::MAX).map(|due| due.event.size()).sum());
     batch.clear();
     numbers
 }
@@ -53,9 +53,9 @@ fn lost_events_leave_a_gap_in_their_threads_numbers() {
     let drained = session.drain(&mut batch, || 9);
     assert_eq!((drained.until, drained.last, drained.attempted), (9, false, vec![]));
     assert_eq!(numbers(&batch), [(1, 1), (1, 3), (2, 1)]);
-    assert_eq!(batch.some(2, 1).next().unwrap().payload, [1; 10]);
+    assert_eq!(batch.some(2, 1).next().unwrap().event.payload, [1; 10]);
     push_at(&session, &two, &[3; 30], 8);
-    session.give_back(batch.some(0, usize::MAX).map(|due| due.record.size()).sum());
+    session.give_back(batch.some(0, usize::MAX).map(|due| due.event.size()).sum());
     batch.clear();
     push_at(&session, &two, &[3], 10);
     session.stop();
@@ -117,7 +117,7 @@ fn payloads_that_the_format_cannot_carry_are_lost() {
     let mut batch = Batch::default();
     session.drain(&mut batch, || 9);
     assert_eq!(batch.due(), 1);
-    assert_eq!(batch.some(0, 1).next().unwrap().stack, [1; MAX_STACK_DEPTH]);
+    assert_eq!(batch.some(0, 1).next().unwrap().event.stack, [1; MAX_STACK_DEPTH]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn sessions_without_stacks_keep_none() {
     session.push_to(&thread, &definition(), &EventData { stack: &[1, 2], ..EventData::default() }, || 7);
     let mut batch = Batch::default();
     session.drain(&mut batch, || 9);
-    assert_eq!(batch.some(0, 1).next().unwrap().stack, [0; 0]);
+    assert_eq!(batch.some(0, 1).next().unwrap().event.stack, [0; 0]);
 }
 
 #[test]
@@ -168,8 +168,10 @@ fn a_thread_that_waits_is_let_go_by_the_stop() {
 
 #[test]
 fn who_has_waited_in_vain_is_not_waited_for_again_until_there_is_room() {
+    // Room for one event.
+    let event = size_of::<Record>() + 50;
     let limits =
-        Limits { session_buffer: 200, blocked_writer: Duration::from_millis(1), ..Limits::default() };
+        Limits { session_buffer: event + 50, blocked_writer: Duration::from_millis(1), ..Limits::default() };
     let session = with(&limits, Buffering::Block);
     let buffer = session.register(7).unwrap();
     // The thread that made the session does not wait.
@@ -183,7 +185,7 @@ fn who_has_waited_in_vain_is_not_waited_for_again_until_there_is_room() {
     session.drain(&mut batch, || 1);
     assert!(session.overdue.load(Ordering::Relaxed));
     assert_eq!(numbers(&batch), [(7, 1)]);
-    session.give_back(150);
+    session.give_back(event);
     assert!(!session.overdue.load(Ordering::Relaxed));
 }
 
