@@ -13,6 +13,8 @@ mod event;
 mod find;
 mod module;
 mod output;
+mod pipe;
+mod scratch;
 mod tally;
 mod tree;
 
