@@ -81,7 +81,7 @@ impl Running {
     }
 
     /// Takes note of its end.
-    pub(crate) fn reap(mut self) -> io::Result<Exit> {
+    pub(crate) fn reap(&mut self) -> io::Result<Exit> {
         let status = self.child.wait()?;
         Ok(match (status.code(), status.signal()) {
             (Some(code), _) => Exit::Code(code),

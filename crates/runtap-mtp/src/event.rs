@@ -120,6 +120,40 @@ pub struct TestResult {
     pub stderr: String,
 }
 
+/// An option of an application's command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AppOption {
+    /// Its name, without dashes.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// Not to be shown.
+    pub hidden: bool,
+    /// It is the platform's, not an extension's.
+    pub built_in: bool,
+}
+
+impl TestResult {
+    /// Of nothing yet: to be filled in.
+    pub(crate) fn new() -> Self {
+        Self {
+            uid: String::new(),
+            name: String::new(),
+            state: State::Passed,
+            duration: None,
+            attempt: 1,
+            flaky: false,
+            superseded: false,
+            reason: None,
+            exceptions: Vec::new(),
+            expected: None,
+            actual: None,
+            stdout: String::new(),
+            stderr: String::new(),
+        }
+    }
+}
+
 /// A file that a test or a module has left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Artifact {
@@ -168,6 +202,8 @@ pub struct Introduction {
     pub framework: String,
     /// `TestHost`, `TestHostController`, `TestHostOrchestrator`.
     pub host_type: String,
+    /// Which attempt a test host is, where it says so: an application may have attempts of its own.
+    pub attempt: Option<u32>,
     /// The version of the protocol that was agreed on.
     pub protocol: String,
 }
@@ -177,12 +213,19 @@ pub struct Introduction {
 pub enum ModuleFailure {
     /// It could not be started.
     NotStarted(String),
-    /// It has ended, or was ended, before it had introduced itself.
-    NoHandshake,
+    /// It has ended with this code, or was ended, before it had introduced itself.
+    NoHandshake(Option<i32>),
+    /// It speaks no version of the protocol that we know; which it does.
+    Incompatible(String),
     /// It has broken the protocol; the diagnostic for people.
     Protocol(String),
-    /// It has ended in the middle of a session, with these tests running.
-    Died(Vec<String>),
+    /// It has ended in the middle of a session.
+    Died {
+        /// The names of the tests that were running.
+        running: Vec<String>,
+        /// Its code, as a shell counts.
+        exit: i32,
+    },
     /// It ended with a code that its results do not explain.
     ExitCode(i32),
     /// It was ended since it did not answer in time.
@@ -190,7 +233,7 @@ pub enum ModuleFailure {
 }
 
 /// How a process ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LaunchEnd {
     /// By a code or a signal; `None` if it never began.
     pub exit: Option<Exit>,
@@ -274,6 +317,13 @@ pub enum RunEvent {
         launch: LaunchId,
         /// How.
         result: TestResult,
+    },
+    /// An option that an application knows; only where they are asked for.
+    Option {
+        /// Which module.
+        module: ModuleId,
+        /// What it says of it.
+        option: AppOption,
     },
     /// A file was left.
     Artifact {

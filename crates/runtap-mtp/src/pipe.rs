@@ -35,7 +35,10 @@ struct Shared {
 
 impl Pipe {
     /// Listens at once. `serve` is called with the number of a connection, from 0 on.
-    pub(crate) fn listen(path: PathBuf, serve: impl Fn(u64, UnixStream) + Send + Sync + 'static) -> io::Result<Self> {
+    pub(crate) fn listen(
+        path: PathBuf,
+        serve: impl Fn(u64, UnixStream) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
         let listener = UnixListener::bind(&path)?;
         let shared = Arc::<Shared>::default();
         let (own, serve): (_, Serve) = (Arc::clone(&shared), Arc::new(serve));

@@ -108,17 +108,6 @@ impl Tally {
     pub(crate) fn totals(&self) -> Totals {
         self.totals
     }
-
-    /// The tests whose last attempt has failed, in no order.
-    pub(crate) fn unsuccessful(&self) -> impl Iterator<Item = &str> {
-        let failed = self.tests.iter().filter(|(_, test)| test.states.iter().any(|state| state.is_failure()));
-        failed.map(|(uid, _)| &**uid)
-    }
-
-    /// Whether there is a result of a test in this attempt.
-    pub(crate) fn has(&self, uid: &str, attempt: u32) -> bool {
-        self.tests.get(uid).is_some_and(|test| test.number >= attempt && !test.states.is_empty())
-    }
 }
 
 #[cfg(test)]
@@ -136,8 +125,6 @@ mod tests {
         assert!(!tally.count("b", 2, State::Timeout, false));
         let expected = Totals { passed: 2, timeout: 1, flaky: 1, retried: 2, ..Totals::default() };
         assert_eq!(tally.totals(), expected);
-        assert_eq!(tally.unsuccessful().collect::<Vec<_>>(), ["b"]);
-        assert!(tally.has("a", 2) && !tally.has("c", 2));
     }
 
     #[test]
