@@ -78,9 +78,12 @@ mod envelope;
 mod error;
 mod frame;
 mod handshake;
+pub mod host;
 mod message;
 mod old_layout;
+mod rules;
 mod schema;
+pub mod server;
 mod version;
 
 pub use error::EncodeError;
@@ -93,5 +96,6 @@ pub use message::{
     TestHostProcessId, TestInProgress, TestResults, TestTrait, TestsInProgress,
 };
 pub use old_layout::is_old_layout;
+pub use rules::{Rule, Severity, Violation};
 pub use runtap_wire::{DecodeError, DecodeErrorKind};
 pub use version::{Version, Versions};
