@@ -20,7 +20,12 @@ impl Budget {
         Self { left: limit, limit }
     }
 
-    fn take(&mut self, count: usize, at: &Reader<'_>, what: &'static str) -> Result<(), DecodeError> {
+    pub(crate) fn take(
+        &mut self,
+        count: usize,
+        at: &Reader<'_>,
+        what: &'static str,
+    ) -> Result<(), DecodeError> {
         let left =
             u32::try_from(count).ok().and_then(|count| self.left.checked_sub(count)).ok_or_else(|| {
                 let used = u64::from(self.limit - self.left);

@@ -81,6 +81,7 @@ mod handshake;
 pub mod host;
 mod message;
 mod old_layout;
+pub mod render;
 mod rules;
 mod schema;
 pub mod server;

@@ -141,7 +141,7 @@ impl Application {
         if help && !self.has_options {
             output.violation(Rule::NoOptions, None, shown.as_str());
         }
-        if !self.has_test_host && !(help && self.has_options) {
+        if !(self.has_test_host || help && self.has_options) {
             output.violation(Rule::NeverConnected, None, shown.as_str());
         }
         if code == Some(0) && !help && self.has_test_host {
