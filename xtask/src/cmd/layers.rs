@@ -18,6 +18,7 @@ use crate::workspace::Workspace;
 const LAYERS: &[(&str, u8)] = &[
     ("runtap-wire", 0),
     ("runtap-diag-proto", 0),
+    ("runtap-mtp-proto", 0),
     ("runtap-nettrace", 0),
     ("runtap-objfile", 0),
     ("runtap-providers", 0),
@@ -54,6 +55,7 @@ const FAKE: &str = "fake";
 /// Edges inside a layer.
 const SIDEWAYS: &[(&str, &str)] = &[
     ("runtap-diag-proto", "runtap-wire"),
+    ("runtap-mtp-proto", "runtap-wire"),
     ("runtap-nettrace", "runtap-wire"),
     ("runtap-objfile", "runtap-wire"),
     ("runtap-providers", "runtap-diag-proto"),
