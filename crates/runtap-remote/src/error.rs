@@ -20,7 +20,7 @@ pub enum HandshakeError {
     #[error("the router speaks none of our versions of the protocol")]
     Version,
     /// The proof is not that of somebody who knows the token.
-    #[error("the other side does not know our token")]
+    #[error("the other side does not know the token that was given")]
     Unproven,
     /// The router has answered with an error.
     #[error("{0}")]
@@ -32,7 +32,7 @@ pub enum HandshakeError {
 #[non_exhaustive]
 pub enum Refusal {
     /// It has another token.
-    #[error("the router does not accept our token")]
+    #[error("the router does not accept the token that was given")]
     Unauthenticated,
     /// It does not understand the request.
     #[error("the router does not know this request: it is of another version")]

@@ -47,7 +47,7 @@ pub enum Problem {
         limit: usize,
     },
     /// It is no JSON.
-    #[error("is no JSON object: {reason}")]
+    #[error("not a JSON object: {reason}")]
     Json {
         /// Why, and in which column.
         reason: String,

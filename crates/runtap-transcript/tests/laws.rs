@@ -184,8 +184,8 @@ fn errors_have_the_line_and_the_field() {
             "{\"kind\":\"frame\",\"t\":1,\"conn\":\"c\",\"dir\":\"c2r\",\"fields\":[[0,\"a\"]]}\n",
             "line 1: field 'fields': is another list, not a list of [number, name, value]",
         ),
-        ("[1]\n", "line 1: is no JSON object: invalid type: sequence, expected a map"),
-        ("{\"kind\":\"exit\" 1}\n", "line 1: is no JSON object: expected `,` or `}` at column 16"),
+        ("[1]\n", "line 1: not a JSON object: invalid type: sequence, expected a map"),
+        ("{\"kind\":\"exit\" 1}\n", "line 1: not a JSON object: expected `,` or `}` at column 16"),
         ("{\"kind\":7,\"t\":1}", "line 1: field 'kind': is another number, not a string"),
     ];
     for (text, expected) in cases {

@@ -114,7 +114,7 @@ impl fmt::Display for Notice {
                  process {routed}; start another router for it, on a port of its own"
             ),
             Self::NoRuntime { who, why } => write!(f, "{who} is no runtime: {why}"),
-            Self::Unproven { who, why } => write!(f, "{who}: not let in: {why}"),
+            Self::Unproven { who, why } => write!(f, "{who}: refused: {why}"),
             Self::Waiting(1) => f.write_str("the runtime is busy: 1 client waits"),
             Self::Waiting(clients) => write!(f, "the runtime is busy: {clients} clients wait"),
             Self::Refused { who, why } => write!(f, "{who}: not forwarded: {why}"),

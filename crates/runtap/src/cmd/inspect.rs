@@ -15,12 +15,16 @@ use crate::exit::{self, expected};
 use crate::output::Output;
 use crate::units::Count;
 
+/// What recordings begin with: the name of the format, or the length of the name of its container.
+const RECORDINGS: [&[u8]; 2] = [b"Nettrace", b"\x14\0\0\0!FastSerialization.1"];
+
 pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
     let open = |error| runtap_files::Error::Open { path: path.clone(), error };
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(open)?);
     // A recording begins with the name of its format, a transcript with an object.
     let start = file.fill_buf().map_err(|error| runtap_files::Error::Read { path: path.clone(), error })?;
+    let is_recording = RECORDINGS.iter().any(|magic| start.starts_with(magic));
     if start.first() == Some(&b'{') {
         return transcript(options, file, output);
     }
@@ -40,7 +44,14 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     })?;
     let partial = layout.gap.as_ref().map(|gap| Partial { offset: gap.offset, reason: gap.what.to_string() });
     if layout.blocks_count == 0 {
-        let why = partial.map_or_else(|| "it is empty".to_owned(), |partial| partial.reason);
+        let why = match partial {
+            None => "it is empty".to_owned(),
+            Some(partial) if is_recording => partial.reason,
+            Some(_) => {
+                "it is neither a recording of events (nettrace, NetPerf) nor a transcript of 'runtap record'"
+                    .to_owned()
+            }
+        };
         return Err(expected(exit::USAGE, format!("{} can't be read: {why}", path.display()), None));
     }
     let trailing_bytes = layout.trailing_bytes(bytes);

@@ -40,8 +40,7 @@ pub(super) async fn run(options: Replay, output: Output) -> anyhow::Result<u8> {
 }
 
 fn unreadable(file: &Path, error: &TalkError) -> anyhow::Error {
-    let code = if matches!(error, TalkError::Stream { .. }) { exit::FAILED } else { exit::USAGE };
-    expected(code, format!("{} can't be played: {error}", file.display()), None)
+    expected(exit::USAGE, format!("{} can't be played: {error}", file.display()), None)
 }
 
 async fn as_client(talk: &Talk, options: &Replay, output: Output) -> anyhow::Result<Report> {

@@ -1,5 +1,6 @@
 //! Mistakes, help and the verbs that need no target: exit codes and messages.
 
+use std::fs;
 use std::process::{Command, Stdio};
 
 use runtap_testkit::Running;
@@ -84,6 +85,18 @@ fn the_doctor_of_a_process_that_is_not_there() {
         fix: 'runtap ps' lists the processes that can be tapped
     ");
     runtap(["doctor", "no-such-name"]).expect_code(3).says("no-such-name").says("hint:");
+}
+
+#[test]
+fn what_cannot_be_played_inspected_or_reached_so_is_told() {
+    let folder = folder();
+    let garbage = folder.path().join("garbage");
+    fs::write(&garbage, [7; 64]).unwrap();
+    let garbage = garbage.to_str().unwrap();
+    runtap(["inspect", garbage]).expect_code(2).says("neither a recording of events").says("transcript");
+    runtap(["replay", "--as", "runtime", garbage]).expect_code(2).says("no request");
+    runtap(["replay", "--as", "runtime", "/no/such/file"]).expect_code(2).says("No such file");
+    runtap(["info", "http://127.0.0.1:9000"]).expect_code(3).says("runtap://HOST:PORT");
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Sk
         run(ps)
     };
     ps(&[], None).expect_code(2).says("RUNTAP_TOKEN");
-    ps(&[], Some("0123456789abcdef-but-another")).expect_code(3).says("does not accept our token");
+    ps(&[], Some("0123456789abcdef-but-another")).expect_code(3).says("does not accept the token");
     ps(&[], Some("short")).expect_code(2).says("16");
     let open = file(offered.target.temp.path(), "open", SECRET, 0o644);
     ps(&["--token-file", open.to_str().unwrap()], None).expect_code(2).says("chmod 600");
@@ -163,7 +163,7 @@ fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Sk
     });
     let mut fooled = command(["ps", &url]);
     fooled.env("RUNTAP_TOKEN", SECRET);
-    run(fooled).expect_code(3).says("does not know our token");
+    run(fooled).expect_code(3).says("does not know the token");
     lying.join().unwrap();
     offered.end();
     Ok(())
