@@ -9,6 +9,7 @@
 //! Refuses to print, and to send a live runtime anything that our own client would not.
 
 mod client;
+mod data;
 mod plain;
 mod playing;
 mod report;
