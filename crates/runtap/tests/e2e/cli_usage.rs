@@ -44,6 +44,27 @@ fn a_wrong_option_is_told_with_the_nearest_right_one() {
 }
 
 #[test]
+fn a_transcript_that_cannot_be_read_is_a_mistake() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("text"), "no transcript\n").unwrap();
+    for (name, why) in [("none", "No such file"), (".", "directory"), ("text", "not a JSON object")] {
+        runtap(["replay", &path(name)]).expect_code(2).says("can't be played").says(why);
+    }
+}
+
+#[test]
+fn an_address_of_another_protocol_is_told_with_ours() {
+    for address in
+        ["http://localhost:9000", "https://host", "tcp://127.0.0.1:9000", "ws://localhost:9000/web"]
+    {
+        for words in [&["info", address][..], &["info", "--diagnostic-port", address], &["ps", address]] {
+            runtap(words).expect_code(2).says(address).says("runtap://HOST:PORT");
+        }
+    }
+}
+
+#[test]
 fn a_process_that_is_not_there_or_not_dotnet_is_told() {
     let gone = Command::new("true").spawn().and_then(|mut child| child.wait().map(|_| child.id())).unwrap();
     let mut sleep = Command::new("sleep");
