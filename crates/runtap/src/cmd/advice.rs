@@ -17,7 +17,7 @@ pub(super) const NAMES: &str = "the runtime sends them when a recording ends whi
 pub(super) fn doubtful(shown: u64, doubtful: u64) -> String {
     format!(
         "the view 'cpu' shows {}; {} more ended in the same methods and are marked as waiting: the threads waited there, or \
-         the runtime is .NET 8 or 9, which mark running threads as waiting. --view thread-time shows all of them, --view cpu \
+         this runtime marks running threads as waiting (.NET 8 and 9 do). --view thread-time shows all of them, --view cpu \
          suppresses this warning",
         Things(shown, "sample"),
         Count(doubtful)

@@ -133,8 +133,8 @@ pub(super) fn say(note: &Note, output: Output) {
             output.warning(format_args!("{}: {}", format.name(), advice::doubtful(*shown, *doubtful)));
         }
         Note::AllSamples { format, view, shown, all } => output.warning(format_args!(
-            "only {} of {} samples are in the view '{view}', so {} shows all of them: the threads waited, or the runtime is \
-             .NET 9, which marks running threads as waiting; use --view cpu to show only those",
+            "only {} of {} samples are in the view '{view}', so {} shows all of them: the threads waited, or this runtime \
+             marks running threads as waiting (.NET 9 does); use --view cpu to show only those",
             Count(*shown),
             Count(*all),
             format.name()

@@ -24,7 +24,6 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(open)?);
     // A recording begins with the name of its format, a transcript with an object.
     let start = file.fill_buf().map_err(|error| runtap_files::Error::Read { path: path.clone(), error })?;
-    let is_recording = RECORDINGS.iter().any(|magic| start.starts_with(magic));
     if start.first() == Some(&b'{') {
         return transcript(options, file, output);
     }

@@ -47,7 +47,7 @@ fn a_wrong_option_is_told_with_the_nearest_right_one() {
 fn a_transcript_that_cannot_be_read_is_a_mistake() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    std::fs::write(path("text"), "no transcript\n").unwrap();
+    fs::write(path("text"), "no transcript\n").unwrap();
     for (name, why) in [("none", "No such file"), (".", "directory"), ("text", "not a JSON object")] {
         runtap(["replay", &path(name)]).expect_code(2).says("can't be played").says(why);
     }
@@ -109,23 +109,11 @@ fn the_doctor_of_a_process_that_is_not_there() {
 }
 
 #[test]
-fn what_cannot_be_played_inspected_or_reached_so_is_told() {
-    let folder = folder();
-    let garbage = folder.path().join("garbage");
-    fs::write(&garbage, [7; 64]).unwrap();
-    let garbage = garbage.to_str().unwrap();
-    runtap(["inspect", garbage]).expect_code(2).says("neither a recording of events").says("transcript");
-    runtap(["replay", "--as", "runtime", garbage]).expect_code(2).says("no request");
-    runtap(["replay", "--as", "runtime", "/no/such/file"]).expect_code(2).says("No such file");
-    runtap(["info", "http://127.0.0.1:9000"]).expect_code(3).says("runtap://HOST:PORT");
-}
-
-#[test]
 fn a_file_that_cannot_be_read_is_told() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    std::fs::write(path("empty"), "").unwrap();
-    std::fs::write(path("text"), "no recording").unwrap();
+    fs::write(path("empty"), "").unwrap();
+    fs::write(path("text"), "no recording").unwrap();
     for (file, verb) in
         ["missing", "empty", "text", "."].iter().flat_map(|file| [(file, "events"), (file, "convert")])
     {
@@ -134,7 +122,7 @@ fn a_file_that_cannot_be_read_is_told() {
         let told = runtap([verb, &file].iter().chain(option));
         assert!(told.expect_code(2).says(&file).stdout.is_empty());
     }
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing was written");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing was written");
 }
 
 #[test]

@@ -66,9 +66,6 @@ pub(in crate::cmd) fn of_target(error: Error, several: &str, output: Output) -> 
                 Some(_) => {
                     "'runtap ps --all-users' lists names and users; a user that /etc/passwd does not have is given by number"
                 }
-                None if name.contains("://") => {
-                    "the address of a process of another machine is runtap://HOST:PORT/PID ('runtap router listen' there)"
-                }
                 None => "'runtap ps' lists the names; upper and lower case matter",
             };
             no_target(format!("no .NET process{of} is called '{name}'{}", but(&silent)), hint)
