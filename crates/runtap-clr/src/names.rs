@@ -17,6 +17,9 @@ use crate::code_map::{Address, Code, CodeMap, MethodId};
 pub struct Names {
     code: CodeMap,
     command_line: Option<String>,
+    /// Whether there was a module that is an assembly, and one that is not.
+    has_assembly: bool,
+    has_other_module: bool,
     /// Whether an event tells something, by metadata id.
     tells: IdTable<bool>,
     malformed: u64,
@@ -66,6 +69,11 @@ impl Names {
                 MethodEventKind::Unload => self.code.unload(code, event.timestamp, name),
             }
         } else if let Some(module) = ModuleEvent::decode(provider, id, event.payload)? {
+            match module.is_assembly() {
+                Some(true) => self.has_assembly = true,
+                Some(false) => self.has_other_module = true,
+                None => {}
+            }
             if let Some(name) = module.short_name() {
                 let live = provider == clr::RUNTIME;
                 self.code.module(module.module_id, live.then_some(event.timestamp), name);
@@ -84,6 +92,12 @@ impl Names {
     /// The command line of the program.
     pub fn command_line(&self) -> Option<&str> {
         self.command_line.as_deref()
+    }
+
+    /// Whether the program is known to have no CLR: all of its modules are files of machine code, as in a Rust program that
+    /// sends such events.
+    pub(crate) fn is_native(&self) -> bool {
+        self.has_other_module && !self.has_assembly
     }
 
     /// How many events of a known kind had a payload that can't be read.

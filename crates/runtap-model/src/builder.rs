@@ -128,6 +128,11 @@ impl TraceBuilder {
         has_room
     }
 
+    /// Says that the source marks samples as running or waiting without error: none is [in doubt](Trace::doubtful_ticks).
+    pub fn set_exact_states(&mut self) {
+        self.trace.has_exact_states = true;
+    }
+
     /// Counts samples that are left out.
     pub fn leave_out(&mut self, samples: u64) {
         self.trace.left_out = self.trace.left_out.saturating_add(samples);

@@ -34,7 +34,9 @@ impl Trace {
         let mut builder = TraceBuilder::new();
         let mut threads = Vec::new();
         let (mut duration_ns, mut out_of_order, mut left_out) = (0, 0, 0);
+        let mut has_exact_states = true;
         for trace in traces {
+            has_exact_states &= trace.has_exact_states;
             let frames: Vec<FrameHandle> =
                 trace.all_frames().map(|(_, frame)| builder.add_frame(&frame)).collect();
             // Callers come before their callees.
@@ -66,6 +68,7 @@ impl Trace {
             period_ns,
             out_of_order,
             left_out,
+            has_exact_states,
             ..builder.finish()
         }
     }

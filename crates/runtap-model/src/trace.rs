@@ -45,6 +45,7 @@ pub struct Trace {
     pub(crate) period_ns: u64,
     pub(crate) out_of_order: u64,
     pub(crate) left_out: u64,
+    pub(crate) has_exact_states: bool,
 }
 
 impl Trace {

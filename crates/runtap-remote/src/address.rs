@@ -100,6 +100,8 @@ impl fmt::Display for HostPort {
 
 /// What the address of a remote process begins with.
 const SCHEME: &str = "runtap://";
+/// What addresses of other protocols begin with.
+const OTHER_SCHEMES: [&str; 6] = ["http", "https", "tcp", "ws", "wss", "net.tcp"];
 
 /// `runtap://HOST:PORT[/PID|NAME]`: a process of another machine, behind the router of that machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,6 +127,13 @@ impl RemoteAddress {
     /// Whether it looks like one.
     pub fn is_meant(text: &str) -> bool {
         text.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
+    }
+
+    /// Whether it looks like an address of another kind, which somebody may have meant to be one: `http://HOST:PORT`. No
+    /// process has such a name, and no port such a path.
+    pub fn is_other(text: &str) -> bool {
+        let is_scheme = |scheme: &str| OTHER_SCHEMES.iter().any(|other| scheme.eq_ignore_ascii_case(other));
+        text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme))
     }
 
     /// Reads an address.

@@ -8,7 +8,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum HandshakeError {
     /// It does not speak this protocol.
-    #[error("no runtap router answers there: {0}")]
+    #[error("the other side does not speak the protocol of runtap's router: {0}")]
     Malformed(#[from] DecodeError),
     /// The other side has hung up.
     #[error("the connection was closed after {received} bytes")]
@@ -17,10 +17,10 @@ pub enum HandshakeError {
         received: u64,
     },
     /// No version of the protocol that both know.
-    #[error("the router speaks none of our versions of the protocol")]
+    #[error("both sides have no version of the protocol in common")]
     Version,
     /// The proof is not that of somebody who knows the token.
-    #[error("the other side does not know our token")]
+    #[error("the other side does not have the same token")]
     Unproven,
     /// The router has answered with an error.
     #[error("{0}")]
@@ -32,7 +32,7 @@ pub enum HandshakeError {
 #[non_exhaustive]
 pub enum Refusal {
     /// It has another token.
-    #[error("the router does not accept our token")]
+    #[error("the router has another token")]
     Unauthenticated,
     /// It does not understand the request.
     #[error("the router does not know this request: it is of another version")]

@@ -1,11 +1,16 @@
 //! What both sides know: a secret from a file that nobody else can read, or from elsewhere.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat, readlinkat};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use thiserror::Error;
 
@@ -50,8 +55,16 @@ pub enum TokenError {
         /// Its owner.
         uid: u32,
     },
-    /// It is no file.
-    #[error("{}: it is no regular file", path.display())]
+    /// It is a link of somebody else, who chooses where it leads.
+    #[error("{}: it is a link of user {uid}, and is not followed", path.display())]
+    ForeignLink {
+        /// The link.
+        path: PathBuf,
+        /// Its owner.
+        uid: u32,
+    },
+    /// It is not a file on a disk.
+    #[error("{}: it is not a regular file", path.display())]
     NoFile {
         /// What it is.
         path: PathBuf,
@@ -86,14 +99,10 @@ impl Token {
     pub fn from_file(path: &Path) -> Result<Self, TokenError> {
         let owned = || path.to_owned();
         let failed = |source| TokenError::Io { path: owned(), source };
-        // What waits for somebody who writes is no file of a token.
-        let file = File::options()
-            .read(true)
-            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
-            .open(path)
-            .map_err(failed)?;
+        let file = open(path)?;
         let metadata = file.metadata().map_err(failed)?;
-        if !metadata.is_file() {
+        // What the kernel tells of a process was not made to be a secret.
+        if !metadata.is_file() || is_of_proc(&file).map_err(failed)? {
             return Err(TokenError::NoFile { path: owned() });
         }
         if metadata.uid() != geteuid().as_raw() && metadata.uid() != 0 {
@@ -112,10 +121,48 @@ impl Token {
     }
 }
 
+/// Links that are followed.
+const MOST_LINKS: usize = 8;
+
+/// Opens a file without waiting: what waits for somebody who writes is no file of a token. Links are followed if they are
+/// ours or root's, as those of mounted secrets are.
+fn open(path: &Path) -> Result<File, TokenError> {
+    let mut path = path.to_owned();
+    let at = |path: &Path, source: io::Error| TokenError::Io { path: path.to_owned(), source };
+    let common = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for _ in 0..=MOST_LINKS {
+        let reading = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | common;
+        match openat(CWD, &path, reading, Mode::empty()) {
+            Ok(file) => return Ok(file.into()),
+            Err(Errno::LOOP) => {}
+            Err(error) => return Err(at(&path, error.into())),
+        }
+        // Owner and text of one and the same link.
+        let failed = |error: Errno| at(&path, error.into());
+        let link = openat(CWD, &path, OFlags::PATH | common, Mode::empty()).map_err(failed)?;
+        let uid = fstat(&link).map_err(failed)?.st_uid;
+        if uid != geteuid().as_raw() && uid != 0 {
+            return Err(TokenError::ForeignLink { path, uid });
+        }
+        if is_of_proc(&link).map_err(|source| at(&path, source))? {
+            return Err(TokenError::NoFile { path });
+        }
+        let text = readlinkat(&link, "", Vec::new()).map_err(failed)?;
+        let text = OsString::from_vec(text.into_bytes());
+        path = path.parent().unwrap_or_else(|| Path::new("")).join(text);
+    }
+    Err(at(&path, Errno::LOOP.into()))
+}
+
+/// Whether it lies in `/proc`.
+fn is_of_proc(file: &impl AsFd) -> io::Result<bool> {
+    Ok(fstatfs(file)?.f_type == PROC_SUPER_MAGIC)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 
     use super::*;
 
@@ -145,5 +192,36 @@ mod tests {
         }
         assert!(matches!(Token::from_file(folder.path()), Err(TokenError::NoFile { .. })));
         assert!(matches!(Token::from_file(&folder.path().join("none")), Err(TokenError::Io { .. })));
+    }
+
+    #[test]
+    fn links_of_others_pipes_and_what_proc_tells_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let [token, near, far, pipe, round] =
+            ["token", "near", "far", "pipe", "round"].map(|name| folder.path().join(name));
+        fs::write(&token, "0123456789abcdef\n").unwrap();
+        fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+        // As mounted secrets have them: a link beside the file, and a link to that from elsewhere.
+        symlink("token", &near).unwrap();
+        symlink(&near, &far).unwrap();
+        assert_eq!(Token::from_file(&far).unwrap(), Token::new(b"0123456789abcdef").unwrap());
+        symlink("round", &round).unwrap();
+        assert!(matches!(Token::from_file(&round), Err(TokenError::Io { .. })));
+        // Nobody writes into it: whoever waits for that waits for ever.
+        rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(matches!(Token::from_file(&pipe), Err(TokenError::NoFile { .. })));
+        // Ours, for us alone, and long enough.
+        let environment = Path::new("/proc/self/environ");
+        assert!(matches!(Token::from_file(environment), Err(TokenError::NoFile { .. })));
+        let of_process = folder.path().join("of-process");
+        symlink("/proc/self/exe", &of_process).unwrap();
+        assert!(matches!(Token::from_file(&of_process), Err(TokenError::NoFile { .. })));
+        // Only root can give a link to another user.
+        if geteuid().is_root() {
+            lchown(&near, Some(65_534), None).unwrap();
+            for path in [&near, &far] {
+                assert!(matches!(Token::from_file(path), Err(TokenError::ForeignLink { uid: 65_534, .. })));
+            }
+        }
     }
 }

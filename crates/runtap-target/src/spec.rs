@@ -61,6 +61,9 @@ pub enum SpecError {
     /// What is no address of another machine's process.
     #[error(transparent)]
     Remote(AddressError),
+    /// An address of another protocol.
+    #[error("'{0}' is not an address of a process")]
+    OtherAddress(String),
     /// A process of another machine, and no token.
     #[error("'{0}' needs the token of that router")]
     NoToken(String),
@@ -76,7 +79,7 @@ impl TargetSpec {
     /// What is meant. Where several things are given, a port comes first, then a process id, a name and the bare word.
     ///
     /// # Errors
-    /// A user without a name, or what is no port.
+    /// A user without a name, what is no port, and addresses that are none of ours.
     pub fn parse(given: &Given<'_>) -> Result<Self, SpecError> {
         let user = given.user.map(str::to_owned);
         let named = |name: &str| Self::Name { name: name.to_owned(), user: user.clone() };
@@ -85,6 +88,10 @@ impl TargetSpec {
             let Some(token) = given.token else { return Err(SpecError::NoToken(address.to_owned())) };
             let address = RemoteAddress::parse(address).map_err(SpecError::Remote)?;
             return Ok(Self::Remote(RemoteSpec { address, token: token.clone() }));
+        }
+        let is_other = |text: &&str| RemoteAddress::is_other(text);
+        if let Some(address) = [given.port, given.word].into_iter().flatten().find(is_other) {
+            return Err(SpecError::OtherAddress(address.to_owned()));
         }
         Ok(match *given {
             Given { port: Some(port), .. } => Self::Port(PortSpec::parse(port)?),
@@ -148,6 +155,20 @@ mod tests {
         }
         let wrong = Given { word: Some("runtap://host"), token: Some(&token), ..Given::default() };
         assert!(matches!(TargetSpec::parse(&wrong), Err(SpecError::Remote(_))));
+    }
+
+    #[test]
+    fn addresses_of_other_protocols_are_no_names() {
+        for address in ["http://host:9000", "HTTPS://host", "tcp://host:9000", "ws://host:9000/web"] {
+            let word = Given { word: Some(address), ..Given::default() };
+            for given in [word, Given { port: Some(address), ..Given::default() }] {
+                assert!(matches!(TargetSpec::parse(&given), Err(SpecError::OtherAddress(_))), "{address}");
+            }
+        }
+        for path in ["file:///run/app.sock", "http"] {
+            let given = Given { word: Some(path), ..Given::default() };
+            assert_eq!(parsed(given), name(path, None));
+        }
     }
 
     #[test]

@@ -15,12 +15,15 @@ pub struct Limits {
     pub line: usize,
     /// Bytes of all lines.
     pub total: u64,
+    /// Values of one line: each takes up many times the two or three bytes that it may be written with.
+    pub values: usize,
 }
 
 impl Default for Limits {
-    /// Lines of 64 MiB, more than the largest message of any protocol that is recorded, and 64 GiB in all.
+    /// Lines of 64 MiB, more than the largest message of any protocol that is recorded, and 64 GiB in all; 131,072 values a
+    /// line, which take up less than 100 MiB whatever they are.
     fn default() -> Self {
-        Self { line: 64 << 20, total: 64 << 30 }
+        Self { line: 64 << 20, total: 64 << 30, values: 1 << 17 }
     }
 }
 
@@ -102,7 +105,7 @@ impl Decoder {
             (self.consumed, self.searched, self.line) = (end.saturating_add(1), end.saturating_add(1), line);
             let text = self.pending.get(start..end).unwrap_or_default().trim_ascii();
             if !text.is_empty() {
-                let entry = Entry::parse(text).map_err(|problem| Error::Line { line, problem })?;
+                let entry = self.parse(text).map_err(|problem| Error::Line { line, problem })?;
                 return Ok(Some(Located { line, entry }));
             }
         }
@@ -118,7 +121,7 @@ impl Decoder {
         let line = self.line.saturating_add(1);
         let cut = Cut { line, offset: self.total.saturating_sub(rest.len() as u64), bytes: rest.len() };
         let text = rest.trim_ascii();
-        let parsed = if text.is_empty() { None } else { Some(Entry::parse(text)) };
+        let parsed = if text.is_empty() { None } else { Some(self.parse(text)) };
         self.consumed = self.pending.len();
         match parsed {
             None => Ok(Ok(None)),
@@ -126,6 +129,12 @@ impl Decoder {
             Some(Err(Problem::Json { .. })) => Ok(Err(cut)),
             Some(Err(problem)) => Err(Error::Line { line, problem }),
         }
+    }
+
+    /// Reads a line, if it has not more values than are held.
+    fn parse(&self, text: &[u8]) -> Result<Entry, Problem> {
+        let limit = self.limits.values;
+        if has_more_values(text, limit) { Err(Problem::TooMany { limit }) } else { Entry::parse(text) }
     }
 
     fn check(&self, length: usize) -> Result<(), Error> {
@@ -139,6 +148,22 @@ impl Decoder {
         }
         Ok(())
     }
+}
+
+/// Whether there are more values in a line than so many. Each but the first follows a comma, or is the first of a list or an
+/// object.
+fn has_more_values(text: &[u8], limit: usize) -> bool {
+    let (mut values, mut in_text, mut is_escaped) = (1_usize, false, false);
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => values = values.saturating_add(1),
+            _ => {}
+        }
+    }
+    values > limit
 }
 
 /// Reads a transcript from a file, entry by entry.

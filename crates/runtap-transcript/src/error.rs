@@ -46,8 +46,14 @@ pub enum Problem {
         /// How long it may be.
         limit: usize,
     },
-    /// It is no JSON.
-    #[error("is no JSON object: {reason}")]
+    /// It has more values than are held.
+    #[error("has more than {limit} values")]
+    TooMany {
+        /// How many it may have.
+        limit: usize,
+    },
+    /// It is not a JSON object.
+    #[error("not a JSON object: {reason}")]
     Json {
         /// Why, and in which column.
         reason: String,

@@ -100,7 +100,7 @@ proptest! {
 
     #[test]
     fn nothing_makes_it_panic_and_nothing_is_skipped(bytes in vec(any::<u8>(), 0..300), step in 1usize..50) {
-        let (mut decoder, mut lines) = (Decoder::new(Limits { line: 100, total: 250 }), 0);
+        let (mut decoder, mut lines) = (Decoder::new(Limits { line: 100, total: 250, values: 20 }), 0);
         for piece in bytes.chunks(step) {
             decoder.feed(piece);
             loop {
@@ -184,8 +184,8 @@ fn errors_have_the_line_and_the_field() {
             "{\"kind\":\"frame\",\"t\":1,\"conn\":\"c\",\"dir\":\"c2r\",\"fields\":[[0,\"a\"]]}\n",
             "line 1: field 'fields': is another list, not a list of [number, name, value]",
         ),
-        ("[1]\n", "line 1: is no JSON object: invalid type: sequence, expected a map"),
-        ("{\"kind\":\"exit\" 1}\n", "line 1: is no JSON object: expected `,` or `}` at column 16"),
+        ("[1]\n", "line 1: not a JSON object: invalid type: sequence, expected a map"),
+        ("{\"kind\":\"exit\" 1}\n", "line 1: not a JSON object: expected `,` or `}` at column 16"),
         ("{\"kind\":7,\"t\":1}", "line 1: field 'kind': is another number, not a string"),
     ];
     for (text, expected) in cases {
@@ -195,14 +195,42 @@ fn errors_have_the_line_and_the_field() {
 
 #[test]
 fn limits_are_kept_before_memory_is_taken() {
-    let mut decoder = Decoder::new(Limits { line: 10, total: 1000 });
+    let mut decoder = Decoder::new(Limits { line: 10, total: 1000, ..Limits::default() });
     decoder.feed(&[b' '; 11]);
     assert_eq!(decoder.poll().unwrap_err().to_string(), "line 1: is longer than 10 bytes");
     let endless = std::io::repeat(b'\n');
-    let mut reader = Reader::with_limits(endless, Limits { line: 10, total: 100_000 });
+    let mut reader = Reader::with_limits(endless, Limits { line: 10, total: 100_000, ..Limits::default() });
     let error = std::iter::from_fn(|| reader.next()).find_map(Result::err).unwrap();
     assert!(error.to_string().ends_with("the transcript has more than 100000 bytes"), "{error}");
     assert!(reader.next().is_none());
+}
+
+/// A value of two bytes may take up some hundred in memory: how many are read is bounded apart from the bytes.
+#[test]
+fn a_line_of_many_small_values_is_refused_before_it_is_taken_apart() {
+    let line = |values: &str| format!("{{\"kind\":\"x\",\"more\":[{values}]}}\n");
+    let read = |text: &str, values| {
+        let mut decoder = Decoder::new(Limits { values, ..Limits::default() });
+        decoder.feed(text.as_bytes());
+        decoder.poll().map(|found| found.is_some()).map_err(|error| error.to_string())
+    };
+    // The line itself, the kind, the list, and what is in it.
+    let objects = line("{},{},{}");
+    assert_eq!(read(&objects, 10), Ok(true));
+    assert_eq!(read(&objects, 5), Err("line 1: has more than 5 values".to_owned()));
+    // What is within a text is none.
+    assert_eq!(read(&line(r#""a,b[{\",{,[,\\""#), 5), Ok(true));
+    // The last line has no end, and is not taken apart either.
+    let mut decoder = Decoder::new(Limits { values: 5, ..Limits::default() });
+    decoder.feed(objects.trim_end().as_bytes());
+    assert!(matches!(decoder.poll(), Ok(None)));
+    let error = decoder.finish().unwrap_err();
+    assert_eq!(error.to_string(), "line 1: has more than 5 values");
+    // By default megabytes of them are too many, and those of a message with a large environment are not.
+    let many = |number: usize| line(&vec!["[]"; number].join(","));
+    let mut reader = Reader::new(std::io::Cursor::new(many(1 << 20)));
+    assert!(reader.read().unwrap_err().to_string().ends_with("has more than 131072 values"));
+    assert!(Reader::new(std::io::Cursor::new(many(20_000))).read().unwrap().is_some());
 }
 
 /// Takes so many bytes.

@@ -141,9 +141,9 @@ Examples:
     /// Route tools to a runtime over sockets and TCP, as dotnet-dsrouter does
     #[command(subcommand)]
     Router(Router),
-    /// Stand between tools and a runtime, and write down what they say
+    /// Record what tools and a runtime send each other, as a transcript
     Record(Box<Record>),
-    /// Play back what was recorded: as the runtime to tools, or as the client to a runtime
+    /// Play back a transcript, as the runtime to tools or as the client to a runtime
     Replay(Box<Replay>),
     /// Try runtap on a built-in program
     Demo(Demo),

@@ -44,6 +44,16 @@ impl<'a> ModuleEvent<'a> {
         Ok(Some(Self { module_id, il_path, native_path, has_native_symbols }))
     }
 
+    /// Whether it is an assembly, by the extension of its file; `None` where the path does not say it: a dynamic assembly has
+    /// a name alone.
+    pub fn is_assembly(&self) -> Option<bool> {
+        let path = self.il_path.to_string();
+        let is_assembly = path.rsplit_once('.').is_some_and(|(_, extension)| {
+            ASSEMBLY_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension))
+        });
+        (is_assembly || path.contains(['/', '\\'])).then_some(is_assembly)
+    }
+
     /// The module as frames show it: the file name without folder and extension. `None` where there is no path.
     pub fn short_name(&self) -> Option<String> {
         let path = if self.il_path.is_empty() { self.native_path } else { self.il_path }.to_string();
@@ -64,6 +74,8 @@ fn symbols(r: &mut Reader<'_>) -> Result<bool, DecodeError> {
 }
 
 /// Only what module files are called: a dynamic assembly `My.Proxies` has no extension.
+/// What files of assemblies end with.
+const ASSEMBLY_EXTENSIONS: [&str; 2] = ["dll", "exe"];
 const MODULE_EXTENSIONS: [&str; 6] = ["dll", "exe", "so", "dylib", "il", "ni"];
 
 /// The file name of a path of any system, without its extension if that is one of `extensions` (in any case). `None`
@@ -87,19 +99,22 @@ mod tests {
 
     #[test]
     fn short_names() {
-        for (path, name) in [
-            ("/srv/app/spin.dll", Some("spin")),
-            ("C:\\app\\My.App.EXE", Some("My.App")),
-            ("My.Proxies", Some("My.Proxies")),
-            ("/x/System.Private.CoreLib.ni.dll", Some("System.Private.CoreLib")),
-            ("C:\\x\\mscorlib.NI.DLL", Some("mscorlib")),
-            ("", None),
+        for (path, name, is_assembly) in [
+            ("/srv/app/spin.dll", Some("spin"), Some(true)),
+            ("C:\\app\\My.App.EXE", Some("My.App"), Some(true)),
+            ("My.Proxies", Some("My.Proxies"), None),
+            ("/x/System.Private.CoreLib.ni.dll", Some("System.Private.CoreLib"), Some(true)),
+            ("C:\\x\\mscorlib.NI.DLL", Some("mscorlib"), Some(true)),
+            // Of Rust programs that send such events.
+            ("/usr/lib/libc.so.6", Some("libc.so.6"), Some(false)),
+            ("/srv/app.d/server", Some("server"), Some(false)),
+            ("", None, None),
         ] {
             let mut w = Writer::new();
             w.u64(1).u64(2).u32(0).u32(0).utf16z(path).utf16z("").u16(0);
             let bytes = w.into_bytes();
             let event = ModuleEvent::decode(RUNDOWN, 154, &bytes).unwrap().unwrap();
-            assert_eq!(event.short_name().as_deref(), name);
+            assert_eq!((event.short_name().as_deref(), event.is_assembly()), (name, is_assembly), "{path}");
         }
     }
 

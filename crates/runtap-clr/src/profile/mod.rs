@@ -258,6 +258,9 @@ impl ProfileBuilder {
         if let Some(start) = header.sync_time {
             builder.set_start_unix_ns(start);
         }
+        if self.names.is_native() {
+            builder.set_exact_states();
+        }
 
         let mut namer = Namer::new(&self.names, &self.stacks, builder);
         if !self.ticks.is_empty() {

@@ -9,12 +9,15 @@
 //! Refuses to print, and to send a live runtime anything that our own client would not.
 
 mod client;
+mod data;
 mod plain;
+mod playing;
 mod report;
 mod runtime;
 mod talk;
 
 pub use self::client::{Asking, ask};
+pub use self::playing::{Heard, Playing};
 pub use self::report::{Difference, Exchange, Report, Verdict};
-pub use self::runtime::{Heard, Played, Player, Playing};
+pub use self::runtime::{Played, Player};
 pub use self::talk::{Talk, TalkError};

@@ -1,65 +1,26 @@
 //! The runtime's part: answers tools as it was recorded.
 
 use std::collections::BTreeSet;
-use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use runtap_diag_proto::tap::{Side, Tap, What};
 use runtap_diag_proto::{ErrorReply, Hresult};
-use runtap_transport::{Endpoint, Listener, Stream};
+use runtap_transport::{Endpoint, Stream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use super::playing::Heard;
 use super::report::{Exchange, Report, Verdict, differences_of, first_difference};
 use super::talk::{Conversation, Talk, TalkError};
-use crate::record::{Command, Described, Error, Phase, Stop, conduct};
+use crate::record::{Described, Phase};
 
 const READ: usize = 64 * 1024;
 const CONNECT: Duration = Duration::from_secs(30);
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 /// How a runtime dials a port on which nobody listens.
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// Where tools find us.
-#[derive(Debug)]
-pub enum Heard {
-    /// They dial us.
-    Listen(Listener),
-    /// We dial their port, as a runtime does that was told to.
-    Dial(Endpoint),
-}
-
-/// A recording that is played to tools, and to one that is started for it.
-#[derive(Debug)]
-pub struct Playing {
-    /// What is played.
-    pub player: Arc<Player>,
-    /// Where tools find it.
-    pub heard: Heard,
-    /// A tool; its end is that of the playing. Without one it ends when everything was played.
-    pub command: Option<Command>,
-}
-
-impl Playing {
-    /// Plays to the end; how the command has ended.
-    ///
-    /// # Errors
-    /// The command can't be started.
-    pub async fn run(self, stops: watch::Receiver<Stop>) -> Result<Option<ExitStatus>, Error> {
-        let Self { player, heard, command } = self;
-        let all = Arc::clone(&player);
-        let has_command = command.is_some();
-        let enough = async {
-            if has_command {
-                std::future::pending::<()>().await;
-            }
-            all.is_over().await;
-        };
-        conduct(|phases| player.play(heard, phases), command.as_ref(), enough, stops).await
-    }
-}
 
 /// Hears of each request that was played, when it is over.
 pub type Played = Arc<dyn Fn(&Exchange) + Send + Sync>;

@@ -1,12 +1,11 @@
 //! What was recorded, as it is played: connections with a request, and what the runtime sent after it.
 //!
-//! Messages are held; streams are left in their files and read when they are sent. Refuses a file name that leads out of
-//! the transcript's directory, a link, and whatever else is no ordinary file.
+//! Messages are held, within a limit; streams are left in their files and read when they are sent (`data.rs`). Refuses a file
+//! name that leads out of the transcript's directory.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,10 +14,10 @@ use runtap_diag_proto::{Request, SessionId, Verbatim};
 use runtap_transcript::{Entry, Reader, duration};
 use thiserror::Error;
 
-use super::plain;
+use super::data::Data;
 use crate::record::{Described, Direction, Dissector, Parts};
 
-/// Messages that are held of one transcript.
+/// What is held of one transcript: messages, and what is kept of each connection and frame.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// A transcript that can't be played.
@@ -62,23 +61,11 @@ pub enum TalkError {
         source: io::Error,
     },
     /// More than is held.
-    #[error("its messages have more than {MOST_BYTES} bytes")]
+    #[error("its messages and connections take up more than {MOST_BYTES} bytes")]
     TooLarge,
     /// There is nothing to play.
     #[error("there is no request in it")]
     Empty,
-}
-
-/// Bytes that a side has sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Data {
-    Held(Vec<u8>),
-    /// In the file of a stream.
-    Beside {
-        path: PathBuf,
-        offset: u64,
-        length: u64,
-    },
 }
 
 /// Something that the runtime has sent.
@@ -168,9 +155,13 @@ impl Talk {
     /// # Errors
     /// See [`TalkError`].
     pub fn read(transcript: impl Read, directory: &Path) -> Result<Self, TalkError> {
+        Self::read_within(transcript, directory, MOST_BYTES)
+    }
+
+    fn read_within(transcript: impl Read, directory: &Path, most: u64) -> Result<Self, TalkError> {
         let mut reader = Reader::new(transcript);
         let (conversations, names) = (Vec::new(), BTreeMap::new());
-        let mut loader = Loader { directory, conversations, names, process: None, held: 0 };
+        let mut loader = Loader { directory, conversations, names, process: None, held: 0, most };
         while let Some(located) = reader.read()? {
             loader.entry(located.line, located.entry)?;
         }
@@ -198,6 +189,9 @@ impl Talk {
     }
 }
 
+/// A connection without a byte, and its place among the names.
+const CONNECTION: usize = size_of::<Conversation>() + size_of::<(String, (usize, Dissector))>();
+
 struct Loader<'a> {
     directory: &'a Path,
     conversations: Vec<Conversation>,
@@ -205,6 +199,7 @@ struct Loader<'a> {
     names: BTreeMap<String, (usize, Dissector)>,
     process: Option<(u32, u64)>,
     held: u64,
+    most: u64,
 }
 
 impl Loader<'_> {
@@ -219,22 +214,21 @@ impl Loader<'_> {
                 let pid = number("process_id").and_then(|pid| u32::try_from(pid).ok());
                 self.process = pid.zip(number("start_time"));
             }
-            Entry::Open(open) => self.begin(open.conn),
+            Entry::Open(open) => {
+                self.hold(CONNECTION + 2 * open.conn.len())?;
+                self.begin(open.conn);
+            }
             Entry::Frame(frame) => {
                 let unknown = || TalkError::Direction { line, dir: frame.dir.clone() };
                 let side = Direction::parse(&frame.dir).ok_or_else(unknown)?.side();
                 if !self.names.contains_key(&frame.conn) {
+                    self.hold(CONNECTION + 2 * frame.conn.len())?;
                     self.begin(frame.conn.clone());
                 }
+                self.hold(size_of::<Answer>() + frame.hex.as_ref().map_or(0, Vec::len))?;
                 let t = duration(frame.t);
                 match &frame.hex {
-                    Some(bytes) => {
-                        self.held = self.held.saturating_add(bytes.len() as u64);
-                        if self.held > MOST_BYTES {
-                            return Err(TalkError::TooLarge);
-                        }
-                        self.bytes(&frame.conn, side, bytes, line, t);
-                    }
+                    Some(bytes) => self.bytes(&frame.conn, side, bytes, line, t),
                     None => self.beside(&frame, line, t)?,
                 }
             }
@@ -254,6 +248,12 @@ impl Loader<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Counts something that is held, of so many bytes.
+    fn hold(&mut self, bytes: usize) -> Result<(), TalkError> {
+        self.held = self.held.saturating_add(bytes as u64);
+        if self.held > self.most { Err(TalkError::TooLarge) } else { Ok(()) }
     }
 
     fn begin(&mut self, conn: String) {
@@ -344,52 +344,24 @@ fn link_stops(conversations: &mut [Conversation]) {
     }
 }
 
-impl Data {
-    /// Hands the bytes out, a part at a time.
-    ///
-    /// # Errors
-    /// The file of the stream can't be read, or is shorter than the transcript says.
-    pub(crate) fn parts(&self) -> Parted<'_> {
-        Parted { data: self, at: 0, file: None }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Bytes that are handed out.
-pub(crate) struct Parted<'a> {
-    data: &'a Data,
-    at: u64,
-    file: Option<File>,
-}
-
-/// How much is read at a time.
-const PART: u64 = 1 << 16;
-
-impl Parted<'_> {
-    /// The next part; empty at the end.
-    pub(crate) fn next(&mut self) -> Result<Vec<u8>, TalkError> {
-        match self.data {
-            Data::Held(bytes) => {
-                let rest = usize::try_from(self.at).ok().and_then(|at| bytes.get(at..)).unwrap_or_default();
-                self.at = bytes.len() as u64;
-                Ok(rest.to_vec())
-            }
-            Data::Beside { path, offset, length } => {
-                let failed = |source| TalkError::Stream { path: path.clone(), source };
-                let size = length.saturating_sub(self.at).min(PART);
-                let mut part = vec![0; usize::try_from(size).unwrap_or(0)];
-                if part.is_empty() {
-                    return Ok(part);
-                }
-                let file = match self.file.take() {
-                    Some(file) => file,
-                    None => plain::open(path).map_err(failed)?,
-                };
-                let at =
-                    offset.checked_add(self.at).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
-                file.read_exact_at(&mut part, at).map_err(failed)?;
-                (self.file, self.at) = (Some(file), self.at.saturating_add(size));
-                Ok(part)
-            }
+    /// A transcript of connections and frames without a byte takes up memory, too.
+    #[test]
+    fn what_has_no_bytes_is_bounded() {
+        let header = r#"{"kind":"header","t":0,"protocol":"diagnostic-ipc"}"#;
+        let read = |line: &str, most| {
+            let text = format!("{header}\n{}", format!("{line}\n").repeat(1000));
+            Talk::read_within(text.as_bytes(), Path::new(""), most).unwrap_err()
+        };
+        let open = r#"{"kind":"open","t":0,"conn":"c"}"#;
+        let frame = r#"{"kind":"frame","t":0,"conn":"c","dir":"r2c","hex":""}"#;
+        let beside = r#"{"kind":"frame","t":0,"conn":"c","dir":"r2c","file":"f","offset":0,"bytes":9}"#;
+        for line in [open, frame, beside] {
+            assert!(matches!(read(line, 50_000), TalkError::TooLarge), "{line}");
+            assert!(matches!(read(line, 1 << 30), TalkError::Empty), "{line}");
         }
     }
 }

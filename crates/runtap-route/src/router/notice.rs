@@ -113,8 +113,14 @@ impl fmt::Display for Notice {
                 "process {process_id} has dialled in too and waits: a router stands for one runtime, which is that of \
                  process {routed}; start another router for it, on a port of its own"
             ),
-            Self::NoRuntime { who, why } => write!(f, "{who} is no runtime: {why}"),
-            Self::Unproven { who, why } => write!(f, "{who}: not let in: {why}"),
+            Self::NoRuntime { who, why } => write!(
+                f,
+                "refused a connection from {who}, which is not a .NET runtime: {why}; only runtimes should dial this address"
+            ),
+            Self::Unproven { who, why } => write!(
+                f,
+                "refused a connection from {who}: {why}; if it is yours, give both sides the same token file"
+            ),
             Self::Waiting(1) => f.write_str("the runtime is busy: 1 client waits"),
             Self::Waiting(clients) => write!(f, "the runtime is busy: {clients} clients wait"),
             Self::Refused { who, why } => write!(f, "{who}: not forwarded: {why}"),

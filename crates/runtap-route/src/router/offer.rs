@@ -6,17 +6,20 @@
 //! wrong proof, then who has not even said hello, the oldest first. After that it is a client as any other
 //! ([`Relay`](super::Relay)).
 
+use std::fs::symlink_metadata;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_discover::Kind;
+use runtap_discover::{Kind, Process};
 use runtap_remote::{
     Handshake, HandshakeError, Listed, Refusal, Request, RouterHandshake, Token, drive, nonce,
 };
 use runtap_target::{Listing, Seen};
-use runtap_transport::{Endpoint, in_a_thread};
+use runtap_transport::{Endpoint, SocketState, in_a_thread};
 use rustix::process::geteuid;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -225,7 +228,7 @@ async fn send(handshake: &mut RouterHandshake, stream: &mut TcpStream, relay: &R
 async fn list() -> io::Result<Vec<Listed>> {
     let mut processes = in_a_thread(|| Listing::now(false).processes).await?;
     let me = geteuid().as_raw();
-    processes.retain(|process| process.uid == me && process.kind == Kind::Dotnet);
+    processes.retain(|process| process.uid == me && process.kind == Kind::Dotnet && !is_router(process));
     let started: Vec<(u32, u64)> =
         processes.iter().map(|process| (process.pid, process.start_time)).collect();
     let seen = Seen::all(processes).await;
@@ -243,6 +246,14 @@ async fn list() -> io::Result<Vec<Listed>> {
         })
     });
     Ok(listed.collect())
+}
+
+/// Whether it is a router, which answers as the runtime behind it: listed, every name would be there twice. Routers have a
+/// socket with a name of its own (`dotnet-diagnostic-dsrouter-PID-…`); somebody else can make such a name too, but not a file
+/// of the process's user.
+fn is_router(process: &Process) -> bool {
+    let is_its_own = |path: &Path| symlink_metadata(path).is_ok_and(|file| file.uid() == process.uid);
+    process.sockets.iter().any(|socket| socket.state == SocketState::Router && is_its_own(&socket.path))
 }
 
 /// The socket of a process, if it still is the one that was listed.

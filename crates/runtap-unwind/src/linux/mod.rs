@@ -9,6 +9,7 @@ mod task;
 mod thread;
 mod threads;
 mod unwind;
+mod unwinder;
 
 pub use sampler::Sampler;
 pub use symbols::Namer;

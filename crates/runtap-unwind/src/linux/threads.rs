@@ -18,11 +18,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::memory;
-use super::modules::{Known, Modules};
+use super::modules::Known;
 use super::signal::{Answer, NoTicket, Pool, Registers, Ticket};
 use super::task::{self, Activity, Wait};
 use super::thread::{Pending, Thread};
-use super::unwind::{self, Cache, UNKNOWN};
+use super::unwind::UNKNOWN;
+use super::unwinder::Unwinder;
 use crate::{Options, Sample, Statistics};
 
 /// A thread that has just been asked has used some time in the handler.
@@ -32,14 +33,8 @@ const LIST_EVERY: u64 = 10;
 /// How long answers are waited for: a thread that has a processor takes some microseconds.
 const PATIENCE: Duration = Duration::from_micros(250);
 const POLL: Duration = Duration::from_micros(20);
-/// How often the list of modules is read because of a strange address, and how often without a reason.
-const REFRESH_AT_MOST: Duration = Duration::from_millis(50);
-const REFRESH_AT_LEAST: Duration = Duration::from_secs(2);
-
 /// Of as many threads a file is kept open.
 const MAX_OPEN: usize = 128;
-/// What the last frame may look at beyond its stack pointer.
-const SLACK: u64 = 64;
 /// A stack that is read from outside may have so many words.
 const LONGEST_STACK: usize = 1 << 17;
 
@@ -50,9 +45,7 @@ pub(super) struct Threads {
     pool: &'static Pool,
     table: BTreeMap<libc::pid_t, Thread>,
     listed: Option<u64>,
-    modules: Modules,
-    refreshed: Instant,
-    cache: Cache,
+    unwinder: Unwinder,
     /// A stack that is read from outside.
     words: Vec<AtomicU64>,
     /// Requests that nobody waits for any more and that a thread was just answering.
@@ -77,8 +70,7 @@ enum Look {
 impl Threads {
     pub(super) fn new(options: Options, known: Known) -> Self {
         let pool = Pool::of_this_process(options.stack_bytes);
-        let mut modules = Modules::new(known);
-        modules.refresh();
+        let unwinder = Unwinder::new(known, options.max_frames);
         let words = space(options.stack_bytes.div_ceil(8));
         Self {
             options,
@@ -86,9 +78,7 @@ impl Threads {
             pool,
             table: BTreeMap::new(),
             listed: None,
-            modules,
-            refreshed: Instant::now(),
-            cache: Cache::new(),
+            unwinder,
             words,
             abandoned: Vec::new(),
             statistics: Statistics::default(),
@@ -98,9 +88,7 @@ impl Threads {
     /// Looks at all threads once and reports each.
     pub(super) fn round(&mut self, report: &mut dyn FnMut(&Sample<'_>)) -> io::Result<()> {
         self.list()?;
-        if self.refreshed.elapsed() >= REFRESH_AT_LEAST {
-            self.refresh();
-        }
+        self.unwinder.keep_fresh();
         self.abandoned.retain(|ticket| !self.pool.release(*ticket));
         self.statistics.rounds += 1;
         let ids: Vec<libc::pid_t> = self.table.keys().copied().collect();
@@ -160,11 +148,6 @@ impl Threads {
         }
         self.listed = count;
         Ok(())
-    }
-
-    fn refresh(&mut self) -> bool {
-        self.refreshed = Instant::now();
-        self.modules.refresh()
     }
 
     fn look(&mut self, id: libc::pid_t, thread: &mut Thread) -> Look {
@@ -258,25 +241,12 @@ impl Threads {
             }
             (thread.wait, thread.time, thread.running) = (Some(wait), before, false);
             let words = std::mem::take(&mut self.words);
-            self.unwind(thread, registers, words.get(..copied).unwrap_or_default());
+            self.unwinder.unwind(thread, registers, words.get(..copied).unwrap_or_default());
             let cut = !thread.complete && copied == words.len() && copied < LONGEST_STACK;
             self.words = if cut { space(copied.saturating_mul(4)) } else { words };
             if !cut {
                 return Look::Fresh;
             }
-        }
-    }
-
-    fn unwind(&mut self, thread: &mut Thread, registers: Registers, words: &[AtomicU64]) {
-        let most = self.options.max_frames;
-        let stack = &mut thread.stack;
-        let mut unwound = unwind::unwind(&self.modules, &mut self.cache, registers, words, most, stack);
-        if unwound.strange && self.refreshed.elapsed() >= REFRESH_AT_MOST && self.refresh() {
-            unwound = unwind::unwind(&self.modules, &mut self.cache, registers, words, most, stack);
-        }
-        thread.complete = unwound.end.is_some();
-        if let Some(end) = unwound.end {
-            thread.top = end.saturating_add(SLACK);
         }
     }
 
@@ -312,7 +282,7 @@ impl Threads {
         let Some(pending) = thread.pending else { return true };
         let pool = self.pool;
         let Answer::Here(registers, words) = pool.answer(pending.ticket) else { return false };
-        self.unwind(thread, registers, words);
+        self.unwinder.unwind(thread, registers, words);
         pool.release(pending.ticket);
         thread.pending = None;
         if !pending.running {

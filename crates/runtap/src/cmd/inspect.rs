@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use runtap_clr::layout::Layout;
+use runtap_clr::layout::{GapKind, Layout};
 use runtap_nettrace::inspect::Inspected;
 use runtap_route::record::{Inspector, Reader, Row, TranscriptError};
 use runtap_text::document::{LayoutDocument, Partial, TranscriptDocument};
@@ -14,6 +14,9 @@ use crate::cli::Inspect;
 use crate::exit::{self, expected};
 use crate::output::Output;
 use crate::units::Count;
+
+/// What begins with neither: a transcript's first line is an object.
+const NEITHER: &str = "it is neither a recording (nettrace) nor a transcript (JSON Lines)";
 
 pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
@@ -40,7 +43,15 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     })?;
     let partial = layout.gap.as_ref().map(|gap| Partial { offset: gap.offset, reason: gap.what.to_string() });
     if layout.blocks_count == 0 {
-        let why = partial.map_or_else(|| "it is empty".to_owned(), |partial| partial.reason);
+        let why = match &layout.gap {
+            _ if bytes == 0 => "it is empty".to_owned(),
+            None => "it has no blocks".to_owned(),
+            // Which of the two was meant, nobody knows.
+            Some(gap) if gap.what == GapKind::Damage(runtap_nettrace::Error::NotNettrace) => {
+                NEITHER.to_owned()
+            }
+            Some(gap) => gap.what.to_string(),
+        };
         return Err(expected(exit::USAGE, format!("{} can't be read: {why}", path.display()), None));
     }
     let trailing_bytes = layout.trailing_bytes(bytes);

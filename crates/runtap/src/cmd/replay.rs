@@ -40,8 +40,12 @@ pub(super) async fn run(options: Replay, output: Output) -> anyhow::Result<u8> {
 }
 
 fn unreadable(file: &Path, error: &TalkError) -> anyhow::Error {
-    let code = if matches!(error, TalkError::Stream { .. }) { exit::FAILED } else { exit::USAGE };
-    expected(code, format!("{} can't be played: {error}", file.display()), None)
+    // The streams beside it are opened when they are played: what can't be read here is the transcript itself.
+    let why = match error {
+        TalkError::Stream { source, .. } => source.to_string(),
+        error => error.to_string(),
+    };
+    expected(exit::USAGE, format!("{} can't be played: {why}", file.display()), None)
 }
 
 async fn as_client(talk: &Talk, options: &Replay, output: Output) -> anyhow::Result<Report> {

@@ -104,7 +104,7 @@ async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow
         let hint =
             "(umask 077; head -c 32 /dev/urandom | base64 > FILE), then --token-file FILE here and there"
                 .to_owned();
-        return Err(expected(exit::USAGE, "who may come in? no token is given", hint));
+        return Err(expected(exit::USAGE, "a token is required: clients prove that they know it", hint));
     };
     let addresses = resolve(LISTEN, &options.address, options.insecure, output).await?;
     let failed =

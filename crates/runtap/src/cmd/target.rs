@@ -12,8 +12,8 @@ use runtap_target::{Examined, Given, Subject, TargetSpec, stuck_at_startup};
 use runtap_transport::shell;
 
 use self::terminal::Terminal;
-pub(super) use self::words::of_target;
-use self::words::{TAKE_ALL, TAKE_ONE, no_target, of_spec};
+use self::words::{TAKE_ALL, TAKE_ONE, no_target};
+pub(super) use self::words::{of_spec, of_target};
 use super::failure::about;
 use super::fix;
 use super::interrupt::unless;

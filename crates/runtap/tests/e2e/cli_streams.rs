@@ -57,7 +57,10 @@ fn what_cannot_be_repaired_is_told() {
     let same = file.to_str().unwrap();
     runtap(["repair", same, "-o", same]).expect_code(2).says("itself");
     let inspected = runtap(["inspect", same]);
-    assert_eq!(inspected.expect_code(2).says("can't be read").text(), "", "no head of an empty table");
+    let told = inspected.expect_code(2).says("neither a recording (nettrace) nor a transcript");
+    assert_eq!(told.text(), "", "no head of an empty table");
+    fs::write(&file, "").unwrap();
+    runtap(["inspect", same]).expect_code(2).says("it is empty");
 }
 
 #[test]

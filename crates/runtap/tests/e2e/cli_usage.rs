@@ -1,5 +1,6 @@
 //! Mistakes, help and the verbs that need no target: exit codes and messages.
 
+use std::fs;
 use std::process::{Command, Stdio};
 
 use runtap_testkit::Running;
@@ -40,6 +41,27 @@ fn a_wrong_option_is_told_with_the_nearest_right_one() {
     runtap(["info", "-p", "x"]).expect_code(2);
     runtap(["info", "--diagnostic-port", "/nowhere/x,lissen"]).expect_code(2);
     runtap(Vec::<&str>::new()).expect_code(2);
+}
+
+#[test]
+fn a_transcript_that_cannot_be_read_is_a_mistake() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(path("text"), "no transcript\n").unwrap();
+    for (name, why) in [("none", "No such file"), (".", "directory"), ("text", "not a JSON object")] {
+        runtap(["replay", &path(name)]).expect_code(2).says("can't be played").says(why);
+    }
+}
+
+#[test]
+fn an_address_of_another_protocol_is_told_with_ours() {
+    for address in
+        ["http://localhost:9000", "https://host", "tcp://127.0.0.1:9000", "ws://localhost:9000/web"]
+    {
+        for words in [&["info", address][..], &["info", "--diagnostic-port", address], &["ps", address]] {
+            runtap(words).expect_code(2).says(address).says("runtap://HOST:PORT");
+        }
+    }
 }
 
 #[test]
@@ -90,8 +112,8 @@ fn the_doctor_of_a_process_that_is_not_there() {
 fn a_file_that_cannot_be_read_is_told() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    std::fs::write(path("empty"), "").unwrap();
-    std::fs::write(path("text"), "no recording").unwrap();
+    fs::write(path("empty"), "").unwrap();
+    fs::write(path("text"), "no recording").unwrap();
     for (file, verb) in
         ["missing", "empty", "text", "."].iter().flat_map(|file| [(file, "events"), (file, "convert")])
     {
@@ -100,7 +122,7 @@ fn a_file_that_cannot_be_read_is_told() {
         let told = runtap([verb, &file].iter().chain(option));
         assert!(told.expect_code(2).says(&file).stdout.is_empty());
     }
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing was written");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing was written");
 }
 
 #[test]

@@ -11,6 +11,13 @@ use serde_json::{Value, json};
 
 use crate::common::{Target, command, folder, json as document, on, runtap};
 
+on_each_runtime!(
+    every_command_of_microsofts_library_passes_as_it_is,
+    dotnet_trace_gets_the_same_file_from_a_recording,
+    a_program_that_dials_a_tool_is_recorded_and_played,
+    another_process_is_asked_what_the_first_was_asked,
+);
+
 const CLASS_ID: &str = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
 
 /// A `runtap record` that runs.
@@ -118,7 +125,7 @@ fn around(options: &[&str], inner: &Command) -> Command {
     command
 }
 
-fn every_command(runtime: &RealRuntime) -> Result<(), Skip> {
+fn every_command_of_microsofts_library_passes_as_it_is(runtime: &RealRuntime) -> Result<(), Skip> {
     let peer = Peer::available("dncli")?;
     let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))?;
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
@@ -197,11 +204,6 @@ fn every_command(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-#[test]
-fn every_command_of_microsofts_library_passes_as_it_is() {
-    on(None, every_command);
-}
-
 /// The answers that it prints, without how long they took.
 fn said(finished: &Finished) -> Vec<Value> {
     let lines = finished.text().lines().filter(|line| line.starts_with('{'));
@@ -214,7 +216,7 @@ fn said(finished: &Finished) -> Vec<Value> {
     answers
 }
 
-fn dotnet_trace_again(runtime: &RealRuntime) -> Result<(), Skip> {
+fn dotnet_trace_gets_the_same_file_from_a_recording(runtime: &RealRuntime) -> Result<(), Skip> {
     let (tool, client) = (Peer::available("dotnet-trace")?, Peer::available("dncli")?);
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let folder = folder();
@@ -266,12 +268,7 @@ fn dotnet_trace_again(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-#[test]
-fn dotnet_trace_gets_the_same_file_from_a_recording() {
-    on(None, dotnet_trace_again);
-}
-
-fn dialled_in(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_program_that_dials_a_tool_is_recorded_and_played(runtime: &RealRuntime) -> Result<(), Skip> {
     let peer = Peer::available("dncli")?;
     let folder = folder();
     let place = |name: &str| folder.path().join(name).display().to_string();
@@ -311,12 +308,7 @@ fn dialled_in(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-#[test]
-fn a_program_that_dials_a_tool_is_recorded_and_played() {
-    on(None, dialled_in);
-}
-
-fn asked_again(runtime: &RealRuntime) -> Result<(), Skip> {
+fn another_process_is_asked_what_the_first_was_asked(runtime: &RealRuntime) -> Result<(), Skip> {
     let peer = Peer::available("dncli")?;
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let folder = folder();
@@ -357,11 +349,6 @@ fn asked_again(runtime: &RealRuntime) -> Result<(), Skip> {
     other.still_answers();
     target.still_answers();
     Ok(())
-}
-
-#[test]
-fn another_process_is_asked_what_the_first_was_asked() {
-    on(None, asked_again);
 }
 
 fn killed(runtime: &RealRuntime) -> Result<(), Skip> {

@@ -91,6 +91,24 @@ fn verbs_reach_another_machine(runtime: &RealRuntime) -> Result<(), Skip> {
     }
     list("nobody-is-called-so").expect_code(3);
 
+    // A router for the same program answers as that does: offered, its name would be there twice.
+    let socket = offered.target.socket().display().to_string();
+    let mut other = command(["router", "server-client", "--diagnostic-port", &format!("{socket},connect")]);
+    other.env("TMPDIR", offered.target.temp.path());
+    let other = Running::start(other);
+    let is_there = || {
+        fs::read_dir(offered.target.temp.path()).unwrap().flatten().any(|entry| {
+            entry.file_name().to_string_lossy().starts_with(&format!("dotnet-diagnostic-{}-", other.id()))
+        })
+    };
+    eventually("the other router", || is_there().then_some(()));
+    let document = list("").expect_code(0).json();
+    let pids: Vec<&Value> = document["processes"].as_array().unwrap().iter().map(|row| &row["pid"]).collect();
+    assert!(pids.contains(&&pid) && !pids.contains(&&Value::from(other.id())), "{document}");
+    list("spin").expect_code(0);
+    other.signal(Signal::TERM);
+    other.wait();
+
     let info = offered.run(&["info"], &["--format", "json"]);
     let info = info.expect_code(0).json();
     assert_eq!(info["entry_assembly"], "spin");
@@ -136,7 +154,7 @@ fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Sk
         run(ps)
     };
     ps(&[], None).expect_code(2).says("RUNTAP_TOKEN");
-    ps(&[], Some("0123456789abcdef-but-another")).expect_code(3).says("does not accept our token");
+    ps(&[], Some("0123456789abcdef-but-another")).expect_code(3).says("the router has another token");
     ps(&[], Some("short")).expect_code(2).says("16");
     let open = file(offered.target.temp.path(), "open", SECRET, 0o644);
     ps(&["--token-file", open.to_str().unwrap()], None).expect_code(2).says("chmod 600");
@@ -163,7 +181,7 @@ fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Sk
     });
     let mut fooled = command(["ps", &url]);
     fooled.env("RUNTAP_TOKEN", SECRET);
-    run(fooled).expect_code(3).says("does not know our token");
+    run(fooled).expect_code(3).says("does not have the same token");
     lying.join().unwrap();
     offered.end();
     Ok(())

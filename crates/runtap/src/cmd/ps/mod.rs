@@ -5,11 +5,12 @@ mod watch;
 
 use runtap_discover::{Code, System};
 use runtap_remote::RemoteAddress;
-use runtap_target::{Listing, Seen};
+use runtap_target::{Listing, Seen, SpecError};
 use runtap_text::document::ProcessesDocument;
 use runtap_text::{ProcessRow, TextOptions};
 
 use crate::cli::Ps;
+use crate::cmd::target::of_spec;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
@@ -36,6 +37,9 @@ fn row(seen: &Seen) -> ProcessRow {
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     if options.name.as_deref().is_some_and(RemoteAddress::is_meant) {
         return remote::run(options, output).await;
+    }
+    if let Some(address) = options.name.as_deref().filter(|name| RemoteAddress::is_other(name)) {
+        return Err(of_spec(SpecError::OtherAddress(address.to_owned())));
     }
     if options.watch {
         return watch::run(options, output).await;

@@ -18,7 +18,7 @@ pub(super) const TAKE_ONE: &str = "choose one with -p";
 pub(super) const TAKE_ALL: &str = "choose one with -p, or take them all with --all";
 
 /// What can't be meant.
-pub(super) fn of_spec(error: SpecError) -> anyhow::Error {
+pub(in crate::cmd) fn of_spec(error: SpecError) -> anyhow::Error {
     let hint = "write a path, uds:PATH or file://PATH, with ',connect' or ',listen' behind it";
     let wrong = |port, what: &str| {
         expected(exit::USAGE, format!("--diagnostic-port '{port}': {what}"), hint.to_owned())
@@ -29,6 +29,12 @@ pub(super) fn of_spec(error: SpecError) -> anyhow::Error {
         }
         SpecError::Port { port, error } => wrong(port, &error.to_string()),
         SpecError::Pipe { port } => wrong(port, "a named pipe is of Windows; here a port is a socket"),
+        SpecError::OtherAddress(_) => expected(
+            exit::USAGE,
+            error.to_string(),
+            "a process behind the router of another machine is runtap://HOST:PORT or runtap://HOST:PORT/PID"
+                .to_owned(),
+        ),
         SpecError::NoToken(_) => expected(
             exit::USAGE,
             error.to_string(),
