@@ -4,7 +4,6 @@
 //! happens ([`Happening`]).
 
 mod control;
-mod frames;
 mod running;
 mod speak;
 mod supervise;
@@ -19,7 +18,7 @@ use std::time::Instant;
 
 use self::control::Control;
 use self::speak::{Heard, Speaker};
-use self::supervise::Supervisor;
+use self::supervise::{Process, Supervisor};
 use crate::child::Running;
 use crate::command::{ApplicationOptions, Mode, Start, command};
 use crate::event::{LaunchEnd, LaunchId, ModuleFailure, ModuleId, RunEvent, Stream};
@@ -78,6 +77,7 @@ struct Begun {
     running: Running,
     pipe: Pipe,
     control: Control,
+    speaker: Arc<Speaker>,
     happenings: mpsc::Receiver<Happening>,
     _listening: crate::stop::Listening,
     started: Instant,
@@ -89,8 +89,8 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
     // Before the program: one that finds no socket tries for ever.
     let control = Control::listen(socket("c"))?;
     let speaker = Arc::new(Speaker::new(spec.mode, control.path()));
-    let said = send.clone();
-    let pipe = Pipe::listen(socket(""), move |number, stream| speaker.serve(number, &stream, &said))?;
+    let (serving, said) = (Arc::clone(&speaker), send.clone());
+    let pipe = Pipe::listen(socket(""), move |_, stream| serving.serve(&stream, &said))?;
     let start = Start {
         module: spec.module,
         mode: spec.mode,
@@ -112,7 +112,7 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
     let ended = send.clone();
     running.on_end(move || drop(ended.send(Happening::Exited)))?;
     let listening = stop.listen(move |level| drop(send.send(Happening::Stop(level))));
-    Ok(Begun { running, pipe, control, happenings, _listening: listening, started })
+    Ok(Begun { running, pipe, control, speaker, happenings, _listening: listening, started })
 }
 
 fn listen_to(
@@ -130,6 +130,7 @@ fn listen_to(
 
 impl Begun {
     fn supervise(self, spec: &LaunchSpec<'_>, emit: &mut dyn FnMut(RunEvent)) -> Done {
-        Supervisor::new(spec, self.running, self.pipe, self.control, self.started, emit).run(&self.happenings)
+        let Self { running, pipe, control, speaker, happenings, started, .. } = self;
+        Supervisor::new(spec, Process { running, pipe, control, speaker, started }, emit).run(&happenings)
     }
 }

@@ -1,24 +1,20 @@
-//! One connection of an application: frames in, replies out, and what they say.
+//! One connection of an application: bytes in, replies out, and what they say.
 
-use std::collections::HashMap;
-use std::io::Write as _;
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use runtap_mtp_proto::server::{
-    self, Application, Config, Event, Handled, Rule, Severity as RuleSeverity, Violation,
-};
-use runtap_mtp_proto::{Frame, Message, Version, host_type, id};
+use runtap_mtp_proto::server::{self, Application, Connection, Event, Output, Peer, Pipe, Settings};
+use runtap_mtp_proto::{Handshake, HandshakeKey, Rule, Severity as RuleSeverity, Violation};
 
 use super::Happening;
-use super::frames::{Broken, Frames};
 use super::translate::translate;
 use crate::command::Mode;
 use crate::event::{AppOption, Artifact, Introduction, ModuleFailure, Severity, TestInfo, TestResult};
 
-/// So many bytes of a frame that breaks a rule are shown.
+/// Of what a connection has sent last, so much is shown with a broken rule.
 const SHOWN: usize = 48;
 
 /// What an application says, in the runner's words.
@@ -45,32 +41,7 @@ pub(crate) enum Heard {
 
 /// Speaks with all processes of one application.
 #[derive(Debug)]
-pub(crate) struct Speaker(Mutex<State>);
-
-#[derive(Debug)]
-struct State {
-    application: Application,
-    /// Which attempt each connection is. An application may repeat its failed tests itself, in other processes.
-    attempts: HashMap<u64, u32>,
-}
-
-impl State {
-    /// A test host since MTP 2.4 says which attempt it is. Before, each one is another attempt.
-    fn introduce(&mut self, number: u64, introduction: &Introduction) {
-        if introduction.host_type == host_type::TEST_HOST {
-            let next = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
-            self.attempts.insert(number, introduction.attempt.unwrap_or(next));
-        }
-    }
-
-    fn handle(&mut self, number: u64, frame: &Frame<'_>) -> (Handled, u32) {
-        let handled = self.application.handle(number, frame);
-        if let Some(Event::Introduced(peer)) = &handled.event {
-            self.introduce(number, &introduction(peer));
-        }
-        (handled, self.attempts.get(&number).copied().unwrap_or(1))
-    }
-}
+pub(crate) struct Speaker(Mutex<Application>);
 
 impl Speaker {
     pub(crate) fn new(mode: Mode, control: &Path) -> Self {
@@ -84,113 +55,99 @@ impl Speaker {
             "aarch64" => "Arm64",
             other => other,
         };
-        let framework = concat!("runtap ", env!("CARGO_PKG_VERSION"));
-        let identity = [&std::process::id().to_string(), architecture, framework, std::env::consts::OS];
-        let application = Application::new(Config {
-            mode,
-            versions: Version::ALL.to_vec(),
+        let identity = Handshake::new()
+            .with(HandshakeKey::PID, std::process::id().to_string())
+            .with(HandshakeKey::ARCHITECTURE, architecture)
+            .with(HandshakeKey::FRAMEWORK, concat!("runtap ", env!("CARGO_PKG_VERSION")))
+            .with(HandshakeKey::OS, std::env::consts::OS);
+        let control_pipe = control.to_str().map(str::to_owned);
+        Self(Mutex::new(Application::new(Settings {
             is_ide: true,
-            control_pipe: control.to_str().map(str::to_owned),
-            identity: identity.map(str::to_owned),
-        });
-        Self(Mutex::new(State { application, attempts: HashMap::new() }))
+            control_pipe,
+            identity,
+            ..Settings::new(mode)
+        })))
     }
 
     /// Serves a connection until its end.
-    pub(crate) fn serve(&self, number: u64, stream: &UnixStream, send: &Sender<Happening>) {
-        let failed = |rule, offset, detail, bytes: &[u8]| {
-            let violation = Violation { rule, connection: Some(number), offset: Some(offset), detail };
-            let _ = send.send(Happening::Heard(vec![failure(&violation, bytes)]));
-        };
-        let mut frames = Frames::new(stream);
+    pub(crate) fn serve(&self, mut stream: &UnixStream, send: &Sender<Happening>) {
+        let mut connection = self.application().connect(Pipe::Data);
+        let mut buffer = vec![0; 64 << 10];
         loop {
-            match frames.next(|frame| self.answer(number, frame, stream, send)) {
-                Ok(Some(true)) => {}
-                Ok(Some(false) | None) | Err(Broken::Gone) => return,
-                Err(Broken::Length(bad)) => {
-                    return failed(Rule::FrameLength, bad.offset, bad.to_string(), &bad.length.to_le_bytes());
-                }
-                Err(Broken::Within { offset, bytes }) => {
-                    let detail = format!("the connection ended {} bytes into a frame", bytes.len());
-                    return failed(Rule::WholeFrames, offset, detail, &bytes);
-                }
+            let bytes = match stream.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => buffer.get(..count).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            };
+            let output = self.application().handle_bytes(&mut connection, bytes);
+            // First, so that the application goes on while its message is looked at.
+            let answered = output.transmit.is_empty() || stream.write_all(&output.transmit).is_ok();
+            let closes = output.close || !answered;
+            if !say(output, &connection, bytes, send) || closes {
+                return;
             }
         }
+        let output = self.application().handle_close(&mut connection);
+        say(output, &connection, &[], send);
     }
 
-    /// Answers a request. Returns whether the connection goes on.
-    fn answer(
-        &self,
-        number: u64,
-        frame: &Frame<'_>,
-        mut stream: &UnixStream,
-        send: &Sender<Happening>,
-    ) -> bool {
-        let (handled, attempt) = self.0.lock().unwrap_or_else(PoisonError::into_inner).handle(number, frame);
-        // First, so that the application goes on while its message is looked at.
-        let answered = stream.write_all(&handled.reply).is_ok();
-        let fatal = handled.is_fatal();
-        let heard = hear(handled, frame, attempt);
-        let told = heard.is_empty() || send.send(Happening::Heard(heard)).is_ok();
-        answered && told && !fatal
+    /// What is wrong with the whole, once it has ended.
+    pub(crate) fn finish(&self, code: Option<i32>) -> Vec<Violation> {
+        self.application().handle_exit(code).violations().cloned().collect()
+    }
+
+    fn application(&self) -> MutexGuard<'_, Application> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn hear(handled: Handled, frame: &Frame<'_>, attempt: u32) -> Vec<Heard> {
+/// Hands on what was said. Returns whether anybody listens.
+fn say(output: Output, connection: &Connection, bytes: &[u8], send: &Sender<Happening>) -> bool {
     let mut heard = Vec::new();
-    for violation in &handled.violations {
-        if violation.rule.severity() >= RuleSeverity::Error {
-            heard.push(failure(violation, frame.body));
+    let fatal = output.close;
+    let attempt = connection.peer().and_then(|peer| peer.attempt).unwrap_or(1);
+    for event in output.events {
+        match event {
+            Event::Connected(peer) => heard.push(Heard::Introduced(introduction(&peer))),
+            Event::Message(message) => translate(message, attempt, &mut heard),
+            Event::Violation(violation) if violation.rule.severity() == RuleSeverity::Error => {
+                heard.push(Heard::Failure { failure: failure(&violation, bytes), fatal });
+            }
+            Event::Rejected(_) => heard.push(Heard::Message(
+                Severity::Error,
+                "its handshake was not accepted, and it was told so".to_owned(),
+            )),
+            _ => {}
         }
     }
-    match handled.event {
-        Some(Event::Introduced(peer)) => heard.push(Heard::Introduced(introduction(&peer))),
-        Some(Event::Message(message)) => translate(message, &mut heard),
-        _ => {}
-    }
-    for heard in &mut heard {
-        if let Heard::Result(result) = heard {
-            result.attempt = result.attempt.max(attempt);
-        }
-    }
-    heard
+    heard.is_empty() || send.send(Happening::Heard(heard)).is_ok()
 }
 
-fn introduction(peer: &server::Peer) -> Introduction {
-    use runtap_mtp_proto::key;
-
-    let get = |key| peer.handshake.get(key).unwrap_or_default().to_owned();
+fn introduction(peer: &Peer) -> Introduction {
     Introduction {
-        pid: get(key::PID).parse().ok(),
-        architecture: get(key::ARCHITECTURE),
-        framework: get(key::FRAMEWORK),
-        host_type: get(key::HOST_TYPE),
-        attempt: get(key::ATTEMPT_NUMBER).parse().ok(),
+        pid: peer.handshake.pid(),
+        architecture: peer.handshake.architecture().unwrap_or_default().to_owned(),
+        framework: peer.handshake.framework().unwrap_or_default().to_owned(),
+        host_type: peer.host_type.as_str().to_owned(),
+        attempt: peer.attempt,
         protocol: peer.version.to_string(),
     }
 }
 
-/// For people: which rule, where, and the bytes.
-fn failure(violation: &Violation, bytes: &[u8]) -> Heard {
-    let fatal = violation.rule.severity() == RuleSeverity::Fatal;
-    if violation.rule == Rule::CommonVersion {
-        return Heard::Failure { failure: ModuleFailure::Incompatible(violation.to_string()), fatal };
+/// For people: which rule, what there was, and the bytes.
+pub(crate) fn failure(violation: &Violation, bytes: &[u8]) -> ModuleFailure {
+    let mut text = format!("{}: {} ({})", violation.rule.id(), violation.rule.summary(), violation.detail);
+    if matches!(violation.rule, Rule::NoCommonVersion | Rule::OldPlatform) {
+        return ModuleFailure::Incompatible(text);
     }
-    let shown = bytes.get(..SHOWN.min(bytes.len())).unwrap_or_default();
-    let hex: Vec<_> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
-    let more = if bytes.len() > SHOWN { format!(" … ({} bytes)", bytes.len()) } else { String::new() };
-    let text = format!("{violation}\n  bytes: {}{more}", hex.join(" "));
-    Heard::Failure { failure: ModuleFailure::Protocol(text), fatal }
-}
-
-/// The frame of a message that we send by ourselves.
-pub(crate) fn is_wait_for_control(frame: &Frame<'_>) -> bool {
-    frame.id == id::WAIT_FOR_SERVER_CONTROL
-}
-
-/// The frame that cancels a session.
-pub(crate) fn cancel_session() -> Vec<u8> {
-    use runtap_mtp_proto::{ControlKind, ServerControl};
-
-    Message::ServerControl(ServerControl { kind: Some(ControlKind::CANCEL_SESSION) }).encode()
+    if !bytes.is_empty() {
+        let shown = bytes.get(..SHOWN.min(bytes.len())).unwrap_or_default();
+        let hex: Vec<_> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+        text.extend(["\n  bytes: ", &hex.join(" ")]);
+        if bytes.len() > SHOWN {
+            text.extend([" … (", &bytes.len().to_string(), " bytes)"]);
+        }
+    }
+    ModuleFailure::Protocol(text)
 }

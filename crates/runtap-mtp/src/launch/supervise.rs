@@ -1,13 +1,16 @@
 //! The life of a process: what happens becomes events; what lasts too long is ended.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::control::Control;
 use super::running::{RunningTest, RunningTests};
-use super::speak::Heard;
+use super::speak::{Heard, Speaker, failure};
 use super::{Happening, LaunchSpec};
+use runtap_mtp_proto::Rule;
+
 use crate::child::{Exit, Running};
 use crate::command::Mode;
 use crate::event::{Exception, LaunchEnd, ModuleFailure, RunEvent, Severity, State, Stream, TestResult};
@@ -30,12 +33,24 @@ enum Ending {
     Killed,
 }
 
+/// A process that runs, and what is around it.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub running: Running,
+    pub pipe: Pipe,
+    pub control: Control,
+    pub speaker: Arc<Speaker>,
+    pub started: Instant,
+}
+
+/// Stays with a process until its end.
 pub(crate) struct Supervisor<'a> {
     spec: &'a LaunchSpec<'a>,
     emit: &'a mut dyn FnMut(RunEvent),
     process: Running,
     pipe: Pipe,
     control: Control,
+    speaker: Arc<Speaker>,
     started: Instant,
     stdout: Output,
     stderr: Output,
@@ -58,20 +73,15 @@ pub(crate) struct Supervisor<'a> {
 }
 
 impl<'a> Supervisor<'a> {
-    pub(crate) fn new(
-        spec: &'a LaunchSpec<'a>,
-        process: Running,
-        pipe: Pipe,
-        control: Control,
-        started: Instant,
-        emit: &'a mut dyn FnMut(RunEvent),
-    ) -> Self {
+    pub(crate) fn new(spec: &'a LaunchSpec<'a>, process: Process, emit: &'a mut dyn FnMut(RunEvent)) -> Self {
+        let Process { running, pipe, control, speaker, started } = process;
         Self {
             spec,
             emit,
-            process,
+            process: running,
             pipe,
             control,
+            speaker,
             started,
             stdout: Output::default(),
             stderr: Output::default(),
@@ -332,6 +342,11 @@ impl<'a> Supervisor<'a> {
     /// What its code says beside its results.
     fn judge(&mut self, exit: Option<Exit>) {
         let code = exit.map_or(-1, Exit::code);
+        for violation in self.speaker.finish(Some(code)) {
+            if violation.rule == Rule::SessionOpen {
+                self.failures.push(failure(&violation, &[]));
+            }
+        }
         if !self.introduced && self.spec.mode != Mode::Help {
             self.failures.push(ModuleFailure::NoHandshake(exit.map(Exit::code)));
             return;

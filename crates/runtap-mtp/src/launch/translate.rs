@@ -3,37 +3,44 @@
 use std::time::Duration;
 
 use runtap_mtp_proto as proto;
-use runtap_mtp_proto::{Message, SessionKind};
+use runtap_mtp_proto::{Message, SessionEventType};
 
 use super::speak::Heard;
 use crate::event::{AppOption, Artifact, Exception, Severity, State, TestInfo, TestResult};
 
-pub(crate) fn translate(message: Message, heard: &mut Vec<Heard>) {
+/// `attempt` is that of the process that says it.
+pub(crate) fn translate(message: Message, attempt: u32, heard: &mut Vec<Heard>) {
     match message {
-        Message::DiscoveredTests(message) => heard.extend(message.tests.into_iter().map(discovered)),
-        Message::TestResults(message) => {
-            heard.extend(message.successful.into_iter().filter_map(successful));
-            heard.extend(message.failed.into_iter().filter_map(failed));
+        Message::DiscoveredTests(message) => {
+            heard.extend(message.tests.into_iter().flatten().map(discovered));
         }
-        Message::FileArtifacts(message) => heard.extend(message.artifacts.into_iter().map(artifact)),
-        Message::SessionEvent(event) => heard.push(match event.kind {
-            Some(SessionKind::END) => Heard::SessionEnded,
+        Message::TestResults(message) => {
+            heard.extend(message.successful.into_iter().flatten().filter_map(|it| successful(it, attempt)));
+            heard.extend(message.failed.into_iter().flatten().filter_map(|it| failed(it, attempt)));
+        }
+        Message::FileArtifacts(message) => {
+            heard.extend(message.artifacts.into_iter().flatten().map(artifact));
+        }
+        Message::SessionEvent(event) => heard.push(match event.session_type {
+            Some(SessionEventType::END) => Heard::SessionEnded,
             _ => Heard::SessionStarted,
         }),
         Message::TestsInProgress(message) => {
             let started = |test: proto::TestInProgress| started(test.uid, test.display_name);
-            heard.extend(message.tests.into_iter().map(started));
+            heard.extend(message.tests.into_iter().flatten().map(started));
         }
-        Message::DisplayMessage(message) => {
+        Message::Display(message) => {
             let severity = match message.level {
-                Some(proto::Level::ERROR) => Severity::Error,
-                Some(proto::Level::WARNING) => Severity::Warning,
+                Some(proto::DisplayLevel::ERROR) => Severity::Error,
+                Some(proto::DisplayLevel::WARNING) => Severity::Warning,
                 _ => Severity::Information,
             };
             let text = message.text.filter(|text| !text.is_empty());
             heard.extend(text.map(|text| Heard::Message(severity, text)));
         }
-        Message::CommandLineOptions(message) => heard.extend(message.options.into_iter().map(option)),
+        Message::CommandLineOptions(message) => {
+            heard.extend(message.options.into_iter().flatten().map(option));
+        }
         // Lines for the log of Azure DevOps are for its agents, and are not asked for.
         _ => {}
     }
@@ -52,11 +59,12 @@ fn discovered(test: proto::DiscoveredTest) -> Heard {
         traits: test
             .traits
             .into_iter()
+            .flatten()
             // They come in reverse.
             .rev()
             .map(|it| (it.key.unwrap_or_default(), it.value.unwrap_or_default()))
             .collect(),
-        parameter_types: test.parameter_types,
+        parameter_types: test.parameter_types.unwrap_or_default(),
     })
 }
 
@@ -78,7 +86,7 @@ fn state(state: Option<proto::State>) -> Option<State> {
     })
 }
 
-fn successful(result: proto::SuccessfulResult) -> Option<Heard> {
+fn successful(result: proto::SuccessfulTest, attempt: u32) -> Option<Heard> {
     if result.state == Some(proto::State::IN_PROGRESS) {
         return Some(started(result.uid, result.display_name));
     }
@@ -88,7 +96,7 @@ fn successful(result: proto::SuccessfulResult) -> Option<Heard> {
         uid,
         state: state(result.state)?,
         duration: result.duration.map(ticks),
-        attempt: attempt(result.retry_attempt),
+        attempt: within(result.retry_attempt_number).max(attempt),
         superseded: result.is_superseded.unwrap_or_default(),
         reason: result.reason.filter(|reason| !reason.is_empty()),
         stdout: result.standard_output.unwrap_or_default(),
@@ -97,9 +105,9 @@ fn successful(result: proto::SuccessfulResult) -> Option<Heard> {
     }))
 }
 
-fn failed(result: proto::FailedResult) -> Option<Heard> {
+fn failed(result: proto::FailedTest, attempt: u32) -> Option<Heard> {
     let uid = result.uid.unwrap_or_default();
-    let exceptions = result.exceptions.into_iter().map(|exception| Exception {
+    let exceptions = result.exceptions.into_iter().flatten().map(|exception| Exception {
         message: exception.message,
         type_name: exception.type_name,
         stack: exception.stack_trace,
@@ -109,7 +117,7 @@ fn failed(result: proto::FailedResult) -> Option<Heard> {
         uid,
         state: state(result.state)?,
         duration: result.duration.map(ticks),
-        attempt: attempt(result.retry_attempt),
+        attempt: within(result.retry_attempt_number).max(attempt),
         superseded: result.is_superseded.unwrap_or_default(),
         reason: result.reason.filter(|reason| !reason.is_empty()),
         exceptions: exceptions.collect(),
@@ -128,7 +136,8 @@ fn ticks(ticks: i64) -> Duration {
     })
 }
 
-fn attempt(attempt: Option<i32>) -> u32 {
+/// Which attempt within its process.
+fn within(attempt: Option<i32>) -> u32 {
     attempt.and_then(|attempt| u32::try_from(attempt).ok()).unwrap_or(1).max(1)
 }
 
