@@ -20,7 +20,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::{Artifact, Exception, Level, Location, Message, Module, Run, State, TestResult, Totals, Trait, time};
+use crate::{
+    Artifact, Exception, Level, Location, Message, Module, Run, State, TestResult, Totals, Trait, time,
+};
 
 /// Writes events as lines. Each is one write, so that a reader never sees half a line of a file that another program follows.
 #[derive(Debug)]
@@ -251,11 +253,15 @@ struct RunEnd<'a> {
 impl<'a> RunEnd<'a> {
     fn of(run: &'a Run, modules: &'a [Module], totals: &[Totals]) -> Self {
         Self {
-            totals: totals.iter().fold(Totals::default(), |sum, totals| sum.plus(totals)),
+            totals: totals.iter().fold(Totals::default(), Totals::plus),
             duration_ns: run.duration_ns,
             exit_code: run.exit_code,
             interrupted: run.interrupted.as_deref(),
-            modules: modules.iter().zip(totals).map(|(module, totals)| ModuleEnd::of(module, totals)).collect(),
+            modules: modules
+                .iter()
+                .zip(totals)
+                .map(|(module, totals)| ModuleEnd::of(module, totals))
+                .collect(),
         }
     }
 }

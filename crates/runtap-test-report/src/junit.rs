@@ -36,7 +36,9 @@ pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
     let mut all = Counts::default();
     for (number, module) in source.modules().iter().enumerate() {
         let suites = suites(source, number, module)?;
-        suites.iter().for_each(|suite| all.add(&suite.counts));
+        for suite in &suites {
+            all.add(&suite.counts);
+        }
         if module.error.is_some() {
             all.add(&Counts::BROKEN);
         }
@@ -173,7 +175,7 @@ fn write_suite<W: Write>(
     module: &Module,
     suite: &Suite,
 ) -> io::Result<()> {
-    let started = suite.started.or(module.started).unwrap_or(source.run().started);
+    let started = suite.started.or(module.started).unwrap_or_else(|| source.run().started);
     open_suite(xml, module, &suite.class, &suite.counts, suite.time_ns, started)?;
     for &index in &suite.results {
         write_case(xml, &*source.result(number, index)?, &suite.class)?;
@@ -200,11 +202,8 @@ fn open_suite<W: Write>(
         ("timestamp", &time::timestamp(started)),
     ];
     xml.open("testsuite", &attributes)?;
-    let told = [
-        ("module", &module.path),
-        ("framework", &module.framework),
-        ("architecture", &module.architecture),
-    ];
+    let told =
+        [("module", &module.path), ("framework", &module.framework), ("architecture", &module.architecture)];
     properties(xml, told.into_iter().filter(|(_, value)| !value.is_empty()))
 }
 
@@ -281,7 +280,7 @@ fn earlier<W: Write>(xml: &mut Xml<W>, attempt: &Attempt, flaky: bool) -> io::Re
 fn why(attempt: &Attempt) -> Vec<Pair<'_>> {
     let mut attributes = vec![("message", attempt.message().unwrap_or_default())];
     // Some readers want a type, and a test that took too long has none.
-    attributes.push(("type", attempt.exception_type().unwrap_or(attempt.state.name())));
+    attributes.push(("type", attempt.exception_type().unwrap_or_else(|| attempt.state.name())));
     attributes
 }
 
@@ -296,12 +295,7 @@ fn properties<'a, W: Write>(
     xml.close("properties")
 }
 
-fn outputs<W: Write>(
-    xml: &mut Xml<W>,
-    stdout: &str,
-    stderr: &str,
-    artifacts: &[Artifact],
-) -> io::Result<()> {
+fn outputs<W: Write>(xml: &mut Xml<W>, stdout: &str, stderr: &str, artifacts: &[Artifact]) -> io::Result<()> {
     let mut out = stdout.to_owned();
     for artifact in artifacts {
         if !out.is_empty() && !out.ends_with('\n') {

@@ -192,14 +192,7 @@ impl Attempt {
         }
         let first = self.exceptions.first().map(|exception| exception.message.as_str());
         let told = [self.reason.as_deref(), first].into_iter().flatten().find(|text| !text.is_empty());
-        Some(told.unwrap_or(match self.state {
-            State::Passed => "",
-            State::Failed => "failed",
-            State::Skipped => "skipped",
-            State::Error => "error",
-            State::Timeout => "timed out",
-            State::Cancelled => "cancelled",
-        }))
+        Some(told.unwrap_or_else(|| self.state.words()))
     }
 
     /// The type of the first exception, if it has one.
@@ -273,6 +266,11 @@ impl State {
         }
     }
 
+    /// What to say of it in a sentence: `timed out`, and for the others the name.
+    pub fn words(self) -> &'static str {
+        if self == Self::Timeout { "timed out" } else { self.name() }
+    }
+
     /// Whether it is neither passed nor skipped.
     pub fn is_failure(self) -> bool {
         !matches!(self, Self::Passed | Self::Skipped)
@@ -329,7 +327,11 @@ pub struct Artifact {
 impl Artifact {
     /// The name, or the file's name if there is none.
     pub fn title(&self) -> &str {
-        if self.name.is_empty() { self.path.rsplit(['/', '\\']).next().unwrap_or_default() } else { &self.name }
+        if self.name.is_empty() {
+            self.path.rsplit(['/', '\\']).next().unwrap_or_default()
+        } else {
+            &self.name
+        }
     }
 
     /// The media type by the file's extension; what is not known is `application/octet-stream`.

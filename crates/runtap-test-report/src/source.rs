@@ -35,7 +35,8 @@ pub trait Source {
 
     /// The totals of all modules together.
     fn all_totals(&self) -> io::Result<Totals> {
-        (0..self.modules().len()).try_fold(Totals::default(), |sum, module| Ok(sum.plus(&self.totals(module)?)))
+        (0..self.modules().len())
+            .try_fold(Totals::default(), |sum, module| Ok(sum.plus(&self.totals(module)?)))
     }
 }
 

@@ -39,7 +39,15 @@ impl<F: Read + Write + Seek> Spool<F> {
     /// A run without modules. `file` is written from its beginning.
     pub fn new(run: Run, file: F) -> Self {
         let file = RefCell::new(BufWriter::with_capacity(BUFFER, file));
-        Self { run, modules: Vec::new(), places: Vec::new(), totals: Vec::new(), end: 0, at_end: Cell::new(false), file }
+        Self {
+            run,
+            modules: Vec::new(),
+            places: Vec::new(),
+            totals: Vec::new(),
+            end: 0,
+            at_end: Cell::new(false),
+            file,
+        }
     }
 
     /// Adds a module; its number is returned.

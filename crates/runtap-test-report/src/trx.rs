@@ -13,7 +13,7 @@
 //! | `Output/TextMessages` | earlier attempts, one message each |
 //! | `ResultFiles` | artifacts, with the paths they have |
 //! | `UnitTest` `storage`, `TestMethod` | the module's path; class and method (else module name and display name) |
-//! | `TestCategory`, `Properties` | traits without and with a value |
+//! | `TestCategory` | traits; one with a value as `KEY=VALUE` |
 //! | `Counters` | `timeout` is not in `failed`, as the platform counts; `notExecuted` is what has that outcome |
 //! | `RunInfos` | what is wrong with a module, and warnings and errors of platform and framework |
 //!
@@ -27,7 +27,7 @@ use std::io::{self, Write};
 use uuid::Uuid;
 
 use crate::xml::Xml;
-use crate::{Attempt, Level, Module, Run, Source, State, TestResult, id, text, time};
+use crate::{Attempt, Level, Module, Run, Source, State, TestResult, Trait, id, text, time};
 
 const NAMESPACE: &str = "http://microsoft.com/schemas/VisualStudio/TeamTest/2010";
 /// What VSTest calls a unit test.
@@ -48,8 +48,7 @@ pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
     let name = format!("{} {started}", run.runner);
     xml.open("TestRun", &[("id", &run_id.to_string()), ("name", &name), ("xmlns", NAMESPACE)])?;
     let finished = time::timestamp(time::after(run.started, run.duration_ns));
-    let times =
-        [("creation", &*started), ("queuing", &started), ("start", &started), ("finish", &finished)];
+    let times = [("creation", &*started), ("queuing", &started), ("start", &started), ("finish", &finished)];
     xml.empty("Times", &times)?;
     let settings = id::execution(run_id, usize::MAX, 0).to_string();
     xml.open("TestSettings", &[("name", "default"), ("id", &settings)])?;
@@ -166,8 +165,8 @@ fn message(result: &TestResult) -> Option<String> {
     }
     text.push_str(last.message()?);
     match last.state {
-        State::Timeout | State::Cancelled | State::Error if !text.contains(last.state.name()) => {
-            text = format!("{}: {text}", last.state);
+        State::Timeout | State::Cancelled | State::Error if !text.contains(last.state.words()) => {
+            text = format!("{}: {text}", last.state.words());
         }
         _ => {}
     }
@@ -185,11 +184,10 @@ fn message(result: &TestResult) -> Option<String> {
 /// An attempt that was followed by another one, as one text.
 fn earlier(number: usize, attempt: &Attempt) -> String {
     let took = time::human(attempt.time_ns());
-    let mut out = format!("Attempt {number}: {} after {took}\n", attempt.state);
+    let mut out = format!("Attempt {number}: {} after {took}\n", attempt.state.words());
     let details = attempt.details();
     out.push_str(if details.is_empty() { attempt.message().unwrap_or_default() } else { &details });
-    for (label, output) in
-        [("\nStandard output\n", &attempt.stdout), ("\nStandard error\n", &attempt.stderr)]
+    for (label, output) in [("\nStandard output\n", &attempt.stdout), ("\nStandard error\n", &attempt.stderr)]
     {
         if !output.is_empty() {
             out.extend([label, output]);
@@ -212,10 +210,7 @@ fn definitions<W: Write>(
             let result = source.result(number, index)?;
             let storage = text::line(&module.path);
             let name = text::name(&result);
-            xml.open(
-                "UnitTest",
-                &[("name", &name), ("storage", &storage), ("id", &test.to_string())],
-            )?;
+            xml.open("UnitTest", &[("name", &name), ("storage", &storage), ("id", &test.to_string())])?;
             traits(xml, &result)?;
             xml.empty("Execution", &[("id", &id::execution(run_id, number, index).to_string())])?;
             let class = result.class().unwrap_or_else(|| module.name.clone());
@@ -233,25 +228,17 @@ fn definitions<W: Write>(
     xml.close("TestDefinitions")
 }
 
+/// All traits as categories: VSTest writes no `Properties`, and there are readers that fail if a file has some.
 fn traits<W: Write>(xml: &mut Xml<W>, result: &TestResult) -> io::Result<()> {
-    if result.traits.iter().any(|t| t.value.is_empty()) {
-        xml.open("TestCategory", &[])?;
-        for category in result.traits.iter().filter(|t| t.value.is_empty()) {
-            xml.empty("TestCategoryItem", &[("TestCategory", &category.key)])?;
-        }
-        xml.close("TestCategory")?;
+    if result.traits.is_empty() {
+        return Ok(());
     }
-    if result.traits.iter().any(|t| !t.value.is_empty()) {
-        xml.open("Properties", &[])?;
-        for property in result.traits.iter().filter(|t| !t.value.is_empty()) {
-            xml.open("Property", &[])?;
-            xml.text("Key", &[], &property.key)?;
-            xml.text("Value", &[], &property.value)?;
-            xml.close("Property")?;
-        }
-        xml.close("Properties")?;
+    xml.open("TestCategory", &[])?;
+    for Trait { key, value } in &result.traits {
+        let category = if value.is_empty() { key.clone() } else { format!("{key}={value}") };
+        xml.empty("TestCategoryItem", &[("TestCategory", &text::line(&category))])?;
     }
-    Ok(())
+    xml.close("TestCategory")
 }
 
 fn entries<W: Write>(xml: &mut Xml<W>, run_id: Uuid, ids: &[Vec<Uuid>]) -> io::Result<()> {
@@ -347,10 +334,7 @@ fn run_infos<W: Write>(xml: &mut Xml<W>, run: &Run, modules: &[Module]) -> io::R
     xml.open("RunInfos", &[])?;
     for (outcome, at, told) in infos {
         let at = time::timestamp(at);
-        xml.open(
-            "RunInfo",
-            &[("computerName", machine(run)), ("outcome", outcome), ("timestamp", &at)],
-        )?;
+        xml.open("RunInfo", &[("computerName", machine(run)), ("outcome", outcome), ("timestamp", &at)])?;
         xml.text("Text", &[], &told)?;
         xml.close("RunInfo")?;
     }

@@ -44,7 +44,12 @@ impl<W: Write> Xml<W> {
     }
 
     /// An element with text; without, if there is none.
-    pub(crate) fn text(&mut self, name: &'static str, attributes: &[Pair<'_>], content: &str) -> io::Result<()> {
+    pub(crate) fn text(
+        &mut self,
+        name: &'static str,
+        attributes: &[Pair<'_>],
+        content: &str,
+    ) -> io::Result<()> {
         if content.is_empty() {
             return self.empty(name, attributes);
         }

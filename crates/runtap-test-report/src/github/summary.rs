@@ -29,7 +29,7 @@ pub fn summary(source: &impl Source, mut w: impl Write) -> io::Result<()> {
     let modules = source.modules();
     let totals: Vec<Totals> =
         (0..modules.len()).map(|number| source.totals(number)).collect::<io::Result<_>>()?;
-    let all = totals.iter().fold(Totals::default(), |sum, totals| sum.plus(totals));
+    let all = totals.iter().fold(Totals::default(), Totals::plus);
     let mut out = String::new();
     headline(&mut out, source, &all);
     table_of_modules(&mut out, modules, &totals, &all, source.run().duration_ns);
@@ -47,6 +47,7 @@ pub fn summary(source: &impl Source, mut w: impl Write) -> io::Result<()> {
             let attempts = result.earlier.len() + 1;
             let _ = writeln!(out, "- {} · {} · attempts: {attempts}", name(&result), escape(&module.title()));
         }
+        out.push('\n');
         more(&mut out, places.len(), LISTED);
     }
     slowest(&mut out, source, listed.slowest)?;
@@ -134,7 +135,8 @@ fn broken(out: &mut String, modules: &[Module]) {
         let title = escape(&text::cut(&text::line(&module.title()), MAX_NAME));
         let _ = writeln!(out, "### {title} is broken\n");
         let error = module.error.as_deref().unwrap_or_default();
-        let parts = [error, &module.stdout, &module.stderr].map(|part| text::plain(part).trim_end().to_owned());
+        let parts =
+            [error, &module.stdout, &module.stderr].map(|part| text::plain(part).trim_end().to_owned());
         let shown: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
         pre(out, &text::cut(&shown.join("\n"), 4096));
     }
@@ -226,6 +228,9 @@ mod tests {
 
     #[test]
     fn nothing_of_a_test_is_markup() {
-        assert_eq!(escape("a|b `c` <d> *e* [f](g) $h$ @i"), "a&#124;b &#96;c&#96; &#60;d&#62; &#42;e&#42; &#91;f&#93;(g) &#36;h&#36; &#64;i");
+        assert_eq!(
+            escape("a|b `c` <d> *e* [f](g) $h$ @i"),
+            "a&#124;b &#96;c&#96; &#60;d&#62; &#42;e&#42; &#91;f&#93;(g) &#36;h&#36; &#64;i"
+        );
     }
 }

@@ -64,9 +64,14 @@ fn write_index(source: &impl Source, w: &mut impl Write, places: &[(u8, usize, u
         machine: &run.machine,
         exit_code: run.exit_code,
         interrupted: run.interrupted.as_deref().map(|why| text::plain(why).into_owned()),
-        totals: totals.iter().fold(Totals::default(), |sum, totals| sum.plus(totals)),
+        totals: totals.iter().fold(Totals::default(), Totals::plus),
         chunk: CHUNK,
-        modules: source.modules().iter().zip(&totals).map(|(module, totals)| Part::of(module, *totals)).collect(),
+        modules: source
+            .modules()
+            .iter()
+            .zip(&totals)
+            .map(|(module, totals)| Part::of(module, *totals))
+            .collect(),
     };
     w.write_all(b"<script type=\"application/json\" id=\"head\">")?;
     embed(w, &head)?;
@@ -76,7 +81,8 @@ fn write_index(source: &impl Source, w: &mut impl Write, places: &[(u8, usize, u
         let result = source.result(number, index)?;
         let state = State::ALL.iter().position(|state| *state == result.state()).unwrap_or_default();
         let class = classes.number(result.class().map(|class| text::line(&class).into_owned()));
-        let flags = if result.is_flaky() { FLAKY } else { 0 } | if result.quarantined { QUARANTINED } else { 0 };
+        let flags =
+            if result.is_flaky() { FLAKY } else { 0 } | if result.quarantined { QUARANTINED } else { 0 };
         w.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         let micros = result.last.time_ns() / 1000;
         embed(w, &(text::name(&result), state, class, number, micros, flags))?;
@@ -114,11 +120,11 @@ impl Classes {
     fn number(&mut self, name: Option<String>) -> usize {
         let Some(name) = name else { return 0 };
         let next = self.names.len();
-        let number = *self.numbers.entry(name).or_insert_with_key(|name| {
-            self.names.push(name.clone());
+        let names = &mut self.names;
+        *self.numbers.entry(name).or_insert_with_key(|name| {
+            names.push(name.clone());
             next
-        });
-        number
+        })
     }
 }
 
@@ -183,12 +189,12 @@ impl Budget {
     /// A text of a test, cut to what it may have; a cut one ends with how much is missing.
     fn take(&mut self, value: &str, most: usize) -> String {
         let value = text::plain(value);
-        let kept = text::cut(&value, most.min(self.left));
-        self.left -= kept.len().min(self.left);
-        if kept.len() == value.len() {
-            return kept.into_owned();
+        let end = value.floor_char_boundary(most.min(self.left));
+        self.left -= end;
+        let (kept, missing) = (value.get(..end).unwrap_or_default(), value.len() - end);
+        if missing == 0 {
+            return value.into_owned();
         }
-        let missing = value.len() - kept.len();
         format!("{kept}\n[{missing} bytes more are not in this page]")
     }
 }

@@ -50,8 +50,9 @@
   const broken = head.modules.filter((module) => module.error !== null);
 
   const verdict = () => {
-    if (counts.failed) return ['bad', `${counts.failed.toLocaleString('en')} of ${plural(tests.length, 'test')} failed`];
-    if (broken.length) return ['bad', `${plural(broken.length, 'test application')} broken`];
+    const crashed = broken.length ? [`${plural(broken.length, 'test application')} broken`] : [];
+    const failed = counts.failed ? [`${counts.failed.toLocaleString('en')} of ${plural(tests.length, 'test')} failed`] : [];
+    if (failed.length || crashed.length) return ['bad', [...failed, ...crashed].join(', ')];
     if (head.exit_code !== 0) return ['bad', tests.length ? `Ended with exit code ${head.exit_code}` : 'No tests ran'];
     return ['good', `${plural(counts.passed + counts.flaky, 'test')} passed`];
   };
@@ -114,7 +115,7 @@
       if (type) line.append(message ? ' ' : '', make('span', 'type', type));
       parts.push(line);
       if (i === 0 && (attempt.e !== undefined || attempt.a !== undefined)) parts.push(comparison(attempt));
-      if (stack) parts.push(make('pre', 'block', stack));
+      if (stack) parts.push(make('pre', 'block', stack.replace(/^[ \t]+(?=at )/gm, '')));
     });
     if (!exceptions.length && (attempt.e !== undefined || attempt.a !== undefined)) parts.push(comparison(attempt));
     if (stdout) parts.push(make('h3', '', 'Standard output'), make('pre', 'block', stdout));
