@@ -9,7 +9,7 @@
 //! | `output` | `module`, `stream` (`stdout`, `stderr`), `text` |
 //! | `artifact` | `module`, `path`, `name`, `description`, `uid` |
 //! | `message` | `module`, `level` (`info`, `warning`, `error`), `text` |
-//! | `module-end` | `module`, `exit_code`, `error`, `duration_ns`, and the totals |
+//! | `module-end` | `module`, `name`, `framework`, `architecture`, `exit_code`, `error`, `duration_ns`, and the totals |
 //! | `run-end` | the totals, `duration_ns`, `exit_code`, `interrupted`, `modules[]` like `module-end` |
 //!
 //! Every line has `type` and `ts_ns`, nanoseconds since the run's start. What is unknown is `null`; every member is always
