@@ -37,6 +37,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-model", 3),
     ("runtap-clr", 3),
     ("runtap-sinks", 4),
+    ("runtap-test-report", 4),
     ("runtap-text", 4),
     ("runtap-convert", 5),
     ("runtap-dump", 5),
@@ -78,6 +79,7 @@ const NARROW: &[(&str, &[&str])] = &[
     ("runtap-model", &["runtap-wire"]),
     ("runtap-clr", &["runtap-wire", "runtap-diag-proto", "runtap-nettrace", "runtap-files", "runtap-model"]),
     ("runtap-sinks", &["runtap-model"]),
+    ("runtap-test-report", &[]),
     ("runtap-text", &["runtap-nettrace", "runtap-files", "runtap-model", "runtap-clr"]),
 ];
 
