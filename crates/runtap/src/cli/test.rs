@@ -101,11 +101,20 @@ pub(crate) struct Test {
     pub(crate) slow: Duration,
 
     /// How much to say of tests
-    #[arg(long, value_name = "DETAIL", ignore_case = true, default_value = "normal", help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "DETAIL",
+        ignore_case = true,
+        default_value = "normal",
+        help_heading = "Output"
+    )]
     pub(crate) output: Detail,
     /// No progress in place
     #[arg(long, alias = "no-ansi", help_heading = "Output")]
     pub(crate) no_progress: bool,
+    /// Write a report: junit, trx, ctrf or html [default path: test-results.EXT in --results-directory]
+    #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
+    pub(crate) report: Vec<String>,
     /// With --format json: one document at the end instead of a line for each event
     #[arg(long, help_heading = "Output")]
     pub(crate) summary: bool,
