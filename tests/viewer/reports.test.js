@@ -84,12 +84,15 @@ describe('test reports', { skip: !which('cargo') && 'no cargo on PATH' }, () => 
       assert.match(await page.locator('.notice').textContent(), /Cellar\.Tests .* is broken.*134 before the handshake.*Boot\.cs/s);
       const tests = page.locator('.test');
       assert.equal(await tests.count(), 15);
+      // What is opened is filled a moment later.
+      await tests.first().locator('.body').waitFor();
       assert.match(await tests.first().textContent(), /ColourIs\("red"\).*colour differs.*PickingTests\.cs:line 41/s);
       assert.deepEqual(await page.locator('.test').first().locator('mark').allTextContents(), ['red', 'green']);
       await shoot(t, page, `report-${colorScheme}`);
 
       const flaky = tests.filter({ hasText: 'LadderHolds' });
       await flaky.locator('summary').first().click();
+      await flaky.locator('.body').waitFor();
       assert.match(await flaky.textContent(), /Attempt 1: failed after 7 ms/);
       await flaky.locator('.attempt').first().locator('summary').click();
       await flaky.getByText('climbing').waitFor();

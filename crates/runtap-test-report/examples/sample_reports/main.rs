@@ -16,7 +16,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(dir)?;
     write(dir, "run", &run::sample())?;
     if let Some(count) = arguments.next() {
-        write(dir, "large", &run::large(count.parse()?))?;
+        let spool = dir.join("large.spool");
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&spool)?;
+        write(dir, "large", &run::large(count.parse()?, file)?)?;
+        fs::remove_file(spool)?;
     }
     Ok(())
 }

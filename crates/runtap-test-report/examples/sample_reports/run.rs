@@ -1,13 +1,17 @@
 //! A made-up run with everything that a report has to show: every state, attempts, quarantine, hostile text, a module that
 //! is broken. And a large one.
 
+use std::io::{self, Read, Seek, Write};
 use std::time::{Duration, SystemTime};
 
 use runtap_test_report::{
-    Artifact, Attempt, Exception, Level, Location, Memory, Message, Module, Run, State, TestResult, Trait,
+    Artifact, Attempt, Exception, Level, Location, Memory, Message, Module, Run, Spool, State, TestResult,
+    Trait,
 };
 
 const MS: i64 = 1_000_000;
+/// How many modules a large run has.
+const MODULES: usize = 8;
 
 pub(crate) fn sample() -> Memory {
     Memory::new(run(2), [(orchard(), orchard_tests()), (press(), press_tests()), (cellar(), Vec::new())])
@@ -156,25 +160,25 @@ fn press_tests() -> Vec<TestResult> {
     [markup, controls, bare, long].into_iter().chain(rows).collect()
 }
 
-/// A run of `count` tests with 1 KB of output each; one of 500 failed.
+/// A run of `count` tests with 1 KB of output each, kept in `file`; one of 500 failed.
 #[allow(dead_code, reason = "the snapshots have no use for it")]
-pub(crate) fn large(count: usize) -> Memory {
-    let numbers: Vec<usize> = (0..count).collect();
-    let modules = numbers.chunks(count.div_ceil(8).max(1)).enumerate().map(|(number, of_module)| {
-        let results = of_module.iter().map(|&i| {
-            let state = if i % 500 == 499 { State::Failed } else { State::Passed };
-            let millis = i64::try_from(i * 7919 % 997).unwrap_or_default();
-            let class = format!("Part{}Tests", i / 40);
-            let mut result =
-                test(&format!("u{i}"), &format!("Works_{i}(row: {})", i % 7), &class, attempt(state, millis));
-            result.last.stdout = format!("line of output of test {i}\n").repeat(36);
-            if state == State::Failed {
-                let stack = format!("   at Big.{class}.Works() in /src/big/{class}.cs:line {i}");
-                result.last.exceptions = vec![thrown("Big.AssertException", "it did not work", &stack)];
-            }
-            result
-        });
-        (module(&format!("/src/big/bin/Big{number}.Tests.dll"), "net10.0", 2_000), results.collect())
-    });
-    Memory::new(run(2), modules.collect::<Vec<_>>())
+pub(crate) fn large<F: Read + Write + Seek>(count: usize, file: F) -> io::Result<Spool<F>> {
+    let mut spool = Spool::new(run(2), file);
+    for number in 0..MODULES {
+        spool.add_module(module(&format!("/src/big/bin/Big{number}.Tests.dll"), "net10.0", 2_000));
+    }
+    for i in 0..count {
+        let state = if i % 500 == 499 { State::Failed } else { State::Passed };
+        let millis = i64::try_from(i * 7919 % 997).unwrap_or_default();
+        let class = format!("Part{}Tests", i / 40);
+        let name = format!("Works_{i}(row: {})", i % 7);
+        let mut result = test(&format!("u{i}"), &name, &class, attempt(state, millis));
+        result.last.stdout = format!("line of output of test {i}\n").repeat(36);
+        if state == State::Failed {
+            let stack = format!("   at Big.{class}.Works() in /src/big/{class}.cs:line {i}");
+            result.last.exceptions = vec![thrown("Big.AssertException", "it did not work", &stack)];
+        }
+        spool.push(i / 40 % MODULES, &result)?;
+    }
+    Ok(spool)
 }
