@@ -1,5 +1,11 @@
 //! Each rule is broken once, by a conversation that breaks no other; and the page about them is true.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "conversations are easier to read without a borrow a message"
+)]
+#![expect(clippy::unnecessary_wraps, reason = "fields of messages are optional")]
+
 mod common;
 
 use common::{decode, greeting};
@@ -146,7 +152,7 @@ fn break_rule(rule: Rule) -> Talk {
         Rule::FrameLength => drop(this.bytes_within(&[0; 4])),
         Rule::Undecodable => drop(this.bytes_within(&[6, 0, 0, 0, 8, 0, 0, 0, 1, 0])),
         Rule::Overlap => {
-            drop(this.bytes_within(&[start().to_frame().unwrap(), end().to_frame().unwrap()].concat()))
+            drop(this.bytes_within(&[start().to_frame().unwrap(), end().to_frame().unwrap()].concat()));
         }
         Rule::CutFrame => {
             this.bytes_within(&start().to_frame().unwrap()[..9]);
@@ -192,7 +198,7 @@ fn break_rule(rule: Rule) -> Talk {
         Rule::UnexpectedOptions => within(this, options()),
         Rule::DiscoveryMode => within(this, results(|_| {})),
         Rule::MissingField => {
-            within(this, results(|results| results.successful.as_mut().unwrap()[0].uid = None))
+            within(this, results(|results| results.successful.as_mut().unwrap()[0].uid = None));
         }
         Rule::State => {
             within(
@@ -320,19 +326,4 @@ fn a_handshake_that_cannot_be_decoded_is_rejected() {
     assert_eq!(output.events.last(), Some(&Event::Rejected(Rule::Undecodable)));
     let Message::Handshake(reply) = decode(&output.transmit) else { panic!("{output:?}") };
     assert_eq!(reply.get(HandshakeKey::SUPPORTED_VERSIONS), Some(""));
-}
-
-#[test]
-fn no_severity_is_without_rules_and_an_error_is_one_in_the_sdk() {
-    use runtap_mtp_proto::Severity;
-    let (errors, warnings): (Vec<&Rule>, Vec<&Rule>) =
-        Rule::ALL.iter().partition(|rule| rule.severity() == Severity::Error);
-    assert!(errors.len() > 10 && warnings.len() > 10);
-    for rule in warnings {
-        let source = rule.source();
-        assert!(
-            !source.contains("rejects") && !source.ends_with("the SDK ends with FailFast"),
-            "{rule}: {source}"
-        );
-    }
 }
