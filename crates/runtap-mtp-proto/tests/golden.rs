@@ -2,6 +2,8 @@
 //!
 //! The frames are also in the shared folder (`data/mtp/vectors.json`); there must be none that is not tested here.
 
+#![expect(clippy::unnecessary_wraps, reason = "fields of messages are optional")]
+
 mod common;
 
 use common::{decode, frame, unhex};

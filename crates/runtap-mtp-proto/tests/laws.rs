@@ -188,10 +188,11 @@ fn message() -> impl Strategy<Value = Message> {
     prop_oneof![options(), discovered(), results(), artifacts(), handshake(), others()]
 }
 
-/// The ids and bodies of all frames in `chunks`, and the error behind them.
-fn frames<'a>(
-    chunks: impl Iterator<Item = &'a [u8]>,
-) -> (Vec<(u64, MessageId, Vec<u8>)>, Option<DecodeError>, usize) {
+/// Offset, id and body of each frame, the error behind them, and the bytes in no frame.
+type Frames = (Vec<(u64, MessageId, Vec<u8>)>, Option<DecodeError>, usize);
+
+/// The frames in `chunks`.
+fn frames<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Frames {
     let mut reader = FrameReader::new(Limits { frame: 1000, ..Limits::default() });
     let mut all = Vec::new();
     for chunk in chunks {
