@@ -327,3 +327,13 @@ fn a_handshake_that_cannot_be_decoded_is_rejected() {
     let Message::Handshake(reply) = decode(&output.transmit) else { panic!("{output:?}") };
     assert_eq!(reply.get(HandshakeKey::SUPPORTED_VERSIONS), Some(""));
 }
+
+#[test]
+fn a_second_handshake_changes_nothing_even_if_it_cannot_be_decoded() {
+    let mut talk = Talk::new(Mode::Run);
+    let host = talk.connect("TestHost", "inst-1");
+    let bytes = [18, 0, 0, 0, 9, 0, 0, 0, 2, 0, 7, 1, 0, 0, 0, b'a', 7, 1, 0, 0, 0, b'a'];
+    assert_eq!(talk.bytes(host, &bytes).len(), 1);
+    talk.send(host, start());
+    assert_eq!((talk.broken.as_slice(), talk.closed), (&[Rule::SecondHandshake][..], false));
+}
