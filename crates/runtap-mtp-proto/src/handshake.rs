@@ -67,9 +67,9 @@ keys! {
     /// The same as file name extensions.
     15 "SupportedPostProcessorExtensionsLegacy" => SUPPORTED_POST_PROCESSOR_EXTENSIONS,
     /// As 14, for runs that were cut short.
-    16 "SupportedPostProcessorKindsTruncated" => TRUNCATED_POST_PROCESSOR_KINDS,
+    16 "SupportedTruncatedRunPostProcessorKinds" => TRUNCATED_POST_PROCESSOR_KINDS,
     /// As 15, for runs that were cut short.
-    17 "SupportedPostProcessorExtensionsLegacyTruncated" => TRUNCATED_POST_PROCESSOR_EXTENSIONS,
+    17 "SupportedTruncatedRunPostProcessorExtensionsLegacy" => TRUNCATED_POST_PROCESSOR_EXTENSIONS,
     /// Kinds of artifacts that have to be merged.
     18 "RequiredPostProcessorKinds" => REQUIRED_POST_PROCESSOR_KINDS,
     /// Reply only: whether the server does so.

@@ -92,7 +92,7 @@ envelope! {
         /// What the framework says beside the exception. Up to MTP 2.0 the exception's message, from 2.3 on often empty.
         5 "Reason" => reason: String,
         /// The exception, the outermost first, then those within it. Absent if there is neither message nor exception.
-        6 "Exceptions" => exceptions: Vec<TestException>,
+        6 "ExceptionMessageList" => exceptions: Vec<TestException>,
         /// What it wrote to its standard output.
         7 "StandardOutput" => standard_output: String,
         /// What it wrote to its standard error.

@@ -171,6 +171,13 @@ impl Application {
             output.close = true;
             return;
         }
+        if frame.id == MessageId::HANDSHAKE
+            && let Some(peer) = link.peer()
+        {
+            // What it says does not matter, so it may say anything.
+            output.violation(Rule::SecondHandshake, Some(link.id), "the first one stays valid");
+            return output.reply(&self.answer(Some(peer.version)));
+        }
         match Message::decode(&frame, self.settings.limits) {
             Ok(Message::Handshake(handshake)) => self.handle_handshake(link, handshake, output),
             Ok(message) => {
@@ -179,12 +186,10 @@ impl Application {
             }
             Err(error) => {
                 output.violation(Rule::Undecodable, Some(link.id), format!("{}: {error}", frame.id));
-                if frame.id != MessageId::HANDSHAKE {
-                    output.reply(&Message::Void);
-                } else if link.peer().is_none() {
+                if frame.id == MessageId::HANDSHAKE {
                     self.reject(link, Rule::Undecodable, output);
                 } else {
-                    output.close = true;
+                    output.reply(&Message::Void);
                 }
             }
         }

@@ -36,12 +36,8 @@ impl Verdict<'_> {
 }
 
 impl Application {
+    /// The first handshake of a connection.
     pub(super) fn handle_handshake(&mut self, link: &mut Link, handshake: Handshake, output: &mut Output) {
-        if let Some(peer) = link.peer() {
-            let reply = self.answer(Some(peer.version));
-            output.violation(Rule::SecondHandshake, Some(link.id), "the first one stays valid");
-            return output.reply(&reply);
-        }
         let mut verdict = Verdict { output, link, reason: None };
         let version = self.judge(&handshake, &mut verdict);
         match (version, verdict.reason) {
@@ -146,7 +142,7 @@ impl Application {
         attempt
     }
 
-    fn answer(&self, version: Option<Version>) -> Message {
+    pub(super) fn answer(&self, version: Option<Version>) -> Message {
         let mut reply = self.settings.identity.clone();
         let chosen = version.map(|version| version.to_string()).unwrap_or_default();
         reply.set(HandshakeKey::SUPPORTED_VERSIONS, chosen);
