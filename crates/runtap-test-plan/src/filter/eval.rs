@@ -104,10 +104,14 @@ impl Field {
             Self::Uid => fits(&test.uid),
             Self::Name => fits(&test.name),
             Self::FullName => test.full_name().is_some_and(|name| fits(&name)),
-            Self::Class => {
-                test.class.as_deref().is_some_and(&mut fits)
-                    || test.full_class().is_some_and(|class| fits(&class))
-            }
+            Self::Class => test.class.as_deref().is_some_and(|class| {
+                let full = test.full_class();
+                let mut both = |class: &str| {
+                    let bare = class.split_once('(').map(|(bare, _arguments)| bare);
+                    fits(class) || bare.is_some_and(&mut fits)
+                };
+                both(class) || full.is_some_and(|full| both(&full))
+            }),
             Self::Namespace => test.namespace.as_deref().is_some_and(fits),
             Self::Method => test.method.as_deref().is_some_and(fits),
             Self::Module => test.module.as_deref().is_some_and(|path| {

@@ -17,9 +17,11 @@
 //! `class != X`. A text without a field is looked for in the display name and in the full name of the method, without
 //! regard to case.
 //!
-//! Several fields have more than one form; one that fits is enough: `class` with and without namespace, `module` as path,
+//! Several fields have more than one form; one that fits is enough: `class` with and without namespace
+//! and arguments of the fixture (`NUnit` sends `ShelfTests("oak")`), `module` as path,
 //! file name and name without extension, `file` with any number of directories in front. `category` is what `MSTest` and
-//! `NUnit` call a category: a trait `TestCategory` or `Category` with this value, or a trait with this key and no value.
+//! `NUnit` call a category: a trait `TestCategory` or `Category` with this value, or a trait with this key and no value,
+//! which is what `MSTest` and `NUnit` send.
 //!
 //! The grammar of `dotnet test --filter` is understood too. Its properties are `FullyQualifiedName`, `DisplayName`, `Name`,
 //! `ClassName`, `TestCategory`, `Category` and `Priority`, with `=`, `!=`, `~` (*contains*, not a regular expression) and
@@ -27,6 +29,8 @@
 //! `and` or `or`; a backslash takes away the meaning of the special character after it. The lowercase `name` is the field above.
 
 mod eval;
+#[cfg(test)]
+mod laws;
 mod lex;
 mod parse;
 mod print;
