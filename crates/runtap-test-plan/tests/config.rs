@@ -52,7 +52,7 @@ fn expected() -> Options {
         retries: Some(1),
         max_fail: Some(Limit::At(NonZeroU32::new(10).unwrap())),
         slow_timeout: Some(Limit::At(Duration::from_secs(30))),
-        timeout: Some(Limit::At(Duration::from_secs(300))),
+        timeout: Some(Limit::At(Duration::from_mins(5))),
         minimum_expected_tests: Some(16),
         filter: Some(filter("not category = Manual")),
         quarantine: Some(vec![filter("class = FlakyTests"), filter("name ~ ^Sometimes")]),
@@ -62,7 +62,7 @@ fn expected() -> Options {
             filter: filter("namespace = Shop.Slow"),
             retries: None,
             timeout: Some(Limit::None),
-            slow_timeout: Some(Limit::At(Duration::from_secs(120))),
+            slow_timeout: Some(Limit::At(Duration::from_mins(2))),
         }],
     }
 }
@@ -98,16 +98,13 @@ fn the_first_override_that_says_something_counts() {
     let mut test = Test::new("1", "t");
     let base = PerTest {
         retries: Some(3),
-        timeout: Some(Limit::At(Duration::from_secs(300))),
+        timeout: Some(Limit::At(Duration::from_mins(5))),
         slow_timeout: Some(Limit::At(Duration::from_secs(30))),
     };
     assert_eq!(ci.for_test(&test), base);
     test.namespace = Some("Shop.Slow".into());
-    let slow = PerTest {
-        timeout: Some(Limit::None),
-        slow_timeout: Some(Limit::At(Duration::from_secs(120))),
-        ..base
-    };
+    let slow =
+        PerTest { timeout: Some(Limit::None), slow_timeout: Some(Limit::At(Duration::from_mins(2))), ..base };
     assert_eq!(ci.for_test(&test), slow);
     test.class = Some("Big".into());
     let both = PerTest { retries: Some(0), timeout: Some(Limit::At(Duration::from_hours(1))), ..slow };
@@ -226,7 +223,7 @@ proptest! {
         text in prop_oneof![
             ".{0,60}",
             prop::collection::vec(prop::sample::select(ALL.lines().collect::<Vec<_>>()), 0..20).prop_map(|lines| lines.join("\n")),
-            any::<prop::sample::Index>().prop_map(|end| ALL[..end.index(ALL.len())].to_owned()),
+            any::<prop::sample::Index>().prop_map(|end| ALL.chars().take(end.index(ALL.len())).collect()),
         ]
     ) {
         if let Err(error) = text.parse::<Config>() {

@@ -10,6 +10,7 @@ use runtap_test_plan::{
 const OUTCOMES: [Outcome; 5] =
     [Outcome::Passed, Outcome::Skipped, Outcome::Flaky, Outcome::Failed, Outcome::TimedOut];
 
+#[expect(clippy::unnecessary_wraps, reason = "all durations here are optional")]
 fn ms(ms: u64) -> Option<Duration> {
     Some(Duration::from_millis(ms))
 }
@@ -245,7 +246,7 @@ proptest! {
     fn merging_knows_no_order(a in histories(), b in histories(), c in histories()) {
         prop_assert_eq!(merged(a.clone(), &b), merged(b.clone(), &a));
         prop_assert_eq!(merged(merged(a.clone(), &b), &c), merged(a.clone(), &merged(b.clone(), &c)));
-        prop_assert_eq!(merged(a.clone(), &a), a.clone());
+        prop_assert_eq!(&merged(a.clone(), &a), &a);
         let both = merged(a, &b);
         prop_assert_eq!(merged(both.clone(), &b), both);
     }
@@ -259,7 +260,7 @@ proptest! {
         prop_assert!(pruned.modules().map(|(_, module)| module.tests().count()).sum::<usize>() <= tests);
         let again = { let mut again = pruned.clone(); again.prune(&limits); again };
         prop_assert_eq!(again, pruned);
-        let mut all = history.clone();
+        let mut all = history;
         all.prune(&Limits::default());
         prop_assert!(all.modules().all(|(_, module)| module.tests().all(|(_, test)| test.outcomes().len() <= 10)));
     }

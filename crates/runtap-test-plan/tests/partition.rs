@@ -85,9 +85,8 @@ proptest! {
         let mut sums = Vec::new();
         for index in 1..=total {
             let part = select("timing", index, total, &forward);
-            let mut reversed = select("timing", index, total, &backward);
-            reversed.iter_mut().for_each(|at| *at = forward.len() - 1 - *at);
-            reversed.reverse();
+            let reversed = select("timing", index, total, &backward);
+            let reversed: Vec<usize> = reversed.iter().rev().map(|at| forward.len() - 1 - at).collect();
             prop_assert_eq!(&part, &reversed);
             if forward.iter().all(|key| key.duration.is_some()) {
                 sums.push(part.iter().filter_map(|at| forward[*at].duration).sum::<Duration>());

@@ -179,7 +179,7 @@ pub struct Flakiness {
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A test that did not occur in so many complete runs of its module is forgotten; 32 at most are counted.
+    /// A test that did not occur in so many complete runs of its module is forgotten: 1 to 32.
     pub unseen_runs: usize,
     /// The number of tests in all modules together; those that were seen last stay.
     pub tests: usize,
@@ -243,7 +243,11 @@ impl History {
     pub fn prune(&mut self, limits: &Limits) {
         for module in self.modules.values_mut() {
             // The run that is old enough: what was last seen before it is forgotten.
-            let oldest = module.runs.len().checked_sub(limits.unseen_runs).and_then(|at| module.runs.get(at));
+            let oldest = module
+                .runs
+                .len()
+                .checked_sub(limits.unseen_runs.clamp(1, KEPT_RUNS))
+                .and_then(|at| module.runs.get(at));
             if let Some(oldest) = oldest {
                 module.tests.retain(|_, test| test.last_seen >= *oldest);
                 module.listing.take_if(|list| list.at < *oldest);

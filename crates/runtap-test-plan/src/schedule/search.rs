@@ -8,8 +8,12 @@ use super::cost::Cost;
 use super::pack::{Piece, pack};
 use super::{Process, Schedule, ScheduleOptions, Which};
 
-/// How many targets for the longest process are tried, between the best that is conceivable and no split at all.
-const TARGETS: u64 = 24;
+/// How many targets for the longest process are tried between the best run that is conceivable and no split at all.
+const TARGETS_ABOVE: u64 = 16;
+
+/// How many are tried below the best run. Smaller processes leave smaller gaps at the end: ten modules of the same length
+/// on sixteen places need thirty processes, not twenty.
+const TARGETS_BELOW: u64 = 8;
 
 /// Into how many processes each module is split; 1 is none.
 type Parts = Vec<usize>;
@@ -42,11 +46,15 @@ impl<'s, 'a> Search<'s, 'a> {
         // As if all work could be divided among all places without a rest.
         let ideal = u64::try_from(total / self.options.parallel.get() as u128).unwrap_or(u64::MAX);
         let above = self.unsplit.saturating_sub(ideal);
+        let part = |of: u64, step: u64, steps: u64| {
+            u64::try_from(u128::from(of) * u128::from(step) / u128::from(steps)).unwrap_or(of)
+        };
+        let targets_above =
+            (0..TARGETS_ABOVE).map(|step| ideal.saturating_add(part(above, step, TARGETS_ABOVE)));
+        let targets_below = (1..TARGETS_BELOW).map(|step| part(ideal, step, TARGETS_BELOW));
         let (mut best, mut shortest) = (self.best.clone(), self.unsplit);
-        for step in 0..TARGETS {
-            let above =
-                u64::try_from(u128::from(above) * u128::from(step) / u128::from(TARGETS)).unwrap_or(above);
-            let parts = self.parts_for(ideal.saturating_add(above));
+        for target in targets_above.chain(targets_below) {
+            let parts = self.parts_for(target);
             if parts == best {
                 continue;
             }
