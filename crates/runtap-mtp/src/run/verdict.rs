@@ -15,7 +15,7 @@ pub mod code {
     pub const ABORTED: i32 = 3;
     /// Wrong usage.
     pub const USAGE: i32 = 5;
-    /// A test application died.
+    /// The process that a controller watches died.
     pub const DIED: i32 = 7;
     /// There was no test.
     pub const ZERO_TESTS: i32 = 8;
@@ -34,12 +34,13 @@ pub(crate) fn of_module(totals: &Totals, failures: &[ModuleFailure]) -> i32 {
     let own = failures.iter().map(|failure| match failure {
         ModuleFailure::ExitCode(code) if *code != code::OK => *code,
         ModuleFailure::NoHandshake(Some(code)) if *code != code::OK => *code,
-        ModuleFailure::Died { .. } => code::DIED,
+        ModuleFailure::Died { exit, .. } if *exit != code::OK => *exit,
         ModuleFailure::Unresponsive(_) => code::ABORTED,
         ModuleFailure::Incompatible(_) => code::INCOMPATIBLE,
         ModuleFailure::NotStarted(_)
         | ModuleFailure::NoHandshake(_)
         | ModuleFailure::Protocol(_)
+        | ModuleFailure::Died { .. }
         | ModuleFailure::ExitCode(_) => code::GENERIC,
     });
     let tests = (totals.unsuccessful() > 0).then_some(code::TESTS_FAILED);
@@ -112,7 +113,8 @@ mod tests {
         assert_eq!(of_module(&failed(1), &[]), 2);
         assert_eq!(of_module(&passed(3), &[ModuleFailure::ExitCode(42)]), 42);
         assert_eq!(of_module(&failed(3), &[ModuleFailure::Died { running: vec![], exit: 134 }]), 2);
-        assert_eq!(of_module(&passed(3), &[ModuleFailure::Died { running: vec![], exit: 134 }]), 7);
+        assert_eq!(of_module(&passed(3), &[ModuleFailure::Died { running: vec![], exit: 134 }]), 134);
+        assert_eq!(of_module(&passed(3), &[ModuleFailure::Died { running: vec![], exit: 0 }]), 1);
         assert_eq!(of_module(&failed(3), &[ModuleFailure::ExitCode(10)]), 10);
         assert_eq!(of_module(&passed(0), &[ModuleFailure::NoHandshake(Some(0))]), 1);
         assert_eq!(of_module(&passed(0), &[ModuleFailure::NoHandshake(Some(9))]), 9);
