@@ -69,7 +69,7 @@ fn a_port_has_many_forms() {
     for (wrong, why) in [
         ("", "there is no address"),
         ("uds:", "there is no address"),
-        ("tcp://host:1", "'tcp:' is no kind of port"),
+        ("vsock://host:1", "'vsock:' is no kind of port"),
         ("/p,suspend", "'suspend' is no mode"),
         ("/p,connect,nosuspend", "',nosuspend' is too much"),
         ("namedpipe:p", "a named pipe is of Windows"),
@@ -80,6 +80,8 @@ fn a_port_has_many_forms() {
             told.expect_code(2).says(why).says("uds:PATH");
         }
     }
+    let other = runtap(["info", "--diagnostic-port", "tcp://host:1"]);
+    other.expect_code(2).says("not an address of a process").says("runtap://HOST:PORT");
 }
 
 /// Every verb that can wait on a port, and what it takes to be sent.
