@@ -267,7 +267,10 @@ fn counts(totals: &Totals) -> String {
 /// What explains a failure, indented.
 fn failure(attempt: &Attempt) -> String {
     let mut text = String::new();
-    if let Some(reason) = attempt.reason.as_deref().filter(|reason| !reason.is_empty()) {
+    // Some frameworks repeat the exception's message.
+    let first = attempt.exceptions.first().map(|exception| exception.message.as_str());
+    let reason = attempt.reason.as_deref().filter(|reason| !reason.is_empty() && Some(*reason) != first);
+    if let Some(reason) = reason {
         text.extend([&indented(reason), "\n"]);
     }
     let details = attempt.details();

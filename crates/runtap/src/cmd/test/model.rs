@@ -47,7 +47,7 @@ impl Gathered {
     pub(super) fn take(&mut self, event: &RunEvent) -> io::Result<Option<TestResult>> {
         match event {
             RunEvent::LaunchStarted { module, .. } => {
-                self.module(*module, |it| drop(it.started.get_or_insert_with(SystemTime::now)));
+                self.module(*module, |it| it.started = it.started.or_else(|| Some(SystemTime::now())));
             }
             RunEvent::Introduced { module, introduction, .. } => self.module(*module, |it| {
                 it.framework = short_framework(&introduction.framework);
