@@ -1,5 +1,7 @@
 //! Runs test applications and prints what happens: `cargo run -p runtap-mtp --example run -- PATH…`.
 
+#![expect(clippy::print_stdout, reason = "a program, not a library")]
+
 use std::env;
 
 use runtap_mtp::{RunEvent, RunSpec, Stop, find_dotnet, find_modules, run};

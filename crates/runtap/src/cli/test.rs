@@ -47,8 +47,8 @@ pub(crate) struct Test {
     #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) paths: Vec<String>,
     /// The same, separated by ';'
-    #[arg(long, value_name = "PATTERNS", help_heading = "Applications")]
-    pub(crate) test_modules: Option<String>,
+    #[arg(long = "test-modules", value_name = "PATTERNS", help_heading = "Applications")]
+    pub(crate) patterns: Option<String>,
     /// The directory to which patterns are relative [default: the current one]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Applications")]
     pub(crate) root_directory: Option<PathBuf>,
@@ -94,8 +94,8 @@ pub(crate) struct Test {
     #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
     pub(crate) timeout: Option<Duration>,
     /// End a test that takes longer, with its process
-    #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
-    pub(crate) timeout_per_test: Option<Duration>,
+    #[arg(long = "timeout-per-test", value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
+    pub(crate) limit_of_each: Option<Duration>,
     /// Say which tests take longer
     #[arg(long, value_name = "TIME", value_parser = parse_time_limit, default_value = "30s", help_heading = "Running")]
     pub(crate) slow: Duration,

@@ -110,7 +110,11 @@ fn reports_of_every_kind_are_written() {
     ] {
         let text = fs::read_to_string(path(kind)).unwrap();
         let text = text.replace(": ", ":");
-        assert!(text.contains(part) && text.contains("IsBlue"), "{kind}: {}", &text[..text.len().min(400)]);
+        assert!(
+            text.contains(part) && text.contains("IsBlue"),
+            "{kind}: {}",
+            text.chars().take(400).collect::<String>()
+        );
     }
 }
 

@@ -105,7 +105,7 @@ impl<W: Write> Lines<W> {
                 self.module_ended(*module, totals, *exit_code, *duration)?;
             }
             RunEvent::RunEnded { totals, exit_code, duration } => {
-                self.summary(totals, *exit_code, *duration)?
+                self.summary(totals, *exit_code, *duration)?;
             }
             _ => {}
         }

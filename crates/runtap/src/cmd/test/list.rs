@@ -1,7 +1,5 @@
 //! The tests that were found, by module.
 
-use std::io;
-
 use runtap_mtp::{Module, ModuleId, RunEvent, TestInfo};
 use runtap_text::Clean;
 use serde::Serialize;
@@ -60,7 +58,7 @@ impl Listed {
         Self { json: json || format == ListFormat::Json, modules: modules.iter().map(listed).collect() }
     }
 
-    pub(super) fn take(&mut self, event: &RunEvent) -> io::Result<()> {
+    pub(super) fn take(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Introduced { module, introduction, .. } => {
                 if let Some(module) = self.of(*module) {
@@ -80,7 +78,6 @@ impl Listed {
             }
             _ => {}
         }
-        Ok(())
     }
 
     fn of(&mut self, module: ModuleId) -> Option<&mut ListedModule> {

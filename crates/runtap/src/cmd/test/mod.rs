@@ -106,15 +106,14 @@ fn spec(options: &Test) -> anyhow::Result<RunSpec> {
     spec.retries = options.retries;
     spec.max_failed = options.max_fail;
     spec.minimum_expected = options.minimum_expected_tests;
-    spec.timeouts =
-        Timeouts { slow: Some(options.slow), test: options.timeout_per_test, ..Timeouts::default() };
+    spec.timeouts = Timeouts { slow: Some(options.slow), test: options.limit_of_each, ..Timeouts::default() };
     spec.application = application(options, &spec.modules)?;
     Ok(spec)
 }
 
 fn modules(options: &Test) -> anyhow::Result<Vec<Module>> {
-    let root = std::path::absolute(options.root_directory.as_deref().unwrap_or(Path::new(".")))?;
-    let named = options.test_modules.iter().flat_map(|list| list.split(';'));
+    let root = std::path::absolute(options.root_directory.as_deref().unwrap_or_else(|| Path::new(".")))?;
+    let named = options.patterns.iter().flat_map(|list| list.split(';'));
     let named = named.map(str::trim).filter(|pattern| !pattern.is_empty()).map(str::to_owned);
     let wanted: Vec<_> = options.paths.iter().cloned().chain(named).collect();
     find_modules(&root, &wanted).map_err(|error| {

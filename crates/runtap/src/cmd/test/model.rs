@@ -245,7 +245,7 @@ fn meaning(code: i32) -> &'static str {
 /// `.NET 10.0.12` becomes `net10.0`; anything else stays.
 pub(super) fn short_framework(framework: &str) -> String {
     let version = framework.strip_prefix(".NET ").map(|version| version.splitn(3, '.').take(2));
-    match version.map(|parts| parts.collect::<Vec<_>>()) {
+    match version.map(Iterator::collect::<Vec<_>>) {
         Some(parts) if parts.len() == 2 && parts.iter().all(|part| part.parse::<u16>().is_ok()) => {
             format!("net{}", parts.join("."))
         }

@@ -55,7 +55,7 @@ impl Sink {
                 let ts = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 write_event(events, ts, event, result.as_ref(), &self.gathered.spool)?;
             }
-            Shown::List(list) => list.take(event)?,
+            Shown::List(list) => list.take(event),
             Shown::Summary => {}
         }
         Ok(())
@@ -98,7 +98,7 @@ fn reports(options: &Test) -> anyhow::Result<Vec<(Format, Draft)>> {
         };
         let path = path.map_or_else(
             || {
-                let directory = options.results_directory.as_deref().unwrap_or(Path::new(""));
+                let directory = options.results_directory.as_deref().unwrap_or_else(|| Path::new(""));
                 directory.join(format!("test-results.{}", format.extension().trim_start_matches('.')))
             },
             PathBuf::from,
