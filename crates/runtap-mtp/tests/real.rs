@@ -39,27 +39,24 @@ fn events(spec: &RunSpec) -> (Outcome, Vec<RunEvent>) {
 }
 
 fn results(events: &[RunEvent]) -> Vec<&TestResult> {
-    let result = |event| match event {
-        &RunEvent::TestEnded { ref result, .. } => Some(result),
-        _ => None,
-    };
+    fn result(event: &RunEvent) -> Option<&TestResult> {
+        if let RunEvent::TestEnded { result, .. } = event { Some(result) } else { None }
+    }
     events.iter().filter_map(result).collect()
 }
 
 fn found(events: &[RunEvent]) -> Vec<&TestInfo> {
-    let test = |event| match event {
-        &RunEvent::Discovered { ref test, .. } => Some(test),
-        _ => None,
-    };
+    fn test(event: &RunEvent) -> Option<&TestInfo> {
+        if let RunEvent::Discovered { test, .. } = event { Some(test) } else { None }
+    }
     events.iter().filter_map(test).collect()
 }
 
 fn failures(events: &[RunEvent]) -> Vec<&ModuleFailure> {
-    let failures = |event| match event {
-        &RunEvent::LaunchEnded { ref end, .. } => Some(&end.failures),
-        _ => None,
-    };
-    events.iter().filter_map(failures).flatten().collect()
+    fn of(event: &RunEvent) -> &[ModuleFailure] {
+        if let RunEvent::LaunchEnded { end, .. } = event { &end.failures } else { &[] }
+    }
+    events.iter().flat_map(of).collect()
 }
 
 /// A column of a table: `\\`, `\t`, `\n`, `\r`, `\uXXXX`; a lone surrogate is U+FFFD on the wire.

@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_nearest_is_near() {
-        assert_eq!(nearest("clas", ["uid", "class"]), Some("class"));
+        assert_eq!(nearest("klass", ["uid", "class"]), Some("class"));
         assert_eq!(nearest("max_fail", ["retries", "max-fail"]), Some("max-fail"));
         assert_eq!(nearest("xy", ["uid", "class"]), None);
         assert_eq!(nearest("Owner", ["uid", "name"]), None);

@@ -51,9 +51,9 @@ pub use eval::ModuleMatch;
 /// test.class = Some("ParserTests".into());
 /// assert!(filter.matches(&test));
 ///
-/// let wrong = "clas = ParserTests".parse::<Filter>().unwrap_err();
-/// assert_eq!(wrong.to_string(), "there is no field 'clas'; is it 'class'? (column 1)");
-/// assert_eq!(wrong.caret(), "clas = ParserTests\n^^^^");
+/// let wrong = "klass = ParserTests".parse::<Filter>().unwrap_err();
+/// assert_eq!(wrong.to_string(), "there is no field 'klass'; is it 'class'? (column 1)");
+/// assert_eq!(wrong.caret(), "klass = ParserTests\n^^^^^");
 /// # Ok::<(), runtap_test_plan::FilterError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
