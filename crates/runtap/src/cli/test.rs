@@ -74,6 +74,12 @@ pub(crate) struct Test {
     /// Only these tests, by their ids
     #[arg(long, value_name = "UID", num_args = 1.., help_heading = "Tests")]
     pub(crate) filter_uid: Vec<String>,
+    /// Only tests for which this holds: class = CartTests and not category = Slow; also dotnet test's grammar
+    #[arg(long, value_name = "EXPR", help_heading = "Tests", conflicts_with = "filter_uid")]
+    pub(crate) filter: Option<String>,
+    /// Only a part of the tests, for one of several machines: count:1/3, hash:1/3, slice:1/3
+    #[arg(long, value_name = "PART", help_heading = "Tests", conflicts_with = "filter_uid")]
+    pub(crate) partition: Option<String>,
     /// List the tests instead of running them
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text", help_heading = "Tests")]
     pub(crate) list_tests: Option<ListFormat>,

@@ -92,6 +92,33 @@ fn tests_are_listed_for_people_and_programs() {
 }
 
 #[test]
+fn tests_are_chosen_by_what_is_known_of_them_and_by_parts() {
+    let names = |told: &Finished, code| -> Vec<String> {
+        let text = told.expect_code(code).text();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let results = lines.filter(|line| line["type"] == "test-result");
+        results.map(|line| line["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let json = |options: &[&str]| finished(&[&["--format", "json"], options].concat(), "core");
+    let Some(told) = json(&["--filter", "class = Apple and trait[priority] = 2"]) else { return };
+    assert_eq!(names(&told, 0), ["IsSweet"]);
+    let Some(told) = json(&["--filter", "uid = apple-1"]) else { return };
+    assert_eq!(names(&told, 0), ["IsRound"]);
+    let Some(told) = json(&["--filter", "klass = X"]) else { return };
+    told.expect_code(5).says("is it 'class'?").says("^^^^^");
+    let Some(told) = json(&["--filter", "name = nothing-like-it"]) else { return };
+    assert!(names(&told, 8).is_empty());
+    let mut all = Vec::new();
+    for part in ["hash:1/2", "hash:2/2"] {
+        let Some(told) = json(&["--partition", part]) else { return };
+        let part = names(&told, 2);
+        assert!(!part.is_empty() && part.len() < 27);
+        all.extend(part);
+    }
+    assert_eq!(all.len(), 27);
+}
+
+#[test]
 fn reports_of_every_kind_are_written() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

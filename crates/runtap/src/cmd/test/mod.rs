@@ -1,6 +1,7 @@
 //! `runtap test`: what the options ask for as a run, what happens as lines or JSON, reports at the end. The run itself is
 //! [`runtap_mtp`]'s.
 
+mod choose;
 mod lines;
 mod list;
 mod model;
@@ -16,6 +17,7 @@ use runtap_mtp::{
 use runtap_record::{StopRequest, Stops};
 use runtap_transport::in_a_thread;
 
+use self::choose::Choice;
 use self::sink::Sink;
 use crate::cli::Test;
 use crate::exit::{TEST_USAGE, expected};
@@ -23,11 +25,15 @@ use crate::output::Output;
 
 pub(super) async fn run(options: Test, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
-    let spec = spec(&options)?;
+    let mut spec = spec(&options)?;
+    let choice = Choice::of(&options)?;
     let mut sink = Sink::new(&options, &spec, output)?;
     let stop = Stop::new();
     let running = stop.clone();
     let work = in_a_thread(move || {
+        if let Some(choice) = choice {
+            choice.apply(&mut spec, &running)?;
+        }
         let mut trouble = None;
         let outcome = run_modules(&spec, &running, |event| {
             if trouble.is_none()
@@ -38,9 +44,10 @@ pub(super) async fn run(options: Test, output: Output) -> anyhow::Result<u8> {
                 running.stop(StopLevel::Hard);
             }
         });
-        (outcome, sink, trouble)
+        Ok((outcome, sink, trouble))
     });
-    let (outcome, sink, trouble) = stopping(work, &stops, &stop, &options, output).await?;
+    let done: anyhow::Result<_> = stopping(work, &stops, &stop, &options, output).await?;
+    let (outcome, sink, trouble) = done?;
     if let Some(trouble) = trouble {
         return Err(trouble);
     }
