@@ -74,7 +74,7 @@ pub(crate) struct Test {
     /// Only these tests, by their ids
     #[arg(long, value_name = "UID", num_args = 1.., help_heading = "Tests")]
     pub(crate) filter_uid: Vec<String>,
-    /// Only tests for which this holds: class = CartTests and not category = Slow; also dotnet test's grammar
+    /// Only tests for which this holds, such as "class = Cart and not category = Slow"; or as for dotnet test
     #[arg(long, value_name = "EXPR", help_heading = "Tests", conflicts_with = "filter_uid")]
     pub(crate) filter: Option<String>,
     /// Only a part of the tests, for one of several machines: count:1/3, hash:1/3, slice:1/3
