@@ -28,6 +28,7 @@ mod shared;
 pub mod shown;
 mod skip;
 mod small;
+mod test_apps;
 mod tool;
 
 #[cfg(feature = "fake")]
@@ -48,4 +49,5 @@ pub const MAKE_ROOT: &str = r#"
     done
 "#;
 
+pub use test_apps::{expected_outcomes, test_application};
 pub use tool::{Finished, HARD_LIMIT, Running, eventually, run};

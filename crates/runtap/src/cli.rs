@@ -11,6 +11,7 @@ mod reading;
 mod router;
 mod session;
 mod streams;
+mod test;
 mod trace;
 
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ pub(crate) use self::router::{
 };
 pub(crate) use self::session::{SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
+pub(crate) use self::test::{Detail, ListFormat, Test};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
 use crate::units::parse_pid;
@@ -145,6 +147,8 @@ Examples:
     Record(Box<Record>),
     /// Play back a transcript, as the runtime to tools or as the client to a runtime
     Replay(Box<Replay>),
+    /// Run test applications of Microsoft.Testing.Platform
+    Test(Box<Test>),
     /// Try runtap on a built-in program
     Demo(Demo),
     /// Print a completion script for a shell
@@ -196,6 +200,7 @@ impl Verb {
             Self::Trace(options) | Self::Collect(options) => AnyFormat::of_result(options.format),
             Self::Record(options) => options.format.format,
             Self::Replay(options) => options.format.format,
+            Self::Test(options) => options.format.format,
             Self::Convert(Convert { format, .. }) | Self::Diff(Diff { format, .. }) => {
                 AnyFormat::of_result(*format)
             }

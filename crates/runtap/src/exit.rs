@@ -12,6 +12,8 @@ pub(crate) const OK: u8 = 0;
 pub(crate) const FAILED: u8 = 1;
 /// Wrong usage or unreadable input file.
 pub(crate) const USAGE: u8 = 2;
+/// `test`: wrong usage, as Microsoft.Testing.Platform has it.
+pub(crate) const TEST_USAGE: u8 = 5;
 /// No such target, or it can't be reached.
 pub(crate) const NO_TARGET: u8 = 3;
 /// The target refused: error reply.

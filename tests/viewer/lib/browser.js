@@ -24,11 +24,11 @@ export function launch() {
 }
 
 /**
- * A new page that may only speak to `origin`. `complaints` fills with what went wrong on it: errors of the page and
+ * A new page that may only speak to `origin`; `options` are those of a page of playwright's. `complaints` fills with what went wrong on it: errors of the page and
  * of its console, and requests to anywhere else.
  */
-export async function open(browser, origin, path) {
-  const page = await browser.newPage({ viewport: { width: 1400, height: 800 } });
+export async function open(browser, origin, path, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1400, height: 800 }, ...options });
   const complaints = [];
   page.on('pageerror', (error) => complaints.push(`page error: ${error.message}`));
   page.on('console', (message) => {

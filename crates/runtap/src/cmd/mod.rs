@@ -34,6 +34,7 @@ mod silence;
 mod startup_hook;
 mod tail;
 mod target;
+mod test;
 mod trace;
 mod version;
 
@@ -60,7 +61,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => {
             // Help on a closed pipe is nobody's failure.
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK });
+            return ExitCode::from(if error.use_stderr() { wrong_usage() } else { exit::OK });
         }
     };
     let output = Output::new(&cli.global, cli.verb.result_format() == TextOrJson::Json);
@@ -81,6 +82,12 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(exit::code_of(&error))
         }
     }
+}
+
+/// Tests are run with the exit codes of their platform.
+fn wrong_usage() -> u8 {
+    let is_test = std::env::args_os().nth(1).is_some_and(|verb| verb == "test");
+    if is_test { exit::TEST_USAGE } else { exit::USAGE }
 }
 
 /// The words of `dotnet-dump collect -p PID` for those of `dump -p PID`, alone the word may be a program's name; and those of
@@ -134,6 +141,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Router(mode) => block_on(router::run(mode, output)),
         Verb::Record(options) => on_processes(record::run(*options, output), output),
         Verb::Replay(options) => on_processes(replay::run(*options, output), output),
+        Verb::Test(options) => block_on(test::run(*options, output)),
         Verb::Demo(options) => demo::run(options, output),
         Verb::GuardPort(options) => block_on(trace::guard_port(options.path, options.users)),
         Verb::Completions(options) => complete::run(&options, output),

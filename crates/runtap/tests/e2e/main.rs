@@ -65,6 +65,7 @@ mod real_single_file;
 mod real_slow_proc;
 mod real_spin;
 mod real_tail;
+mod real_test;
 mod real_typed;
 mod real_verbs;
 mod speedscope;

@@ -1,0 +1,308 @@
+//! How the body of a message is read and written: envelopes of fields, and the types that a field can have.
+//!
+//! [`envelope!`] makes of one list of fields the struct, its reader, its writer and its [`Schema`]. The order of the list is
+//! the order of writing.
+
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
+
+use crate::schema::{Kind, Schema};
+
+/// How many elements of lists one frame may still have. An empty element takes two bytes on the wire and some hundred in
+/// memory.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    left: u32,
+    limit: u32,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: u32) -> Self {
+        Self { left: limit, limit }
+    }
+
+    pub(crate) fn take(
+        &mut self,
+        count: usize,
+        at: &Reader<'_>,
+        what: &'static str,
+    ) -> Result<(), DecodeError> {
+        let left =
+            u32::try_from(count).ok().and_then(|count| self.left.checked_sub(count)).ok_or_else(|| {
+                let used = u64::from(self.limit - self.left);
+                let value = used.saturating_add(count as u64);
+                at.error(what, DecodeErrorKind::TooLarge { value, limit: u64::from(self.limit) })
+            })?;
+        self.left = left;
+        Ok(())
+    }
+}
+
+/// A struct whose fields are numbered on the wire.
+pub(crate) trait Envelope: Default {
+    const SCHEMA: &'static Schema;
+
+    /// Takes the field `id`, of which `value` holds all bytes. An unknown one is skipped.
+    fn read_field(&mut self, id: u16, value: Reader<'_>, budget: &mut Budget) -> Result<(), DecodeError>;
+
+    /// How many fields there are to write.
+    fn field_count(&self) -> u16;
+
+    fn write_fields(&self, writer: &mut Writer);
+
+    /// Reads an envelope; what follows it stays in the reader.
+    fn read(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Self, DecodeError> {
+        let mut this = Self::default();
+        for _ in 0..reader.u16("field count")? {
+            let (id, value) = field(reader)?;
+            this.read_field(id, value, budget)?;
+        }
+        Ok(this)
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        writer.u16(self.field_count());
+        self.write_fields(writer);
+    }
+}
+
+/// The head of a field, and a reader of its value alone.
+pub(crate) fn field<'a>(reader: &mut Reader<'a>) -> Result<(u16, Reader<'a>), DecodeError> {
+    let id = reader.u16("field id")?;
+    let size = length(reader, "field size")?;
+    Ok((id, reader.sub(size, "field value")?))
+}
+
+/// A length or a count: `i32`, not negative.
+pub(crate) fn length(reader: &mut Reader<'_>, what: &'static str) -> Result<usize, DecodeError> {
+    let at = reader.clone();
+    let value = reader.i32(what)?;
+    usize::try_from(value).map_err(|_negative| at.error(what, DecodeErrorKind::Invalid("is negative")))
+}
+
+/// Appends an `i32` length. One that does not fit cannot be in a frame that does: [`crate::frame::finish`] refuses it.
+pub(crate) fn put_length(writer: &mut Writer, length: usize) {
+    writer.u32(u32::try_from(length).unwrap_or(u32::MAX));
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A type that the value of a field can have.
+pub(crate) trait Value: Sized {
+    const KIND: Kind;
+
+    /// Reads all of `value`, or the first bytes of it.
+    fn read(value: Reader<'_>, what: &'static str, budget: &mut Budget) -> Result<Self, DecodeError>;
+
+    /// Appends the value without its size.
+    fn write(&self, writer: &mut Writer);
+}
+
+/// Appends a field: id, size, value.
+pub(crate) fn put_field(writer: &mut Writer, id: u16, value: &impl Value) {
+    writer.u16(id);
+    let at = writer.len();
+    writer.u32(0);
+    value.write(writer);
+    let size = writer.len() - at - 4;
+    writer.patch_u32(at, u32::try_from(size).unwrap_or(u32::MAX));
+}
+
+impl Value for String {
+    const KIND: Kind = Kind::Text;
+
+    fn read(value: Reader<'_>, _: &'static str, _: &mut Budget) -> Result<Self, DecodeError> {
+        Ok(text(value.rest()))
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        writer.bytes(self.as_bytes());
+    }
+}
+
+impl Value for bool {
+    const KIND: Kind = Kind::Bool;
+
+    fn read(mut value: Reader<'_>, what: &'static str, _: &mut Budget) -> Result<Self, DecodeError> {
+        Ok(value.u8(what)? != 0)
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        writer.u8(u8::from(*self));
+    }
+}
+
+impl Value for i32 {
+    const KIND: Kind = Kind::Int;
+
+    fn read(mut value: Reader<'_>, what: &'static str, _: &mut Budget) -> Result<Self, DecodeError> {
+        value.i32(what)
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        writer.i32(*self);
+    }
+}
+
+impl Value for i64 {
+    const KIND: Kind = Kind::Long;
+
+    fn read(mut value: Reader<'_>, what: &'static str, _: &mut Budget) -> Result<Self, DecodeError> {
+        value.i64(what)
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        writer.i64(*self);
+    }
+}
+
+impl Value for Vec<String> {
+    const KIND: Kind = Kind::Texts;
+
+    fn read(mut value: Reader<'_>, what: &'static str, budget: &mut Budget) -> Result<Self, DecodeError> {
+        let start = value.clone();
+        let count = length(&mut value, what)?;
+        budget.take(count, &start, what)?;
+        let mut all = Self::with_capacity(count.min(value.remaining() / 4));
+        for _ in 0..count {
+            let size = length(&mut value, what)?;
+            all.push(text(value.bytes(size, what)?));
+        }
+        Ok(all)
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        put_length(writer, self.len());
+        for one in self {
+            put_length(writer, one.len());
+            writer.bytes(one.as_bytes());
+        }
+    }
+}
+
+impl<T: Envelope> Value for Vec<T> {
+    const KIND: Kind = Kind::List(T::SCHEMA);
+
+    fn read(mut value: Reader<'_>, what: &'static str, budget: &mut Budget) -> Result<Self, DecodeError> {
+        let start = value.clone();
+        let count = length(&mut value, what)?;
+        budget.take(count, &start, what)?;
+        let mut all = Self::with_capacity(count.min(value.remaining() / 2));
+        for _ in 0..count {
+            all.push(T::read(&mut value, budget)?);
+        }
+        Ok(all)
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        put_length(writer, self.len());
+        for one in self {
+            one.write(writer);
+        }
+    }
+}
+
+/// Declares an envelope: for each field its id, its name on the other side, and its name and type here.
+macro_rules! envelope {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $($(#[$of_field:meta])* $id:literal $wire:literal => $field:ident: $type:ty,)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+        pub struct $name {
+            $($(#[$of_field])* #[doc = concat!("\n\nField ", $id, ", `", $wire, "`.")] pub $field: Option<$type>,)*
+        }
+
+        impl $crate::envelope::Envelope for $name {
+            const SCHEMA: &'static $crate::schema::Schema = &$crate::schema::Schema {
+                fields: &[$($crate::schema::FieldSpec {
+                    id: $id,
+                    name: $wire,
+                    kind: <$type as $crate::envelope::Value>::KIND,
+                }),*],
+            };
+
+            fn read_field(
+                &mut self,
+                id: u16,
+                value: ::runtap_wire::Reader<'_>,
+                budget: &mut $crate::envelope::Budget,
+            ) -> Result<(), ::runtap_wire::DecodeError> {
+                match id {
+                    $($id => {
+                        let what = concat!(stringify!($name), ".", $wire);
+                        self.$field = Some($crate::envelope::Value::read(value, what, budget)?);
+                    })*
+                    _ => {}
+                }
+                Ok(())
+            }
+
+            fn field_count(&self) -> u16 {
+                0 $(+ u16::from(self.$field.is_some()))*
+            }
+
+            fn write_fields(&self, writer: &mut ::runtap_wire::Writer) {
+                $(if let Some(value) = &self.$field {
+                    $crate::envelope::put_field(writer, $id, value);
+                })*
+            }
+        }
+    };
+}
+
+/// Declares a byte whose values have names, and which may have values that are not known yet.
+macro_rules! code {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident { $($(#[$of_value:meta])* $value:literal $text:literal => $constant:ident,)* }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u8);
+
+        impl $name {
+            $($(#[$of_value])* pub const $constant: Self = Self($value);)*
+
+            /// The name of the value in the sources of Microsoft.Testing.Platform, if it is a known one.
+            pub fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some($text),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                match self.name() {
+                    Some(name) => f.write_str(name),
+                    None => write!(f, "{}", self.0),
+                }
+            }
+        }
+
+        impl $crate::envelope::Value for $name {
+            const KIND: $crate::schema::Kind = $crate::schema::Kind::Code(|value| $name(value).name());
+
+            fn read(
+                mut value: ::runtap_wire::Reader<'_>,
+                what: &'static str,
+                _: &mut $crate::envelope::Budget,
+            ) -> Result<Self, ::runtap_wire::DecodeError> {
+                Ok(Self(value.u8(what)?))
+            }
+
+            fn write(&self, writer: &mut ::runtap_wire::Writer) {
+                writer.u8(self.0);
+            }
+        }
+    };
+}
+
+pub(crate) use code;
+pub(crate) use envelope;

@@ -1,0 +1,252 @@
+//! The host's side of one connection: the handshake, then one request at a time.
+//!
+//! ```text
+//! Connection::data() ─▶ handshake(…) ─▶ request(…) ─▶ request(…) …
+//! Connection::control() ─▶ request(WaitForServerControl) ─▶ Reply::Control, maybe much later
+//! ```
+//!
+//! Each call gives the bytes to write, in one go; [`Connection::handle_bytes`] gives the reply.
+
+use runtap_wire::DecodeError;
+use thiserror::Error;
+
+use crate::{EncodeError, FrameReader, Handshake, Limits, Message, MessageId, ServerControl, Version};
+
+/// What the server has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reply {
+    /// The handshake was accepted.
+    Accepted {
+        /// The chosen version.
+        version: Version,
+        /// All that the server has said: [`Handshake::is_ide`], [`Handshake::server_control_pipe`].
+        handshake: Handshake,
+    },
+    /// It was not: real hosts exit with 12.
+    Rejected(Handshake),
+    /// The request was received.
+    Acknowledged,
+    /// The server wants something.
+    Control(ServerControl),
+}
+
+/// A request that can't be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The reply to the request before is not there yet.
+    #[error("the reply to {0} has not come yet")]
+    InFlight(MessageId),
+    /// There was no handshake.
+    #[error("the handshake has to come before {0}")]
+    NoHandshake(MessageId),
+    /// There was one already.
+    #[error("a connection has one handshake only")]
+    SecondHandshake,
+    /// The server has rejected the handshake, or broken the protocol.
+    #[error("the connection is of no use any more")]
+    Closed,
+    /// The chosen version does not have it.
+    #[error("{message} is of version {since}, {version} was chosen")]
+    NotNegotiated {
+        /// The message.
+        message: MessageId,
+        /// The first version with it.
+        since: Version,
+        /// The chosen version.
+        version: Version,
+    },
+    /// A message that hosts do not send on this pipe.
+    #[error("{0} is not sent by hosts on this pipe")]
+    WrongPipe(MessageId),
+    /// It has no encoding.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
+/// What the server did wrong. The connection is of no use then.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReplyError {
+    /// A frame or a body that does not follow the format.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// A reply of the wrong kind.
+    #[error("the reply to {request} is {reply}")]
+    WrongReply {
+        /// The request.
+        request: MessageId,
+        /// What came.
+        reply: MessageId,
+    },
+    /// A reply, or a part of one, to nothing.
+    #[error("{bytes} bytes came that are the reply to nothing")]
+    Unasked {
+        /// How many bytes.
+        bytes: usize,
+    },
+    /// The version that was chosen is none.
+    #[error("the server has chosen the version {0:?}, which is none")]
+    Version(String),
+    /// The server has closed the connection instead of answering.
+    #[error("the server has closed the connection and owes the reply to {0}")]
+    Closed(MessageId),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    New,
+    Ready(Version),
+    Control,
+    Closed,
+}
+
+/// One connection of a host.
+#[derive(Debug)]
+pub struct Connection {
+    reader: FrameReader,
+    stage: Stage,
+    /// The request without a reply.
+    in_flight: Option<MessageId>,
+}
+
+impl Connection {
+    /// A connection to the pipe that was given on the command line.
+    pub fn data() -> Self {
+        Self { reader: FrameReader::new(Limits::default()), stage: Stage::New, in_flight: None }
+    }
+
+    /// A connection to the control pipe: it has no handshake.
+    pub fn control() -> Self {
+        Self { stage: Stage::Control, ..Self::data() }
+    }
+
+    /// The chosen version, once there is one.
+    pub fn version(&self) -> Option<Version> {
+        match self.stage {
+            Stage::Ready(version) => Some(version),
+            Stage::New | Stage::Control | Stage::Closed => None,
+        }
+    }
+
+    /// The request without a reply.
+    pub fn in_flight(&self) -> Option<MessageId> {
+        self.in_flight
+    }
+
+    /// The bytes of the handshake.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub fn handshake(&mut self, handshake: Handshake) -> Result<Vec<u8>, RequestError> {
+        self.request(&Message::Handshake(handshake))
+    }
+
+    /// The bytes of a request. Unknown messages can be sent, and so can command-line options without a handshake, as hosts
+    /// before MTP 2.3 do.
+    ///
+    /// # Errors
+    /// Another request has no reply yet, a handshake that is missing or a second one, a message that the chosen version or
+    /// this pipe does not have, a connection that is of no use any more: nothing has changed then.
+    pub fn request(&mut self, message: &Message) -> Result<Vec<u8>, RequestError> {
+        let id = message.id();
+        if let Some(request) = self.in_flight {
+            return Err(RequestError::InFlight(request));
+        }
+        match (self.stage, id) {
+            (Stage::Closed, _) => return Err(RequestError::Closed),
+            (Stage::Control, MessageId::WAIT_FOR_SERVER_CONTROL) => {}
+            (Stage::Control, _)
+            | (
+                _,
+                MessageId::VOID
+                | MessageId::TEST_HOST_COMPLETED
+                | MessageId::TEST_HOST_PROCESS_ID
+                | MessageId::WAIT_FOR_SERVER_CONTROL
+                | MessageId::SERVER_CONTROL,
+            ) => return Err(RequestError::WrongPipe(id)),
+            (Stage::New, MessageId::HANDSHAKE | MessageId::COMMAND_LINE_OPTIONS) => {}
+            (Stage::New, _) => return Err(RequestError::NoHandshake(id)),
+            (Stage::Ready(_), MessageId::HANDSHAKE) => return Err(RequestError::SecondHandshake),
+            (Stage::Ready(version), _) => {
+                if let Some(since) = id.since().filter(|since| *since > version) {
+                    return Err(RequestError::NotNegotiated { message: id, since, version });
+                }
+            }
+        }
+        let frame = message.to_frame()?;
+        self.in_flight = Some(id);
+        Ok(frame)
+    }
+
+    /// Takes bytes of the server, and gives its reply when it is complete.
+    ///
+    /// # Errors
+    /// What is no reply to the request. The connection is of no use then.
+    pub fn handle_bytes(&mut self, bytes: &[u8]) -> Result<Option<Reply>, ReplyError> {
+        let reply = self.take(bytes);
+        if reply.is_err() {
+            self.stage = Stage::Closed;
+            self.in_flight = None;
+        }
+        reply
+    }
+
+    /// The server has closed the connection.
+    ///
+    /// # Errors
+    /// It owes a reply. On the control pipe that is no error: to close it is to cancel the session.
+    pub fn handle_eof(&mut self) -> Result<(), ReplyError> {
+        let was = std::mem::replace(&mut self.stage, Stage::Closed);
+        match self.in_flight.take() {
+            Some(request) if was != Stage::Control || self.reader.leftover() > 0 => {
+                Err(ReplyError::Closed(request))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<Option<Reply>, ReplyError> {
+        self.reader.feed(bytes);
+        let Some(request) = self.in_flight else {
+            return match self.reader.leftover() {
+                0 => Ok(None),
+                bytes => Err(ReplyError::Unasked { bytes }),
+            };
+        };
+        let limits = self.reader.limits();
+        let Some(frame) = self.reader.next_frame()? else { return Ok(None) };
+        let reply = frame.id;
+        let expected = match request {
+            MessageId::HANDSHAKE => MessageId::HANDSHAKE,
+            MessageId::WAIT_FOR_SERVER_CONTROL => MessageId::SERVER_CONTROL,
+            _ => MessageId::VOID,
+        };
+        if reply != expected {
+            return Err(ReplyError::WrongReply { request, reply });
+        }
+        let message = Message::decode(&frame, limits)?;
+        self.in_flight = None;
+        let reply = match message {
+            Message::Handshake(handshake) => self.accept(handshake)?,
+            Message::ServerControl(control) => Reply::Control(control),
+            _ => Reply::Acknowledged,
+        };
+        match self.reader.leftover() {
+            0 => Ok(Some(reply)),
+            bytes => Err(ReplyError::Unasked { bytes }),
+        }
+    }
+
+    fn accept(&mut self, handshake: Handshake) -> Result<Reply, ReplyError> {
+        let chosen = handshake.get(crate::HandshakeKey::SUPPORTED_VERSIONS).unwrap_or_default();
+        if chosen.is_empty() {
+            self.stage = Stage::Closed;
+            return Ok(Reply::Rejected(handshake));
+        }
+        let version = handshake.chosen_version().ok_or_else(|| ReplyError::Version(chosen.to_owned()))?;
+        self.stage = Stage::Ready(version);
+        Ok(Reply::Accepted { version, handshake })
+    }
+}

@@ -1,0 +1,210 @@
+//! The rules of the protocol, and what it is to break one.
+//!
+//! Owns: a stable id, a severity, a sentence and a source for each rule ([`Rule`]), and [`Violation`]. Refuses to: check
+//! anything; `server` does.
+
+use std::fmt;
+
+use crate::server::ConnectionId;
+
+/// What follows from breaking a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Real servers tolerate it.
+    Warning,
+    /// What the application reports can't be trusted: it has to count as failed.
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+macro_rules! rules {
+    ($($variant:ident $id:literal $severity:ident $summary:literal $source:literal;)*) => {
+        /// A rule that test applications have to follow.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Rule {
+            $(#[doc = concat!($id, ": ", $summary, ". Source: ", $source, ".")] $variant,)*
+        }
+
+        impl Rule {
+            /// All rules in the order of their ids.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The stable id, `MTP` and three digits. An id is never given to another rule.
+            pub fn id(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $id,)*
+                }
+            }
+
+            /// What follows from breaking it.
+            pub fn severity(self) -> Severity {
+                match self {
+                    $(Self::$variant => Severity::$severity,)*
+                }
+            }
+
+            /// What is wrong when it is broken, in one line.
+            pub fn summary(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $summary,)*
+                }
+            }
+
+            /// Where the rule comes from: a section of the draft of the specification, or what `dotnet test` does.
+            pub fn source(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $source,)*
+                }
+            }
+        }
+    };
+}
+
+rules! {
+    FrameLength "MTP001" Error
+        "the length of a frame is negative, below 4, or too large"
+        "MTP 2.5 refuses it; the SDK 10.0.401 never answers again";
+    Undecodable "MTP002" Error
+        "the body of a message does not follow the format"
+        "draft, \"General protocol message format\"; the SDK 10.0.401 never answers again";
+    Overlap "MTP003" Error
+        "a request was sent before the reply to the one before it"
+        "the SDK throws \"overlapping\"; 10.0.401 never answers again";
+    CutFrame "MTP004" Error
+        "the connection ended in the middle of a frame"
+        "draft, \"General protocol message format\"";
+    BeforeHandshake "MTP005" Error
+        "a message came before the handshake"
+        "draft, \"Implementation guidelines\"; the SDK ends with FailFast";
+    SecondHandshake "MTP006" Error
+        "a connection has a second handshake"
+        "the SDK ends with FailFast";
+    HandshakeProperty "MTP007" Error
+        "the handshake lacks a property that it must have"
+        "draft, \"Handshake request\"; the SDK 10.0.401 ends with FailFast, newer ones reject";
+    OldPlatform "MTP008" Error
+        "the application was built with Microsoft.Testing.Platform 1.6 or older, whose messages have another layout"
+        "dotnet/sdk#48912";
+    NoCommonVersion "MTP009" Error
+        "both sides have no version of the protocol in common"
+        "draft, \"Handshake response\"; the SDK rejects";
+    HandshakeMismatch "MTP010" Error
+        "processes of one application differ in ExecutionId, architecture or framework"
+        "draft, \"Implementation guidelines\"; the SDK ends with FailFast or rejects";
+    ModuleMismatch "MTP011" Warning
+        "processes of one application differ in module path or supported versions"
+        "draft, \"Implementation guidelines\"; the SDK does not compare them";
+    ExecutionMode "MTP012" Error
+        "the host does something else than it was told to (run, discover, help)"
+        "the SDK rejects since .NET 11; 10.0.401 accepts it";
+    HostType "MTP013" Warning
+        "the host type is none of the known ones"
+        "the SDK 10.0.401 ends with FailFast as soon as such a host sends results";
+    ModulePath "MTP014" Warning
+        "the handshake has no module path"
+        "draft, \"Handshake request\"; the SDK 10.0.401 accepts it";
+    AttemptNumber "MTP015" Warning
+        "the number of the attempt is no positive number"
+        "MTP 2.4 refuses to start with such a number";
+    AfterRejection "MTP016" Error
+        "a message came after the handshake was rejected"
+        "the SDK 10.0.401 ends with FailFast";
+    ExecutionId "MTP017" Error
+        "a message has no ExecutionId, or not that of the handshake"
+        "draft, \"Implementation guidelines\"; the SDK ends with FailFast";
+    InstanceId "MTP018" Error
+        "a message has no InstanceId, or one that no handshake had"
+        "draft, \"Implementation guidelines\"; the SDK ends with FailFast";
+    NoTestHost "MTP019" Error
+        "tests, results or artifacts came before any test host had a handshake"
+        "the SDK ends with FailFast";
+    WrongHost "MTP020" Warning
+        "tests, results or session events came from a process that is no test host"
+        "draft, \"Implementation guidelines\"; the SDK does not check it";
+    HelpMode "MTP021" Error
+        "in help mode something else came than command-line options"
+        "draft, \"Modes of operation\"; the SDK ends with FailFast";
+    UnexpectedOptions "MTP022" Error
+        "command-line options came without help mode"
+        "draft, \"Command line options\"; the SDK ends with FailFast";
+    DiscoveryMode "MTP023" Warning
+        "results or artifacts came while tests were discovered"
+        "draft, \"Test result message\" and \"File artifact message\"; the SDK does not check it";
+    MissingField "MTP024" Error
+        "a message lacks a field that it must have"
+        "draft, \"Implementation guidelines\"; the SDK ends with FailFast; 10.0.401 accepts some of them";
+    State "MTP025" Error
+        "a result has a state that results do not have"
+        "the SDK ends with FailFast";
+    WrongList "MTP026" Warning
+        "a result is in the list of the other outcome"
+        "the SDK 10.0.401 goes by the state";
+    SessionType "MTP027" Error
+        "a session event is neither start nor end"
+        "the SDK ends with FailFast";
+    SessionEnd "MTP028" Error
+        "a session ended that had not begun"
+        "the SDK ends with FailFast";
+    SessionTwice "MTP029" Warning
+        "a session began twice"
+        "draft, \"Implementation guidelines\"; the SDK counts starts and ends";
+    SessionOpen "MTP030" Error
+        "the application ended with exit code 0 in the middle of a session"
+        "the SDK reports \"a test session start event was received without a corresponding test session end\"";
+    OutsideSession "MTP031" Warning
+        "tests or results came outside of their session"
+        "draft, \"Implementation guidelines\"; the SDK does not check it";
+    NoSession "MTP032" Warning
+        "the application ended with exit code 0 and had no session"
+        "draft, \"Implementation guidelines\"; the SDK does not check it";
+    NeverConnected "MTP033" Error
+        "the application ended, and no test host had a handshake"
+        "the SDK reports a handshake failure";
+    NoOptions "MTP034" Warning
+        "the application ended, and no command-line options came in help mode"
+        "draft, \"Command line options\"";
+    FailedButZero "MTP035" Warning
+        "tests have failed, and the exit code is 0"
+        "the SDK 10.0.401 says \"Failed!\" and has exit code 0";
+    UnknownMessage "MTP036" Warning
+        "a message has an id that is not known"
+        "draft, \"Implementation guidelines\"; the SDK answers and ignores it";
+    NotNegotiated "MTP037" Warning
+        "a message belongs to a newer version than the chosen one"
+        "the SDK 10.0.401 answers and ignores it";
+    WrongPipe "MTP038" Warning
+        "a message came that is not sent in this direction or on this pipe"
+        "the sources of Microsoft.Testing.Platform have one direction and one pipe for each message";
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+/// A rule that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub rule: Rule,
+    /// On which connection. None for what concerns the application as a whole.
+    pub connection: Option<ConnectionId>,
+    /// What exactly it was. Texts of the other side are quoted, and cut if they are long.
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.rule, self.rule.summary(), self.detail)
+    }
+}

@@ -1,0 +1,213 @@
+//! The command line of a test application: what `dotnet test` gives it, in its order.
+//!
+//! `[dotnet exec] MODULE [--help | --list-tests] [--results-directory D] [--config-file F]
+//! [--diagnostic-output-directory D] [user's arguments] [--filter-uid …] --server dotnettestcli --dotnet-test-pipe PATH`
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use runtap_transport::random_u64;
+
+use crate::module::{Module, ModuleKind};
+
+/// Ids beyond this many bytes go into a response file: the system limits the length of a command line.
+const INLINE: usize = 16 << 10;
+
+/// The variable by which the processes of one application know that they belong together.
+const EXECUTION_ID: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";
+const ATTEMPT: &str = "TESTINGPLATFORM_DOTNETTEST_ATTEMPTNUMBER";
+
+/// What an application is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// Run tests.
+    #[default]
+    Run,
+    /// Tell which there are.
+    Discover,
+    /// Tell its options.
+    Help,
+}
+
+/// What is the same for all applications of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApplicationOptions {
+    /// The host of managed modules.
+    pub dotnet: Option<PathBuf>,
+    /// Where they put their files.
+    pub results_directory: Option<PathBuf>,
+    /// A `testconfig.json`.
+    pub config_file: Option<PathBuf>,
+    /// Where the platform logs to.
+    pub diagnostic_directory: Option<PathBuf>,
+    /// Passed on as they are.
+    pub arguments: Vec<OsString>,
+    /// Set in addition to ours.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where they are started; `None`: here.
+    pub working_directory: Option<PathBuf>,
+}
+
+/// One start of one application.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start<'a> {
+    pub module: &'a Module,
+    pub mode: Mode,
+    /// Only these tests; `None`: all.
+    pub uids: Option<&'a [String]>,
+    pub attempt: u32,
+    /// The socket on which it finds us.
+    pub pipe: &'a Path,
+    /// A directory of ours for a response file.
+    pub scratch: &'a Path,
+}
+
+/// The command, and the variable (`NAME=VALUE`) by which the processes that it starts are known.
+pub(crate) fn command(options: &ApplicationOptions, start: &Start<'_>) -> io::Result<(Command, String)> {
+    let mut command = match start.module.kind() {
+        ModuleKind::Managed => {
+            let dotnet = options.dotnet.clone().unwrap_or_else(|| "dotnet".into());
+            let mut command = Command::new(dotnet);
+            command.arg("exec").arg(start.module.path());
+            command
+        }
+        ModuleKind::Executable => Command::new(start.module.path()),
+    };
+    match start.mode {
+        Mode::Run => {}
+        Mode::Discover => drop(command.arg("--list-tests")),
+        Mode::Help => drop(command.arg("--help")),
+    }
+    let directories = [
+        ("--results-directory", &options.results_directory),
+        ("--config-file", &options.config_file),
+        ("--diagnostic-output-directory", &options.diagnostic_directory),
+    ];
+    for (option, value) in directories {
+        if let Some(value) = value {
+            command.arg(option).arg(value);
+        }
+    }
+    command.args(&options.arguments);
+    if let Some(uids) = start.uids {
+        filter(&mut command, uids, start.scratch)?;
+    }
+    command.args(["--server", "dotnettestcli", "--dotnet-test-pipe"]).arg(start.pipe);
+    if let Some(directory) = &options.working_directory {
+        command.current_dir(directory);
+    }
+    let id = format!("{:016x}{:016x}", random_u64(), random_u64());
+    command.env(EXECUTION_ID, &id).env_remove(ATTEMPT);
+    // What the platform would send home, and ask for before it does.
+    command.env("DOTNET_CLI_TELEMETRY_OPTOUT", "1").env("TESTINGPLATFORM_TELEMETRY_OPTOUT", "1");
+    if start.attempt > 1 {
+        command.env(ATTEMPT, start.attempt.to_string());
+    }
+    command.envs(options.environment.iter().map(|(name, value)| (name, value)));
+    Ok((command, format!("{EXECUTION_ID}={id}")))
+}
+
+/// Adds the tests to be run. Long lists go into a response file, except for ids with a quotation mark, which the platform
+/// takes out there, and with a line break, which ends them.
+fn filter(command: &mut Command, uids: &[String], scratch: &Path) -> io::Result<()> {
+    let length: usize = uids.iter().map(|uid| uid.len() + 1).sum();
+    command.arg("--filter-uid");
+    if length <= INLINE {
+        command.args(uids);
+        return Ok(());
+    }
+    let (inline, listed): (Vec<_>, Vec<_>) =
+        uids.iter().partition(|uid| uid.contains(['"', '\n', '\r', '\0']));
+    command.args(&inline);
+    let mut lines = String::new();
+    for uid in listed {
+        lines.extend(["\"", uid, "\"\n"]);
+    }
+    let file = scratch.join(format!("uids-{:016x}.rsp", random_u64()));
+    fs::write(&file, lines)?;
+    let mut argument = OsString::from("@");
+    argument.push(&file);
+    command.arg(argument);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(
+        options: &ApplicationOptions,
+        module: &str,
+        mode: Mode,
+        uids: Option<&[String]>,
+    ) -> Vec<String> {
+        let scratch = tempfile::tempdir().unwrap();
+        let module = Module::new(module);
+        let start = Start {
+            module: &module,
+            mode,
+            uids,
+            attempt: 1,
+            pipe: Path::new("/t/p"),
+            scratch: scratch.path(),
+        };
+        let (command, _) = command(options, &start).unwrap();
+        let all = [command.get_program()].into_iter().chain(command.get_args());
+        let mut all: Vec<_> = all.map(|argument| argument.to_string_lossy().into_owned()).collect();
+        for argument in &mut all {
+            if let Some(file) = argument.strip_prefix('@') {
+                *argument = format!("@[{}]", fs::read_to_string(file).unwrap().replace('\n', "⏎"));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn the_order_is_that_of_dotnet_test() {
+        let options = ApplicationOptions {
+            dotnet: Some("/d/dotnet".into()),
+            results_directory: Some("/r".into()),
+            config_file: Some("/c.json".into()),
+            arguments: vec!["--suite".into(), "core".into()],
+            ..ApplicationOptions::default()
+        };
+        assert_eq!(
+            arguments(&options, "/m/a.dll", Mode::Discover, None).join(" "),
+            "/d/dotnet exec /m/a.dll --list-tests --results-directory /r --config-file /c.json --suite core --server dotnettestcli --dotnet-test-pipe /t/p"
+        );
+        let uids = ["x y".to_owned()];
+        assert_eq!(
+            arguments(&ApplicationOptions::default(), "/m/a", Mode::Run, Some(&uids)),
+            ["/m/a", "--filter-uid", "x y", "--server", "dotnettestcli", "--dotnet-test-pipe", "/t/p"]
+        );
+    }
+
+    #[test]
+    fn long_lists_go_into_a_file_unless_it_cannot_carry_them() {
+        let mut uids: Vec<_> = (0..3000).map(|n| format!("case number {n}")).collect();
+        uids.push("with \"marks\"".to_owned());
+        let all = arguments(&ApplicationOptions::default(), "/m/a", Mode::Run, Some(&uids));
+        assert_eq!(all.len(), 8);
+        assert_eq!(all[2], "with \"marks\"");
+        assert!(all[3].starts_with("@[\"case number 0\"⏎\"case number 1\"⏎"), "{}", all[3].len());
+    }
+
+    #[test]
+    fn variables_of_an_outer_run_are_not_passed_on() {
+        let module = Module::new("/m/a");
+        let pipe = Path::new("/t/p");
+        let start = Start { module: &module, mode: Mode::Run, uids: None, attempt: 2, pipe, scratch: pipe };
+        let options = ApplicationOptions {
+            environment: vec![("A".into(), "1".into())],
+            ..ApplicationOptions::default()
+        };
+        let (command, mark) = command(&options, &start).unwrap();
+        let variables: Vec<_> =
+            command.get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?))).collect();
+        assert!(variables.contains(&(ATTEMPT, "2")) && variables.contains(&("A", "1")));
+        assert!(variables.iter().any(|(name, value)| format!("{name}={value}") == mark));
+    }
+}

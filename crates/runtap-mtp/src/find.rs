@@ -1,0 +1,234 @@
+//! From the paths and patterns that people type to the modules they mean.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use glob::{MatchOptions, Pattern, PatternError};
+use thiserror::Error;
+
+use crate::dotnet::is_program;
+use crate::module::{Module, ModuleKind};
+
+/// A path or a pattern that leads to no module.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FindError {
+    /// Nothing was given to run.
+    #[error("no test module was given")]
+    Nothing,
+    /// There is no such file.
+    #[error("{}: no such file", .0.display())]
+    Missing(PathBuf),
+    /// A directory: which of its files are test modules is for the user to say.
+    #[error("{}: a directory; give a file or a pattern, such as '{}/**/*Tests.dll'", .0.display(), .0.display())]
+    Directory(PathBuf),
+    /// A file that can be neither run by `dotnet` nor executed.
+    #[error("{}: neither a .dll nor a program that may be executed", .0.display())]
+    NoProgram(PathBuf),
+    /// A managed library.
+    #[error("{}: a library, not an application: {} is missing beside it", path.display(), missing.display())]
+    Library {
+        /// The file.
+        path: PathBuf,
+        /// What an application has beside it.
+        missing: PathBuf,
+    },
+    /// A pattern that matches no test module.
+    #[error("{pattern:?} matches no test module{}", skipped(*.others))]
+    NoMatch {
+        /// As it was given.
+        pattern: String,
+        /// Files that it matches, but which are no test modules.
+        others: usize,
+    },
+    /// Something that is no pattern.
+    #[error("{pattern:?}: {source}")]
+    Pattern {
+        /// As it was given.
+        pattern: String,
+        /// What is wrong with it.
+        source: PatternError,
+    },
+}
+
+fn skipped(others: usize) -> String {
+    if others == 0 { String::new() } else { format!(" ({others} other files)") }
+}
+
+/// Whether a file that a pattern matches is to be run.
+fn is_test_module(path: &Path) -> bool {
+    let module = Module::new(path);
+    match module.kind() {
+        ModuleKind::Managed => runtime_configuration(path).is_file() && uses_the_platform(path),
+        // An application host is left to the .dll beside it.
+        ModuleKind::Executable => {
+            is_program(path) && !path.with_file_name(format!("{}.dll", module.name())).is_file()
+        }
+    }
+}
+
+fn runtime_configuration(path: &Path) -> PathBuf {
+    path.with_extension("runtimeconfig.json")
+}
+
+/// An application without a list of what it depends on may use it.
+fn uses_the_platform(path: &Path) -> bool {
+    match fs::read(path.with_extension("deps.json")) {
+        Ok(list) => list.windows(PLATFORM.len()).any(|window| window == PLATFORM),
+        Err(_) => true,
+    }
+}
+
+const PLATFORM: &[u8] = b"Microsoft.Testing.Platform";
+
+/// Finds what `wanted` names, each a file, a pattern (`*`, `?`, `[…]`, `**`) or `!PATTERN` to leave out; patterns are
+/// relative to `root`. A file that is named is taken as it is; of those that a pattern matches, only test modules: managed
+/// applications that depend on the platform, and executable files. In order of their paths, each once.
+///
+/// # Errors
+/// See [`FindError`].
+pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Vec<Module>, FindError> {
+    let (left_out, wanted): (Vec<_>, Vec<_>) = wanted.iter().partition(|pattern| pattern.starts_with('!'));
+    if wanted.is_empty() {
+        return Err(FindError::Nothing);
+    }
+    let left_out = left_out.into_iter().map(|pattern| compile(root, pattern.trim_start_matches('!')));
+    let left_out = left_out.collect::<Result<Vec<_>, _>>()?;
+    let keep = |path: &Path| !left_out.iter().any(|pattern| pattern.matches_path_with(path, OPTIONS));
+    let mut found = BTreeSet::new();
+    for pattern in wanted {
+        let path = root.join(pattern);
+        if !path.exists() && pattern.contains(['*', '?', '[']) {
+            let paths: Vec<_> = matches(root, pattern)?.into_iter().filter(|path| keep(path)).collect();
+            let modules: Vec<_> = paths.iter().filter(|path| is_test_module(path)).cloned().collect();
+            if modules.is_empty() {
+                return Err(FindError::NoMatch { pattern: pattern.clone(), others: paths.len() });
+            }
+            found.extend(modules);
+        } else {
+            let path = explicit(path)?;
+            if keep(&path) {
+                found.insert(path);
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(FindError::Nothing);
+    }
+    Ok(found.into_iter().map(Module::new).collect())
+}
+
+const OPTIONS: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: false,
+};
+
+fn absolute(root: &Path, pattern: &str) -> String {
+    // What stands before the pattern is no part of it.
+    if Path::new(pattern).is_absolute() {
+        return pattern.to_owned();
+    }
+    let root = Pattern::escape(&root.to_string_lossy());
+    format!("{}/{}", root.trim_end_matches('/'), pattern.trim_start_matches("./"))
+}
+
+fn compile(root: &Path, pattern: &str) -> Result<Pattern, FindError> {
+    let failed = |source| FindError::Pattern { pattern: pattern.to_owned(), source };
+    Pattern::new(&absolute(root, pattern)).map_err(failed)
+}
+
+fn matches(root: &Path, pattern: &str) -> Result<Vec<PathBuf>, FindError> {
+    let failed = |source| FindError::Pattern { pattern: pattern.to_owned(), source };
+    let paths = glob::glob_with(&absolute(root, pattern), OPTIONS).map_err(failed)?;
+    // A directory that can't be read has nothing for us.
+    Ok(paths.filter_map(Result::ok).filter(|path| path.is_file()).collect())
+}
+
+fn explicit(path: PathBuf) -> Result<PathBuf, FindError> {
+    let Ok(metadata) = fs::metadata(&path) else { return Err(FindError::Missing(path)) };
+    if metadata.is_dir() {
+        return Err(FindError::Directory(path));
+    }
+    let path = std::path::absolute(&path).unwrap_or(path);
+    match Module::new(&path).kind() {
+        ModuleKind::Managed => {
+            let missing = runtime_configuration(&path);
+            if missing.is_file() { Ok(path) } else { Err(FindError::Library { path, missing }) }
+        }
+        ModuleKind::Executable if is_program(&path) => Ok(path),
+        ModuleKind::Executable => Err(FindError::NoProgram(path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn files() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, content: &str, mode| {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for name in ["a/One.Tests", "b/Two.Tests", "b/Tool"] {
+            write(&format!("{name}.dll"), "", 0o644);
+            write(&format!("{name}.runtimeconfig.json"), "{}", 0o644);
+        }
+        write("a/One.Tests.deps.json", r#"{"Microsoft.Testing.Platform/2.5.2":{}}"#, 0o644);
+        write("a/One.Tests", "", 0o755);
+        write("b/Two.Tests.deps.json", r#"{"Microsoft.Testing.Platform/1.8.4":{}}"#, 0o644);
+        write("b/Tool.deps.json", "{}", 0o644);
+        write("b/Library.dll", "", 0o644);
+        write("c/native", "", 0o755);
+        write("c/native.d", "", 0o644);
+        root
+    }
+
+    fn names(root: &Path, wanted: &[&str]) -> Result<Vec<String>, String> {
+        let wanted: Vec<_> = wanted.iter().map(|&pattern| pattern.to_owned()).collect();
+        let found = find_modules(root, &wanted).map_err(|error| error.to_string())?;
+        Ok(found
+            .iter()
+            .map(|module| module.path().strip_prefix(root).unwrap().display().to_string())
+            .collect())
+    }
+
+    #[test]
+    fn patterns_match_test_modules_only() {
+        let root = files();
+        let root = root.path();
+        let all = ["a/One.Tests.dll", "b/Two.Tests.dll", "c/native"].map(str::to_owned).to_vec();
+        assert_eq!(names(root, &["**/*"]), Ok(all.clone()));
+        assert_eq!(names(root, &["**/*", "b/Two.Tests.dll"]), Ok(all));
+        assert_eq!(names(root, &["**/*", "!b/**", "!**/native"]), Ok(vec!["a/One.Tests.dll".to_owned()]));
+        assert_eq!(names(root, &["b/T*.dll"]), Ok(vec!["b/Two.Tests.dll".to_owned()]));
+        assert_eq!(
+            names(root, &["b/L*.dll"]),
+            Err(r#""b/L*.dll" matches no test module (1 other files)"#.to_owned())
+        );
+    }
+
+    #[test]
+    fn files_are_taken_as_they_are_named_or_refused_with_a_reason() {
+        let root = files();
+        let root = root.path();
+        assert_eq!(names(root, &["b/Tool.dll", "a/One.Tests"]).unwrap(), ["a/One.Tests", "b/Tool.dll"]);
+        for (path, reason) in [
+            ("x.dll", "no such file"),
+            ("a", "a directory"),
+            ("b/Library.dll", "a library"),
+            ("c/native.d", "neither a .dll nor"),
+        ] {
+            let error = names(root, &[path]).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+        assert!(names(root, &["!a"]).is_err());
+        assert!(names(root, &["[a"]).unwrap_err().contains("[a"));
+    }
+}

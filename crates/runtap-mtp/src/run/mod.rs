@@ -1,0 +1,239 @@
+//! A run: jobs are done by as many threads as programs may run at a time; this thread counts, retries, and hands on what
+//! happens, in one stream.
+
+mod settings;
+mod verdict;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+pub use self::settings::{Job, RunSpec, Timeouts};
+pub use self::verdict::code;
+use self::verdict::{Circumstances, of_module, of_run};
+pub(crate) use self::workers::Done;
+use self::workers::{Queue, Task, Working};
+use crate::event::{LaunchId, ModuleFailure, ModuleId, RunEvent};
+use crate::scratch::Scratch;
+use crate::stop::{Stop, StopLevel};
+use crate::tally::{Tally, Totals};
+
+/// So many events wait for whoever consumes them before the programs have to wait.
+const WAITING: usize = 1024;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// All results.
+    pub totals: Totals,
+    /// The verdict, as an exit code of the platform ([`code`]).
+    pub exit_code: i32,
+}
+
+/// Runs, and calls `on_event` on this thread with all that happens, in order.
+///
+/// Blocks until everything that was started is gone; [`Stop`] ends it early.
+///
+/// # Errors
+/// There is no place for sockets, or no thread can be had.
+pub fn run(spec: &RunSpec, stop: &Stop, mut on_event: impl FnMut(RunEvent)) -> io::Result<Outcome> {
+    let scratch = Scratch::new()?;
+    let started = Instant::now();
+    on_event(RunEvent::RunStarted { modules: spec.modules.clone() });
+    let queue = Queue::new(spec.jobs.iter().cloned().map(Task::first));
+    let mut coordinator = Coordinator::new(spec, stop, &queue, &mut on_event);
+    coordinator.finish_idle();
+    thread::scope(|scope| {
+        // However this ends, the workers end with it.
+        let _closing = queue.closing();
+        let (send, receive) = mpsc::sync_channel(WAITING);
+        for _ in 0..spec.parallel.clamp(1, spec.jobs.len().max(1)) {
+            let working = Working { spec, stop, queue: &queue, scratch: &scratch, send: send.clone() };
+            thread::Builder::new().name("mtp-module".into()).spawn_scoped(scope, move || working.run())?;
+        }
+        drop(send);
+        for said in receive {
+            coordinator.hear(said);
+        }
+        Ok::<_, io::Error>(())
+    })?;
+    let outcome = coordinator.conclude();
+    on_event(RunEvent::RunEnded {
+        totals: outcome.totals,
+        exit_code: outcome.exit_code,
+        duration: started.elapsed(),
+    });
+    Ok(outcome)
+}
+
+/// What a worker says.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// Something has happened.
+    Event(Box<RunEvent>),
+    /// A task is done.
+    Done(Task, Done),
+}
+
+/// Counts and decides.
+struct Coordinator<'a> {
+    spec: &'a RunSpec,
+    stop: &'a Stop,
+    queue: &'a Queue,
+    on_event: &'a mut dyn FnMut(RunEvent),
+    modules: BTreeMap<ModuleId, ModuleState>,
+    codes: Vec<i32>,
+    totals: Totals,
+    too_many_failed: bool,
+}
+
+/// What is known of a module meanwhile.
+#[derive(Debug, Default)]
+struct ModuleState {
+    tally: Tally,
+    failures: Vec<ModuleFailure>,
+    /// Tasks that are not done.
+    left: usize,
+    started: Option<Instant>,
+    /// In which attempt each process is.
+    launches: Vec<(LaunchId, u32)>,
+}
+
+impl<'a> Coordinator<'a> {
+    fn new(
+        spec: &'a RunSpec,
+        stop: &'a Stop,
+        queue: &'a Queue,
+        on_event: &'a mut dyn FnMut(RunEvent),
+    ) -> Self {
+        let mut modules: BTreeMap<_, ModuleState> =
+            (0..spec.modules.len()).map(|number| (ModuleId(number), ModuleState::default())).collect();
+        for job in &spec.jobs {
+            modules.entry(job.module).or_default().left += 1;
+        }
+        Self {
+            spec,
+            stop,
+            queue,
+            on_event,
+            modules,
+            codes: Vec::new(),
+            totals: Totals::default(),
+            too_many_failed: false,
+        }
+    }
+
+    /// Modules of which nothing is to be run.
+    fn finish_idle(&mut self) {
+        self.modules.retain(|_, module| module.left > 0);
+        if self.modules.is_empty() {
+            self.queue.close();
+        }
+    }
+
+    fn hear(&mut self, said: Said) {
+        match said {
+            Said::Event(event) => self.event(*event),
+            Said::Done(task, done) => self.done(&task, done),
+        }
+    }
+
+    fn event(&mut self, mut event: RunEvent) {
+        match &mut event {
+            RunEvent::LaunchStarted { module, launch, attempt, .. } => {
+                if let Some(module) = self.modules.get_mut(module) {
+                    module.started.get_or_insert_with(Instant::now);
+                    module.launches.push((*launch, *attempt));
+                }
+            }
+            RunEvent::TestEnded { module, result, .. } => {
+                if let Some(module) = self.modules.get_mut(module) {
+                    result.flaky =
+                        module.tally.count(&result.uid, result.attempt, result.state, result.superseded);
+                }
+            }
+            _ => {}
+        }
+        (self.on_event)(event);
+        self.stop_at_limit();
+    }
+
+    /// Failures count when no retry is left for them.
+    fn stop_at_limit(&mut self) {
+        let Some(limit) = self.spec.max_failed else { return };
+        if self.too_many_failed || self.spec.retries > 0 {
+            return;
+        }
+        let running: u64 = self.modules.values().map(|module| module.tally.totals().unsuccessful()).sum();
+        if self.totals.unsuccessful() + running >= limit {
+            self.give_up();
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.too_many_failed = true;
+        self.stop.stop(StopLevel::Graceful);
+    }
+
+    fn done(&mut self, task: &Task, done: Done) {
+        let stopped = self.stop.level().is_some();
+        let Some(module) = self.modules.get_mut(&task.job.module) else { return };
+        let mut follow = Vec::new();
+        if !stopped {
+            if let Some(remaining) = done.remaining {
+                follow.push(task.remaining(remaining));
+            }
+            if !done.failed.is_empty() && task.attempt <= self.spec.retries {
+                follow.push(task.again(done.failed));
+            }
+        }
+        // What a later attempt mends is no failure of the module.
+        let is_explained =
+            |failure: &ModuleFailure| matches!(failure, ModuleFailure::Died { .. }) && !follow.is_empty();
+        module.failures.extend(done.failures.into_iter().filter(|failure| !is_explained(failure)));
+        module.left = module.left - 1 + follow.len();
+        let is_over = module.left == 0;
+        for task in follow {
+            self.queue.push(task);
+        }
+        if is_over {
+            self.end_module(task.job.module);
+        }
+        if self.spec.retries > 0
+            && self.spec.max_failed.is_some_and(|limit| self.totals.unsuccessful() >= limit)
+        {
+            self.give_up();
+        }
+        if self.modules.is_empty() {
+            self.queue.close();
+        }
+    }
+
+    fn end_module(&mut self, id: ModuleId) {
+        let Some(module) = self.modules.remove(&id) else { return };
+        let totals = module.tally.totals();
+        let exit_code = of_module(&totals, &module.failures);
+        self.codes.push(exit_code);
+        self.totals.add(&totals);
+        let duration = module.started.map(|started| started.elapsed()).unwrap_or_default();
+        (self.on_event)(RunEvent::ModuleEnded { module: id, totals, exit_code, duration });
+    }
+
+    fn conclude(mut self) -> Outcome {
+        // Those that were never begun, since the run was stopped.
+        for id in self.modules.keys().copied().collect::<Vec<_>>() {
+            self.end_module(id);
+        }
+        let circumstances = Circumstances {
+            aborted: self.stop.level().is_some(),
+            too_many_failed: self.too_many_failed,
+            minimum_expected: self.spec.minimum_expected,
+            tests_expected: self.spec.mode == crate::command::Mode::Run,
+        };
+        let exit_code = of_run(&self.totals, &self.codes, circumstances);
+        Outcome { totals: self.totals, exit_code }
+    }
+}

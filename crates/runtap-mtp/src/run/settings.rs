@@ -1,0 +1,96 @@
+//! What a run is asked to do.
+
+use std::time::Duration;
+
+use crate::command::{ApplicationOptions, Mode};
+use crate::event::ModuleId;
+use crate::module::Module;
+
+/// A run: which programs, what of them, how.
+#[derive(Debug, Clone)]
+pub struct RunSpec {
+    /// The modules, by their [`ModuleId`].
+    pub modules: Vec<Module>,
+    /// What is to be done with them, in the order in which it is begun.
+    pub jobs: Vec<Job>,
+    /// Run, discover, or ask for options.
+    pub mode: Mode,
+    /// What all programs are given.
+    pub application: ApplicationOptions,
+    /// As many programs at a time.
+    pub parallel: usize,
+    /// How often a test that has failed is run again.
+    pub retries: u32,
+    /// The run is stopped after so many tests have failed for good.
+    pub max_failed: Option<u64>,
+    /// Fewer tests are a failure.
+    pub minimum_expected: u64,
+    /// Time-outs.
+    pub timeouts: Timeouts,
+    /// Whether what programs print is wanted as it comes.
+    pub live_output: bool,
+}
+
+/// A part of the work: one module, or some of its tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Which module.
+    pub module: ModuleId,
+    /// Only these tests; `None`: all.
+    pub uids: Option<Vec<String>>,
+    /// Which part of how many, from 1 on.
+    pub part: (usize, usize),
+}
+
+impl Job {
+    /// A whole module.
+    pub fn whole(module: ModuleId) -> Self {
+        Self { module, uids: None, part: (1, 1) }
+    }
+}
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// A test that runs longer is told of.
+    pub slow: Option<Duration>,
+    /// A test that runs longer is ended with its process.
+    pub test: Option<Duration>,
+    /// A program must introduce itself within this time.
+    pub start: Duration,
+    /// A program that was asked to end is killed after this time.
+    pub grace: Duration,
+    /// After a program has ended, what it has started may hold its output and connections for this time.
+    pub linger: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            slow: None,
+            test: None,
+            start: Duration::from_mins(2),
+            grace: Duration::from_secs(10),
+            linger: Duration::from_secs(2),
+        }
+    }
+}
+
+impl RunSpec {
+    /// All tests of these modules, one module at a time for each processor.
+    pub fn new(modules: Vec<Module>) -> Self {
+        let jobs = (0..modules.len()).map(|number| Job::whole(ModuleId(number))).collect();
+        Self {
+            modules,
+            jobs,
+            mode: Mode::Run,
+            application: ApplicationOptions::default(),
+            parallel: std::thread::available_parallelism().map_or(1, usize::from),
+            retries: 0,
+            max_failed: None,
+            minimum_expected: 0,
+            timeouts: Timeouts::default(),
+            live_output: false,
+        }
+    }
+}

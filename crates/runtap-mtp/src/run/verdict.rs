@@ -1,0 +1,143 @@
+//! Exit codes: the platform's, for one module and for the whole run.
+
+use crate::event::ModuleFailure;
+use crate::tally::Totals;
+
+/// The platform's exit codes, as far as a runner gives them.
+pub mod code {
+    /// All is well.
+    pub const OK: i32 = 0;
+    /// Something failed that has no code of its own.
+    pub const GENERIC: i32 = 1;
+    /// A test has failed.
+    pub const TESTS_FAILED: i32 = 2;
+    /// The run was stopped.
+    pub const ABORTED: i32 = 3;
+    /// Wrong usage.
+    pub const USAGE: i32 = 5;
+    /// The process that a controller watches died.
+    pub const DIED: i32 = 7;
+    /// There was no test.
+    pub const ZERO_TESTS: i32 = 8;
+    /// There were fewer tests than expected.
+    pub const TOO_FEW: i32 = 9;
+    /// A test framework could not open or close its session.
+    pub const ADAPTER: i32 = 10;
+    /// A program speaks no version of the protocol that we know.
+    pub const INCOMPATIBLE: i32 = 12;
+    /// Stopped since too many tests had failed.
+    pub const TOO_MANY_FAILED: i32 = 13;
+}
+
+/// The verdict about one module: its worst failure, else that of its tests.
+pub(crate) fn of_module(totals: &Totals, failures: &[ModuleFailure]) -> i32 {
+    let own = failures.iter().map(|failure| match failure {
+        ModuleFailure::ExitCode(code) if *code != code::OK => *code,
+        ModuleFailure::NoHandshake(Some(code)) if *code != code::OK => *code,
+        ModuleFailure::Died { exit, .. } if *exit != code::OK => *exit,
+        ModuleFailure::Unresponsive(_) => code::ABORTED,
+        ModuleFailure::Incompatible(_) => code::INCOMPATIBLE,
+        ModuleFailure::NotStarted(_)
+        | ModuleFailure::NoHandshake(_)
+        | ModuleFailure::Protocol(_)
+        | ModuleFailure::Died { .. }
+        | ModuleFailure::ExitCode(_) => code::GENERIC,
+    });
+    let tests = (totals.unsuccessful() > 0).then_some(code::TESTS_FAILED);
+    // The tests' failures are the better known ones; a framework that did not even open its session comes before them.
+    let own: Vec<_> = own.collect();
+    own.iter()
+        .copied()
+        .find(|code| *code == code::ADAPTER)
+        .or(tests)
+        .or_else(|| own.first().copied())
+        .unwrap_or(code::OK)
+}
+
+/// What the verdict about a run depends on beside its modules.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Circumstances {
+    pub aborted: bool,
+    pub too_many_failed: bool,
+    pub minimum_expected: u64,
+    /// Whether a run without a test is one that has failed.
+    pub tests_expected: bool,
+}
+
+/// The verdict about a run.
+pub(crate) fn of_run(totals: &Totals, modules: &[i32], circumstances: Circumstances) -> i32 {
+    if circumstances.too_many_failed {
+        return code::TOO_MANY_FAILED;
+    }
+    // No test in one module is no failure if there are some in another one.
+    let ran = totals.total() > 0;
+    let mut failed: Vec<_> = modules.iter().copied().filter(|code| *code != code::OK).collect();
+    failed.retain(|code| !(ran && *code == code::ZERO_TESTS));
+    failed.dedup();
+    if failed.contains(&code::TESTS_FAILED) && failed.iter().all(|code| *code == code::TESTS_FAILED) {
+        return code::TESTS_FAILED;
+    }
+    if circumstances.aborted {
+        return code::ABORTED;
+    }
+    match failed[..] {
+        [] => {}
+        [only] => return only,
+        // As `dotnet test` does.
+        _ => return code::GENERIC,
+    }
+    if circumstances.tests_expected && !ran {
+        return code::ZERO_TESTS;
+    }
+    if totals.total() < circumstances.minimum_expected {
+        return code::TOO_FEW;
+    }
+    code::OK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(passed: u64) -> Totals {
+        Totals { passed, ..Totals::default() }
+    }
+
+    fn failed(failed: u64) -> Totals {
+        Totals { failed, ..Totals::default() }
+    }
+
+    #[test]
+    fn modules() {
+        assert_eq!(of_module(&passed(3), &[]), 0);
+        assert_eq!(of_module(&failed(1), &[]), 2);
+        assert_eq!(of_module(&passed(3), &[ModuleFailure::ExitCode(42)]), 42);
+        assert_eq!(of_module(&failed(3), &[ModuleFailure::Died { running: vec![], exit: 134 }]), 2);
+        assert_eq!(of_module(&passed(3), &[ModuleFailure::Died { running: vec![], exit: 134 }]), 134);
+        assert_eq!(of_module(&passed(3), &[ModuleFailure::Died { running: vec![], exit: 0 }]), 1);
+        assert_eq!(of_module(&failed(3), &[ModuleFailure::ExitCode(10)]), 10);
+        assert_eq!(of_module(&passed(0), &[ModuleFailure::NoHandshake(Some(0))]), 1);
+        assert_eq!(of_module(&passed(0), &[ModuleFailure::NoHandshake(Some(9))]), 9);
+    }
+
+    #[test]
+    fn runs() {
+        let usual = Circumstances { tests_expected: true, ..Circumstances::default() };
+        for (totals, modules, expected) in [
+            (passed(3), &[0, 0][..], 0),
+            (failed(3), &[0, 2, 2], 2),
+            (failed(3), &[0, 2, 7], 1),
+            (passed(3), &[7, 7, 0], 7),
+            (passed(3), &[8, 0], 0),
+            (passed(0), &[8, 8], 8),
+            (passed(0), &[0], 8),
+        ] {
+            assert_eq!(of_run(&totals, modules, usual), expected, "{modules:?}");
+        }
+        assert_eq!(of_run(&passed(3), &[0], Circumstances { minimum_expected: 4, ..usual }), 9);
+        assert_eq!(of_run(&passed(3), &[0], Circumstances { aborted: true, ..usual }), 3);
+        assert_eq!(of_run(&failed(3), &[2], Circumstances { aborted: true, ..usual }), 2);
+        assert_eq!(of_run(&failed(3), &[2], Circumstances { too_many_failed: true, ..usual }), 13);
+        assert_eq!(of_run(&passed(0), &[0], Circumstances::default()), 0);
+    }
+}

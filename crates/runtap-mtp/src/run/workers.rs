@@ -1,0 +1,159 @@
+//! The threads that do the jobs, and the queue from which they take them.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::{Job, RunSpec, Said};
+use crate::event::{LaunchId, ModuleFailure, RunEvent};
+use crate::launch::{self, LaunchSpec};
+use crate::scratch::Scratch;
+use crate::stop::Stop;
+
+/// A job, and which attempt at it.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub job: Job,
+    pub attempt: u32,
+    /// How often the rest of it was left to another process.
+    resumed: u32,
+}
+
+/// What is to be known of a task that is done.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// Tests that have failed, each once.
+    pub failed: Vec<String>,
+    /// Tests that its process did not come to, since it died or had to be killed.
+    pub remaining: Option<Vec<String>>,
+    /// What was wrong with its process.
+    pub failures: Vec<ModuleFailure>,
+}
+
+impl Task {
+    pub(crate) fn first(job: Job) -> Self {
+        Self { job, attempt: 1, resumed: 0 }
+    }
+
+    /// The same for tests that have failed.
+    pub(crate) fn again(&self, failed: Vec<String>) -> Self {
+        let job = Job { uids: Some(failed), ..self.job.clone() };
+        Self { job, attempt: self.attempt + 1, resumed: 0 }
+    }
+
+    /// The same for tests that were not run.
+    pub(crate) fn remaining(&self, uids: Vec<String>) -> Self {
+        let job = Job { uids: Some(uids), ..self.job.clone() };
+        Self { job, attempt: self.attempt, resumed: self.resumed + 1 }
+    }
+}
+
+/// The tasks that wait.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+    launches: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    tasks: VecDeque<Task>,
+    closed: bool,
+}
+
+/// Closes the queue when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Closing<'a>(&'a Queue);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl Queue {
+    pub(crate) fn new(tasks: impl Iterator<Item = Task>) -> Self {
+        let waiting = Waiting { tasks: tasks.collect(), closed: false };
+        Self { waiting: Mutex::new(waiting), changed: Condvar::new(), launches: AtomicU64::new(0) }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Before those that were not begun: whoever waits for the module waits for this.
+    pub(crate) fn push(&self, task: Task) {
+        self.waiting().tasks.push_front(task);
+        self.changed.notify_one();
+    }
+
+    /// There will be no more.
+    pub(crate) fn close(&self) {
+        self.waiting().closed = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn closing(&self) -> Closing<'_> {
+        Closing(self)
+    }
+
+    /// The next task; `None` when there will be none.
+    fn take(&self) -> Option<Task> {
+        let mut waiting = self.waiting();
+        loop {
+            if let Some(task) = waiting.tasks.pop_front() {
+                return Some(task);
+            }
+            if waiting.closed {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// One of the threads.
+#[derive(Debug)]
+pub(crate) struct Working<'a> {
+    pub spec: &'a RunSpec,
+    pub stop: &'a Stop,
+    pub queue: &'a Queue,
+    pub scratch: &'a Scratch,
+    pub send: SyncSender<Said>,
+}
+
+impl Working<'_> {
+    pub(crate) fn run(self) {
+        while let Some(task) = self.queue.take() {
+            let done = self.work(&task);
+            // Who listens is there until all have ended.
+            let _ = self.send.send(Said::Done(task, done));
+        }
+    }
+
+    fn work(&self, task: &Task) -> Done {
+        // What was not begun is not begun any more.
+        if self.stop.level().is_some() {
+            return Done::default();
+        }
+        let Some(module) = self.spec.modules.get(task.job.module.0) else { return Done::default() };
+        let spec = LaunchSpec {
+            module,
+            id: task.job.module,
+            launch: LaunchId(self.queue.launches.fetch_add(1, Ordering::Relaxed)),
+            mode: self.spec.mode,
+            uids: task.job.uids.as_deref(),
+            attempt: task.attempt,
+            part: task.job.part,
+            application: &self.spec.application,
+            timeouts: self.spec.timeouts,
+            live_output: self.spec.live_output,
+            scratch: self.scratch.path(),
+        };
+        launch::run(&spec, self.stop, &mut |event: RunEvent| {
+            let _ = self.send.send(Said::Event(Box::new(event)));
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! Counting: what became of each test after all its attempts.
+
+use std::collections::HashMap;
+
+use crate::event::State;
+
+/// How many tests there were, by what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// As expected, flaky ones included.
+    pub passed: u64,
+    /// Assertions that did not hold.
+    pub failed: u64,
+    /// Not run on purpose.
+    pub skipped: u64,
+    /// Failed by something else.
+    pub error: u64,
+    /// Took too long.
+    pub timeout: u64,
+    /// Were stopped.
+    pub cancelled: u64,
+    /// Passed after they had failed.
+    pub flaky: u64,
+    /// Results that later attempts have replaced.
+    pub retried: u64,
+}
+
+impl Totals {
+    /// All tests, each once.
+    pub fn total(&self) -> u64 {
+        self.passed + self.skipped + self.unsuccessful()
+    }
+
+    /// Those by which a run fails: what `dotnet test` calls failed.
+    pub fn unsuccessful(&self) -> u64 {
+        self.failed + self.error + self.timeout + self.cancelled
+    }
+
+    /// Adds those of another module.
+    pub fn add(&mut self, other: &Self) {
+        for state in State::ALL {
+            *self.of(state) += *other.clone().of(state);
+        }
+        self.flaky += other.flaky;
+        self.retried += other.retried;
+    }
+
+    fn of(&mut self, state: State) -> &mut u64 {
+        match state {
+            State::Passed => &mut self.passed,
+            State::Failed => &mut self.failed,
+            State::Skipped => &mut self.skipped,
+            State::Error => &mut self.error,
+            State::Timeout => &mut self.timeout,
+            State::Cancelled => &mut self.cancelled,
+        }
+    }
+}
+
+/// The results of one module. A test may have several of one attempt: those count, all of them; those of earlier attempts
+/// don't.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    tests: HashMap<Box<str>, Attempt>,
+    totals: Totals,
+}
+
+/// The last attempt of a test.
+#[derive(Debug, Default)]
+struct Attempt {
+    /// The runner's attempt, from 1 on.
+    number: u32,
+    states: Vec<State>,
+    /// An attempt before has failed.
+    has_failed: bool,
+}
+
+impl Tally {
+    /// Counts a result. Returns whether it makes its test flaky: it has passed, after a failure of an earlier attempt.
+    pub(crate) fn count(&mut self, uid: &str, attempt: u32, state: State, superseded: bool) -> bool {
+        let test = match self.tests.get_mut(uid) {
+            Some(test) => test,
+            None => self.tests.entry(uid.into()).or_default(),
+        };
+        if test.number < attempt {
+            let was_flaky = test.has_failed;
+            for state in std::mem::take(&mut test.states) {
+                test.has_failed |= state.is_failure();
+                self.totals.flaky -= u64::from(was_flaky && state == State::Passed);
+                *self.totals.of(state) -= 1;
+                self.totals.retried += 1;
+            }
+            test.number = attempt;
+        }
+        if superseded || attempt < test.number {
+            // It is over already: by a later attempt in the same process, or in another one.
+            test.has_failed |= state.is_failure();
+            self.totals.retried += 1;
+            return false;
+        }
+        test.states.push(state);
+        *self.totals.of(state) += 1;
+        let flaky = test.has_failed && state == State::Passed;
+        self.totals.flaky += u64::from(flaky);
+        flaky
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        self.totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_attempts_replace_earlier_ones() {
+        let mut tally = Tally::default();
+        assert!(!tally.count("a", 1, State::Failed, false));
+        assert!(!tally.count("b", 1, State::Error, false));
+        assert!(!tally.count("c", 1, State::Passed, false));
+        assert_eq!(tally.totals().total(), 3);
+        assert!(tally.count("a", 2, State::Passed, false));
+        assert!(!tally.count("b", 2, State::Timeout, false));
+        let expected = Totals { passed: 2, timeout: 1, flaky: 1, retried: 2, ..Totals::default() };
+        assert_eq!(tally.totals(), expected);
+    }
+
+    #[test]
+    fn several_results_of_one_attempt_all_count() {
+        let mut tally = Tally::default();
+        for state in [State::Passed, State::Passed, State::Failed] {
+            assert!(!tally.count("a", 1, state, false));
+        }
+        assert_eq!((tally.totals().passed, tally.totals().failed), (2, 1));
+        assert!(tally.count("a", 2, State::Passed, false));
+        assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 3, ..Totals::default() });
+    }
+
+    #[test]
+    fn what_was_superseded_in_its_process_does_not_count() {
+        let mut tally = Tally::default();
+        assert!(!tally.count("a", 1, State::Failed, true));
+        assert!(tally.count("a", 1, State::Passed, false));
+        assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 1, ..Totals::default() });
+    }
+}

@@ -1,0 +1,318 @@
+//! Real test applications, on real runtimes: every outcome that their tables state, and every way to end.
+
+use std::time::Duration;
+
+use runtap_mtp::{
+    Mode, Module, ModuleFailure, Outcome, RunEvent, RunSpec, State, Stop, StopLevel, TestInfo, TestResult,
+    Totals, code, run,
+};
+use runtap_testkit::{RealRuntime, Skip, expected_outcomes, test_application};
+
+/// What is run, and where the table of its outcomes is. xunit's ids depend on the path, so names are compared.
+const APPLICATIONS: [(&str, &str, &str, &str); 6] = [
+    ("orchard-1.8.4", "orchard.dll", "orchard", "expected-core.tsv"),
+    ("orchard-2.3.3", "orchard.dll", "orchard", "expected-core.tsv"),
+    ("orchard-2.5.2", "orchard.dll", "orchard", "expected-core.tsv"),
+    ("library-mstest-4.5.2", "library-mstest.dll", "library-mstest", "expected.tsv"),
+    ("library-nunit-5.0.0", "library-nunit.dll", "library-nunit", "expected.tsv"),
+    ("library-xunit-3.2.2", "library-xunit.dll", "library-xunit", "expected.tsv"),
+];
+
+/// A run of one application, with these arguments.
+fn spec(runtime: &RealRuntime, application: &str, file: &str, arguments: &[&str]) -> Result<RunSpec, Skip> {
+    let module = test_application(application)?.join(file);
+    let mut spec = RunSpec::new(vec![Module::new(module)]);
+    spec.application.dotnet = Some(runtime.root().join("dotnet"));
+    spec.application.arguments = arguments.iter().map(Into::into).collect();
+    Ok(spec)
+}
+
+/// The newest orchard, playing a suite.
+fn orchard(suite: &str) -> Result<RunSpec, Skip> {
+    spec(&RealRuntime::available(10)?, "orchard-2.5.2", "orchard.dll", &["--suite", suite])
+}
+
+fn events(spec: &RunSpec) -> (Outcome, Vec<RunEvent>) {
+    let mut events = Vec::new();
+    let outcome = run(spec, &Stop::new(), |event| events.push(event)).unwrap();
+    (outcome, events)
+}
+
+fn results(events: &[RunEvent]) -> Vec<&TestResult> {
+    fn result(event: &RunEvent) -> Option<&TestResult> {
+        if let RunEvent::TestEnded { result, .. } = event { Some(result) } else { None }
+    }
+    events.iter().filter_map(result).collect()
+}
+
+fn found(events: &[RunEvent]) -> Vec<&TestInfo> {
+    fn test(event: &RunEvent) -> Option<&TestInfo> {
+        if let RunEvent::Discovered { test, .. } = event { Some(test) } else { None }
+    }
+    events.iter().filter_map(test).collect()
+}
+
+fn failures(events: &[RunEvent]) -> Vec<&ModuleFailure> {
+    fn of(event: &RunEvent) -> &[ModuleFailure] {
+        if let RunEvent::LaunchEnded { end, .. } = event { &end.failures } else { &[] }
+    }
+    events.iter().flat_map(of).collect()
+}
+
+/// A column of a table: `\\`, `\t`, `\n`, `\r`, `\uXXXX`; a lone surrogate is U+FFFD on the wire.
+fn unescape(text: &str) -> String {
+    let mut units = Vec::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            units.extend(c.encode_utf16(&mut [0; 2]).iter());
+            continue;
+        }
+        units.push(match chars.next().unwrap() {
+            't' => 9,
+            'n' => 10,
+            'r' => 13,
+            'u' => u16::from_str_radix(&chars.by_ref().take(4).collect::<String>(), 16).unwrap(),
+            other => u16::try_from(u32::from(other)).unwrap(),
+        });
+    }
+    String::from_utf16_lossy(&units)
+}
+
+/// Name and outcome of each row, sorted.
+fn table(folder: &str, name: &str) -> Result<Vec<(String, String)>, Skip> {
+    let rows = expected_outcomes(folder, name)?;
+    let mut rows: Vec<_> = rows.iter().skip(1).map(|row| (unescape(&row[1]), row[2].clone())).collect();
+    rows.sort();
+    Ok(rows)
+}
+
+/// Reports why it is skipped.
+fn or_skip(test: impl FnOnce() -> Result<(), Skip>) {
+    if let Err(skip) = test() {
+        skip.report();
+    }
+}
+
+#[test]
+fn every_application_has_the_outcomes_of_its_table() {
+    or_skip(|| {
+        for runtime in [RealRuntime::available(8)?, RealRuntime::available(10)?] {
+            for (application, file, folder, name) in APPLICATIONS {
+                let (outcome, events) = events(&spec(&runtime, application, file, &[])?);
+                let mut expected = table(folder, name)?;
+                // It begins, and that is all.
+                expected.retain(|(_, outcome)| outcome != "noend");
+                let results = results(&events);
+                let seen = results.iter().map(|result| (result.name.clone(), result.state.word().to_owned()));
+                // xunit cleans up after a time-out, sometimes.
+                let mut seen: Vec<_> =
+                    seen.filter(|(name, _)| !name.starts_with("[Test Cleanup Failure")).collect();
+                seen.sort();
+                assert_eq!(seen, expected, "{application} on .NET {}", runtime.major());
+                assert_eq!(outcome.exit_code, code::TESTS_FAILED);
+                assert_eq!(failures(&events), Vec::<&ModuleFailure>::new(), "{application}");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_odd_ones_come_through_as_they_are() {
+    or_skip(|| {
+        let (outcome, events) = events(&orchard("odd")?);
+        let results = results(&events);
+        let mut seen: Vec<_> =
+            results.iter().map(|result| (result.name.clone(), result.state.word().to_owned())).collect();
+        seen.sort();
+        assert_eq!(seen, table("orchard", "expected-odd.tsv")?);
+        assert_eq!(outcome.exit_code, code::TESTS_FAILED);
+        Ok(())
+    });
+}
+
+#[test]
+fn every_application_lists_the_tests_of_its_table() {
+    or_skip(|| {
+        let runtime = RealRuntime::available(10)?;
+        for (application, file, folder, name) in APPLICATIONS {
+            let mut spec = spec(&runtime, application, file, &[])?;
+            spec.mode = Mode::Discover;
+            let (outcome, events) = events(&spec);
+            let mut seen: Vec<_> = found(&events).iter().map(|test| test.name.clone()).collect();
+            let mut expected: Vec<_> = table(folder, name)?.into_iter().map(|(name, _)| name).collect();
+            seen.sort();
+            expected.sort();
+            assert_eq!(seen, expected, "{application}");
+            assert_eq!((outcome.exit_code, failures(&events)), (0, vec![]), "{application}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_known_of_tests_is_handed_on() {
+    or_skip(|| {
+        let mut spec = orchard("core")?;
+        spec.mode = Mode::Discover;
+        let (_, found_events) = events(&spec);
+        let test = *found(&found_events).iter().find(|test| test.uid == "apple-2").unwrap();
+        assert_eq!(test.namespace.as_deref(), Some("Orchard.Trees"));
+        assert_eq!((test.type_name.as_deref(), test.method.as_deref()), (Some("Apple"), Some("IsSweet")));
+        let traits: Vec<_> = test.traits.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(traits, ["kind=fruit", "priority=1", "priority=2"]);
+        spec.mode = Mode::Help;
+        let (outcome, events) = events(&spec);
+        let options = events.iter().filter(|event| matches!(event, RunEvent::Option { .. })).count();
+        assert!(options > 30, "{options} options");
+        assert_eq!(outcome.exit_code, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn tests_are_chosen_by_id_also_by_many() {
+    or_skip(|| {
+        let mut spec = orchard("fast:3000")?;
+        let uids: Vec<_> = (0..3000).step_by(2).map(|n| format!("fast-{n:06}")).collect();
+        spec.jobs[0].uids = Some(uids.clone());
+        let (outcome, events) = events(&spec);
+        let mut seen: Vec<_> = results(&events).iter().map(|result| result.uid.clone()).collect();
+        seen.sort();
+        assert_eq!(seen, uids);
+        assert_eq!(outcome, Outcome { totals: Totals { passed: 1500, ..Totals::default() }, exit_code: 0 });
+        Ok(())
+    });
+}
+
+#[test]
+fn failed_tests_are_run_again_and_are_flaky_when_they_pass() {
+    or_skip(|| {
+        let runtime = RealRuntime::available(10)?;
+        let mut spec = spec(&runtime, "orchard-2.5.2", "orchard.dll", &["--suite", "flaky:1"])?;
+        spec.retries = 3;
+        let (outcome, events) = events(&spec);
+        let expected = Totals { passed: 2, failed: 1, flaky: 1, retried: 4, ..Totals::default() };
+        assert_eq!((outcome.totals, outcome.exit_code), (expected, 2));
+        let results = results(&events);
+        let flaky: Vec<_> = results.iter().filter(|it| it.flaky).map(|result| result.attempt).collect();
+        assert_eq!(flaky, [2]);
+        assert_eq!(results.iter().map(|result| result.attempt).max(), Some(4));
+        Ok(())
+    });
+}
+
+#[test]
+fn an_application_may_repeat_its_tests_itself() {
+    or_skip(|| {
+        let runtime = RealRuntime::available(10)?;
+        let again = ["--suite", "flaky:1", "--again", "2", "--watch"];
+        for arguments in [&again[..4], &again[..]] {
+            let (outcome, events) = events(&spec(&runtime, "orchard-2.5.2", "orchard.dll", arguments)?);
+            let expected = Totals { passed: 2, failed: 1, flaky: 1, retried: 3, ..Totals::default() };
+            assert_eq!((outcome.totals, outcome.exit_code), (expected, 2), "{arguments:?}");
+            assert_eq!(failures(&events), Vec::<&ModuleFailure>::new());
+        }
+        // In one process, too.
+        let (outcome, _) = events(&orchard("attempts")?);
+        assert!(outcome.totals.retried > 0, "{outcome:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_test_that_takes_too_long_is_named_and_its_process_ended() {
+    or_skip(|| {
+        let mut spec = orchard("fast:3+hangsync")?;
+        spec.timeouts.test = Some(Duration::from_millis(500));
+        spec.timeouts.grace = Duration::from_millis(500);
+        let (outcome, events) = events(&spec);
+        assert_eq!(outcome.totals, Totals { passed: 3, timeout: 1, ..Totals::default() });
+        assert_eq!(outcome.exit_code, code::TESTS_FAILED);
+        let results = results(&events);
+        let stuck = results.iter().find(|result| result.state == State::Timeout).unwrap();
+        assert!(stuck.exceptions[0].message.as_deref().unwrap().contains("longer than 0.5 s"));
+        Ok(())
+    });
+}
+
+#[test]
+fn whatever_kills_a_process_is_told_and_its_results_are_kept() {
+    or_skip(|| {
+        for (suite, exit) in [("failfast", 134), ("exit:42", 42), ("overflow", 134)] {
+            let (outcome, events) = events(&orchard(&format!("slow:5:100+{suite}"))?);
+            // The last ones may not have been sent yet.
+            assert!((3..=5).contains(&outcome.totals.passed), "{suite}: {outcome:?}");
+            let died =
+                |it: &&ModuleFailure| matches!(it, ModuleFailure::Died { exit: code, .. } if *code == exit);
+            assert!(failures(&events).iter().any(died), "{suite}: {:?}", failures(&events));
+            assert_ne!(outcome.exit_code, 0);
+        }
+        let (outcome, early) = events(&orchard("early:3")?);
+        assert_eq!((outcome.exit_code, failures(&early)), (3, vec![&ModuleFailure::NoHandshake(Some(3))]));
+        assert_eq!(events(&orchard("zero")?).0.exit_code, code::ZERO_TESTS);
+        assert_eq!(events(&orchard("badsession")?).0.exit_code, code::ADAPTER);
+        let unknown =
+            spec(&RealRuntime::available(10)?, "orchard-2.5.2", "orchard.dll", &["--no-such-option"])?;
+        assert_eq!(events(&unknown).0.exit_code, code::USAGE);
+        Ok(())
+    });
+}
+
+#[test]
+fn who_holds_the_output_does_not_hold_up_the_run() {
+    or_skip(|| {
+        let mut spec = orchard("children:20:2")?;
+        spec.timeouts.linger = Duration::from_millis(100);
+        let (outcome, events) = events(&spec);
+        assert_eq!(outcome.exit_code, 0);
+        let warned = |event: &RunEvent| matches!(event, RunEvent::Message { text, .. } if text.contains("holds its output"));
+        assert!(events.iter().any(warned));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_run_is_stopped_once_in_good_order_and_twice_at_once() {
+    or_skip(|| {
+        for level in [StopLevel::Graceful, StopLevel::Hard] {
+            let spec = orchard("slow:1000:50")?;
+            let (stop, mut ended) = (Stop::new(), 0);
+            let outcome = run(&spec, &stop, |event| {
+                if let RunEvent::TestEnded { .. } = event {
+                    ended += 1;
+                    if ended == 3 {
+                        stop.stop(level);
+                    }
+                }
+            });
+            let outcome = outcome.unwrap();
+            assert_eq!(outcome.totals.total(), ended, "{level:?}");
+            assert!((3..1000).contains(&ended) && outcome.totals.passed >= 3, "{level:?}: {outcome:?}");
+            assert_ne!(outcome.exit_code, 0);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn six_applications_side_by_side() {
+    or_skip(|| {
+        let runtime = RealRuntime::available(10)?;
+        let folder = test_application("six")?;
+        let names = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"];
+        let modules = names.map(|name| Module::new(folder.join(format!("{name}.dll"))));
+        let mut spec = RunSpec::new(modules.into());
+        spec.application.dotnet = Some(runtime.root().join("dotnet"));
+        spec.application.environment.push(("BARE_SCALE".into(), "10".into()));
+        spec.parallel = 3;
+        let (outcome, events) = events(&spec);
+        // In echo, two of five fail at the first attempt.
+        let expected = Totals { passed: 4 + 23 + 4 + 8 + 3 + 16, failed: 2, ..Totals::default() };
+        assert_eq!((outcome.totals, outcome.exit_code), (expected, 2));
+        let ended = |event: &&RunEvent| matches!(event, RunEvent::ModuleEnded { .. });
+        assert_eq!(events.iter().filter(ended).count(), 6);
+        Ok(())
+    });
+}

@@ -1,0 +1,98 @@
+//! From a condition to text that means the same. Owns: what has to be quoted or parenthesized.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::lex::is_plain;
+use super::{Comparison, Field, Filter, Node, Op, Property};
+
+impl Display for Filter {
+    /// A text that is parsed to the same filter.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.root.fmt(f)
+    }
+}
+
+impl Display for Node {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Or(nodes) => join(f, nodes, " or ", |node| matches!(node, Self::Or(_))),
+            Self::And(nodes) => join(f, nodes, " and ", |node| matches!(node, Self::Or(_) | Self::And(_))),
+            Self::Not(node) => match **node {
+                Self::Or(_) | Self::And(_) => write!(f, "not ({node})"),
+                _ => write!(f, "not {node}"),
+            },
+            Self::Compare(comparison) => comparison.fmt(f),
+            Self::Text(text) => quoted(f, text),
+        }
+    }
+}
+
+fn join(f: &mut Formatter<'_>, nodes: &[Node], between: &str, nested: impl Fn(&Node) -> bool) -> fmt::Result {
+    for (index, node) in nodes.iter().enumerate() {
+        if index > 0 {
+            f.write_str(between)?;
+        }
+        if nested(node) {
+            write!(f, "({node})")?;
+        } else {
+            node.fmt(f)?;
+        }
+    }
+    Ok(())
+}
+
+impl Display for Comparison {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.property {
+            Some(property) => f.write_str(property.name())?,
+            None => self.field.fmt(f)?,
+        }
+        let op = match (self.op, self.negated) {
+            (Op::Equal, false) => "=",
+            (Op::Equal, true) => "!=",
+            (Op::Contains, false) if self.property.is_some() => "~",
+            (Op::Contains, true) => "!~",
+            (Op::Matches, false) => "~",
+            (Op::Matches, true) => "!~",
+            (Op::Begins, _) => "^=",
+            (Op::Ends, _) => "$=",
+            (Op::Contains, false) => "*=",
+        };
+        write!(f, " {op} ")?;
+        // An unquoted backslash is an escape in the value of a property.
+        let plain = is_plain(&self.value) && !(self.property.is_some() && self.value.contains('\\'));
+        if plain { f.write_str(&self.value) } else { quoted(f, &self.value) }
+    }
+}
+
+impl Display for Field {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Trait(key) if is_plain(key) && !key.contains(['[', ']']) => write!(f, "trait[{key}]"),
+            Self::Trait(key) => {
+                f.write_str("trait:")?;
+                quoted(f, key)
+            }
+            // It has no field: only properties use it, and they have a name.
+            Self::FullName => f.write_str("FullyQualifiedName"),
+            named => {
+                let name = Self::NAMED.iter().find(|(_, field)| field == named).map(|(name, _)| *name);
+                f.write_str(name.unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl Property {
+    fn name(self) -> &'static str {
+        let name = Self::ALL.iter().find(|(_, property)| *property == self);
+        name.map(|(name, _)| *name).unwrap_or_default()
+    }
+}
+
+fn quoted(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
+    // A backslash in front of the last quote would escape it.
+    let body = text.trim_end_matches('\\');
+    write!(f, "\"{}\"", body.replace('"', "\\\""))?;
+    f.write_str(text.get(body.len()..).unwrap_or_default())
+}

@@ -1,0 +1,79 @@
+//! One history out of two. Owns: which of two records of the same thing stays, so that order does not matter.
+
+use std::collections::btree_map::Entry;
+
+use super::{History, KEPT_OUTCOMES, KEPT_RUNS, ModuleHistory, Seen, TestHistory};
+
+impl History {
+    /// Adds what another history knows, for example that of another machine. Of averages and facts the newer one stays,
+    /// outcomes and runs of both are kept.
+    pub fn merge(&mut self, other: Self) {
+        for (key, module) in other.modules {
+            match self.modules.entry(key) {
+                Entry::Vacant(entry) => {
+                    entry.insert(module);
+                }
+                Entry::Occupied(mut entry) => entry.get_mut().merge(module),
+            }
+        }
+    }
+}
+
+impl ModuleHistory {
+    fn merge(&mut self, other: Self) {
+        // Of two equally old records any rule will do, as long as it is the same in both directions.
+        let facts = |of: &Self| (of.updated, of.fingerprint.clone(), of.start, of.wall);
+        if facts(&other) > facts(self) {
+            self.updated = other.updated;
+            (self.fingerprint, self.start, self.wall) = (other.fingerprint, other.start, other.wall);
+        }
+        self.listing = self.listing.take().max(other.listing);
+        for run in other.runs {
+            insert_run(&mut self.runs, run);
+        }
+        for (uid, test) in other.tests {
+            match self.tests.entry(uid) {
+                Entry::Vacant(entry) => {
+                    entry.insert(test);
+                }
+                Entry::Occupied(mut entry) => entry.get_mut().merge(test),
+            }
+        }
+    }
+}
+
+impl TestHistory {
+    fn merge(&mut self, other: Self) {
+        let facts = |of: &Self| (of.last_seen, of.duration, of.class.clone());
+        if facts(&other) > facts(self) {
+            self.last_seen = other.last_seen;
+            (self.duration, self.class) = (other.duration, other.class);
+        }
+        for seen in other.outcomes {
+            insert_outcome(&mut self.outcomes, seen);
+        }
+    }
+}
+
+/// Adds a run, in order and once; the oldest goes.
+pub(super) fn insert_run(runs: &mut Vec<u64>, at: u64) {
+    if let Err(place) = runs.binary_search(&at) {
+        runs.insert(place, at);
+        runs.drain(..runs.len().saturating_sub(KEPT_RUNS));
+    }
+}
+
+/// Adds an outcome, in order; the worse of two of a run stays, and the oldest goes.
+pub(super) fn insert_outcome(outcomes: &mut Vec<Seen>, seen: Seen) {
+    match outcomes.binary_search_by_key(&seen.at, |seen| seen.at) {
+        Ok(place) => {
+            if let Some(known) = outcomes.get_mut(place) {
+                *known = seen.max(*known);
+            }
+        }
+        Err(place) => {
+            outcomes.insert(place, seen);
+            outcomes.drain(..outcomes.len().saturating_sub(KEPT_OUTCOMES));
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Which of several machines runs a test. Owns: the syntax `KIND:I/N` and the laws of each kind. Refuses to: know
+//! what the tests are.
+//!
+//! For the same tests and the same `N`, the partitions `1/N` to `N/N` are disjoint and cover all tests.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// One of `N` parts of the tests: `count:1/3`, `hash:1/3`, `slice:1/3` or `timing:1/3`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Partition {
+    kind: Kind,
+    /// From 1.
+    index: u32,
+    total: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Count,
+    Hash,
+    Slice,
+    Timing,
+}
+
+impl Kind {
+    const ALL: [(&'static str, Self); 4] =
+        [("count", Self::Count), ("hash", Self::Hash), ("slice", Self::Slice), ("timing", Self::Timing)];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Hash => "hash",
+            Self::Slice => "slice",
+            Self::Timing => "timing",
+        }
+    }
+}
+
+/// Why a text is no partition.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PartitionError {
+    /// It does not have the form.
+    #[error("'{0}' is not a partition; write count:1/3, hash:1/3, slice:1/3 or timing:1/3")]
+    Form(String),
+    /// The first word is none of the four.
+    #[error("'{0}' is not a kind of partition; there are count, hash, slice and timing")]
+    Kind(String),
+    /// Not one of 1 to N.
+    #[error("there is no partition {index} of {total}; the first number goes from 1 to the second")]
+    Range {
+        /// The number in front of the slash.
+        index: u32,
+        /// The number behind it.
+        total: u32,
+    },
+}
+
+impl FromStr for Partition {
+    type Err = PartitionError;
+
+    fn from_str(text: &str) -> Result<Self, PartitionError> {
+        let form = || PartitionError::Form(text.to_owned());
+        let (kind, rest) = text.split_once(':').ok_or_else(form)?;
+        let Some((_, kind)) = Kind::ALL.into_iter().find(|(name, _)| *name == kind) else {
+            return Err(PartitionError::Kind(kind.to_owned()));
+        };
+        let (index, total) = rest.split_once('/').ok_or_else(form)?;
+        let number = |text: &str| {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            digits.then(|| text.parse::<u32>().ok()).flatten().ok_or_else(form)
+        };
+        let (index, total) = (number(index)?, number(total)?);
+        if index == 0 || index > total {
+            return Err(PartitionError::Range { index, total });
+        }
+        Ok(Self { kind, index, total })
+    }
+}
+
+impl Display for Partition {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}/{}", self.kind.name(), self.index, self.total)
+    }
+}
+
+/// What a partition has to know of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TestKey<'a> {
+    /// The name of the module, without its directory: the same on every machine.
+    pub module: &'a str,
+    /// The uid of the test.
+    pub uid: &'a str,
+    /// How long the test took in earlier runs, if known. Only `timing` looks at it.
+    pub duration: Option<Duration>,
+}
+
+impl<'a> TestKey<'a> {
+    /// A test of which no duration is known.
+    pub fn new(module: &'a str, uid: &'a str) -> Self {
+        Self { module, uid, duration: None }
+    }
+}
+
+impl Partition {
+    /// Which part this is, from 1.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Of how many parts.
+    pub fn total(&self) -> u32 {
+        self.total
+    }
+
+    /// Whether [`TestKey::duration`] matters: then each machine must have the same history.
+    pub fn needs_durations(&self) -> bool {
+        self.kind == Kind::Timing
+    }
+
+    /// The positions of the tests of this part, in ascending order.
+    ///
+    /// - `count`: the tests are dealt out one by one, in the given order.
+    /// - `slice`: parts of consecutive tests in the given order; their sizes differ by 1 at most.
+    /// - `hash`: by the 64-bit FNV-1a hash of the UTF-8 bytes of module, a zero byte and uid, modulo `N`. A test stays in
+    ///   its part whatever happens to the others; the parts are only roughly equal.
+    /// - `timing`: the longest test first, each to the part with the shortest total so far. Tests without a duration
+    ///   count as the median of the others. The result does not depend on the given order, except among tests with the
+    ///   same module and uid.
+    pub fn select(&self, tests: &[TestKey<'_>]) -> Vec<usize> {
+        let (part, total) = (u64::from(self.index - 1), u64::from(self.total));
+        let positions = 0..tests.len();
+        match self.kind {
+            Kind::Count => positions.filter(|at| *at as u64 % total == part).collect(),
+            Kind::Slice => {
+                let bound = |part: u64| u128::from(part) * tests.len() as u128 / u128::from(total);
+                positions.filter(|at| (bound(part)..bound(part + 1)).contains(&(*at as u128))).collect()
+            }
+            Kind::Hash => {
+                let keys = tests.iter().enumerate();
+                keys.filter(|(_, key)| fnv1a(key) % total == part).map(|(at, _)| at).collect()
+            }
+            Kind::Timing => by_timing(tests, part, total),
+        }
+    }
+}
+
+/// The 64-bit FNV-1a hash of module, zero byte and uid.
+fn fnv1a(key: &TestKey<'_>) -> u64 {
+    hash(key.module.bytes().chain([0]).chain(key.uid.bytes()))
+}
+
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn by_timing(tests: &[TestKey<'_>], part: u64, total: u64) -> Vec<usize> {
+    let mut known: Vec<Duration> = tests.iter().filter_map(|test| test.duration).collect();
+    known.sort_unstable();
+    // Without any record all tests are equal: then they are dealt out.
+    let median = known.get(known.len() / 2).copied().unwrap_or(Duration::from_millis(1));
+    let mut order: Vec<(Duration, &TestKey<'_>, usize)> =
+        tests.iter().enumerate().map(|(at, test)| (test.duration.unwrap_or(median), test, at)).collect();
+    order.sort_by_key(|(duration, test, at)| (Reverse(*duration), test.module, test.uid, *at));
+    // Total so far, number of tests, part. There is no use for more parts than tests.
+    let parts = total.min(tests.len() as u64);
+    let mut parts: BinaryHeap<Reverse<(u128, usize, u64)>> =
+        (0..parts).map(|part| Reverse((0, 0, part))).collect();
+    let mut mine = Vec::new();
+    for (duration, _, at) in order {
+        let Some(Reverse((sum, tests, to))) = parts.pop() else { break };
+        if to == part {
+            mine.push(at);
+        }
+        parts.push(Reverse((sum + duration.as_nanos(), tests + 1, to)));
+    }
+    mine.sort_unstable();
+    mine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_fnv1a() {
+        // Vectors of the authors of FNV.
+        for (text, expected) in
+            [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)]
+        {
+            assert_eq!(hash(text.bytes()), expected, "{text}");
+        }
+        assert_eq!(fnv1a(&TestKey::new("ab", "c")), hash(b"ab\0c".iter().copied()));
+    }
+
+    #[test]
+    fn forms() {
+        for text in ["count:1/1", "hash:2/3", "slice:3/3", "timing:1/4294967295"] {
+            assert_eq!(text.parse::<Partition>().unwrap().to_string(), text);
+        }
+        for (text, message) in [
+            ("hash", "'hash' is not a partition; write count:1/3, hash:1/3, slice:1/3 or timing:1/3"),
+            ("hash:1", "'hash:1' is not a partition; write count:1/3, hash:1/3, slice:1/3 or timing:1/3"),
+            (
+                "hash:+1/2",
+                "'hash:+1/2' is not a partition; write count:1/3, hash:1/3, slice:1/3 or timing:1/3",
+            ),
+            ("h:1/2", "'h' is not a kind of partition; there are count, hash, slice and timing"),
+            ("hash:0/2", "there is no partition 0 of 2; the first number goes from 1 to the second"),
+            ("hash:3/2", "there is no partition 3 of 2; the first number goes from 1 to the second"),
+        ] {
+            assert_eq!(text.parse::<Partition>().unwrap_err().to_string(), message);
+        }
+    }
+
+    fn select(partition: &str, durations: &[Option<u64>]) -> Vec<usize> {
+        let uids: Vec<String> = (0..durations.len()).map(|at| format!("t{at}")).collect();
+        let key = |(uid, ms): (&'static str, &Option<u64>)| TestKey {
+            duration: ms.map(Duration::from_millis),
+            ..TestKey::new("M", uid)
+        };
+        // Leaked: a test's few texts.
+        let keys: Vec<_> =
+            uids.into_iter().map(|uid| &*uid.leak()).zip(durations).map(|(u, d)| key((u, d))).collect();
+        partition.parse::<Partition>().unwrap().select(&keys)
+    }
+
+    #[test]
+    fn each_kind_in_small() {
+        let none = [None; 5];
+        assert_eq!(select("count:1/2", &none), [0, 2, 4]);
+        assert_eq!(select("slice:1/2", &none), [0, 1]);
+        assert_eq!(select("slice:2/2", &none), [2, 3, 4]);
+        assert_eq!(select("timing:2/2", &none), [1, 3], "without a record they are dealt out");
+        let known = [Some(100), Some(30), Some(40), Some(30), None];
+        // The median of the known ones is 40: 100 | 40, 40, 30 | and the other 30 where less is.
+        assert_eq!(select("timing:1/2", &known), [0, 3]);
+        assert_eq!(select("timing:2/2", &known), [1, 2, 4]);
+        assert_eq!(select("timing:3/9", &[Some(1)]), [0_usize; 0], "more parts than tests");
+    }
+}

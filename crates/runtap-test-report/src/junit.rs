@@ -1,0 +1,312 @@
+//! JUnit XML, in the flat dialect of Jenkins and Surefire.
+//!
+//! | JUnit | from |
+//! |---|---|
+//! | `testsuites` | the run: `name` is the runner's, `time` how long it took by the clock |
+//! | `testsuite` | a class of a module; tests without a class are in one named like the module |
+//! | `testsuite/properties` | `module`, `framework`, `architecture` |
+//! | `testcase` `name`, `classname`, `time` | display name, class (else the module's name), seconds of the last attempt |
+//! | `testcase` `file`, `line` | location, if known |
+//! | `properties` | `uid`, `trait.KEY`, `attempts` if more than one, `quarantined` |
+//! | `skipped` | skipped, with the reason; a failure in quarantine, with its message |
+//! | `failure` | failed: `message`, `type`; the body has exceptions with stacks, expected and actual |
+//! | `error` | error, timeout, cancelled: likewise |
+//! | `flakyFailure`, `flakyError` | earlier attempts of a test that passed (Surefire) |
+//! | `rerunFailure`, `rerunError` | earlier attempts of a test that did not (Surefire) |
+//! | `system-out` | standard output; and `[[ATTACHMENT\|PATH]]` for each artifact (Jenkins, GitLab) |
+//! | `system-err` | standard error |
+//!
+//! A module that is broken itself has a suite with one `error`: most readers know nothing but test cases. So `tests` and
+//! `errors` may be greater than the runner's own numbers by one for each such module. Children of `testcase` are in the
+//! order properties, skipped, error, failure, earlier attempts, system-out, system-err (testfx RFC 016).
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::{self, Write};
+use std::time::SystemTime;
+
+use crate::xml::{Pair, Xml};
+use crate::{Artifact, Attempt, Module, Source, State, TestResult, text, time};
+
+/// Writes the run as JUnit XML.
+///
+/// Errors are those of the writer and of the source.
+pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
+    let mut modules = Vec::with_capacity(source.modules().len());
+    let mut all = Counts::default();
+    for (number, module) in source.modules().iter().enumerate() {
+        let suites = suites(source, number, module)?;
+        for suite in &suites {
+            all.add(&suite.counts);
+        }
+        if module.error.is_some() {
+            all.add(&Counts::BROKEN);
+        }
+        modules.push(suites);
+    }
+    let run = source.run();
+    let mut xml = Xml::new(w)?;
+    let [tests, failures, errors, skipped] = all.texts();
+    let attributes = [
+        ("name", run.runner.as_str()),
+        ("tests", &tests),
+        ("failures", &failures),
+        ("errors", &errors),
+        ("skipped", &skipped),
+        ("time", &time::seconds(run.duration_ns)),
+        ("timestamp", &time::timestamp(run.started)),
+    ];
+    xml.open("testsuites", &attributes)?;
+    for (number, (module, suites)) in source.modules().iter().zip(&modules).enumerate() {
+        if let Some(error) = &module.error {
+            broken(&mut xml, module, error, run.started)?;
+        }
+        for suite in suites {
+            write_suite(&mut xml, source, number, module, suite)?;
+        }
+    }
+    xml.close("testsuites")?;
+    xml.finish()
+}
+
+/// The tests of one class.
+struct Suite {
+    class: String,
+    counts: Counts,
+    time_ns: u64,
+    started: Option<SystemTime>,
+    /// The numbers of its results in the module.
+    results: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Counts {
+    tests: u64,
+    failures: u64,
+    errors: u64,
+    skipped: u64,
+}
+
+impl Counts {
+    const BROKEN: Self = Self { tests: 1, failures: 0, errors: 1, skipped: 0 };
+
+    fn of(result: &TestResult) -> Self {
+        let mut counts = Self { tests: 1, ..Self::default() };
+        match Kind::of(result) {
+            Kind::Passed => {}
+            Kind::Skipped => counts.skipped = 1,
+            Kind::Failure => counts.failures = 1,
+            Kind::Error => counts.errors = 1,
+        }
+        counts
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.tests += other.tests;
+        self.failures += other.failures;
+        self.errors += other.errors;
+        self.skipped += other.skipped;
+    }
+
+    fn texts(&self) -> [String; 4] {
+        [self.tests, self.failures, self.errors, self.skipped].map(|count| count.to_string())
+    }
+}
+
+/// What JUnit calls it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Passed,
+    Skipped,
+    Failure,
+    Error,
+}
+
+impl Kind {
+    fn of(result: &TestResult) -> Self {
+        if result.is_forgiven() { Self::Skipped } else { Self::of_state(result.state()) }
+    }
+
+    fn of_state(state: State) -> Self {
+        match state {
+            State::Passed => Self::Passed,
+            State::Skipped => Self::Skipped,
+            State::Failed => Self::Failure,
+            State::Error | State::Timeout | State::Cancelled => Self::Error,
+        }
+    }
+}
+
+/// The classes of a module in the order of first use.
+fn suites(source: &impl Source, number: usize, module: &Module) -> io::Result<Vec<Suite>> {
+    let mut suites: Vec<Suite> = Vec::new();
+    let mut known = HashMap::new();
+    for index in 0..source.count(number) {
+        let result = source.result(number, index)?;
+        let class = class(module, &result);
+        let at = match known.entry(class) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                let class = entry.key().clone();
+                let counts = Counts::default();
+                suites.push(Suite { class, counts, time_ns: 0, started: None, results: Vec::new() });
+                *entry.insert(suites.len() - 1)
+            }
+        };
+        if let Some(suite) = suites.get_mut(at) {
+            suite.counts.add(&Counts::of(&result));
+            suite.time_ns = suite.time_ns.saturating_add(result.last.time_ns());
+            suite.started = [suite.started, result.last.started].into_iter().flatten().min();
+            suite.results.push(index);
+        }
+    }
+    Ok(suites)
+}
+
+fn class(module: &Module, result: &TestResult) -> String {
+    let class = result.class().unwrap_or_else(|| module.name.clone());
+    text::line(&class).into_owned()
+}
+
+fn write_suite<W: Write>(
+    xml: &mut Xml<W>,
+    source: &impl Source,
+    number: usize,
+    module: &Module,
+    suite: &Suite,
+) -> io::Result<()> {
+    let started = suite.started.or(module.started).unwrap_or_else(|| source.run().started);
+    open_suite(xml, module, &suite.class, &suite.counts, suite.time_ns, started)?;
+    for &index in &suite.results {
+        write_case(xml, &*source.result(number, index)?, &suite.class)?;
+    }
+    xml.close("testsuite")
+}
+
+fn open_suite<W: Write>(
+    xml: &mut Xml<W>,
+    module: &Module,
+    name: &str,
+    counts: &Counts,
+    time_ns: u64,
+    started: SystemTime,
+) -> io::Result<()> {
+    let [tests, failures, errors, skipped] = counts.texts();
+    let attributes = [
+        ("name", name),
+        ("tests", tests.as_str()),
+        ("failures", &failures),
+        ("errors", &errors),
+        ("skipped", &skipped),
+        ("time", &time::seconds(time_ns)),
+        ("timestamp", &time::timestamp(started)),
+    ];
+    xml.open("testsuite", &attributes)?;
+    let told =
+        [("module", &module.path), ("framework", &module.framework), ("architecture", &module.architecture)];
+    properties(xml, told.into_iter().filter(|(_, value)| !value.is_empty()))
+}
+
+/// The suite that says that a module is broken.
+fn broken<W: Write>(xml: &mut Xml<W>, module: &Module, error: &str, started: SystemTime) -> io::Result<()> {
+    let started = module.started.unwrap_or(started);
+    open_suite(xml, module, &module.name, &Counts::BROKEN, module.duration_ns, started)?;
+    let seconds = time::seconds(module.duration_ns);
+    let title = format!("test application {}", module.title());
+    xml.open("testcase", &[("name", &title), ("classname", &module.name), ("time", &seconds)])?;
+    let body = module.exit_code.map_or_else(String::new, |code| format!("Exit code: {code}"));
+    xml.text("error", &[("message", error)], &body)?;
+    outputs(xml, &module.stdout, &module.stderr, &[])?;
+    xml.close("testcase")?;
+    xml.close("testsuite")
+}
+
+fn write_case<W: Write>(xml: &mut Xml<W>, result: &TestResult, class: &str) -> io::Result<()> {
+    let name = text::name(result);
+    let seconds = time::seconds(result.last.time_ns());
+    let line = result.location.as_ref().and_then(|at| at.line).map(|line| line.to_string());
+    let mut attributes: Vec<Pair<'_>> = vec![("name", &name), ("classname", class), ("time", &seconds)];
+    attributes.extend(result.location.as_ref().map(|at| ("file", at.file.as_str())));
+    attributes.extend(line.as_deref().map(|line| ("line", line)));
+    xml.open("testcase", &attributes)?;
+
+    let mut told = vec![("uid".to_owned(), result.uid.clone())];
+    told.extend(result.traits.iter().map(|t| (format!("trait.{}", t.key), t.value.clone())));
+    if !result.earlier.is_empty() {
+        told.push(("attempts".to_owned(), (result.earlier.len() + 1).to_string()));
+    }
+    if result.quarantined {
+        told.push(("quarantined".to_owned(), "true".to_owned()));
+    }
+    properties(xml, told.iter().map(|(key, value)| (key.as_str(), value)))?;
+
+    let last = &result.last;
+    match Kind::of(result) {
+        Kind::Passed => {}
+        Kind::Skipped if result.is_forgiven() => {
+            let message = format!("in quarantine, {}: {}", last.state, last.message().unwrap_or_default());
+            xml.text("skipped", &[("message", &message)], &last.details())?;
+        }
+        // Told only if there is a reason.
+        Kind::Skipped => match last.reason.as_deref().filter(|reason| !reason.is_empty()) {
+            Some(reason) => xml.empty("skipped", &[("message", reason)])?,
+            None => xml.empty("skipped", &[])?,
+        },
+        Kind::Failure => xml.text("failure", &why(last), &last.details())?,
+        Kind::Error => xml.text("error", &why(last), &last.details())?,
+    }
+    for attempt in &result.earlier {
+        earlier(xml, attempt, last.state == State::Passed)?;
+    }
+    outputs(xml, &last.stdout, &last.stderr, &result.artifacts)?;
+    xml.close("testcase")
+}
+
+/// An attempt that was followed by another one; one that passed is nobody's concern.
+fn earlier<W: Write>(xml: &mut Xml<W>, attempt: &Attempt, flaky: bool) -> io::Result<()> {
+    let name = match (Kind::of_state(attempt.state), flaky) {
+        (Kind::Passed | Kind::Skipped, _) => return Ok(()),
+        (Kind::Failure, true) => "flakyFailure",
+        (Kind::Error, true) => "flakyError",
+        (Kind::Failure, false) => "rerunFailure",
+        (Kind::Error, false) => "rerunError",
+    };
+    xml.open(name, &why(attempt))?;
+    xml.text("stackTrace", &[], &attempt.details())?;
+    outputs(xml, &attempt.stdout, &attempt.stderr, &[])?;
+    xml.close(name)
+}
+
+fn why(attempt: &Attempt) -> Vec<Pair<'_>> {
+    let mut attributes = vec![("message", attempt.message().unwrap_or_default())];
+    // Some readers want a type, and a test that took too long has none.
+    attributes.push(("type", attempt.exception_type().unwrap_or_else(|| attempt.state.name())));
+    attributes
+}
+
+fn properties<'a, W: Write>(
+    xml: &mut Xml<W>,
+    properties: impl Iterator<Item = (&'a str, &'a String)>,
+) -> io::Result<()> {
+    xml.open("properties", &[])?;
+    for (name, value) in properties {
+        xml.empty("property", &[("name", name), ("value", value)])?;
+    }
+    xml.close("properties")
+}
+
+fn outputs<W: Write>(xml: &mut Xml<W>, stdout: &str, stderr: &str, artifacts: &[Artifact]) -> io::Result<()> {
+    let mut out = stdout.to_owned();
+    for artifact in artifacts {
+        if !out.is_empty() && !out.ends_with('\n') {
+            out.push('\n');
+        }
+        out.extend(["[[ATTACHMENT|", &*text::line(&artifact.path), "]]\n"]);
+    }
+    for (name, output) in [("system-out", out.as_str()), ("system-err", stderr)] {
+        if !output.is_empty() {
+            xml.text(name, &[], output)?;
+        }
+    }
+    Ok(())
+}

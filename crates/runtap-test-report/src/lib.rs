@@ -1,0 +1,110 @@
+//! Reports of a test run: one file for all of its modules, written by the runner, with nothing compiled into the
+//! projects. One module for each format, each with its mapping table:
+//!
+//! | format | module | for |
+//! |---|---|---|
+//! | JUnit | [`junit`] | Jenkins, GitLab, Buildkite, and nearly everything else |
+//! | TRX | [`trx`] | Azure DevOps, Visual Studio, and what was made for VSTest |
+//! | CTRF | [`ctrf`] | tools of the Common Test Report Format |
+//! | HTML | [`html`] | people: one page, no network |
+//! | events | [`events`] | programs: a line of JSON for everything that happens, while it happens |
+//! | GitHub | [`github`] | annotations at lines of code, and the summary of a job |
+//!
+//! A report reads a [`Source`]: the run and its modules are in memory, results are fetched one at a time and may be in
+//! a file ([`Spool`]). No report holds more than one result, and a few bytes for each of the others. Nothing here opens
+//! a file, reads a clock or asks the environment, and equal runs give equal bytes.
+//!
+//! Everything in a result is text of a stranger: names, messages and output of tests, with terminal sequences and
+//! characters that a format can't carry. [`text`] has the rules. What each format contains: docs/test-reports.md.
+
+#![deny(clippy::disallowed_methods)]
+
+pub mod ctrf;
+pub mod events;
+pub mod github;
+pub mod html;
+mod id;
+pub mod junit;
+mod model;
+mod source;
+mod spool;
+pub mod text;
+mod time;
+mod totals;
+pub mod trx;
+mod xml;
+
+pub use crate::model::{
+    Artifact, Attempt, Exception, Level, Location, Message, Module, Run, State, TestResult, Trait,
+};
+pub use crate::source::{Memory, Source};
+pub use crate::spool::Spool;
+pub use crate::totals::Totals;
+
+use std::io;
+
+/// The format of a report file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// JUnit XML in the dialect of Jenkins and Surefire.
+    Junit,
+    /// The test results file of Visual Studio.
+    Trx,
+    /// The Common Test Report Format, JSON.
+    Ctrf,
+    /// A page for people, in one file.
+    Html,
+}
+
+impl Format {
+    /// Every format there is.
+    pub const ALL: [Self; 4] = [Self::Junit, Self::Trx, Self::Ctrf, Self::Html];
+
+    /// The name that people choose it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Junit => "junit",
+            Self::Trx => "trx",
+            Self::Ctrf => "ctrf",
+            Self::Html => "html",
+        }
+    }
+
+    /// What it is for, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Junit => "JUnit XML, which nearly every CI system reads",
+            Self::Trx => "Visual Studio's test results, for Azure DevOps and tools for VSTest",
+            Self::Ctrf => "The Common Test Report Format: JSON with attempts and output",
+            Self::Html => "A page to open in a browser: one file, searchable",
+        }
+    }
+
+    /// The end of the file's name, with the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Junit => ".junit.xml",
+            Self::Trx => ".trx",
+            Self::Ctrf => ".ctrf.json",
+            Self::Html => ".html",
+        }
+    }
+
+    /// The format of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// Writes the report of `source` in this format. The writer gets many small pieces: it should be buffered.
+    ///
+    /// Errors are those of the writer and of the source.
+    pub fn write(self, source: &impl Source, w: impl io::Write) -> io::Result<()> {
+        match self {
+            Self::Junit => junit::write(source, w),
+            Self::Trx => trx::write(source, w),
+            Self::Ctrf => ctrf::write(source, w),
+            Self::Html => html::write(source, w, &html::Options::default()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Where reports get a run from.
+//!
+//! Owns: the trait, and the source that is all in memory. A report asks for results by their number, several times and
+//! in any order, because formats group them by class, put failures first, or list each one in three places.
+
+use std::borrow::Cow;
+use std::io;
+
+use crate::{Module, Run, TestResult, Totals};
+
+/// A run that can be reported.
+pub trait Source {
+    /// The run.
+    fn run(&self) -> &Run;
+
+    /// Its modules.
+    fn modules(&self) -> &[Module];
+
+    /// How many results a module has; 0 if there is no such module.
+    fn count(&self, module: usize) -> usize;
+
+    /// A result, by the number of its module and its own within that, both from 0.
+    ///
+    /// Fails if it can't be read, or if there is none of these numbers.
+    fn result(&self, module: usize, index: usize) -> io::Result<Cow<'_, TestResult>>;
+
+    /// The totals of one module. Reads all of its results, unless a source knows them already.
+    fn totals(&self, module: usize) -> io::Result<Totals> {
+        let mut totals = Totals::default();
+        for index in 0..self.count(module) {
+            totals.add(&*self.result(module, index)?);
+        }
+        Ok(totals)
+    }
+
+    /// The totals of all modules together.
+    fn all_totals(&self) -> io::Result<Totals> {
+        (0..self.modules().len())
+            .try_fold(Totals::default(), |sum, module| Ok(sum.plus(&self.totals(module)?)))
+    }
+}
+
+/// What a source says when it is asked for a result that it does not have.
+pub(crate) fn no_result(module: usize, index: usize) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("there is no result {index} of module {module}"))
+}
+
+/// A run that is all in memory.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    run: Run,
+    modules: Vec<Module>,
+    results: Vec<Vec<TestResult>>,
+}
+
+impl Memory {
+    /// A run with the modules and their results.
+    pub fn new(run: Run, modules: impl IntoIterator<Item = (Module, Vec<TestResult>)>) -> Self {
+        let (modules, results) = modules.into_iter().unzip();
+        Self { run, modules, results }
+    }
+}
+
+impl Source for Memory {
+    fn run(&self) -> &Run {
+        &self.run
+    }
+
+    fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    fn count(&self, module: usize) -> usize {
+        self.results.get(module).map_or(0, Vec::len)
+    }
+
+    fn result(&self, module: usize, index: usize) -> io::Result<Cow<'_, TestResult>> {
+        let result = self.results.get(module).and_then(|results| results.get(index));
+        result.map(Cow::Borrowed).ok_or_else(|| no_result(module, index))
+    }
+}

@@ -1,0 +1,165 @@
+//! What becomes of the text of tests in a report.
+//!
+//! Owns: the rules that hold for every format made for people and their tools. [`plain`]: terminal sequences (colours,
+//! links, cursor moves) are removed; other control characters become their pictures (NUL is ␀, ESC is ␛), because XML
+//! can't carry them and a terminal would obey them; what is no character (U+FFFE, U+FFFF) and the controls U+0080 to
+//! U+009F become U+FFFD; ends of lines become `\n`. [`line()`]: the same in one line. [`cut`]: at most so many bytes.
+//! Escaping is each format's own. Half surrogate pairs can't occur: whoever decoded the text replaced them by U+FFFD.
+
+use std::borrow::Cow;
+
+use crate::TestResult;
+
+/// What a test without a name is called.
+pub const UNNAMED: &str = "(unnamed)";
+
+/// The text without terminal sequences and without characters that are not text. Lines end with `\n`.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| replaced(c) || c == '\r') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if let Some(after) = after_sequence(rest) {
+            rest = after;
+            continue;
+        }
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+        match c {
+            '\r' if rest.starts_with('\n') => {}
+            '\r' => out.push('\n'),
+            _ if replaced(c) => out.push(picture(c)),
+            _ => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// [`plain`] in one line: each end of a line and each tab becomes a space.
+pub fn line(text: &str) -> Cow<'_, str> {
+    let text = plain(text);
+    if text.contains(['\n', '\t']) { Cow::Owned(text.replace(['\n', '\t'], " ")) } else { text }
+}
+
+/// The name of a test in one line; of one without, [`UNNAMED`].
+pub fn name(result: &TestResult) -> Cow<'_, str> {
+    let name = line(&result.name);
+    if name.trim().is_empty() { Cow::Borrowed(UNNAMED) } else { name }
+}
+
+/// The beginning of `text` in at most `bytes` bytes, with `…` at its end if something is left out. Without room for
+/// that, nothing.
+pub fn cut(text: &str, bytes: usize) -> Cow<'_, str> {
+    const MARK: char = '…';
+    if text.len() <= bytes {
+        return Cow::Borrowed(text);
+    }
+    let Some(room) = bytes.checked_sub(MARK.len_utf8()) else { return Cow::Borrowed("") };
+    let mut kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default().to_owned();
+    kept.push(MARK);
+    Cow::Owned(kept)
+}
+
+fn replaced(c: char) -> bool {
+    matches!(c, '\0'..='\x08' | '\x0b'..='\x0c' | '\x0e'..='\x1f' | '\x7f'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// What stands for a character that is [`replaced`].
+fn picture(c: char) -> char {
+    match u32::from(c) {
+        control @ 0..0x20 => char::from_u32(0x2400 + control).unwrap_or('\u{fffd}'),
+        0x7f => '\u{2421}',
+        _ => '\u{fffd}',
+    }
+}
+
+/// What follows the terminal sequence with which `text` begins, if it begins with a complete one (ECMA-48, section 5.4).
+fn after_sequence(text: &str) -> Option<&str> {
+    let (kind, rest) = match text.strip_prefix('\x1b') {
+        Some(rest) => {
+            let kind = rest.chars().next().filter(char::is_ascii)?;
+            (kind, rest.get(1..)?)
+        }
+        None => ('[', text.strip_prefix('\u{9b}')?),
+    };
+    match kind {
+        // Parameters, intermediates, and one byte that ends it.
+        '[' => {
+            let rest = rest.trim_start_matches(|c| matches!(c, '0'..='?'));
+            let rest = rest.trim_start_matches(|c| matches!(c, ' '..='/'));
+            rest.strip_prefix(|c| matches!(c, '@'..='~'))
+        }
+        // A title or a link, which ends with BEL or ST; device control, privacy and application strings with ST. None
+        // goes on in the next line: whatever has no end is shown, not swallowed.
+        ']' | 'P' | 'X' | '^' | '_' => {
+            let end = rest.find(['\x07', '\x1b', '\n'])?;
+            let rest = rest.get(end..)?;
+            rest.strip_prefix('\x07').or_else(|| rest.strip_prefix("\x1b\\"))
+        }
+        // Character sets and the like.
+        ' '..='/' => {
+            let rest = rest.trim_start_matches(|c| matches!(c, ' '..='/'));
+            rest.strip_prefix(|c| matches!(c, '0'..='~'))
+        }
+        '0'..='~' => Some(rest),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn terminal_sequences_go() {
+        assert_eq!(plain("\x1b[31;1mred\x1b[0m \x1b[2K\x1b[10;3Hat"), "red at");
+        assert_eq!(plain("\x1b]8;;https://x.example/\x1b\\link\x1b]8;;\x1b\\"), "link");
+        assert_eq!(plain("\x1b]0;title\x07text\x1b(B\x1b7\x1b="), "text");
+        assert_eq!(plain("\u{9b}31mred"), "red");
+        assert_eq!(plain("\x1bPdata\x1b\\after"), "after");
+    }
+
+    #[test]
+    fn what_is_no_sequence_is_shown() {
+        assert_eq!(plain("\x1b"), "␛");
+        assert_eq!(plain("\x1b[31"), "␛[31");
+        assert_eq!(plain("\x1b]0;a title without end\nnext"), "␛]0;a title without end\nnext");
+        assert_eq!(plain("\x1bé"), "␛é");
+    }
+
+    #[test]
+    fn controls_become_pictures_and_lines_end_alike() {
+        assert_eq!(plain("a\0b\x07c\x7fd\u{85}e\u{ffff}\u{fffd}"), "a␀b␇c␡d\u{fffd}e\u{fffd}\u{fffd}");
+        assert_eq!(plain("one\r\ntwo\rthree\tx\n"), "one\ntwo\nthree\tx\n");
+        assert_eq!(line("one\r\ntwo\tthree\n"), "one two three ");
+        assert!(matches!(plain("as it was\n\t"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_cut_text_says_so_and_is_never_longer() {
+        assert_eq!(cut("abcdef", 6), "abcdef");
+        assert_eq!(cut("abcdef", 5), "ab…");
+        assert_eq!(cut("ééé", 5), "é…");
+        assert_eq!(cut("abcdef", 2), "");
+    }
+
+    #[test]
+    fn a_test_always_has_a_name() {
+        let named = |name: &str| TestResult { name: name.to_owned(), ..TestResult::default() };
+        assert_eq!(name(&named("")), UNNAMED);
+        assert_eq!(name(&named(" \r\n")), UNNAMED);
+        assert_eq!(name(&named("Adds(\"a\nb\")")), "Adds(\"a b\")");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_xml_cannot_carry_is_left(text in any::<String>(), bytes in 0usize..64) {
+            let plain = plain(&text);
+            prop_assert!(plain.chars().all(|c| c == '\n' || c == '\t' || !replaced(c) && c != '\r'));
+            prop_assert_eq!(super::plain(&plain), plain.as_ref());
+            prop_assert!(cut(&plain, bytes).len() <= bytes);
+        }
+    }
+}

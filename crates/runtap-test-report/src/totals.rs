@@ -1,0 +1,110 @@
+//! Counting: the one place where results become numbers.
+//!
+//! Owns: which result counts as what. A test counts once, by its last attempt; the attempts before it are `retried`; a
+//! failure in quarantine counts by its state and is `forgiven` as well.
+
+use serde::Serialize;
+
+use crate::{State, TestResult};
+
+/// How many tests ended how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// All tests.
+    pub total: u64,
+    /// Those that passed, flaky ones among them.
+    pub passed: u64,
+    /// Those with a failed assertion.
+    pub failed: u64,
+    /// Those that were not executed.
+    pub skipped: u64,
+    /// Those that could not be executed.
+    pub error: u64,
+    /// Those that took too long.
+    pub timeout: u64,
+    /// Those that were stopped.
+    pub cancelled: u64,
+    /// Those that passed after an attempt that did not.
+    pub flaky: u64,
+    /// Attempts that were followed by another one. No tests: they are not in `total`.
+    pub retried: u64,
+    /// Failures in quarantine: they are counted by their state too.
+    #[serde(rename = "quarantined")]
+    pub forgiven: u64,
+}
+
+impl Totals {
+    /// Counts one more result.
+    pub fn add(&mut self, result: &TestResult) {
+        self.total += 1;
+        *match result.state() {
+            State::Passed => &mut self.passed,
+            State::Failed => &mut self.failed,
+            State::Skipped => &mut self.skipped,
+            State::Error => &mut self.error,
+            State::Timeout => &mut self.timeout,
+            State::Cancelled => &mut self.cancelled,
+        } += 1;
+        self.flaky += u64::from(result.is_flaky());
+        self.retried += result.earlier.len() as u64;
+        self.forgiven += u64::from(result.is_forgiven());
+    }
+
+    /// The failures that count: neither passed nor skipped nor forgiven.
+    pub fn failures(&self) -> u64 {
+        self.failed + self.error + self.timeout + self.cancelled - self.forgiven
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(mut self, other: &Self) -> Self {
+        self.total += other.total;
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.error += other.error;
+        self.timeout += other.timeout;
+        self.cancelled += other.cancelled;
+        self.flaky += other.flaky;
+        self.retried += other.retried;
+        self.forgiven += other.forgiven;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Attempt;
+
+    fn result(states: &[State], quarantined: bool) -> TestResult {
+        let mut attempts = states.iter().map(|&state| Attempt { state, ..Attempt::default() });
+        let last = attempts.next_back().unwrap();
+        TestResult { last, earlier: attempts.collect(), quarantined, ..TestResult::default() }
+    }
+
+    #[test]
+    fn a_test_counts_once_and_by_its_last_attempt() {
+        let mut totals = Totals::default();
+        for state in State::ALL {
+            totals.add(&result(&[state], false));
+        }
+        totals.add(&result(&[State::Failed, State::Timeout, State::Passed], false));
+        totals.add(&result(&[State::Failed, State::Failed], true));
+        let expected = Totals {
+            total: 8,
+            passed: 2,
+            failed: 2,
+            skipped: 1,
+            error: 1,
+            timeout: 1,
+            cancelled: 1,
+            flaky: 1,
+            retried: 3,
+            forgiven: 1,
+        };
+        assert_eq!(totals, expected);
+        assert_eq!(totals.failures(), 4);
+        assert_eq!(totals.plus(&totals).retried, 6);
+    }
+}

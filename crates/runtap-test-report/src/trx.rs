@@ -1,0 +1,342 @@
+//! TRX, the test results file of Visual Studio (schema `http://microsoft.com/schemas/VisualStudio/TeamTest/2010`).
+//!
+//! | TRX | from |
+//! |---|---|
+//! | `TestRun` `id`, `name` | the run: an id of its start, machine and command line |
+//! | `Times` | start and end of the run |
+//! | `UnitTestResult` | a test, by its last attempt |
+//! | `testId` | of the module's name, framework, architecture and the uid: the same in every run |
+//! | `executionId` | of the run and the result's place in it |
+//! | `outcome` | `Passed`; `NotExecuted` for skipped and for failures in quarantine; `Failed` for all others |
+//! | `Output/StdOut`, `StdErr` | output; a skipped test's reason is the message of its `ErrorInfo` |
+//! | `Output/ErrorInfo` | message with expected and actual; the stacks of all exceptions |
+//! | `Output/TextMessages` | earlier attempts, one message each |
+//! | `ResultFiles` | artifacts, with the paths they have |
+//! | `UnitTest` `storage`, `TestMethod` | the module's path; class and method (else module name and display name) |
+//! | `TestCategory` | traits; one with a value as `KEY=VALUE` |
+//! | `Counters` | `timeout` is not in `failed`, as the platform counts; `notExecuted` is what has that outcome |
+//! | `RunInfos` | what is wrong with a module, and warnings and errors of platform and framework |
+//!
+//! The outcome of an error, a time-out or a cancelled test is `Failed`, as the platform's own extension has it: readers
+//! know few others. The message says which it was. Several modules are in one file: results with definitions
+//! of different `storage`.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use uuid::Uuid;
+
+use crate::xml::Xml;
+use crate::{Attempt, Level, Module, Run, Source, State, TestResult, Trait, id, text, time};
+
+const NAMESPACE: &str = "http://microsoft.com/schemas/VisualStudio/TeamTest/2010";
+/// What VSTest calls a unit test.
+const UNIT_TEST: &str = "13cdc9d9-ddb5-4fa4-a97d-d965ccfc6d4b";
+/// VSTest's list of tests that are in no list.
+const NO_LIST: &str = "8c84fa94-04c1-424b-9868-57a2d4851a1d";
+/// VSTest's list of all tests.
+const ALL_LIST: &str = "19431567-8539-422a-85d7-44ee4e166bda";
+
+/// Writes the run as TRX.
+///
+/// Errors are those of the writer and of the source.
+pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
+    let run = source.run();
+    let run_id = id::run(run);
+    let mut xml = Xml::new(w)?;
+    let started = time::timestamp(run.started);
+    let name = format!("{} {started}", run.runner);
+    xml.open("TestRun", &[("id", &run_id.to_string()), ("name", &name), ("xmlns", NAMESPACE)])?;
+    let finished = time::timestamp(time::after(run.started, run.duration_ns));
+    let times = [("creation", &*started), ("queuing", &started), ("start", &started), ("finish", &finished)];
+    xml.empty("Times", &times)?;
+    let settings = id::execution(run_id, usize::MAX, 0).to_string();
+    xml.open("TestSettings", &[("name", "default"), ("id", &settings)])?;
+    xml.empty("Deployment", &[("runDeploymentRoot", &run_id.to_string())])?;
+    xml.close("TestSettings")?;
+
+    let ids = results(&mut xml, source, run_id)?;
+    definitions(&mut xml, source, run_id, &ids)?;
+    entries(&mut xml, run_id, &ids)?;
+    xml.open("TestLists", &[])?;
+    xml.empty("TestList", &[("name", "Results Not in a List"), ("id", NO_LIST)])?;
+    xml.empty("TestList", &[("name", "All Loaded Results"), ("id", ALL_LIST)])?;
+    xml.close("TestLists")?;
+    summary(&mut xml, source)?;
+    xml.close("TestRun")?;
+    xml.finish()
+}
+
+/// Writes the results; returns the ids of their tests, by module.
+fn results<W: Write>(xml: &mut Xml<W>, source: &impl Source, run_id: Uuid) -> io::Result<Vec<Vec<Uuid>>> {
+    let mut ids = Vec::with_capacity(source.modules().len());
+    xml.open("Results", &[])?;
+    for (number, module) in source.modules().iter().enumerate() {
+        let mut of_module = Vec::with_capacity(source.count(number));
+        for index in 0..source.count(number) {
+            let result = source.result(number, index)?;
+            let test = id::test(module, &result);
+            of_module.push(test);
+            write_result(xml, source.run(), module, &result, test, id::execution(run_id, number, index))?;
+        }
+        ids.push(of_module);
+    }
+    xml.close("Results")?;
+    Ok(ids)
+}
+
+fn write_result<W: Write>(
+    xml: &mut Xml<W>,
+    run: &Run,
+    module: &Module,
+    result: &TestResult,
+    test: Uuid,
+    execution: Uuid,
+) -> io::Result<()> {
+    let last = &result.last;
+    let started = last.started.or(module.started).unwrap_or(run.started);
+    let execution = execution.to_string();
+    let attributes = [
+        ("executionId", execution.as_str()),
+        ("testId", &test.to_string()),
+        ("testName", &text::name(result)),
+        ("computerName", machine(run)),
+        ("duration", &time::clock(last.time_ns())),
+        ("startTime", &time::timestamp(started)),
+        ("endTime", &time::timestamp(time::after(started, last.time_ns()))),
+        ("testType", UNIT_TEST),
+        ("outcome", outcome(result)),
+        ("testListId", NO_LIST),
+        ("relativeResultsDirectory", &execution),
+    ];
+    xml.open("UnitTestResult", &attributes)?;
+    xml.open("Output", &[])?;
+    for (name, output) in [("StdOut", &last.stdout), ("StdErr", &last.stderr)] {
+        if !output.is_empty() {
+            xml.text(name, &[], output)?;
+        }
+    }
+    if let Some(message) = message(result) {
+        xml.open("ErrorInfo", &[])?;
+        xml.text("Message", &[], &message)?;
+        let stacks = last.stacks();
+        if !stacks.is_empty() {
+            xml.text("StackTrace", &[], &stacks)?;
+        }
+        xml.close("ErrorInfo")?;
+    }
+    if !result.earlier.is_empty() {
+        xml.open("TextMessages", &[])?;
+        for (number, attempt) in (1..).zip(&result.earlier) {
+            xml.text("Message", &[], &earlier(number, attempt))?;
+        }
+        xml.close("TextMessages")?;
+    }
+    xml.close("Output")?;
+    if !result.artifacts.is_empty() {
+        xml.open("ResultFiles", &[])?;
+        for artifact in &result.artifacts {
+            xml.empty("ResultFile", &[("path", &artifact.path)])?;
+        }
+        xml.close("ResultFiles")?;
+    }
+    xml.close("UnitTestResult")
+}
+
+fn machine(run: &Run) -> &str {
+    if run.machine.is_empty() { "unknown" } else { &run.machine }
+}
+
+fn outcome(result: &TestResult) -> &'static str {
+    match result.state() {
+        State::Passed => "Passed",
+        State::Skipped => "NotExecuted",
+        _ if result.quarantined => "NotExecuted",
+        State::Failed | State::Error | State::Timeout | State::Cancelled => "Failed",
+    }
+}
+
+/// The text of `ErrorInfo/Message`; a test that passed has none.
+fn message(result: &TestResult) -> Option<String> {
+    let last = &result.last;
+    let mut text = String::new();
+    if result.is_forgiven() {
+        text.extend(["in quarantine, ", last.state.name(), ": "]);
+    }
+    text.push_str(last.message()?);
+    match last.state {
+        State::Timeout | State::Cancelled | State::Error if !text.contains(last.state.words()) => {
+            text = format!("{}: {text}", last.state.words());
+        }
+        _ => {}
+    }
+    for exception in last.exceptions.iter().skip(1) {
+        text.extend(["\n---> ", &exception.type_name, ": ", &exception.message]);
+    }
+    for (label, value) in [("\nExpected: ", &last.expected), ("\nActual:   ", &last.actual)] {
+        if let Some(value) = value {
+            text.extend([label, value]);
+        }
+    }
+    Some(text)
+}
+
+/// An attempt that was followed by another one, as one text.
+fn earlier(number: usize, attempt: &Attempt) -> String {
+    let took = time::human(attempt.time_ns());
+    let mut out = format!("Attempt {number}: {} after {took}\n", attempt.state.words());
+    let details = attempt.details();
+    out.push_str(if details.is_empty() { attempt.message().unwrap_or_default() } else { &details });
+    for (label, output) in [("\nStandard output\n", &attempt.stdout), ("\nStandard error\n", &attempt.stderr)]
+    {
+        if !output.is_empty() {
+            out.extend([label, output]);
+        }
+    }
+    out
+}
+
+/// One definition for each test, even if it has several results.
+fn definitions<W: Write>(
+    xml: &mut Xml<W>,
+    source: &impl Source,
+    run_id: Uuid,
+    ids: &[Vec<Uuid>],
+) -> io::Result<()> {
+    let mut defined = HashSet::new();
+    xml.open("TestDefinitions", &[])?;
+    for (number, (module, of_module)) in source.modules().iter().zip(ids).enumerate() {
+        for (index, test) in of_module.iter().enumerate().filter(|(_, test)| defined.insert(**test)) {
+            let result = source.result(number, index)?;
+            let storage = text::line(&module.path);
+            let name = text::name(&result);
+            xml.open("UnitTest", &[("name", &name), ("storage", &storage), ("id", &test.to_string())])?;
+            traits(xml, &result)?;
+            xml.empty("Execution", &[("id", &id::execution(run_id, number, index).to_string())])?;
+            let class = result.class().unwrap_or_else(|| module.name.clone());
+            let method = result.method.as_deref().filter(|method| !method.is_empty());
+            let attributes = [
+                ("codeBase", &*storage),
+                ("adapterTypeName", "executor://runtap"),
+                ("className", &text::line(&class)),
+                ("name", &text::line(method.unwrap_or(&name))),
+            ];
+            xml.empty("TestMethod", &attributes)?;
+            xml.close("UnitTest")?;
+        }
+    }
+    xml.close("TestDefinitions")
+}
+
+/// All traits as categories: VSTest writes no `Properties`, and there are readers that fail if a file has some.
+fn traits<W: Write>(xml: &mut Xml<W>, result: &TestResult) -> io::Result<()> {
+    if result.traits.is_empty() {
+        return Ok(());
+    }
+    xml.open("TestCategory", &[])?;
+    for Trait { key, value } in &result.traits {
+        let category = if value.is_empty() { key.clone() } else { format!("{key}={value}") };
+        xml.empty("TestCategoryItem", &[("TestCategory", &text::line(&category))])?;
+    }
+    xml.close("TestCategory")
+}
+
+fn entries<W: Write>(xml: &mut Xml<W>, run_id: Uuid, ids: &[Vec<Uuid>]) -> io::Result<()> {
+    xml.open("TestEntries", &[])?;
+    for (number, of_module) in ids.iter().enumerate() {
+        for (index, test) in of_module.iter().enumerate() {
+            let execution = id::execution(run_id, number, index).to_string();
+            let attributes =
+                [("testId", &*test.to_string()), ("executionId", &execution), ("testListId", NO_LIST)];
+            xml.empty("TestEntry", &attributes)?;
+        }
+    }
+    xml.close("TestEntries")
+}
+
+fn summary<W: Write>(xml: &mut Xml<W>, source: &impl Source) -> io::Result<()> {
+    let (run, modules) = (source.run(), source.modules());
+    let totals = source.all_totals()?;
+    // The totals do not say which of the forgiven took too long.
+    let timeouts = if totals.forgiven == 0 { totals.timeout } else { count_timeouts(source)? };
+    let failed = run.exit_code != 0 || totals.failures() > 0 || modules.iter().any(|m| m.error.is_some());
+    xml.open("ResultSummary", &[("outcome", if failed { "Failed" } else { "Completed" })])?;
+    let not_executed = totals.skipped + totals.forgiven;
+    let counters = [
+        ("total", totals.total),
+        ("executed", totals.total - not_executed),
+        ("passed", totals.passed),
+        ("failed", totals.failures() - timeouts),
+        ("error", 0),
+        ("timeout", timeouts),
+        ("aborted", 0),
+        ("inconclusive", 0),
+        ("passedButRunAborted", 0),
+        ("notRunnable", 0),
+        ("notExecuted", not_executed),
+        ("disconnected", 0),
+        ("warning", 0),
+        ("completed", 0),
+        ("inProgress", 0),
+        ("pending", 0),
+    ]
+    .map(|(name, count)| (name, count.to_string()));
+    xml.empty("Counters", &counters.each_ref().map(|(name, count)| (*name, count.as_str())))?;
+    run_infos(xml, run, modules)?;
+    if modules.iter().any(|module| !module.artifacts.is_empty()) {
+        xml.open("ResultFiles", &[])?;
+        for artifact in modules.iter().flat_map(|module| &module.artifacts) {
+            xml.empty("ResultFile", &[("path", &artifact.path)])?;
+        }
+        xml.close("ResultFiles")?;
+    }
+    xml.close("ResultSummary")
+}
+
+/// Tests that took too long, without those in quarantine.
+fn count_timeouts(source: &impl Source) -> io::Result<u64> {
+    let mut count = 0;
+    for number in 0..source.modules().len() {
+        for index in 0..source.count(number) {
+            let result = source.result(number, index)?;
+            count += u64::from(result.state() == State::Timeout && result.is_failure());
+        }
+    }
+    Ok(count)
+}
+
+fn run_infos<W: Write>(xml: &mut Xml<W>, run: &Run, modules: &[Module]) -> io::Result<()> {
+    let mut infos = Vec::new();
+    infos.extend(run.interrupted.as_ref().map(|why| ("Error", run.started, format!("interrupted: {why}"))));
+    for module in modules {
+        let at = module.started.unwrap_or(run.started);
+        if let Some(error) = &module.error {
+            let mut told = format!("{}: {error}", module.title());
+            for (label, output) in [("standard output", &module.stdout), ("standard error", &module.stderr)] {
+                if !output.is_empty() {
+                    told.extend(["\n", label, ":\n", output]);
+                }
+            }
+            infos.push(("Error", at, told));
+        }
+        for message in &module.messages {
+            let outcome = match message.level {
+                Level::Info => continue,
+                Level::Warning => "Warning",
+                Level::Error => "Error",
+            };
+            infos.push((outcome, at, format!("{}: {}", module.title(), message.text)));
+        }
+    }
+    if infos.is_empty() {
+        return Ok(());
+    }
+    xml.open("RunInfos", &[])?;
+    for (outcome, at, told) in infos {
+        let at = time::timestamp(at);
+        xml.open("RunInfo", &[("computerName", machine(run)), ("outcome", outcome), ("timestamp", &at)])?;
+        xml.text("Text", &[], &told)?;
+        xml.close("RunInfo")?;
+    }
+    xml.close("RunInfos")
+}

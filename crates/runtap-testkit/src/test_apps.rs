@@ -1,0 +1,64 @@
+//! Test applications of Microsoft.Testing.Platform with known outcomes, unpacked into `target/peers` once for all tests.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::Skip;
+use crate::peers::{self, STAMP};
+use crate::shared::required;
+
+/// What applications are called, and the folder below `apps/mtp` of the shared one whose archive has them.
+const FOLDERS: [(&str, &str); 7] = [
+    ("orchard-1.8.4", "orchard"),
+    ("orchard-2.3.3", "orchard"),
+    ("orchard-2.5.2", "orchard"),
+    ("six", "orchard"),
+    ("library-mstest-4.5.2", "library-mstest"),
+    ("library-nunit-5.0.0", "library-nunit"),
+    ("library-xunit-3.2.2", "library-xunit"),
+];
+
+/// The folder of an application, such as `orchard-2.5.2`; `six` has six of them.
+///
+/// # Errors
+/// No shared folder.
+///
+/// # Panics
+/// The name is not known, or the archive can't be unpacked.
+pub fn test_application(name: &str) -> Result<PathBuf, Skip> {
+    let Some((_, folder)) = FOLDERS.iter().find(|(known, _)| *known == name) else {
+        panic!("{name} is not one of {:?}", FOLDERS.map(|(known, _)| known));
+    };
+    let archive = required()?.join("apps/mtp").join(folder).join("bin.tar.xz");
+    let unpacked = peers::folder().join(format!("mtp-{folder}"));
+    if !unpacked.join(STAMP).is_file() {
+        let _lock = peers::lock();
+        if !unpacked.join(STAMP).is_file() {
+            let part = tempfile::Builder::new().prefix(".part-").tempdir_in(peers::folder());
+            let part = part.expect("a folder for parts");
+            let inner = part.path().join("all");
+            fs::create_dir(&inner).expect("a folder for applications");
+            let mut tar = Command::new("tar");
+            peers::run(tar.arg("-xf").arg(archive).arg("--no-same-owner").arg("-C").arg(&inner));
+            fs::write(inner.join(STAMP), "").expect("the folder can be marked");
+            peers::move_in(&inner, &unpacked, part.path());
+        }
+    }
+    Ok(unpacked.join(name))
+}
+
+/// What the shared folder says of an application's outcomes: the lines of this table, without comments and heading.
+///
+/// # Errors
+/// No shared folder.
+///
+/// # Panics
+/// There is no such table.
+pub fn expected_outcomes(folder: &str, table: &str) -> Result<Vec<Vec<String>>, Skip> {
+    let path = required()?.join("apps/mtp").join(folder).join(table);
+    let text =
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    Ok(rows.map(|line| line.split('\t').map(str::to_owned).collect()).collect())
+}

@@ -1,0 +1,131 @@
+//! The tests that were found, by module.
+
+use runtap_mtp::{Module, ModuleId, RunEvent, TestInfo};
+use runtap_text::Clean;
+use serde::Serialize;
+
+use super::model::{describe, short_framework};
+use crate::cli::ListFormat;
+use crate::output::Output;
+
+/// What was found.
+#[derive(Debug)]
+pub(super) struct Listed {
+    json: bool,
+    modules: Vec<ListedModule>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct ListedModule {
+    path: String,
+    framework: Option<String>,
+    architecture: Option<String>,
+    error: Option<String>,
+    tests: Vec<ListedTest>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedTest {
+    uid: String,
+    name: String,
+    namespace: Option<String>,
+    #[serde(rename = "type")]
+    type_name: Option<String>,
+    method: Option<String>,
+    file: Option<String>,
+    line: Option<i32>,
+    traits: Vec<ListedTrait>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedTrait {
+    key: String,
+    value: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    modules: &'a [ListedModule],
+}
+
+impl Listed {
+    pub(super) fn new(format: ListFormat, json: bool, modules: &[Module]) -> Self {
+        let listed = |module: &Module| ListedModule {
+            path: module.path().to_string_lossy().into_owned(),
+            ..ListedModule::default()
+        };
+        Self { json: json || format == ListFormat::Json, modules: modules.iter().map(listed).collect() }
+    }
+
+    pub(super) fn take(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::Introduced { module, introduction, .. } => {
+                if let Some(module) = self.of(*module) {
+                    module.framework = Some(short_framework(&introduction.framework));
+                    module.architecture = Some(introduction.architecture.to_lowercase());
+                }
+            }
+            RunEvent::Discovered { module, test } => {
+                if let Some(module) = self.of(*module) {
+                    module.tests.push(test.into());
+                }
+            }
+            RunEvent::LaunchEnded { module, end, .. } => {
+                if let (Some(module), Some(failure)) = (self.of(*module), end.failures.first()) {
+                    module.error = Some(describe(failure));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn of(&mut self, module: ModuleId) -> Option<&mut ListedModule> {
+        self.modules.get_mut(module.0)
+    }
+
+    pub(super) fn finish(&self, output: Output) -> anyhow::Result<()> {
+        for module in &self.modules {
+            if let Some(error) = &module.error {
+                output.warning(format_args!("{} {}", Clean(&module.path), Clean(error)));
+            }
+        }
+        if self.json {
+            return output.document(&Document { schema: "runtap.test-list/1", modules: &self.modules });
+        }
+        let mut text = String::new();
+        for module in &self.modules {
+            let of = [&module.framework, &module.architecture].map(|it| it.as_deref().unwrap_or("?"));
+            text.extend([
+                &Clean(&module.path).to_string(),
+                " (",
+                &Clean(&of.join("|")).to_string(),
+                "): ",
+                &module.tests.len().to_string(),
+                " tests\n",
+            ]);
+            for test in &module.tests {
+                text.extend(["  ", &Clean(&test.name).to_string(), "\n"]);
+            }
+        }
+        output.text(text)
+    }
+}
+
+impl From<&TestInfo> for ListedTest {
+    fn from(test: &TestInfo) -> Self {
+        let traits = test.traits.iter();
+        Self {
+            uid: test.uid.clone(),
+            name: test.name.clone(),
+            namespace: test.namespace.clone(),
+            type_name: test.type_name.clone(),
+            method: test.method.clone(),
+            file: test.file.clone(),
+            line: test.line,
+            traits: traits
+                .map(|(key, value)| ListedTrait { key: key.clone(), value: value.clone() })
+                .collect(),
+        }
+    }
+}

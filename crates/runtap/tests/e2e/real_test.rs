@@ -1,0 +1,180 @@
+//! `runtap test` on real applications: what people and programs get to see, and how it ends.
+
+use std::fs;
+
+use runtap_testkit::{Finished, RealRuntime, Running, Signal, Skip, eventually, run, test_application};
+use serde_json::Value;
+
+use crate::common::{command, folder};
+
+/// `runtap test` of the newest orchard, with these options and this suite.
+fn orchard(options: &[&str], suite: &str) -> Result<std::process::Command, Skip> {
+    let runtime = RealRuntime::available(10)?;
+    let module = test_application("orchard-2.5.2")?.join("orchard.dll");
+    let mut command = command(["test"]);
+    command.arg(module).arg("--dotnet").arg(runtime.root().join("dotnet")).args(options);
+    command.args(["--", "--suite", suite]);
+    Ok(command)
+}
+
+/// Its end, where it can be run.
+fn finished(options: &[&str], suite: &str) -> Option<Finished> {
+    match orchard(options, suite) {
+        Ok(command) => Some(run(command)),
+        Err(skip) => {
+            skip.report();
+            None
+        }
+    }
+}
+
+#[test]
+fn a_person_sees_failures_twice_and_sums() {
+    let Some(told) = finished(&[], "core") else { return };
+    let text = told.expect_code(2).text();
+    assert_eq!(text.matches("IsBlue").count(), 2, "{text}");
+    for part in [
+        "running tests from ",
+        "(net10.0|x64)",
+        "colour differs",
+        "11 passed, 8 failed, 3 error, 2 timed out, 1 cancelled, 2 skipped",
+        "failed: 27 tests",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("IsRound"), "passed tests are not listed: {text}");
+    assert!(!text.contains('\x1b'), "a pipe gets plain lines");
+}
+
+#[test]
+fn nothing_of_a_test_reaches_a_terminal_raw() {
+    let Some(told) = finished(&["--output", "detailed", "--color", "never"], "odd") else { return };
+    let text = told.expect_code(2).text();
+    assert!(!text.contains(['\x1b', '\0', '\u{7}', '\r']), "{text:?}");
+}
+
+#[test]
+fn a_program_gets_a_line_for_each_event_or_one_document() {
+    let Some(told) = finished(&["--format", "json", "--retries", "1"], "flaky:1") else { return };
+    let text = told.expect_code(2).text();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).collect::<Vec<_>>();
+    assert_eq!(lines[0]["type"], "run-start");
+    assert_eq!(of("module-end").len(), 1);
+    assert_eq!(of("test-result").len(), 5);
+    let flaky: Vec<_> = of("test-result").into_iter().filter(|line| line["flaky"] == true).collect();
+    assert_eq!(
+        (flaky.len(), &flaky[0]["uid"], &flaky[0]["attempt"]),
+        (1, &Value::from("flaky-1"), &Value::from(2))
+    );
+    let end = lines.last().unwrap();
+    assert_eq!(
+        (&end["type"], &end["passed"], &end["failed"], &end["flaky"]),
+        (&"run-end".into(), &2.into(), &1.into(), &1.into())
+    );
+    let Some(told) = finished(&["--format", "json", "--summary"], "fast:3") else { return };
+    let summary = told.expect_code(0).json();
+    assert_eq!(
+        (&summary["schema"], &summary["total"], &summary["exit_code"]),
+        (&"runtap.test/1".into(), &3.into(), &0.into())
+    );
+}
+
+#[test]
+fn tests_are_listed_for_people_and_programs() {
+    let Some(told) = finished(&["--list-tests"], "core") else { return };
+    assert!(told.expect_code(0).text().contains("28 tests\n  IsRound\n"));
+    let Some(told) = finished(&["--list-tests", "json"], "core") else { return };
+    let list = told.expect_code(0).json();
+    assert_eq!(list["schema"], "runtap.test-list/1");
+    let tests = list["modules"][0]["tests"].as_array().unwrap();
+    assert_eq!((tests.len(), &tests[0]["type"]), (28, &"Apple".into()));
+}
+
+#[test]
+fn tests_are_chosen_by_what_is_known_of_them_and_by_parts() {
+    let names = |told: &Finished, code| -> Vec<String> {
+        let text = told.expect_code(code).text();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let results = lines.filter(|line| line["type"] == "test-result");
+        results.map(|line| line["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let json = |options: &[&str]| finished(&[&["--format", "json"], options].concat(), "core");
+    let Some(told) = json(&["--filter", "class = Apple and trait[priority] = 2"]) else { return };
+    assert_eq!(names(&told, 0), ["IsSweet"]);
+    let Some(told) = json(&["--filter", "uid = apple-1"]) else { return };
+    assert_eq!(names(&told, 0), ["IsRound"]);
+    let Some(told) = json(&["--filter", "klass = X"]) else { return };
+    told.expect_code(5).says("is it 'class'?").says("^^^^^");
+    let Some(told) = json(&["--filter", "name = nothing-like-it"]) else { return };
+    assert!(names(&told, 8).is_empty());
+    let mut all = Vec::new();
+    for part in ["hash:1/2", "hash:2/2"] {
+        let Some(told) = json(&["--partition", part]) else { return };
+        let part = names(&told, 2);
+        assert!(!part.is_empty() && part.len() < 27);
+        all.extend(part);
+    }
+    assert_eq!(all.len(), 27);
+}
+
+#[test]
+fn reports_of_every_kind_are_written() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let reports = ["junit", "trx", "ctrf", "html"].map(|kind| format!("{kind}={}", path(kind)));
+    let mut options = Vec::new();
+    for report in &reports {
+        options.extend(["--report", report]);
+    }
+    let Some(told) = finished(&options, "core") else { return };
+    told.expect_code(2).says("junit report: ");
+    for (kind, part) in [
+        ("junit", "<testsuites"),
+        ("trx", "http://microsoft.com/schemas/VisualStudio/TeamTest/2010"),
+        ("ctrf", "\"tests\":27"),
+        ("html", "<!doctype html>"),
+    ] {
+        let text = fs::read_to_string(path(kind)).unwrap();
+        let text = text.replace(": ", ":");
+        assert!(
+            text.contains(part) && text.contains("IsBlue"),
+            "{kind}: {}",
+            text.chars().take(400).collect::<String>()
+        );
+    }
+}
+
+#[test]
+fn mistakes_are_told_with_the_platforms_code() {
+    let wrong = |options: &[&str]| run(command(["test"].iter().chain(options)));
+    wrong(&[]).expect_code(5).says("no test module was given").says("hint:");
+    wrong(&["/no/such.dll"]).expect_code(5).says("no such file");
+    wrong(&["/tmp"]).expect_code(5).says("a directory");
+    wrong(&["/no/*.dll"]).expect_code(5).says("matches no test module");
+    wrong(&["--no-such-option"]).expect_code(5).says("--no-such-option");
+    wrong(&["/bin/true", "-e", "X"]).expect_code(5).says("NAME=VALUE");
+    wrong(&["/bin/true", "--report", "x"]).expect_code(5).says("junit, trx, ctrf, html");
+    // No application of the platform at all.
+    let told = wrong(&["/bin/true"]);
+    assert!(told.expect_code(1).text().contains("exited with 0 without connecting"));
+    let told = wrong(&["/bin/false"]);
+    assert!(told.expect_code(1).text().contains("exited with 1 without connecting"));
+}
+
+#[test]
+fn ctrl_c_ends_it_with_what_it_has() {
+    let mut command = match orchard(&["--output", "detailed"], "slow:1000:20") {
+        Ok(command) => command,
+        Err(skip) => return skip.report(),
+    };
+    let folder = folder();
+    let shown = folder.path().join("shown");
+    command.stdout(fs::File::create(&shown).unwrap());
+    let running = Running::start_as_it_is(command);
+    let shows = |part: &str| fs::read_to_string(&shown).unwrap().contains(part);
+    eventually("a test has passed", || shows("passed").then_some(()));
+    running.signal(Signal::INT);
+    running.wait().expect_code(3).says("stopping");
+    assert!(shows("exit code 3"));
+}
