@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
 use crate::output::line;
@@ -53,10 +53,15 @@ pub(crate) fn measure(program: &str, args: &[impl AsRef<OsStr>]) -> Result<()> {
         bail!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let cpu = time(usage.user_time()) + time(usage.system_time());
+    let cpu = cpu(usage);
     let peak = u64::try_from(usage.max_rss())? * 1024;
     line(format_args!("{} {peak}", cpu.as_micros()));
     Ok(())
+}
+
+/// User and system time.
+pub(crate) fn cpu(usage: Usage) -> Duration {
+    time(usage.user_time()) + time(usage.system_time())
 }
 
 fn time(value: TimeVal) -> Duration {

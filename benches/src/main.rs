@@ -2,8 +2,10 @@
 //!
 //! - `decode`, `count`, `fields`, `stacks`, `profile`: stages of reading a recording, for a tool that counts their instructions; `make`
 //!   writes such a recording.
+//! - `results`: the runner's side of the `dotnet test` pipe, for the same tool; `make-results` writes what an application sends.
 //! - `repeat`: writes a long recording out of a short one, for trials by hand.
 //! - `speed`: the same stages by the clock.
+//! - `bytefrog`: HQ of Bytefrog agents, from bytes to the call tree; with a number, the memory of so many events.
 //! - `capture`, `ps`: the runtap that is given, with real runtimes, beside Microsoft's dotnet-trace.
 //! - `nettrace`: the decoder and the runtap that is given on large files, beside TraceEvent.
 //! - `ports`: the same runtap, with two hundred stand-ins for runtimes that dial in.
@@ -12,14 +14,18 @@
 //! - `clients`: a program that embeds the server, and ten thousand hostile clients beside a good one; `serve` is the
 //!   program.
 //! - `samples`: what the sampler of its threads costs it.
+//! - `tests`: `runtap test` with test applications of ours, which `application` plays, and beside `dotnet test`.
+//! - `host`: a test application of `runtap-mtp-host` under the real `dotnet test`, which it plays itself.
 //! - `measure`: one command and what it took, for those above.
 //!
 //! Refuses to: fail by the clock. A bar that is missed is said, and that is all.
 
+mod bytefrog;
 mod capture;
 mod clients;
 mod cost;
 mod events;
+mod hosted;
 mod instruments;
 mod nettrace;
 mod output;
@@ -30,24 +36,41 @@ mod repeat;
 mod samples;
 mod speed;
 mod stages;
+mod tests;
 
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | repeat RECORDING FILE BYTES | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | samples | clients | serve SOCKET | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | make-results FILE RESULTS | results FILE | repeat RECORDING FILE BYTES | bytefrog [EVENTS] | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | samples | clients | host | serve SOCKET | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | tests RUNTAP [SUBJECT] | application COUNT A-MESSAGE BYTES PAUSE FOLDER OPTIONS… | measure PROGRAM ARGS…";
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
+    if let Some(played) = hosted::play() {
+        return played;
+    }
+    do_as_told().map(|()| ExitCode::SUCCESS)
+}
+
+fn do_as_told() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["make", file, samples] => {
             let samples = samples.parse().context("the number of samples is no number")?;
             Ok(fs::write(file, recording::make(samples)?)?)
+        }
+        ["make-results", file, results] => {
+            let results = results.parse().context("the number of results is no number")?;
+            Ok(fs::write(file, tests::frames::make(results)?)?)
+        }
+        ["results", file] => {
+            line(tests::frames::take(&fs::read(file)?)?);
+            Ok(())
         }
         ["repeat", recording, file, size] => {
             let size = size.parse().context("the size is no number")?;
@@ -58,15 +81,24 @@ fn main() -> Result<()> {
             Ok(())
         }
         ["speed"] => speed::run(),
+        ["bytefrog"] => bytefrog::run(None),
+        ["bytefrog", events] => {
+            bytefrog::run(Some(events.parse().context("the number of events is no number")?))
+        }
         ["events"] => events::run(),
         ["instruments"] => instruments::run(),
         ["clients"] => clients::run(),
+        ["host"] => hosted::run(),
         ["serve", socket] => clients::serve(Path::new(socket)),
         ["capture", runtap] => capture::run(Path::new(runtap)),
         ["ps", runtap] => ps::run(Path::new(runtap)),
         ["ports", runtap] => ports::run(Path::new(runtap)),
         ["samples"] => samples::run(),
         ["nettrace", runtap] => nettrace::run(Path::new(runtap)),
+        ["tests", runtap, only @ ..] => tests::run(Path::new(runtap), only.first().copied()),
+        ["application", words @ ..] => tests::application::play(words, false),
+        // A runner puts its options first.
+        ["--list-tests", "application", words @ ..] => tests::application::play(words, true),
         ["measure", program, args @ ..] => cost::measure(program, args),
         [stage, file] => {
             let Some((_, run)) = stages::ALL.iter().find(|(name, _)| name == stage) else { bail!(USAGE) };

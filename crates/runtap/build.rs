@@ -1,9 +1,13 @@
-//! Links the release binary statically against glibc and tells `runtap version` what was built.
+//! Links the release binary statically against glibc, tells `runtap version` what was built, and has the agent for JVMs built
+//! that the binary carries (`build/agent.rs`).
 //!
 //! Owns: the link arguments of the `runtap` binary, and the compile-time variables `RUNTAP_TARGET` (always set) and
 //! `RUNTAP_COMMIT` (set when the sources are a git checkout and git is there; read it with `option_env!`).
 //! Refuses to: choose a target, touch other crates, or fail. A machine that cannot link statically gets a dynamic
 //! binary and a warning. Why not `-Ctarget-feature=+crt-static`: docs/design/static-binary.md.
+
+#[path = "build/agent.rs"]
+mod agent;
 
 use std::env;
 use std::ffi::OsString;
@@ -21,6 +25,7 @@ const SCRIPTS: [(&str, &str); 3] = [
 ];
 
 fn main() {
+    agent::build();
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-env=RUNTAP_TARGET={}", variable("TARGET"));
     commit();

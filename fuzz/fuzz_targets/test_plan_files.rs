@@ -2,14 +2,17 @@
 //! written again is the same, merged with itself too.
 #![no_main]
 
-use runtap_test_plan::{Config, History};
+use runtap_test_plan::{Config, Finished, History, Limits, ModuleKey, ModuleRun, Outcome, add_run};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    if let Ok(history) = History::from_json(input) {
-        assert_eq!(History::from_json(&history.to_json()).as_ref(), Ok(&history));
+    if let Ok(history) = History::read(input) {
+        let mut file = Vec::new();
+        history.write(&mut file).unwrap();
+        assert_eq!(History::read(&*file).as_ref(), Ok(&history));
         let mut twice = history.clone();
         twice.merge(history.clone());
         assert_eq!(twice, history);
+        add(input, history);
     }
     let Ok(text) = str::from_utf8(input) else { return };
     if let Err(error) = text.parse::<Config>() {
@@ -17,3 +20,17 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         assert!(error.column <= line.chars().count() + 1, "{error:?}");
     }
 });
+
+/// A run is added test by test as it is in memory, or not at all.
+fn add(input: &[u8], mut history: History) {
+    let key = history.modules().next().map_or_else(|| ModuleKey::new("M", ""), |(key, _)| key.clone());
+    let run = ModuleRun { at: 1_790_000_000_000, complete: true, ..ModuleRun::default() };
+    let tests = ["", "a", "a", "b"].map(|uid| Finished::new(uid, Outcome::Failed));
+    let limits = Limits { unseen_runs: 2, tests: 100, modules: 3 };
+    let mut out = Vec::new();
+    if add_run(Some(input), &key, &run, tests.clone().into_iter(), &limits, &mut out).is_ok() {
+        history.record(key, &run, tests);
+        history.prune(&limits);
+        assert_eq!(History::read(&*out), Ok(history));
+    }
+}

@@ -14,7 +14,8 @@ const noBrowser = executable === null && 'no Chromium (set CHROMIUM, or put chro
 const LARGE = 10_000;
 
 /** The HTTP addresses of a folder's reports. */
-const paths = (folder) => ({ '/run.html': join(folder, 'run.html'), '/large.html': join(folder, 'large.html') });
+const paths = (folder) =>
+  Object.fromEntries(['run', 'cut-off', 'large'].map((name) => [`/${name}.html`, join(folder, `${name}.html`)]));
 
 describe('test reports', { skip: !which('cargo') && 'no cargo on PATH' }, () => {
   const folder = join(workspace, 'reports');
@@ -41,7 +42,7 @@ describe('test reports', { skip: !which('cargo') && 'no cargo on PATH' }, () => 
 
   test('JUnit: test-results-parser finds every test, its state and its message', () => {
     const found = cases(parse('run.junit.xml', 'junit'));
-    // 15 tests, and the module that is broken.
+    // 15 tests, and the module that did not end well.
     assert.equal(found.length, 16);
     const count = (status) => found.filter((one) => one.status === status).length;
     assert.deepEqual([count('PASS'), count('FAIL'), count('SKIP')], [7, 7, 2]);
@@ -68,7 +69,7 @@ describe('test reports', { skip: !which('cargo') && 'no cargo on PATH' }, () => 
   });
 
   test('CTRF: the schema of the package ctrf is satisfied, and would see what is wrong', () => {
-    for (const name of ['run.ctrf.json', 'large.ctrf.json']) {
+    for (const name of ['run.ctrf.json', 'cut-off.ctrf.json', 'large.ctrf.json']) {
       const outcome = validate(JSON.parse(read(name)));
       assert.ok(outcome.valid, JSON.stringify(outcome.errors?.slice(0, 5), null, 2));
     }
@@ -77,11 +78,32 @@ describe('test reports', { skip: !which('cargo') && 'no cargo on PATH' }, () => 
     assert.ok(!validate(wrong).valid);
   });
 
+  test('a run that was cut off has failed for every reader, though none of its tests has', () => {
+    const found = cases(parse('cut-off.junit.xml', 'junit'));
+    const failures = found.filter((one) => one.status === 'FAIL').map((one) => one.failure);
+    assert.deepEqual(failures, ['was stopped before it had run all of its tests', 'was not run: the run was stopped before']);
+    assert.equal(parse('cut-off.junit.xml', 'junit').status, 'FAIL');
+    const { summary, tests } = JSON.parse(read('cut-off.ctrf.json')).results;
+    assert.deepEqual([summary.passed, summary.failed, tests.length], [1, 2, 3]);
+    assert.match(read('cut-off.trx'), /<ResultSummary outcome="Aborted">/);
+  });
+
+  test('page: a run that was cut off says so', { skip: noBrowser }, async (t) => {
+    const { page, complaints } = await open(browser, server.origin, '/cut-off.html');
+    assert.equal(await page.locator('#verdict').textContent(), '2 test applications did not end well');
+    const notices = await page.locator('.notice').allTextContents();
+    assert.equal(notices.length, 3);
+    assert.match(notices[0], /Interrupted: it was stopped by a signal/);
+    await shoot(t, page, 'report-cut-off');
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
   for (const colorScheme of ['light', 'dark']) {
     test(`page, ${colorScheme}: failures come first and open, others open by a click`, { skip: noBrowser }, async (t) => {
       const { page, complaints } = await open(browser, server.origin, '/run.html', { colorScheme });
-      assert.equal(await page.locator('#verdict').textContent(), '6 of 15 tests failed, 1 test application broken');
-      assert.match(await page.locator('.notice').textContent(), /Cellar\.Tests .* is broken.*134 before the handshake.*Boot\.cs/s);
+      assert.equal(await page.locator('#verdict').textContent(), '6 of 15 tests failed, 1 test application did not end well');
+      assert.match(await page.locator('.notice').textContent(), /Cellar\.Tests .* did not end well.*134 before the handshake.*Boot\.cs/s);
       const tests = page.locator('.test');
       assert.equal(await tests.count(), 15);
       // What is opened is filled a moment later.

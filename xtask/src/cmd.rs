@@ -2,6 +2,7 @@
 
 mod advisories;
 mod bench;
+mod book;
 mod ci;
 mod conformance;
 mod cross;
@@ -9,14 +10,18 @@ mod dist;
 mod doc;
 mod extras;
 mod fmt;
+mod foreign;
 mod fuzz;
 pub(crate) mod layers;
 mod licenses;
 mod lint;
+mod packages;
 mod peers;
+mod qemu;
 mod size;
 mod sweep;
 mod test;
+mod wine;
 
 use anyhow::Result;
 
@@ -50,6 +55,12 @@ pub(crate) const COMMANDS: &[Command] = &[
         run: cross::command,
     },
     Command {
+        name: "qemu",
+        usage: "[--check|--inside]",
+        about: "the program for aarch64, run under qemu (--inside: where it starts them)",
+        run: qemu::command,
+    },
+    Command {
         name: "licenses",
         usage: "[--check]",
         about: "the list behind `runtap licenses`: writes it, or compares it",
@@ -63,6 +74,12 @@ pub(crate) const COMMANDS: &[Command] = &[
         run: advisories::command,
     },
     Command { name: "test", usage: "", about: "unit, integration and doc tests", run: test::command },
+    Command {
+        name: "book",
+        usage: "[--check] [--preprocess]",
+        about: "the user guide, in target/book; --check: only whether links lead somewhere",
+        run: book::command,
+    },
     Command { name: "doc", usage: "", about: "the API documentation, without warnings", run: doc::command },
     Command {
         name: "fuzz",
@@ -90,15 +107,32 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "[decode|capture|nettrace|ports|ps]",
+        usage: "[decode|bytefrog|capture|nettrace|ports|ps|tests|clients|host|events|instruments|samples]",
         about: "what reading a recording costs (default), or recording and listing real runtimes",
         run: bench::command,
     },
     Command {
         name: "sweep",
-        usage: "[damage|hostile|repair] [--megabytes N]",
+        usage: "[classes|damage|hostile|jvm-programs|repair|replay] [--megabytes N]",
         about: "what the tests take samples of, in full: hours",
         run: sweep::command,
     },
-    Command { name: "dist", usage: "", about: "an archive to release, in target/dist", run: dist::command },
+    Command {
+        name: "packages",
+        usage: "",
+        about: "whether every crate could be published: its metadata, and that cargo packages it",
+        run: packages::command,
+    },
+    Command {
+        name: "dist",
+        usage: "[linux-x86_64|linux-aarch64|windows-x86_64] [--check] [--try]",
+        about: "what a release offers, in target/dist; --check: built twice and compared; --try: run in an empty root",
+        run: dist::command,
+    },
+    Command {
+        name: "wine",
+        usage: "",
+        about: "runtap.exe under Wine, over real named pipes, where that and mingw are here",
+        run: wine::command,
+    },
 ];

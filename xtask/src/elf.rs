@@ -53,6 +53,14 @@ pub(crate) fn linking(file: &[u8]) -> Result<Linking> {
     Ok(linking)
 }
 
+/// `e_machine`.
+pub(crate) fn machine(file: &[u8]) -> Result<u16> {
+    if file.get(..6) != Some(b"\x7fELF\x02\x01") {
+        bail!("not a 64-bit little-endian ELF file");
+    }
+    u16_at(file, 18)
+}
+
 fn bytes<const N: usize>(file: &[u8], offset: usize) -> Result<[u8; N]> {
     let rest = file.get(offset..).and_then(|rest| rest.first_chunk::<N>());
     rest.copied().with_context(|| format!("the file ends before offset {offset}"))
@@ -103,6 +111,15 @@ mod tests {
         assert_eq!(linking(&elf(&[PT_DYNAMIC], &dynamic)).unwrap().needed, 1);
         dynamic[0] = 30;
         assert!(linking(&elf(&[PT_DYNAMIC], &dynamic)).unwrap().is_static());
+    }
+
+    #[test]
+    fn the_machine_is_in_the_header() {
+        let mut file = elf(&[], b"");
+        file[18] = 183;
+        assert_eq!(machine(&file).unwrap(), 183);
+        assert!(machine(&file[..19]).is_err());
+        assert!(machine(b"MZ").is_err());
     }
 
     #[test]

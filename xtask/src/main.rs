@@ -7,6 +7,7 @@ mod args;
 mod callgrind;
 mod cmd;
 mod elf;
+mod graph;
 mod output;
 mod process;
 mod step;

@@ -24,6 +24,11 @@ pub(crate) fn note(text: &str) {
     println!("{text}");
 }
 
+/// What another program reads: nothing is added.
+pub(crate) fn raw(text: &str) {
+    print!("{text}");
+}
+
 pub(crate) fn error(text: &str) {
     eprintln!("xtask: {text}");
 }

@@ -1,9 +1,10 @@
 //! Which files to write, and under which names.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use runtap_outputs::{Destination, NAMES_TRIED, is_free, numbered, same, with_extension, without_extension};
+use runtap_outputs::{
+    Destination, NAMES_TRIED, is_free, is_same_path, numbered, with_extension, without_extension,
+};
 
 use crate::{Error, FileFormat};
 
@@ -65,8 +66,10 @@ pub fn free_base(formats: &[FileFormat], base: &Path) -> PathBuf {
 pub fn refuse_overwriting(inputs: &[&Path], planned: &[Planned]) -> Result<(), Error> {
     for Planned { to, .. } in planned {
         let Destination::File(path) = to else { continue };
-        let Some(there) = fs::metadata(path).ok().filter(fs::Metadata::is_file) else { continue };
-        let is_input = |input: &&&Path| fs::metadata(input).is_ok_and(|input| same(&input, &there));
+        if !path.is_file() {
+            continue;
+        }
+        let is_input = |input: &&&Path| is_same_path(input, path);
         if let Some(input) = inputs.iter().find(is_input) {
             return Err(Error::Overwrites { output: path.clone(), input: (*input).to_owned() });
         }

@@ -3,9 +3,7 @@
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
-
-use crate::Error;
+use crate::{Error, native};
 
 /// A process that runs [`serve`](crate::serve). It ends when this is dropped.
 #[derive(Debug)]
@@ -21,10 +19,11 @@ impl Program {
     /// # Errors
     /// [`Error::NotSpawned`] without a process, [`Error::NotStarted`] for one that ended at once.
     pub fn start(mut command: Command) -> Result<Self, Error> {
+        native::prepare(&mut command);
         let mut child = command
             // It would wait for a tool that is not ours.
             .env_remove("DOTNET_DiagnosticPorts")
-            .stdin(Stdio::null())
+            .stdin(native::stdin())
             .stdout(Stdio::piped())
             .spawn()
             .map_err(Error::NotSpawned)?;
@@ -63,9 +62,8 @@ impl Program {
         Ok(None)
     }
 
-    fn terminate(&self) {
-        // A process that is gone needs no signal.
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+    fn terminate(&mut self) {
+        native::terminate(&mut self.child);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The built-in target: a small program that any .NET diagnostic tool can tap, without a .NET runtime.
 //!
 //! It is no .NET program, but what it says is true: its threads really run the functions below, [`runtap_events`] samples
-//! them once a millisecond, and [`runtap_diag_server`] tells it in the real protocol over a real socket.
+//! them once a millisecond (where it can: on Windows the worker says where it is, and that is sampled), and [`runtap_diag_server`] tells it in the real protocol over a real socket.
 //!
 //! ```text
 //! thread demo-worker   serve → handle_request → hot_work            3 units of CPU a request
@@ -10,13 +10,18 @@
 //! main thread          serve → tick_until_told → tick               four Tick events a second
 //! ```
 //!
-//! * `work`: the functions of the worker. * `child`: the program in a process of its own.
+//! * `work`: the functions of the worker. * `child`: the program in a process of its own. * [`jvm`]: a Java program without a
+//!   JVM, for collectors of Bytefrog.
 //!
 //! [`serve`] is the program; [`Program`] starts a command that calls it, and ends it. Refuses to know the command line, and
 //! how it is recorded.
 
 mod child;
 mod error;
+pub mod jvm;
+#[cfg_attr(unix, path = "native/unix.rs")]
+#[cfg_attr(windows, path = "native/windows.rs")]
+mod native;
 mod work;
 
 use std::io::{self, Write};
@@ -26,10 +31,8 @@ use std::time::Duration;
 
 pub use runtap_diag_server::Notice;
 use runtap_diag_server::{Builder, Event, EventPipe, ProcessDescription};
-use runtap_events::CpuSamples;
 use runtap_nettrace::{Field, FieldType, Metadata};
 use runtap_wire::Writer;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, interval_at, sleep};
 
 pub use self::child::Program;
@@ -39,7 +42,7 @@ pub use self::error::Error;
 const NAME: &str = "demo";
 const TICK_EVERY: Duration = Duration::from_millis(250);
 
-/// Lives for `lifetime`, or until SIGTERM or SIGINT, and says on `out` when it can be tapped and what it did: the lines
+/// Lives for `lifetime`, or until SIGTERM or SIGINT (on Windows Ctrl-C, Ctrl-Break or the end of standard input), and says on `out` when it can be tapped and what it did: the lines
 /// `pid N`, `ready`, `truth {"ticks":…,"requests":…,"logs":…,…}`, `done`. Logs are 0: it writes none. What there is to
 /// say of its clients goes to `on_notice`, on the server's thread.
 ///
@@ -52,7 +55,7 @@ pub fn serve(
 ) -> Result<(), Error> {
     let pipe = EventPipe::new();
     let tick = pipe.define(tick_event()).map_err(Error::define("the event Tick"))?;
-    let samples = CpuSamples::start(&pipe)?;
+    let samples = native::samples(&pipe)?;
     let description = ProcessDescription::of_this_process().entry_assembly(NAME);
     let mut builder = Builder::new(description).pipe(pipe).on_notice(on_notice);
     if let Some(ports) = std::env::var_os("DOTNET_DiagnosticPorts") {
@@ -100,16 +103,14 @@ fn tick_event() -> Metadata {
 fn tick_until_told(lifetime: Duration, event: &Event) -> io::Result<i32> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut told = std::pin::pin!(native::told_to_end()?);
         let mut over = std::pin::pin!(sleep(lifetime));
         let mut ticking = interval_at(Instant::now() + TICK_EVERY, TICK_EVERY);
         let mut n = 0;
         loop {
             tokio::select! {
                 () = &mut over => break,
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
+                () = &mut told => break,
                 _ = ticking.tick() => {}
             }
             n += 1;

@@ -8,9 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::native::at;
+
 /// Steps of a unit of work: some hundred microseconds.
 const UNIT: u64 = 200_000;
 const REST: Duration = Duration::from_millis(1);
+
+/// Where the worker is, as it says itself: for systems where nobody else can see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Serving = 1,
+    Hot,
+    Warm,
+    Waiting,
+}
 
 /// What was done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,6 +39,7 @@ pub(crate) fn start(stop: Arc<AtomicBool>) -> std::io::Result<JoinHandle<Done>> 
 #[inline(never)]
 fn serve(stop: &AtomicBool) -> Done {
     let mut done = Done::default();
+    at(Place::Serving);
     while !stop.load(Ordering::Relaxed) {
         handle_request(&mut done);
         wait_for_request();
@@ -46,6 +58,7 @@ fn handle_request(done: &mut Done) {
 
 #[inline(never)]
 fn hot_work(units: u64) {
+    at(Place::Hot);
     black_box(burn(units));
 }
 
@@ -57,11 +70,13 @@ fn warm_work(units: u64) {
 
 #[inline(never)]
 fn parse(units: u64) {
+    at(Place::Warm);
     black_box(burn(units));
 }
 
 #[inline(never)]
 fn wait_for_request() {
+    at(Place::Waiting);
     thread::sleep(REST);
     black_box(REST);
 }
@@ -80,4 +95,49 @@ fn burn(units: u64) -> u64 {
         left -= 1;
     }
     x
+}
+
+/// A function of the worker, for those who name it.
+#[cfg(windows)]
+pub(crate) struct Function {
+    pub(crate) name: &'static str,
+    address: fn() -> u64,
+}
+
+#[cfg(windows)]
+impl Function {
+    pub(crate) fn address(&self) -> u64 {
+        (self.address)()
+    }
+}
+
+/// All of them; the stacks of the places are parts of it.
+#[cfg(windows)]
+pub(crate) static FUNCTIONS: [Function; 6] = [
+    Function { name: "serve", address: || serve as *const () as u64 },
+    Function { name: "handle_request", address: || handle_request as *const () as u64 },
+    Function { name: "hot_work", address: || hot_work as *const () as u64 },
+    Function { name: "warm_work", address: || warm_work as *const () as u64 },
+    Function { name: "parse", address: || parse as *const () as u64 },
+    Function { name: "wait_for_request", address: || wait_for_request as *const () as u64 },
+];
+
+#[cfg(windows)]
+impl Place {
+    pub(crate) fn of(number: u8) -> Option<Self> {
+        [Self::Serving, Self::Hot, Self::Warm, Self::Waiting].into_iter().find(|place| *place as u8 == number)
+    }
+
+    /// Its stack, the leaf first.
+    #[expect(clippy::unnecessary_to_owned, reason = "the list lives in this function")]
+    pub(crate) fn functions(self) -> impl Iterator<Item = &'static Function> {
+        let [serve, handle_request, hot_work, warm_work, parse, wait_for_request] = &FUNCTIONS;
+        let stack: &[&'static Function] = match self {
+            Self::Serving => &[serve],
+            Self::Hot => &[hot_work, handle_request, serve],
+            Self::Warm => &[parse, warm_work, handle_request, serve],
+            Self::Waiting => &[wait_for_request, serve],
+        };
+        stack.to_vec().into_iter()
+    }
 }

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
-use runtap_transport::{Endpoint, Peer, Stream};
-use rustix::process::geteuid;
+use runtap_transport::{Endpoint, Peer, Stream, my_uid};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{sleep, timeout};
 
@@ -90,10 +89,10 @@ pub(crate) async fn serve(dispatcher: Dispatcher, port: ConnectPort, number: usi
     let dispatcher = dispatcher.of_port(number);
     let info = &dispatcher.description().info;
     let advertise = Advertise { runtime_cookie: info.runtime_cookie, process_id: info.process_id };
-    let endpoint = Endpoint::unix(&port.path);
+    let endpoint = Endpoint::local(&port.path);
     let mut told_of = None;
     let may_know = |peer: Peer| {
-        let trusted = port.any_user || peer.uid == 0 || peer.uid == geteuid().as_raw();
+        let trusted = port.any_user || peer.uid == 0 || peer.uid == my_uid();
         if !trusted && told_of.replace(peer.uid) != Some(peer.uid) {
             dispatcher.notifier().notify(|| Notice::ForeignTool { path: port.path.clone(), peer });
         }

@@ -52,6 +52,12 @@ pub fn current_thread_id() -> u64 {
     ID.with(|id| *id.get_or_init(read_thread_id))
 }
 
+#[cfg(windows)]
+fn read_thread_id() -> u64 {
+    u64::from(runtap_windows::process::current_thread_id())
+}
+
+#[cfg(not(windows))]
 fn read_thread_id() -> u64 {
     // A link to `PID/task/TID`.
     let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();

@@ -1,13 +1,11 @@
 //! The sockets, listening and dialling, and their life: in the caller's event loop, or on a thread of its own.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use runtap_diag_proto::diagnostic_ports;
-use runtap_transport::naming::SocketName;
 use runtap_transport::{BindOptions, Listener};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -24,6 +22,10 @@ use crate::limits::Limits;
 use crate::notice::{Notice, Notifier};
 use crate::pipe::EventPipe;
 use crate::startup::Startup;
+
+#[cfg_attr(unix, path = "run/unix.rs")]
+#[cfg_attr(windows, path = "run/windows.rs")]
+mod native;
 
 /// Makes a server.
 #[derive(Debug)]
@@ -102,10 +104,9 @@ impl Builder {
     #[must_use]
     pub fn diagnostic_ports(mut self, value: &OsStr) -> Self {
         let ports = diagnostic_ports::parse(value.as_encoded_bytes()).filter(|port| !port.listen);
-        self.ports.extend(ports.map(|port| {
-            let path = OsStr::from_bytes(port.address);
-            ConnectPort::new(path).suspend(port.is_waited_for())
-        }));
+        self.ports.extend(
+            ports.map(|port| ConnectPort::new(native::path(port.address)).suspend(port.is_waited_for())),
+        );
         self
     }
 
@@ -153,7 +154,7 @@ impl Builder {
     pub fn bind(self) -> Result<DiagnosticServer, StartError> {
         let path = match &self.path {
             Some(path) => path.clone(),
-            None => default_path().ok_or(StartError::NoStartTime)?,
+            None => native::default_path().ok_or(StartError::NoStartTime)?,
         };
         let listener = Listener::bind(path, BindOptions::default().replace_stale(true))?;
         let ports = self.ports.clone();
@@ -182,15 +183,6 @@ impl Builder {
         })?;
         Ok(ServerThread { path, dispatcher, handle, stop: Some(stop), thread: Some(thread) })
     }
-}
-
-/// Where tools look for the socket of this process. `None` if the start time of this process is unknown.
-fn default_path() -> Option<PathBuf> {
-    let pid = std::process::id();
-    Some(
-        runtap_discover::temp_dir()
-            .join(SocketName::runtime(pid, runtap_discover::start_time(pid)?).to_string()),
-    )
 }
 
 /// A server whose socket is there, for the caller's event loop.

@@ -125,6 +125,7 @@ struct State {
 
 /// The way of a stream from the thread that drains it to the taker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(not(unix), allow(dead_code, reason = "a thread that reads the socket itself is Unix's"))]
 enum Handover {
     #[default]
     Not,
@@ -132,6 +133,7 @@ enum Handover {
     Done,
 }
 
+#[cfg_attr(not(unix), allow(dead_code, reason = "a thread that reads the socket itself is Unix's"))]
 impl Buffer {
     /// A buffer that begins with these bytes.
     pub(crate) fn starting_with(head: &[u8], limits: Backlog) -> Self {

@@ -51,10 +51,9 @@ mod error;
 mod exchange;
 #[cfg(target_os = "linux")]
 pub mod perf_map;
-#[cfg(unix)]
+#[cfg_attr(windows, path = "ports/absent.rs")]
 pub mod ports;
 pub mod preflight;
-#[cfg(unix)]
 pub mod profiler;
 #[cfg(unix)]
 mod reading;

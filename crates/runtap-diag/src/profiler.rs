@@ -2,10 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use uuid::Uuid;
 
 /// A request tells its own size in 16 bits.
@@ -80,8 +78,7 @@ pub fn data(text: &str) -> Result<Vec<u8>, DataError> {
 
 /// What is in a file, which has to fit into a request. A pipe is not waited for, and what has no end not read.
 fn whole(file: &Path) -> io::Result<Vec<u8>> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(flags).open(file)?;
+    let file = open(file)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
         return Err(io::Error::other("it is no ordinary file"));
@@ -92,6 +89,20 @@ fn whole(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(MOST_DATA).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(unix)]
+fn open(file: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    File::options().read(true).custom_flags(flags).open(file)
+}
+
+/// Opening a pipe does not wait here.
+#[cfg(not(unix))]
+fn open(file: &Path) -> io::Result<File> {
+    File::open(file)
 }
 
 #[cfg(test)]

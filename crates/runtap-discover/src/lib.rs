@@ -11,26 +11,33 @@
 mod fix;
 #[cfg(unix)]
 mod jvm;
+#[cfg(not(unix))]
+#[path = "jvm/java.rs"]
+mod jvm;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(all(unix, any(not(target_os = "linux"), test)))]
 mod macos;
 #[cfg(any(not(target_os = "linux"), test))]
 #[allow(unreachable_pub, reason = "exported where it is of use")]
+#[cfg_attr(target_os = "linux", allow(dead_code, reason = "exported where it is of use"))]
 mod not_linux;
 mod process;
 #[cfg(unix)]
 mod rank;
 mod reason;
-#[cfg(any(windows, test))]
+#[cfg(windows)]
 mod windows;
 
 pub use fix::{Fix, in_its_files};
+pub use jvm::Java;
 #[cfg(target_os = "linux")]
 pub use linux::*;
 #[cfg(not(target_os = "linux"))]
-pub use not_linux::{is_running, process, processes, start_time, threads};
-pub use process::{Kind, Options, Process, Thread};
+pub use not_linux::{
+    Facts, ProcTrouble, Survey, System, is_running, process, processes, start_time, startup, threads,
+};
+pub use process::{Kind, Options, Process, Startup, Thread};
 pub use reason::{Code, NotFound, Reason};
 #[cfg(target_os = "linux")]
 pub use runtap_transport::linux::{CAP_SYS_PTRACE, Capabilities};

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use runtap_transport::{Endpoint, Socket, SocketState, naming};
 
+use crate::Java;
+
 /// What [`processes`](crate::processes) shall list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -73,6 +75,8 @@ pub struct Process {
     pub exe: Option<PathBuf>,
     /// The arguments, program first. Empty where we may not look.
     pub command_line: Vec<String>,
+    /// What a Java virtual machine says of itself; `None` for other processes.
+    pub java: Option<Java>,
     /// Its sockets, the best first: those that fit its start time, then newer before older. Empty for a JVM.
     pub sockets: Vec<Socket>,
     /// Whether its mount namespace is another one than ours: `file_view` translates its paths.
@@ -87,7 +91,7 @@ impl Process {
     /// Where its diagnostics server is to be dialled: who listens there has to be this process.
     pub fn endpoint(&self) -> Option<Endpoint> {
         if cfg!(windows) {
-            return Some(Endpoint::pipe(naming::windows_pipe(self.pid)));
+            return (self.kind == Kind::Dotnet).then(|| Endpoint::pipe(naming::windows_pipe(self.pid)));
         }
         Endpoint::of_process(self.pid, self.start_time, &self.sockets)
     }
@@ -96,6 +100,19 @@ impl Process {
     pub fn stale_sockets(&self) -> impl Iterator<Item = &Socket> {
         self.sockets.iter().filter(|socket| socket.state == SocketState::Stale)
     }
+}
+
+/// How far a runtime has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Startup {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// It is loaded and runs no program yet: it is starting, or was told to wait.
+    Waiting,
+    /// It runs its program.
+    Done,
 }
 
 /// A thread of a process.

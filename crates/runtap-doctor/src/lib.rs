@@ -1,24 +1,31 @@
-//! Why a process can't be reached or does not do what it is asked, and what fixes it. Linux only.
+//! Why a process can't be reached or does not do what it is asked, and what fixes it. On Linux
+//! everything is looked at; elsewhere (`elsewhere.rs`) what the system shows there, which is little.
 //!
 //! First everything is gathered ([`examine`]: what the system shows of the process, whether its runtime answers, and
 //! who keeps it from that), then judged by a pure function ([`Examination::diagnose`]): the same facts give the same
 //! findings, whatever machine they come from. The texts are for people and may change; the codes are a contract.
 //!
 //! Refuses to change anything, and to connect to a tool's port: it would be taken for a runtime.
-#![cfg(target_os = "linux")]
 
+mod answer;
+#[cfg(target_os = "linux")]
 mod diagnose;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod examine;
+#[cfg(target_os = "linux")]
 mod machine;
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests;
 
 use runtap_discover::{Code, Fix};
 
+pub use self::answer::{Answer, ask};
+#[cfg(target_os = "linux")]
+pub use self::examine::AwaitedPort;
 pub use self::examine::{
-    Answer, AwaitedPort, Examination, ask, ask_all, examine, examine_asked, explain, reasons, settled,
-    stopped, stuck_at_startup,
+    Examination, ask_all, examine, examine_asked, explain, reasons, settled, stopped, stuck_at_startup,
 };
+#[cfg(target_os = "linux")]
 pub use self::machine::machine;
 
 /// How bad a finding is.

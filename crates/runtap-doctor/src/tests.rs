@@ -78,7 +78,7 @@ fn fix(finding: &Finding) -> &str {
 fn holder(pid: u32, command: &str) -> Holder {
     let mut holder = Holder::default();
     holder.pid = pid;
-    holder.comm = "comm".to_owned();
+    "comm".clone_into(&mut holder.comm);
     holder.command_line = command.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
     holder
 }

@@ -13,7 +13,6 @@
 //! All of them cost next to nothing while no session wants them. The guide is docs/embedding.md. Empty on Windows, as the server
 //! is.
 
-#![cfg(unix)]
 #![allow(clippy::doc_markdown, reason = "the names of the events of .NET are words here, not code")]
 
 mod activity;

@@ -86,7 +86,12 @@ impl<'a> Frame<'a> {
 
 /// A writer that has the head of a frame, whose length [`finish`] fills in.
 pub(crate) fn start(id: MessageId) -> Writer {
-    let mut writer = Writer::new();
+    start_in(Vec::new(), id)
+}
+
+/// As [`start`], in memory whose content is not needed.
+pub(crate) fn start_in(memory: Vec<u8>, id: MessageId) -> Writer {
+    let mut writer = Writer::reusing(memory);
     writer.u32(0).i32(id.0);
     writer
 }

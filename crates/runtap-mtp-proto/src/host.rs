@@ -151,6 +151,23 @@ impl Connection {
     /// this pipe does not have, a connection that is of no use any more: nothing has changed then.
     pub fn request(&mut self, message: &Message) -> Result<Vec<u8>, RequestError> {
         let id = message.id();
+        self.check(id)?;
+        let frame = message.to_frame()?;
+        self.in_flight = Some(id);
+        Ok(frame)
+    }
+
+    /// The same for a frame that was written elsewhere: it is to be sent now.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request), but for those of writing.
+    pub fn begin(&mut self, id: MessageId) -> Result<(), RequestError> {
+        self.check(id)?;
+        self.in_flight = Some(id);
+        Ok(())
+    }
+
+    fn check(&self, id: MessageId) -> Result<(), RequestError> {
         if let Some(request) = self.in_flight {
             return Err(RequestError::InFlight(request));
         }
@@ -175,9 +192,7 @@ impl Connection {
                 }
             }
         }
-        let frame = message.to_frame()?;
-        self.in_flight = Some(id);
-        Ok(frame)
+        Ok(())
     }
 
     /// Takes bytes of the server, and gives its reply when it is complete.

@@ -92,9 +92,10 @@ pub use frame::{Frame, FrameReader, Limits};
 pub use handshake::{ExecutionMode, Handshake, HandshakeKey, HostType};
 pub use message::{
     AzureDevOpsLog, CommandLineOption, CommandLineOptions, ControlKind, DiscoveredTest, DiscoveredTests,
-    Display, DisplayLevel, FailedTest, FileArtifact, FileArtifacts, Message, MessageId, ServerControl,
-    SessionEvent, SessionEventType, State, SuccessfulTest, TestException, TestHostCompleted,
-    TestHostProcessId, TestInProgress, TestResults, TestTrait, TestsInProgress,
+    DiscoveredTestsWriter, Display, DisplayLevel, FailedTest, FileArtifact, FileArtifacts, Message,
+    MessageId, ServerControl, SessionEvent, SessionEventType, State, SuccessfulTest, TestException,
+    TestHostCompleted, TestHostProcessId, TestInProgress, TestResults, TestResultsWriter, TestTrait,
+    TestsInProgress,
 };
 pub use old_layout::is_old_layout;
 pub use rules::{Rule, Severity, Violation};

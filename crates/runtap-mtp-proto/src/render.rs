@@ -23,6 +23,9 @@ pub struct Rendering {
     pub rest: Option<(u64, Vec<u8>)>,
     /// Where the body stops to follow the format. Then the fields are those before.
     pub error: Option<DecodeError>,
+    /// The way to the field with the error, as far as it is known: `.SuccessfulTestMessageList[0].State`. Empty if there is
+    /// none, or it is in no field.
+    pub trail: String,
 }
 
 /// A field of a message, or a property of a handshake.
@@ -84,7 +87,10 @@ impl Rendering {
             }
             MessageId::TEST_HOST_PROCESS_ID => numbers(&mut reader, &["PID"], &mut this.fields),
             id => match message::schema(id) {
-                Some(schema) => envelope(&mut reader, schema, &mut budget, &mut this.fields),
+                Some(schema) => {
+                    let mut trail = Trail { steps: &mut this.trail, budget: &mut budget };
+                    envelope(&mut reader, schema, &mut trail, &mut this.fields)
+                }
                 None => Ok(()),
             },
         };
@@ -188,22 +194,53 @@ fn numbers(
     Ok(())
 }
 
+/// What reading has come to: where it is, and how much more it may read.
+struct Trail<'a> {
+    /// What was entered and not left.
+    steps: &'a mut String,
+    budget: &'a mut Budget,
+}
+
+impl Trail<'_> {
+    /// Reads what is a step further. After an error, the step stays.
+    fn within<T>(
+        &mut self,
+        step: impl fmt::Display,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        let before = self.steps.len();
+        // Writing to a string does not fail.
+        let _ = write!(self.steps, "{step}");
+        let value = read(self)?;
+        self.steps.truncate(before);
+        Ok(value)
+    }
+}
+
 /// Appends the fields of an envelope. In front of an error, what was read of a list is lost, and the list with it.
 fn envelope(
     reader: &mut Reader<'_>,
     schema: &Schema,
-    budget: &mut Budget,
+    trail: &mut Trail<'_>,
     fields: &mut Vec<Field>,
 ) -> Result<(), DecodeError> {
     for _ in 0..reader.u16("field count")? {
         let offset = reader.offset();
-        let (id, value) = field(reader)?;
-        let known = schema.field(id);
-        let value = match known {
-            Some(known) => of_kind(value, known.kind, known.name, budget)?,
-            None => FieldValue::Bytes(value.rest().to_vec()),
-        };
-        fields.push(Field { offset, id, name: known.map(|known| known.name), value });
+        // The id once more, so that a field whose size is wrong has a name.
+        let name = reader.clone().u16("field id").ok().map(|id| match schema.field(id) {
+            Some(known) => format!(".{}", known.name),
+            None => format!(".{id}"),
+        });
+        let field = trail.within(name.unwrap_or_default(), |trail| {
+            let (id, value) = field(reader)?;
+            let known = schema.field(id);
+            let value = match known {
+                Some(known) => of_kind(value, known.kind, known.name, trail)?,
+                None => FieldValue::Bytes(value.rest().to_vec()),
+            };
+            Ok(Field { offset, id, name: known.map(|known| known.name), value })
+        })?;
+        fields.push(field);
     }
     Ok(())
 }
@@ -212,7 +249,7 @@ fn of_kind(
     mut value: Reader<'_>,
     kind: Kind,
     what: &'static str,
-    budget: &mut Budget,
+    trail: &mut Trail<'_>,
 ) -> Result<FieldValue, DecodeError> {
     let start = value.clone();
     Ok(match kind {
@@ -226,7 +263,7 @@ fn of_kind(
         Kind::Long => FieldValue::Int(value.i64(what)?),
         Kind::Texts => {
             let count = length(&mut value, what)?;
-            budget.take(count, &start, what)?;
+            trail.budget.take(count, &start, what)?;
             let mut all = Vec::with_capacity(count.min(value.remaining() / 4));
             for _ in 0..count {
                 let size = length(&mut value, what)?;
@@ -236,14 +273,39 @@ fn of_kind(
         }
         Kind::List(schema) => {
             let count = length(&mut value, what)?;
-            budget.take(count, &start, what)?;
+            trail.budget.take(count, &start, what)?;
             let mut all = Vec::with_capacity(count.min(value.remaining() / 2));
-            for _ in 0..count {
+            for number in 0..count {
                 let mut element = Vec::new();
-                envelope(&mut value, schema, budget, &mut element)?;
+                trail.within(format_args!("[{number}]"), |trail| {
+                    envelope(&mut value, schema, trail, &mut element)
+                })?;
                 all.push(element);
             }
             FieldValue::List(all)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trail(id: MessageId, body: &[u8]) -> String {
+        Rendering::new(&Frame { offset: 0, id, body }, Limits::default()).trail
+    }
+
+    #[test]
+    fn an_error_has_the_way_to_its_field() {
+        // A list with one element, whose third field has no byte.
+        let list = [1, 0, 0, 0, 2, 0, 1, 0, 1, 0, 0, 0, b't', 3, 0, 0, 0, 0, 0];
+        let body = [&[1, 0, 3, 0, 19, 0, 0, 0], &list[..]].concat();
+        assert_eq!(trail(MessageId::TEST_RESULTS, &body), ".SuccessfulTestMessageList[0].State");
+        // A size beyond the end, of a field that is known and of one that is not.
+        assert_eq!(trail(MessageId::SESSION_EVENT, &[1, 0, 2, 0, 9, 0, 0, 0]), ".SessionUid");
+        assert_eq!(trail(MessageId::SESSION_EVENT, &[1, 0, 77, 0, 9, 0, 0, 0]), ".77");
+        // No field at all, and no error.
+        assert_eq!(trail(MessageId::SESSION_EVENT, &[]), "");
+        assert_eq!(trail(MessageId::SESSION_EVENT, &[1, 0, 2, 0, 1, 0, 0, 0, b's']), "");
+    }
 }

@@ -201,6 +201,8 @@ pub struct Violation {
     pub connection: Option<ConnectionId>,
     /// What exactly it was. Texts of the other side are quoted, and cut if they are long.
     pub detail: String,
+    /// Where in what the connection has received: the bytes that are wrong, or the frame that is.
+    pub offset: Option<u64>,
 }
 
 impl fmt::Display for Violation {

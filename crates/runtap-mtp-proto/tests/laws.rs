@@ -6,10 +6,11 @@ use common::{decode, frame, greeting};
 use proptest::{collection::vec, option, prelude::*};
 use runtap_mtp_proto::{
     AzureDevOpsLog, CommandLineOption, CommandLineOptions, ControlKind, DecodeError, DiscoveredTest,
-    DiscoveredTests, Display, DisplayLevel, FailedTest, FileArtifact, FileArtifacts, Frame, FrameReader,
-    Handshake, HandshakeKey, Limits, Message, MessageId, ServerControl, SessionEvent, SessionEventType,
-    State, SuccessfulTest, TestException, TestHostCompleted, TestHostProcessId, TestInProgress, TestResults,
-    TestTrait, TestsInProgress, Version, Versions, is_old_layout,
+    DiscoveredTests, DiscoveredTestsWriter, Display, DisplayLevel, FailedTest, FileArtifact, FileArtifacts,
+    Frame, FrameReader, Handshake, HandshakeKey, Limits, Message, MessageId, ServerControl, SessionEvent,
+    SessionEventType, State, SuccessfulTest, TestException, TestHostCompleted, TestHostProcessId,
+    TestInProgress, TestResults, TestResultsWriter, TestTrait, TestsInProgress, Version, Versions,
+    is_old_layout,
     render::Rendering,
     server::{Application, Event, Mode, Output, Pipe, Settings},
 };
@@ -240,6 +241,43 @@ proptest! {
     }
 
     #[test]
+    fn written_one_by_one_is_the_same(message in prop_oneof![results(), discovered()]) {
+        let mut results = TestResultsWriter::new();
+        let mut discovered = DiscoveredTestsWriter::new();
+        let ids = (Some("run".to_owned()), Some("process".to_owned()));
+        // An empty list is not written: nobody has anything to say then.
+        let (whole, written) = match message {
+            Message::TestResults(message) => {
+                message.successful.iter().flatten().for_each(|test| results.successful(test));
+                message.failed.iter().flatten().for_each(|test| results.failed(test));
+                let count = [&message.successful].into_iter().flatten().map(Vec::len).sum::<usize>()
+                    + message.failed.iter().map(Vec::len).sum::<usize>();
+                prop_assert_eq!((results.len(), results.is_empty()), (count, count == 0));
+                let whole = TestResults {
+                    execution_id: ids.0,
+                    instance_id: ids.1,
+                    successful: message.successful.filter(|tests| !tests.is_empty()),
+                    failed: message.failed.filter(|tests| !tests.is_empty()),
+                };
+                (Message::TestResults(whole), results.finish("run", "process"))
+            }
+            Message::DiscoveredTests(message) => {
+                message.tests.iter().flatten().for_each(|test| discovered.push(test));
+                prop_assert_eq!(discovered.len(), message.tests.iter().map(Vec::len).sum::<usize>());
+                let tests = message.tests.filter(|tests| !tests.is_empty());
+                let whole = DiscoveredTests { execution_id: ids.0, instance_id: ids.1, tests };
+                (Message::DiscoveredTests(whole), discovered.finish("run", "process"))
+            }
+            other => unreachable!("{other:?}"),
+        };
+        prop_assert_eq!(written.unwrap(), whole.to_frame().unwrap());
+        // The next one begins anew.
+        prop_assert_eq!((results.bytes(), discovered.bytes()), (0, 0));
+        let next = TestResults { execution_id: Some("a".into()), instance_id: Some("b".into()), ..Default::default() };
+        prop_assert_eq!(results.finish_in(vec![7; 100], "a", "b").unwrap(), Message::TestResults(next).to_frame().unwrap());
+    }
+
+    #[test]
     fn a_frame_that_is_cut_is_incomplete(message in message()) {
         let bytes = message.to_frame().unwrap();
         for n in 0..bytes.len() {
@@ -281,6 +319,7 @@ proptest! {
         let known = !matches!(id, 0 | 9 | 13);
         let shown = Rendering::new(&frame, limits);
         prop_assert!(!known || read.is_ok() == shown.error.is_none());
+        prop_assert!(shown.error.is_some() || shown.trail.is_empty());
         if let Ok(message) = read {
             prop_assert_eq!(decode(&message.to_frame().unwrap()), message);
         }

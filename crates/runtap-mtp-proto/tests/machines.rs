@@ -275,3 +275,42 @@ fn a_rendering_of_a_handshake_and_of_numbers() {
     assert_eq!(shown(Message::TestHostProcessId(pid)), "       8 1 PID = 4242\n");
     assert_eq!(shown(Message::Unknown { id: MessageId(99), body: vec![1, 255] }), "       8 rest = 01ff\n");
 }
+
+#[test]
+fn a_void_reply_can_be_given_before_its_frame_is_looked_at() {
+    let mut application = Application::new(settings());
+    let mut connection = application.connect(Pipe::Data);
+    let hello = Message::Handshake(greeting("TestHost", "inst-1")).to_frame().unwrap();
+    let void = Message::Void.to_frame().unwrap();
+    assert!(!connection.is_void_due(&void), "before the handshake there is no reply");
+    assert!(!connection.is_void_due(&hello));
+    application.handle_bytes(&mut connection, &hello);
+    assert!(!connection.is_void_due(&hello), "the reply to a second one is a handshake, too");
+    let foreign = Message::Display(Display { execution_id: Some("other".into()), ..Display::default() });
+    let wrong = Message::ServerControl(ServerControl { kind: None });
+    for frame in [
+        foreign.to_frame().unwrap(),
+        wrong.to_frame().unwrap(),
+        void.clone(),
+        // A result whose body is cut; an id that nobody knows.
+        unhex("0600000006000000ffff"),
+        unhex("05000000ff000000aa"),
+    ] {
+        assert!(connection.is_void_due(&frame), "{frame:?}");
+        let output = application.handle_bytes(&mut connection, &frame);
+        assert_eq!((&output.transmit, output.close), (&void, false), "{frame:?}");
+    }
+    let two = [void.clone(), void.clone()].concat();
+    assert!(
+        !connection.is_void_due(&two) && !connection.is_void_due(&[]) && !connection.is_void_due(&[0xff; 8])
+    );
+    for (at, byte) in void.iter().enumerate() {
+        assert!(!connection.is_void_due(&void[at..=at]), "{at}");
+        assert!(at == 0 || !connection.is_void_due(&void), "{at}: the frame has begun already");
+        application.handle_bytes(&mut connection, &[*byte]);
+    }
+    assert!(connection.is_void_due(&void));
+    let mut control = application.connect(Pipe::Control);
+    assert!(!control.is_void_due(&Message::WaitForServerControl.to_frame().unwrap()));
+    application.handle_close(&mut control);
+}

@@ -337,3 +337,22 @@ fn a_second_handshake_changes_nothing_even_if_it_cannot_be_decoded() {
     talk.send(host, start());
     assert_eq!((talk.broken.as_slice(), talk.closed), (&[Rule::SecondHandshake][..], false));
 }
+
+#[test]
+fn a_violation_says_where_it_is() {
+    let mut talk = Talk::new(Mode::Run);
+    let host = talk.connect("TestHost", "inst-1");
+    let greeting = Message::Handshake(greeting("TestHost", "inst-1")).to_frame().unwrap().len() as u64;
+    let mut offset = |bytes: &[u8]| {
+        let output = talk.application.handle_bytes(&mut talk.connections[host], bytes);
+        output.violations().next().unwrap().offset
+    };
+    // The frame, unless there is a field.
+    assert_eq!(offset(&[4, 0, 0, 0, 77, 0, 0, 0]), Some(greeting));
+    // The field's value.
+    let cut = [12, 0, 0, 0, 8, 0, 0, 0, 1, 0, 2, 0, 9, 0, 0, 0];
+    assert_eq!(offset(&cut), Some(greeting + 8 + 16));
+    assert_eq!(offset(&[0; 4]), Some(greeting + 8 + 16));
+    let output = talk.application.handle_exit(Some(0));
+    assert!(output.violations().all(|violation| violation.offset.is_none()));
+}

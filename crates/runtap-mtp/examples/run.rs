@@ -8,7 +8,7 @@ use runtap_mtp::{RunEvent, RunSpec, Stop, find_dotnet, find_modules, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let wanted: Vec<_> = env::args().skip(1).collect();
-    let mut spec = RunSpec::new(find_modules(&env::current_dir()?, &wanted)?);
+    let mut spec = RunSpec::new(find_modules(&env::current_dir()?, &wanted)?.modules);
     spec.application.dotnet = find_dotnet().ok();
     let outcome = run(&spec, &Stop::new(), |event| match event {
         RunEvent::TestEnded { result, .. } => println!("{:9} {}", result.state.word(), result.name),

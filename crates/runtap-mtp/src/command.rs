@@ -1,7 +1,7 @@
 //! The command line of a test application: what `dotnet test` gives it, in its order.
 //!
 //! `[dotnet exec] MODULE [--help | --list-tests] [--results-directory D] [--config-file F]
-//! [--diagnostic-output-directory D] [user's arguments] [--filter-uid …] --server dotnettestcli --dotnet-test-pipe PATH`
+//! [--diagnostic-output-directory D] [user's arguments] [--filter-uid …] --server dotnettestcli HOW-TO-REACH-US`
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use runtap_mtp_proto::server::Mode;
 use runtap_transport::random_u64;
 
 use crate::module::{Module, ModuleKind};
@@ -19,18 +20,6 @@ const INLINE: usize = 16 << 10;
 /// The variable by which the processes of one application know that they belong together.
 const EXECUTION_ID: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";
 const ATTEMPT: &str = "TESTINGPLATFORM_DOTNETTEST_ATTEMPTNUMBER";
-
-/// What an application is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Mode {
-    /// Run tests.
-    #[default]
-    Run,
-    /// Tell which there are.
-    Discover,
-    /// Tell its options.
-    Help,
-}
 
 /// What is the same for all applications of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,6 +40,16 @@ pub struct ApplicationOptions {
     pub working_directory: Option<PathBuf>,
 }
 
+impl ApplicationOptions {
+    /// The same, for a list that is worth no run: `runtap mtp host` then does not run a command which can't list its tests.
+    #[must_use]
+    pub fn only_known_lists(&self) -> Self {
+        let mut options = self.clone();
+        options.environment.push(("RUNTAP_MTP_LIST".into(), "known".into()));
+        options
+    }
+}
+
 /// One start of one application.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Start<'a> {
@@ -59,8 +58,8 @@ pub(crate) struct Start<'a> {
     /// Only these tests; `None`: all.
     pub uids: Option<&'a [String]>,
     pub attempt: u32,
-    /// The socket on which it finds us.
-    pub pipe: &'a Path,
+    /// The options by which it finds us.
+    pub listener: &'a [OsString],
     /// A directory of ours for a response file.
     pub scratch: &'a Path,
 }
@@ -95,7 +94,7 @@ pub(crate) fn command(options: &ApplicationOptions, start: &Start<'_>) -> io::Re
     if let Some(uids) = start.uids {
         filter(&mut command, uids, start.scratch)?;
     }
-    command.args(["--server", "dotnettestcli", "--dotnet-test-pipe"]).arg(start.pipe);
+    command.args(["--server", "dotnettestcli"]).args(start.listener);
     if let Some(directory) = &options.working_directory {
         command.current_dir(directory);
     }
@@ -151,7 +150,7 @@ mod tests {
             mode,
             uids,
             attempt: 1,
-            pipe: Path::new("/t/p"),
+            listener: &["--dotnet-test-pipe".into(), "/t/p".into()],
             scratch: scratch.path(),
         };
         let (command, _) = command(options, &start).unwrap();
@@ -198,8 +197,9 @@ mod tests {
     #[test]
     fn variables_of_an_outer_run_are_not_passed_on() {
         let module = Module::new("/m/a");
-        let pipe = Path::new("/t/p");
-        let start = Start { module: &module, mode: Mode::Run, uids: None, attempt: 2, pipe, scratch: pipe };
+        let scratch = Path::new("/t/p");
+        let start =
+            Start { module: &module, mode: Mode::Run, uids: None, attempt: 2, listener: &[], scratch };
         let options = ApplicationOptions {
             environment: vec![("A".into(), "1".into())],
             ..ApplicationOptions::default()

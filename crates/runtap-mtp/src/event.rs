@@ -104,6 +104,8 @@ pub struct TestResult {
     pub attempt: u32,
     /// It has passed after it had failed.
     pub flaky: bool,
+    /// If it has failed, that does not count.
+    pub quarantined: bool,
     /// A later attempt within the same process has replaced it.
     pub superseded: bool,
     /// Why it was skipped, or failed without an exception.
@@ -133,9 +135,9 @@ pub struct AppOption {
     pub built_in: bool,
 }
 
-impl TestResult {
-    /// Of nothing yet: to be filled in.
-    pub(crate) fn new() -> Self {
+impl Default for TestResult {
+    /// Of nothing yet: a passed test, to be filled in.
+    fn default() -> Self {
         Self {
             uid: String::new(),
             name: String::new(),
@@ -143,6 +145,7 @@ impl TestResult {
             duration: None,
             attempt: 1,
             flaky: false,
+            quarantined: false,
             superseded: false,
             reason: None,
             exceptions: Vec::new(),
@@ -208,6 +211,19 @@ pub struct Introduction {
     pub protocol: String,
 }
 
+impl Introduction {
+    /// The framework as projects name it: `net10.0` for `.NET 10.0.12`; anything else as it was told.
+    pub fn target_framework(&self) -> String {
+        let version = self.framework.strip_prefix(".NET ").map(|version| version.splitn(3, '.').take(2));
+        match version.map(Iterator::collect::<Vec<_>>) {
+            Some(parts) if parts.len() == 2 && parts.iter().all(|part| part.parse::<u16>().is_ok()) => {
+                format!("net{}", parts.join("."))
+            }
+            _ => self.framework.clone(),
+        }
+    }
+}
+
 /// Why a module as a whole has failed, beside its tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModuleFailure {
@@ -245,6 +261,8 @@ pub struct LaunchEnd {
     pub stderr: String,
     /// How long it ran.
     pub duration: Duration,
+    /// It was told to end, since the run is over or one of its tests took too long.
+    pub stopped: bool,
 }
 
 /// Something that has happened.
@@ -380,5 +398,7 @@ pub enum RunEvent {
         exit_code: i32,
         /// How long it took.
         duration: Duration,
+        /// It was stopped before its end.
+        stopped: bool,
     },
 }

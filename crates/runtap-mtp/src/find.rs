@@ -1,6 +1,6 @@
-//! From the paths and patterns that people type to the modules they mean.
+//! From the paths and patterns that people type to the test applications they mean.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use thiserror::Error;
 use crate::dotnet::is_program;
 use crate::module::{Module, ModuleKind};
 
-/// A path or a pattern that leads to no module.
+/// A path or a pattern that leads to no test application.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FindError {
     /// Nothing was given to run.
-    #[error("no test module was given")]
+    #[error("no test application was given")]
     Nothing,
     /// There is no such file.
     #[error("{}: no such file", .0.display())]
     Missing(PathBuf),
-    /// A directory: which of its files are test modules is for the user to say.
+    /// A directory: which of its files are test applications is for the user to say.
     #[error("{}: a directory; give a file or a pattern, such as '{}/**/*Tests.dll'", .0.display(), .0.display())]
     Directory(PathBuf),
     /// A file that can be neither run by `dotnet` nor executed.
@@ -34,12 +34,12 @@ pub enum FindError {
         /// What an application has beside it.
         missing: PathBuf,
     },
-    /// A pattern that matches no test module.
-    #[error("{pattern:?} matches no test module{}", skipped(*.others))]
+    /// A pattern that matches no test application.
+    #[error("{pattern:?} matches no test application{}", skipped(*.others))]
     NoMatch {
         /// As it was given.
         pattern: String,
-        /// Files that it matches, but which are no test modules.
+        /// Files that it matches, but which are no test applications.
         others: usize,
     },
     /// Something that is no pattern.
@@ -53,7 +53,11 @@ pub enum FindError {
 }
 
 fn skipped(others: usize) -> String {
-    if others == 0 { String::new() } else { format!(" ({others} other files)") }
+    match others {
+        0 => String::new(),
+        1 => " (1 other file)".to_owned(),
+        others => format!(" ({others} other files)"),
+    }
 }
 
 /// Whether a file that a pattern matches is to be run.
@@ -82,13 +86,23 @@ fn uses_the_platform(path: &Path) -> bool {
 
 const PLATFORM: &[u8] = b"Microsoft.Testing.Platform";
 
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Test applications, in order of their paths, each once.
+    pub modules: Vec<Module>,
+    /// Libraries that were named beside an application, as a shell does that has replaced `*.dll` by what it matches.
+    pub left_out: Vec<PathBuf>,
+}
+
 /// Finds what `wanted` names, each a file, a pattern (`*`, `?`, `[…]`, `**`) or `!PATTERN` to leave out; patterns are
-/// relative to `root`. A file that is named is taken as it is; of those that a pattern matches, only test modules: managed
-/// applications that depend on the platform, and executable files. In order of their paths, each once.
+/// relative to `root`. A file that is named is taken as it is; of those that a pattern matches, only test applications:
+/// managed ones that depend on the platform, and executable files. A library in the folder of an application that is named
+/// too is left out; named alone, it is an error.
 ///
 /// # Errors
 /// See [`FindError`].
-pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Vec<Module>, FindError> {
+pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Found, FindError> {
     let (left_out, wanted): (Vec<_>, Vec<_>) = wanted.iter().partition(|pattern| pattern.starts_with('!'));
     if wanted.is_empty() {
         return Err(FindError::Nothing);
@@ -96,7 +110,7 @@ pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Vec<Module>, FindE
     let left_out = left_out.into_iter().map(|pattern| compile(root, pattern.trim_start_matches('!')));
     let left_out = left_out.collect::<Result<Vec<_>, _>>()?;
     let keep = |path: &Path| !left_out.iter().any(|pattern| pattern.matches_path_with(path, OPTIONS));
-    let mut found = BTreeSet::new();
+    let (mut found, mut libraries) = (BTreeSet::new(), BTreeMap::new());
     for pattern in wanted {
         let path = root.join(pattern);
         if !path.exists() && pattern.contains(['*', '?', '[']) {
@@ -107,16 +121,29 @@ pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Vec<Module>, FindE
             }
             found.extend(modules);
         } else {
-            let path = explicit(path)?;
-            if keep(&path) {
-                found.insert(path);
+            match explicit(path) {
+                Ok(path) if keep(&path) => drop(found.insert(path)),
+                Ok(_) => {}
+                Err(FindError::Library { path, missing }) if keep(&path) => {
+                    libraries.insert(path, missing);
+                }
+                Err(FindError::Library { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
+    }
+    let folders: BTreeSet<_> = found.iter().filter_map(|path: &PathBuf| path.parent()).collect();
+    let alone = |path: &Path| path.parent().is_none_or(|folder| !folders.contains(folder));
+    if let Some((path, missing)) = libraries.iter().find(|(path, _)| alone(path)) {
+        return Err(FindError::Library { path: path.clone(), missing: missing.clone() });
     }
     if found.is_empty() {
         return Err(FindError::Nothing);
     }
-    Ok(found.into_iter().map(Module::new).collect())
+    Ok(Found {
+        modules: found.into_iter().map(Module::new).collect(),
+        left_out: libraries.into_keys().collect(),
+    })
 }
 
 const OPTIONS: MatchOptions = MatchOptions {
@@ -194,6 +221,7 @@ mod tests {
         let wanted: Vec<_> = wanted.iter().map(|&pattern| pattern.to_owned()).collect();
         let found = find_modules(root, &wanted).map_err(|error| error.to_string())?;
         Ok(found
+            .modules
             .iter()
             .map(|module| module.path().strip_prefix(root).unwrap().display().to_string())
             .collect())
@@ -210,7 +238,7 @@ mod tests {
         assert_eq!(names(root, &["b/T*.dll"]), Ok(vec!["b/Two.Tests.dll".to_owned()]));
         assert_eq!(
             names(root, &["b/L*.dll"]),
-            Err(r#""b/L*.dll" matches no test module (1 other files)"#.to_owned())
+            Err(r#""b/L*.dll" matches no test application (1 other file)"#.to_owned())
         );
     }
 
@@ -228,6 +256,14 @@ mod tests {
             let error = names(root, &[path]).unwrap_err();
             assert!(error.contains(reason), "{error}");
         }
+        // As a shell does with *.dll.
+        let all = ["b/Library.dll", "b/Tool.dll", "b/Two.Tests.dll"];
+        assert_eq!(names(root, &all).unwrap(), ["b/Tool.dll", "b/Two.Tests.dll"]);
+        let found = find_modules(root, &all.map(str::to_owned)).unwrap();
+        assert_eq!(found.left_out, [root.join("b/Library.dll")]);
+        let error = names(root, &["b/Library.dll", "a/One.Tests.dll"]).unwrap_err();
+        assert!(error.contains("a library"), "in the folder of none: {error}");
+        assert_eq!(names(root, &["b/Library.dll", "a/One.Tests", "!b/**"]).unwrap(), ["a/One.Tests"]);
         assert!(names(root, &["!a"]).is_err());
         assert!(names(root, &["[a"]).unwrap_err().contains("[a"));
     }

@@ -1,4 +1,25 @@
 //! Runs test applications of Microsoft.Testing.Platform, without an SDK.
+//!
+//! [`find_modules`] finds the applications, a [`RunSpec`] says how they are run, and [`run`] starts and ends their processes
+//! and reports everything that happens as one stream of [`RunEvent`]s. What these mean to people, and reports of them, are
+//! for other crates.
+//!
+//! ```no_run
+//! use runtap_mtp::{RunEvent, RunSpec, Stop, find_dotnet, find_modules, run};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let found = find_modules(&std::env::current_dir()?, &["bin/**/*.Tests.dll".to_owned()])?;
+//! let mut spec = RunSpec::new(found.modules);
+//! spec.application.dotnet = find_dotnet().ok();
+//! let outcome = run(&spec, &Stop::new(), |event| {
+//!     if let RunEvent::TestEnded { result, .. } = event {
+//!         println!("{} {}", result.state.word(), result.name);
+//!     }
+//! })?;
+//! println!("{:?}", outcome.totals);
+//! # Ok(())
+//! # }
+//! ```
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(
@@ -8,10 +29,14 @@
 
 mod child;
 mod command;
+mod digest;
 mod dotnet;
 mod event;
 mod find;
+mod http;
+mod identity;
 mod launch;
+mod listen;
 mod module;
 mod output;
 mod pipe;
@@ -22,12 +47,17 @@ mod tally;
 mod tree;
 
 pub use child::Exit;
-pub use command::{ApplicationOptions, Mode};
+pub use command::ApplicationOptions;
 pub use dotnet::{NoDotnet, find_dotnet};
 pub use event::*;
-pub use find::{FindError, find_modules};
+pub use find::{FindError, Found, find_modules};
+pub use identity::server_settings;
+pub use listen::Transport;
 pub use module::{Module, ModuleKind};
 pub use output::Output;
-pub use run::{Job, Outcome, RunSpec, Timeouts, code, run};
+pub use pipe::Pipe;
+pub use run::{Job, Outcome, RunSpec, TestRule, TestRules, Timeouts, code, run};
+pub use runtap_mtp_proto::server::Mode;
+pub use scratch::Scratch;
 pub use stop::{Stop, StopLevel};
 pub use tally::Totals;

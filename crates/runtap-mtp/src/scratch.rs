@@ -15,11 +15,14 @@ const SOCKET_NAME: usize = "/18446744073709551615c".len();
 
 /// A directory of mode 0700 that is removed with all that is in it when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Scratch {
     /// Makes it in the directory for temporary files, or in `/tmp` if that has a name too long for sockets.
-    pub(crate) fn new() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// Neither can be written to.
+    pub fn new() -> io::Result<Self> {
         let name = format!("runtap-{:016x}", random_u64());
         let usual = env::temp_dir().join(&name);
         let fits = usual.as_os_str().len() + SOCKET_NAME <= LONGEST_SOCKET;
@@ -29,7 +32,8 @@ impl Scratch {
         Ok(Self(path))
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 }

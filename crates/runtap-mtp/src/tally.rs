@@ -1,8 +1,7 @@
 //! Counting: what became of each test after all its attempts.
 
-use std::collections::HashMap;
-
-use crate::event::State;
+use crate::digest::ByUid;
+use crate::event::{State, TestResult};
 
 /// How many tests there were, by what became of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,6 +18,8 @@ pub struct Totals {
     pub timeout: u64,
     /// Were stopped.
     pub cancelled: u64,
+    /// Those that failed in any way, in quarantine: they do not count as failures.
+    pub quarantined: u64,
     /// Passed after they had failed.
     pub flaky: u64,
     /// Results that later attempts have replaced.
@@ -28,11 +29,15 @@ pub struct Totals {
 impl Totals {
     /// All tests, each once.
     pub fn total(&self) -> u64 {
-        self.passed + self.skipped + self.unsuccessful()
+        self.passed + self.skipped + self.not_passed()
     }
 
     /// Those by which a run fails: what `dotnet test` calls failed.
     pub fn unsuccessful(&self) -> u64 {
+        self.not_passed().saturating_sub(self.quarantined)
+    }
+
+    fn not_passed(&self) -> u64 {
         self.failed + self.error + self.timeout + self.cancelled
     }
 
@@ -41,6 +46,7 @@ impl Totals {
         for state in State::ALL {
             *self.of(state) += *other.clone().of(state);
         }
+        self.quarantined += other.quarantined;
         self.flaky += other.flaky;
         self.retried += other.retried;
     }
@@ -61,7 +67,7 @@ impl Totals {
 /// don't.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    tests: HashMap<Box<str>, Attempt>,
+    tests: ByUid<Attempt>,
     totals: Totals,
 }
 
@@ -70,36 +76,44 @@ pub(crate) struct Tally {
 struct Attempt {
     /// The runner's attempt, from 1 on.
     number: u32,
-    states: Vec<State>,
+    /// Its result, and whether that is one in quarantine.
+    state: Option<(State, bool)>,
+    /// Further ones: a test may have several names. Most have one, so that this needs no memory of its own.
+    more: Vec<(State, bool)>,
     /// An attempt before has failed.
     has_failed: bool,
 }
 
 impl Tally {
     /// Counts a result. Returns whether it makes its test flaky: it has passed, after a failure of an earlier attempt.
-    pub(crate) fn count(&mut self, uid: &str, attempt: u32, state: State, superseded: bool) -> bool {
-        let test = match self.tests.get_mut(uid) {
-            Some(test) => test,
-            None => self.tests.entry(uid.into()).or_default(),
-        };
+    pub(crate) fn count(&mut self, result: &TestResult) -> bool {
+        let TestResult { uid, attempt, state, superseded, quarantined, .. } = result;
+        let (attempt, state) = (*attempt, *state);
+        let test = self.tests.entry(uid);
         if test.number < attempt {
             let was_flaky = test.has_failed;
-            for state in std::mem::take(&mut test.states) {
+            for (state, quarantined) in test.state.take().into_iter().chain(std::mem::take(&mut test.more)) {
                 test.has_failed |= state.is_failure();
                 self.totals.flaky -= u64::from(was_flaky && state == State::Passed);
                 *self.totals.of(state) -= 1;
+                self.totals.quarantined -= u64::from(quarantined && state.is_failure());
                 self.totals.retried += 1;
             }
             test.number = attempt;
         }
-        if superseded || attempt < test.number {
+        if *superseded || attempt < test.number {
             // It is over already: by a later attempt in the same process, or in another one.
             test.has_failed |= state.is_failure();
             self.totals.retried += 1;
             return false;
         }
-        test.states.push(state);
+        if test.state.is_none() {
+            test.state = Some((state, *quarantined));
+        } else {
+            test.more.push((state, *quarantined));
+        }
         *self.totals.of(state) += 1;
+        self.totals.quarantined += u64::from(*quarantined && state.is_failure());
         let flaky = test.has_failed && state == State::Passed;
         self.totals.flaky += u64::from(flaky);
         flaky
@@ -114,15 +128,34 @@ impl Tally {
 mod tests {
     use super::*;
 
+    fn result(uid: &str, attempt: u32, state: State, superseded: bool) -> TestResult {
+        TestResult { uid: uid.to_owned(), attempt, state, superseded, ..TestResult::default() }
+    }
+
+    #[test]
+    fn failures_in_quarantine_do_not_count() {
+        let mut tally = Tally::default();
+        let quarantined = |it| TestResult { quarantined: true, ..it };
+        tally.count(&quarantined(result("a", 1, State::Failed, false)));
+        tally.count(&quarantined(result("b", 1, State::Timeout, false)));
+        tally.count(&quarantined(result("c", 1, State::Passed, false)));
+        let totals = tally.totals();
+        assert_eq!((totals.total(), totals.unsuccessful(), totals.quarantined), (3, 0, 2));
+        assert!(tally.count(&quarantined(result("a", 2, State::Passed, false))));
+        let expected =
+            Totals { passed: 2, timeout: 1, quarantined: 1, flaky: 1, retried: 1, ..Totals::default() };
+        assert_eq!(tally.totals(), expected);
+    }
+
     #[test]
     fn later_attempts_replace_earlier_ones() {
         let mut tally = Tally::default();
-        assert!(!tally.count("a", 1, State::Failed, false));
-        assert!(!tally.count("b", 1, State::Error, false));
-        assert!(!tally.count("c", 1, State::Passed, false));
+        assert!(!tally.count(&result("a", 1, State::Failed, false)));
+        assert!(!tally.count(&result("b", 1, State::Error, false)));
+        assert!(!tally.count(&result("c", 1, State::Passed, false)));
         assert_eq!(tally.totals().total(), 3);
-        assert!(tally.count("a", 2, State::Passed, false));
-        assert!(!tally.count("b", 2, State::Timeout, false));
+        assert!(tally.count(&result("a", 2, State::Passed, false)));
+        assert!(!tally.count(&result("b", 2, State::Timeout, false)));
         let expected = Totals { passed: 2, timeout: 1, flaky: 1, retried: 2, ..Totals::default() };
         assert_eq!(tally.totals(), expected);
     }
@@ -131,18 +164,18 @@ mod tests {
     fn several_results_of_one_attempt_all_count() {
         let mut tally = Tally::default();
         for state in [State::Passed, State::Passed, State::Failed] {
-            assert!(!tally.count("a", 1, state, false));
+            assert!(!tally.count(&result("a", 1, state, false)));
         }
         assert_eq!((tally.totals().passed, tally.totals().failed), (2, 1));
-        assert!(tally.count("a", 2, State::Passed, false));
+        assert!(tally.count(&result("a", 2, State::Passed, false)));
         assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 3, ..Totals::default() });
     }
 
     #[test]
     fn what_was_superseded_in_its_process_does_not_count() {
         let mut tally = Tally::default();
-        assert!(!tally.count("a", 1, State::Failed, true));
-        assert!(tally.count("a", 1, State::Passed, false));
+        assert!(!tally.count(&result("a", 1, State::Failed, true)));
+        assert!(tally.count(&result("a", 1, State::Passed, false)));
         assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 1, ..Totals::default() });
     }
 }

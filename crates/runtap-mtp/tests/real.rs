@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use runtap_mtp::{
     Mode, Module, ModuleFailure, Outcome, RunEvent, RunSpec, State, Stop, StopLevel, TestInfo, TestResult,
-    Totals, code, run,
+    Totals, Transport, code, run,
 };
 use runtap_testkit::{RealRuntime, Skip, expected_outcomes, test_application};
 
@@ -113,6 +113,99 @@ fn every_application_has_the_outcomes_of_its_table() {
                 assert_eq!(outcome.exit_code, code::TESTS_FAILED);
                 assert_eq!(failures(&events), Vec::<&ModuleFailure>::new(), "{application}");
             }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn requests_carry_what_the_pipe_does() {
+    or_skip(|| {
+        let runtime = RealRuntime::available(10)?;
+        for (application, file, folder, name) in APPLICATIONS {
+            if !["orchard-2.5.2", "library-mstest-4.5.2", "library-nunit-5.0.0"].contains(&application) {
+                continue;
+            }
+            let mut spec = spec(&runtime, application, file, &[])?;
+            spec.transport = Transport::Http;
+            let (outcome, events) = events(&spec);
+            let mut expected = table(folder, name)?;
+            expected.retain(|(_, outcome)| outcome != "noend");
+            let results = results(&events);
+            let mut seen: Vec<_> =
+                results.iter().map(|result| (result.name.clone(), result.state.word().to_owned())).collect();
+            seen.sort();
+            assert_eq!(seen, expected, "{application}");
+            assert_eq!(outcome.exit_code, code::TESTS_FAILED);
+            assert_eq!(failures(&events), Vec::<&ModuleFailure>::new(), "{application}");
+            let begun = events.iter().filter(|event| matches!(event, RunEvent::TestStarted { .. })).count();
+            assert!(begun >= seen.len() - 5, "{application}: {begun} have begun");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn all_processes_of_an_application_send_requests() {
+    or_skip(|| {
+        let runtime = RealRuntime::available(10)?;
+        let again = ["--suite", "flaky:1", "--again", "2", "--watch"];
+        let mut spec = spec(&runtime, "orchard-2.5.2", "orchard.dll", &again)?;
+        spec.transport = Transport::Http;
+        let (outcome, seen) = events(&spec);
+        let expected = Totals { passed: 2, failed: 1, flaky: 1, retried: 3, ..Totals::default() };
+        assert_eq!((outcome.totals, outcome.exit_code), (expected, 2));
+        assert_eq!(failures(&seen), Vec::<&ModuleFailure>::new());
+        let introduced = |event: &&RunEvent| matches!(event, RunEvent::Introduced { .. });
+        assert_eq!(
+            seen.iter().filter(introduced).count(),
+            7,
+            "an orchestrator, thrice a controller and a host"
+        );
+        for mode in [Mode::Discover, Mode::Help] {
+            let mut spec = orchard("core")?;
+            (spec.mode, spec.transport) = (mode, Transport::Http);
+            let (outcome, events) = events(&spec);
+            let options = events.iter().filter(|event| matches!(event, RunEvent::Option { .. })).count();
+            let counts = (outcome.exit_code, found(&events).len(), options > 30);
+            assert_eq!(counts, if mode == Mode::Help { (0, 0, true) } else { (0, 28, false) });
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn an_application_that_sends_requests_is_ended_by_a_signal() {
+    or_skip(|| {
+        let mut spec = orchard("slow:1000:50")?;
+        spec.transport = Transport::Http;
+        let (stop, mut ended) = (Stop::new(), 0);
+        let outcome = run(&spec, &stop, |event| {
+            if let RunEvent::TestEnded { .. } = event {
+                ended += 1;
+                if ended == 3 {
+                    stop.stop(StopLevel::Graceful);
+                }
+            }
+        });
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.totals.total(), ended);
+        assert!((3..1000).contains(&ended) && outcome.exit_code != 0, "{outcome:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn older_applications_do_not_know_of_requests() {
+    or_skip(|| {
+        let runtime = RealRuntime::available(10)?;
+        for (application, file, ..) in [APPLICATIONS[0], APPLICATIONS[1], APPLICATIONS[5]] {
+            let mut spec = spec(&runtime, application, file, &[])?;
+            spec.transport = Transport::Http;
+            let (outcome, events) = events(&spec);
+            assert_eq!(outcome.exit_code, code::USAGE, "{application}");
+            let told = |event: &RunEvent| matches!(event, RunEvent::Message { text, .. } if text.contains("2.4 or later"));
+            assert!(events.iter().any(told), "{application}");
         }
         Ok(())
     });

@@ -7,8 +7,11 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use rustix::fs::SeekFrom as Sought;
-use rustix::io::Errno;
+#[cfg_attr(unix, path = "copy/unix.rs")]
+#[cfg_attr(windows, path = "copy/windows.rs")]
+mod native;
+
+use self::native::{parts, room};
 
 /// Copies a file into an empty one.
 ///
@@ -21,8 +24,7 @@ pub fn copy(from: &File, to: &File) -> io::Result<()> {
     }
     let len = meta.len();
     let needed = parts(from, len).try_fold(0u64, |sum, part| part.map(|(start, end)| sum + (end - start)))?;
-    let room = rustix::fs::fstatvfs(to)?;
-    if needed > room.f_bavail.saturating_mul(room.f_frsize) {
+    if needed > room(to)? {
         return Err(io::ErrorKind::StorageFull.into());
     }
     // What was counted is the most that is written, whatever becomes of the file meanwhile.
@@ -43,35 +45,7 @@ pub fn copy(from: &File, to: &File) -> io::Result<()> {
     to.set_len(len)
 }
 
-/// Where a file has data, up to `len`. All of it, where the file system does not know.
-fn parts(file: &File, len: u64) -> impl Iterator<Item = io::Result<(u64, u64)>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        if at >= len {
-            return None;
-        }
-        let start = match rustix::fs::seek(file, Sought::Data(at)) {
-            Err(Errno::NXIO) => return None,
-            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(at),
-            found => found,
-        };
-        let end = match (&start, start.and_then(|start| rustix::fs::seek(file, Sought::Hole(start)))) {
-            (_, Ok(end)) => end,
-            (Ok(_), Err(_)) => len,
-            (Err(error), _) => {
-                at = len;
-                return Some(Err((*error).into()));
-            }
-        };
-        let start = start.unwrap_or(len).max(at).min(len);
-        // Who says nonsense has no more data.
-        let end = end.min(len);
-        at = if end > start { end } else { len };
-        (end > start).then_some(Ok((start, end)))
-    })
-}
-
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::{FileExt, MetadataExt};
 

@@ -11,26 +11,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Seek as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::io::Errno;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Cause, Error};
 use crate::names::NAMES_TRIED;
+use crate::native::{self, FolderHandle, Mode, PRIVATE, PUBLIC};
 use crate::place::{Folder, Lead, Place};
-use crate::shared::can_be_exchanged;
-
-/// Read and write for us alone.
-const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// No file that is there, and no link.
-const NEW: OFlags =
-    OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A file that has no name yet that anybody asked for.
 #[derive(Debug)]
@@ -66,7 +55,7 @@ impl Draft {
     /// # Errors
     /// Those of [`of`](Self::of).
     pub fn public(path: &Path) -> Result<Self, Error> {
-        Self::with_rights(path, PRIVATE | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH)
+        Self::with_rights(path, PUBLIC)
     }
 
     fn with_rights(path: &Path, rights: Mode) -> Result<Self, Error> {
@@ -105,26 +94,25 @@ impl Draft {
     /// # Errors
     /// No file can be made there.
     pub fn companion(&self, behind: &str) -> Result<Self, Error> {
-        let no_file = || Error::file(&self.place())(Errno::INVAL);
+        let no_file = || Error::file(&self.place())(io::Error::from(ErrorKind::InvalidInput));
         let Beside { folder, name, .. } = self.beside.as_ref().ok_or_else(no_file)?;
         let mut name = name.clone();
         name.push(behind);
-        let file = rustix::fs::openat(&folder.fd, &name, NEW, PRIVATE)
-            .map_err(Error::file(&folder.path.join(&name)))?;
+        let file = folder.create(&name, PRIVATE).map_err(Error::file(&folder.path.join(&name)))?;
         let beside = Beside::new(folder.clone(), name, None, None);
-        Ok(Self { file: file.into(), beside: Some(beside), path: None })
+        Ok(Self { file, beside: Some(beside), path: None })
     }
 
     fn make(folder: Folder, to: Option<OsString>, mode: Option<Mode>, rights: Mode) -> Result<Self, Cause> {
         let mut tries = 0;
         loop {
             let name = OsString::from(unforeseen());
-            match rustix::fs::openat(&folder.fd, &name, NEW, rights) {
+            match folder.create(&name, rights) {
                 Ok(file) => {
                     let beside = Beside::new(folder, name, to, mode);
-                    return Ok(Self { file: file.into(), beside: Some(beside), path: None });
+                    return Ok(Self { file, beside: Some(beside), path: None });
                 }
-                Err(Errno::EXIST) if tries < NAMES_TRIED => tries += 1,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && tries < NAMES_TRIED => tries += 1,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -144,7 +132,7 @@ impl Draft {
     /// it is taken for granted.
     pub fn can_be_exchanged(&self, user: u32) -> bool {
         let Some(beside) = &self.beside else { return true };
-        can_be_exchanged(&beside.folder.fd, user).unwrap_or(true)
+        beside.folder.can_be_exchanged(user).unwrap_or(true)
     }
 
     /// The name that it is to have, as it was given.
@@ -190,9 +178,29 @@ impl Draft {
     /// Those of [`appear`](Self::appear), and a disk that does not take it.
     pub fn appear_whole(self) -> Result<PathBuf, Error> {
         if self.is_file() {
-            sync(&self.file).map_err(Error::file(&self.wanted()))?;
+            native::sync(&self.file).map_err(Error::file(&self.wanted()))?;
         }
-        Ok(self.appear()?.1)
+        self.appear_soon()
+    }
+
+    /// The same for what can be made anew: nobody waits for the disk, and a machine which fails may leave a part of it.
+    ///
+    /// # Errors
+    /// Those of [`appear`](Self::appear).
+    pub fn appear_soon(self) -> Result<PathBuf, Error> {
+        if self.is_file() {
+            return Ok(self.appear()?.1);
+        }
+        // It is there already. What it was longer before is cut off.
+        let path = self.wanted();
+        let cut = || -> io::Result<()> {
+            if self.file.metadata()?.is_file() {
+                self.file.set_len((&self.file).stream_position()?)?;
+            }
+            Ok(())
+        };
+        cut().map_err(Error::file(&path))?;
+        Ok(path)
     }
 
     /// Gives a file that was made [`within`](Self::within) a folder the first of these names that is free there.
@@ -204,18 +212,20 @@ impl Draft {
         let mut n = 1;
         loop {
             let path = name(n);
-            let wanted = path.file_name().ok_or_else(|| Error::file(&path)(Errno::ISDIR))?;
+            let wanted = path
+                .file_name()
+                .ok_or_else(|| Error::file(&path)(io::Error::from(ErrorKind::IsADirectory)))?;
             match beside.claim(wanted) {
                 Ok(()) => {
                     let renamed = beside.rename(&self.file, wanted);
                     if renamed.is_err() {
-                        remove(&beside.folder.fd, wanted);
+                        beside.folder.remove(wanted);
                     }
                     renamed.map_err(Error::file(&path))?;
                     self.beside = None;
                     return Ok((self.file.try_clone().map_err(Error::file(&path))?, path));
                 }
-                Err(Errno::EXIST) if n < NAMES_TRIED => n += 1,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && n < NAMES_TRIED => n += 1,
                 Err(error) => return Err(Error::file(&path)(error)),
             }
         }
@@ -226,7 +236,7 @@ impl Draft {
     /// # Errors
     /// Those of both.
     pub fn settle_whole(self, name: impl Fn(u32) -> PathBuf) -> Result<PathBuf, Error> {
-        sync(&self.file).map_err(Error::file(&name(1)))?;
+        native::sync(&self.file).map_err(Error::file(&name(1)))?;
         Ok(self.settle(name)?.1)
     }
 
@@ -250,30 +260,25 @@ impl Drop for Draft {
     fn drop(&mut self) {
         if let Some(beside) = &self.beside {
             // Not what somebody else has put there.
-            if is_same(&beside.folder, &beside.name, &self.file).unwrap_or(false) {
-                remove(&beside.folder.fd, &beside.name);
+            if beside.folder.has(&beside.name, &self.file).unwrap_or(false) {
+                beside.folder.remove(&beside.name);
             }
         }
     }
 }
 
 /// The drafts that there are: those on threads which the end of the program ends are not dropped.
-static DRAFTS: Mutex<BTreeMap<OsString, Arc<OwnedFd>>> = Mutex::new(BTreeMap::new());
+static DRAFTS: Mutex<BTreeMap<OsString, FolderHandle>> = Mutex::new(BTreeMap::new());
 
 /// Deletes all drafts: the program ends.
 pub fn sweep() {
     for (name, folder) in std::mem::take(&mut *drafts()) {
-        remove(&folder, &name);
+        native::remove(&folder, &name);
     }
 }
 
-fn drafts() -> MutexGuard<'static, BTreeMap<OsString, Arc<OwnedFd>>> {
+fn drafts() -> MutexGuard<'static, BTreeMap<OsString, FolderHandle>> {
     DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn remove(folder: impl AsFd, name: &OsStr) {
-    // The folder may be gone with all that is in it.
-    let _ = rustix::fs::unlinkat(folder, name, AtFlags::empty());
 }
 
 impl Drop for Beside {
@@ -284,62 +289,37 @@ impl Drop for Beside {
 
 impl Beside {
     fn new(folder: Folder, name: OsString, to: Option<OsString>, mode: Option<Mode>) -> Self {
-        drafts().insert(name.clone(), Arc::clone(&folder.fd));
+        drafts().insert(name.clone(), folder.handle());
         Self { folder, name, to, mode }
     }
 
     /// Makes sure that a name is free, and keeps it.
-    fn claim(&self, name: &OsStr) -> Result<(), Errno> {
-        rustix::fs::openat(&self.folder.fd, name, NEW, PRIVATE).map(drop)
+    fn claim(&self, name: &OsStr) -> io::Result<()> {
+        self.folder.create(name, PRIVATE).map(drop)
     }
 
     fn rename(&self, file: &File, to: &OsStr) -> Result<(), Cause> {
         // Otherwise what has this name by now would take the place of what is there.
-        if !is_same(&self.folder, &self.name, file)? {
+        if !self.folder.has(&self.name, file)? {
             return Err(Cause::Exchanged);
         }
         if let Some(mode) = self.mode {
             // A file system without modes has none to keep, and ours is the strictest.
-            let _ = rustix::fs::fchmod(file, mode);
+            native::set_mode(file, mode);
         }
-        rustix::fs::renameat(&self.folder.fd, &self.name, &self.folder.fd, to)?;
+        self.folder.rename(&self.name, to)?;
         // Who owns the folder, or a folder that is everybody's, may have exchanged the file under our hands.
-        if !is_same(&self.folder, to, file)? {
+        if !self.folder.has(to, file)? {
             return Err(Cause::Exchanged);
         }
         Ok(())
     }
 }
 
-/// The same file for reading, from its beginning, whatever has its name by now. A clone would share the place in it with
-/// whoever still writes.
-pub fn reopened(file: &File) -> io::Result<File> {
-    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
-/// Whether two are the same file, whatever it is called.
-pub fn same(a: &Metadata, b: &Metadata) -> bool {
-    (a.dev(), a.ino()) == (b.dev(), b.ino())
-}
-
-fn is_same(folder: &Folder, name: &OsStr, file: &File) -> io::Result<bool> {
-    let there = rustix::fs::statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let ours = rustix::fs::fstat(file)?;
-    Ok((there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino))
-}
-
-fn sync(file: impl AsFd) -> io::Result<()> {
-    match rustix::fs::fsync(file) {
-        // A file system that has nothing to write to.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
-        synced => Ok(synced?),
-    }
-}
-
 /// A new name. That the file must not be there yet is what keeps others out; that nobody can foresee it keeps them from
 /// taking it first.
 pub fn unforeseen() -> String {
-    format!("runtap.{:016x}.part", runtap_transport::random_u64())
+    format!("runtap.{:016x}.part", native::random_u64())
 }
 
 #[cfg(test)]

@@ -206,3 +206,16 @@ fn an_exchanged_file_replaces_nothing() {
     assert_eq!(fs::read_to_string(&to).unwrap(), "what was there");
     assert!(fs::symlink_metadata(&to).unwrap().is_file());
 }
+
+#[test]
+fn what_is_written_as_it_is_stays_when_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    fs::write(&path, "a longer text that was there before").unwrap();
+    let open = fs::File::options().read(true).write(true).open(&path).unwrap();
+    let draft = Draft::of(Path::new(&format!("/proc/self/fd/{}", open.as_raw_fd()))).unwrap();
+    assert!(!draft.is_file());
+    draft.file().write_all(b"new").unwrap();
+    draft.appear_whole().unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+}

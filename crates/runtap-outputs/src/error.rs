@@ -3,8 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
-
 /// Why an output can't be written.
 #[derive(Debug, thiserror::Error)]
 #[error("can't {act} {}", path.display())]
@@ -69,8 +67,9 @@ pub enum Cause {
     Exchanged,
 }
 
-impl From<Errno> for Cause {
-    fn from(error: Errno) -> Self {
+#[cfg(unix)]
+impl From<rustix::io::Errno> for Cause {
+    fn from(error: rustix::io::Errno) -> Self {
         Self::Io(error.into())
     }
 }

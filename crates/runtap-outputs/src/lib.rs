@@ -27,19 +27,27 @@ mod copy;
 mod draft;
 mod error;
 mod names;
+#[cfg_attr(unix, path = "native/unix.rs")]
+#[cfg_attr(windows, path = "native/windows.rs")]
+mod native;
 mod outlet;
+#[cfg_attr(windows, path = "place/windows.rs")]
 mod place;
+#[cfg(unix)]
 mod shared;
 
 use std::path::Path;
 
 pub use self::copy::copy;
-pub use self::draft::{Draft, reopened, same, sweep, unforeseen};
+pub use self::draft::{Draft, sweep, unforeseen};
 pub use self::error::{Cause, Error};
 pub use self::names::{
     NAMES_TRIED, insert_before_extension, is_free, is_plain_letter, is_plain_word, is_regular, numbered,
     plain_name, with_extension, without_extension,
 };
+#[cfg(unix)]
+pub use self::native::same;
+pub use self::native::{is_path_of, is_same_path, reopened};
 pub use self::outlet::{Destination, Outlet, Writer};
 use self::place::Folder;
 

@@ -121,6 +121,7 @@ impl Job {
     }
 
     /// Ready when the whole is that far.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "the host of a port waits for it"))]
     pub(crate) async fn reached(&self, phase: Phase) {
         // Fails only without a sender, which is `self`.
         let _ = self.phase.subscribe().wait_for(|now| *now >= phase).await;

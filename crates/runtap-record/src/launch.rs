@@ -49,7 +49,7 @@ pub(crate) struct Restore {
 
 /// A command that runs.
 #[derive(Debug)]
-pub(crate) struct Launched {
+pub struct Launched {
     child: Child,
     pid: Option<Pid>,
     signals: Vec<(Signal, Typed, unix::Signal)>,
@@ -61,10 +61,21 @@ type Typed = bool;
 impl Launched {
     /// Starts the command with `port` among its ports.
     pub(crate) fn start(command: &Command, port: &Path) -> Result<Self, Error> {
+        Self::start_with(command, [(PORTS, ports(port, existing().as_deref()))])
+    }
+
+    /// Starts a command with further variables.
+    ///
+    /// # Errors
+    /// There is no such program, or it can't be started.
+    pub fn start_with<'a>(
+        command: &Command,
+        variables: impl IntoIterator<Item = (&'a str, OsString)>,
+    ) -> Result<Self, Error> {
         let Command { words, io, .. } = command;
         let [program, arguments @ ..] = &words[..] else { return Err(Error::NoCommand) };
         let mut command = process::Command::new(program);
-        command.args(arguments).env(PORTS, ports(port, existing().as_deref()));
+        command.args(arguments).envs(variables);
         let (stdout, stderr) = match io {
             Io::Hidden => (Stdio::null(), Stdio::null()),
             Io::Shown => (Stdio::inherit(), Stdio::inherit()),
@@ -79,12 +90,16 @@ impl Launched {
         Ok(Self { child, pid, signals })
     }
 
-    pub(crate) fn pid(&self) -> Option<u32> {
+    /// Its process id, while it runs.
+    pub fn pid(&self) -> Option<u32> {
         self.child.id()
     }
 
     /// Waits for its end and passes signals on to it meanwhile. Cancel safe.
-    pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
+    ///
+    /// # Errors
+    /// It can't be waited for.
+    pub async fn ended(&mut self) -> io::Result<ExitStatus> {
         loop {
             let (signal, typed) = tokio::select! {
                 status = self.child.wait() => return status,

@@ -13,7 +13,7 @@
 //!
 //! Two relatives of a recording are here as well: [`tap_all`] has the events of running programs consumed as they come, without
 //! a file, and [`resume()`] lets programs go on that a killed tool has left waiting at its port.
-//! [`UserEvents`] is the recording that leaves no file: into tracepoints of the kernel.
+//! `UserEvents` is the recording that leaves no file: into tracepoints of the kernel, on Linux.
 //!
 //! Refuses to print, to choose words for people, and to find processes.
 
@@ -21,9 +21,12 @@ mod conductor;
 mod error;
 mod event;
 mod files;
+#[cfg_attr(not(unix), path = "absent/guard.rs")]
 mod guard;
+#[cfg_attr(not(unix), path = "absent/host.rs")]
 mod host;
 mod job;
+#[cfg_attr(not(unix), path = "absent/launch.rs")]
 mod launch;
 mod live;
 mod missing;
@@ -31,6 +34,7 @@ mod one;
 mod other_sessions;
 mod outcome;
 mod outputs;
+#[cfg_attr(not(unix), path = "absent/own_port.rs")]
 mod own_port;
 mod raw;
 mod recorder;
@@ -44,6 +48,7 @@ mod stop_event;
 mod stops;
 mod tap;
 mod threads;
+#[cfg(target_os = "linux")]
 mod user_events;
 
 use std::process::ExitStatus;
@@ -60,8 +65,7 @@ pub use self::event::{Event, Progress, Reporter};
 pub use self::guard::guard_port;
 use self::host::PortHost;
 use self::job::{Job, Phase};
-use self::launch::Launched;
-pub use self::launch::{Command, Io};
+pub use self::launch::{Command, Io, Launched};
 pub use self::live::{LiveEnd, write_live};
 pub use self::missing::Missing;
 pub use self::outcome::{Files, Outcome, Part};
@@ -71,6 +75,7 @@ pub use self::spec::{Naming, Specification, Target};
 pub use self::stop_event::{PayloadError, StopEvent};
 pub use self::stops::{StopListener, StopRequest, Stops};
 pub use self::tap::{Drained, Tap, tap_all};
+#[cfg(target_os = "linux")]
 pub use self::user_events::{UserEvent, UserEvents, UserEventsOutcome};
 
 /// The variable by which processes learn of ports.

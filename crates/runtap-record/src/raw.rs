@@ -1,14 +1,14 @@
 //! The stream as it was received: where it is, and whether it stays. It is read by the descriptor that it was written by:
 //! under its name somebody else may have put another file by then.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::PathBuf;
 
 use runtap_files::Recording;
 
 use crate::Error;
 use runtap_convert::{FileFormat, OutputFile};
-use runtap_outputs::{Draft, reopened, same};
+use runtap_outputs::{Draft, is_path_of, reopened};
 
 /// Where the stream goes.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Raw {
             Self::Temporary(draft) => draft.place(),
             Self::Stdout => PathBuf::new(),
         };
-        Ok(Some(Recording::of(reopened(file)?, shown)))
+        Ok(Some(Recording::of(reopened(file, &shown)?, shown)))
     }
 
     /// Itself as one of the files that were asked for, if it is.
@@ -62,7 +62,7 @@ impl Raw {
     pub(crate) fn asked_for(&self) -> Result<Option<OutputFile>, Error> {
         let Self::Asked(path, file) = self else { return Ok(None) };
         let ours = file.metadata()?;
-        if !fs::metadata(path).is_ok_and(|there| same(&there, &ours)) {
+        if !is_path_of(path, file) {
             return Err(Error::Exchanged(path.clone()));
         }
         Ok(Some(OutputFile::new(path.clone(), FileFormat::Nettrace, ours.len())))

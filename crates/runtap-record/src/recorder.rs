@@ -8,15 +8,17 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use runtap_diag::{Chunk, Chunks, Direct, Error};
 use runtap_nettrace::{Item, Reader};
-use rustix::fs::OFlags;
 use tokio::sync::oneshot;
+
+#[cfg_attr(unix, path = "recorder/unix.rs")]
+#[cfg_attr(windows, path = "recorder/windows.rs")]
+mod native;
 
 use crate::silence::Received;
 use crate::stop_event::StopEventWatch;
@@ -110,9 +112,7 @@ impl Sink {
 
     /// An ordinary file that can also be read.
     fn readable(&self) -> Option<&File> {
-        self.file().filter(|file| {
-            rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDWR)
-        })
+        self.file().filter(|file| native::is_readable(file))
     }
 
     /// Writes as much as can be; returns how much that was.
@@ -209,7 +209,7 @@ fn count_file(file: &File, recorded: &mut Recorded) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
     let mut at = 0;
     loop {
-        match file.read_at(&mut piece, at) {
+        match native::read_at(file, &mut piece, at) {
             Ok(0) => break,
             Ok(n) => {
                 counter.feed(piece.get(..n).unwrap_or_default());

@@ -3,6 +3,10 @@
 //!
 //! Refuses to take a port from a tool that still listens, and to make a socket where the user of the process could make none.
 
+#[cfg_attr(target_os = "linux", path = "resume/free.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "resume/not_freed.rs")]
+mod free;
+#[cfg(target_os = "linux")]
 mod stand_in;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,20 +15,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runtap_diag::ports::{self, Port, Runtime};
-use runtap_discover::{Process, Startup};
+use runtap_diag::ports::{Port, Runtime};
 use runtap_target::Subject;
-use runtap_transport::{BindError, in_a_thread};
-use rustix::process::geteuid;
-use tokio::time::{Instant, sleep, timeout};
+use runtap_transport::BindError;
+use tokio::time::sleep;
 
-use self::stand_in::TakenOver;
+use self::free::free;
 use crate::event::Event;
 
-/// Between two looks at how far a runtime is.
-const LOOK: Duration = Duration::from_millis(20);
-/// How long a runtime may take from the command to its program before it is looked for other reasons to wait.
-const MOMENT: Duration = Duration::from_millis(500);
 /// Processes of one user that are told of: anybody may dial in, as often as he likes.
 const TOLD: usize = 1000;
 
@@ -127,61 +125,6 @@ pub async fn resume_at(port: &mut Port, limit: Duration, tell: &impl Fn(Resumpti
     let (mut freed, mut told) = (false, Told::default());
     port.resume_all(sleep(limit), |runtime, outcome| freed |= told.tell(runtime, &outcome, tell)).await;
     freed
-}
-
-/// Resumes a process over the ports that it still waits for, and with it all others that wait there: the tool that was
-/// to do it is gone.
-async fn free(
-    process: &Process,
-    limit: Duration,
-    guard: Option<&[OsString]>,
-    tell: &(impl Fn(Resumption<'_>) + Clone + Send + Sync + 'static),
-) -> Result<(), ResumeError> {
-    let pid = process.pid;
-    let looked = timeout(limit.max(MOMENT), in_a_thread(move || ports::waited_for(pid))).await;
-    let ports = looked.map_err(|_elapsed| ResumeError::TooSlow { pid })???;
-    if !ports.is_empty() && goes_on(pid, limit.min(MOMENT)).await {
-        return Ok(());
-    }
-    let (mut taken_over, mut refused) = (Vec::new(), None);
-    for awaited in ports {
-        match TakenOver::over(&awaited) {
-            Ok(port) => taken_over.push((awaited, port)),
-            Err(error) => drop(refused.get_or_insert((awaited, error))),
-        }
-    }
-    let (awaited, mut taken_over): (Vec<_>, Vec<_>) = taken_over.into_iter().unzip();
-    if process.uid == geteuid().as_raw() {
-        for taken_over in &taken_over {
-            tell(Resumption::TakenOver(taken_over.port()));
-        }
-    }
-    let began = Instant::now();
-    if !taken_over.is_empty() {
-        let others = in_a_thread(move || ports::waiting_for(&awaited));
-        stand_in::listen_for(&mut taken_over, others, limit, tell).await?;
-    }
-    for taken_over in taken_over {
-        taken_over.care_for_their_children(process.uid, guard, tell).await;
-    }
-    if let Some((awaited, error)) = refused {
-        return Err(stand_in::not_taken_over(pid, &awaited, error).await);
-    }
-    // Others may have kept us to the end of the time.
-    if goes_on(pid, limit.saturating_sub(began.elapsed()).max(MOMENT)).await {
-        return Ok(());
-    }
-    Err(ResumeError::StillWaits { pid })
-}
-
-/// Whether the runtime begins with its program within this time.
-async fn goes_on(pid: u32, limit: Duration) -> bool {
-    let looking = async {
-        while runtap_discover::startup(pid) == Startup::Waiting {
-            sleep(LOOK).await;
-        }
-    };
-    timeout(limit, looking).await.is_ok()
 }
 
 /// Who was told of: each process once, and of one user only so many.

@@ -4,8 +4,14 @@
 use std::future;
 use std::io;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+
+#[cfg_attr(unix, path = "stops/unix.rs")]
+#[cfg_attr(windows, path = "stops/windows.rs")]
+mod native;
+
+#[cfg(unix)]
+pub(crate) use self::native::is_ignored;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +31,7 @@ struct Requests {
     signal: Option<u8>,
 }
 
-/// Listens for SIGINT, SIGTERM and SIGHUP. A hang-up that was ignored when we were started (`nohup`) stays ignored;
+/// Listens for SIGINT, SIGTERM and SIGHUP; on Windows for Ctrl-C, Ctrl-Break, a closed console and a shutdown. A hang-up that was ignored when we were started (`nohup`) stays ignored;
 /// the others are handled all the same, because shells start jobs in the background with SIGINT ignored, and scripts
 /// end just those with it.
 #[derive(Debug, Clone)]
@@ -37,12 +43,7 @@ impl Stops {
     /// Listens from now on. Needs a tokio runtime.
     pub fn listen() -> io::Result<Self> {
         let stops = Self { requests: watch::Sender::new(Requests::default()) };
-        for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
-            if kind == SignalKind::hangup() && is_ignored(kind) {
-                continue;
-            }
-            tokio::spawn(count(signal(kind)?, kind, stops.requests.clone()));
-        }
+        native::listen(&stops.requests)?;
         Ok(stops)
     }
 
@@ -100,29 +101,16 @@ impl StopListener {
     }
 }
 
-/// Counts one signal for ever.
-async fn count(mut signal: Signal, kind: SignalKind, requests: watch::Sender<Requests>) {
-    let number = u8::try_from(kind.as_raw_value()).ok();
-    let mut seen = 0u32;
-    while signal.recv().await.is_some() {
-        seen += 1;
-        requests.send_modify(|requests| {
-            requests.signal = number;
-            if seen > 1 {
-                requests.abandons += 1;
-            } else {
-                requests.stops += 1;
-            }
-        });
+impl Requests {
+    /// One of the system's, for the first time or again.
+    fn count(&mut self, number: Option<u8>, again: bool) {
+        self.signal = number;
+        if again {
+            self.abandons += 1;
+        } else {
+            self.stops += 1;
+        }
     }
-}
-
-/// Whether we were started with a signal ignored, which only the kernel knows; no where it can't be read.
-pub(crate) fn is_ignored(kind: SignalKind) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask & (1 << (kind.as_raw_value() - 1)) != 0
 }
 
 #[cfg(test)]

@@ -65,6 +65,16 @@ impl HostPort {
         Ok(Self { host: host.to_owned(), port })
     }
 
+    /// A name, or an address without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The addresses it stands for: at least one. Beyond loopback only if that is allowed.
     ///
     /// # Errors

@@ -17,7 +17,6 @@
 //! what is to be done, `wanted` is how many bytes are to be read next, so that none of what follows is taken. [`drive`] does
 //! it for a stream. Here are the bytes and the token's file; refuses to listen, to dial, and to look for processes.
 
-#![cfg(unix)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![warn(clippy::cast_possible_truncation)]
 

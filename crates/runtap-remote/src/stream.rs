@@ -2,7 +2,6 @@
 
 use std::io;
 
-use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::error::HandshakeError;
@@ -63,9 +62,18 @@ pub async fn drive<H: Handshake>(
 /// The system has none.
 pub fn nonce() -> io::Result<Nonce> {
     let mut nonce = Nonce::default();
-    let mut filled = 0;
-    while let Some(rest) = nonce.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        filled += getrandom(rest, GetRandomFlags::empty())?;
-    }
+    fill(&mut nonce)?;
     Ok(nonce)
 }
+
+#[cfg(unix)]
+fn fill(bytes: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        filled += rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty())?;
+    }
+    Ok(())
+}
+
+#[cfg(windows)]
+use runtap_windows::random::fill;

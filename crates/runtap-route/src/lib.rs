@@ -1,4 +1,8 @@
 //! Between tools and runtimes: routing, recording and replaying Diagnostic IPC.
+//!
+//! [`router`] joins tools and runtimes that cannot reach each other, as dotnet-dsrouter does; [`record`] stands between them
+//! and writes down what they say; [`replay`] plays such a transcript back to either side. The messages themselves are those
+//! of `runtap-diag-proto`, which this crate passes on unchanged.
 
 #![cfg(unix)]
 

@@ -1,12 +1,15 @@
 //! Which processes are examined, and what they are called: also those that can't be reached, whosever they are, because nothing
 //! is changed. The examination itself is the doctor's.
 
-use std::path::{Path, PathBuf};
-
 use runtap_discover::{Facts, System};
 use runtap_doctor::{Answer, Diagnosis, Examination, Finding};
-use runtap_transport::{Folder, in_a_thread};
+use runtap_transport::in_a_thread;
 
+#[cfg_attr(target_os = "linux", path = "diagnosed/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "diagnosed/elsewhere.rs")]
+mod machine;
+
+use self::machine::machine;
 use crate::dialogue::{Dialogue, Remark};
 use crate::error::{Error, Row};
 use crate::spec::TargetSpec;
@@ -106,24 +109,6 @@ async fn named(
             Err(Error::Several { name: wanted(), processes })
         }
     }
-}
-
-/// What is wrong with the machine.
-async fn machine(system: System) -> Result<Vec<Finding>, Error> {
-    let look = move || {
-        let machine = system.machine();
-        let leftovers: Vec<PathBuf> =
-            machine.leftovers.iter().filter(|path| is_dead(path)).cloned().collect();
-        (machine, leftovers)
-    };
-    let (machine, leftovers) = in_a_thread(look).await?;
-    Ok(runtap_doctor::machine(&machine, &leftovers))
-}
-
-/// Whether truly nobody listens on a socket: only then its file may be deleted. What a link leads to is not dialled.
-fn is_dead(path: &Path) -> bool {
-    let (folder, name) = (path.parent().map(Folder::open), path.file_name());
-    matches!((folder, name), (Some(Ok(folder)), Some(name)) if folder.is_dead_socket(name))
 }
 
 fn name(examination: &Examination) -> String {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use runtap_discover::{Kind, Options, Process};
 use runtap_doctor::Answer;
-use runtap_transport::{allow_many_files, in_a_thread};
-use rustix::process::geteuid;
+use runtap_transport::{allow_many_files, in_a_thread, is_root};
 
 use crate::dialogue::{Dialogue, Remark};
 use crate::error::{Error, Row};
@@ -53,7 +52,7 @@ impl<'a> Named<'a> {
         let (processes, (left_out, _)) = tokio::join!(ours, left_out);
         if !processes.is_empty() {
             // Who is not root could do nothing with those of others.
-            let left_out = if geteuid().is_root() { left_out } else { Vec::new() };
+            let left_out = if is_root() { left_out } else { Vec::new() };
             return Ok(Self { name, processes, left_out });
         }
         let (name, user) = (name.to_owned(), whose.0.map(str::to_owned));

@@ -36,7 +36,7 @@ impl PortSpec {
     pub(crate) fn parse(port: &str) -> Result<Self, SpecError> {
         let told = ToolPort::parse(port, Transport::NATIVE)
             .map_err(|error| SpecError::Port { port: port.to_owned(), error })?;
-        if told.transport != Transport::Socket {
+        if told.transport != Transport::NATIVE {
             return Err(SpecError::Pipe { port: port.to_owned() });
         }
         let role = match told.mode {

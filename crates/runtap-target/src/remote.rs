@@ -17,7 +17,7 @@ use runtap_transport::{Bridge, Call, Endpoint};
 use runtap_wire::DecodeError;
 use thiserror::Error;
 use tokio::io::copy_bidirectional_with_sizes;
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -152,7 +152,7 @@ async fn carry(spec: Arc<RemoteSpec>, request: Request, mut calls: mpsc::Unbound
         let spec = Arc::clone(&spec);
         tokio::spawn(async move {
             let connecting = async {
-                let local = UnixStream::from_std(stream)?;
+                let local = stream.into_stream()?;
                 let (_nothing, remote) = spec.ask(request).await.map_err(io::Error::other)?;
                 Ok((local, remote))
             };

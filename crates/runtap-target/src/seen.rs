@@ -1,11 +1,10 @@
 //! What runs, and what each said when it was asked who it is.
 
 use runtap_diag::ProcessInfo;
-use runtap_discover::{Code, Kind, Options, Process, Startup, System};
+use runtap_discover::{Code, Java, Kind, Options, Process, Startup, System};
 use runtap_doctor::Answer;
 use runtap_remote::Listed;
-use runtap_transport::in_a_thread;
-use rustix::process::geteuid;
+use runtap_transport::{in_a_thread, is_root, my_uid};
 
 use crate::named::{DEADLINE, ask_all};
 use crate::subject::local_name;
@@ -23,9 +22,9 @@ impl Listing {
     /// Looks who runs. How long it takes is for the processes to choose.
     pub fn now(all_users: bool) -> Self {
         let mut processes = runtap_discover::processes(Options::default().all_users(true));
-        let (all, me) = (processes.len(), geteuid());
-        if !all_users && !me.is_root() {
-            processes.retain(|process| process.uid == me.as_raw());
+        let all = processes.len();
+        if !all_users && !is_root() {
+            processes.retain(|process| process.uid == my_uid());
         }
         let of_others = all.saturating_sub(processes.len());
         Self { processes, of_others }
@@ -72,7 +71,7 @@ impl Seen {
             kind: process.kind,
             name: local_name(process),
             command_line: process.command_line.join(" "),
-            runtime_version: None,
+            runtime_version: process.java.as_ref().and_then(Java::version).map(str::to_owned),
             arch: None,
             user: process.user.clone(),
             container: process.container.clone(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use runtap_diag::ports::{Port, Runtime};
 use runtap_diag::{Client, Error};
-use runtap_discover::{Kind, Process};
+use runtap_discover::{Java, Kind, Process};
 use runtap_transport::Endpoint;
 
 /// A process that was chosen, and how to talk to it.
@@ -32,7 +32,7 @@ impl Subject {
 
     /// Whoever listens on this socket.
     pub fn at_port(path: &Path) -> Self {
-        Self::new(Client::new(Endpoint::unix(path)), None)
+        Self::new(Client::new(Endpoint::local(path)), None)
     }
 
     /// A runtime that has dialled in, on a port that somebody else keeps.
@@ -115,18 +115,19 @@ impl Subject {
     }
 }
 
-/// The name that people know a process by, before it was asked: its entry assembly, else the process's own.
+/// The name that people know a process by, before it was asked: its entry assembly or main class, else the process's own.
 pub fn local_name(process: &Process) -> String {
-    match process.kind {
-        Kind::Dotnet => name_of(&process.command_line, &process.comm),
-        _ => process.comm.clone(),
+    if process.kind == Kind::Dotnet {
+        return name_of(&process.command_line, &process.comm);
     }
+    let main = process.java.as_ref().and_then(Java::main);
+    main.map_or_else(|| process.comm.clone(), str::to_owned)
 }
 
 /// The name of a .NET program by its command line, else the kernel's.
 pub fn name_of(command_line: &[String], comm: &str) -> String {
     let file_stem = |path: &str| {
-        let file = path.rsplit('/').next().unwrap_or(path);
+        let file = path.rsplit(['/', std::path::MAIN_SEPARATOR]).next().unwrap_or(path);
         file.strip_suffix(".dll").unwrap_or(file).to_owned()
     };
     match command_line.first().map(|program| file_stem(program)).as_deref() {

@@ -4,7 +4,7 @@
 use std::fs;
 
 use runtap_discover::Process;
-use rustix::process::geteuid;
+use runtap_transport::my_uid;
 
 use crate::error::Error;
 
@@ -16,7 +16,7 @@ impl Whose<'_> {
     /// Whether a user is meant: by number, or by the name that `/etc/passwd` has for it.
     pub fn is_meant(self, uid: u32, user: &str) -> bool {
         match self.0 {
-            None => uid == geteuid().as_raw(),
+            None => uid == my_uid(),
             Some(given) => given.parse().map_or(given == user, |number: u32| number == uid),
         }
     }
@@ -29,7 +29,7 @@ impl Whose<'_> {
     /// Refuses a user whom nobody knows: that none of his processes has a name would be true, and misleading.
     pub(crate) fn check(self) -> Result<(), Error> {
         let Some(name) = self.0.filter(|given| given.parse::<u32>().is_err()) else { return Ok(()) };
-        let passwd = fs::read("/etc/passwd").unwrap_or_default();
+        let Ok(passwd) = fs::read("/etc/passwd") else { return Ok(()) };
         let mut names =
             passwd.split(|byte| *byte == b'\n').map(|line| line.split(|byte| *byte == b':').next());
         if names.any(|known| known == Some(name.as_bytes())) {
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_user_is_a_name_or_a_number() {
-        let us = geteuid().as_raw();
+        let us = my_uid();
         assert!(Whose(None).is_meant(us, "whoever"));
         assert!(!Whose(None).is_meant(us + 1, "whoever"));
         assert!(Whose(Some("ann")).is_meant(us + 1, "ann"));

@@ -39,10 +39,10 @@ mod schedule;
 mod test;
 
 pub use config::{Config, ConfigError, Flaky, Limit, Options, Override, PerTest, ProfileError, Report};
-pub use filter::{Filter, FilterError, ModuleMatch};
+pub use filter::{Filter, FilterError, ModuleMatch, Unmet};
 pub use history::{
-    Finished, Flakiness, History, HistoryError, Limits, ModuleHistory, ModuleKey, ModuleRun, Outcome, Seen,
-    TestHistory,
+    AddError, Finished, Flakiness, History, HistoryError, Limits, ModuleHistory, ModuleKey, ModuleRun,
+    Outcome, Seen, TestHistory, add_run,
 };
 pub use partition::{Partition, PartitionError, TestKey};
 pub use schedule::{Module, Process, Schedule, ScheduleOptions, TestCost, Which, schedule};

@@ -11,8 +11,9 @@ const ALL: &str = r#"
 parallel = 4
 retries = 1
 max-fail = 10
-slow-timeout = "30s"
-timeout = "5m"
+slow = "30s"
+split = true
+timeout-per-test = "5m"
 minimum-expected-tests = 0x10
 filter = "not category = Manual"
 quarantine = ["class = FlakyTests", 'name ~ "^Sometimes"']
@@ -21,8 +22,8 @@ reports = [{ format = "junit", path = "out/junit.xml" }]
 
 [[test.overrides]]
 filter = "namespace = Shop.Slow"
-timeout = "none"
-slow-timeout = "2m"
+timeout-per-test = "none"
+slow = "2m"
 
 [test.profile.ci]
 retries = 3
@@ -34,10 +35,13 @@ quarantine = []
 format = "trx"
 path = "a b.trx"
 
+[[test.profile.ci.reports]]
+format = "github"
+
 [[test.profile.ci.overrides]]
 filter = "class = Big"
 retries = 0
-timeout = "1h"
+timeout-per-test = "1h"
 
 [test.profile."two words"]
 "#;
@@ -51,18 +55,19 @@ fn expected() -> Options {
         parallel: NonZeroUsize::new(4),
         retries: Some(1),
         max_fail: Some(Limit::At(NonZeroU32::new(10).unwrap())),
-        slow_timeout: Some(Limit::At(Duration::from_secs(30))),
-        timeout: Some(Limit::At(Duration::from_mins(5))),
+        slow: Some(Limit::At(Duration::from_secs(30))),
+        timeout_per_test: Some(Limit::At(Duration::from_mins(5))),
+        split: Some(true),
         minimum_expected_tests: Some(16),
         filter: Some(filter("not category = Manual")),
         quarantine: Some(vec![filter("class = FlakyTests"), filter("name ~ ^Sometimes")]),
-        reports: Some(vec![Report { format: "junit".to_owned(), path: "out/junit.xml".to_owned() }]),
+        reports: Some(vec![Report { format: "junit".to_owned(), path: Some("out/junit.xml".to_owned()) }]),
         flaky: Some(Flaky::Pass),
         overrides: vec![Override {
             filter: filter("namespace = Shop.Slow"),
             retries: None,
-            timeout: Some(Limit::None),
-            slow_timeout: Some(Limit::At(Duration::from_mins(2))),
+            timeout_per_test: Some(Limit::None),
+            slow: Some(Limit::At(Duration::from_mins(2))),
         }],
     }
 }
@@ -76,9 +81,11 @@ fn every_key() {
     assert_eq!(config.options(Some("two words")).unwrap(), expected());
     let ci = config.options(Some("ci")).unwrap();
     assert_eq!((ci.retries, ci.max_fail, ci.flaky), (Some(3), Some(Limit::None), Some(Flaky::Fail)));
-    assert_eq!((ci.parallel, ci.timeout), (expected().parallel, expected().timeout));
+    assert_eq!((ci.parallel, ci.timeout_per_test), (expected().parallel, expected().timeout_per_test));
     assert_eq!(ci.quarantine, Some(Vec::new()), "an empty list replaces too");
-    assert_eq!(ci.reports.unwrap()[0].format, "trx");
+    let reports = ci.reports.unwrap();
+    let paths: Vec<_> = reports.iter().map(|it| (it.format.as_str(), it.path.as_deref())).collect();
+    assert_eq!(paths, [("trx", Some("a b.trx")), ("github", None)]);
     assert_eq!(ci.overrides.len(), 2, "those of the profile first");
     assert_eq!(ci.overrides[0].filter, filter("class = Big"));
 
@@ -98,16 +105,20 @@ fn the_first_override_that_says_something_counts() {
     let mut test = Test::new("1", "t");
     let base = PerTest {
         retries: Some(3),
-        timeout: Some(Limit::At(Duration::from_mins(5))),
-        slow_timeout: Some(Limit::At(Duration::from_secs(30))),
+        timeout_per_test: Some(Limit::At(Duration::from_mins(5))),
+        slow: Some(Limit::At(Duration::from_secs(30))),
     };
     assert_eq!(ci.for_test(&test), base);
     test.namespace = Some("Shop.Slow".into());
-    let slow =
-        PerTest { timeout: Some(Limit::None), slow_timeout: Some(Limit::At(Duration::from_mins(2))), ..base };
+    let slow = PerTest {
+        timeout_per_test: Some(Limit::None),
+        slow: Some(Limit::At(Duration::from_mins(2))),
+        ..base
+    };
     assert_eq!(ci.for_test(&test), slow);
     test.class = Some("Big".into());
-    let both = PerTest { retries: Some(0), timeout: Some(Limit::At(Duration::from_hours(1))), ..slow };
+    let both =
+        PerTest { retries: Some(0), timeout_per_test: Some(Limit::At(Duration::from_hours(1))), ..slow };
     assert_eq!(ci.for_test(&test), both);
 
     test.class = Some("FlakyTests".into());
@@ -121,8 +132,8 @@ fn mistakes_have_a_place() {
         ("x = 1", "line 1, column 1: there is no key 'x' in the file; there is test"),
         ("[test]\nmax_fail = 1", "line 2, column 1: there is no key 'max_fail' in [test]; is it 'max-fail'?"),
         (
-            "[test.profile.ci]\n  timout = '1s'", // typos: on purpose
-            "line 2, column 3: there is no key 'timout' in [test.profile.ci]; is it 'timeout'?", // typos: on purpose
+            "[test.profile.ci]\n  timeout-per-tst = '1s'", // typos: on purpose
+            "line 2, column 3: there is no key 'timeout-per-tst' in [test.profile.ci]; is it 'timeout-per-test'?", // typos: on purpose
         ),
         (
             "[test.profile.ci.profile.x]",
@@ -149,14 +160,18 @@ fn mistakes_have_a_place() {
             "line 2, column 12: 'max-fail' is a whole number, this is of the type string",
         ),
         (
-            "[test]\ntimeout = 5",
-            "line 2, column 11: 'timeout' is a text in quotes, this is of the type integer",
+            "[test]\ntimeout-per-test = 5",
+            "line 2, column 20: 'timeout-per-test' is a text in quotes, this is of the type integer",
         ),
-        ("[test]\ntimeout = '5'", "line 2, column 11: '5' is not a duration; write 500ms, 30s or 1m30s"),
         (
-            "[test]\ntimeout = '0s'",
-            "line 2, column 11: a duration of 0 is too short; write \"none\" for no limit",
+            "[test]\ntimeout-per-test = '5'",
+            "line 2, column 20: '5' is not a duration; write 500ms, 30s or 1m30s",
         ),
+        (
+            "[test]\ntimeout-per-test = '0s'",
+            "line 2, column 20: a duration of 0 is too short; write \"none\" for no limit",
+        ),
+        ("[test]\nsplit = 'yes'", "line 2, column 9: 'split' is true or false, this is of the type string"),
         ("[test]\nflaky = 'skip'", "line 2, column 9: 'flaky' is \"pass\" or \"fail\", not \"skip\""),
         (
             "[test]\nfilter = 'ü and clas = x'",

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use runtap_test_plan::{
-    Finished, History, HistoryError, Limits, ModuleHistory, ModuleKey, ModuleRun, Outcome, Seen,
+    AddError, Finished, History, HistoryError, Limits, ModuleHistory, ModuleKey, ModuleRun, Outcome, Seen,
+    add_run,
 };
 
 const OUTCOMES: [Outcome; 5] =
@@ -20,7 +21,14 @@ fn key() -> ModuleKey {
 }
 
 fn complete(at: u64, fingerprint: &str) -> ModuleRun<'_> {
-    ModuleRun { at, complete: true, fingerprint: Some(fingerprint), start: ms(300), wall: ms(1_000) }
+    ModuleRun {
+        at,
+        complete: true,
+        broken: false,
+        fingerprint: Some(fingerprint),
+        start: ms(300),
+        wall: ms(1_000),
+    }
 }
 
 fn finished(uid: &str, outcome: Outcome, duration: u64) -> Finished<'_> {
@@ -144,13 +152,18 @@ fn what_is_old_is_forgotten() {
 }
 
 /// Golden: a file that was written by the first version.
-const FILE: &str = concat!(
-    r#"{"schema":"runtap.test-history/1","modules":[{"name":"M","framework":"net10.0","fingerprint":"f","#,
-    r#""start_us":300000,"wall_us":1000000,"updated":7,"runs":[7],"listed":[7,"f"],"tests":{"#,
-    r#""a \"ü\"":{"class":"C","duration_us":1500,"last_seen":7,"outcomes":[[7,"timed-out"]]},"#,
-    r#""b":{"last_seen":7,"outcomes":[[7,"passed"]]}}}]}"#,
-    "\n"
-);
+const FILE: &str = r#"{"schema":"runtap.test-history/1"}
+{"module":{"name":"M","framework":"net10.0","fingerprint":"f","start_us":300000,"wall_us":1000000,"updated":7,"runs":[7],"listed":[7,"f"]}}
+{"test":{"uid":"a \"ü\"","class":"C","duration_us":1500,"last_seen":7,"outcomes":[[7,"timed-out"]]}}
+{"test":{"uid":"b","last_seen":7,"outcomes":[[7,"passed"]]}}
+{"end":{"tests":2}}
+"#;
+
+fn written(history: &History) -> Vec<u8> {
+    let mut file = Vec::new();
+    history.write(&mut file).unwrap();
+    file
+}
 
 #[test]
 fn the_file_is_what_is_documented() {
@@ -160,61 +173,138 @@ fn the_file_is_what_is_documented() {
         ..finished("a \"ü\"", Outcome::TimedOut, 0)
     };
     history.record(key(), &complete(7, "f"), [slow, Finished::new("b", Outcome::Passed)]);
-    assert_eq!(String::from_utf8(history.to_json()).unwrap(), FILE);
-    assert_eq!(History::from_json(FILE.as_bytes()).unwrap(), history);
+    assert_eq!(String::from_utf8(written(&history)).unwrap(), FILE);
+    assert_eq!(History::read(FILE.as_bytes()).unwrap(), history);
     let later = FILE.replace(r#""runs":"#, r#""new_member":{"x":[1]},"runs":"#);
-    assert_eq!(History::from_json(later.as_bytes()).unwrap(), history);
+    assert_eq!(History::read(later.as_bytes()).unwrap(), history);
 }
 
 #[test]
 fn a_file_that_is_none_says_so() {
-    let error = |text: &str| History::from_json(text.as_bytes()).unwrap_err();
+    let error = |text: &str| History::read(text.as_bytes()).unwrap_err();
     let newer = error(r#"{"schema":"runtap.test-history/2","modules":{}}"#);
     assert_eq!(newer, HistoryError::Newer("runtap.test-history/2".to_owned()));
     assert!(matches!(error(r#"{"schema":"runtap.test-history/x"}"#), HistoryError::OtherSchema(_)));
     assert!(matches!(error(r#"{"schema":"other/1"}"#), HistoryError::OtherSchema(_)));
     assert_eq!(
-        error("{\n \"schem\": 1}").to_string(),
-        "the test history is damaged at line 2, column 12: missing field `schema`"
+        error("{ \"schem\": 1}\n").to_string(),
+        "the test history is damaged at line 1, column 13: missing field `schema`"
     );
+    let lines: Vec<&str> = FILE.split_inclusive('\n').collect();
+    for (text, message) in [
+        (lines[..4].concat(), "line 5, column 0: the file ends too early"),
+        (FILE.replace("{\"tests\":2}", "{\"tests\":3}"), "line 5, column 0: there are 2 tests, not 3"),
+        (FILE.to_owned() + "x", "line 6, column 0: the file goes on after its end"),
+        (lines[0].to_owned() + lines[2], "line 2, column 0: a test of no module"),
+    ] {
+        assert_eq!(error(&text).to_string(), format!("the test history is damaged at {message}"));
+    }
     let word = FILE.replace("timed-out", "exploded");
     assert!(error(&word).to_string().contains("unknown variant `exploded`"), "{}", error(&word));
     for end in 0..FILE.len() - 1 {
         let part = FILE.as_bytes().get(..end).unwrap();
-        assert!(matches!(History::from_json(part), Err(HistoryError::Damaged { .. })), "{end}");
+        assert!(matches!(History::read(part), Err(HistoryError::Damaged { .. })), "{end}");
     }
     let deep = "[".repeat(1_000_000);
     assert!(matches!(error(&deep), HistoryError::Damaged { .. }));
 }
 
-/// Runs of two modules with a few tests each.
+/// A run of a module with a few tests.
+#[derive(Debug, Clone)]
+struct Run {
+    key: ModuleKey,
+    at: u64,
+    complete: bool,
+    fingerprint: Option<String>,
+    /// By uid.
+    tests: Vec<(String, Outcome, Option<u64>, bool)>,
+}
+
+impl Run {
+    fn told(&self) -> ModuleRun<'_> {
+        ModuleRun {
+            broken: self.at.is_multiple_of(5),
+            at: self.at,
+            complete: self.complete,
+            fingerprint: self.fingerprint.as_deref(),
+            start: ms(self.at * 7),
+            wall: self.complete.then_some(Duration::from_millis(self.at)),
+        }
+    }
+
+    fn tests(&self) -> impl Iterator<Item = Finished<'_>> {
+        self.tests.iter().map(|(uid, outcome, duration, class)| Finished {
+            uid,
+            class: class.then_some("C"),
+            outcome: *outcome,
+            duration: duration.map(Duration::from_micros),
+        })
+    }
+}
+
+fn runs() -> impl Strategy<Value = Run> {
+    let outcome = prop::sample::select(OUTCOMES.to_vec());
+    let test = ("t[0-3]", outcome, prop::option::of(0..5_000_u64), any::<bool>());
+    let tests = prop::collection::vec(test, 0..5);
+    (0..3_u8, 0..40_u64, any::<bool>(), prop::option::of("f[01]"), tests).prop_map(
+        |(module, at, complete, fingerprint, mut tests)| {
+            tests.sort();
+            Run { key: ModuleKey::new(format!("M{module}"), "net8.0"), at, complete, fingerprint, tests }
+        },
+    )
+}
+
+/// Runs of a few modules.
 fn histories() -> impl Strategy<Value = History> {
-    let test =
-        (0..4_u8, prop::sample::select(OUTCOMES.to_vec()), prop::option::of(0..5_000_u64), any::<bool>());
-    let run =
-        (0..2_u8, 0..40_u64, any::<bool>(), prop::option::of(0..2_u8), prop::collection::vec(test, 0..5));
-    prop::collection::vec(run, 0..12).prop_map(|runs| {
+    prop::collection::vec(runs(), 0..12).prop_map(|runs| {
         let mut history = History::default();
-        for (module, at, complete, fingerprint, tests) in runs {
-            let fingerprint = fingerprint.map(|number| format!("f{number}"));
-            let run = ModuleRun {
-                at,
-                complete,
-                fingerprint: fingerprint.as_deref(),
-                start: ms(at * 7),
-                wall: complete.then_some(Duration::from_millis(at)),
-            };
-            let names: Vec<String> = tests.iter().map(|(uid, ..)| format!("t{uid}")).collect();
-            let tests = tests.iter().zip(&names).map(|((_, outcome, duration, class), uid)| Finished {
-                uid,
-                class: class.then_some("C"),
-                outcome: *outcome,
-                duration: duration.map(Duration::from_micros),
-            });
-            history.record(ModuleKey::new(format!("M{module}"), "net8.0"), &run, tests);
+        for run in &runs {
+            history.record(run.key.clone(), &run.told(), run.tests());
         }
         history
     })
+}
+
+/// Adds a run test by test.
+fn add(file: Option<&[u8]>, run: &Run, limits: &Limits) -> Result<Vec<u8>, AddError> {
+    let mut out = Vec::new();
+    add_run(file, &run.key, &run.told(), run.tests(), limits, &mut out).map(|()| out)
+}
+
+#[test]
+fn what_is_out_of_order_or_too_much_is_added_in_memory_only() {
+    let test = |uid: &str| (uid.to_owned(), Outcome::Passed, None, false);
+    let run = |tests: &[&str]| Run {
+        key: key(),
+        at: 9,
+        complete: true,
+        fingerprint: None,
+        tests: tests.iter().map(|uid| test(uid)).collect(),
+    };
+    let limits = Limits::default();
+    let added = |file: &str, tests: &[&str], limits: &Limits| add(Some(file.as_bytes()), &run(tests), limits);
+    let two = added(FILE, &["a", "c"], &limits).unwrap();
+    let history = History::read(&*two).unwrap();
+    assert_eq!(module(&history).tests().map(|(uid, _)| uid).collect::<Vec<_>>(), ["a", "a \"ü\"", "b", "c"]);
+    let lines: Vec<&str> = FILE.split_inclusive('\n').collect();
+    let swapped = [lines[0], lines[1], lines[3], lines[2], lines[4]].concat();
+    let twice = [&lines[..4], &lines[1..2], &lines[4..]].concat().concat();
+    for result in [
+        added(&swapped, &[], &limits),
+        added(&twice, &[], &limits),
+        added(FILE, &["c", "a"], &limits),
+        added(FILE, &["a", "c"], &Limits { tests: 3, ..limits }),
+        added(&FILE.replace("\"M\"", "\"L\""), &[], &Limits { modules: 1, ..limits }),
+    ] {
+        assert!(matches!(result, Err(AddError::InMemoryOnly)), "{result:?}");
+    }
+    let word = FILE.replace("timed-out", "exploded");
+    assert!(matches!(
+        added(&word, &[], &limits),
+        Err(AddError::History(HistoryError::Damaged { line: 3, .. }))
+    ));
+    let newer = added("{\"schema\":\"runtap.test-history/2\"}\n", &[], &limits);
+    assert!(matches!(newer, Err(AddError::History(HistoryError::Newer(_)))));
 }
 
 fn merged(mut one: History, other: &History) -> History {
@@ -225,20 +315,36 @@ fn merged(mut one: History, other: &History) -> History {
 proptest! {
     #[test]
     fn what_is_written_is_read(history in histories()) {
-        let bytes = history.to_json();
-        let again = History::from_json(&bytes).unwrap();
+        let bytes = written(&history);
+        let again = History::read(&*bytes).unwrap();
         prop_assert_eq!(&again, &history);
-        prop_assert_eq!(again.to_json(), bytes);
+        prop_assert_eq!(written(&again), bytes);
+    }
+
+    #[test]
+    fn a_run_is_added_test_by_test_as_it_is_in_memory(
+        history in prop::option::of(histories()),
+        run in runs(),
+        unseen_runs in 1..5_usize,
+    ) {
+        let limits = Limits { unseen_runs, ..Limits::default() };
+        let mut expected = history.clone().unwrap_or_default();
+        // A file that was written has been pruned; what is old in other modules goes all the same.
+        let file = history.as_ref().map(written);
+        expected.record(run.key.clone(), &run.told(), run.tests());
+        expected.prune(&limits);
+        let added = add(file.as_deref(), &run, &limits).unwrap();
+        prop_assert_eq!(String::from_utf8(added), String::from_utf8(written(&expected)));
     }
 
     #[test]
     fn any_bytes_are_a_history_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..64), at in any::<prop::sample::Index>()) {
-        let _ = History::from_json(&bytes);
+        let _ = History::read(&*bytes);
         let mut damaged = FILE.as_bytes().to_vec();
         let at = at.index(damaged.len());
         damaged.splice(at..at, bytes);
-        if let Ok(history) = History::from_json(&damaged) {
-            prop_assert_eq!(History::from_json(&history.to_json()).unwrap(), history);
+        if let Ok(history) = History::read(&*damaged) {
+            prop_assert_eq!(History::read(&*written(&history)).unwrap(), history);
         }
     }
 

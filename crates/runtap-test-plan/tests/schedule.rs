@@ -139,6 +139,7 @@ fn from_a_history() {
     let mut history = History::default();
     let key = ModuleKey::new("M", "net10.0");
     let run = ModuleRun {
+        broken: false,
         at: 1,
         complete: true,
         fingerprint: Some("f"),

@@ -2,7 +2,7 @@
 //!
 //! | CTRF | from |
 //! |---|---|
-//! | `summary` | the totals; `flaky`; a module that is broken itself counts as a failed test, and is one |
+//! | `summary` | the totals; `flaky`; a module that did not end well counts as a failed test, and is one, or else the run |
 //! | `tests[].id` | of the module's name, framework, architecture and the uid: the same in every run |
 //! | `status` | `passed`, `skipped`; `other` for failures in quarantine; `failed` for all others |
 //! | `rawStatus` | the state: passed, failed, skipped, error, timeout, cancelled |
@@ -19,9 +19,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde::ser::SerializeSeq as _;
+use serde::{Serialize, Serializer};
 
-use crate::{Artifact, Attempt, Module, Source, State, TestResult, id, text, time};
+use crate::{Artifact, Attempt, Module, Run, Source, State, TestResult, id, json, text, time, trouble};
 
 /// Writes the run as CTRF.
 ///
@@ -37,7 +38,9 @@ pub fn write(source: &impl Source, mut w: impl Write) -> io::Result<()> {
         generated_by: format!("{} {}", run.runner, run.version),
     };
     let totals = source.all_totals()?;
-    let broken = source.modules().iter().filter(|module| module.error.is_some()).count() as u64;
+    let trouble = trouble(source)?;
+    let broken = source.modules().iter().filter(|module| module.error.is_some()).count() as u64
+        + u64::from(trouble.is_some());
     let summary = Summary {
         tests: totals.total + broken,
         passed: totals.passed,
@@ -54,23 +57,29 @@ pub fn write(source: &impl Source, mut w: impl Write) -> io::Result<()> {
     let tool = Tool { name: runner, version: &run.version };
 
     // The tests are too many to be one value; what is around them is written by hand.
-    let head = serde_json::to_string(&head)?;
-    let head = head.strip_suffix('}').unwrap_or(&head);
-    write!(w, "{head},\"results\":{{\"tool\":")?;
-    serde_json::to_writer(&mut w, &tool)?;
+    let mut bytes = Vec::new();
+    json::write(&mut bytes, &head)?;
+    w.write_all(bytes.strip_suffix(b"}").unwrap_or(&bytes))?;
+    w.write_all(b",\"results\":{\"tool\":")?;
+    json::write(&mut w, &tool)?;
     w.write_all(b",\"summary\":")?;
-    serde_json::to_writer(&mut w, &summary)?;
+    json::write(&mut w, &summary)?;
     w.write_all(b",\"tests\":[")?;
     let mut separator = "\n";
+    if let Some(trouble) = &trouble {
+        w.write_all(separator.as_bytes())?;
+        json::write(&mut w, &broken_run(run, trouble))?;
+        separator = ",\n";
+    }
     for (number, module) in source.modules().iter().enumerate() {
         if let Some(error) = &module.error {
             w.write_all(separator.as_bytes())?;
-            serde_json::to_writer(&mut w, &broken_module(module, error))?;
+            json::write(&mut w, &broken_module(module, error))?;
             separator = ",\n";
         }
         for index in 0..source.count(number) {
             w.write_all(separator.as_bytes())?;
-            serde_json::to_writer(&mut w, &test(module, &*source.result(number, index)?))?;
+            json::write(&mut w, &test(module, &*source.result(number, index)?))?;
             separator = ",\n";
         }
     }
@@ -81,7 +90,7 @@ pub fn write(source: &impl Source, mut w: impl Write) -> io::Result<()> {
         interrupted: run.interrupted.as_deref(),
         modules: source.modules().iter().map(ModuleExtra::of).collect(),
     };
-    serde_json::to_writer(&mut w, &extra)?;
+    json::write(&mut w, &extra)?;
     w.write_all(b"}}\n")?;
     w.flush()
 }
@@ -180,12 +189,12 @@ struct Test<'a> {
     file_path: Option<&'a str>,
     retries: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    retry_attempts: Vec<Retry>,
+    retry_attempts: Vec<Retry<'a>>,
     flaky: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    stdout: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    stderr: Vec<String>,
+    #[serde(skip_serializing_if = "Lines::is_empty")]
+    stdout: Lines<'a>,
+    #[serde(skip_serializing_if = "Lines::is_empty")]
+    stderr: Lines<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attachments: Vec<Attachment<'a>>,
     extra: Extra<'a>,
@@ -208,7 +217,7 @@ enum Label<'a> {
 }
 
 #[derive(Serialize)]
-struct Retry {
+struct Retry<'a> {
     attempt: usize,
     status: &'static str,
     duration: u64,
@@ -216,10 +225,10 @@ struct Retry {
     message: Option<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     trace: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    stdout: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    stderr: Vec<String>,
+    #[serde(skip_serializing_if = "Lines::is_empty")]
+    stdout: Lines<'a>,
+    #[serde(skip_serializing_if = "Lines::is_empty")]
+    stderr: Lines<'a>,
 }
 
 #[derive(Serialize)]
@@ -261,15 +270,33 @@ fn test<'a>(module: &Module, result: &'a TestResult) -> Test<'a> {
         retries: result.earlier.len(),
         retry_attempts: (1..).zip(&result.earlier).map(|(number, attempt)| retry(number, attempt)).collect(),
         flaky: result.is_flaky(),
-        stdout: lines(&last.stdout),
-        stderr: lines(&last.stderr),
+        stdout: Lines(&last.stdout),
+        stderr: Lines(&last.stderr),
         attachments: attachments(&result.artifacts),
         extra: Extra { uid: Some(&result.uid), quarantined: result.quarantined },
     }
 }
 
-/// A module that is broken, as a test that failed.
-fn broken_module(module: &Module, error: &str) -> Test<'static> {
+/// A run that did not end well, as a test that failed.
+fn broken_run(run: &Run, trouble: &str) -> Test<'static> {
+    let name = if run.runner.is_empty() { text::UNNAMED } else { &run.runner };
+    let module = Module { path: String::new(), ..Module::new(name) };
+    Test {
+        id: id::test(&module, &TestResult::default()).to_string(),
+        name: "test run".to_owned(),
+        status: "failed",
+        raw_status: "error",
+        duration: time::whole_millis(run.duration_ns),
+        start: Some(time::millis(run.started)),
+        stop: Some(time::millis(time::after(run.started, run.duration_ns))),
+        suite: vec![name.to_owned()],
+        message: Some(text::plain(trouble).into_owned()),
+        ..Test::default()
+    }
+}
+
+/// A module that did not end well, as a test that failed.
+fn broken_module<'a>(module: &'a Module, error: &str) -> Test<'a> {
     let started = module.started.map(time::millis);
     Test {
         id: id::test(module, &TestResult::default()).to_string(),
@@ -281,21 +308,21 @@ fn broken_module(module: &Module, error: &str) -> Test<'static> {
         stop: module.started.map(|at| time::millis(time::after(at, module.duration_ns))),
         suite: vec![module.title()],
         message: Some(text::plain(error).into_owned()),
-        stdout: lines(&module.stdout),
-        stderr: lines(&module.stderr),
+        stdout: Lines(&module.stdout),
+        stderr: Lines(&module.stderr),
         ..Test::default()
     }
 }
 
-fn retry(number: usize, attempt: &Attempt) -> Retry {
+fn retry(number: usize, attempt: &Attempt) -> Retry<'_> {
     Retry {
         attempt: number,
         status: status(attempt.state),
         duration: time::whole_millis(attempt.time_ns()),
         message: attempt.message().map(|message| text::plain(message).into_owned()),
         trace: trace(attempt),
-        stdout: lines(&attempt.stdout),
-        stderr: lines(&attempt.stderr),
+        stdout: Lines(&attempt.stdout),
+        stderr: Lines(&attempt.stderr),
     }
 }
 
@@ -311,8 +338,30 @@ fn trace(attempt: &Attempt) -> String {
     text::plain(&attempt.details()).trim_end().to_owned()
 }
 
-fn lines(output: &str) -> Vec<String> {
-    text::plain(output).lines().map(str::to_owned).collect()
+/// A text as a list of its lines, none of which is kept.
+#[derive(Default)]
+struct Lines<'a>(&'a str);
+
+impl Lines<'_> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Lines<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut lines = serializer.serialize_seq(None)?;
+        for line in self.0.lines() {
+            let line = text::plain(line);
+            if line.contains('\n') {
+                // A carriage return alone ends a line, too.
+                line.lines().try_for_each(|part| lines.serialize_element(part))?;
+            } else {
+                lines.serialize_element(&line)?;
+            }
+        }
+        lines.end()
+    }
 }
 
 fn attachments(artifacts: &[Artifact]) -> Vec<Attachment<'_>> {

@@ -9,11 +9,11 @@
 //! | `output` | `module`, `stream` (`stdout`, `stderr`), `text` |
 //! | `artifact` | `module`, `path`, `name`, `description`, `uid` |
 //! | `message` | `module`, `level` (`info`, `warning`, `error`), `text` |
-//! | `module-end` | `module`, `name`, `framework`, `architecture`, `exit_code`, `error`, `duration_ns`, and the totals |
+//! | `module-end` | `module`, `name`, `framework`, `architecture`, `exit_code`, `error_message`, `duration_ns`, and the totals |
 //! | `run-end` | the totals, `duration_ns`, `exit_code`, `interrupted`, `modules[]` like `module-end` |
 //!
 //! Every line has `type` and `ts_ns`, nanoseconds since the run's start. What is unknown is `null`; every member is always
-//! there. `module` is the path. A test has a `test-result` for each attempt, so a later one replaces those before it.
+//! there. `error_message` says why a module did not end well; `error` is a number, as in all totals. `module` is the path. A test has a `test-result` for each attempt, so a later one replaces those before it.
 //! Texts are as the test wrote them: JSON can carry all of them. The numbers of [`summary`] are those of `run-end`.
 
 use std::io::{self, Write};
@@ -21,8 +21,11 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::{
-    Artifact, Exception, Level, Location, Message, Module, Run, State, TestResult, Totals, Trait, time,
+    Artifact, Exception, Level, Location, Message, Module, Run, State, TestResult, Totals, Trait, json, time,
 };
+
+/// As many bytes of room are kept for the next line.
+const MOST_KEPT: usize = 1 << 20;
 
 /// Writes events as lines. Each is one write, so that a reader never sees half a line of a file that another program follows.
 #[derive(Debug)]
@@ -145,9 +148,12 @@ impl<W: Write> Events<W> {
 
     fn write(&mut self, ts_ns: u64, body: &Body<'_>) -> io::Result<()> {
         self.line.clear();
-        serde_json::to_writer(&mut self.line, &Line { ts_ns, body })?;
+        json::write(&mut self.line, &Line { ts_ns, body })?;
         self.line.push(b'\n');
         self.w.write_all(&self.line)?;
+        // The room for an ordinary line is kept, that for a test which has printed megabytes is not.
+        self.line.truncate(0);
+        self.line.shrink_to(MOST_KEPT);
         self.w.flush()
     }
 }
@@ -157,7 +163,7 @@ impl<W: Write> Events<W> {
 /// Errors are those of the writer.
 pub fn summary(mut w: impl Write, run: &Run, modules: &[Module], totals: &[Totals]) -> io::Result<()> {
     let summary = Summary { schema: "runtap.test/1", end: RunEnd::of(run, modules, totals) };
-    serde_json::to_writer_pretty(&mut w, &summary)?;
+    json::write_pretty(&mut w, &summary)?;
     w.write_all(b"\n")?;
     w.flush()
 }
@@ -219,7 +225,7 @@ struct ModuleEnd<'a> {
     framework: &'a str,
     architecture: &'a str,
     exit_code: Option<i32>,
-    error: Option<&'a str>,
+    error_message: Option<&'a str>,
     duration_ns: u64,
     #[serde(flatten)]
     totals: Totals,
@@ -233,7 +239,7 @@ impl<'a> ModuleEnd<'a> {
             framework: &module.framework,
             architecture: &module.architecture,
             exit_code: module.exit_code,
-            error: module.error.as_deref(),
+            error_message: module.error.as_deref(),
             duration_ns: module.duration_ns,
             totals: *totals,
         }

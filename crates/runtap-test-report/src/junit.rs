@@ -16,8 +16,9 @@
 //! | `system-out` | standard output; and `[[ATTACHMENT\|PATH]]` for each artifact (Jenkins, GitLab) |
 //! | `system-err` | standard error |
 //!
-//! A module that is broken itself has a suite with one `error`: most readers know nothing but test cases. So `tests` and
-//! `errors` may be greater than the runner's own numbers by one for each such module. Children of `testcase` are in the
+//! A module that did not end well has a suite with one `error`: most readers know nothing but test cases. So `tests` and
+//! `errors` may be greater than the runner's own numbers by one for each such module, or for a run that did not end well
+//! although all of its modules did. Children of `testcase` are in the
 //! order properties, skipped, error, failure, earlier attempts, system-out, system-err (testfx RFC 016).
 
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ use std::io::{self, Write};
 use std::time::SystemTime;
 
 use crate::xml::{Pair, Xml};
-use crate::{Artifact, Attempt, Module, Source, State, TestResult, text, time};
+use crate::{Artifact, Attempt, Module, Source, State, TestResult, text, time, trouble};
 
 /// Writes the run as JUnit XML.
 ///
@@ -44,6 +45,10 @@ pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
         }
         modules.push(suites);
     }
+    let trouble = trouble(source)?;
+    if trouble.is_some() {
+        all.add(&Counts::BROKEN);
+    }
     let run = source.run();
     let mut xml = Xml::new(w)?;
     let [tests, failures, errors, skipped] = all.texts();
@@ -57,9 +62,15 @@ pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
         ("timestamp", &time::timestamp(run.started)),
     ];
     xml.open("testsuites", &attributes)?;
+    if let Some(trouble) = &trouble {
+        let as_module =
+            Module { started: Some(run.started), duration_ns: run.duration_ns, ..Module::new(&run.runner) };
+        broken(&mut xml, &Module { path: String::new(), ..as_module }, "test run", trouble, run.started)?;
+    }
     for (number, (module, suites)) in source.modules().iter().zip(&modules).enumerate() {
         if let Some(error) = &module.error {
-            broken(&mut xml, module, error, run.started)?;
+            let title = format!("test application {}", module.title());
+            broken(&mut xml, module, &title, error, run.started)?;
         }
         for suite in suites {
             write_suite(&mut xml, source, number, module, suite)?;
@@ -207,15 +218,20 @@ fn open_suite<W: Write>(
     properties(xml, told.into_iter().filter(|(_, value)| !value.is_empty()))
 }
 
-/// The suite that says that a module is broken.
-fn broken<W: Write>(xml: &mut Xml<W>, module: &Module, error: &str, started: SystemTime) -> io::Result<()> {
+/// The suite that says that a module did not end well.
+fn broken<W: Write>(
+    xml: &mut Xml<W>,
+    module: &Module,
+    title: &str,
+    error: &str,
+    started: SystemTime,
+) -> io::Result<()> {
     let started = module.started.unwrap_or(started);
     open_suite(xml, module, &module.name, &Counts::BROKEN, module.duration_ns, started)?;
     let seconds = time::seconds(module.duration_ns);
-    let title = format!("test application {}", module.title());
-    xml.open("testcase", &[("name", &title), ("classname", &module.name), ("time", &seconds)])?;
+    xml.open("testcase", &[("name", title), ("classname", &module.name), ("time", &seconds)])?;
     let body = module.exit_code.map_or_else(String::new, |code| format!("Exit code: {code}"));
-    xml.text("error", &[("message", error)], &body)?;
+    xml.text("error", &[("message", error), ("type", State::Error.name())], &body)?;
     outputs(xml, &module.stdout, &module.stderr, &[])?;
     xml.close("testcase")?;
     xml.close("testsuite")
@@ -296,16 +312,17 @@ fn properties<'a, W: Write>(
 }
 
 fn outputs<W: Write>(xml: &mut Xml<W>, stdout: &str, stderr: &str, artifacts: &[Artifact]) -> io::Result<()> {
-    let mut out = stdout.to_owned();
+    let mut attachments = String::new();
     for artifact in artifacts {
-        if !out.is_empty() && !out.ends_with('\n') {
-            out.push('\n');
+        // Each on a line of its own.
+        if attachments.is_empty() && !stdout.is_empty() && !stdout.ends_with('\n') {
+            attachments.push('\n');
         }
-        out.extend(["[[ATTACHMENT|", &*text::line(&artifact.path), "]]\n"]);
+        attachments.extend(["[[ATTACHMENT|", &*text::line(&artifact.path), "]]\n"]);
     }
-    for (name, output) in [("system-out", out.as_str()), ("system-err", stderr)] {
-        if !output.is_empty() {
-            xml.text(name, &[], output)?;
+    for (name, output) in [("system-out", [stdout, &attachments]), ("system-err", [stderr, ""])] {
+        if output.iter().any(|text| !text.is_empty()) {
+            xml.texts(name, &[], &output)?;
         }
     }
     Ok(())

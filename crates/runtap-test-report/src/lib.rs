@@ -21,11 +21,14 @@
 
 pub mod ctrf;
 pub mod events;
+mod facts;
 pub mod github;
 pub mod html;
 mod id;
+mod json;
 pub mod junit;
 mod model;
+mod shape;
 mod source;
 mod spool;
 pub mod text;
@@ -34,10 +37,12 @@ mod totals;
 pub mod trx;
 mod xml;
 
+pub use crate::facts::Facts;
 pub use crate::model::{
     Artifact, Attempt, Exception, Level, Location, Message, Module, Run, State, TestResult, Trait,
 };
-pub use crate::source::{Memory, Source};
+pub use crate::shape::told_by_id;
+pub use crate::source::{Memory, Source, trouble};
 pub use crate::spool::Spool;
 pub use crate::totals::Totals;
 

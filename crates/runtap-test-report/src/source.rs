@@ -40,6 +40,34 @@ pub trait Source {
     }
 }
 
+/// What is wrong with a run that neither a test nor a module shows: it was interrupted, or its exit code has another reason.
+/// Readers that look at tests alone would take it for a good one.
+///
+/// Errors are those of the source.
+pub fn trouble(source: &impl Source) -> io::Result<Option<String>> {
+    let run = source.run();
+    if source.modules().iter().any(|module| module.error.is_some()) {
+        return Ok(None);
+    }
+    if let Some(why) = &run.interrupted {
+        return Ok(Some(format!("the run was interrupted: {why}")));
+    }
+    let totals = source.all_totals()?;
+    if run.exit_code == 0 || totals.failures() > 0 {
+        return Ok(None);
+    }
+    // The platform's codes.
+    let why = match run.exit_code {
+        2 if totals.flaky > 0 => ": flaky tests count as failures",
+        3 => ": the run was stopped",
+        8 => ": no test was run",
+        9 => ": fewer tests than expected",
+        13 => ": stopped, as too many tests failed",
+        _ => "",
+    };
+    Ok(Some(format!("the run ended with exit code {}{why}", run.exit_code)))
+}
+
 /// What a source says when it is asked for a result that it does not have.
 pub(crate) fn no_result(module: usize, index: usize) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("there is no result {index} of module {module}"))

@@ -2,11 +2,13 @@
 //!
 //! Owns: the rules that hold for every format made for people and their tools. [`plain`]: terminal sequences (colours,
 //! links, cursor moves) are removed; other control characters become their pictures (NUL is ␀, ESC is ␛), because XML
-//! can't carry them and a terminal would obey them; what is no character (U+FFFE, U+FFFF) and the controls U+0080 to
-//! U+009F become U+FFFD; ends of lines become `\n`. [`line()`]: the same in one line. [`cut`]: at most so many bytes.
+//! can't carry them and a terminal would obey them; what is no character (U+FFFE, U+FFFF), the controls U+0080 to U+009F
+//! and those that turn the direction of writing become U+FFFD; ends of lines become `\n`. [`line()`]: the same in one line.
+//! [`cut`]: at most so many bytes. [`no_command`]: nothing that a build server obeys.
 //! Escaping is each format's own. Half surrogate pairs can't occur: whoever decoded the text replaced them by U+FFFD.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 
 use crate::TestResult;
 
@@ -15,23 +17,66 @@ pub const UNNAMED: &str = "(unnamed)";
 
 /// The text without terminal sequences and without characters that are not text. Lines end with `\n`.
 pub fn plain(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| replaced(c) || c == '\r') {
+    if !text.chars().any(is_special) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
+    let told: Result<(), Infallible> = plain_parts(text, |part| {
+        out.push_str(part);
+        Ok(())
+    });
+    match told {
+        Ok(()) => Cow::Owned(out),
+        Err(never) => match never {},
+    }
+}
+
+/// Hands out what [`plain`] makes of a text, in parts, so that nothing of a long one is copied.
+pub(crate) fn plain_parts<E>(text: &str, mut take: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
     let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        if let Some(after) = after_sequence(rest) {
+    while let Some(at) = rest.find(is_special) {
+        let (before, special) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        if !before.is_empty() {
+            take(before)?;
+        }
+        if let Some(after) = after_sequence(special) {
             rest = after;
             continue;
         }
-        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+        let Some(c) = special.chars().next() else { return Ok(()) };
+        rest = special.get(c.len_utf8()..).unwrap_or_default();
         match c {
             '\r' if rest.starts_with('\n') => {}
-            '\r' => out.push('\n'),
-            _ if replaced(c) => out.push(picture(c)),
-            _ => out.push(c),
+            '\r' => take("\n")?,
+            _ => take(picture(c).encode_utf8(&mut [0; 4]))?,
         }
+    }
+    if rest.is_empty() { Ok(()) } else { take(rest) }
+}
+
+/// A line of a text that a build server can't take for a command: GitHub obeys lines that begin with `::`, whatever blanks
+/// are in front of it, and GitHub, Azure Pipelines and `TeamCity` obey `##[`, `##vso[` and `##teamcity[` anywhere in a line.
+pub fn no_command(line: &str) -> Cow<'_, str> {
+    let begins = line.trim_start().starts_with("::");
+    if !begins && !line.contains("##") {
+        return Cow::Borrowed(line);
+    }
+    let mut out = String::with_capacity(line.len() + 4);
+    let rest = if begins {
+        let (blanks, rest) =
+            line.split_at_checked(line.len() - line.trim_start().len()).unwrap_or(("", line));
+        out.extend([blanks, ": :"]);
+        rest.strip_prefix("::").unwrap_or(rest)
+    } else {
+        line
+    };
+    let mut last = ' ';
+    for c in rest.chars() {
+        if (last, c) == ('#', '#') {
+            out.push(' ');
+        }
+        out.push(c);
+        last = c;
     }
     Cow::Owned(out)
 }
@@ -63,6 +108,16 @@ pub fn cut(text: &str, bytes: usize) -> Cow<'_, str> {
 
 fn replaced(c: char) -> bool {
     matches!(c, '\0'..='\x08' | '\x0b'..='\x0c' | '\x0e'..='\x1f' | '\x7f'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
+        || turns(c)
+}
+
+/// Whether it changes the direction in which what follows is shown: a text with it can look like another one.
+pub(crate) fn turns(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn is_special(c: char) -> bool {
+    c == '\r' || replaced(c)
 }
 
 /// What stands for a character that is [`replaced`].
@@ -138,6 +193,20 @@ mod tests {
     }
 
     #[test]
+    fn nothing_turns_the_direction_of_what_follows() {
+        assert_eq!(plain("a\u{202e}b\u{2066}c\u{200f}d\u{61c}"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}");
+        assert_eq!(plain("\u{5d0}\u{5d1} 👩\u{200d}🚀"), "\u{5d0}\u{5d1} 👩\u{200d}🚀");
+    }
+
+    #[test]
+    fn a_build_server_finds_no_command() {
+        assert_eq!(no_command("  ::error file=a::b"), "  : :error file=a::b");
+        assert_eq!(no_command("\u{a0}::stop-commands::x"), "\u{a0}: :stop-commands::x");
+        assert_eq!(no_command("x ##[error]y ###vso[task]"), "x # #[error]y # # #vso[task]");
+        assert!(matches!(no_command("A::B # c ::"), Cow::Borrowed("A::B # c ::")));
+    }
+
+    #[test]
     fn a_cut_text_says_so_and_is_never_longer() {
         assert_eq!(cut("abcdef", 6), "abcdef");
         assert_eq!(cut("abcdef", 5), "ab…");
@@ -160,6 +229,8 @@ mod tests {
             prop_assert!(plain.chars().all(|c| c == '\n' || c == '\t' || !replaced(c) && c != '\r'));
             prop_assert_eq!(super::plain(&plain), plain.as_ref());
             prop_assert!(cut(&plain, bytes).len() <= bytes);
+            let tame = no_command(&text).into_owned();
+            prop_assert!(!tame.trim_start().starts_with("::") && !tame.contains("##"));
         }
     }
 }

@@ -15,7 +15,8 @@
 //! | `UnitTest` `storage`, `TestMethod` | the module's path; class and method (else module name and display name) |
 //! | `TestCategory` | traits; one with a value as `KEY=VALUE` |
 //! | `Counters` | `timeout` is not in `failed`, as the platform counts; `notExecuted` is what has that outcome |
-//! | `RunInfos` | what is wrong with a module, and warnings and errors of platform and framework |
+//! | `ResultSummary` `outcome` | `Aborted` for a run that was interrupted; `Failed` if anything did not go well; `Completed` |
+//! | `RunInfos` | what is wrong with the run or a module, and warnings and errors of platform and framework |
 //!
 //! The outcome of an error, a time-out or a cancelled test is `Failed`, as the platform's own extension has it: readers
 //! know few others. The message says which it was. Several modules are in one file: results with definitions
@@ -27,7 +28,7 @@ use std::io::{self, Write};
 use uuid::Uuid;
 
 use crate::xml::Xml;
-use crate::{Attempt, Level, Module, Run, Source, State, TestResult, Trait, id, text, time};
+use crate::{Attempt, Level, Module, Run, Source, State, TestResult, Trait, id, text, time, trouble};
 
 const NAMESPACE: &str = "http://microsoft.com/schemas/VisualStudio/TeamTest/2010";
 /// What VSTest calls a unit test.
@@ -260,7 +261,12 @@ fn summary<W: Write>(xml: &mut Xml<W>, source: &impl Source) -> io::Result<()> {
     // The totals do not say which of the forgiven took too long.
     let timeouts = if totals.forgiven == 0 { totals.timeout } else { count_timeouts(source)? };
     let failed = run.exit_code != 0 || totals.failures() > 0 || modules.iter().any(|m| m.error.is_some());
-    xml.open("ResultSummary", &[("outcome", if failed { "Failed" } else { "Completed" })])?;
+    let outcome = match failed {
+        _ if run.interrupted.is_some() => "Aborted",
+        true => "Failed",
+        false => "Completed",
+    };
+    xml.open("ResultSummary", &[("outcome", outcome)])?;
     let not_executed = totals.skipped + totals.forgiven;
     let counters = [
         ("total", totals.total),
@@ -282,7 +288,9 @@ fn summary<W: Write>(xml: &mut Xml<W>, source: &impl Source) -> io::Result<()> {
     ]
     .map(|(name, count)| (name, count.to_string()));
     xml.empty("Counters", &counters.each_ref().map(|(name, count)| (*name, count.as_str())))?;
-    run_infos(xml, run, modules)?;
+    // An interruption is told whatever its modules say.
+    let interrupted = run.interrupted.as_ref().map(|why| format!("the run was interrupted: {why}"));
+    run_infos(xml, run, modules, interrupted.or(trouble(source)?))?;
     if modules.iter().any(|module| !module.artifacts.is_empty()) {
         xml.open("ResultFiles", &[])?;
         for artifact in modules.iter().flat_map(|module| &module.artifacts) {
@@ -305,9 +313,14 @@ fn count_timeouts(source: &impl Source) -> io::Result<u64> {
     Ok(count)
 }
 
-fn run_infos<W: Write>(xml: &mut Xml<W>, run: &Run, modules: &[Module]) -> io::Result<()> {
+fn run_infos<W: Write>(
+    xml: &mut Xml<W>,
+    run: &Run,
+    modules: &[Module],
+    trouble: Option<String>,
+) -> io::Result<()> {
     let mut infos = Vec::new();
-    infos.extend(run.interrupted.as_ref().map(|why| ("Error", run.started, format!("interrupted: {why}"))));
+    infos.extend(trouble.map(|why| ("Error", run.started, why)));
     for module in modules {
         let at = module.started.unwrap_or(run.started);
         if let Some(error) = &module.error {

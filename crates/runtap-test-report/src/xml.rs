@@ -4,6 +4,7 @@
 //! that a reader refuses. Refuses to: know a format; check that what is opened is closed.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::io::{self, Write};
 
 use quick_xml::Writer;
@@ -50,12 +51,26 @@ impl<W: Write> Xml<W> {
         attributes: &[Pair<'_>],
         content: &str,
     ) -> io::Result<()> {
-        if content.is_empty() {
+        self.texts(name, attributes, &[content])
+    }
+
+    /// The same with several texts, one after the other. None of them is copied.
+    pub(crate) fn texts(
+        &mut self,
+        name: &'static str,
+        attributes: &[Pair<'_>],
+        contents: &[&str],
+    ) -> io::Result<()> {
+        if contents.iter().all(|content| content.is_empty()) {
             return self.empty(name, attributes);
         }
         self.open(name, attributes)?;
-        let escaped = escape(content, false);
-        self.writer.write_event(Event::Text(BytesText::from_escaped(escaped)))?;
+        // An empty text: what follows is on the same line as what is before it.
+        self.writer.write_event(Event::Text(BytesText::from_escaped("")))?;
+        let w = self.writer.get_mut();
+        for content in contents {
+            escape(content, false, |part| w.write_all(part.as_bytes()))?;
+        }
         self.close(name)
     }
 
@@ -70,27 +85,40 @@ impl<W: Write> Xml<W> {
 fn start<'a>(name: &'static str, attributes: &[Pair<'_>]) -> BytesStart<'a> {
     let mut start = BytesStart::new(name);
     for (key, value) in attributes {
-        let value = Cow::Owned(escape(value, true).into_bytes());
-        start.push_attribute(Attribute { key: QName(key.as_bytes()), value });
+        let mut escaped = Vec::with_capacity(value.len());
+        let _: Result<(), Infallible> = escape(value, true, |part| {
+            escaped.extend_from_slice(part.as_bytes());
+            Ok(())
+        });
+        start.push_attribute(Attribute { key: QName(key.as_bytes()), value: Cow::Owned(escaped) });
     }
     start
 }
 
 /// Cleans and escapes. In an attribute a reader turns ends of lines and tabs into spaces, unless they are escaped.
-fn escape(value: &str, attribute: bool) -> String {
-    let value = text::plain(value);
-    let mut out = String::with_capacity(value.len() + value.len() / 16);
-    for c in value.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            // `]]>` may not stand in text.
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' if attribute => out.push_str("&quot;"),
-            '\n' if attribute => out.push_str("&#10;"),
-            '\t' if attribute => out.push_str("&#9;"),
-            c => out.push(c),
+fn escape<E>(value: &str, attribute: bool, mut take: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+    text::plain_parts(value, |part| {
+        let mut rest = part;
+        while let Some(at) = rest.find(|c| escaped(c, attribute).is_some()) {
+            let (before, special) = rest.split_at_checked(at).unwrap_or((rest, ""));
+            let Some(c) = special.chars().next() else { break };
+            take(before)?;
+            take(escaped(c, attribute).unwrap_or_default())?;
+            rest = special.get(c.len_utf8()..).unwrap_or_default();
         }
-    }
-    out
+        take(rest)
+    })
+}
+
+fn escaped(c: char, attribute: bool) -> Option<&'static str> {
+    Some(match c {
+        '<' => "&lt;",
+        // `]]>` may not stand in text.
+        '>' => "&gt;",
+        '&' => "&amp;",
+        '"' if attribute => "&quot;",
+        '\n' if attribute => "&#10;",
+        '\t' if attribute => "&#9;",
+        _ => return None,
+    })
 }

@@ -85,8 +85,17 @@ impl Running {
     /// # Panics
     /// When it has not ended within [`HARD_LIMIT`].
     #[track_caller]
-    pub fn wait(mut self) -> Finished {
-        let in_time = ends_within(&self.child, HARD_LIMIT);
+    pub fn wait(self) -> Finished {
+        self.wait_within(HARD_LIMIT)
+    }
+
+    /// Waits for its end, for what takes longer than anything in a run of the tests may.
+    ///
+    /// # Panics
+    /// When it has not ended within `limit`.
+    #[track_caller]
+    pub fn wait_within(mut self, limit: Duration) -> Finished {
+        let in_time = ends_within(&self.child, limit);
         if !in_time {
             let _ = self.child.kill();
         }
@@ -103,7 +112,7 @@ impl Running {
             stdout: output(self.stdout.take()),
             stderr: String::from_utf8_lossy(&output(self.stderr.take())).into_owned(),
         };
-        assert!(in_time, "killed, because it had not ended after {HARD_LIMIT:?}: {finished}");
+        assert!(in_time, "killed, because it had not ended after {limit:?}: {finished}");
         finished
     }
 }

@@ -348,6 +348,7 @@ fn real_targets_elsewhere_are_looked_at_where_they_are() {
         return;
     }
     for runtime in require!(RealRuntime::all()) {
+        let spin = require!(runtime.program("spin", &["600", "--stdin"]));
         let outside = tempfile::tempdir_in(workspace_root().join("target")).unwrap();
         let folder = outside.path().canonicalize().unwrap();
         fs::copy(hook(), folder.join("ours.dll")).unwrap();
@@ -356,7 +357,7 @@ fn real_targets_elsewhere_are_looked_at_where_they_are() {
             format!("mount -t tmpfs none '{shown}' && cp '{}' '{shown}/theirs.dll' && exec \"$@\"", hook());
         let wrapper = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"];
         let wrapper = [&wrapper[..], &["sh", "-c", &script, "sh"]].concat();
-        let launch = require!(runtime.program("spin", &["600", "--stdin"])).wrapped_by(&wrapper);
+        let launch = spin.wrapped_by(&wrapper);
         let program = launch.env("TMPDIR", &folder).env("DEMO_HOOK_OUT", folder.join("hook.txt")).spawn();
         let is_below = |process: &runtap_discover::Process| {
             let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid)).unwrap_or_default();

@@ -145,7 +145,11 @@ fn state(row: &ProcessRow) -> &str {
 }
 
 fn runtime(row: &ProcessRow) -> String {
-    Clean(row.runtime_version.as_deref().unwrap_or(row.kind)).to_string()
+    match (row.kind, row.runtime_version.as_deref()) {
+        (kind, None) => kind.to_owned(),
+        ("dotnet", Some(version)) => Clean(version).to_string(),
+        (kind, Some(version)) => format!("{kind} {}", Clean(version)),
+    }
 }
 
 fn user(row: &ProcessRow) -> String {
@@ -190,18 +194,21 @@ mod tests {
             row(12_345, "wörker\x1b", "/srv/worker/worker --queue mail --verbose"),
             row(99, "java", "java -jar x.jar"),
             row(100, "MyService", ""),
+            row(101, "shop.Main", "java shop.Main"),
         ];
         rows[1].suspended = Some(true);
         (rows[2].kind, rows[2].runtime_version, rows[2].reachable) = ("jvm", None, false);
+        (rows[4].kind, rows[4].runtime_version, rows[4].reachable) = ("jvm", Some("17.0.15".into()), false);
         (rows[3].reachable, rows[3].reason, rows[3].container) =
             (false, Some("busy"), Some("0123456789abcdef".repeat(4)));
         let text = shown(&rows, None);
         insta::assert_snapshot!(text, @r"
-          PID  NAME          STATE      RUNTIME  USER      CONTAINER     COMMAND LINE
-            7  web           running    10.0.12  www-data                dotnet web.dll --urls http://localhost
-        12345  wörker\u{1b}  suspended  10.0.12  www-data                /srv/worker/worker --queue mail --verbose
-           99  java          -          jvm      www-data                java -jar x.jar
-          100  MyService     busy       10.0.12  www-data  0123456789ab
+          PID  NAME          STATE      RUNTIME      USER      CONTAINER     COMMAND LINE
+            7  web           running    10.0.12      www-data                dotnet web.dll --urls http://localhost
+        12345  wörker\u{1b}  suspended  10.0.12      www-data                /srv/worker/worker --queue mail --verbose
+           99  java          -          jvm          www-data                java -jar x.jar
+          100  MyService     busy       10.0.12      www-data  0123456789ab
+          101  shop.Main     -          jvm 17.0.15  www-data                java shop.Main
         ");
         let text = shown(&rows[..3], Some(60));
         insta::assert_snapshot!(text, @r"

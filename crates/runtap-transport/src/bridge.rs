@@ -6,13 +6,18 @@
 
 use std::fmt;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::{ConnectFailure, Stream};
+
+#[cfg_attr(unix, path = "bridge/unix.rs")]
+#[cfg_attr(windows, path = "bridge/windows.rs")]
+mod far_end;
+
+pub use self::far_end::FarEnd;
 
 /// The near side: dialled by [`Endpoint::Bridge`](crate::Endpoint::Bridge).
 pub struct Bridge {
@@ -23,8 +28,8 @@ pub struct Bridge {
 /// Somebody dials. The far side answers whether the peer was reached; bytes pass over the stream from then on.
 #[derive(Debug)]
 pub struct Call {
-    /// The far end of the connection. It does not block.
-    pub stream: UnixStream,
+    /// The far end of the connection.
+    pub stream: FarEnd,
     /// Whether it was reached.
     pub answer: oneshot::Sender<io::Result<()>>,
 }
@@ -42,15 +47,12 @@ impl Bridge {
     }
 
     pub(crate) async fn connect(&self, within: Duration) -> Result<Stream, ConnectFailure> {
-        let (near, far) = UnixStream::pair().map_err(ConnectFailure::Io)?;
-        let near = near.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(near));
-        let near = near.map_err(ConnectFailure::Io)?;
-        far.set_nonblocking(true).map_err(ConnectFailure::Io)?;
+        let (near, far) = far_end::pair().map_err(ConnectFailure::Io)?;
         let (answer, answered) = oneshot::channel();
         let gone = || ConnectFailure::Io(io::Error::new(io::ErrorKind::NotConnected, "the bridge has ended"));
         self.calls.send(Call { stream: far, answer }).map_err(|_call| gone())?;
         match timeout(within, answered).await {
-            Ok(Ok(Ok(()))) => Ok(Stream::from(near)),
+            Ok(Ok(Ok(()))) => Ok(near),
             Ok(Ok(Err(error))) => Err(ConnectFailure::Io(error)),
             Ok(Err(_dropped)) => Err(gone()),
             Err(elapsed) => Err(ConnectFailure::Io(elapsed.into())),
@@ -102,7 +104,7 @@ mod tests {
         let far = tokio::spawn(async move {
             let call = calls.recv().await.unwrap();
             call.answer.send(Ok(())).unwrap();
-            let mut stream = tokio::net::UnixStream::from_std(call.stream).unwrap();
+            let mut stream = call.stream.into_stream().unwrap();
             stream.write_all(b"here").await.unwrap();
             drop(stream);
             // Whoever dials next is told why not.

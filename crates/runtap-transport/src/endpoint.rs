@@ -24,7 +24,6 @@ pub enum Endpoint {
     /// listens there.
     Process(Arc<ProcessEndpoint>),
     /// A peer of another machine, which this process brings near.
-    #[cfg(unix)]
     Bridge(Arc<crate::Bridge>),
 }
 
@@ -55,6 +54,18 @@ impl Endpoint {
         (!process.sockets.is_empty()).then(|| Self::Process(Arc::new(process)))
     }
 
+    /// What a path that somebody has typed means here: a socket, or on Windows a named pipe, with or without
+    /// `\\.\pipe\`.
+    pub fn local(path: &Path) -> Self {
+        #[cfg(unix)]
+        return Self::unix(path);
+        #[cfg(not(unix))]
+        {
+            let text = path.to_string_lossy();
+            Self::pipe(text.strip_prefix(r"\\.\pipe\").unwrap_or(&text))
+        }
+    }
+
     /// A named pipe of Windows.
     pub fn pipe(name: impl Into<String>) -> Self {
         Self::Pipe(name.into())
@@ -73,16 +84,14 @@ impl Endpoint {
     pub fn process_id(&self) -> Option<u32> {
         match self {
             Self::Process(process) => Some(process.pid),
+            Self::Pipe(name) => crate::naming::parse_windows_pipe(name),
             _ => None,
         }
     }
 
     /// Whether the peer is on another machine: what the kernel of this one says of it is not to be asked.
     pub fn is_remote(&self) -> bool {
-        #[cfg(unix)]
-        return matches!(self, Self::Bridge(_));
-        #[cfg(not(unix))]
-        false
+        matches!(self, Self::Bridge(_))
     }
 
     /// Dials the peer. A queue that is full is tried again until `timeout` is over. Before anything can be sent the
@@ -97,10 +106,9 @@ impl Endpoint {
             Self::Unix(path) => crate::unix::connect(path, timeout).await.map(Stream::from),
             #[cfg(unix)]
             Self::Process(process) => crate::unix::connect_to(process, timeout).await.map(Stream::from),
-            #[cfg(unix)]
             Self::Bridge(bridge) => bridge.connect(timeout).await,
             #[cfg(windows)]
-            Self::Pipe(_) => crate::windows::connect(&self.to_string(), timeout).await.map(Stream::from),
+            Self::Pipe(name) => crate::windows::connect(name, timeout).await,
             _ => unsupported(),
         }
         .map_err(|reason| ConnectError { endpoint: self.clone(), reason })
@@ -149,7 +157,6 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pipe(name) => write!(f, r"\\.\pipe\{name}"),
-            #[cfg(unix)]
             Self::Bridge(bridge) => f.write_str(bridge.name()),
             Self::Unix(_) | Self::Process(_) => self.path().unwrap_or_else(|| Path::new("")).display().fmt(f),
         }

@@ -17,7 +17,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, Uid};
 #[cfg(target_os = "linux")]
 use rustix::io::Errno;
 
-use crate::exposure::{Exposure, PathCheck};
+use crate::exposure::Exposure;
+use crate::path_check::PathCheck;
 
 #[cfg(target_os = "linux")]
 const FOLDER: OFlags = crate::linux::root::POINT.union(OFlags::DIRECTORY);

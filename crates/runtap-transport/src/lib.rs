@@ -10,12 +10,11 @@
 //!
 //! Nothing here knows a byte of any protocol, nor looks for processes: that is `runtap-discover`'s.
 
-#[cfg(unix)]
+mod bind;
 mod bridge;
 #[cfg(all(test, target_os = "linux"))]
 mod bsd;
 mod endpoint;
-#[cfg(unix)]
 mod exposure;
 #[cfg(unix)]
 mod folder;
@@ -24,8 +23,13 @@ pub mod linux;
 #[cfg(unix)]
 mod listener;
 pub mod naming;
+#[cfg(unix)]
+mod path_check;
+mod peer;
 pub mod shell;
 mod socket;
+#[cfg_attr(unix, path = "stream/unix.rs")]
+#[cfg_attr(windows, path = "stream/windows.rs")]
 mod stream;
 mod thread;
 #[cfg(target_os = "linux")]
@@ -33,22 +37,30 @@ mod unix;
 #[cfg(all(unix, not(target_os = "linux")))]
 #[path = "bsd.rs"]
 mod unix;
+#[cfg_attr(unix, path = "user_unix.rs")]
+#[cfg_attr(windows, path = "user_windows.rs")]
+mod user;
 #[cfg(windows)]
 mod windows;
 
-#[cfg(unix)]
-pub use bridge::{Bridge, Call};
+pub use bind::{BindError, BindOptions};
+pub use bridge::{Bridge, Call, FarEnd};
 pub use endpoint::{ConnectError, ConnectFailure, Endpoint, ProcessEndpoint};
-#[cfg(unix)]
-pub use exposure::{Exposure, PathCheck};
+pub use exposure::Exposure;
 #[cfg(unix)]
 pub use folder::{Folder, random_u64};
 #[cfg(unix)]
-pub use listener::{BindError, BindOptions, Listener};
+pub use listener::Listener;
+#[cfg(unix)]
+pub use path_check::PathCheck;
+pub use peer::Peer;
 pub use socket::{Socket, SocketState};
 #[cfg(target_os = "linux")]
 pub use stream::MAX_DESCRIPTORS;
-pub use stream::{Peer, Stream};
-#[cfg(unix)]
-pub use thread::allow_many_files;
-pub use thread::{in_a_thread, in_thread_called};
+pub use stream::Stream;
+pub use thread::{allow_many_files, in_a_thread, in_thread_called};
+#[cfg(windows)]
+pub use user::uid_of;
+pub use user::{is_root, my_uid};
+#[cfg(windows)]
+pub use windows::Listener;

@@ -80,6 +80,13 @@ pub fn parse_windows_pipe(name: &str) -> Option<u32> {
     decimal(name.strip_prefix("dotnet-diagnostic-")?.as_bytes())?.try_into().ok()
 }
 
+/// The process that a pipe is named after: a runtime's, or a router's (`dotnet-diagnostic-dsrouter-PID`). `None` for other
+/// names.
+pub fn owner_of_pipe(name: &str) -> Option<u32> {
+    let router = name.strip_prefix("dotnet-diagnostic-dsrouter-");
+    router.map_or_else(|| parse_windows_pipe(name), |pid| decimal(pid.as_bytes())?.try_into().ok())
+}
+
 /// Where a runtime puts its socket: TMPDIR as it is, `/tmp` if that is not set or empty. A relative TMPDIR is
 /// relative to the process's working directory.
 pub fn temp_dir(tmpdir: Option<&OsStr>) -> PathBuf {
@@ -135,6 +142,10 @@ mod tests {
         assert_eq!(parse_windows_pipe(&windows_pipe(4711)), Some(4711));
         assert_eq!(parse_windows_pipe("dotnet-diagnostic-dsrouter-1"), None);
         assert_eq!(parse_windows_pipe("dotnet-diagnostic-"), None);
+        assert_eq!(owner_of_pipe("dotnet-diagnostic-4711"), Some(4711));
+        assert_eq!(owner_of_pipe("dotnet-diagnostic-dsrouter-4711"), Some(4711));
+        assert_eq!(owner_of_pipe("dotnet-diagnostic-dsrouter-"), None);
+        assert_eq!(owner_of_pipe("my-port"), None);
     }
 
     #[test]

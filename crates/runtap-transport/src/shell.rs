@@ -27,6 +27,25 @@ pub fn word(text: impl AsRef<OsStr>) -> String {
     }
 }
 
+/// A word of a script, byte for byte, for any POSIX shell: `$'…'` is not known to all of them, and nobody has to read it.
+/// A word with a NUL byte can't be in a script.
+pub fn in_script(text: impl AsRef<OsStr>) -> Vec<u8> {
+    let bytes = text.as_ref().as_encoded_bytes();
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-+:@%,".contains(b);
+    if !bytes.is_empty() && bytes.iter().all(plain) {
+        return bytes.to_vec();
+    }
+    let mut quoted = b"'".to_vec();
+    for byte in bytes {
+        match byte {
+            b'\'' => quoted.extend_from_slice(br"'\''"),
+            byte => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'\'');
+    quoted
+}
+
 /// A path, which no command takes for an option.
 pub fn path(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();

@@ -24,6 +24,12 @@ impl Writer {
         Self::default()
     }
 
+    /// An empty writer in this memory; what it holds is forgotten.
+    pub fn reusing(mut memory: Vec<u8>) -> Self {
+        memory.clear();
+        Self { bytes: memory }
+    }
+
     /// How many bytes were written.
     pub fn len(&self) -> usize {
         self.bytes.len()

@@ -2,15 +2,32 @@
 
 mod actions;
 mod choices;
+mod defer;
 mod demo;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod examples;
+#[cfg(unix)]
+mod files_of_targets;
 mod formats;
+#[cfg(unix)]
+mod jvm;
+#[cfg(unix)]
+mod jvm_coverage;
+#[cfg(unix)]
+mod jvm_report;
+#[cfg(unix)]
 mod middle;
+#[cfg(not(unix))]
+mod missing;
+#[cfg(unix)]
+mod mtp;
 mod reading;
+#[cfg(unix)]
 mod router;
 mod session;
 mod streams;
+mod target;
+#[cfg(unix)]
 mod test;
 mod trace;
 
@@ -22,22 +39,44 @@ use clap_complete::engine::ArgValueCompleter;
 use runtap_clr::lines::Style;
 
 pub(crate) use self::actions::{
-    AttachProfiler, Dump, EnablePerfMap, PerfMap, Profiler, ProfilerLibrary, Resume, SetEnv, StartupHook,
-    StartupProfiler,
+    AttachProfiler, Profiler, ProfilerLibrary, Resume, SetEnv, StartupHook, StartupProfiler,
 };
-pub(crate) use self::demo::{Demo, DemoServe, DemoTrace, DemoVerb};
+pub(crate) use self::defer::Deferred;
+#[cfg(unix)]
+pub(crate) use self::demo::AgentVersion;
+pub(crate) use self::demo::{Demo, DemoJvm, DemoJvmAgent, DemoServe, DemoTrace, DemoVerb};
+#[cfg(unix)]
+pub(crate) use self::files_of_targets::{Dump, EnablePerfMap, PerfMap};
+#[cfg(unix)]
+pub(crate) use self::formats::unsuitable;
 pub(crate) use self::formats::{AnyFormat, Content};
+#[cfg(unix)]
+pub(crate) use self::jvm::{
+    Jvm, JvmAgent, JvmAttach, JvmClock, JvmDetach, JvmHq, JvmMode, JvmRun, JvmShown, JvmTarget, JvmTracing,
+    JvmVerb, WhenSlow,
+};
+#[cfg(unix)]
+pub(crate) use self::jvm_coverage::JvmCoverage;
+#[cfg(unix)]
+pub(crate) use self::jvm_report::{JvmKind, JvmReplay, JvmReport, JvmSort, JvmView};
+#[cfg(unix)]
 pub(crate) use self::middle::{Part, Record, Replay, target_of};
+#[cfg(not(unix))]
+pub(crate) use self::missing::Missing;
+#[cfg(unix)]
+pub(crate) use self::mtp::{Mtp, MtpHost, MtpInspect, MtpLint, MtpRecord, MtpReplay, MtpVerb};
 pub(crate) use self::reading::{Convert, Diff, Events, Report};
+#[cfg(unix)]
 pub(crate) use self::router::{
     Common, IpcServer, Listen as RouterListen, Router, RuntimeDials, RuntimeListens,
 };
 pub(crate) use self::session::{SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
-pub(crate) use self::test::{Detail, ListFormat, Test};
+pub(crate) use self::target::{All, Target, TargetOptions};
+#[cfg(unix)]
+pub(crate) use self::test::{Detail, FlakyResult, ListFormat, Rerun, Test, TestTransport};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
-use crate::units::parse_pid;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -90,13 +129,13 @@ pub(crate) enum Color {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// List .NET and JVM processes
-    Ps(Ps),
+    Ps(Deferred<Ps>),
     /// Show the runtime, command line and platform of a process
     #[command(after_help = INFO_AND_ENV)]
-    Info(Processes),
+    Info(Deferred<Processes>),
     /// Show the current environment variables of a process
     #[command(after_help = INFO_AND_ENV)]
-    Env(Processes),
+    Env(Deferred<Processes>),
     /// Explain why a process can't be reached, and how to fix it
     #[command(after_help = "\
 Without a target, it checks all processes that look like .NET, and the machine.
@@ -106,76 +145,92 @@ Examples:
   runtap doctor
   runtap doctor 1234
   sudo runtap doctor MyService --format json | jq -r '.findings[] | .code + \": \" + .fix'")]
-    Doctor(Processes),
+    Doctor(Deferred<Processes>),
     /// Set or remove environment variables of a process
-    SetEnv(SetEnv),
+    SetEnv(Deferred<SetEnv>),
     /// Resume a process that is suspended at startup
-    Resume(Resume),
+    Resume(Deferred<Resume>),
     /// Write a core dump of a process
-    Dump(Dump),
+    #[cfg(unix)]
+    Dump(Deferred<Dump>),
     /// Load a profiler into a process
     #[command(subcommand)]
-    Profiler(Profiler),
+    Profiler(Deferred<Profiler>),
     /// Write perf maps for code that the JIT compiles
+    #[cfg(unix)]
     #[command(subcommand, name = "perfmap")]
-    PerfMap(PerfMap),
+    PerfMap(Deferred<PerfMap>),
     /// Load an assembly into a process and run its startup hook
-    StartupHook(StartupHook),
+    StartupHook(Deferred<StartupHook>),
     /// Record events and CPU samples of a process to a file
-    Trace(Box<Trace>),
+    Trace(Deferred<Box<Trace>>),
     /// The same as 'trace', by dotnet-trace's name
     // An alias would take the place of the verb where a shell asks for all verbs.
-    Collect(Box<Trace>),
+    Collect(Deferred<Box<Trace>>),
     /// Show the events of a running process while they happen
-    Tail(Box<Tail>),
+    Tail(Deferred<Box<Tail>>),
     /// Convert a recording to other formats
-    Convert(Convert),
+    Convert(Deferred<Convert>),
     /// Compare two recordings: what takes more, what takes less
-    Diff(Diff),
+    Diff(Deferred<Diff>),
     /// Summarize a recording: CPU time, allocations, exceptions, collections, waits …
-    Report(Report),
+    Report(Deferred<Report>),
     /// Show the events of a recording, or count them
-    Events(Events),
+    Events(Deferred<Events>),
     /// Repair a truncated or damaged recording so that other tools can read it
-    Repair(Repair),
+    Repair(Deferred<Repair>),
     /// Show the blocks of a recording with their offsets
-    Inspect(Inspect),
+    Inspect(Deferred<Inspect>),
     /// Route tools to a runtime over sockets and TCP, as dotnet-dsrouter does
+    #[cfg(unix)]
     #[command(subcommand)]
-    Router(Router),
+    Router(Deferred<Router>),
     /// Record what tools and a runtime send each other, as a transcript
-    Record(Box<Record>),
+    #[cfg(unix)]
+    Record(Deferred<Box<Record>>),
     /// Play back a transcript, as the runtime to tools or as the client to a runtime
-    Replay(Box<Replay>),
+    #[cfg(unix)]
+    Replay(Deferred<Box<Replay>>),
     /// Run test applications of Microsoft.Testing.Platform
-    Test(Box<Test>),
+    #[cfg(unix)]
+    Test(Deferred<Box<Test>>),
+    /// Record, show, check and play back what test applications and their server say
+    #[cfg(unix)]
+    Mtp(Deferred<Box<Mtp>>),
+    /// Trace what Java programs call: collect from Bytefrog agents
+    #[cfg(unix)]
+    Jvm(Deferred<Jvm>),
+    #[cfg(not(unix))]
+    #[command(flatten)]
+    Missing(Missing),
     /// Try runtap on a built-in program
-    Demo(Demo),
+    Demo(Deferred<Demo>),
     /// Print a completion script for a shell
-    Completions(Completions),
+    Completions(Deferred<Completions>),
     /// Print the manual page, or write one for each verb into a directory
-    Man(Man),
+    Man(Deferred<Man>),
     /// Resume every runtime that connects to a port, until no process is left that could
+    #[cfg(unix)]
     #[command(hide = true)]
-    GuardPort(GuardPort),
+    GuardPort(Deferred<GuardPort>),
     /// List the profiles for --profile, and the providers of each
     #[command(after_help = "\
 Examples:
   runtap list-profiles
   runtap list-profiles --format json | jq -r '.profiles[].name'")]
-    ListProfiles(ResultFormat),
+    ListProfiles(Deferred<ResultFormat>),
     /// Show the licences of runtap and its components
     #[command(after_help = "\
 Examples:
   runtap licenses | less
   runtap licenses --format json | jq -r '.packages[] | .name + \": \" + .license'")]
-    Licenses(ResultFormat),
+    Licenses(Deferred<ResultFormat>),
     /// Show version, commit and target
     #[command(after_help = "\
 Examples:
   runtap version
   runtap version --format json | jq -r .commit")]
-    Version(ResultFormat),
+    Version(Deferred<ResultFormat>),
 }
 
 // Without wildcards: a new verb has to say it.
@@ -183,45 +238,61 @@ impl Verb {
     /// How its result is printed. Streams of lines are asked for their own format.
     pub(crate) fn result_format(&self) -> TextOrJson {
         match self {
-            Self::Ps(Ps { format, .. })
-            | Self::Info(Processes { format, .. })
-            | Self::Env(Processes { format, .. })
-            | Self::Doctor(Processes { format, .. })
-            | Self::Dump(Dump { format, .. })
-            | Self::PerfMap(
+            Self::Ps(Deferred(Ps { format, .. }))
+            | Self::Info(Deferred(Processes { format, .. }))
+            | Self::Env(Deferred(Processes { format, .. }))
+            | Self::Doctor(Deferred(Processes { format, .. }))
+            | Self::Report(Deferred(Report { format, .. }))
+            | Self::Repair(Deferred(Repair { format, .. }))
+            | Self::Inspect(Deferred(Inspect { format, .. }))
+            | Self::ListProfiles(Deferred(format))
+            | Self::Licenses(Deferred(format))
+            | Self::Version(Deferred(format)) => format.format,
+            #[cfg(unix)]
+            Self::Dump(Deferred(Dump { format, .. }))
+            | Self::PerfMap(Deferred(
                 PerfMap::Enable(EnablePerfMap { format, .. }) | PerfMap::Disable(Processes { format, .. }),
-            )
-            | Self::Report(Report { format, .. })
-            | Self::Repair(Repair { format, .. })
-            | Self::Inspect(Inspect { format, .. })
-            | Self::ListProfiles(format)
-            | Self::Licenses(format)
-            | Self::Version(format) => format.format,
+            )) => format.format,
             Self::Trace(options) | Self::Collect(options) => AnyFormat::of_result(options.format),
+            #[cfg(unix)]
             Self::Record(options) => options.format.format,
+            #[cfg(unix)]
             Self::Replay(options) => options.format.format,
+            #[cfg(unix)]
             Self::Test(options) => options.format.format,
-            Self::Convert(Convert { format, .. }) | Self::Diff(Diff { format, .. }) => {
+            #[cfg(unix)]
+            Self::Mtp(options) => options.format(),
+            #[cfg(unix)]
+            Self::Jvm(options) => options.format(),
+            Self::Demo(options) => options.format(),
+            Self::Convert(Deferred(Convert { format, .. })) | Self::Diff(Deferred(Diff { format, .. })) => {
                 AnyFormat::of_result(*format)
             }
-            Self::Events(Events { format, .. }) => TextOrJson::of_lines(*format),
+            Self::Events(Deferred(Events { format, .. })) => TextOrJson::of_lines(*format),
             Self::Tail(options) => TextOrJson::of_lines(options.format),
+            #[cfg(unix)]
             Self::Router(mode) => mode.format().unwrap_or(TextOrJson::Text),
             Self::SetEnv(_)
             | Self::Resume(_)
             | Self::Profiler(_)
             | Self::StartupHook(_)
-            | Self::Demo(_)
             | Self::Completions(_)
-            | Self::Man(_)
-            | Self::GuardPort(_) => TextOrJson::Text,
+            | Self::Man(_) => TextOrJson::Text,
+            #[cfg(unix)]
+            Self::GuardPort(_) => TextOrJson::Text,
+            #[cfg(not(unix))]
+            Self::Missing(_) => TextOrJson::Text,
         }
     }
 }
 
 /// A recording to read: `-` is what comes on stdin.
 fn input_file() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().map(|path| if path.as_os_str() == "-" { PathBuf::from(STDIN) } else { path })
+    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
+        true if cfg!(windows) => Err("standard input can't be read as a file on Windows; give a file"),
+        true => Ok(PathBuf::from(STDIN)),
+        false => Ok(path),
+    })
 }
 
 /// Stdin, by a name that can be opened.
@@ -248,56 +319,6 @@ impl TextOrJson {
             Some(Style::Json) => Self::Json,
             Some(Style::Csv | Style::Text) | None => Self::Text,
         }
-    }
-}
-
-/// Which process.
-#[derive(Debug, Args, Clone, Default)]
-#[command(next_help_heading = "Target")]
-pub(crate) struct Target {
-    /// Process id, or the exact name of a process or its entry assembly; or `runtap://HOST:PORT[/PID|NAME]`, a process
-    /// behind the router of another machine
-    #[arg(value_name = "TARGET", conflicts_with_all = ["process_id", "name", "diagnostic_port"], add = ArgValueCompleter::new(complete::targets))]
-    pub(crate) word: Option<String>,
-    #[command(flatten)]
-    pub(crate) options: TargetOptions,
-}
-
-/// Which process, by options alone.
-#[derive(Debug, Args, Clone, Default)]
-#[command(next_help_heading = "Target")]
-pub(crate) struct TargetOptions {
-    /// Process id
-    #[arg(short, long, value_name = "PID", value_parser = parse_pid, conflicts_with = "name", add = ArgValueCompleter::new(complete::pids))]
-    pub(crate) process_id: Option<u32>,
-    /// Exact name of the process or of its entry assembly; only your own processes, even as root
-    #[arg(short, long, value_name = "NAME", add = ArgValueCompleter::new(complete::names))]
-    pub(crate) name: Option<String>,
-    /// With --name: select this user's processes
-    #[arg(long, value_name = "NAME|UID", conflicts_with_all = ["process_id", "diagnostic_port"], add = ArgValueCompleter::new(complete::users))]
-    pub(crate) user: Option<String>,
-    /// A diagnostic port: connect to the socket of a runtime (`,connect`), or wait for a runtime on one (`,listen`): PATH,
-    /// uds:PATH or `file://PATH`. Also `runtap://HOST:PORT[/PID|NAME]`
-    #[arg(long, visible_alias = "dport", value_name = "ADDR[,MODE]", conflicts_with_all = ["process_id", "name"])]
-    pub(crate) diagnostic_port: Option<String>,
-    /// For `runtap://…`: the router's token, in a file that only you can read; by default the variable `RUNTAP_TOKEN`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) token_file: Option<PathBuf>,
-}
-
-/// Several processes.
-#[derive(Debug, Args, Clone, Copy, Default)]
-#[command(next_help_heading = "Target")]
-pub(crate) struct All {
-    /// All processes of that name, of one user; JSON output has one document per line
-    #[arg(long)]
-    pub(crate) all: bool,
-}
-
-impl TargetOptions {
-    /// Whether one of them is given.
-    pub(crate) fn any(&self) -> bool {
-        self.process_id.is_some() || self.name.is_some() || self.diagnostic_port.is_some()
     }
 }
 
@@ -339,6 +360,7 @@ pub(crate) struct Processes {
     pub(crate) format: ResultFormat,
 }
 
+#[cfg(unix)]
 #[derive(Debug, Args)]
 pub(crate) struct GuardPort {
     /// The socket

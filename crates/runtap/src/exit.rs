@@ -144,5 +144,11 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
         Some(_) => None,
         None => cause.downcast_ref::<io::Error>(),
     });
-    io_errors.any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    io_errors.any(|error| error.kind() == io::ErrorKind::BrokenPipe || is_pipe_without_reader(error))
+}
+
+/// Whoever read a pipe of Windows has gone. The standard library has no kind for it.
+fn is_pipe_without_reader(error: &io::Error) -> bool {
+    const ERROR_PIPE_NOT_CONNECTED: i32 = 233;
+    cfg!(windows) && error.raw_os_error() == Some(ERROR_PIPE_NOT_CONNECTED)
 }

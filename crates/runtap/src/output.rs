@@ -2,13 +2,16 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 pub(crate) use runtap_text::{Clean, DIM};
 use runtap_text::{Print, TextOptions, cut, json};
 use serde::Serialize;
+
+#[cfg_attr(unix, path = "output/unix.rs")]
+#[cfg_attr(windows, path = "output/windows.rs")]
+mod native;
 
 use crate::cli::{Color, Global};
 use crate::exit::ExpectedError;
@@ -48,11 +51,23 @@ impl Output {
         self.json
     }
 
+    /// Whether more detail is asked for.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
+    pub(crate) fn is_verbose(self) -> bool {
+        self.verbose > 0
+    }
+
     /// Whether a progress line may be shown: stderr is a terminal and nobody asked for silence.
     pub(crate) fn progress(self) -> bool {
         !self.quiet
             && io::stderr().is_terminal()
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    }
+
+    /// Whether stdout can be drawn on in place.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
+    pub(crate) fn can_draw(self) -> bool {
+        !self.quiet && self.is_seen() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
     }
 
     /// For so many results: each of several is one line of JSON.
@@ -88,7 +103,7 @@ impl Output {
 
     /// How many columns there are for a table that is a result; `None` where nobody minds.
     pub(crate) fn columns(self) -> Option<usize> {
-        columns(io::stdout())
+        native::columns(io::stdout())
     }
 
     /// Whether a person sees the result as it comes.
@@ -154,7 +169,7 @@ impl Output {
 
     /// A line of a list that the user chooses from.
     pub(crate) fn item(self, text: impl Display) {
-        self.line(cut(Clean(&text.to_string()).to_string(), columns(io::stderr())));
+        self.line(cut(Clean(&text.to_string()).to_string(), native::columns(io::stderr())));
     }
 
     /// Something for the curious: shown with `--verbose`.
@@ -190,7 +205,7 @@ impl Output {
     /// Rewrites the progress line, cut to the width of the terminal.
     pub(crate) fn status(self, text: impl Display) {
         let mut err = io::stderr().lock();
-        let columns = rustix::termios::tcgetwinsize(&err).map_or(80, |size| usize::from(size.ws_col));
+        let columns = native::columns(io::stderr()).unwrap_or(80);
         let text: String =
             Clean(&text.to_string()).to_string().chars().take(columns.saturating_sub(1)).collect();
         // A lost progress line is no reason to fail.
@@ -232,11 +247,8 @@ pub(crate) fn stdout_in_turns() -> BufWriter<impl Write> {
     BufWriter::with_capacity(1 << 16, Stdout)
 }
 
-/// How many columns a terminal has; `None` for what is no terminal.
-fn columns(stream: impl AsFd + IsTerminal) -> Option<usize> {
-    let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(stream).ok())??;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
-}
+#[cfg(unix)]
+pub(crate) use self::native::size;
 
 /// Whether a progress line stands on the terminal: a message must not be appended to it.
 static STATUS_SHOWN: AtomicBool = AtomicBool::new(false);

@@ -1,8 +1,12 @@
 //! Values of options, with what the command line has to say where one is wrong. How units are read and written is
 //! [`runtap_text::units`].
 
+#[cfg(unix)]
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
+#[cfg(unix)]
+use runtap_test_plan::Limit;
 pub(crate) use runtap_text::units::{
     Bytes, Clock, Count, Span, Things, parse_duration, parse_hex, parse_limit_megabytes, parse_megabytes,
 };
@@ -10,6 +14,29 @@ pub(crate) use runtap_text::units::{
 /// Parses the value of an option without which there is no end.
 pub(crate) fn parse_time_limit(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| format!("{error}; without the option, it runs until Ctrl-C"))
+}
+
+/// Parses how often something is done; 0 is never.
+pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
+    if matches!(text.trim(), "0" | "0s" | "0ms") {
+        return Ok(Duration::ZERO);
+    }
+    parse_duration(text).map_err(|error| format!("{error}; 0 is never"))
+}
+
+/// Parses the value of an option that switches a limit off as well.
+#[cfg(unix)]
+pub(crate) fn parse_limit(text: &str) -> Result<Limit<Duration>, String> {
+    if text == "none" {
+        return Ok(Limit::None);
+    }
+    parse_duration(text).map(Limit::At).map_err(|error| format!("{error}; none switches it off"))
+}
+
+/// Parses how many applications run at a time.
+#[cfg(unix)]
+pub(crate) fn parse_parallel(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_no_number| "it is a number, at least 1".to_owned())
 }
 
 /// Parses a process id.

@@ -47,6 +47,8 @@ export function sources() {
     existsSync(binary)
       ? { name: 'demo', make: () => demo(binary) }
       : { name: 'demo', skip: 'no target/release/runtap (cargo build --release -p runtap)' },
+    // Frames of Java have no modules, and what is added up is time that was measured.
+    { name: 'jvm', frame: 'demo.Counts', pprof: ['events', 'time'], ...jvm(binary) },
   ];
 }
 
@@ -75,6 +77,24 @@ async function demo(binary) {
     target.kill();
     if (target.exitCode === null && target.signalCode === null) await once(target, 'exit');
   }
+}
+
+/** A trace of a Java program, from a recording of its agent. */
+function jvm(binary) {
+  const recording = process.env.RUNTAP_SHARED && join(process.env.RUNTAP_SHARED, 'data/bytefrog/v1_basic');
+  if (!recording || !existsSync(`${recording}.ctl.a2h.bin`)) return { skip: 'no recordings (RUNTAP_SHARED)' };
+  if (!existsSync(binary)) return { skip: `no ${binary}` };
+  const make = async () => {
+    const formats = { evented: 'speedscope', chrome: 'chrome', perfetto: 'perfetto', pprof: 'pprof' };
+    return each((extension, variable) => {
+      const kind = Object.keys(KINDS).find((name) => KINDS[name][1] === variable);
+      if (!formats[kind]) return null;
+      const path = join(workspace, `jvm${extension}`);
+      run(binary, ['jvm', 'report', recording, '--to', formats[kind], '-o', path]);
+      return path;
+    });
+  };
+  return { make };
 }
 
 /** The number that the demo target prints as `pid N`, once it has said `ready`. */

@@ -4,13 +4,15 @@
 //! missing is named and passed over. `ci --all` is what `.ci/run` calls after it installed the extras: there a missing
 //! one fails. Every step runs, whatever came of the ones before.
 
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::cmd::{
-    advisories, bench, conformance, cross, doc, extras, fmt, fuzz, layers, licenses, lint, peers, size, test,
+    advisories, bench, book, conformance, cross, doc, extras, fmt, fuzz, layers, licenses, lint, packages,
+    peers, size, test,
 };
 use crate::output;
 use crate::step::{self, Missing, Outcome};
@@ -23,6 +25,7 @@ const STEPS: &[(&str, Check)] = &[
     ("tombi", extras::tombi),
     ("typos", extras::typos),
     ("files", lint::files),
+    ("book", book::check),
     ("clippy", lint::clippy),
     ("cross", cross::check),
     ("layers", layers::check),
@@ -31,10 +34,14 @@ const STEPS: &[(&str, Check)] = &[
     ("deny", extras::deny),
     // Decides nothing.
     ("advisories", advisories::tell),
-    ("release", test::build),
-    ("peers", peers::from_here),
     ("doc", doc::check),
     ("doctest", test::doctests),
+    ("packages", packages::check),
+    // Begun at the start: these wait for it.
+    ("release", test::build),
+    ("fuzz targets", fuzz::targets_built),
+    // Compared with what the release makes of the same recording.
+    ("peers", peers::from_here),
     ("conformance", conformance::check),
     ("viewer", extras::viewer),
     // Of all that run tests the last: whoever reads the end of the log finds its count.
@@ -45,6 +52,22 @@ const STEPS: &[(&str, Check)] = &[
     ("bench", bench::check),
 ];
 
+/// Optimized builds, while others check what is not: the linker's work on a whole program is that of one processor. A step
+/// that needs one builds it once more, waits for cargo's lock until it is there, and says what is wrong with it.
+fn ahead(ws: &Workspace) {
+    let builds = [
+        ("release", Ok(test::building(ws))),
+        ("benches", Ok(bench::building(ws))),
+        ("fuzz", fuzz::build(ws).map(|(build, _)| build)),
+    ];
+    for (name, build) in builds {
+        let built = build.and_then(|build| build.run_logged(&ws.target().join(format!("ahead-{name}.log"))));
+        if built.is_err() {
+            output::note(&format!("{name}: could not be built ahead"));
+        }
+    }
+}
+
 /// Each fuzz target runs for so long: all of them share eight minutes.
 const FUZZ_SECONDS: u64 = 10;
 const FUZZ_SECONDS_ALL: u64 = 16;
@@ -54,8 +77,10 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     let all = args.has("--all");
     let (missing, seconds) =
         if all { (Missing::Fail, FUZZ_SECONDS_ALL) } else { (Missing::Skip, FUZZ_SECONDS) };
-    let mut reports: Vec<step::Report> =
-        STEPS.iter().map(|(name, check)| step::run(name, missing, || check(ws))).collect();
+    let mut reports: Vec<step::Report> = thread::scope(|scope| {
+        scope.spawn(|| ahead(ws));
+        STEPS.iter().map(|(name, check)| step::run(name, missing, || check(ws))).collect()
+    });
     reports.push(step::run("fuzz", missing, || fuzz::smoke(ws, seconds)));
     output::summary(&reports, start.elapsed());
     let failed: Vec<&str> =

@@ -4,11 +4,12 @@
 //! installed is named and passed over. Refuses to: install anything, and to call something tried that was not: to
 //! compile is not to run.
 
-use std::path::Path;
+use std::fs;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
+use crate::cmd::foreign;
 use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
@@ -18,7 +19,7 @@ use crate::workspace::Workspace;
 enum Scope {
     /// The program and all that it is made of.
     Program,
-    /// The libraries up to the client: the program itself is Linux's so far.
+    /// The libraries up to the client: the program itself was not brought to that system so far.
     Libraries,
 }
 
@@ -28,8 +29,12 @@ const TARGETS: &[(&str, Scope)] = &[
     ("aarch64-unknown-linux-musl", Scope::Program),
     ("x86_64-apple-darwin", Scope::Libraries),
     ("aarch64-apple-darwin", Scope::Libraries),
-    ("x86_64-pc-windows-gnu", Scope::Libraries),
+    ("x86_64-pc-windows-gnu", Scope::Program),
 ];
+
+/// Stands in for the agent that the program carries: to build it takes a linker, and optimizes it for nobody. Those that
+/// are used are built by `cargo xtask qemu` and with the release.
+const GIVEN_AGENT: &str = "RUNTAP_JVM_AGENT_LIBRARY";
 
 const LIBRARIES: &[&str] = &[
     "runtap-wire",
@@ -51,16 +56,19 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
 }
 
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
+    let agent = ws.target().join("no-agent.so");
+    fs::create_dir_all(ws.target())?;
+    fs::write(&agent, "").with_context(|| format!("cannot write {}", agent.display()))?;
     let mut lines = Vec::new();
     let mut failed = Vec::new();
     for (target, scope) in TARGETS {
-        if !is_installed(ws, target)? {
+        if !foreign::is_installed(ws, target)? {
             lines.push(format!(
                 "{target}: not tried, its standard library is not here (rustup target add {target})"
             ));
             continue;
         }
-        match ws.cargo(&arguments(target, *scope)).run() {
+        match ws.cargo(&arguments(target, *scope)).env(GIVEN_AGENT, &agent).run() {
             Ok(()) => lines.push(format!("{target}: {} compile", scope.name())),
             Err(error) => {
                 lines.push(format!("{target}: {error:#}"));
@@ -96,11 +104,15 @@ fn arguments(target: &str, scope: Scope) -> Vec<&str> {
     arguments
 }
 
-/// Whether the compiler has a standard library for the target.
-fn is_installed(ws: &Workspace, target: &str) -> Result<bool> {
-    let folder =
-        ws.tool("rustc").args(&["--print", "target-libdir", "--target", target]).quiet().capture()?;
-    Ok(Path::new(folder.trim()).is_dir())
+/// Whether the whole program is expected to compile for a target: for the host and others that are not listed too.
+pub(crate) fn takes_program(target: &str) -> bool {
+    TARGETS.iter().find(|(known, _)| *known == target).is_none_or(|(_, scope)| *scope == Scope::Program)
+}
+
+/// Whether `cargo xtask cross` compiles for a target.
+#[cfg(test)]
+pub(crate) fn is_known(target: &str) -> bool {
+    TARGETS.iter().any(|(known, _)| *known == target)
 }
 
 #[cfg(test)]

@@ -1,69 +1,120 @@
-//! `cargo xtask dist`: the archive that a release offers, in `target/dist`, with its SHA-256.
+//! `cargo xtask dist`: what a release offers, in `target/dist`: an archive for each system that can be built for here, Debian
+//! packages, a `Containerfile`, and `SHA256SUMS`. docs/releasing.md says how a release is made of it.
 //!
-//! Owns: what is in it: the binary, its man pages and completions (which the binary writes itself), the licences and
-//! the README. Refuses to: build with anything but the release profile, or to differ from run to run: owners, order
-//! and times are fixed.
+//! Owns: the order of the work. Which systems there are is in `dist/release.rs`, what is in an archive in `dist/contents.rs`.
+//! `--check` builds the commit in another directory and compares; `--try` runs the program in an empty root.
+//! Refuses to: build with anything but the release profile, or to differ from run to run: owners, order and times are
+//! fixed, and directories leave no trace.
+
+mod build;
+mod check;
+mod contents;
+mod deb;
+mod pack;
+mod release;
+mod sbom;
+mod source;
+mod trial;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
+use self::release::{Form, RELEASES, Release};
+use self::source::Source;
 use crate::args::Args;
-use crate::cmd::{size, test};
+use crate::cmd::size;
+use crate::elf;
 use crate::output;
 use crate::workspace::Workspace;
 
-const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
-const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+const SUMS: &str = "SHA256SUMS";
 
-pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
-    test::build(ws)?;
-    size::size(ws)?;
-    size::linking(ws)?;
-    let binary = ws.release_binary();
-    let said = ws.tool(&binary.to_string_lossy()).args(&["version", "--format", "json"]).capture()?;
-    let said: serde_json::Value = serde_json::from_str(&said).context("`runtap version` printed no JSON")?;
-    let word = |name: &str| said[name].as_str().with_context(|| format!("`runtap version` names no {name}"));
-    let name = format!("runtap-{}-{}", word("version")?, word("target")?);
-
+pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    let source = Source::of(ws)?;
     let dist = ws.target().join("dist");
-    let folder = dist.join(&name);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    if args.has("--try") {
+        return trial::run(ws, &source, &dist);
     }
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    copy(&binary, &folder)?;
-    for document in DOCUMENTS {
-        copy(&ws.root().join(document), &folder)?;
+    if args.has("--check") {
+        check::committed(ws)?;
     }
-    for shell in SHELLS {
-        let script = ws.tool(&binary.to_string_lossy()).args(&["completions", shell]).capture()?;
-        fs::write(folder.join(format!("runtap.{shell}")), script)?;
+    make(ws, &source, args.word(), &dist)?;
+    if args.has("--check") {
+        check::check(ws, &source, args.word(), &dist)?;
     }
-    ws.tool(&binary.to_string_lossy()).args(&["man", "--out-dir"]).arg(folder.join("man")).run()?;
-    let archive = pack(ws, &dist, &name)?;
-    output::note(&format!("{}", archive.display()));
     Ok(())
 }
 
-fn copy(file: &Path, folder: &Path) -> Result<()> {
-    let name = file.file_name().context("a file has a name")?;
-    fs::copy(file, folder.join(name)).with_context(|| format!("cannot copy {}", file.display()))?;
+/// Everything, or what is for the `chosen` system.
+fn make(ws: &Workspace, source: &Source, chosen: Option<&str>, dist: &Path) -> Result<()> {
+    if dist.exists() {
+        fs::remove_dir_all(dist).with_context(|| format!("cannot remove {}", dist.display()))?;
+    }
+    contents::make(dist)?;
+    let mut built: Vec<(&Release, PathBuf)> = Vec::new();
+    let mut skipped = Vec::new();
+    let is_chosen = |release: &Release| chosen.is_none_or(|name| name == release.name);
+    // One that runs here is built in any case: it writes the manual pages.
+    for release in RELEASES.iter().filter(|release| is_chosen(release) || release.runs_here()) {
+        match release.missing(ws, &source.host)? {
+            Some(why) => skipped.push(format!("{}: skipped, {why}", release.name)),
+            None => built.push((release, build::program(ws, source, release)?)),
+        }
+    }
+    let writer = built.iter().find(|(release, _)| release.runs_here()).map(|(_, program)| program.clone());
+    let writer = writer.with_context(|| {
+        format!("no release is for this machine, where one has to write the manual pages; {skipped:?}")
+    })?;
+    for (release, program) in built.iter().filter(|(release, _)| is_chosen(release)) {
+        judge(release, program)?;
+        let name = release::name(&source.version, release);
+        let folder = dist.join(&name);
+        contents::fill(ws, source, release, (program, &writer), &folder)?;
+        match release.form {
+            Form::TarXz => {
+                pack::tar_xz(ws, source.time, dist, &[&name], &dist.join(format!("{name}.tar.xz")))?;
+            }
+            Form::Zip => pack::zip(source.time, dist, &name, &dist.join(format!("{name}.zip")))?,
+        }
+        if let Some(architecture) = release.debian {
+            deb::package(ws, source, architecture, (&folder, dist))?;
+        }
+        fs::remove_dir_all(&folder)?;
+    }
+    contents::copy(&ws.root().join("Containerfile"), &dist.join("Containerfile"))?;
+    let sums = sums(ws, dist)?;
+    contents::write(&dist.join(SUMS), &sums)?;
+    output::note(&format!("\n{}:\n{}", dist.display(), sums.trim_end()));
+    for line in &skipped {
+        output::note(line);
+    }
     Ok(())
 }
 
-fn pack(ws: &Workspace, dist: &Path, name: &str) -> Result<PathBuf> {
-    // The commit's time, so that the same commit gives the same archive.
-    let time = ws.tool("git").args(&["log", "-1", "--format=%ct"]).quiet().capture()?;
-    let archive = format!("{name}.tar.xz");
-    ws.tool("tar")
-        .args(&["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"])
-        .arg(format!("--mtime=@{}", time.trim()))
-        .args(&["-cJf", &archive, name])
-        .folder(dist)
-        .run()?;
-    let sum = ws.tool("sha256sum").arg(&archive).folder(dist).capture()?;
-    fs::write(dist.join(format!("{archive}.sha256")), sum)?;
-    Ok(dist.join(archive))
+/// What is promised of every program that is released.
+fn judge(release: &Release, program: &Path) -> Result<()> {
+    let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
+    output::note(release.name);
+    size::within(&bytes)?;
+    if release.is_windows() {
+        return Ok(());
+    }
+    let linking = elf::linking(&bytes)?;
+    if !linking.is_static() {
+        bail!("{}: the program is not static: {linking:?} (docs/design/static-binary.md)", release.name);
+    }
+    Ok(())
+}
+
+/// A line for each file, as `sha256sum` writes it.
+fn sums(ws: &Workspace, dist: &Path) -> Result<String> {
+    let mut names: Vec<String> = Vec::new();
+    for file in contents::files(dist)? {
+        if release::is_offered(&dist.join(&file)) {
+            names.push(file.to_string_lossy().into_owned());
+        }
+    }
+    ws.tool("sha256sum").arg("--").args(&names).folder(dist).quiet().capture()
 }

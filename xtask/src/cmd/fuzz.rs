@@ -4,15 +4,17 @@
 //! below `[package.metadata.targets]` of `fuzz/Cargo.toml`: how long its inputs are, whose corpus it starts with. Refuses to:
 //! write into the checked-in corpus; new inputs go below the target folder, inputs that crash to `fuzz/artifacts`.
 
-use std::fs;
-use std::path::Path;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use std::{fs, slice, thread};
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
 use crate::output;
-use crate::process;
+use crate::process::{self, Tool};
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
@@ -22,6 +24,9 @@ const DEFAULT_SECONDS: u64 = 10;
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Clink-dead-code -Ccodegen-units=1 -Cdebug-assertions";
+
+/// All targets of a smoke run together take no longer, whatever their number.
+const SMOKE_SECONDS: u64 = 480;
 
 /// When a target has run enough.
 #[derive(Debug, Clone, Copy)]
@@ -44,18 +49,19 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
         Some(runs) => Until::Runs(runs),
         None => Until::Seconds(args.number("--seconds").unwrap_or(DEFAULT_SECONDS)),
     };
-    match run(ws, until)? {
+    match run(ws, |_, _| until)? {
         Outcome::Passed => Ok(()),
         Outcome::Skipped(why) | Outcome::Told(why) => bail!(why),
     }
 }
 
-/// Every target for a few seconds.
+/// Every target for so many seconds, or for fewer if there are many.
 pub(crate) fn smoke(ws: &Workspace, seconds: u64) -> Result<Outcome> {
-    run(ws, Until::Seconds(seconds))
+    run(ws, |targets, at_a_time| Until::Seconds(seconds.min(SMOKE_SECONDS * at_a_time / targets).max(1)))
 }
 
-fn run(ws: &Workspace, until: Until) -> Result<Outcome> {
+/// `until` is told how many targets there are, and how many of them run at a time.
+fn run(ws: &Workspace, until: impl Fn(u64, u64) -> Until) -> Result<Outcome> {
     let manifest = ws.fuzz_manifest();
     if !manifest.is_file() {
         return Ok(Outcome::Skipped("there is no fuzz workspace".to_owned()));
@@ -68,24 +74,59 @@ fn run(ws: &Workspace, until: Until) -> Result<Outcome> {
     if targets.is_empty() {
         bail!("{} has no targets", manifest.display());
     }
-    // With a target triple the flags stay away from build scripts and proc macros.
-    let triple = host(ws)?;
-    let folder = ws.target().join("fuzz");
-    let build = ws.cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &triple]);
-    build.arg("--target-dir").arg(&folder).env("RUSTFLAGS", FLAGS).run()?;
-    let built = folder.join(&triple).join("release");
-    let mut failed = Vec::new();
-    for target in &targets {
-        if let Err(error) = run_one(ws, &built, target, until) {
-            output::error(&format!("{}: {error:#}", target.name));
-            failed.push(target.name.as_str());
+    let (build, built) = build(ws)?;
+    build.run()?;
+    // A target keeps one processor busy.
+    let at_a_time = thread::available_parallelism().map_or(1, NonZero::get);
+    let until = until(targets.len() as u64, at_a_time as u64);
+    let waiting = Mutex::new(targets.iter());
+    let failed = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..at_a_time {
+            scope.spawn(|| {
+                while let Some(target) = next(&waiting) {
+                    if let Err(error) = run_one(ws, &built, target, until) {
+                        output::error(&format!("{}: {error:#}", target.name));
+                        locked(&failed).push(target.name.as_str());
+                    }
+                }
+            });
         }
-    }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     if !failed.is_empty() {
         bail!("{} (the inputs are in fuzz/artifacts)", failed.join(", "));
     }
     output::note(&format!("{} fuzz targets", targets.len()));
     Ok(Outcome::Passed)
+}
+
+/// All targets are there.
+pub(crate) fn targets_built(ws: &Workspace) -> Result<Outcome> {
+    if !ws.fuzz_manifest().is_file() {
+        return Ok(Outcome::Skipped("there is no fuzz workspace".to_owned()));
+    }
+    build(ws)?.0.run()?;
+    Ok(Outcome::Passed)
+}
+
+/// What builds all targets, and the folder where they will be.
+pub(crate) fn build(ws: &Workspace) -> Result<(Tool, PathBuf)> {
+    // With a target triple the flags stay away from build scripts and proc macros.
+    let triple = host(ws)?;
+    let folder = ws.target().join("fuzz");
+    let build = ws.cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &triple]);
+    let built = folder.join(&triple).join("release");
+    Ok((build.arg("--target-dir").arg(&folder).env("RUSTFLAGS", FLAGS), built))
+}
+
+fn next<'a>(waiting: &Mutex<slice::Iter<'a, Target>>) -> Option<&'a Target> {
+    locked(waiting).next()
+}
+
+/// What a panicking thread has left is a list like any other.
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn run_one(ws: &Workspace, built: &Path, target: &Target, until: Until) -> Result<()> {

@@ -17,11 +17,14 @@ use crate::workspace::Workspace;
 /// Every crate that others may use, with its layer.
 const LAYERS: &[(&str, u8)] = &[
     ("runtap-wire", 0),
+    ("runtap-classfile", 0),
+    ("runtap-bytefrog-proto", 0),
     ("runtap-diag-proto", 0),
     ("runtap-mtp-proto", 0),
     ("runtap-nettrace", 0),
     ("runtap-objfile", 0),
     ("runtap-providers", 0),
+    ("runtap-test-formats", 0),
     ("runtap-test-plan", 0),
     ("runtap-transport", 1),
     ("runtap-discover", 1),
@@ -30,10 +33,19 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-remote", 1),
     ("runtap-transcript", 1),
     ("runtap-unwind", 1),
+    ("runtap-windows", 1),
+    ("runtap-bytefrog", 2),
     ("runtap-diag", 2),
     ("runtap-diag-server", 2),
     ("runtap-events", 2),
+    ("runtap-jvm-attach", 2),
     ("runtap-mtp", 2),
+    ("runtap-mtp-host", 2),
+    ("runtap-mtp-tap", 2),
+    ("runtap-coverage", 3),
+    ("runtap-bytefrog-record", 3),
+    ("runtap-libtest", 3),
+    ("runtap-mtp-wrap", 3),
     ("runtap-target", 3),
     ("runtap-doctor", 3),
     ("runtap-model", 3),
@@ -45,7 +57,9 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-dump", 5),
     ("runtap-record", 5),
     ("runtap-route", 5),
+    ("runtap-test-run", 5),
     ("runtap-demo", 6),
+    ("runtap-jvm-agent", 6),
     ("runtap", 6),
 ];
 
@@ -57,18 +71,26 @@ const FAKE: &str = "fake";
 
 /// Edges inside a layer.
 const SIDEWAYS: &[(&str, &str)] = &[
+    ("runtap-classfile", "runtap-wire"),
+    ("runtap-bytefrog-proto", "runtap-wire"),
     ("runtap-diag-proto", "runtap-wire"),
     ("runtap-mtp-proto", "runtap-wire"),
     ("runtap-nettrace", "runtap-wire"),
     ("runtap-objfile", "runtap-wire"),
     ("runtap-providers", "runtap-diag-proto"),
+    ("runtap-bytefrog-record", "runtap-model"),
     ("runtap-clr", "runtap-model"),
     ("runtap-discover", "runtap-transport"),
     ("runtap-events", "runtap-diag-server"),
+    ("runtap-mtp-tap", "runtap-mtp"),
     ("runtap-outputs", "runtap-transport"),
     ("runtap-record", "runtap-convert"),
     ("runtap-target", "runtap-doctor"),
     ("runtap-transcript", "runtap-outputs"),
+    ("runtap-outputs", "runtap-windows"),
+    ("runtap-remote", "runtap-windows"),
+    ("runtap-transport", "runtap-windows"),
+    ("runtap-discover", "runtap-windows"),
     ("runtap", "runtap-demo"),
 ];
 
@@ -88,9 +110,13 @@ const NARROW: &[(&str, &[&str])] = &[
 /// What L0 may take from outside.
 const L0_OUTSIDE: &[&str] = &["thiserror", "bitflags", "uuid", "hashbrown", "foldhash", "object"];
 
-/// What single crates of L0 may take besides: the plan of a test run is text that people and JSON hold, not a wire format.
-const L0_OUTSIDE_OF: &[(&str, &[&str])] =
-    &[("runtap-test-plan", &["regex-lite", "serde", "serde_json", "toml"])];
+/// What single crates of L0 may take besides: the plan of a test run is text that people and JSON hold, and test commands
+/// print JSON and XML; neither is a wire format. A jar is a zip file of deflated classes.
+const L0_OUTSIDE_OF: &[(&str, &[&str])] = &[
+    ("runtap-classfile", &["flate2", "rawzip"]),
+    ("runtap-test-formats", &["quick-xml", "serde", "serde_json"]),
+    ("runtap-test-plan", &["regex-lite", "serde", "serde_json", "toml"]),
+];
 
 /// What a path in ARCHITECTURE.md begins with.
 const FOLDERS: [&str; 5] = ["crates/", "xtask/", "conformance/", "fuzz/", "docs/"];

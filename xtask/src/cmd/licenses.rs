@@ -11,10 +11,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use serde::Deserialize;
-use serde_json::Value;
 
 use crate::args::Args;
+use crate::graph::{Graph, Package};
 use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
@@ -59,41 +58,6 @@ const OTHERS: &[(&str, &str, &str, &str, &[&str])] = &[
     ),
     ("musl (in files for Linux with musl)", "", "https://musl.libc.org", "MIT", &["xtask/licenses/musl.txt"]),
 ];
-
-#[derive(Debug, Deserialize)]
-struct Package {
-    id: String,
-    name: String,
-    version: String,
-    license: Option<String>,
-    source: Option<String>,
-    repository: Option<String>,
-    manifest_path: String,
-    targets: Vec<Target>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Target {
-    kind: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Node {
-    id: String,
-    deps: Vec<Edge>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Edge {
-    pkg: String,
-    dep_kinds: Vec<EdgeKind>,
-}
-
-#[derive(Debug, Deserialize)]
-struct EdgeKind {
-    /// `None` is an ordinary one, else `dev` or `build`.
-    kind: Option<String>,
-}
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     if args.has("--check") {
@@ -154,38 +118,10 @@ fn row(table: &mut String, columns: [&str; 4], numbers: &[usize]) -> Result<()> 
     Ok(writeln!(table, "{}\t{}", columns.join("\t"), numbers.join(" "))?)
 }
 
-/// The crates that are linked into `runtap`, sorted: no tools of the build, no macros, none that only tests need.
+/// The crates that are linked into `runtap` on Linux, sorted. Ours are one piece of software.
 fn linked(ws: &Workspace) -> Result<Vec<Package>> {
-    let cargo = ws.cargo(&["metadata", "--format-version", "1", "--locked"]);
-    let text = cargo.args(&["--filter-platform", "x86_64-unknown-linux-gnu"]).quiet().capture()?;
-    let mut metadata: Value = serde_json::from_str(&text).context("cargo metadata printed no JSON")?;
-    let packages: Vec<Package> = serde_json::from_value(metadata["packages"].take())?;
-    let nodes: Vec<Node> = serde_json::from_value(metadata["resolve"]["nodes"].take())?;
-    let package = |id: &str| packages.iter().find(|package| package.id == id);
-    let root = packages.iter().find(|package| package.name == "runtap").context("there is no runtap")?;
-    let mut seen = BTreeSet::new();
-    let mut open = vec![root.id.as_str()];
-    while let Some(id) = open.pop() {
-        let is_macro = |package: &Package| {
-            package.targets.iter().any(|it| it.kind.iter().any(|kind| kind == "proc-macro"))
-        };
-        if package(id).is_none_or(is_macro) || !seen.insert(id.to_owned()) {
-            continue;
-        }
-        let edges = nodes.iter().filter(|node| node.id == id).flat_map(|node| &node.deps);
-        open.extend(
-            edges
-                .filter(|edge| edge.dep_kinds.iter().any(|it| it.kind.is_none()))
-                .map(|edge| edge.pkg.as_str()),
-        );
-    }
-    let mut linked: Vec<Package> = packages
-        .into_iter()
-        // Ours are one piece of software.
-        .filter(|package| package.source.is_some() && seen.contains(&package.id))
-        .collect();
-    linked.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
-    Ok(linked)
+    let graph = Graph::of(ws, "x86_64-unknown-linux-gnu")?;
+    Ok(graph.packages.into_iter().filter(|package| package.source.is_some()).collect())
 }
 
 /// The licence that is taken of an expression.

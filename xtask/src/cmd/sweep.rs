@@ -1,7 +1,8 @@
 //! `cargo xtask sweep [SUBJECT]`: what takes too long for every run of the tests, and whose results are in docs/reliability.md.
 //!
-//! Owns: the list of subjects. `damage` and `repair` are tests that are ignored otherwise; `hostile` measures the memory
-//! that streams without an end take. Refuses to: be part of `ci`; a sample of each is among the tests.
+//! Owns: the list of subjects. `hostile` measures the memory that streams without an end take; the others are tests that
+//! are ignored otherwise.
+//! Refuses to: be part of `ci`; a sample of each is among the tests.
 
 mod hostile;
 
@@ -17,15 +18,31 @@ const DEFAULT_MEGABYTES: u64 = 1024;
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     let megabytes = args.number("--megabytes").unwrap_or(DEFAULT_MEGABYTES);
     match args.word() {
+        Some("classes") => classes(ws),
         Some("hostile") => hostile::run(ws, megabytes),
+        Some("jvm-programs") => jvm_programs(ws),
         Some("repair") => repair(ws),
+        Some("replay") => replay(ws),
         Some(_) => damage(ws),
         None => {
+            classes(ws)?;
             damage(ws)?;
             repair(ws)?;
+            jvm_programs(ws)?;
+            replay(ws)?;
             hostile::run(ws, megabytes)
         }
     }
+}
+
+/// All classes of the JDKs of this machine, read and written, and with probes in the place of those that the JDKs have.
+fn classes(ws: &Workspace) -> Result<()> {
+    ignored(ws, &["--package", "runtap-classfile", "--test", "it"], &[])
+}
+
+/// Java programs under the agent, with a second opinion of the JVM on every count, and all classes of the JDKs.
+fn jvm_programs(ws: &Workspace) -> Result<()> {
+    ignored(ws, &["--package", "runtap-jvm-agent", "--test", "it"], &["real_programs", "real_modules"])
 }
 
 /// Recordings with every kind of damage, through the readers and through everything that reads.
@@ -45,6 +62,11 @@ fn repair(ws: &Workspace) -> Result<()> {
         bail!("TraceEvent (tebench) is not here: docs/peers.md says where it comes from");
     }
     ignored(ws, &["--package", "runtap-nettrace", "--test", "it"], &["real_traceevent"])
+}
+
+/// Recordings of Java traces of 10^8 and 10^9 events, whose replay takes no more memory than a short one. Wants 8 GB of disk.
+fn replay(ws: &Workspace) -> Result<()> {
+    ignored(ws, &["--package", "runtap-bytefrog-record", "--test", "memory"], &["--test-threads", "1"])
 }
 
 fn ignored(ws: &Workspace, tests: &[&str], of_them: &[&str]) -> Result<()> {

@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result};
 
 use crate::args::Args;
 use crate::output;
+use crate::process::Tool;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
@@ -22,6 +23,7 @@ const MAY_BE_MISSING: &[&str] = &[
     "another user can't read ",
     "this kernel has ",
     "another meters runs ",
+    "cargo-nextest is not here",
 ];
 
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
@@ -31,9 +33,13 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The binary that tests start and that is measured afterwards.
+/// What builds the binary that tests start and that is measured afterwards.
+pub(crate) fn building(ws: &Workspace) -> Tool {
+    ws.cargo(&["build", "--release", "--package", "runtap"])
+}
+
 pub(crate) fn build(ws: &Workspace) -> Result<Outcome> {
-    ws.cargo(&["build", "--release", "--package", "runtap"]).run()?;
+    building(ws).run()?;
     Ok(Outcome::Passed)
 }
 

@@ -9,8 +9,9 @@ use runtap_transport::Socket;
 use runtap_transport::linux::Capabilities;
 
 use super::environment::Environment;
-use super::runtime::{Runtime, Startup};
+use super::runtime::Runtime;
 use super::security::Policy;
+use crate::Startup;
 
 /// What was seen of a process.
 #[derive(Debug, Clone, Default)]

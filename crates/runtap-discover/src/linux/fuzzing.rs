@@ -1,5 +1,5 @@
-//! All that reads texts and messages of the kernel, for the fuzz target: other processes choose what stands in many of
-//! them. Built only there; judges nothing.
+//! All that reads texts and messages of the kernel, and files of processes, for the fuzz target: other processes choose
+//! what stands in many of them. Built only there; judges nothing.
 
 use runtap_transport::linux::{Capabilities, Status, parse_stat};
 
@@ -9,12 +9,14 @@ use super::{clients, memory, mounts, sockets, tree, unix_diag};
 /// Reads a text as everything that a text of the kernel can be. Returns how many things were found in it.
 pub fn read_as_all(text: &[u8]) -> usize {
     let environment = Environment::parse(text);
+    let java = crate::jvm::counters_file::parse(text);
     let mut listed = Vec::new();
     let _ = unix_diag::parse(text, &mut listed);
     let mounts = mounts::parse(text);
     let _ = memory::parse(text);
     let lines = text.split(|byte| *byte == b'\n');
     usize::from(environment.tmpdir.is_some())
+        + usize::from(java.is_some())
         + listed.len()
         + mounts.len()
         + lines.filter_map(sockets::parse_bound).count()

@@ -12,9 +12,10 @@ use rustix::fs::{FileType, Stat, StatVfsMountFlags};
 use super::environment::Environment;
 use super::facts::{Createdump, Facts, ProcessState, TempDir, TempState};
 use super::proc_files::ProcFiles as _;
-use super::runtime::{self, Mapped, Runtime, Startup};
+use super::runtime::{self, Mapped, Runtime};
 use super::security;
 use super::{FileView, System};
+use crate::Startup;
 
 /// What a search knows of a process before it looks closer.
 pub(super) struct Found {

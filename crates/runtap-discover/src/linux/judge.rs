@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use runtap_transport::linux::CAP_SYS_PTRACE;
 
 use super::facts::{Facts, ProcessState, TempState};
-use super::runtime::{Runtime, Startup};
-use crate::Reason;
+use super::runtime::Runtime;
+use crate::{Reason, Startup};
 
 impl Reason {
     /// Everything that stands in the way of reaching a process: what is certain first. Empty if it has a socket that

@@ -17,6 +17,7 @@ mod listings;
 mod machine;
 mod memory;
 mod mounts;
+mod own_counters;
 mod path_cache;
 mod proc_files;
 mod proc_mount;
@@ -37,12 +38,12 @@ pub use holders::Holders;
 pub use machine::Machine;
 pub use memory::Memory;
 pub use proc_mount::ProcTrouble;
-pub use runtime::{Runtime, Startup};
+pub use runtime::Runtime;
 pub use security::Policy;
 pub use system::System;
 pub use view::FileView;
 
-use crate::{NotFound, Options, Process, Thread};
+use crate::{NotFound, Options, Process, Startup, Thread};
 
 /// The managed processes that can be seen from here, by pid. Unreadable parts are passed over.
 pub fn processes(options: Options) -> Vec<Process> {

@@ -68,6 +68,12 @@ impl System {
             && ProcDir::open(&self.proc_root, pid).ok().and_then(|dir| dir.status()).is_none()
     }
 
+    /// What a list of processes lacks here, for people.
+    pub fn blind_spot(&self) -> Option<String> {
+        let text = "/proc shows us no process of other users (hidepid): root sees them";
+        self.hides_others().then(|| text.to_owned())
+    }
+
     /// Whether `/proc` shows us no process of other users.
     pub fn hides_others(&self) -> bool {
         // There is always one of this number, and it is seldom ours.

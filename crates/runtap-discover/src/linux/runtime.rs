@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use runtap_transport::linux::path_of;
 
+use crate::Startup;
+
 /// The runtime of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -87,19 +89,6 @@ impl Runtime {
 fn major_minor(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
-/// How far a runtime has come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Startup {
-    /// Not known.
-    #[default]
-    Unknown,
-    /// It is loaded and runs no program yet: it is starting, or was told to wait.
-    Waiting,
-    /// It runs its program.
-    Done,
 }
 
 /// The thread by which it is known that a runtime runs its program.

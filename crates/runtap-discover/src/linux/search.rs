@@ -23,11 +23,12 @@ use super::environment::Environment;
 use super::gather::{self, Found};
 use super::key::{Clock, Key};
 use super::listings::{Identity, Listing, Listings};
+use super::own_counters;
 use super::path_cache::PathCache;
 use super::proc_files::{self, ProcFiles as _};
 use super::sockets::{self, Bound};
 use super::system::System;
-use crate::jvm::Counters;
+use crate::jvm::{self, Counters};
 use crate::rank::FoundSocket;
 use crate::{Kind, Options, Process};
 
@@ -48,6 +49,8 @@ pub(super) struct Search<'a> {
     temp: OnceCell<Option<Identity>>,
     /// Where Java virtual machines keep their counters, by the folder that theirs are in.
     jvms: HashMap<Identity, Jvms>,
+    /// How much of those may still be read.
+    counters: u64,
     passwd: Option<Vec<u8>>,
 }
 
@@ -87,6 +90,7 @@ impl<'a> Search<'a> {
             environments: MAX_ENVIRONMENT_BYTES,
             temp: OnceCell::new(),
             jvms: HashMap::new(),
+            counters: jvm::MAX_READ,
             passwd: None,
         }
     }
@@ -269,14 +273,19 @@ impl<'a> Search<'a> {
             return None;
         }
         let status = status.or_else(|| candidate.dir.status())?;
-        let elsewhere = candidate.other_mount || candidate.other_pid;
-        let pid = if elsewhere { status.ns_pid } else { candidate.pid };
-        if !counters.has(status.uid, pid, open) {
+        let java = counters.of_process(status.uid, status.ns_pid, &mut self.counters, open)?;
+        let before = self.map_budgets.left(status.uid);
+        let mut budget = before;
+        // Where that may not be seen they are taken for its own.
+        let are_its_own = own_counters::are_mapped(&candidate.dir, status.ns_pid, &mut budget) != Some(false);
+        self.map_budgets.spend(status.uid, before.saturating_sub(budget));
+        if !are_its_own {
             return None;
         }
         let (comm, start) = candidate.dir.stat()?;
         let seen = Snapshot { status, comm, start };
-        Some(self.describe(candidate, Kind::Jvm, Vec::new(), seen))
+        let process = self.describe(candidate, Kind::Jvm, Vec::new(), seen);
+        Some(Process { java: Some(java), ..process })
     }
 
     pub(super) fn describe(
@@ -298,6 +307,7 @@ impl<'a> Search<'a> {
             comm,
             exe: candidate.dir.exe(),
             command_line: candidate.dir.command_line(),
+            java: None,
             sockets,
             other_mount_namespace: candidate.other_mount,
             other_pid_namespace: candidate.other_pid,

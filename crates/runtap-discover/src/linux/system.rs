@@ -13,9 +13,8 @@ use super::facts::{Facts, ProcessState, Survey};
 use super::gather;
 use super::memory::{self, Memory};
 use super::proc_files::ProcFiles as _;
-use super::runtime::Startup;
 use super::search::{FOLDER_ITSELF, Search};
-use crate::{NotFound, Options, Process, Thread};
+use crate::{NotFound, Options, Process, Startup, Thread};
 
 /// The places to look at. Those of the running system, or a test's.
 #[derive(Debug, Clone)]

@@ -20,7 +20,7 @@ use runtap_transport::{Socket, SocketState};
 use rustix::fs::{Mode, OFlags};
 
 use self::process_list::Listed;
-use crate::jvm::Counters;
+use crate::jvm::{self, Counters};
 use crate::rank::{FoundSocket, Seen, SocketFile, rank};
 use crate::{Kind, NotFound, Options, Process, Reason};
 
@@ -28,6 +28,7 @@ use crate::{Kind, NotFound, Options, Process, Reason};
 pub(super) fn processes(temp: &Path, uid: u32, options: Options) -> Vec<Process> {
     let folder = Folder::read(temp);
     let mut found = Vec::new();
+    let mut budget = jvm::MAX_READ;
     for listed in process_list::all() {
         if !(options.all_users || uid == 0 || listed.uid == uid) {
             continue;
@@ -35,8 +36,11 @@ pub(super) fn processes(temp: &Path, uid: u32, options: Options) -> Vec<Process>
         let sockets = folder.of(&listed);
         if sockets.iter().any(Socket::may_be_its_own) {
             found.push(describe(listed, Kind::Dotnet, sockets));
-        } else if options.jvm && folder.counters.has(listed.uid, listed.pid, |name| open(temp, name)) {
-            found.push(describe(listed, Kind::Jvm, Vec::new()));
+        } else if options.jvm {
+            let open = |name: &OsStr| open(temp, name);
+            if let Some(java) = folder.counters.of_process(listed.uid, listed.pid, &mut budget, open) {
+                found.push(Process { java: Some(java), ..describe(listed, Kind::Jvm, Vec::new()) });
+            }
         }
     }
     found.sort_by_key(|process| process.pid);
@@ -142,6 +146,7 @@ fn describe(listed: Listed, kind: Kind, sockets: Vec<Socket>) -> Process {
         comm: comm.unwrap_or_default(),
         exe,
         command_line,
+        java: None,
         sockets,
         other_mount_namespace: false,
         other_pid_namespace: false,

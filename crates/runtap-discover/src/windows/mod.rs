@@ -1,62 +1,121 @@
 //! Discovery on Windows: every runtime has a named pipe with its process id in the name, and the system lists its pipes
-//! as a folder. Nothing else of a process is known here; its runtime says the rest.
+//! as a folder. Where it does not (Wine), the pipe of every process that is listed is looked for.
 //!
-//! What the names mean is tested on Linux; on Windows it was never run.
 //! Source: "Naming and Location Conventions" of the specification.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use runtap_transport::naming::{SocketName, parse_windows_pipe, windows_pipe};
-use runtap_transport::{Socket, SocketState};
+use runtap_transport::{Socket, SocketState, my_uid, uid_of};
+use runtap_windows::pipe::is_there;
+use runtap_windows::process::{self, Entry};
 
-use crate::{Kind, NotFound, Process, Reason};
+use crate::{Kind, NotFound, Options, Process, Reason};
 
 /// The folder of all pipes.
 const PIPES: &str = r"\\.\pipe\";
 
 /// The .NET processes, by pid.
-pub(super) fn processes() -> Vec<Process> {
-    of_names(
-        fs::read_dir(PIPES)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|pipe| pipe.file_name().into_string().ok()),
-    )
+pub(super) fn processes(options: Options) -> Vec<Process> {
+    let listed = process::list().unwrap_or_default();
+    let name = |pid: u32| listed.iter().find(|entry| entry.pid == pid).map(|entry| &*entry.name);
+    let pids = match pipes() {
+        Ok(pipes) => of_names(pipes.into_iter()),
+        Err(_not_listed) => listed.iter().map(|entry| entry.pid).filter(|pid| has_pipe(*pid)).collect(),
+    };
+    let mut found: Vec<Process> = pids.into_iter().map(|pid| describe(pid, name(pid))).collect();
+    found.retain(|process| options.all_users || process.uid == my_uid());
+    found
 }
 
 /// The .NET process `pid`, or what stands in the way.
 pub(super) fn process(pid: u32) -> Result<Process, NotFound> {
-    let found = processes().into_iter().find(|process| process.pid == pid);
-    found.ok_or_else(|| NotFound {
-        pid,
-        reason: Reason::NotDotnet,
-        looked_at: vec![format!("{PIPES}{}: not there", windows_pipe(pid))],
-    })
+    let entry = process::list().unwrap_or_default().into_iter().find(|entry| entry.pid == pid);
+    if has_pipe(pid) {
+        return Ok(describe(pid, entry.as_ref().map(|entry| &*entry.name)));
+    }
+    let looked_at = vec![format!("{PIPES}{}: not there", windows_pipe(pid))];
+    let reason = if entry.is_some() { Reason::NotDotnet } else { Reason::NoSuchProcess };
+    Err(NotFound { pid, reason, looked_at })
 }
 
-fn of_names(names: impl Iterator<Item = String>) -> Vec<Process> {
+/// What can't be seen here, where that is so.
+pub(super) fn blind_spot() -> Option<String> {
+    let error = pipes().err()?;
+    Some(format!(
+        "the pipes of this system can't be listed ({error}): the pipe of each process was looked for by its id, and those \
+         of processes that are not listed were not seen"
+    ))
+}
+
+/// All below these processes, and these.
+pub(super) fn tree(root: u32) -> Vec<u32> {
+    let listed = process::list().unwrap_or_default();
+    below(root, &listed, |pid| process::start_time(pid).ok())
+}
+
+/// An id may be another process's by now: whoever is older than its parent is not its child.
+fn below(root: u32, listed: &[Entry], since: impl Fn(u32) -> Option<u64>) -> Vec<u32> {
+    let mut tree = vec![root];
+    let mut at = 0;
+    while let Some(parent) = tree.get(at).copied() {
+        let began = since(parent);
+        let is_child =
+            |entry: &&Entry| entry.parent == parent && entry.pid != parent && since(entry.pid) >= began;
+        for child in listed.iter().filter(is_child) {
+            if !tree.contains(&child.pid) {
+                tree.push(child.pid);
+            }
+        }
+        at += 1;
+    }
+    tree
+}
+
+fn pipes() -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for pipe in fs::read_dir(PIPES)? {
+        names.extend(pipe?.file_name().into_string());
+    }
+    Ok(names)
+}
+
+fn has_pipe(pid: u32) -> bool {
+    is_there(path(pid).as_os_str())
+}
+
+fn path(pid: u32) -> PathBuf {
+    Path::new(PIPES).join(windows_pipe(pid))
+}
+
+fn of_names(names: impl Iterator<Item = String>) -> Vec<u32> {
     let mut pids: Vec<u32> = names.filter_map(|name| parse_windows_pipe(&name)).collect();
     pids.sort_unstable();
     pids.dedup();
-    pids.into_iter().map(describe).collect()
+    pids
 }
 
-fn describe(pid: u32) -> Process {
-    // A pipe goes with its process: it is never stale.
-    let path = Path::new(PIPES).join(windows_pipe(pid));
+/// The command line of another process is in its memory, and stays there.
+fn describe(pid: u32, name: Option<&str>) -> Process {
+    let exe = process::program(pid).ok();
+    let uid = uid_of(pid);
+    let ours = || std::env::var("USERNAME").unwrap_or_else(|_| "ours".to_owned());
+    let file = name.unwrap_or_default();
     Process {
         pid,
         ns_pid: pid,
         kind: Kind::Dotnet,
-        start_time: 0,
-        uid: 0,
-        user: String::new(),
-        comm: String::new(),
-        exe: None,
+        start_time: process::start_time(pid).unwrap_or(0),
+        uid,
+        user: if uid == my_uid() { ours() } else { "another".to_owned() },
+        comm: file.strip_suffix(".exe").unwrap_or(file).to_owned(),
         command_line: Vec::new(),
-        sockets: vec![Socket::new(path, SocketName::runtime(pid, 0), SocketState::Matching)],
+        exe,
+        java: None,
+        // A pipe goes with its process: it is never stale.
+        sockets: vec![Socket::new(path(pid), SocketName::runtime(pid, 0), SocketState::Matching)],
         other_mount_namespace: false,
         other_pid_namespace: false,
         container: None,
@@ -76,14 +135,21 @@ mod tests {
             "dotnet-diagnostic-",
             "dotnet-diagnostic-42",
         ];
-        let found = of_names(names.into_iter().map(str::to_owned));
-        assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [7, 42]);
-        assert!(found[1].sockets[0].path.to_str().unwrap().ends_with("dotnet-diagnostic-42"));
+        assert_eq!(of_names(names.into_iter().map(str::to_owned)), [7, 42]);
     }
 
     #[test]
-    fn elsewhere_there_are_no_pipes() {
-        assert_eq!(processes(), []);
-        assert_eq!(process(1).unwrap_err().reason, Reason::NotDotnet);
+    fn whoever_is_older_than_its_parent_is_no_child() {
+        let entry = |pid, parent| Entry { pid, parent, name: String::new() };
+        let listed = [entry(4, 0), entry(8, 4), entry(12, 8), entry(16, 8), entry(20, 20)];
+        let since = |pid| Some(if pid == 16 { 1 } else { u64::from(pid) });
+        assert_eq!(below(8, &listed, since), [8, 12]);
+        assert_eq!(below(20, &listed, since), [20]);
+    }
+
+    #[test]
+    fn this_process_has_no_pipe() {
+        let told = process(std::process::id()).unwrap_err();
+        assert_eq!(told.reason, Reason::NotDotnet);
     }
 }

@@ -5,5 +5,6 @@
 mod crowds;
 mod decoys;
 mod fake;
+mod jvms;
 mod reasons;
 mod search;

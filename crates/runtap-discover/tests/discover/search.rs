@@ -208,68 +208,6 @@ fn a_crowded_folder_hides_nobody_by_whatever_path() {
 }
 
 #[test]
-fn java_machines_are_found_by_their_counters() {
-    let fake = Fake::new();
-    let uid = rustix::process::getuid().as_raw();
-    let mut java = FakeProcess::new(42, 900);
-    java.uid = uid;
-    fake.add(&java);
-    let mut inside = FakeProcess::new(43, 901);
-    (inside.uid, inside.ns_pid, inside.mount, inside.pid_ns) = (uid, 6, "mnt:[2]", "pid:[2]");
-    fake.add(&inside);
-    for file in [
-        "tmp/hsperfdata_ann/42",
-        "tmp/hsperfdata_ann/99",
-        "tmp/hsperfdata_ann/x",
-        "proc/43/root/tmp/hsperfdata_b/6",
-    ] {
-        fs::create_dir_all(fake.path(file).parent().unwrap()).unwrap();
-        fs::write(fake.path(file), "").unwrap();
-    }
-    let all = System::at(fake.dir.path(), uid).processes(Options::default());
-    assert_eq!(all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm), (43, Kind::Jvm)]);
-    // Somebody else's process got the pid of a dead machine.
-    fs::write(
-        fake.path("proc/42/status"),
-        format!("Tgid:\t42\nUid:\t{0}\t{0}\t{0}\t{0}\nNSpid:\t42\n", uid + 1),
-    )
-    .unwrap();
-    let all = System::at(fake.dir.path(), uid).processes(Options::default().all_users(true));
-    assert_eq!(all.iter().map(|p| p.pid).collect::<Vec<_>>(), [43]);
-}
-
-/// Whoever can write to `/tmp` can put any number of files into a folder of counters, and any number of such folders.
-#[test]
-fn no_crowd_of_counters_is_read() {
-    if !rustix::process::getuid().is_root() {
-        return;
-    }
-    let fake = Fake::new();
-    let mut java = FakeProcess::new(42, 900);
-    java.uid = 7;
-    fake.add(&java);
-    let owned = |file: &Path, user| std::os::unix::fs::chown(file, Some(user), Some(user)).unwrap();
-    // Five folders of somebody else, before and behind the machine's own, with a file of its number in each.
-    for (folder, user) in [("a", 8), ("b", 8), ("c", 8), ("d", 8), ("own", 7), ("z", 8)] {
-        let folder = fake.path("tmp").join(format!("hsperfdata_{folder}"));
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("42"), "").unwrap();
-        owned(&folder, user);
-        owned(&folder.join("42"), user);
-    }
-    let first = fake.path("tmp/hsperfdata_a/42");
-    for n in 1_000_000..1_002_000 {
-        fs::hard_link(&first, first.with_file_name(n.to_string())).unwrap();
-    }
-    let find = || System::at(fake.dir.path(), 0).processes(Options::default());
-    assert_eq!(find().iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm)]);
-    // Its file in the folder of another user, and the other way round, is of nobody.
-    fs::rename(fake.path("tmp/hsperfdata_own/42"), fake.path("tmp/hsperfdata_z/42")).unwrap();
-    fs::rename(fake.path("tmp/hsperfdata_b/42"), fake.path("tmp/hsperfdata_own/42")).unwrap();
-    assert_eq!(find(), []);
-}
-
-#[test]
 fn stale_sockets_by_the_thousand() {
     let dir = tempfile::tempdir().unwrap();
     // Every pid that a process has, many that a thread may have, and some that none has.
@@ -288,7 +226,11 @@ fn stale_sockets_by_the_thousand() {
     };
     assert_eq!(found(&system), []);
     assert!(
-        system.processes(Options::default()).iter().all(|p| !p.sockets[..1].iter().any(|s| s.name.key == 1)),
+        // Java processes of other tests have no socket at all.
+        system
+            .processes(Options::default())
+            .iter()
+            .all(|p| p.sockets.first().is_none_or(|s| s.name.key != 1)),
         "a stale socket passes for a process"
     );
 

@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 
 use runtap_diag_server::{DefineError, EventPipe};
 
+#[cfg_attr(unix, path = "process/unix.rs")]
+#[cfg_attr(windows, path = "process/windows.rs")]
+mod native;
+
 use super::kinds::Kind;
 use super::{CounterSpec, EventCounters};
 
@@ -44,9 +48,7 @@ pub(super) struct Cpu {
 
 impl Cpu {
     fn now() -> Self {
-        let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-        let nanoseconds = u32::try_from(used.tv_nsec).unwrap_or(0);
-        let used = Duration::new(u64::try_from(used.tv_sec).unwrap_or(0), nanoseconds);
+        let used = native::processor_time();
         Self { used, at: Instant::now() }
     }
 

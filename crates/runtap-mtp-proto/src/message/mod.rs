@@ -12,6 +12,7 @@ mod test_host_completed;
 mod test_host_process_id;
 mod test_results;
 mod tests_in_progress;
+mod written;
 
 use runtap_wire::{DecodeError, Writer};
 
@@ -27,6 +28,7 @@ pub use test_host_completed::TestHostCompleted;
 pub use test_host_process_id::TestHostProcessId;
 pub use test_results::{FailedTest, State, SuccessfulTest, TestException, TestResults};
 pub use tests_in_progress::{TestInProgress, TestsInProgress};
+pub use written::{DiscoveredTestsWriter, TestResultsWriter};
 
 use crate::{
     EncodeError, Frame, Handshake, Limits,
@@ -95,6 +97,20 @@ impl Message {
             Self::WaitForServerControl => MessageId::WAIT_FOR_SERVER_CONTROL,
             Self::ServerControl(_) => MessageId::SERVER_CONTROL,
             Self::Unknown { id, .. } => *id,
+        }
+    }
+
+    /// The InstanceId of the process that has sent it, where such a message has one.
+    pub fn instance_id(&self) -> Option<&str> {
+        match self {
+            Self::Handshake(message) => message.instance_id(),
+            Self::DiscoveredTests(message) => message.instance_id.as_deref(),
+            Self::TestResults(message) => message.instance_id.as_deref(),
+            Self::FileArtifacts(message) => message.instance_id.as_deref(),
+            Self::TestsInProgress(message) => message.instance_id.as_deref(),
+            Self::AzureDevOpsLog(message) => message.instance_id.as_deref(),
+            Self::Display(message) => message.instance_id.as_deref(),
+            _ => None,
         }
     }
 

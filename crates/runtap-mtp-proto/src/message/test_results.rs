@@ -110,6 +110,70 @@ envelope! {
     }
 }
 
+impl From<SuccessfulTest> for FailedTest {
+    /// The same test, without what only those have that have failed.
+    fn from(test: SuccessfulTest) -> Self {
+        let SuccessfulTest {
+            uid,
+            display_name,
+            state,
+            duration,
+            reason,
+            standard_output,
+            error_output,
+            session_uid,
+            retry_attempt_number,
+            is_superseded,
+        } = test;
+        Self {
+            uid,
+            display_name,
+            state,
+            duration,
+            reason,
+            standard_output,
+            error_output,
+            session_uid,
+            retry_attempt_number,
+            is_superseded,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<FailedTest> for SuccessfulTest {
+    /// The same test; what only those have that have failed is left out.
+    fn from(test: FailedTest) -> Self {
+        let FailedTest {
+            uid,
+            display_name,
+            state,
+            duration,
+            reason,
+            exceptions: _,
+            standard_output,
+            error_output,
+            session_uid,
+            expected: _,
+            actual: _,
+            retry_attempt_number,
+            is_superseded,
+        } = test;
+        Self {
+            uid,
+            display_name,
+            state,
+            duration,
+            reason,
+            standard_output,
+            error_output,
+            session_uid,
+            retry_attempt_number,
+            is_superseded,
+        }
+    }
+}
+
 envelope! {
     /// An exception. Each of its fields may be missing.
     pub struct TestException {
@@ -119,5 +183,31 @@ envelope! {
         2 "ErrorType" => type_name: String,
         /// Where it was thrown, in .NET's form.
         3 "StackTrace" => stack_trace: String,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_kinds_of_tests_have_survives_the_change() {
+        let text = |text: &str| Some(text.to_owned());
+        let test = SuccessfulTest {
+            uid: text("u"),
+            display_name: text("d"),
+            state: Some(State::SKIPPED),
+            duration: Some(1),
+            reason: text("r"),
+            standard_output: text("o"),
+            error_output: text("e"),
+            session_uid: text("s"),
+            retry_attempt_number: Some(2),
+            is_superseded: Some(true),
+        };
+        let failed = FailedTest::from(test.clone());
+        assert_eq!((&failed.exceptions, &failed.expected, &failed.actual), (&None, &None, &None));
+        let with_more = FailedTest { expected: text("1"), actual: text("2"), ..failed };
+        assert_eq!(SuccessfulTest::from(with_more), test);
     }
 }

@@ -10,6 +10,7 @@ use super::{
     quote,
     sessions::Sessions,
 };
+use crate::render::Rendering;
 use crate::{Frame, FrameReader, HostType, Message, MessageId, Rule};
 
 /// One test application: its process and all that it has started.
@@ -92,7 +93,9 @@ impl Application {
                     self.take(link, frame, &mut output);
                 }
                 Err(error) => {
+                    let since = output.events.len();
                     output.violation(Rule::FrameLength, Some(link.id), error.to_string());
+                    output.place(since, error.offset);
                     link.stage = Stage::Dead;
                     output.close = true;
                 }
@@ -103,7 +106,9 @@ impl Application {
             {
                 let detail =
                     format!("{} bytes came behind {id} at offset {}", reader.leftover(), reader.offset());
+                let since = output.events.len();
                 output.violation(Rule::Overlap, Some(link.id), detail);
+                output.place(since, reader.offset());
             }
         }
         output
@@ -127,6 +132,7 @@ impl Application {
         if left > 0 && !matches!(connection.link.stage, Stage::Dead) {
             let detail = format!("{left} bytes of a frame at offset {}", connection.reader.offset());
             output.violation(Rule::CutFrame, Some(connection.link.id), detail);
+            output.place(0, connection.reader.offset());
         }
         connection.link.stage = Stage::Dead;
         output
@@ -154,6 +160,12 @@ impl Application {
     }
 
     fn take(&mut self, link: &mut Link, frame: Frame<'_>, output: &mut Output) {
+        let since = output.events.len();
+        self.take_frame(link, frame, output);
+        output.place(since, frame.offset);
+    }
+
+    fn take_frame(&mut self, link: &mut Link, frame: Frame<'_>, output: &mut Output) {
         if link.pipe == Pipe::Control {
             return take_control(link, frame, output);
         }
@@ -185,7 +197,10 @@ impl Application {
                 output.reply(&Message::Void);
             }
             Err(error) => {
-                output.violation(Rule::Undecodable, Some(link.id), format!("{}: {error}", frame.id));
+                let place = Rendering::new(&frame, self.settings.limits).trail;
+                let since = output.events.len();
+                output.violation(Rule::Undecodable, Some(link.id), format!("{}{place}: {error}", frame.id));
+                output.place(since, error.offset);
                 if frame.id == MessageId::HANDSHAKE {
                     self.reject(link, Rule::Undecodable, output);
                 } else {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{ConnectionId, Peer, Pipe};
-use crate::{ControlKind, FrameReader, Message, Rule, ServerControl};
+use crate::{ControlKind, Frame, FrameReader, Message, MessageId, Rule, ServerControl};
 
 /// How far a connection has come.
 #[derive(Debug)]
@@ -70,6 +70,18 @@ impl Connection {
     /// Who is at the other end, once the handshake was accepted.
     pub fn peer(&self) -> Option<&Peer> {
         self.link.peer()
+    }
+
+    /// Whether [`handle_bytes`](super::Application::handle_bytes) of these bytes, whatever they hold, gives the void reply and
+    /// nothing else: they are one whole frame behind the handshake. So it can be written before they are looked at, and the
+    /// application goes on meanwhile.
+    pub fn is_void_due(&self, bytes: &[u8]) -> bool {
+        let (Pipe::Data, Stage::Open(_), 0) = (self.link.pipe, &self.link.stage, self.reader.leftover())
+        else {
+            return false;
+        };
+        Frame::parse(bytes, self.reader.limits())
+            .is_ok_and(|(frame, size)| size == bytes.len() && frame.id != MessageId::HANDSHAKE)
     }
 
     /// The answer to the request that waits on the control pipe, to be written; nothing if none waits. There is one answer

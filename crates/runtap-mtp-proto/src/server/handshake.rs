@@ -63,8 +63,10 @@ impl Application {
         if handshake.is_older_than_1_7() {
             let framework = handshake.framework().unwrap_or_default();
             let host = handshake.host_type().unwrap_or(HostType::TestHost);
-            let detail =
-                format!("{host} of {} has no InstanceId: update the test framework", quote(framework));
+            let detail = format!(
+                "{host} of {} has no InstanceId: update the test framework (MSTest to 3.9, for example)",
+                quote(framework)
+            );
             verdict.reject(Rule::OldPlatform, detail);
         }
         let mut required = |key: HandshakeKey| {

@@ -148,7 +148,21 @@ impl Output {
     }
 
     fn violation(&mut self, rule: Rule, connection: Option<ConnectionId>, detail: impl Into<String>) {
-        self.events.push(Event::Violation(Violation { rule, connection, detail: detail.into() }));
+        self.events.push(Event::Violation(Violation {
+            rule,
+            connection,
+            detail: detail.into(),
+            offset: None,
+        }));
+    }
+
+    /// Says of the violations from the event `since` on where they are, if they do not say it themselves.
+    fn place(&mut self, since: usize, offset: u64) {
+        for event in self.events.iter_mut().skip(since) {
+            if let Event::Violation(violation) = event {
+                violation.offset.get_or_insert(offset);
+            }
+        }
     }
 
     fn reply(&mut self, message: &Message) {

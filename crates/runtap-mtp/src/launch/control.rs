@@ -4,7 +4,6 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use runtap_mtp_proto::ControlKind;
 use runtap_mtp_proto::server::{Application, Connection, Event, Mode, Pipe as Kind, Settings};
@@ -55,7 +54,7 @@ impl Control {
 
     /// Nobody is told anything any more.
     pub(crate) fn close(&mut self) {
-        self.pipe.close(Instant::now());
+        self.pipe.shut();
     }
 }
 

@@ -3,8 +3,14 @@
 //! The caller's thread supervises; connections, output and the wait for its end have threads of their own, which say what
 //! happens ([`Happening`]).
 
+mod conclude;
 mod control;
+mod deadlines;
+mod gate;
+mod post;
+mod rest;
 mod running;
+mod sent;
 mod speak;
 mod supervise;
 mod translate;
@@ -12,25 +18,34 @@ mod translate;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
+use runtap_mtp_proto::server::Mode;
+
+use self::conclude::Concluded;
 use self::control::Control;
+use self::gate::Gate;
+use self::post::Posts;
 use self::speak::{Heard, Speaker};
 use self::supervise::{Process, Supervisor};
 use crate::child::Running;
-use crate::command::{ApplicationOptions, Mode, Start, command};
-use crate::event::{LaunchEnd, LaunchId, ModuleFailure, ModuleId, RunEvent, Stream};
+use crate::command::{ApplicationOptions, Start, command};
+use crate::event::{LaunchEnd, LaunchId, ModuleFailure, ModuleId, RunEvent, Severity, Stream};
+use crate::http::Http;
+use crate::listen::{Listener, Transport};
 use crate::module::Module;
 use crate::output::read_all;
 use crate::pipe::Pipe;
-use crate::run::{Done, Timeouts};
+use crate::run::{Done, RunSpec, Timeouts};
 use crate::stop::{Stop, StopLevel};
 
 /// What is to be started.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct LaunchSpec<'a> {
+    /// What holds for single tests is asked of it.
+    pub run: &'a RunSpec,
     pub module: &'a Module,
     pub id: ModuleId,
     pub launch: LaunchId,
@@ -39,6 +54,7 @@ pub(crate) struct LaunchSpec<'a> {
     pub attempt: u32,
     pub part: (usize, usize),
     pub application: &'a ApplicationOptions,
+    pub transport: Transport,
     pub timeouts: Timeouts,
     pub live_output: bool,
     pub scratch: &'a Path,
@@ -60,43 +76,97 @@ pub(crate) enum Happening {
 }
 
 /// Starts the process and stays with it until its end.
-pub(crate) fn run(spec: &LaunchSpec<'_>, stop: &Stop, emit: &mut dyn FnMut(RunEvent)) -> Done {
-    match begin(spec, stop) {
-        Ok(begun) => begun.supervise(spec, emit),
-        Err(error) => {
-            let failure = ModuleFailure::NotStarted(format!("{}: {error}", spec.module));
-            let end = LaunchEnd { failures: vec![failure.clone()], ..LaunchEnd::default() };
-            emit(RunEvent::LaunchEnded { module: spec.id, launch: spec.launch, end });
-            Done { failures: vec![failure], ..Done::default() }
-        }
+pub(crate) fn run(spec: &LaunchSpec<'_>, stop: &Stop, emit: &mut dyn FnMut(Vec<RunEvent>)) -> Done {
+    let Some(uids) = spec.uids.filter(|uids| uids.iter().any(|uid| !can_be_asked_for(uid))) else {
+        return start(spec, None, stop, emit);
+    };
+    let (uids, others): (Vec<_>, Vec<_>) = uids.iter().cloned().partition(|uid| can_be_asked_for(uid));
+    let named = others.iter().map(|uid| format!("{uid:?}")).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "tests can't be run by themselves, since no command line carries their ids (a NUL character, or '-' or '@' at the \
+         beginning, which makes an option or a file of it): {named}"
+    );
+    let spec = LaunchSpec { uids: Some(&uids), ..*spec };
+    if spec.attempt > 1 {
+        // They have failed, and that remains.
+        emit(vec![RunEvent::Message { module: spec.id, severity: Severity::Warning, text }]);
+        return if uids.is_empty() { Done::default() } else { start(&spec, None, stop, emit) };
     }
+    let failure = ModuleFailure::NotStarted(text);
+    if uids.is_empty() { not_started(&spec, failure, emit) } else { start(&spec, Some(failure), stop, emit) }
+}
+
+/// Whether a command line can carry the id.
+fn can_be_asked_for(uid: &str) -> bool {
+    !uid.contains('\0') && !uid.starts_with(['-', '@'])
+}
+
+/// `failure` is known before it begins.
+fn start(
+    spec: &LaunchSpec<'_>,
+    failure: Option<ModuleFailure>,
+    stop: &Stop,
+    emit: &mut dyn FnMut(Vec<RunEvent>),
+) -> Done {
+    match begin(spec, stop) {
+        Ok(begun) => {
+            let Concluded { mut done, cut_short } = begun.supervise(spec, failure, emit);
+            if let Some(seen) = cut_short
+                && stop.level().is_none()
+            {
+                done.remaining = rest::find(spec, &seen, stop, emit);
+            }
+            done
+        }
+        Err(error) => not_started(spec, ModuleFailure::NotStarted(format!("{}: {error}", spec.module)), emit),
+    }
+}
+
+fn not_started(spec: &LaunchSpec<'_>, failure: ModuleFailure, emit: &mut dyn FnMut(Vec<RunEvent>)) -> Done {
+    let end = LaunchEnd { failures: vec![failure.clone()], ..LaunchEnd::default() };
+    emit(vec![RunEvent::LaunchEnded { module: spec.id, launch: spec.launch, end }]);
+    Done { failures: vec![failure], ..Done::default() }
 }
 
 /// What there is before the program runs, and after.
 struct Begun {
     running: Running,
-    pipe: Pipe,
-    control: Control,
+    listener: Listener,
+    control: Option<Control>,
     speaker: Arc<Speaker>,
     happenings: mpsc::Receiver<Happening>,
+    gate: Gate,
     _listening: crate::stop::Listening,
     started: Instant,
 }
 
 fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
     let (send, happenings) = mpsc::channel();
+    let gate = Gate::new(send);
     let socket = |suffix: &str| spec.scratch.join(format!("{}{suffix}", spec.launch.0));
     // Before the program: one that finds no socket tries for ever.
-    let control = Control::listen(socket("c"))?;
-    let speaker = Arc::new(Speaker::new(spec.mode, control.path()));
-    let (serving, said) = (Arc::clone(&speaker), send.clone());
-    let pipe = Pipe::listen(socket(""), move |_, stream| serving.serve(&stream, &said))?;
+    let control = match spec.transport {
+        Transport::Pipe => Some(Control::listen(socket("c"))?),
+        // The platform does not ask for it there.
+        Transport::Http => None,
+    };
+    let speaker = Arc::new(Speaker::new(spec.mode, control.as_ref().map(Control::path)));
+    let (serving, said) = (Arc::clone(&speaker), gate.clone());
+    let listener = match spec.transport {
+        Transport::Pipe => {
+            Listener::Pipe(Pipe::listen(socket(""), move |_, stream| serving.serve(&stream, &said))?)
+        }
+        Transport::Http => {
+            let largest = u64::from(speaker.largest_frame()) + 4;
+            Listener::Http(Http::listen(socket("t"), largest, Posts::new(serving, said))?)
+        }
+    };
     let start = Start {
         module: spec.module,
         mode: spec.mode,
         uids: spec.uids,
         attempt: spec.attempt,
-        pipe: pipe.path(),
+        listener: &listener.arguments(),
         scratch: spec.scratch,
     };
     let (mut command, mark) = command(spec.application, &start)?;
@@ -104,33 +174,41 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
     let mut running = Running::start(&mut command, mark)?;
     let (stdout, stderr) = running.outputs();
     if let Some(stdout) = stdout {
-        listen_to(stdout, Stream::Stdout, &send)?;
+        listen_to(stdout, Stream::Stdout, &gate)?;
     }
     if let Some(stderr) = stderr {
-        listen_to(stderr, Stream::Stderr, &send)?;
+        listen_to(stderr, Stream::Stderr, &gate)?;
     }
-    let ended = send.clone();
-    running.on_end(move || drop(ended.send(Happening::Exited)))?;
-    let listening = stop.listen(move |level| drop(send.send(Happening::Stop(level))));
-    Ok(Begun { running, pipe, control, speaker, happenings, _listening: listening, started })
+    let (ended, stopped) = (gate.clone(), gate.clone());
+    running.on_end(move || ended.say_at_once(Happening::Exited))?;
+    let listening = stop.listen(move |level| stopped.say_at_once(Happening::Stop(level)));
+    Ok(Begun { running, listener, control, speaker, happenings, gate, _listening: listening, started })
 }
 
-fn listen_to(
-    from: impl io::Read + Send + 'static,
-    stream: Stream,
-    send: &Sender<Happening>,
-) -> io::Result<()> {
-    let send = send.clone();
+fn listen_to(from: impl io::Read + Send + 'static, stream: Stream, gate: &Gate) -> io::Result<()> {
+    let gate = gate.clone();
     thread::Builder::new().name("mtp-output".into()).spawn(move || {
-        read_all(from, |bytes| drop(send.send(Happening::Printed(stream, bytes.to_vec()))));
-        drop(send.send(Happening::PrintedAll));
+        read_all(from, |bytes| {
+            gate.say(Happening::Printed(stream, bytes.to_vec()));
+        });
+        gate.say_at_once(Happening::PrintedAll);
     })?;
     Ok(())
 }
 
 impl Begun {
-    fn supervise(self, spec: &LaunchSpec<'_>, emit: &mut dyn FnMut(RunEvent)) -> Done {
-        let Self { running, pipe, control, speaker, happenings, started, .. } = self;
-        Supervisor::new(spec, Process { running, pipe, control, speaker, started }, emit).run(&happenings)
+    fn supervise(
+        self,
+        spec: &LaunchSpec<'_>,
+        failure: Option<ModuleFailure>,
+        emit: &mut dyn FnMut(Vec<RunEvent>),
+    ) -> Concluded {
+        let Self { running, listener, control, speaker, happenings, gate, started, .. } = self;
+        let process = Process { running, listener, control, speaker, gate, started };
+        let mut supervisor = Supervisor::new(spec, process, emit);
+        if let Some(failure) = failure {
+            supervisor.fail(failure);
+        }
+        supervisor.run(&happenings)
     }
 }

@@ -3,19 +3,20 @@
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use runtap_mtp_proto::server::{self, Application, Connection, Event, Output, Peer, Pipe, Settings};
-use runtap_mtp_proto::{Handshake, HandshakeKey, Rule, Severity as RuleSeverity, Violation};
+use runtap_mtp_proto::server::{Application, Connection, Event, Mode, Output, Peer, Pipe};
+use runtap_mtp_proto::{Rule, Severity as RuleSeverity, Violation};
 
 use super::Happening;
+use super::gate::Gate;
+use super::sent::Sent;
 use super::translate::translate;
-use crate::command::Mode;
 use crate::event::{AppOption, Artifact, Introduction, ModuleFailure, Severity, TestInfo, TestResult};
+use crate::identity::server_settings;
 
-/// Of what a connection has sent last, so much is shown with a broken rule.
-const SHOWN: usize = 48;
+/// Of what a message says, so much is handed on at a time.
+const BATCH: usize = 256;
 
 /// What an application says, in the runner's words.
 #[derive(Debug)]
@@ -32,47 +33,47 @@ pub(crate) enum Heard {
     Option(AppOption),
     SessionStarted,
     SessionEnded,
-    /// Something by which the module has failed. With `fatal`, nothing more is to be expected of it.
-    Failure {
-        failure: ModuleFailure,
-        fatal: bool,
+    /// It has connected, and not introduced itself yet.
+    Connected,
+    /// It was rejected, and why.
+    Rejected,
+    /// A rule that is broken, and by which the module has not failed.
+    Warning(Rule, String),
+    /// Something by which the module has failed.
+    Failure(ModuleFailure),
+    /// The connection is of no use any more.
+    Over {
+        /// It was closed by us: nothing sensible can come.
+        refused: bool,
     },
 }
 
+/// The frame of the void reply.
+const VOID: [u8; 8] = [4, 0, 0, 0, 0, 0, 0, 0];
+
 /// Speaks with all processes of one application.
 #[derive(Debug)]
-pub(crate) struct Speaker(Mutex<Application>);
+pub(crate) struct Speaker {
+    application: Mutex<Application>,
+    /// Held from before a message is answered until it was handed on: what another process says after that answer comes
+    /// after it.
+    order: Mutex<()>,
+}
 
 impl Speaker {
-    pub(crate) fn new(mode: Mode, control: &Path) -> Self {
-        let mode = match mode {
-            Mode::Run => server::Mode::Run,
-            Mode::Discover => server::Mode::Discover,
-            Mode::Help => server::Mode::Help,
-        };
-        let architecture = match std::env::consts::ARCH {
-            "x86_64" => "X64",
-            "aarch64" => "Arm64",
-            other => other,
-        };
-        let identity = Handshake::new()
-            .with(HandshakeKey::PID, std::process::id().to_string())
-            .with(HandshakeKey::ARCHITECTURE, architecture)
-            .with(HandshakeKey::FRAMEWORK, concat!("runtap ", env!("CARGO_PKG_VERSION")))
-            .with(HandshakeKey::OS, std::env::consts::OS);
-        let control_pipe = control.to_str().map(str::to_owned);
-        Self(Mutex::new(Application::new(Settings {
-            is_ide: true,
-            control_pipe,
-            identity,
-            ..Settings::new(mode)
-        })))
+    pub(crate) fn new(mode: Mode, control: Option<&Path>) -> Self {
+        let settings = server_settings(mode, control);
+        Self { application: Mutex::new(Application::new(settings)), order: Mutex::default() }
     }
 
     /// Serves a connection until its end.
-    pub(crate) fn serve(&self, mut stream: &UnixStream, send: &Sender<Happening>) {
+    pub(crate) fn serve(&self, mut stream: &UnixStream, gate: &Gate) {
         let mut connection = self.application().connect(Pipe::Data);
+        let mut sent = Sent::default();
         let mut buffer = vec![0; 64 << 10];
+        if !gate.say(Happening::Heard(vec![Heard::Connected])) {
+            return;
+        }
         loop {
             let bytes = match stream.read(&mut buffer) {
                 Ok(0) => break,
@@ -80,16 +81,35 @@ impl Speaker {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => break,
             };
-            let output = self.application().handle_bytes(&mut connection, bytes);
+            sent.push(bytes);
+            let order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
             // First, so that the application goes on while its message is looked at.
-            let answered = output.transmit.is_empty() || stream.write_all(&output.transmit).is_ok();
-            let closes = output.close || !answered;
-            if !say(output, &connection, bytes, send) || closes {
+            let early = connection.is_void_due(bytes);
+            let mut answered = !early || stream.write_all(&VOID).is_ok();
+            let mut output = self.application().handle_bytes(&mut connection, bytes);
+            let (reply, refused) = (std::mem::take(&mut output.transmit), output.close);
+            // Who says too much waits here.
+            let listened = say(output, &connection, &sent, gate);
+            drop(order);
+            if !early && !reply.is_empty() {
+                answered = stream.write_all(&reply).is_ok();
+            }
+            if refused {
+                gate.say(Happening::Heard(vec![Heard::Over { refused }]));
+            }
+            if !listened || refused {
                 return;
+            }
+            if !answered {
+                break;
             }
         }
         let output = self.application().handle_close(&mut connection);
-        say(output, &connection, &[], send);
+        let cut = !output.events.is_empty();
+        say(output, &connection, &sent, gate);
+        if cut {
+            gate.say(Happening::Heard(vec![Heard::Over { refused: false }]));
+        }
     }
 
     /// What is wrong with the whole, once it has ended.
@@ -97,31 +117,40 @@ impl Speaker {
         self.application().handle_exit(code).violations().cloned().collect()
     }
 
-    fn application(&self) -> MutexGuard<'_, Application> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Bytes of the largest frame that is accepted, without its length word.
+    pub(crate) fn largest_frame(&self) -> u32 {
+        self.application().settings().limits.frame
+    }
+
+    pub(crate) fn application(&self) -> MutexGuard<'_, Application> {
+        self.application.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Hands on what was said. Returns whether anybody listens.
-fn say(output: Output, connection: &Connection, bytes: &[u8], send: &Sender<Happening>) -> bool {
-    let mut heard = Vec::new();
-    let fatal = output.close;
+pub(crate) fn say(output: Output, connection: &Connection, sent: &Sent, gate: &Gate) -> bool {
+    let (mut heard, mut listened) = (Vec::new(), true);
     let attempt = connection.peer().and_then(|peer| peer.attempt).unwrap_or(1);
+    let mut hear = |one: Heard| {
+        heard.push(one);
+        if heard.len() >= BATCH {
+            listened &= gate.say(Happening::Heard(std::mem::take(&mut heard)));
+        }
+    };
     for event in output.events {
         match event {
-            Event::Connected(peer) => heard.push(Heard::Introduced(introduction(&peer))),
-            Event::Message(message) => translate(message, attempt, &mut heard),
+            Event::Connected(peer) => hear(Heard::Introduced(introduction(&peer))),
+            Event::Message(message) => translate(message, attempt, &mut hear),
             Event::Violation(violation) if violation.rule.severity() == RuleSeverity::Error => {
-                heard.push(Heard::Failure { failure: failure(&violation, bytes), fatal });
+                let bytes = violation.offset.and_then(|offset| sent.around(offset));
+                hear(Heard::Failure(failure(&violation, bytes)));
             }
-            Event::Rejected(_) => heard.push(Heard::Message(
-                Severity::Error,
-                "its handshake was not accepted, and it was told so".to_owned(),
-            )),
+            Event::Violation(violation) => hear(Heard::Warning(violation.rule, violation.to_string())),
+            Event::Rejected(_) => hear(Heard::Rejected),
             _ => {}
         }
     }
-    heard.is_empty() || send.send(Happening::Heard(heard)).is_ok()
+    listened && (heard.is_empty() || gate.say(Happening::Heard(heard)))
 }
 
 fn introduction(peer: &Peer) -> Introduction {
@@ -136,18 +165,13 @@ fn introduction(peer: &Peer) -> Introduction {
 }
 
 /// For people: which rule, what there was, and the bytes.
-pub(crate) fn failure(violation: &Violation, bytes: &[u8]) -> ModuleFailure {
-    let mut text = format!("{}: {} ({})", violation.rule.id(), violation.rule.summary(), violation.detail);
+pub(crate) fn failure(violation: &Violation, bytes: Option<String>) -> ModuleFailure {
+    let mut text = format!("{}: {}\n{}", violation.rule.id(), violation.rule.summary(), violation.detail);
     if matches!(violation.rule, Rule::NoCommonVersion | Rule::OldPlatform) {
         return ModuleFailure::Incompatible(text);
     }
-    if !bytes.is_empty() {
-        let shown = bytes.get(..SHOWN.min(bytes.len())).unwrap_or_default();
-        let hex: Vec<_> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
-        text.extend(["\n  bytes: ", &hex.join(" ")]);
-        if bytes.len() > SHOWN {
-            text.extend([" … (", &bytes.len().to_string(), " bytes)"]);
-        }
+    if let Some(bytes) = bytes {
+        text.extend(["\n", &bytes]);
     }
     ModuleFailure::Protocol(text)
 }

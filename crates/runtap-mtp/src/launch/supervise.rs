@@ -1,107 +1,148 @@
 //! The life of a process: what happens becomes events; what lasts too long is ended.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use super::control::Control;
-use super::running::{RunningTest, RunningTests};
-use super::speak::{Heard, Speaker, failure};
-use super::{Happening, LaunchSpec};
 use runtap_mtp_proto::Rule;
 
-use crate::child::{Exit, Running};
-use crate::command::Mode;
-use crate::event::{Exception, LaunchEnd, ModuleFailure, RunEvent, Severity, State, Stream, TestResult};
+use super::conclude::Concluded;
+use super::control::Control;
+use super::gate::Gate;
+use super::running::{RunningTest, RunningTests};
+use super::speak::{Heard, Speaker};
+use super::{Happening, LaunchSpec};
+use crate::child::Running;
+use crate::digest::Uids;
+use crate::event::{Exception, ModuleFailure, RunEvent, Severity, State, Stream, TestResult};
+use crate::listen::Listener;
 use crate::output::Output;
-use crate::pipe::Pipe;
-use crate::run::Done;
 use crate::stop::StopLevel;
 
-/// More complaints about one process help nobody.
+/// More complaints about one process help nobody, nor do more about one rule.
 const MOST_FAILURES: usize = 20;
+const MOST_OF_A_RULE: usize = 5;
+
+/// What an application says within this time is taken together, unless it comes with so much at once.
+const COLLECT: Duration = Duration::from_micros(300);
+const MANY: usize = 8;
+/// So many events are handed on together.
+const TOGETHER: usize = 64;
 
 /// What a process is asked to do about its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Ending {
+pub(super) enum Ending {
     /// Nothing yet.
     No,
     /// It was asked to.
     Asked { since: Instant },
     /// It was killed.
-    Killed,
+    Killed(Because),
+}
+
+/// Why a process was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Because {
+    /// There is nothing to be expected of it: what was wrong is said as a failure.
+    Useless,
+    /// It was asked to end, and has not.
+    Stubborn,
+    /// Everything is to be over.
+    Stopped,
 }
 
 /// A process that runs, and what is around it.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub running: Running,
-    pub pipe: Pipe,
-    pub control: Control,
+    pub listener: Listener,
+    pub control: Option<Control>,
     pub speaker: Arc<Speaker>,
+    pub gate: Gate,
     pub started: Instant,
 }
 
 /// Stays with a process until its end.
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 pub(crate) struct Supervisor<'a> {
-    spec: &'a LaunchSpec<'a>,
-    emit: &'a mut dyn FnMut(RunEvent),
-    process: Running,
-    pipe: Pipe,
-    control: Control,
-    speaker: Arc<Speaker>,
-    started: Instant,
-    stdout: Output,
-    stderr: Output,
+    pub(super) spec: &'a LaunchSpec<'a>,
+    emit: &'a mut dyn FnMut(Vec<RunEvent>),
+    /// What has happened and was not handed on yet.
+    events: Vec<RunEvent>,
+    pub(super) process: Running,
+    pub(super) listener: Listener,
+    pub(super) control: Option<Control>,
+    pub(super) speaker: Arc<Speaker>,
+    pub(super) gate: Gate,
+    pub(super) started: Instant,
+    pub(super) stdout: Output,
+    pub(super) stderr: Output,
     /// Streams that are not at their end.
-    streams: usize,
-    exited: Option<Instant>,
-    ending: Ending,
-    introduced: bool,
+    pub(super) streams: usize,
+    pub(super) exited: Option<Instant>,
+    pub(super) ending: Ending,
+    pub(super) connected: bool,
+    pub(super) introduced: bool,
+    pub(super) rejected: bool,
+    /// Its connection broke off, and it may end now.
+    pub(super) cut: Option<Instant>,
     /// Sessions that have begun and not ended.
-    sessions: usize,
-    tests: RunningTests,
-    failed: Vec<String>,
-    seen: HashSet<Box<str>>,
-    discovered: Vec<String>,
-    failures: Vec<ModuleFailure>,
+    pub(super) sessions: usize,
+    pub(super) tests: RunningTests,
+    pub(super) failed: Vec<String>,
+    pub(super) seen: Uids,
+    pub(super) failures: Vec<ModuleFailure>,
+    /// Failures that are not kept.
+    pub(super) more_failures: u64,
+    /// Each rule is warned of once.
+    warned: BTreeSet<Rule>,
     /// Stopped by a test that took too long.
-    overdue: bool,
-    unsuccessful: u64,
-    results: u64,
+    pub(super) overdue: bool,
+    pub(super) unsuccessful: u64,
+    pub(super) results: u64,
 }
 
 impl<'a> Supervisor<'a> {
-    pub(crate) fn new(spec: &'a LaunchSpec<'a>, process: Process, emit: &'a mut dyn FnMut(RunEvent)) -> Self {
-        let Process { running, pipe, control, speaker, started } = process;
+    pub(crate) fn new(
+        spec: &'a LaunchSpec<'a>,
+        process: Process,
+        emit: &'a mut dyn FnMut(Vec<RunEvent>),
+    ) -> Self {
+        let Process { running, listener, control, speaker, gate, started } = process;
         Self {
             spec,
             emit,
+            events: Vec::new(),
             process: running,
-            pipe,
+            listener,
             control,
             speaker,
+            gate,
             started,
             stdout: Output::default(),
             stderr: Output::default(),
             streams: 2,
             exited: None,
             ending: Ending::No,
+            connected: false,
             introduced: false,
+            rejected: false,
+            cut: None,
             sessions: 0,
             tests: RunningTests::default(),
             failed: Vec::new(),
-            seen: HashSet::new(),
-            discovered: Vec::new(),
+            seen: Uids::default(),
             failures: Vec::new(),
+            more_failures: 0,
+            warned: BTreeSet::new(),
             overdue: false,
             unsuccessful: 0,
             results: 0,
         }
     }
 
-    pub(crate) fn run(mut self, happenings: &Receiver<Happening>) -> Done {
+    pub(crate) fn run(mut self, happenings: &Receiver<Happening>) -> Concluded {
         self.emit(RunEvent::LaunchStarted {
             module: self.spec.id,
             launch: self.spec.launch,
@@ -109,48 +150,65 @@ impl<'a> Supervisor<'a> {
             part: self.spec.part,
             pid: self.process.pid(),
         });
-        while self.exited.is_none() || self.streams > 0 {
+        self.hand_on();
+        while !self.is_over() {
             match self.next(happenings) {
-                Some(happening) => self.happened(happening),
+                Some(happening) => self.happened_with_more(happening, happenings),
                 None if self.lingered() => break,
                 None => self.check_time(),
             }
+            self.hand_on();
         }
         self.end(happenings)
     }
 
+    /// Takes what has come meanwhile along: to be woken for each message takes more time, from the application too where
+    /// there are few processors, than this does.
+    fn happened_with_more(&mut self, happening: Happening, happenings: &Receiver<Happening>) {
+        if let Happening::Heard(heard) = &happening
+            && heard.len() < MANY
+        {
+            std::thread::sleep(COLLECT);
+        }
+        self.happened(happening);
+        while self.events.len() < TOGETHER
+            && let Ok(happening) = happenings.try_recv()
+        {
+            self.gate.heard();
+            self.happened(happening);
+        }
+    }
+
+    /// Whether it has ended and all that it has said was heard.
+    fn is_over(&self) -> bool {
+        self.exited.is_some() && self.streams == 0 && self.listener.is_idle()
+    }
+
     /// What happens next; `None` when a time is over before.
     fn next(&self, happenings: &Receiver<Happening>) -> Option<Happening> {
-        let Some(deadline) = self.deadline() else { return happenings.recv().ok() };
-        happenings.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        let timeouts = &self.spec.timeouts;
-        if let Some(exited) = self.exited {
-            return Some(exited + timeouts.linger);
+        let happening = match self.deadline() {
+            None => happenings.recv().ok(),
+            Some(deadline) => {
+                happenings.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
+            }
+        };
+        if happening.is_some() {
+            self.gate.heard();
         }
-        match self.ending {
-            Ending::No => {}
-            Ending::Asked { since } => return Some(since + timeouts.grace),
-            Ending::Killed => return None,
-        }
-        let start = (!self.introduced).then_some(self.started + timeouts.start);
-        start.into_iter().chain(self.tests.next(timeouts.slow, timeouts.test)).min()
+        happening
     }
 
-    fn lingered(&self) -> bool {
-        self.exited.is_some_and(|exited| exited.elapsed() >= self.spec.timeouts.linger)
-    }
-
-    fn happened(&mut self, happening: Happening) {
+    pub(super) fn happened(&mut self, happening: Happening) {
         match happening {
             Happening::Heard(all) => all.into_iter().for_each(|heard| self.heard(heard)),
             Happening::Printed(stream, bytes) => self.printed(stream, bytes),
             Happening::PrintedAll => self.streams = self.streams.saturating_sub(1),
-            Happening::Exited => self.exited = Some(Instant::now()),
+            Happening::Exited => {
+                self.exited = Some(Instant::now());
+                self.listener.stop_accepting();
+            }
             Happening::Stop(StopLevel::Graceful) => self.ask_to_end(),
-            Happening::Stop(StopLevel::Hard) => self.kill(),
+            Happening::Stop(StopLevel::Hard) => self.kill(Because::Stopped),
         }
     }
 
@@ -168,16 +226,16 @@ impl<'a> Supervisor<'a> {
     fn heard(&mut self, heard: Heard) {
         let (module, launch) = (self.spec.id, self.spec.launch);
         match heard {
+            Heard::Connected => self.connected = true,
+            Heard::Rejected => self.rejected = true,
             Heard::Introduced(introduction) => {
                 self.introduced = true;
                 self.emit(RunEvent::Introduced { module, launch, introduction });
             }
-            Heard::Discovered(test) => {
-                self.discovered.push(test.uid.clone());
-                self.emit(RunEvent::Discovered { module, test });
-            }
+            Heard::Discovered(test) => self.emit(RunEvent::Discovered { module, test }),
             Heard::Started { uid, name } => {
-                self.tests.begin(uid.clone(), name.clone(), Instant::now());
+                let rule = self.spec.run.rule(module, &uid, &name);
+                self.tests.begin(uid.clone(), name.clone(), Instant::now(), rule);
                 let attempt = self.spec.attempt;
                 self.emit(RunEvent::TestStarted { module, launch, uid, name, attempt });
             }
@@ -187,15 +245,31 @@ impl<'a> Supervisor<'a> {
             Heard::SessionStarted => self.sessions += 1,
             Heard::SessionEnded => self.sessions = self.sessions.saturating_sub(1),
             Heard::Option(option) => self.emit(RunEvent::Option { module, option }),
-            Heard::Failure { failure, fatal } => {
-                if self.failures.len() < MOST_FAILURES && !self.failures.contains(&failure) {
-                    self.failures.push(failure);
-                }
-                if fatal {
-                    // There is nothing to be expected of it any more.
-                    self.kill();
-                }
-            }
+            Heard::Warning(rule, text) => self.warn(rule, text),
+            Heard::Failure(failure) => self.fail(failure),
+            Heard::Over { refused: true } => self.kill(Because::Useless),
+            Heard::Over { refused: false } => self.cut = Some(Instant::now()),
+        }
+    }
+
+    /// What is wrong with the module beside its tests.
+    pub(super) fn fail(&mut self, failure: ModuleFailure) {
+        if self.failures.contains(&failure) {
+            return;
+        }
+        let rule = rule_of(&failure);
+        let alike = self.failures.iter().filter(|known| rule.is_some() && rule_of(known) == rule).count();
+        if self.failures.len() < MOST_FAILURES && alike < MOST_OF_A_RULE {
+            self.failures.push(failure);
+        } else {
+            self.more_failures += 1;
+        }
+    }
+
+    /// A rule that is broken and by which nothing fails. Once says enough.
+    pub(super) fn warn(&mut self, rule: Rule, text: String) {
+        if self.warned.insert(rule) {
+            self.emit(RunEvent::Message { module: self.spec.id, severity: Severity::Warning, text });
         }
     }
 
@@ -211,47 +285,12 @@ impl<'a> Supervisor<'a> {
             // The application has repeated it itself.
             self.failed.retain(|uid| *uid != result.uid);
         }
-        if self.spec.uids.is_some() {
-            self.seen.insert(result.uid.as_str().into());
-        }
+        self.seen.insert(&result.uid);
         self.emit(RunEvent::TestEnded { module: self.spec.id, launch: self.spec.launch, result });
     }
 
-    fn check_time(&mut self) {
-        let timeouts = self.spec.timeouts;
-        match self.ending {
-            Ending::Killed => return,
-            Ending::Asked { since } if since.elapsed() >= timeouts.grace => return self.kill(),
-            Ending::Asked { .. } => return,
-            Ending::No => {}
-        }
-        if !self.introduced && self.started.elapsed() >= timeouts.start {
-            let text = format!("it did not connect within {}", seconds(timeouts.start));
-            self.failures.push(ModuleFailure::Unresponsive(text));
-            return self.kill();
-        }
-        let now = Instant::now();
-        if let Some(slow) = timeouts.slow {
-            for RunningTest { uid, name, since, .. } in self.tests.slow(slow, now) {
-                let running = now.duration_since(since);
-                self.emit(RunEvent::TestSlow { module: self.spec.id, uid, name, running });
-            }
-        }
-        let Some(limit) = timeouts.test else { return };
-        let overdue = self.tests.overdue(limit, now);
-        if overdue.is_empty() {
-            return;
-        }
-        self.overdue = true;
-        for test in overdue {
-            let message = format!("The test ran longer than {}; its process was ended.", seconds(limit));
-            self.made_up(&test, State::Timeout, message);
-        }
-        self.ask_to_end();
-    }
-
     /// A result that we give, since the process does not.
-    fn made_up(&mut self, test: &RunningTest, state: State, message: String) {
+    pub(super) fn made_up(&mut self, test: &RunningTest, state: State, message: String) {
         let result = TestResult {
             uid: test.uid.clone(),
             name: test.name.clone(),
@@ -259,131 +298,50 @@ impl<'a> Supervisor<'a> {
             duration: Some(test.since.elapsed()),
             attempt: self.spec.attempt,
             exceptions: vec![Exception { message: Some(message), ..Exception::default() }],
-            ..TestResult::new()
+            ..TestResult::default()
         };
         self.result(result);
     }
 
     /// By the control pipe where the platform has one, else as Ctrl-C does.
-    fn ask_to_end(&mut self) {
+    pub(super) fn ask_to_end(&mut self) {
         if self.ending == Ending::No {
             self.ending = Ending::Asked { since: Instant::now() };
-            if !self.control.cancel() {
+            if !self.control.as_ref().is_some_and(Control::cancel) {
                 self.process.interrupt();
             }
         }
     }
 
-    fn kill(&mut self) {
-        self.ending = Ending::Killed;
+    pub(super) fn kill(&mut self, because: Because) {
+        // The first reason is the one that counts.
+        if !matches!(self.ending, Ending::Killed(_)) {
+            self.ending = Ending::Killed(because);
+        }
         self.process.kill();
     }
 
-    fn end(mut self, happenings: &Receiver<Happening>) -> Done {
-        let linger = self.exited.map_or_else(Instant::now, |exited| exited + self.spec.timeouts.linger);
-        self.pipe.close(linger);
-        self.control.close();
-        if self.streams > 0 {
-            let text = format!(
-                "a process that it has started still holds its output {} after its end",
-                seconds(self.spec.timeouts.linger)
-            );
-            self.emit(RunEvent::Message { module: self.spec.id, severity: Severity::Warning, text });
-        }
-        if self.ending != Ending::No {
-            // What it has started does not outlive it either.
-            self.process.kill();
-        }
-        while let Ok(happening) = happenings.try_recv() {
-            if let Happening::Heard(_) | Happening::Printed(..) = happening {
-                self.happened(happening);
-            }
-        }
-        let exit = self.process.reap().ok();
-        self.conclude(exit)
+    pub(super) fn emit(&mut self, event: RunEvent) {
+        self.events.push(event);
     }
 
-    fn conclude(mut self, exit: Option<Exit>) -> Done {
-        let died = matches!(exit, Some(Exit::Signal(_))) || self.sessions > 0;
-        let was_asked = self.ending != Ending::No;
-        let running = self.tests.names();
-        if self.spec.mode == Mode::Run && died && !was_asked && self.introduced {
-            self.failures.push(ModuleFailure::Died { running, exit: exit.map_or(-1, Exit::code) });
-            for test in self.tests.take() {
-                let text = format!("The process ended ({}) while the test was running.", describe(exit));
-                self.made_up(&test, State::Error, text);
-            }
-        } else if was_asked {
-            for test in self.tests.take() {
-                self.made_up(
-                    &test,
-                    State::Cancelled,
-                    "The process was ended while the test was running.".to_owned(),
-                );
-            }
-        } else {
-            self.judge(exit);
+    /// To whoever consumes events.
+    pub(super) fn hand_on(&mut self) {
+        if !self.events.is_empty() {
+            (self.emit)(std::mem::take(&mut self.events));
         }
-        let remaining = self.remaining(died && !was_asked);
-        self.failed.sort_unstable();
-        self.failed.dedup();
-        let end = LaunchEnd {
-            exit,
-            failures: self.failures.clone(),
-            stdout: self.stdout.text(),
-            stderr: self.stderr.text(),
-            duration: self.started.elapsed(),
-        };
-        let (module, launch) = (self.spec.id, self.spec.launch);
-        self.emit(RunEvent::LaunchEnded { module, launch, end });
-        Done { failed: self.failed, remaining, failures: self.failures }
-    }
-
-    /// What its code says beside its results.
-    fn judge(&mut self, exit: Option<Exit>) {
-        let code = exit.map_or(-1, Exit::code);
-        for violation in self.speaker.finish(Some(code)) {
-            if violation.rule == Rule::SessionOpen {
-                self.failures.push(failure(&violation, &[]));
-            }
-        }
-        if !self.introduced && self.spec.mode != Mode::Help {
-            self.failures.push(ModuleFailure::NoHandshake(exit.map(Exit::code)));
-            return;
-        }
-        let explained = match code {
-            0 => true,
-            2 => self.unsuccessful > 0,
-            _ => false,
-        };
-        if !explained {
-            self.failures.push(ModuleFailure::ExitCode(code));
-        }
-    }
-
-    /// Tests that were asked for and did not come to their turn, where another process can go on with them.
-    fn remaining(&self, died: bool) -> Option<Vec<String>> {
-        if !(died || self.overdue) || self.results == 0 {
-            return None;
-        }
-        let uids = self.spec.uids?;
-        let left: Vec<_> = uids.iter().filter(|uid| !self.seen.contains(uid.as_str())).cloned().collect();
-        (!left.is_empty() && left.len() < uids.len()).then_some(left)
-    }
-
-    fn emit(&mut self, event: RunEvent) {
-        (self.emit)(event);
     }
 }
 
-fn describe(exit: Option<Exit>) -> String {
-    match exit {
-        Some(Exit::Code(code)) => format!("exit code {code}"),
-        Some(Exit::Signal(signal)) => format!("signal {signal}"),
-        None => "unknown".to_owned(),
+/// The id of the rule that was broken.
+fn rule_of(failure: &ModuleFailure) -> Option<&str> {
+    match failure {
+        ModuleFailure::Protocol(text) => text.split(':').next(),
+        _ => None,
     }
 }
 
-fn seconds(duration: Duration) -> String {
+/// For people.
+pub(super) fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }

@@ -8,26 +8,32 @@ use runtap_mtp_proto::{Message, SessionEventType};
 use super::speak::Heard;
 use crate::event::{AppOption, Artifact, Exception, Severity, State, TestInfo, TestResult};
 
-/// `attempt` is that of the process that says it.
-pub(crate) fn translate(message: Message, attempt: u32, heard: &mut Vec<Heard>) {
+/// Hands on one after another: a message may have a million tests. `attempt` is that of the process that says it.
+pub(crate) fn translate(message: Message, attempt: u32, hear: &mut dyn FnMut(Heard)) {
     match message {
         Message::DiscoveredTests(message) => {
-            heard.extend(message.tests.into_iter().flatten().map(discovered));
+            message.tests.into_iter().flatten().map(discovered).for_each(hear);
         }
         Message::TestResults(message) => {
-            heard.extend(message.successful.into_iter().flatten().filter_map(|it| successful(it, attempt)));
-            heard.extend(message.failed.into_iter().flatten().filter_map(|it| failed(it, attempt)));
+            let successful = message.successful.into_iter().flatten();
+            successful.filter_map(|it| self::successful(it, attempt)).for_each(&mut *hear);
+            message.failed.into_iter().flatten().filter_map(|it| ended(it, attempt)).for_each(hear);
         }
         Message::FileArtifacts(message) => {
-            heard.extend(message.artifacts.into_iter().flatten().map(artifact));
+            // One without a path is none: its violation says so.
+            let artifacts = message.artifacts.into_iter().flatten();
+            let named =
+                artifacts.filter(|file| file.full_path.as_deref().is_some_and(|path| !path.is_empty()));
+            named.map(artifact).for_each(hear);
         }
-        Message::SessionEvent(event) => heard.push(match event.session_type {
-            Some(SessionEventType::END) => Heard::SessionEnded,
-            _ => Heard::SessionStarted,
-        }),
+        Message::SessionEvent(event) => match event.session_type {
+            Some(SessionEventType::START) => hear(Heard::SessionStarted),
+            Some(SessionEventType::END) => hear(Heard::SessionEnded),
+            _ => {}
+        },
         Message::TestsInProgress(message) => {
             let started = |test: proto::TestInProgress| started(test.uid, test.display_name);
-            heard.extend(message.tests.into_iter().flatten().map(started));
+            message.tests.into_iter().flatten().map(started).for_each(hear);
         }
         Message::Display(message) => {
             let severity = match message.level {
@@ -36,10 +42,10 @@ pub(crate) fn translate(message: Message, attempt: u32, heard: &mut Vec<Heard>) 
                 _ => Severity::Information,
             };
             let text = message.text.filter(|text| !text.is_empty());
-            heard.extend(text.map(|text| Heard::Message(severity, text)));
+            text.map(|text| Heard::Message(severity, text)).into_iter().for_each(hear);
         }
         Message::CommandLineOptions(message) => {
-            heard.extend(message.options.into_iter().flatten().map(option));
+            message.options.into_iter().flatten().map(option).for_each(hear);
         }
         // Lines for the log of Azure DevOps are for its agents, and are not asked for.
         _ => {}
@@ -86,46 +92,36 @@ fn state(state: Option<proto::State>) -> Option<State> {
     })
 }
 
-fn successful(result: proto::SuccessfulTest, attempt: u32) -> Option<Heard> {
-    if result.state == Some(proto::State::IN_PROGRESS) {
-        return Some(started(result.uid, result.display_name));
+/// Has the fields of a failed one, but for what only that has.
+fn successful(test: proto::SuccessfulTest, attempt: u32) -> Option<Heard> {
+    if test.state == Some(proto::State::IN_PROGRESS) {
+        return Some(started(test.uid, test.display_name));
     }
-    let uid = result.uid.unwrap_or_default();
-    Some(Heard::Result(TestResult {
-        name: result.display_name.unwrap_or_else(|| uid.clone()),
-        uid,
-        state: state(result.state)?,
-        duration: result.duration.map(ticks),
-        attempt: within(result.retry_attempt_number).max(attempt),
-        superseded: result.is_superseded.unwrap_or_default(),
-        reason: result.reason.filter(|reason| !reason.is_empty()),
-        stdout: result.standard_output.unwrap_or_default(),
-        stderr: result.error_output.unwrap_or_default(),
-        ..TestResult::new()
-    }))
+    ended(test.into(), attempt)
 }
 
-fn failed(result: proto::FailedTest, attempt: u32) -> Option<Heard> {
-    let uid = result.uid.unwrap_or_default();
-    let exceptions = result.exceptions.into_iter().flatten().map(|exception| Exception {
+fn ended(test: proto::FailedTest, attempt: u32) -> Option<Heard> {
+    let uid = test.uid.unwrap_or_default();
+    let exceptions = test.exceptions.into_iter().flatten().map(|exception| Exception {
         message: exception.message,
         type_name: exception.type_name,
         stack: exception.stack_trace,
     });
     Some(Heard::Result(TestResult {
-        name: result.display_name.unwrap_or_else(|| uid.clone()),
+        name: test.display_name.unwrap_or_else(|| uid.clone()),
         uid,
-        state: state(result.state)?,
-        duration: result.duration.map(ticks),
-        attempt: within(result.retry_attempt_number).max(attempt),
-        superseded: result.is_superseded.unwrap_or_default(),
-        reason: result.reason.filter(|reason| !reason.is_empty()),
+        state: state(test.state)?,
+        duration: test.duration.map(ticks),
+        attempt: within(test.retry_attempt_number).max(attempt),
+        flaky: false,
+        quarantined: false,
+        superseded: test.is_superseded.unwrap_or_default(),
+        reason: test.reason.filter(|reason| !reason.is_empty()),
         exceptions: exceptions.collect(),
-        expected: result.expected,
-        actual: result.actual,
-        stdout: result.standard_output.unwrap_or_default(),
-        stderr: result.error_output.unwrap_or_default(),
-        ..TestResult::new()
+        expected: test.expected,
+        actual: test.actual,
+        stdout: test.standard_output.unwrap_or_default(),
+        stderr: test.error_output.unwrap_or_default(),
     }))
 }
 

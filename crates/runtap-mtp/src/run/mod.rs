@@ -2,27 +2,30 @@
 //! happens, in one stream.
 
 mod settings;
+mod starts;
 mod verdict;
 mod workers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
-pub use self::settings::{Job, RunSpec, Timeouts};
+use runtap_mtp_proto::server::Mode;
+
+pub use self::settings::{Job, RunSpec, TestRule, TestRules, Timeouts};
 pub use self::verdict::code;
 use self::verdict::{Circumstances, of_module, of_run};
 pub(crate) use self::workers::Done;
 use self::workers::{Queue, Task, Working};
-use crate::event::{LaunchId, ModuleFailure, ModuleId, RunEvent};
+use crate::event::{ModuleFailure, ModuleId, RunEvent};
 use crate::scratch::Scratch;
 use crate::stop::{Stop, StopLevel};
 use crate::tally::{Tally, Totals};
 
-/// So many events wait for whoever consumes them before the programs have to wait.
-const WAITING: usize = 1024;
+/// So many times, some events (64, mostly fewer) wait for whoever consumes them before the programs have to wait.
+const WAITING: usize = 16;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +68,7 @@ pub fn run(spec: &RunSpec, stop: &Stop, mut on_event: impl FnMut(RunEvent)) -> i
         totals: outcome.totals,
         exit_code: outcome.exit_code,
         duration: started.elapsed(),
+        stopped: stop.level().is_some(),
     });
     Ok(outcome)
 }
@@ -72,8 +76,8 @@ pub fn run(spec: &RunSpec, stop: &Stop, mut on_event: impl FnMut(RunEvent)) -> i
 /// What a worker says.
 #[derive(Debug)]
 pub(crate) enum Said {
-    /// Something has happened.
-    Event(Box<RunEvent>),
+    /// Something has happened, in this order.
+    Events(Vec<RunEvent>),
     /// A task is done.
     Done(Task, Done),
 }
@@ -95,11 +99,11 @@ struct Coordinator<'a> {
 struct ModuleState {
     tally: Tally,
     failures: Vec<ModuleFailure>,
+    /// How often tests that have failed may be run again, where there are rules.
+    retries: HashMap<Box<str>, u32>,
     /// Tasks that are not done.
     left: usize,
     started: Option<Instant>,
-    /// In which attempt each process is.
-    launches: Vec<(LaunchId, u32)>,
 }
 
 impl<'a> Coordinator<'a> {
@@ -136,23 +140,26 @@ impl<'a> Coordinator<'a> {
 
     fn hear(&mut self, said: Said) {
         match said {
-            Said::Event(event) => self.event(*event),
+            Said::Events(events) => events.into_iter().for_each(|event| self.event(event)),
             Said::Done(task, done) => self.done(&task, done),
         }
     }
 
     fn event(&mut self, mut event: RunEvent) {
         match &mut event {
-            RunEvent::LaunchStarted { module, launch, attempt, .. } => {
+            RunEvent::LaunchStarted { module, .. } => {
                 if let Some(module) = self.modules.get_mut(module) {
                     module.started.get_or_insert_with(Instant::now);
-                    module.launches.push((*launch, *attempt));
                 }
             }
             RunEvent::TestEnded { module, result, .. } => {
+                let rule = self.spec.rule(*module, &result.uid, &result.name);
                 if let Some(module) = self.modules.get_mut(module) {
-                    result.flaky =
-                        module.tally.count(&result.uid, result.attempt, result.state, result.superseded);
+                    result.quarantined = rule.quarantined;
+                    result.flaky = module.tally.count(result);
+                    if self.spec.rules.is_some() && result.state.is_failure() {
+                        module.retries.insert(result.uid.as_str().into(), rule.retries);
+                    }
                 }
             }
             _ => {}
@@ -164,13 +171,17 @@ impl<'a> Coordinator<'a> {
     /// Failures count when no retry is left for them.
     fn stop_at_limit(&mut self) {
         let Some(limit) = self.spec.max_failed else { return };
-        if self.too_many_failed || self.spec.retries > 0 {
+        if self.too_many_failed || self.has_retries() {
             return;
         }
         let running: u64 = self.modules.values().map(|module| module.tally.totals().unsuccessful()).sum();
         if self.totals.unsuccessful() + running >= limit {
             self.give_up();
         }
+    }
+
+    fn has_retries(&self) -> bool {
+        self.spec.retries > 0 || self.spec.rules.is_some()
     }
 
     fn give_up(&mut self) {
@@ -186,8 +197,13 @@ impl<'a> Coordinator<'a> {
             if let Some(remaining) = done.remaining {
                 follow.push(task.remaining(remaining));
             }
-            if !done.failed.is_empty() && task.attempt <= self.spec.retries {
-                follow.push(task.again(done.failed));
+            let may_retry = |uid: &String| {
+                let retries = module.retries.get(uid.as_str()).copied().unwrap_or(self.spec.retries);
+                task.attempt <= retries
+            };
+            let again: Vec<_> = done.failed.into_iter().filter(may_retry).collect();
+            if !again.is_empty() {
+                follow.push(task.again(again));
             }
         }
         // What a later attempt mends is no failure of the module.
@@ -202,8 +218,7 @@ impl<'a> Coordinator<'a> {
         if is_over {
             self.end_module(task.job.module);
         }
-        if self.spec.retries > 0
-            && self.spec.max_failed.is_some_and(|limit| self.totals.unsuccessful() >= limit)
+        if self.has_retries() && self.spec.max_failed.is_some_and(|limit| self.totals.unsuccessful() >= limit)
         {
             self.give_up();
         }
@@ -215,7 +230,8 @@ impl<'a> Coordinator<'a> {
     fn end_module(&mut self, id: ModuleId) {
         let Some(module) = self.modules.remove(&id) else { return };
         let totals = module.tally.totals();
-        let exit_code = of_module(&totals, &module.failures);
+        let stopped = self.stop.level().is_some();
+        let exit_code = of_module(&totals, &module.failures, self.spec.flaky_fails, stopped);
         self.codes.push(exit_code);
         self.totals.add(&totals);
         let duration = module.started.map(|started| started.elapsed()).unwrap_or_default();
@@ -228,10 +244,10 @@ impl<'a> Coordinator<'a> {
             self.end_module(id);
         }
         let circumstances = Circumstances {
-            aborted: self.stop.level().is_some(),
+            stopped: self.stop.level(),
             too_many_failed: self.too_many_failed,
             minimum_expected: self.spec.minimum_expected,
-            tests_expected: self.spec.mode == crate::command::Mode::Run,
+            tests_expected: self.spec.mode == Mode::Run && !self.spec.may_be_empty,
         };
         let exit_code = of_run(&self.totals, &self.codes, circumstances);
         Outcome { totals: self.totals, exit_code }

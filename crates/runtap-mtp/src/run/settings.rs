@@ -1,9 +1,14 @@
 //! What a run is asked to do.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::command::{ApplicationOptions, Mode};
+use runtap_mtp_proto::server::Mode;
+
+use crate::command::ApplicationOptions;
 use crate::event::ModuleId;
+use crate::listen::Transport;
 use crate::module::Module;
 
 /// A run: which programs, what of them, how.
@@ -17,6 +22,8 @@ pub struct RunSpec {
     pub mode: Mode,
     /// What all programs are given.
     pub application: ApplicationOptions,
+    /// How the programs reach us.
+    pub transport: Transport,
     /// As many programs at a time.
     pub parallel: usize,
     /// How often a test that has failed is run again.
@@ -25,8 +32,14 @@ pub struct RunSpec {
     pub max_failed: Option<u64>,
     /// Fewer tests are a failure.
     pub minimum_expected: u64,
+    /// A run without a test is none: this is one of several parts, and others have the tests.
+    pub may_be_empty: bool,
     /// Time-outs.
     pub timeouts: Timeouts,
+    /// What holds for single tests; `None`: the same for all.
+    pub rules: Option<Arc<dyn TestRules>>,
+    /// Whether a test that has passed only when it was run again fails the run.
+    pub flaky_fails: bool,
     /// Whether what programs print is wanted as it comes.
     pub live_output: bool,
 }
@@ -58,10 +71,31 @@ pub struct Timeouts {
     pub test: Option<Duration>,
     /// A program must introduce itself within this time.
     pub start: Duration,
+    /// A program that runs longer in all is killed.
+    pub whole: Option<Duration>,
     /// A program that was asked to end is killed after this time.
     pub grace: Duration,
     /// After a program has ended, what it has started may hold its output and connections for this time.
     pub linger: Duration,
+}
+
+/// What holds for one test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TestRule {
+    /// How often it is run again when it has failed.
+    pub retries: u32,
+    /// If it runs longer, it is told of.
+    pub slow: Option<Duration>,
+    /// If it runs longer, it is ended with its process.
+    pub limit: Option<Duration>,
+    /// Whether its failures are reported and do not count.
+    pub quarantined: bool,
+}
+
+/// Says what holds for a test. It is asked by several threads, when a test begins and when it has failed.
+pub trait TestRules: fmt::Debug + Send + Sync {
+    /// The rule for the test with this id and display name; `usual` is what holds for all others.
+    fn rule(&self, module: ModuleId, uid: &str, name: &str, usual: TestRule) -> TestRule;
 }
 
 impl Default for Timeouts {
@@ -70,6 +104,7 @@ impl Default for Timeouts {
             slow: None,
             test: None,
             start: Duration::from_mins(2),
+            whole: None,
             grace: Duration::from_secs(10),
             linger: Duration::from_secs(2),
         }
@@ -85,12 +120,27 @@ impl RunSpec {
             jobs,
             mode: Mode::Run,
             application: ApplicationOptions::default(),
+            transport: Transport::default(),
             parallel: std::thread::available_parallelism().map_or(1, usize::from),
             retries: 0,
             max_failed: None,
             minimum_expected: 0,
+            may_be_empty: false,
             timeouts: Timeouts::default(),
+            rules: None,
+            flaky_fails: false,
             live_output: false,
         }
+    }
+
+    /// What holds for a test.
+    pub(crate) fn rule(&self, module: ModuleId, uid: &str, name: &str) -> TestRule {
+        let usual = TestRule {
+            retries: self.retries,
+            slow: self.timeouts.slow,
+            limit: self.timeouts.test,
+            quarantined: false,
+        };
+        self.rules.as_ref().map_or(usual, |rules| rules.rule(module, uid, name, usual))
     }
 }

@@ -1,6 +1,7 @@
 //! Exit codes: the platform's, for one module and for the whole run.
 
 use crate::event::ModuleFailure;
+use crate::stop::StopLevel;
 use crate::tally::Totals;
 
 /// The platform's exit codes, as far as a runner gives them.
@@ -29,11 +30,17 @@ pub mod code {
     pub const TOO_MANY_FAILED: i32 = 13;
 }
 
-/// The verdict about one module: its worst failure, else that of its tests.
-pub(crate) fn of_module(totals: &Totals, failures: &[ModuleFailure]) -> i32 {
+/// The verdict about one module: its worst failure, else that of its tests. Of a run that was `stopped`, tests that were
+/// cancelled have not failed.
+pub(crate) fn of_module(
+    totals: &Totals,
+    failures: &[ModuleFailure],
+    flaky_fails: bool,
+    stopped: bool,
+) -> i32 {
     let own = failures.iter().map(|failure| match failure {
         ModuleFailure::ExitCode(code) if *code != code::OK => *code,
-        ModuleFailure::NoHandshake(Some(code)) if *code != code::OK => *code,
+        ModuleFailure::NoHandshake(Some(code)) if *code != code::OK && !is_about_tests(*code) => *code,
         ModuleFailure::Died { exit, .. } if *exit != code::OK => *exit,
         ModuleFailure::Unresponsive(_) => code::ABORTED,
         ModuleFailure::Incompatible(_) => code::INCOMPATIBLE,
@@ -43,7 +50,8 @@ pub(crate) fn of_module(totals: &Totals, failures: &[ModuleFailure]) -> i32 {
         | ModuleFailure::Died { .. }
         | ModuleFailure::ExitCode(_) => code::GENERIC,
     });
-    let tests = (totals.unsuccessful() > 0).then_some(code::TESTS_FAILED);
+    let failed = if stopped { failed(totals) } else { totals.unsuccessful() };
+    let tests = (failed > 0 || flaky_fails && totals.flaky > 0).then_some(code::TESTS_FAILED);
     // The tests' failures are the better known ones; a framework that did not even open its session comes before them.
     let own: Vec<_> = own.collect();
     own.iter()
@@ -51,13 +59,24 @@ pub(crate) fn of_module(totals: &Totals, failures: &[ModuleFailure]) -> i32 {
         .find(|code| *code == code::ADAPTER)
         .or(tests)
         .or_else(|| own.first().copied())
+        .or_else(|| (totals.unsuccessful() > 0).then_some(code::ABORTED))
         .unwrap_or(code::OK)
+}
+
+/// What only a program can say that has run tests: other programs mean something else by these codes.
+fn is_about_tests(code: i32) -> bool {
+    [code::TESTS_FAILED, code::ZERO_TESTS, code::TOO_FEW, code::TOO_MANY_FAILED].contains(&code)
+}
+
+/// Those that have failed and were not only told to end.
+fn failed(totals: &Totals) -> u64 {
+    totals.unsuccessful().saturating_sub(totals.cancelled)
 }
 
 /// What the verdict about a run depends on beside its modules.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Circumstances {
-    pub aborted: bool,
+    pub stopped: Option<StopLevel>,
     pub too_many_failed: bool,
     pub minimum_expected: u64,
     /// Whether a run without a test is one that has failed.
@@ -73,13 +92,14 @@ pub(crate) fn of_run(totals: &Totals, modules: &[i32], circumstances: Circumstan
     let ran = totals.total() > 0;
     let mut failed: Vec<_> = modules.iter().copied().filter(|code| *code != code::OK).collect();
     failed.retain(|code| !(ran && *code == code::ZERO_TESTS));
+    if circumstances.stopped.is_some() {
+        // As an application has it that is told to end: a failed test comes first. Who kills has no use for the rest.
+        failed.retain(|code| *code != code::ABORTED);
+        let has_failed = !failed.is_empty() && failed.iter().all(|code| *code == code::TESTS_FAILED);
+        let in_good_order = circumstances.stopped == Some(StopLevel::Graceful);
+        return if has_failed && in_good_order { code::TESTS_FAILED } else { code::ABORTED };
+    }
     failed.dedup();
-    if failed.contains(&code::TESTS_FAILED) && failed.iter().all(|code| *code == code::TESTS_FAILED) {
-        return code::TESTS_FAILED;
-    }
-    if circumstances.aborted {
-        return code::ABORTED;
-    }
     match failed[..] {
         [] => {}
         [only] => return only,
@@ -109,15 +129,32 @@ mod tests {
 
     #[test]
     fn modules() {
-        assert_eq!(of_module(&passed(3), &[]), 0);
-        assert_eq!(of_module(&failed(1), &[]), 2);
-        assert_eq!(of_module(&passed(3), &[ModuleFailure::ExitCode(42)]), 42);
-        assert_eq!(of_module(&failed(3), &[ModuleFailure::Died { running: vec![], exit: 134 }]), 2);
-        assert_eq!(of_module(&passed(3), &[ModuleFailure::Died { running: vec![], exit: 134 }]), 134);
-        assert_eq!(of_module(&passed(3), &[ModuleFailure::Died { running: vec![], exit: 0 }]), 1);
-        assert_eq!(of_module(&failed(3), &[ModuleFailure::ExitCode(10)]), 10);
-        assert_eq!(of_module(&passed(0), &[ModuleFailure::NoHandshake(Some(0))]), 1);
-        assert_eq!(of_module(&passed(0), &[ModuleFailure::NoHandshake(Some(9))]), 9);
+        assert_eq!(of_module(&passed(3), &[], false, false), 0);
+        assert_eq!(of_module(&failed(1), &[], false, false), 2);
+        assert_eq!(of_module(&passed(3), &[ModuleFailure::ExitCode(42)], false, false), 42);
+        assert_eq!(
+            of_module(&failed(3), &[ModuleFailure::Died { running: vec![], exit: 134 }], false, false),
+            2
+        );
+        assert_eq!(
+            of_module(&passed(3), &[ModuleFailure::Died { running: vec![], exit: 134 }], false, false),
+            134
+        );
+        assert_eq!(
+            of_module(&passed(3), &[ModuleFailure::Died { running: vec![], exit: 0 }], false, false),
+            1
+        );
+        assert_eq!(of_module(&failed(3), &[ModuleFailure::ExitCode(10)], false, false), 10);
+        assert_eq!(of_module(&passed(0), &[ModuleFailure::NoHandshake(Some(0))], false, false), 1);
+        let flaky = Totals { flaky: 1, ..passed(3) };
+        assert_eq!((of_module(&flaky, &[], false, false), of_module(&flaky, &[], true, false)), (0, 2));
+        let never_spoke =
+            |code| of_module(&passed(0), &[ModuleFailure::NoHandshake(Some(code))], false, false);
+        assert_eq!([5, 7, 150, 2, 8, 9, 13].map(never_spoke), [5, 7, 150, 1, 1, 1, 1]);
+        let cancelled = Totals { cancelled: 1, ..passed(3) };
+        assert_eq!([false, true].map(|stopped| of_module(&cancelled, &[], false, stopped)), [2, 3]);
+        let both = Totals { cancelled: 1, ..failed(3) };
+        assert_eq!(of_module(&both, &[], false, true), 2);
     }
 
     #[test]
@@ -135,8 +172,12 @@ mod tests {
             assert_eq!(of_run(&totals, modules, usual), expected, "{modules:?}");
         }
         assert_eq!(of_run(&passed(3), &[0], Circumstances { minimum_expected: 4, ..usual }), 9);
-        assert_eq!(of_run(&passed(3), &[0], Circumstances { aborted: true, ..usual }), 3);
-        assert_eq!(of_run(&failed(3), &[2], Circumstances { aborted: true, ..usual }), 2);
+        let stopped = |level| Circumstances { stopped: Some(level), ..usual };
+        let (once, twice) = (stopped(StopLevel::Graceful), stopped(StopLevel::Hard));
+        for (modules, expected) in [(&[0][..], [3, 3]), (&[3], [3, 3]), (&[2, 3], [2, 3]), (&[2, 7], [3, 3])]
+        {
+            assert_eq!([once, twice].map(|it| of_run(&failed(3), modules, it)), expected, "{modules:?}");
+        }
         assert_eq!(of_run(&failed(3), &[2], Circumstances { too_many_failed: true, ..usual }), 13);
         assert_eq!(of_run(&passed(0), &[0], Circumstances::default()), 0);
     }

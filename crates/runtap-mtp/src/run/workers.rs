@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
+use super::starts::Starts;
 use super::{Job, RunSpec, Said};
 use crate::event::{LaunchId, ModuleFailure, RunEvent};
 use crate::launch::{self, LaunchSpec};
@@ -16,8 +18,6 @@ use crate::stop::Stop;
 pub(crate) struct Task {
     pub job: Job,
     pub attempt: u32,
-    /// How often the rest of it was left to another process.
-    resumed: u32,
 }
 
 /// What is to be known of a task that is done.
@@ -33,19 +33,19 @@ pub(crate) struct Done {
 
 impl Task {
     pub(crate) fn first(job: Job) -> Self {
-        Self { job, attempt: 1, resumed: 0 }
+        Self { job, attempt: 1 }
     }
 
     /// The same for tests that have failed.
     pub(crate) fn again(&self, failed: Vec<String>) -> Self {
         let job = Job { uids: Some(failed), ..self.job.clone() };
-        Self { job, attempt: self.attempt + 1, resumed: 0 }
+        Self { job, attempt: self.attempt + 1 }
     }
 
     /// The same for tests that were not run.
     pub(crate) fn remaining(&self, uids: Vec<String>) -> Self {
         let job = Job { uids: Some(uids), ..self.job.clone() };
-        Self { job, attempt: self.attempt, resumed: self.resumed + 1 }
+        Self { job, attempt: self.attempt }
     }
 }
 
@@ -55,6 +55,7 @@ pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
     launches: AtomicU64,
+    starts: Starts,
 }
 
 #[derive(Debug)]
@@ -76,7 +77,13 @@ impl Drop for Closing<'_> {
 impl Queue {
     pub(crate) fn new(tasks: impl Iterator<Item = Task>) -> Self {
         let waiting = Waiting { tasks: tasks.collect(), closed: false };
-        Self { waiting: Mutex::new(waiting), changed: Condvar::new(), launches: AtomicU64::new(0) }
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            waiting: Mutex::new(waiting),
+            changed: Condvar::new(),
+            launches: AtomicU64::new(0),
+            starts: Starts::new(processors),
+        }
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -139,21 +146,32 @@ impl Working<'_> {
             return Done::default();
         }
         let Some(module) = self.spec.modules.get(task.job.module.0) else { return Done::default() };
+        let launch = self.queue.launches.fetch_add(1, Ordering::Relaxed);
+        let mut starting = Some(self.queue.starts.begin(launch));
+        // The run may have been stopped meanwhile.
+        if self.stop.level().is_some() {
+            return Done::default();
+        }
         let spec = LaunchSpec {
+            run: self.spec,
             module,
             id: task.job.module,
-            launch: LaunchId(self.queue.launches.fetch_add(1, Ordering::Relaxed)),
-            mode: self.spec.mode,
+            launch: LaunchId(launch),
             uids: task.job.uids.as_deref(),
             attempt: task.attempt,
             part: task.job.part,
+            mode: self.spec.mode,
             application: &self.spec.application,
+            transport: self.spec.transport,
             timeouts: self.spec.timeouts,
             live_output: self.spec.live_output,
             scratch: self.scratch.path(),
         };
-        launch::run(&spec, self.stop, &mut |event: RunEvent| {
-            let _ = self.send.send(Said::Event(Box::new(event)));
+        launch::run(&spec, self.stop, &mut |events: Vec<RunEvent>| {
+            if events.iter().any(|event| matches!(event, RunEvent::Introduced { .. })) {
+                starting = None;
+            }
+            let _ = self.send.send(Said::Events(events));
         })
     }
 }

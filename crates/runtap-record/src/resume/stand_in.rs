@@ -13,7 +13,8 @@ use runtap_transport::{BindError, Endpoint};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::{MOMENT, ResumeError, Resumption, Told};
+use super::free::MOMENT;
+use super::{ResumeError, Resumption, Told};
 use crate::event::Reporter;
 use crate::guard::leave_behind;
 use crate::own_port::PortDirectory;

@@ -37,7 +37,7 @@ pub use self::journal::{Journal, Streams, Totals};
 pub use self::place::{Place, PlaceError};
 pub use self::read::{Inspector, Row};
 pub(crate) use self::run::conduct;
-pub use self::run::{Command, Error, Outcome, Recording, Stop};
+pub use self::run::{Command, Error, Outcome, Recording, Stop, is_in_foreground};
 use self::silent::Silent;
 pub use runtap_transcript::{Error as TranscriptError, Header, Reader, create};
 

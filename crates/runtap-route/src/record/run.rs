@@ -191,7 +191,7 @@ fn pass_on(child: &Child, stop: Stop) {
 }
 
 /// Whether we are in the foreground of a terminal: what is typed there reaches the command too.
-fn is_in_foreground() -> bool {
+pub fn is_in_foreground() -> bool {
     let Ok(terminal) = File::open("/dev/tty") else { return false };
     rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())
 }

@@ -24,17 +24,16 @@ use crate::test::Test;
 /// let config: Config = r#"
 ///     [test]
 ///     retries = 1
-///     slow-timeout = "30s"
+///     slow = "30s"
 ///
 ///     [test.profile.ci]
 ///     retries = 3
 /// "#.parse()?;
 /// let ci = config.options(Some("ci")).unwrap();
-/// assert_eq!((ci.retries, ci.slow_timeout), (Some(3), config.options(None).unwrap().slow_timeout));
+/// assert_eq!((ci.retries, ci.slow), (Some(3), config.options(None).unwrap().slow));
 ///
 /// let wrong = "[test]\nretry = 1".parse::<Config>().unwrap_err();
-/// assert_eq!(wrong.to_string(), "line 2, column 1: there is no key 'retry' in [test]; there are filter, flaky, max-fail, \
-///     minimum-expected-tests, overrides, parallel, profile, quarantine, reports, retries, slow-timeout and timeout");
+/// assert_eq!(wrong.to_string(), "line 2, column 1: there is no key 'retry' in [test]; is it 'retries'?");
 /// # Ok::<(), runtap_test_plan::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,16 +52,18 @@ pub struct Options {
     /// After how many failed tests the run is stopped.
     pub max_fail: Option<Limit<NonZeroU32>>,
     /// After how much time a test is reported as slow.
-    pub slow_timeout: Option<Limit<Duration>>,
+    pub slow: Option<Limit<Duration>>,
     /// After how much time a test is ended.
-    pub timeout: Option<Limit<Duration>>,
+    pub timeout_per_test: Option<Limit<Duration>>,
+    /// Whether a slow module may be run by several processes at the same time.
+    pub split: Option<bool>,
     /// With fewer tests the run fails.
     pub minimum_expected_tests: Option<u32>,
     /// Which tests run.
     pub filter: Option<Filter>,
     /// Tests whose failures are reported and do not count.
     pub quarantine: Option<Vec<Filter>>,
-    /// Files to write.
+    /// Reports to write.
     pub reports: Option<Vec<Report>>,
     /// What a test is that passed only when it was run again.
     pub flaky: Option<Flaky>,
@@ -88,13 +89,13 @@ pub enum Flaky {
     Fail,
 }
 
-/// A file to write.
+/// A report to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The name of the format, as it was written.
     pub format: String,
-    /// Where to write it.
-    pub path: String,
+    /// Where to write it; `None` where the format has a place of its own.
+    pub path: Option<String>,
 }
 
 /// Exceptions for some tests.
@@ -105,9 +106,9 @@ pub struct Override {
     /// How often such a test is run again.
     pub retries: Option<u32>,
     /// After how much time such a test is ended.
-    pub timeout: Option<Limit<Duration>>,
+    pub timeout_per_test: Option<Limit<Duration>>,
     /// After how much time such a test is reported as slow.
-    pub slow_timeout: Option<Limit<Duration>>,
+    pub slow: Option<Limit<Duration>>,
 }
 
 /// The options of one test.
@@ -116,9 +117,9 @@ pub struct PerTest {
     /// How often it is run again.
     pub retries: Option<u32>,
     /// After how much time it is ended.
-    pub timeout: Option<Limit<Duration>>,
+    pub timeout_per_test: Option<Limit<Duration>>,
     /// After how much time it is reported as slow.
-    pub slow_timeout: Option<Limit<Duration>>,
+    pub slow: Option<Limit<Duration>>,
 }
 
 /// What is wrong with a configuration, and where.
@@ -202,8 +203,9 @@ impl Options {
             parallel: self.parallel.or(base.parallel),
             retries: self.retries.or(base.retries),
             max_fail: self.max_fail.or(base.max_fail),
-            slow_timeout: self.slow_timeout.or(base.slow_timeout),
-            timeout: self.timeout.or(base.timeout),
+            slow: self.slow.or(base.slow),
+            timeout_per_test: self.timeout_per_test.or(base.timeout_per_test),
+            split: self.split.or(base.split),
             minimum_expected_tests: self.minimum_expected_tests.or(base.minimum_expected_tests),
             filter: self.filter.or(base.filter),
             quarantine: self.quarantine.or(base.quarantine),
@@ -219,13 +221,13 @@ impl Options {
         let mut result = PerTest::default();
         for one in self.overrides.iter().filter(|one| one.filter.matches(test)) {
             result.retries = result.retries.or(one.retries);
-            result.timeout = result.timeout.or(one.timeout);
-            result.slow_timeout = result.slow_timeout.or(one.slow_timeout);
+            result.timeout_per_test = result.timeout_per_test.or(one.timeout_per_test);
+            result.slow = result.slow.or(one.slow);
         }
         PerTest {
             retries: result.retries.or(self.retries),
-            timeout: result.timeout.or(self.timeout),
-            slow_timeout: result.slow_timeout.or(self.slow_timeout),
+            timeout_per_test: result.timeout_per_test.or(self.timeout_per_test),
+            slow: result.slow.or(self.slow),
         }
     }
 

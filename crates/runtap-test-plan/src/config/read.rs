@@ -42,7 +42,7 @@ fn entries<'a, 't>(table: &'a DeTable<'t>) -> Vec<(&'a str, usize, &'a Value<'t>
 const PROFILE: &str = "profile";
 
 /// Those of a profile, sorted.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "filter",
     "flaky",
     "max-fail",
@@ -52,8 +52,9 @@ const KEYS: [&str; 11] = [
     "quarantine",
     "reports",
     "retries",
-    "slow-timeout",
-    "timeout",
+    "slow",
+    "split",
+    "timeout-per-test",
 ];
 
 struct Reader<'t> {
@@ -105,8 +106,12 @@ impl Reader<'_> {
                 });
                 options.max_fail = Some(limit?);
             }
-            "slow-timeout" => options.slow_timeout = Some(self.timeout(value, key)?),
-            "timeout" => options.timeout = Some(self.timeout(value, key)?),
+            "slow" => options.slow = Some(self.timeout(value, key)?),
+            "split" => {
+                let split = value.get_ref().as_bool();
+                options.split = Some(split.ok_or_else(|| self.other_type(value, key, "true or false"))?);
+            }
+            "timeout-per-test" => options.timeout_per_test = Some(self.timeout(value, key)?),
             "minimum-expected-tests" => options.minimum_expected_tests = Some(self.number(value, key, 0)?),
             "filter" => options.filter = Some(self.filter(value, key)?),
             "quarantine" => {
@@ -143,27 +148,24 @@ impl Reader<'_> {
                 _ => return Err(self.unknown(at, key, "a report", &["format", "path"])),
             }
         }
-        let missing = |key| self.error(value.span().start, format!("this report has no '{key}'"));
-        Ok(Report {
-            format: format.ok_or_else(|| missing("format"))?,
-            path: path.ok_or_else(|| missing("path"))?,
-        })
+        let missing = || self.error(value.span().start, "this report has no 'format'".to_owned());
+        Ok(Report { format: format.ok_or_else(missing)?, path })
     }
 
     fn one_override(&self, value: &Value<'_>) -> Result<Override, ConfigError> {
-        const KEYS: [&str; 4] = ["filter", "retries", "slow-timeout", "timeout"];
-        let (mut filter, mut retries, mut timeout, mut slow_timeout) = (None, None, None, None);
+        const KEYS: [&str; 4] = ["filter", "retries", "slow", "timeout-per-test"];
+        let (mut filter, mut retries, mut timeout_per_test, mut slow) = (None, None, None, None);
         for (key, at, value) in entries(self.table(value, "overrides")?) {
             match key {
                 "filter" => filter = Some(self.filter(value, key)?),
                 "retries" => retries = Some(self.number(value, key, 0)?),
-                "timeout" => timeout = Some(self.timeout(value, key)?),
-                "slow-timeout" => slow_timeout = Some(self.timeout(value, key)?),
+                "timeout-per-test" => timeout_per_test = Some(self.timeout(value, key)?),
+                "slow" => slow = Some(self.timeout(value, key)?),
                 _ => return Err(self.unknown(at, key, "an override", &KEYS)),
             }
         }
         let missing = || self.error(value.span().start, "this override has no 'filter'".to_owned());
-        Ok(Override { filter: filter.ok_or_else(missing)?, retries, timeout, slow_timeout })
+        Ok(Override { filter: filter.ok_or_else(missing)?, retries, timeout_per_test, slow })
     }
 
     fn flaky(&self, value: &Value<'_>) -> Result<Flaky, ConfigError> {

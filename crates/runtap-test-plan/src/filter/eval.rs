@@ -74,7 +74,7 @@ impl Node {
 }
 
 impl Comparison {
-    fn meets(&self, test: &Test<'_>) -> bool {
+    pub(super) fn meets(&self, test: &Test<'_>) -> bool {
         self.field.any_form(test, self.op, |form| self.fits(form)) != self.negated
     }
 
@@ -99,7 +99,7 @@ impl Comparison {
 
 impl Field {
     /// Whether one of the forms of a field fits. A field that is not known has none.
-    fn any_form(&self, test: &Test<'_>, op: Op, mut fits: impl FnMut(&str) -> bool) -> bool {
+    pub(super) fn any_form(&self, test: &Test<'_>, op: Op, mut fits: impl FnMut(&str) -> bool) -> bool {
         match self {
             Self::Uid => fits(&test.uid),
             Self::Name => fits(&test.name),
@@ -134,7 +134,7 @@ impl Field {
     }
 }
 
-fn has_text(test: &Test<'_>, wanted: &str) -> bool {
+pub(super) fn has_text(test: &Test<'_>, wanted: &str) -> bool {
     let wanted = wanted.to_lowercase();
     test.name.to_lowercase().contains(&wanted)
         || test.full_name().is_some_and(|name| name.to_lowercase().contains(&wanted))

@@ -34,11 +34,13 @@ mod laws;
 mod lex;
 mod parse;
 mod print;
+mod unmet;
 
 use regex_lite::Regex;
 use thiserror::Error;
 
 pub use eval::ModuleMatch;
+pub use unmet::Unmet;
 
 /// A condition on tests.
 ///
@@ -251,9 +253,34 @@ impl Filter {
         let mut uids = Vec::new();
         self.root.uids(&mut uids).then_some(uids)
     }
+
+    /// Whether uid, display name and module are all that has to be known of a test. They are known when it ends, without
+    /// a discovery.
+    ///
+    /// ```
+    /// use runtap_test_plan::Filter;
+    ///
+    /// assert!("name ^= Slow and module = Shop.Tests".parse::<Filter>()?.needs_names_only());
+    /// assert!(!"name ^= Slow or class = CartTests".parse::<Filter>()?.needs_names_only());
+    /// # Ok::<(), runtap_test_plan::FilterError>(())
+    /// ```
+    pub fn needs_names_only(&self) -> bool {
+        self.root.needs_names_only()
+    }
 }
 
 impl Node {
+    fn needs_names_only(&self) -> bool {
+        match self {
+            Self::Or(nodes) | Self::And(nodes) => nodes.iter().all(Self::needs_names_only),
+            Self::Not(node) => node.needs_names_only(),
+            Self::Compare(Comparison { field, .. }) => {
+                matches!(field, Field::Uid | Field::Name | Field::Module)
+            }
+            Self::Text(_) => false,
+        }
+    }
+
     fn uids<'a>(&'a self, uids: &mut Vec<&'a str>) -> bool {
         match self {
             Self::Or(nodes) => nodes.iter().all(|node| node.uids(uids)),

@@ -20,11 +20,11 @@ impl History {
 }
 
 impl ModuleHistory {
-    fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         // Of two equally old records any rule will do, as long as it is the same in both directions.
-        let facts = |of: &Self| (of.updated, of.fingerprint.clone(), of.start, of.wall);
+        let facts = |of: &Self| (of.updated, of.fingerprint.clone(), of.start, of.wall, of.broken);
         if facts(&other) > facts(self) {
-            self.updated = other.updated;
+            (self.updated, self.broken) = (other.updated, other.broken);
             (self.fingerprint, self.start, self.wall) = (other.fingerprint, other.start, other.wall);
         }
         self.listing = self.listing.take().max(other.listing);
@@ -32,12 +32,17 @@ impl ModuleHistory {
             insert_run(&mut self.runs, run);
         }
         for (uid, test) in other.tests {
-            match self.tests.entry(uid) {
-                Entry::Vacant(entry) => {
-                    entry.insert(test);
-                }
-                Entry::Occupied(mut entry) => entry.get_mut().merge(test),
+            self.put(uid, test);
+        }
+    }
+
+    /// Adds a test, or what else is known of it.
+    pub(super) fn put(&mut self, uid: String, test: TestHistory) {
+        match self.tests.entry(uid) {
+            Entry::Vacant(entry) => {
+                entry.insert(test);
             }
+            Entry::Occupied(mut entry) => entry.get_mut().merge(test),
         }
     }
 }
@@ -72,6 +77,8 @@ pub(super) fn insert_outcome(outcomes: &mut Vec<Seen>, seen: Seen) {
             }
         }
         Err(place) => {
+            // Mostly there are many tests with one each.
+            outcomes.reserve_exact(1);
             outcomes.insert(place, seen);
             outcomes.drain(..outcomes.len().saturating_sub(KEPT_OUTCOMES));
         }

@@ -1,19 +1,21 @@
 //! What is remembered of earlier runs: durations, outcomes, the cost of starting a module.
 //!
 //! Owns: the values, how a run adds to them, how two histories become one, how little is kept. Refuses to: read or write
-//! a file; `json.rs` has the bytes of one.
+//! a file; `file.rs` has the bytes of one, `add.rs` adds a run to them.
 //!
 //! Times are milliseconds since 1970 (UTC) and come from the caller. A run is known by the time at which it began, so
 //! histories of several machines can be merged: the result is the same in any order, and merging a history twice
 //! changes nothing.
 
-mod json;
+mod add;
+mod file;
 mod merge;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use json::HistoryError;
+pub use add::{AddError, add_run};
+pub use file::HistoryError;
 
 /// The number of complete runs of a module whose times are kept.
 const KEPT_RUNS: usize = 32;
@@ -32,10 +34,13 @@ const KEPT_OUTCOMES: usize = 10;
 /// let run = ModuleRun { at: 1_790_000_000_000, complete: true, ..ModuleRun::default() };
 /// history.record(ModuleKey::new("Shop.Tests", "net10.0"), &run, [test]);
 ///
-/// let again = History::from_json(&history.to_json()).unwrap();
+/// let mut file = Vec::new();
+/// history.write(&mut file)?;
+/// let again = History::read(&*file)?;
 /// assert_eq!(again, history);
 /// let failed: Vec<_> = again.modules().flat_map(|(_, module)| module.failed()).collect();
 /// assert_eq!(failed, ["a1"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
@@ -68,6 +73,8 @@ pub struct ModuleHistory {
     /// How long all its tests take in one process, without the start: less than the sum of the tests if the framework
     /// runs some of them at the same time. Only complete runs tell.
     pub wall: Option<Duration>,
+    /// Whether its last run was cut short or broken: there may be failures that nobody has seen.
+    pub broken: bool,
     /// When the last module run began that told fingerprint, start or wall.
     updated: u64,
     /// When the last complete runs began, ascending.
@@ -135,6 +142,8 @@ pub struct ModuleRun<'a> {
     pub at: u64,
     /// Whether all tests of the module ran to their end: no filter, no partition, not cut short.
     pub complete: bool,
+    /// Whether it was cut short or broken.
+    pub broken: bool,
     /// The fingerprint of its file.
     pub fingerprint: Option<&'a str>,
     /// The time from the start of the process to the first test.
@@ -212,45 +221,17 @@ impl History {
         tests: impl IntoIterator<Item = Finished<'a>>,
     ) {
         let module = self.modules.entry(key).or_default();
-        if run.at >= module.updated {
-            module.updated = run.at;
-            if let Some(fingerprint) = run.fingerprint {
-                module.fingerprint = Some(fingerprint.to_owned());
-            }
-            module.start = average(module.start, run.start);
-            module.wall = average(module.wall, run.wall.filter(|_| run.complete));
-        }
-        if run.complete {
-            merge::insert_run(&mut module.runs, run.at);
-            let fingerprint = run.fingerprint.map(str::to_owned);
-            let listing = fingerprint.map(|fingerprint| Listing { at: run.at, fingerprint });
-            module.listing = module.listing.take().max(listing);
-        }
+        module.begin(run);
         for test in tests {
-            let known = module.tests.entry(test.uid.to_owned()).or_default();
-            known.last_seen = known.last_seen.max(run.at);
-            if let Some(class) = test.class {
-                known.class = Some(class.to_owned());
-            }
-            if test.outcome != Outcome::Skipped {
-                known.duration = average(known.duration, test.duration);
-            }
-            merge::insert_outcome(&mut known.outcomes, Seen { at: run.at, outcome: test.outcome });
+            module.tests.entry(test.uid.to_owned()).or_default().add(run.at, &test);
         }
     }
 
     /// Forgets what exceeds the limits. The longer something was not seen, the sooner it is forgotten.
     pub fn prune(&mut self, limits: &Limits) {
         for module in self.modules.values_mut() {
-            // The run that is old enough: what was last seen before it is forgotten.
-            let oldest = module
-                .runs
-                .len()
-                .checked_sub(limits.unseen_runs.clamp(1, KEPT_RUNS))
-                .and_then(|at| module.runs.get(at));
-            if let Some(oldest) = oldest {
-                module.tests.retain(|_, test| test.last_seen >= *oldest);
-                module.listing.take_if(|list| list.at < *oldest);
+            if let Some(oldest) = module.forget_listing(limits) {
+                module.tests.retain(|_, test| test.last_seen >= oldest);
             }
         }
         let mut by_age: Vec<_> =
@@ -258,6 +239,10 @@ impl History {
         by_age.sort_unstable();
         for (_, key) in by_age.iter().take(self.modules.len().saturating_sub(limits.modules)) {
             self.modules.remove(key);
+        }
+        if self.modules.values().map(|module| module.tests.len()).sum::<usize>() <= limits.tests {
+            // Mostly; a list of all of them takes as much memory as they do.
+            return;
         }
         let tests = self.modules.iter().flat_map(|(key, module)| {
             module.tests.iter().map(move |(uid, test)| (test.last_seen, key.clone(), uid.clone()))
@@ -275,6 +260,34 @@ impl History {
 }
 
 impl ModuleHistory {
+    /// What a run says of the module itself.
+    fn begin(&mut self, run: &ModuleRun<'_>) {
+        if run.at >= self.updated {
+            self.updated = run.at;
+            self.broken = run.broken;
+            if let Some(fingerprint) = run.fingerprint {
+                self.fingerprint = Some(fingerprint.to_owned());
+            }
+            self.start = average(self.start, run.start);
+            self.wall = average(self.wall, run.wall.filter(|_| run.complete));
+        }
+        if run.complete {
+            merge::insert_run(&mut self.runs, run.at);
+            let fingerprint = run.fingerprint.map(str::to_owned);
+            let listing = fingerprint.map(|fingerprint| Listing { at: run.at, fingerprint });
+            self.listing = self.listing.take().max(listing);
+        }
+    }
+
+    /// Forgets the listing if it is too old. Returns the run that is old enough: a test that was last seen before it is
+    /// forgotten.
+    fn forget_listing(&mut self, limits: &Limits) -> Option<u64> {
+        let kept = limits.unseen_runs.clamp(1, KEPT_RUNS);
+        let oldest = self.runs.len().checked_sub(kept).and_then(|at| self.runs.get(at)).copied()?;
+        self.listing.take_if(|list| list.at < oldest);
+        Some(oldest)
+    }
+
     /// The tests, by uid.
     pub fn tests(&self) -> impl Iterator<Item = (&str, &TestHistory)> {
         self.tests.iter().map(|(uid, test)| (uid.as_str(), test))
@@ -318,6 +331,18 @@ impl ModuleHistory {
 }
 
 impl TestHistory {
+    /// Adds what a run that began then says of the test.
+    fn add(&mut self, at: u64, test: &Finished<'_>) {
+        self.last_seen = self.last_seen.max(at);
+        if let Some(class) = test.class {
+            self.class = Some(class.to_owned());
+        }
+        if test.outcome != Outcome::Skipped {
+            self.duration = average(self.duration, test.duration);
+        }
+        merge::insert_outcome(&mut self.outcomes, Seen { at, outcome: test.outcome });
+    }
+
     /// The last outcomes, oldest first.
     pub fn outcomes(&self) -> &[Seen] {
         &self.outcomes

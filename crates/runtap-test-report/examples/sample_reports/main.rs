@@ -1,4 +1,4 @@
-//! Writes a made-up run in every format: `cargo run -p runtap-test-report --example sample_reports -- DIR [COUNT]`. With a
+//! Writes a made-up run and one that was cut off in every format: `cargo run -p runtap-test-report --example sample_reports -- DIR [COUNT]`. With a
 //! count, also a large run of so many tests.
 
 mod run;
@@ -15,6 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = Path::new(&dir);
     fs::create_dir_all(dir)?;
     write(dir, "run", &run::sample())?;
+    write(dir, "cut-off", &run::cut_off())?;
     if let Some(count) = arguments.next() {
         let spool = dir.join("large.spool");
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&spool)?;

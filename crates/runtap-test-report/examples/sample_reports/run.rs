@@ -160,6 +160,20 @@ fn press_tests() -> Vec<TestResult> {
     [markup, controls, bare, long].into_iter().chain(rows).collect()
 }
 
+/// A run that was stopped: no test has failed, and one module was not run.
+#[allow(dead_code, reason = "the snapshots have no use for it")]
+pub(crate) fn cut_off() -> Memory {
+    let run = Run { interrupted: Some("it was stopped by a signal".to_owned()), ..run(3) };
+    let stopped =
+        Module { error: Some("was stopped before it had run all of its tests".to_owned()), ..press() };
+    let not_run = Module {
+        error: Some("was not run: the run was stopped before".to_owned()),
+        ..Module::new("/src/cellar/bin/Cellar.Tests.dll")
+    };
+    let passed = test("p1", "PicksApples", "PickingTests", attempt(State::Passed, 12));
+    Memory::new(run, [(stopped, vec![passed]), (not_run, Vec::new())])
+}
+
 /// A run of `count` tests with 1 KB of output each, kept in `file`; one of 500 failed.
 #[allow(dead_code, reason = "the snapshots have no use for it")]
 pub(crate) fn large<F: Read + Write + Seek>(count: usize, file: F) -> io::Result<Spool<F>> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::frames;
-use crate::{Attempt, Location, Source, TestResult, text};
+use crate::{Attempt, Location, Source, TestResult, text, trouble};
 
 /// The longest title in bytes; GitHub shows 255 characters.
 const MAX_TITLE: usize = 250;
@@ -35,6 +35,9 @@ impl Options {
 pub fn annotations(source: &impl Source, w: impl Write, options: &Options) -> io::Result<()> {
     let budget = |left| Budget { left, missing: 0 };
     let mut out = Annotations { w, errors: budget(options.errors), warnings: budget(options.warnings) };
+    if let Some(trouble) = trouble(source)? {
+        out.write(Kind::Error, None, "test run", &trouble)?;
+    }
     for module in source.modules() {
         if let Some(error) = &module.error {
             out.write(Kind::Error, None, &format!("test application {}", module.title()), error)?;

@@ -45,7 +45,8 @@ pub fn summary(source: &impl Source, mut w: impl Write) -> io::Result<()> {
         for &(number, index) in places.iter().take(LISTED) {
             let (module, result) = (&modules[number], source.result(number, index)?);
             let attempts = result.earlier.len() + 1;
-            let _ = writeln!(out, "- {} · {} · attempts: {attempts}", name(&result), escape(&module.title()));
+            let module = escape(&text::cut(&text::line(&module.title()), MAX_NAME));
+            let _ = writeln!(out, "- {} · {module} · attempts: {attempts}", name(&result));
         }
         out.push('\n');
         more(&mut out, places.len(), LISTED);
@@ -95,10 +96,13 @@ fn headline(out: &mut String, source: &impl Source, all: &Totals) {
     let broken = source.modules().iter().filter(|module| module.error.is_some()).count();
     let took = time::human(run.duration_ns);
     let (mark, told) = match (all.failures(), broken) {
+        (0, 0) if run.interrupted.is_some() => {
+            ("❌", format!("Interrupted, {} passed", plural(all.passed, "test")))
+        }
         (0, 0) if run.exit_code == 0 => ("✅", format!("{} passed", plural(all.passed, "test"))),
         (0, 0) if all.total == 0 => ("❌", "No tests ran".to_owned()),
         (0, 0) => ("❌", format!("Exit code {}, {} passed", run.exit_code, plural(all.passed, "test"))),
-        (0, broken) => ("❌", format!("{} broken", plural(broken as u64, "test application"))),
+        (0, broken) => ("❌", format!("{} did not end well", plural(broken as u64, "test application"))),
         (failures, _) => ("❌", format!("{failures} of {} failed", plural(all.total, "test"))),
     };
     let _ = writeln!(out, "## {mark} {told} in {took}\n");
@@ -133,7 +137,7 @@ fn broken(out: &mut String, modules: &[Module]) {
     let broken: Vec<&Module> = modules.iter().filter(|module| module.error.is_some()).collect();
     for module in broken.iter().take(LISTED / 5) {
         let title = escape(&text::cut(&text::line(&module.title()), MAX_NAME));
-        let _ = writeln!(out, "### {title} is broken\n");
+        let _ = writeln!(out, "### {title} did not end well\n");
         let error = module.error.as_deref().unwrap_or_default();
         let parts =
             [error, &module.stdout, &module.stderr].map(|part| text::plain(part).trim_end().to_owned());
@@ -155,7 +159,11 @@ fn failures(out: &mut String, source: &impl Source, places: &[Place]) -> io::Res
         let took = time::human(result.last.time_ns());
         let module = source.modules().get(number).map(Module::title).unwrap_or_default();
         let _ = write!(section, "<details><summary>{} · {}", name(&result), result.state());
-        let _ = writeln!(section, " · {took} · {}</summary>\n", escape(&text::cut(&module, MAX_NAME)));
+        let _ = writeln!(
+            section,
+            " · {took} · {}</summary>\n",
+            escape(&text::cut(&text::line(&module), MAX_NAME))
+        );
         pre(&mut section, &text::cut(&explain(&result.last), MAX_DETAILS));
         section.push_str("</details>\n\n");
         if out.len() + section.len() > MAX_BYTES - RESERVED {
@@ -210,7 +218,15 @@ fn pre(out: &mut String, text: &str) {
 /// Text that neither Markdown nor HTML takes for anything else.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    let mut word = 0;
     for c in text.chars() {
+        // GitHub makes a link of `www.` and what follows.
+        if c == '.' && word == 3 {
+            out.push_str("&#46;");
+            word = 0;
+            continue;
+        }
+        word = if matches!(c, 'w' | 'W') { word + 1 } else { 0 };
         match c {
             ' ' | '\n' | '\t' | '.' | ',' | '(' | ')' | '=' | '/' | '-' | ';' => out.push(c),
             c if c.is_ascii_punctuation() => {
@@ -232,5 +248,6 @@ mod tests {
             escape("a|b `c` <d> *e* [f](g) $h$ @i"),
             "a&#124;b &#96;c&#96; &#60;d&#62; &#42;e&#42; &#91;f&#93;(g) &#36;h&#36; &#64;i"
         );
+        assert_eq!(escape("see www.x.example, Www.y"), "see www&#46;x.example, Www&#46;y");
     }
 }

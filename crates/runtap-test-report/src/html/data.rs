@@ -4,13 +4,14 @@
 //! `[name, state, class, module, microseconds, flags]` each, `state` a number by [`State::ALL`], `class` and `module`
 //! numbers into `classes` and `modules`, `flags` 1 for flaky and 2 for quarantined.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use super::{CHUNK, Options};
-use crate::{Attempt, Module, Source, State, TestResult, Totals, text, time};
+use crate::{Artifact, Attempt, Module, Source, State, TestResult, Totals, json, text, time, trouble};
 
 const FLAKY: u8 = 1;
 const QUARANTINED: u8 = 2;
@@ -61,9 +62,10 @@ fn write_index(source: &impl Source, w: &mut impl Write, places: &[(u8, usize, u
         duration: time::human(run.duration_ns),
         command: run.command.iter().map(|word| text::line(word).into_owned()).collect(),
         runner: format!("{} {}", run.runner, run.version),
-        machine: &run.machine,
+        machine: text::line(&run.machine),
         exit_code: run.exit_code,
         interrupted: run.interrupted.as_deref().map(|why| text::plain(why).into_owned()),
+        trouble: trouble(source)?.map(|why| text::plain(&why).into_owned()),
         totals: totals.iter().fold(Totals::default(), Totals::plus),
         chunk: CHUNK,
         modules: source
@@ -94,12 +96,13 @@ fn write_index(source: &impl Source, w: &mut impl Write, places: &[(u8, usize, u
 
 /// Writes JSON without a `<`: it only occurs in strings, which can have it escaped.
 fn embed(w: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    let json = serde_json::to_string(value)?;
-    for (i, part) in json.split('<').enumerate() {
+    let mut bytes = Vec::new();
+    json::write(&mut bytes, value)?;
+    for (i, part) in bytes.split(|byte| *byte == b'<').enumerate() {
         if i > 0 {
             w.write_all(b"\\u003c")?;
         }
-        w.write_all(part.as_bytes())?;
+        w.write_all(part)?;
     }
     Ok(())
 }
@@ -134,9 +137,11 @@ struct Head<'a> {
     duration: String,
     command: Vec<String>,
     runner: String,
-    machine: &'a str,
+    machine: Cow<'a, str>,
     exit_code: i32,
     interrupted: Option<String>,
+    /// What neither a test nor a module shows.
+    trouble: Option<String>,
     totals: Totals,
     chunk: usize,
     modules: Vec<Part<'a>>,
@@ -146,14 +151,14 @@ struct Head<'a> {
 #[derive(Serialize)]
 struct Part<'a> {
     title: String,
-    path: &'a str,
+    path: Cow<'a, str>,
     duration: String,
     exit_code: Option<i32>,
     error: Option<String>,
     stdout: String,
     stderr: String,
     messages: Vec<(&'static str, String)>,
-    artifacts: Vec<(&'a str, &'a str)>,
+    artifacts: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     failures: u64,
     totals: Totals,
 }
@@ -165,18 +170,22 @@ impl<'a> Part<'a> {
         let messages = module.messages.iter();
         Self {
             title: text::line(&module.title()).into_owned(),
-            path: &module.path,
+            path: text::line(&module.path),
             duration: time::human(module.duration_ns),
             exit_code: module.exit_code,
             error: module.error.as_deref().map(output),
             stdout: output(&module.stdout),
             stderr: output(&module.stderr),
             messages: messages.map(|m| (m.level.name(), output(&m.text))).collect(),
-            artifacts: module.artifacts.iter().map(|a| (a.title(), a.path.as_str())).collect(),
+            artifacts: artifacts(&module.artifacts),
             failures: totals.failures(),
             totals,
         }
     }
+}
+
+fn artifacts(artifacts: &[Artifact]) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+    artifacts.iter().map(|it| (text::line(it.title()), text::line(&it.path))).collect()
 }
 
 /// How much may still be written.
@@ -202,13 +211,13 @@ impl Budget {
 #[derive(Serialize)]
 struct Details<'a> {
     #[serde(rename = "u")]
-    uid: &'a str,
+    uid: Cow<'a, str>,
     #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
     place: Option<String>,
     #[serde(rename = "t", skip_serializing_if = "Vec::is_empty")]
-    traits: Vec<(&'a str, &'a str)>,
+    traits: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     #[serde(rename = "f", skip_serializing_if = "Vec::is_empty")]
-    artifacts: Vec<(&'a str, &'a str)>,
+    artifacts: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     #[serde(flatten)]
     last: Execution,
     #[serde(rename = "h", skip_serializing_if = "Vec::is_empty")]
@@ -242,10 +251,10 @@ impl<'a> Details<'a> {
         let place = result.location.as_ref();
         let line = |at: &crate::Location| at.line.map_or_else(String::new, |line| format!(":{line}"));
         Self {
-            uid: &result.uid,
-            place: place.map(|at| format!("{}{}", at.file, line(at))),
-            traits: result.traits.iter().map(|t| (t.key.as_str(), t.value.as_str())).collect(),
-            artifacts: result.artifacts.iter().map(|a| (a.title(), a.path.as_str())).collect(),
+            uid: text::line(&result.uid),
+            place: place.map(|at| format!("{}{}", text::line(&at.file), line(at))),
+            traits: result.traits.iter().map(|t| (text::line(&t.key), text::line(&t.value))).collect(),
+            artifacts: artifacts(&result.artifacts),
             last: Execution::of(&result.last, budget),
             earlier: result.earlier.iter().map(|attempt| Execution::of(attempt, budget)).collect(),
         }

@@ -3,7 +3,7 @@
 //! | on the page | from |
 //! |---|---|
 //! | headline, bar, counts | the run and the totals |
-//! | notices | interruption; modules that are broken, with the end of their output |
+//! | notices | interruption; modules that did not end well, with the end of their output |
 //! | list | tests: failures, then failures in quarantine, flaky, skipped and passed ones |
 //! | an opened test | exceptions, expected and actual, output, earlier attempts, traits, artifacts |
 //! | modules | counts, time, exit code, messages, artifacts |
@@ -55,6 +55,8 @@ pub fn write(source: &impl Source, mut w: impl Write, options: &Options) -> io::
     let totals = source.all_totals()?;
     let title = if totals.failures() > 0 {
         format!("{} of {} tests failed", totals.failures(), totals.total)
+    } else if run.interrupted.is_some() {
+        "test run was interrupted".to_owned()
     } else if run.exit_code == 0 {
         format!("{} tests passed", totals.passed)
     } else {

@@ -22,7 +22,10 @@ fn a_run_without_modules_is_a_report() {
         assert!(!written(format, &none).is_empty());
         assert_eq!(Format::from_name(format.name()), Some(format));
     }
-    assert!(written(Format::Junit, &none).contains("tests=\"0\""));
+    assert!(
+        written(Format::Junit, &none).contains("tests=\"1\" failures=\"0\" errors=\"1\""),
+        "its exit code is 2"
+    );
     assert!(written(Format::Html, &none).contains("test run ended with 2"));
     assert_eq!(Format::from_name("pdf"), None);
 }

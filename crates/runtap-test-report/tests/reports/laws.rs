@@ -6,8 +6,10 @@ use crate::{run, written};
 use proptest::prelude::*;
 use quick_xml::Reader;
 use quick_xml::events::Event;
+use runtap_test_report::events::Events;
 use runtap_test_report::{
     Artifact, Attempt, Exception, Format, Location, Memory, Source as _, State, TestResult, Trait, github,
+    trouble,
 };
 use serde_json::Value;
 
@@ -46,6 +48,12 @@ fn any_text() -> impl Strategy<Value = String> {
         "é",
         "𝄞",
         "#",
+        "##[error]",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{200f}",
+        "www.",
+        "\n::error::",
     ]);
     prop_oneof![any::<String>(), prop::collection::vec(pieces, 0..12).prop_map(|pieces| pieces.concat())]
 }
@@ -163,7 +171,7 @@ proptest! {
     #[test]
     fn junit_and_trx_are_well_formed(run in any_run()) {
         let tests = run.count(0);
-        let broken = usize::from(run.modules()[0].error.is_some());
+        let broken = usize::from(run.modules()[0].error.is_some() || trouble(&run).unwrap().is_some());
         let junit = elements(&written(Format::Junit, &run));
         prop_assert_eq!(junit.get("testcase").copied().unwrap_or(0), tests + broken);
         let trx = elements(&written(Format::Trx, &run));
@@ -198,6 +206,27 @@ proptest! {
             let json = part.split_once('>').unwrap().1.split("</script>").next().unwrap();
             prop_assert!(serde_json::from_str::<Value>(json).is_ok());
             prop_assert!(!json.contains('<'));
+        }
+    }
+
+    #[test]
+    fn nothing_that_acts_is_in_any_report(run in any_run()) {
+        let mut reports = Format::ALL.map(|format| written(format, &run)).to_vec();
+        let mut github = Vec::new();
+        github::annotations(&run, &mut github, &github::Options::new("/src")).unwrap();
+        github::summary(&run, &mut github).unwrap();
+        let mut events = Events::new(Vec::new());
+        for index in 0..run.count(0) {
+            events.test_result(0, &run.modules()[0], &run.result(0, index).unwrap()).unwrap();
+        }
+        let lines = events.into_inner();
+        prop_assert!(!String::from_utf8(lines.clone()).unwrap().contains("##"));
+        reports.extend([github, lines].map(|bytes| String::from_utf8(bytes).unwrap()));
+        for report in &reports {
+            let acts = |c: char| {
+                c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '\u{200f}' | '\u{202e}' | '\u{2066}')
+            };
+            prop_assert!(!report.contains(acts), "{:?}", report.find(acts).map(|at| report.split_at(at)));
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the reports contain: as snapshots to read, as laws for any text, and at the edges.
 
 mod edges;
+mod ends;
 mod laws;
 mod snapshots;
 mod spool;

@@ -19,7 +19,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::process::ProcDir;
-use crate::exposure::PathCheck;
+use crate::path_check::PathCheck;
 
 /// A folder, or anything else, that is only pointed at.
 pub const POINT: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);

@@ -1,14 +1,13 @@
 //! Values of the libraries' enums by the names that the libraries give them: one list, which is theirs.
 
 use std::ffi::OsStr;
-use std::marker::PhantomData;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 use runtap_clr::lines::Style;
 use runtap_clr::report::Kind;
 use runtap_convert::FileFormat;
-use runtap_diag::{Buffering, PerfMapType};
+use runtap_diag::Buffering;
 use runtap_model::View;
 
 /// A value that has a name.
@@ -20,23 +19,28 @@ pub(super) trait Named: Copy + Send + Sync + 'static {
 
 /// Parses one of them.
 pub(super) fn choice<T: Named>() -> impl TypedValueParser<Value = T> {
-    Choice(PhantomData)
+    choice_of(|_| true)
+}
+
+/// Parses one of those that are kept.
+pub(super) fn choice_of<T: Named>(keep: fn(&T) -> bool) -> impl TypedValueParser<Value = T> {
+    Choice(keep)
 }
 
 /// Lists them when one is parsed or help is shown, and not at every start.
 #[derive(Clone)]
-struct Choice<T>(PhantomData<T>);
+struct Choice<T>(fn(&T) -> bool);
 
 impl<T: Named> TypedValueParser for Choice<T> {
     type Value = T;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
-        let listed = PossibleValuesParser::new(T::all().map(possible));
+        let listed = PossibleValuesParser::new(T::all().filter(self.0).map(possible));
         listed.try_map(|name| find(&name).ok_or("it has no such name")).parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(T::all().map(possible)))
+        Some(Box::new(T::all().filter(self.0).map(possible)))
     }
 }
 
@@ -67,8 +71,10 @@ macro_rules! named {
 named!(FileFormat, Self::all(), |it: Self| Some(it.about()), Self::aliases);
 named!(View, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), Self::aliases);
+#[cfg(unix)]
 named!(runtap_dump::Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
-named!(PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+#[cfg(unix)]
+named!(runtap_diag::PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Buffering, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Style, Self::ALL.into_iter(), |_| None, Self::aliases);
 
@@ -94,7 +100,7 @@ mod tests {
         each_is_found::<Kind>();
         each_is_found::<Style>();
         each_is_found::<runtap_dump::Kind>();
-        each_is_found::<PerfMapType>();
+        each_is_found::<runtap_diag::PerfMapType>();
         each_is_found::<Buffering>();
     }
 }

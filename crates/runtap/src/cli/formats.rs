@@ -100,7 +100,8 @@ impl Content {
     }
 }
 
-fn unsuitable(why: Unsuitable) -> String {
+/// Why a format can't hold what was asked for, and which can.
+pub(crate) fn unsuitable(why: Unsuitable) -> String {
     match why {
         Unsuitable::DotnetTrace(format) => format!(
             "--compat dotnet-trace puts the work of several threads on one, which {} can't show: use speedscope, chrome, \

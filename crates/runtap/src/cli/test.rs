@@ -1,21 +1,33 @@
 //! `runtap test`, as clap sees it: the names of `dotnet test` and more.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
+use runtap_test_plan::Limit;
 
 use super::ResultFormat;
-use crate::units::parse_time_limit;
+use crate::units::{parse_limit, parse_parallel, parse_time_limit};
 
 /// How tests are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
-    /// Names, by module
+    /// Names, by application
     Text,
     /// One document
     Json,
+}
+
+/// How applications send their results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum TestTransport {
+    /// A local socket
+    #[default]
+    Pipe,
+    /// Requests to a port of this machine, for version 2.4 of the platform and later
+    Http,
 }
 
 /// How much is said of tests.
@@ -30,18 +42,40 @@ pub(crate) enum Detail {
     Detailed,
 }
 
+/// Which earlier run is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Rerun {
+    /// The failed tests of the last one
+    Latest,
+}
+
+/// What a test is that has passed only when it was run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FlakyResult {
+    /// It passed
+    Pass,
+    /// It failed
+    Fail,
+}
+
 #[derive(Debug, Args)]
-#[command(after_help = "\
-A path is a .dll, run by a dotnet host, or a program; a pattern ('*', '**', '?') matches test applications only.
-What follows '--' goes to each application. Exit codes are those of Microsoft.Testing.Platform: 2 tests failed,
-8 no tests, 9 fewer than expected, 13 stopped by --max-fail, 3 stopped, 7 an application died, 5 wrong usage.
+#[command(
+    disable_help_flag = true,
+    after_help = "\
+A path is a .dll, run by a dotnet host, or a program; a pattern ('*', '**', '?') matches only \
+test applications. What follows '--' goes to each of them. Exit codes are those of \
+Microsoft.Testing.Platform: 2 tests failed, 3 stopped, 5 wrong usage, 7 an application died, \
+8 no tests, 9 fewer than expected, 13 stopped by --max-fail.
 
 Examples:
   runtap test bin/Release/net10.0/Shop.Tests.dll
   runtap test 'artifacts/**/*.Tests.dll' '!artifacts/**/ref/**' --retries 2 -j 4
-  runtap test Shop.Tests.dll --list-tests json
+  runtap test Shop.Tests.dll --list-tests=json
   runtap test Shop.Tests.dll --timeout-per-test 30s --slow 5s -- --report-trx
-  runtap test Shop.Tests.dll --format json")]
+  runtap test Shop.Tests.dll --rerun
+  runtap test Shop.Tests.dll --format json"
+)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub(crate) struct Test {
     /// Test applications: files, patterns, '!PATTERN' to leave some out
     #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -67,6 +101,9 @@ pub(crate) struct Test {
     /// Where the platform logs to
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Applications")]
     pub(crate) diagnostic_output_directory: Option<PathBuf>,
+    /// How applications send their results
+    #[arg(long, value_name = "HOW", default_value = "pipe", help_heading = "Applications")]
+    pub(crate) transport: TestTransport,
     /// Options for each application
     #[arg(last = true, value_name = "APP-OPTIONS", help_heading = "Applications")]
     pub(crate) arguments: Vec<OsString>,
@@ -77,34 +114,85 @@ pub(crate) struct Test {
     /// Only tests for which this holds, such as "class = Cart and not category = Slow"; or as for dotnet test
     #[arg(long, value_name = "EXPR", help_heading = "Tests", conflicts_with = "filter_uid")]
     pub(crate) filter: Option<String>,
-    /// Only a part of the tests, for one of several machines: count:1/3, hash:1/3, slice:1/3
-    #[arg(long, value_name = "PART", help_heading = "Tests", conflicts_with = "filter_uid")]
+    /// Only a part of the tests, for one of several machines: count:1/3, hash:1/3, slice:1/3, timing:1/3
+    #[arg(long, value_name = "PART", help_heading = "Tests")]
     pub(crate) partition: Option<String>,
+    /// Only the tests that failed when they were last run
+    #[arg(
+        long,
+        value_name = "RUN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "latest",
+        help_heading = "Tests"
+    )]
+    pub(crate) rerun: Option<Rerun>,
+    /// Report failures of these tests, but do not count them
+    #[arg(long, value_name = "EXPR", help_heading = "Tests")]
+    pub(crate) quarantine: Vec<String>,
     /// List the tests instead of running them
-    #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "text", help_heading = "Tests")]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "text",
+        help_heading = "Tests"
+    )]
     pub(crate) list_tests: Option<ListFormat>,
 
     /// As many applications at a time [default: the number of processors]
-    #[arg(short = 'j', long, alias = "parallel", value_name = "N", help_heading = "Running")]
-    pub(crate) max_parallel_test_modules: Option<usize>,
+    #[arg(
+        short = 'j',
+        long,
+        alias = "parallel",
+        value_name = "N",
+        value_parser = parse_parallel,
+        help_heading = "Running"
+    )]
+    pub(crate) max_parallel_test_modules: Option<NonZeroUsize>,
+    /// Run a slow application in several processes, by the durations of earlier runs
+    #[arg(long, help_heading = "Running")]
+    pub(crate) split: bool,
     /// Run a test that has failed again, so many times
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Running")]
-    pub(crate) retries: u32,
-    /// Stop after so many failed tests
+    #[arg(long, value_name = "N", help_heading = "Running")]
+    pub(crate) retries: Option<u32>,
+    /// What a test is that has passed only when it was run again [default: pass]
+    #[arg(long, value_name = "RESULT", help_heading = "Running")]
+    pub(crate) flaky: Option<FlakyResult>,
+    /// Stop after so many failed tests; 0: never
     #[arg(long, alias = "maximum-failed-tests", value_name = "N", help_heading = "Running")]
-    pub(crate) max_fail: Option<u64>,
+    pub(crate) max_fail: Option<u32>,
     /// Fewer tests are a failure
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Running")]
-    pub(crate) minimum_expected_tests: u64,
-    /// Stop the run after this time: 90s, 10m, 500ms
+    #[arg(long, value_name = "N", help_heading = "Running")]
+    pub(crate) minimum_expected_tests: Option<u32>,
+    /// Stop the run after this time: 90s, 10m, 500ms; a number alone is seconds
     #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
     pub(crate) timeout: Option<Duration>,
-    /// End a test that takes longer, with its process
-    #[arg(long = "timeout-per-test", value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
-    pub(crate) limit_of_each: Option<Duration>,
-    /// Say which tests take longer
-    #[arg(long, value_name = "TIME", value_parser = parse_time_limit, default_value = "30s", help_heading = "Running")]
-    pub(crate) slow: Duration,
+    /// End a test that takes longer, with its process; none: never
+    #[arg(long = "timeout-per-test", value_name = "TIME", value_parser = parse_limit, help_heading = "Running")]
+    pub(crate) limit_of_each: Option<Limit<Duration>>,
+    /// Kill an application that has not introduced itself by then [default: 2m]
+    #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
+    pub(crate) start_timeout: Option<Duration>,
+    /// Kill an application that was told to end and has not by then [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
+    pub(crate) grace: Option<Duration>,
+    /// Say which tests take longer; none: say nothing [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = parse_limit, help_heading = "Running")]
+    pub(crate) slow: Option<Limit<Duration>>,
+    /// Options of this profile in runtap.toml
+    #[arg(long, value_name = "NAME", help_heading = "Running")]
+    pub(crate) profile: Option<String>,
+    /// A runtap.toml [default: the nearest one in the directory or above it]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Running")]
+    pub(crate) config: Option<PathBuf>,
+    /// The directory of earlier runs [default: one for each working directory, in ~/.local/state/runtap]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Running")]
+    pub(crate) history: Option<PathBuf>,
+    /// Neither read nor keep how tests went
+    #[arg(long, conflicts_with = "history", help_heading = "Running")]
+    pub(crate) no_history: bool,
 
     /// How much to say of tests
     #[arg(
@@ -116,14 +204,41 @@ pub(crate) struct Test {
     )]
     pub(crate) output: Detail,
     /// No progress in place
-    #[arg(long, alias = "no-ansi", help_heading = "Output")]
+    #[arg(long, help_heading = "Output")]
     pub(crate) no_progress: bool,
-    /// Write a report: junit, trx, ctrf or html [default path: test-results.EXT in --results-directory]
+    /// Neither progress nor colours
+    #[arg(long, help_heading = "Output")]
+    pub(crate) no_ansi: bool,
+    /// Write a report: junit, trx, ctrf, html [default path: test-results.EXT in --results-directory; - is stdout], or github
     #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
     pub(crate) report: Vec<String>,
     /// With --format json: one document at the end instead of a line for each event
     #[arg(long, help_heading = "Output")]
     pub(crate) summary: bool,
+    /// Print help; with PATH, the applications' own options as well
+    #[arg(short, long)]
+    pub(crate) help: bool,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
+}
+
+impl Test {
+    /// With the words of `--list-tests json` and `--rerun latest`, as `dotnet test` and people write them, where they belong:
+    /// these options take values by `=` only, so that they take no path.
+    pub(crate) fn with_words_of_options(mut self) -> Self {
+        if self.list_tests == Some(ListFormat::Text) {
+            self.list_tests = self.taken("json").then_some(ListFormat::Json).or(self.list_tests);
+            self.taken("text");
+        }
+        if self.rerun.is_some() {
+            self.taken("latest");
+        }
+        self
+    }
+
+    /// Takes a word away from the paths, unless there is such a file.
+    fn taken(&mut self, word: &str) -> bool {
+        let found = self.paths.iter().position(|path| path == word && !Path::new(word).exists());
+        found.map(|place| self.paths.remove(place)).is_some()
+    }
 }

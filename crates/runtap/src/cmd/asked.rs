@@ -69,6 +69,7 @@ pub(super) fn mistake(error: &RequestError) -> String {
 }
 
 /// Why there are no tracepoints.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "user_events are of Linux"))]
 pub(super) fn user_events_mistake(error: &TracepointsError) -> String {
     match error {
         TracepointsError::NotChosen { spec, provider } => {

@@ -13,8 +13,12 @@ use runtap_record::Specification;
 use runtap_sinks::Format;
 use runtap_target::TargetSpec;
 
-use super::{block_on, target, trace};
+#[cfg_attr(unix, path = "demo/jvm.rs")]
+#[cfg_attr(not(unix), path = "demo/no_jvm.rs")]
+mod jvm;
 
+use self::jvm::{be_agent, jvm};
+use super::{block_on, target, trace};
 use crate::cli::{Demo, DemoServe, DemoTrace, DemoVerb};
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -24,6 +28,8 @@ pub(super) fn run(options: Demo, output: Output) -> anyhow::Result<u8> {
         None => record(&options.trace, output),
         Some(DemoVerb::Trace(options)) => record(&options, output),
         Some(DemoVerb::Serve(options)) => serve(&options, output),
+        Some(DemoVerb::Jvm(options)) => jvm(&options, output),
+        Some(DemoVerb::JvmAgent(options)) => be_agent(&options),
     }
 }
 

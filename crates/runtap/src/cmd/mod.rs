@@ -7,6 +7,9 @@ pub(crate) mod convert;
 mod demo;
 mod diff;
 mod doctor;
+#[cfg(unix)]
+mod dotnet;
+#[cfg(unix)]
 mod dump;
 mod env;
 mod events;
@@ -15,25 +18,34 @@ mod fix;
 mod info;
 mod inspect;
 mod interrupt;
+#[cfg(unix)]
+mod jvm;
 mod licenses;
 mod list_profiles;
 mod man;
+#[cfg(unix)]
+mod mtp;
 mod named_port;
+#[cfg(unix)]
 mod perf_map;
 mod profiler;
 mod ps;
+#[cfg(unix)]
 mod record;
 mod recording;
 mod repair;
+#[cfg(unix)]
 mod replay;
 mod report;
 mod resume;
+#[cfg(unix)]
 mod router;
 mod set_env;
 mod silence;
 mod startup_hook;
 mod tail;
 mod target;
+#[cfg(unix)]
 mod test;
 mod trace;
 mod version;
@@ -45,7 +57,7 @@ use clap::{CommandFactory, Parser};
 use runtap_discover::System;
 
 use self::interrupt::or_interrupted;
-use crate::cli::{Cli, TextOrJson, Verb};
+use crate::cli::{Cli, Deferred, TextOrJson, Verb};
 use crate::exit;
 use crate::output::Output;
 use runtap_outputs::sweep;
@@ -105,6 +117,7 @@ fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
             },
         )
     };
+    #[cfg(unix)]
     if words.get(1).is_some_and(|verb| verb == "router") {
         router::familiar(&mut words);
     }
@@ -126,11 +139,15 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Env(options) => at_once(env::run(&options, output), output),
         Verb::SetEnv(options) => at_once(set_env::run(&options, output), output),
         Verb::Resume(options) => at_once(resume::run(&options, output), output),
+        #[cfg(unix)]
         Verb::Dump(options) => on_processes(dump::run(&options, output), output),
-        Verb::Profiler(options) => at_once(profiler::run(options, output), output),
-        Verb::PerfMap(options) => at_once(perf_map::run(options, output), output),
+        Verb::Profiler(Deferred(options)) => at_once(profiler::run(options, output), output),
+        #[cfg(unix)]
+        Verb::PerfMap(Deferred(options)) => at_once(perf_map::run(options, output), output),
         Verb::StartupHook(options) => at_once(startup_hook::run(&options, output), output),
-        Verb::Trace(options) | Verb::Collect(options) => on_processes(trace::run(*options, output), output),
+        Verb::Trace(Deferred(options)) | Verb::Collect(Deferred(options)) => {
+            on_processes(trace::run(*options, output), output)
+        }
         Verb::Tail(options) => on_processes(tail::run(&options, output), output),
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Diff(options) => diff::run(&options, output),
@@ -138,12 +155,26 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Events(options) => events::run(&options, output),
         Verb::Repair(options) => repair::run(&options, output),
         Verb::Inspect(options) => inspect::run(&options, output),
-        Verb::Router(mode) => block_on(router::run(mode, output)),
-        Verb::Record(options) => on_processes(record::run(*options, output), output),
-        Verb::Replay(options) => on_processes(replay::run(*options, output), output),
-        Verb::Test(options) => block_on(test::run(*options, output)),
-        Verb::Demo(options) => demo::run(options, output),
-        Verb::GuardPort(options) => block_on(trace::guard_port(options.path, options.users)),
+        #[cfg(unix)]
+        Verb::Router(Deferred(mode)) => block_on(router::run(mode, output)),
+        #[cfg(unix)]
+        Verb::Record(Deferred(options)) => on_processes(record::run(*options, output), output),
+        #[cfg(unix)]
+        Verb::Replay(Deferred(options)) => on_processes(replay::run(*options, output), output),
+        #[cfg(unix)]
+        Verb::Test(Deferred(options)) => block_on(test::run(*options, output)),
+        #[cfg(unix)]
+        Verb::Mtp(Deferred(options)) => mtp::run(*options, output),
+        #[cfg(unix)]
+        Verb::Jvm(Deferred(options)) => jvm::run(options, output),
+        #[cfg(not(unix))]
+        Verb::Missing(missing) => {
+            let (verb, why) = missing.reason();
+            Err(exit::expected(exit::USAGE, format!("'{verb}' is not there on Windows: {why}"), None))
+        }
+        Verb::Demo(Deferred(options)) => demo::run(options, output),
+        #[cfg(unix)]
+        Verb::GuardPort(Deferred(options)) => block_on(trace::guard_port(options.path, options.users)),
         Verb::Completions(options) => complete::run(&options, output),
         Verb::Man(options) => man::run(&options, output),
         Verb::ListProfiles(_) => list_profiles::run(output),

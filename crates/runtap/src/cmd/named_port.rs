@@ -1,8 +1,7 @@
 //! A port that the user names: what is to be known of it while programs are waited for there.
 
 use runtap_diag::ports::Port;
-use runtap_transport::{Exposure, shell};
-use rustix::process::geteuid;
+use runtap_transport::{Exposure, is_root, shell};
 
 use crate::output::Output;
 
@@ -17,7 +16,7 @@ pub(super) fn tell_listening(port: &Port, output: Output) {
 /// the user's alone.
 pub(super) fn tell_exposure(port: &Port, output: Output) {
     let path = port.path().display();
-    let root = geteuid().is_root();
+    let root = is_root();
     let place = if root { "/run/NAME" } else { "$XDG_RUNTIME_DIR" };
     let danger = "whoever listens there commands the programs that dial it, with their rights";
     let advice = format!("put the port into a directory that only you can write to, such as {place}");

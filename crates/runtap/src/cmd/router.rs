@@ -231,7 +231,7 @@ fn bind(path: &Path) -> anyhow::Result<Listener> {
 }
 
 /// The addresses of one side that is TCP.
-async fn resolve(
+pub(super) async fn resolve(
     option: &str,
     address: &str,
     insecure: bool,

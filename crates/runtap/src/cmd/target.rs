@@ -3,7 +3,6 @@
 mod terminal;
 mod words;
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use runtap_record::Stops;
@@ -61,7 +60,7 @@ pub(super) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
     let token = match file {
         Some(file) => Token::from_file(file),
         None => match std::env::var_os(TOKEN) {
-            Some(token) => Token::new(token.as_bytes()),
+            Some(token) => Token::new(token.as_encoded_bytes()),
             None => return Ok(None),
         },
     };
@@ -81,6 +80,7 @@ pub(super) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
 ///
 /// # Errors
 /// Code 2 without a target, 3 when there is no such process or it has no socket we can use.
+#[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
 pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Subject> {
     let chosen = meant(target)?.resolve(&Terminal(output)).await;
     chosen.map_err(|error| of_target(error, TAKE_ONE, output))

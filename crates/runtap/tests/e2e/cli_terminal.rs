@@ -6,9 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use runtap_testkit::{Program, eventually};
+use runtap_testkit::{Program, RealRuntime, Skip, eventually, test_application};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 use tempfile::TempDir;
 
 use crate::cli_launch::{DEMO, demo, path};
@@ -56,6 +57,30 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
         eventually(text, || self.text().contains(text).then_some(()));
+    }
+
+    /// The same with everything that acts on the terminal.
+    pub(crate) fn raw(&self) -> String {
+        self.screen.lock().unwrap().clone()
+    }
+
+    /// That, for later.
+    pub(crate) fn shared(&self) -> Arc<Mutex<String>> {
+        Arc::clone(&self.screen)
+    }
+
+    /// How the terminal is set.
+    pub(crate) fn modes(&self) -> String {
+        format!("{:?}", tcgetattr(&self.keyboard).unwrap())
+    }
+
+    /// The other side of the terminal.
+    pub(crate) fn keyboard(&self) -> File {
+        self.keyboard.try_clone().unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     pub(crate) fn type_in(&mut self, text: &str) {
@@ -190,6 +215,36 @@ fn a_command_keeps_the_keyboard() {
     terminal.type_in("\n");
     let (text, code) = terminal.wait();
     assert!(code == Some(0) && text.contains("done"), "{text}");
+}
+
+/// Below what stays, the state of the run is drawn again and again: what is said meanwhile takes its place.
+#[test]
+fn nothing_is_drawn_over_what_is_said_in_a_run_of_tests() {
+    let started = || -> Result<Terminal, Skip> {
+        let (runtime, folder) = (RealRuntime::available(10)?, test_application("orchard-2.5.2")?);
+        let mut test = command(["test", "--no-history", "--dotnet"]);
+        test.arg(runtime.root().join("dotnet")).arg(folder.join("orchard.dll"));
+        test.args(["--", "--suite", "slow:50:300"]);
+        Ok(Terminal::start(test, 60))
+    };
+    let terminal = match started() {
+        Ok(terminal) => terminal,
+        Err(skip) => return skip.report(),
+    };
+    terminal.wait_for("0 of 1 application done, 3 passed ");
+    let child = Pid::from_child(&terminal.child);
+    kill_process(child, Signal::INT).unwrap();
+    let screen = Arc::clone(&terminal.screen);
+    let (text, code) = terminal.wait();
+    assert_eq!(code, Some(3), "{text}");
+    let screen = screen.lock().unwrap();
+    let (before, _) = screen.split_once("stopping: ").unwrap();
+    assert!(before.ends_with("\r\x1b[K\x1b[B\x1b[J\x1b[A"), "the state is erased first: {before:?}");
+    let states = text.lines().map(|line| line.trim_end_matches('\r')).filter(|line| line.contains(" done, "));
+    for line in states {
+        assert!(line.ends_with(" s") || line.ends_with(" ms"), "times are not cut: {line:?}");
+        assert!(line.chars().count() < 60, "{line:?}");
+    }
 }
 
 #[test]

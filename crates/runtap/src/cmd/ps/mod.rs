@@ -64,8 +64,8 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     if others > 0 {
         output.note(of_others(others));
     }
-    if System::current().hides_others() {
-        output.note("/proc shows us no process of other users (hidepid): root sees them");
+    if let Some(blind_spot) = System::current().blind_spot() {
+        output.note(blind_spot);
     }
     Ok(exit::OK)
 }

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
+use runtap_record::Stops;
 use runtap_target::{Change, Listing, Seen, Watch};
 use runtap_text::{ChangeRow, ProcessRow, ProcessTable, TextOptions};
 use runtap_transport::in_a_thread;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{NOTHING, is_meant, of_others, row, text_options};
@@ -19,8 +19,7 @@ use crate::output::Output;
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
-    let mut interrupted = signal(SignalKind::interrupt())?;
-    let mut terminated = signal(SignalKind::terminate())?;
+    let stops = Stops::listen()?;
     let mut tick = interval(LOOK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut watch = Watch::default();
@@ -28,8 +27,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     loop {
         tokio::select! {
             _ = tick.tick() => {}
-            _ = interrupted.recv() => break,
-            _ = terminated.recv() => break,
+            () = stops.stopping() => break,
         }
         let looking = async {
             let listing = in_a_thread(move || Listing::now(all_users)).await?;
@@ -38,8 +36,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         // How long it takes to look is for the processes to choose.
         let (mut told, Listing { processes, of_others: others }) = tokio::select! {
             looked = looking => looked?,
-            _ = interrupted.recv() => break,
-            _ = terminated.recv() => break,
+            () = stops.stopping() => break,
         };
         told.retain(|seen| is_meant(options, seen));
         let changes = watch.take(&processes, told);

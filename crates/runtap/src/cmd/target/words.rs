@@ -2,7 +2,7 @@
 
 use runtap_remote::{HandshakeError, Refusal, RemoteAddress};
 use runtap_target::{Error, RemoteError, Row, SpecError};
-use rustix::process::geteuid;
+use runtap_transport::is_root;
 
 use crate::cmd::failure::{explain, not_reached};
 use crate::cmd::fix;
@@ -13,6 +13,7 @@ use crate::output::Output;
 const TOLD: usize = 20;
 
 /// What to do where a name stands for several.
+#[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
 pub(super) const TAKE_ONE: &str = "choose one with -p";
 /// The same for a verb that takes several.
 pub(super) const TAKE_ALL: &str = "choose one with -p, or take them all with --all";
@@ -77,7 +78,7 @@ pub(in crate::cmd) fn of_target(error: Error, several: &str, output: Output) -> 
         Error::OfOthers { name, user, processes } => {
             let whose = user.map_or_else(|| "our user".to_owned(), |user| format!("user {user}"));
             let message = format!("no .NET process of {whose} is called '{name}'; those of others are:");
-            let hint = if geteuid().is_root() {
+            let hint = if is_root() {
                 "take one with -p PID, or those of a user with --user NAME"
             } else {
                 "only their users and root can reach them: run runtap as one of these; upper and lower case matter"

@@ -2,29 +2,30 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
-use runtap_mtp::{LaunchEnd, Module, ModuleId, RunEvent, TestResult, Totals};
-use runtap_test_report::Attempt;
-use runtap_text::Clean;
+use anstyle::Style;
+use runtap_mtp::{LaunchEnd, Module, ModuleId, RunEvent, Severity, TestResult, Totals, code};
+use runtap_test_report::{Attempt, TestResult as Reported, text};
+use runtap_text::{Clean, DIM};
 
-use super::model::{describe, short_framework};
+use super::model::{describe, explain};
+use super::screen::Screen;
+use super::words::{BAD, GOOD, MIDDLE, time};
 use crate::cli::Detail;
-
-const GOOD: Style = AnsiColor::Green.on_default();
-const BAD: Style = AnsiColor::Red.on_default().bold();
-const MIDDLE: Style = AnsiColor::Yellow.on_default();
-const DIM: Style = Style::new().dimmed();
+use crate::units::Things;
 
 /// Output of a test or a module of which more is not shown: the first and the last so many lines.
 const HEAD: usize = 30;
 const TAIL: usize = 10;
+/// Characters of a name, and of a line of output, of which more is not shown.
+const NAME: usize = 300;
+const LINE: usize = 1000;
 
 /// Writes them.
-#[derive(Debug)]
 pub(super) struct Lines<W> {
-    out: W,
+    out: Screen<W>,
     detail: Detail,
     modules: Vec<Shown>,
     /// Failures, to be said once more.
@@ -39,19 +40,27 @@ struct Shown {
     path: String,
     suffix: String,
     attempts: HashMap<u64, u32>,
+    /// A process of it was told to end.
+    stopped: bool,
 }
 
-impl<W: Write> Lines<W> {
-    pub(super) fn new(out: W, detail: Detail, modules: &[Module]) -> Self {
+impl<W: Write + Send + 'static> Lines<W> {
+    pub(super) fn new(out: Screen<W>, detail: Detail, modules: &[Module]) -> Self {
+        let here = std::env::current_dir().ok();
         let shown = |module: &Module| Shown {
-            path: Clean(&module.path().to_string_lossy()).to_string(),
+            path: cleaned(&short(module.path(), here.as_deref()).to_string_lossy(), usize::MAX),
             suffix: String::new(),
             attempts: HashMap::new(),
+            stopped: false,
         };
+        let shown: Vec<_> = modules.iter().map(shown).collect();
+        for (number, module) in shown.iter().enumerate() {
+            out.progress(|progress| progress.name(ModuleId(number), &module.path));
+        }
         Self {
             out,
             detail,
-            modules: modules.iter().map(shown).collect(),
+            modules: shown,
             failures: Vec::new(),
             broken: Vec::new(),
             flaky: Vec::new(),
@@ -59,8 +68,9 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// Says what has happened; `attempt` is the result in the report's words.
-    pub(super) fn event(&mut self, event: &RunEvent, attempt: Option<&Attempt>) -> io::Result<()> {
+    /// Says what has happened; `reported` is the result in the report's words.
+    pub(super) fn event(&mut self, event: &RunEvent, reported: Option<&Reported>) -> io::Result<()> {
+        self.out.progress(|progress| progress.event(event));
         match event {
             RunEvent::LaunchStarted { module, launch, attempt, .. } => {
                 if let Some(module) = self.modules.get_mut(module.0) {
@@ -69,11 +79,9 @@ impl<W: Write> Lines<W> {
             }
             RunEvent::Introduced { module, launch, introduction } => {
                 let Some(shown) = self.modules.get_mut(module.0) else { return Ok(()) };
-                let (framework, architecture) = (&introduction.framework, &introduction.architecture);
                 let first = shown.suffix.is_empty();
-                shown.suffix =
-                    Clean(&format!(" ({}|{})", short_framework(framework), architecture.to_lowercase()))
-                        .to_string();
+                let (framework, architecture) = (introduction.target_framework(), &introduction.architecture);
+                shown.suffix = cleaned(&format!(" ({framework}|{})", architecture.to_lowercase()), NAME);
                 let attempt = shown.attempts.get(&launch.0).copied().unwrap_or(1);
                 if first || attempt > 1 {
                     let again = if attempt > 1 { format!("(try {attempt}) ") } else { String::new() };
@@ -81,12 +89,12 @@ impl<W: Write> Lines<W> {
                 }
             }
             RunEvent::TestEnded { module, result, .. } => {
-                if let Some(attempt) = attempt {
-                    self.result(*module, result, attempt)?;
+                if let Some(reported) = reported {
+                    self.result(*module, result, reported)?;
                 }
             }
             RunEvent::TestSlow { module, name, running, .. } => {
-                let (name, title) = (Clean(name), self.title(*module));
+                let (name, title) = (cleaned(name, NAME), self.title(*module));
                 writeln!(
                     self.out,
                     "{MIDDLE}slow{MIDDLE:#} {name} has been running for {} in {title}",
@@ -94,32 +102,48 @@ impl<W: Write> Lines<W> {
                 )?;
             }
             RunEvent::Artifact { artifact, .. } => {
-                let path = Clean(&artifact.path.to_string_lossy()).to_string();
+                let path = cleaned(&artifact.path.to_string_lossy(), LINE);
                 self.artifacts.push((artifact.test_name.clone(), path));
             }
-            RunEvent::Message { module, text, .. } => {
-                writeln!(self.out, "{}: {}", self.title(*module), Clean(text.trim_end()))?;
-            }
+            RunEvent::Message { module, severity, text } => self.message(*module, *severity, text)?,
             RunEvent::LaunchEnded { module, end, .. } => self.launch_ended(*module, end)?,
             RunEvent::ModuleEnded { module, totals, exit_code, duration } => {
                 self.module_ended(*module, totals, *exit_code, *duration)?;
             }
-            RunEvent::RunEnded { totals, exit_code, duration } => {
-                self.summary(totals, *exit_code, *duration)?;
+            RunEvent::RunEnded { totals, exit_code, duration, stopped } => {
+                self.out.end_progress()?;
+                self.summary(totals, verdict(*exit_code, *stopped), *exit_code, *duration)?;
             }
             _ => {}
         }
         self.out.flush()
     }
 
+    fn message(&mut self, module: ModuleId, severity: Severity, text: &str) -> io::Result<()> {
+        let title = self.title(module);
+        let (style, word) = match severity {
+            Severity::Information => (Style::new(), ""),
+            Severity::Warning => (MIDDLE, "warning "),
+            Severity::Error => (BAD, "error "),
+        };
+        let text = text.trim_end();
+        match text.split_once('\n') {
+            None => writeln!(self.out, "{style}{word}{style:#}{title}: {}", cleaned(text, LINE)),
+            Some(_) => writeln!(self.out, "{style}{word}{style:#}{title}:\n{}", indented(text)),
+        }
+    }
+
     fn title(&self, module: ModuleId) -> String {
         self.modules.get(module.0).map(|shown| format!("{}{}", shown.path, shown.suffix)).unwrap_or_default()
     }
 
-    fn result(&mut self, module: ModuleId, result: &TestResult, attempt: &Attempt) -> io::Result<()> {
+    fn result(&mut self, module: ModuleId, result: &TestResult, reported: &Reported) -> io::Result<()> {
         use runtap_mtp::State;
 
-        let name = Clean(&result.name).to_string();
+        if result.state == State::Passed && !result.flaky && self.detail != Detail::Detailed {
+            return Ok(());
+        }
+        let (name, attempt) = (named(reported), &reported.last);
         let again = if result.attempt > 1 { format!(" (try {})", result.attempt) } else { String::new() };
         let took = result.duration.map(|duration| format!(" ({})", time(duration))).unwrap_or_default();
         match result.state {
@@ -127,41 +151,58 @@ impl<W: Write> Lines<W> {
                 self.flaky.push((module, name.clone()));
                 writeln!(self.out, "{MIDDLE}flaky{MIDDLE:#}{again} {name}{took}")
             }
-            State::Passed if self.detail == Detail::Detailed => {
-                writeln!(self.out, "{GOOD}passed{GOOD:#}{again} {name}{took}")
-            }
-            State::Passed => Ok(()),
+            State::Passed => writeln!(self.out, "{GOOD}passed{GOOD:#}{again} {name}{took}"),
             State::Skipped if self.detail == Detail::Minimal => Ok(()),
             State::Skipped => {
                 writeln!(self.out, "{MIDDLE}skipped{MIDDLE:#} {name}")?;
                 match attempt.reason.as_deref().filter(|reason| !reason.is_empty()) {
-                    Some(reason) => writeln!(self.out, "  {}", Clean(reason.trim_end())),
+                    Some(reason) => writeln!(self.out, "  {}", cleaned(reason.trim_end(), LINE)),
                     None => Ok(()),
                 }
             }
             state => {
                 let text = failure(attempt);
-                writeln!(self.out, "{BAD}{}{BAD:#}{again} {name}{took}", state.word())?;
+                let (style, word) = if result.quarantined {
+                    (MIDDLE, format!("{} in quarantine", state.word()))
+                } else {
+                    (BAD, state.word().to_owned())
+                };
+                writeln!(self.out, "{style}{word}{style:#}{again} {name}{took}")?;
                 writeln!(self.out, "  {DIM}from {}{DIM:#}", self.title(module))?;
                 self.out.write_all(text.as_bytes())?;
                 self.failures
                     .retain(|(of, known, _)| !(*of == module && *known == name && result.attempt > 1));
-                self.failures.push((module, name, format!("{}{took}", state.word())));
+                self.failures.push((module, name, word + &took));
                 Ok(())
             }
         }?;
         if result.flaky {
-            let name = Clean(&result.name).to_string();
+            let name = named(reported);
             self.failures.retain(|(of, known, _)| !(*of == module && *known == name));
         }
         Ok(())
     }
 
     fn launch_ended(&mut self, module: ModuleId, end: &LaunchEnd) -> io::Result<()> {
+        if end.stopped
+            && let Some(shown) = self.modules.get_mut(module.0)
+        {
+            shown.stopped = true;
+        }
         for failure in &end.failures {
-            let text = Clean(&describe(failure)).to_string();
-            writeln!(self.out, "{BAD}error{BAD:#} {} {text}", self.title(module))?;
-            self.broken.push((module, text));
+            let all = explain(failure);
+            let (what, more) = all.split_once('\n').unwrap_or((&all, ""));
+            writeln!(self.out, "{BAD}error{BAD:#} {} {}", self.title(module), cleaned(what, LINE))?;
+            if !more.is_empty() {
+                writeln!(self.out, "{}", indented(more))?;
+            }
+            self.broken.push((module, cleaned(&describe(failure), LINE)));
+        }
+        // Beside failed tests too: more may have gone wrong than they say.
+        let has_failed = end.exit.is_some_and(|exit| exit.code() != 0) && !end.stopped;
+        if end.failures.is_empty() && has_failed && !end.stderr.trim().is_empty() {
+            writeln!(self.out, "{MIDDLE}note{MIDDLE:#} {}", self.title(module))?;
+            writeln!(self.out, "  {DIM}error output:{DIM:#}\n{}", indented(&end.stderr))?;
         }
         if !end.failures.is_empty() {
             for (what, text) in [("standard output", &end.stdout), ("error output", &end.stderr)] {
@@ -180,12 +221,46 @@ impl<W: Write> Lines<W> {
         exit_code: i32,
         duration: Duration,
     ) -> io::Result<()> {
-        let (style, word) = if exit_code == 0 { (GOOD, "passed") } else { (BAD, "failed") };
+        let shown = self.modules.get(module.0);
+        let (style, word) = match shown {
+            Some(shown) if shown.stopped && [code::OK, code::ABORTED].contains(&exit_code) => {
+                (MIDDLE, "stopped")
+            }
+            _ if exit_code != code::OK => (BAD, "failed"),
+            Some(shown) if shown.attempts.is_empty() => {
+                return writeln!(self.out, "{MIDDLE}not run{MIDDLE:#} {}", self.title(module));
+            }
+            _ => (GOOD, "passed"),
+        };
         let counts = counts(totals);
         writeln!(self.out, "{style}{word}{style:#} {} {counts} ({})", self.title(module), time(duration))
     }
 
-    fn summary(&mut self, totals: &Totals, exit_code: i32, duration: Duration) -> io::Result<()> {
+    /// Each with the first thing that was wrong.
+    fn broken_modules(&mut self) -> io::Result<()> {
+        if self.broken.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out, "\nbroken applications:")?;
+        let mut broken = std::mem::take(&mut self.broken);
+        // What one process after another says stays in its order.
+        broken.sort_by_key(|(module, _)| *module);
+        for of_one in broken.chunk_by(|(one, _), (other, _)| one == other) {
+            let Some((module, why)) = of_one.first() else { continue };
+            let more =
+                if of_one.len() > 1 { format!(" (and {} more)", of_one.len() - 1) } else { String::new() };
+            writeln!(self.out, "  {}: {why}{more}", self.title(*module))?;
+        }
+        Ok(())
+    }
+
+    fn summary(
+        &mut self,
+        totals: &Totals,
+        verdict: &str,
+        exit_code: i32,
+        duration: Duration,
+    ) -> io::Result<()> {
         let several = self.modules.len() > 1;
         let from = |module: &ModuleId, lines: &Self| {
             if several { format!("  {DIM}{}{DIM:#}", lines.title(*module)) } else { String::new() }
@@ -204,41 +279,41 @@ impl<W: Write> Lines<W> {
                 self.out.write_all(line.as_bytes())?;
             }
         }
-        if !self.broken.is_empty() {
-            writeln!(self.out, "\nbroken modules:")?;
-            for (module, why) in &self.broken {
-                let line = format!("  {}: {why}\n", self.title(*module));
-                self.out.write_all(line.as_bytes())?;
-            }
-        }
+        self.broken_modules()?;
         if !self.artifacts.is_empty() {
             writeln!(self.out, "\nfiles:")?;
             for (test, path) in &self.artifacts {
-                let of = test.as_deref().map(|test| format!(" ({})", Clean(test))).unwrap_or_default();
+                let of =
+                    test.as_deref().map(|test| format!(" ({})", cleaned(test, NAME))).unwrap_or_default();
                 writeln!(self.out, "  {path}{of}")?;
             }
         }
-        let (style, word) = if exit_code == 0 { (GOOD, "passed") } else { (BAD, verdict(exit_code)) };
+        let style = if exit_code == code::OK { GOOD } else { BAD };
         writeln!(
             self.out,
-            "\n{style}{word}{style:#}: {} tests, {} ({})",
-            totals.total(),
+            "\n{style}{verdict}{style:#}: {}, {} ({})",
+            Things(totals.total(), "test"),
             counts(totals),
             time(duration)
         )?;
-        if exit_code != 0 {
+        if exit_code != code::OK {
             writeln!(self.out, "exit code {exit_code}")?;
         }
         Ok(())
     }
 }
 
-/// The verdict about a run, by its exit code.
-fn verdict(code: i32) -> &'static str {
-    use runtap_mtp::code;
+/// A path as it is typed: relative to where the user is, if it lies there.
+fn short<'p>(path: &'p Path, here: Option<&Path>) -> &'p Path {
+    here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path)
+}
 
-    match code {
-        code::ABORTED => "stopped",
+/// The verdict about a run, by its exit code and by whether it was stopped before its end.
+fn verdict(exit_code: i32, stopped: bool) -> &'static str {
+    match exit_code {
+        code::OK => "passed",
+        code::TESTS_FAILED if stopped => "failed, and stopped before its end",
+        code::ABORTED if stopped => "stopped before its end",
         code::ZERO_TESTS => "no tests were run",
         code::TOO_FEW => "fewer tests than expected",
         code::TOO_MANY_FAILED => "stopped: too many tests failed",
@@ -255,6 +330,7 @@ fn counts(totals: &Totals) -> String {
         (totals.timeout, "timed out"),
         (totals.cancelled, "cancelled"),
         (totals.skipped, "skipped"),
+        (totals.quarantined, "in quarantine"),
         (totals.flaky, "flaky"),
         (totals.retried, "retried"),
     ];
@@ -285,24 +361,38 @@ fn failure(attempt: &Attempt) -> String {
     text
 }
 
-/// Each line by four, cleaned of what a terminal would obey; of a long text, beginning and end.
-fn indented(text: &str) -> String {
-    let lines: Vec<_> = text.trim_end().lines().collect();
-    let line = |line: &&str| format!("    {}", Clean(line.trim_end()));
-    if lines.len() <= HEAD + TAIL {
-        return lines.iter().map(line).collect::<Vec<_>>().join("\n");
+/// The name of a test, with its class where that is known and the name does not say it.
+fn named(test: &Reported) -> String {
+    match test.class().filter(|class| !test.name.starts_with(class.as_str())) {
+        Some(class) => cleaned(&format!("{class}.{}", test.name), NAME),
+        None => cleaned(&test.name, NAME),
     }
-    let (head, rest) = lines.split_at(HEAD);
-    let (left_out, tail) = rest.split_at(rest.len() - TAIL);
-    let middle = format!("    … {} lines left out …", left_out.len());
-    head.iter().map(line).chain([middle]).chain(tail.iter().map(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// A duration as people read it.
-fn time(duration: Duration) -> String {
-    match duration.as_secs() {
-        0 => format!("{} ms", duration.as_millis()),
-        seconds @ 1..60 => format!("{seconds}.{:03} s", duration.subsec_millis()),
-        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+/// Each line by four, cleaned of what a terminal would obey; of a long text, beginning and end.
+fn indented(text: &str) -> String {
+    let line = |line: &str| format!("    {}", cleaned(line.trim_end(), LINE)).trim_end().to_owned();
+    let mut lines = text.trim_end().lines();
+    let mut shown: Vec<_> = lines.by_ref().take(HEAD).map(line).collect();
+    // There may be millions between them.
+    let mut tail: Vec<_> = lines.by_ref().rev().take(TAIL).map(line).collect();
+    match lines.count() {
+        0 => {}
+        left_out => shown.push(format!("    … {left_out} lines left out …")),
+    }
+    tail.reverse();
+    shown.append(&mut tail);
+    shown.join("\n")
+}
+
+/// Without what a terminal or a build server would obey, and no longer than so many characters of it.
+pub(super) fn cleaned(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text::no_command(&Clean(text).to_string()).into_owned(),
+        Some((end, _)) => {
+            let (head, rest) = text.split_at(end);
+            let head = Clean(head).to_string();
+            format!("{}… ({} more characters)", text::no_command(&head), rest.chars().count())
+        }
     }
 }

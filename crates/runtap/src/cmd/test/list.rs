@@ -4,9 +4,11 @@ use runtap_mtp::{Module, ModuleId, RunEvent, TestInfo};
 use runtap_text::Clean;
 use serde::Serialize;
 
-use super::model::{describe, short_framework};
+use super::lines::cleaned;
+use super::model::describe;
 use crate::cli::ListFormat;
 use crate::output::Output;
+use crate::units::Things;
 
 /// What was found.
 #[derive(Debug)]
@@ -62,7 +64,7 @@ impl Listed {
         match event {
             RunEvent::Introduced { module, introduction, .. } => {
                 if let Some(module) = self.of(*module) {
-                    module.framework = Some(short_framework(&introduction.framework));
+                    module.framework = Some(introduction.target_framework());
                     module.architecture = Some(introduction.architecture.to_lowercase());
                 }
             }
@@ -101,11 +103,11 @@ impl Listed {
                 " (",
                 &Clean(&of.join("|")).to_string(),
                 "): ",
-                &module.tests.len().to_string(),
-                " tests\n",
+                &Things(module.tests.len() as u64, "test").to_string(),
+                "\n",
             ]);
             for test in &module.tests {
-                text.extend(["  ", &Clean(&test.name).to_string(), "\n"]);
+                text.extend(["  ", &cleaned(&test.name, usize::MAX), "\n"]);
             }
         }
         output.text(text)

@@ -1,58 +1,181 @@
 //! `runtap test`: what the options ask for as a run, what happens as lines or JSON, reports at the end. The run itself is
 //! [`runtap_mtp`]'s.
 
-mod choose;
+mod help;
 mod lines;
 mod list;
+mod mistakes;
 mod model;
+mod nothing;
+mod progress;
+mod reports;
+mod screen;
+mod settings;
 mod sink;
+mod words;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use runtap_mtp::{
-    ApplicationOptions, FindError, Mode, Module, ModuleKind, RunSpec, Stop, StopLevel, Timeouts, find_dotnet,
+    self as mtp, ApplicationOptions, Found, Mode, Module, ModuleKind, RunSpec, Stop, StopLevel, Transport,
     find_modules, run as run_modules,
 };
 use runtap_record::{StopRequest, Stops};
+use runtap_test_plan::{History, Partition};
+use runtap_test_run::history::{Recorder, Store};
+use runtap_test_run::plan::{Empty, PlanError, Planned, plan};
 use runtap_transport::in_a_thread;
 
-use self::choose::Choice;
+use self::model::describe;
+use self::settings::Settings;
 use self::sink::Sink;
-use crate::cli::Test;
+use crate::cli::{Test, TestTransport};
+use crate::cmd::dotnet;
 use crate::exit::{TEST_USAGE, expected};
 use crate::output::Output;
 
 pub(super) async fn run(options: Test, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
-    let mut spec = spec(&options)?;
-    let choice = Choice::of(&options)?;
-    let mut sink = Sink::new(&options, &spec, output)?;
+    let options = options.with_words_of_options();
+    if options.help {
+        help::own(output)?;
+        if options.paths.is_empty() && options.patterns.is_none() {
+            return Ok(0);
+        }
+    }
+    mistakes::find(&options, output)?;
+    let settings = Settings::of(&options, output)?;
+    let spec = spec(&options, &settings, output)?;
+    if options.help {
+        let stop = Stop::new();
+        let running = stop.clone();
+        let work = in_a_thread(move || help::of_applications(&spec, &running, output));
+        return stopping(work, &stops, &stop, options.timeout, output).await?;
+    }
+    let sink = Sink::new(&options, &settings, &spec, output)?;
     let stop = Stop::new();
     let running = stop.clone();
-    let work = in_a_thread(move || {
-        if let Some(choice) = choice {
-            choice.apply(&mut spec, &running)?;
+    let work = in_a_thread(move || work(spec, &settings, sink, &running, output));
+    stopping(work, &stops, &stop, options.timeout, output).await?
+}
+
+/// The run, from the plan to the history. Returns the exit code.
+fn work(
+    mut spec: RunSpec,
+    settings: &Settings,
+    mut sink: Sink,
+    stop: &Stop,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let (store, history) = earlier(settings, &spec, output)?;
+    let mut planned = if spec.mode == Mode::Run || !settings.selection.is_whole() {
+        plan(&mut spec, &settings.selection, &history, stop).map_err(|error| no_plan(&error, settings))?
+    } else {
+        Planned::default()
+    };
+    drop(history);
+    if planned.nothing_failed {
+        output.note("no test failed when it was last run: there is nothing to run again");
+        return Ok(0);
+    }
+    if let Some(empty) = &planned.empty {
+        nothing::tell(empty, &settings.selection, output);
+        spec.may_be_empty = matches!(empty, Empty::OtherParts { .. });
+    }
+    spec.rules = settings.rules(&spec, &planned);
+    let whole = planned.whole && !restricts(&spec.application.arguments);
+    sink.know(std::mem::take(&mut planned.known));
+    let mut recorder = Recorder::new(now(), spec.modules.clone(), whole);
+    let mut trouble = None;
+    let outcome = run_modules(&spec, stop, |mut event| {
+        recorder.event(&event);
+        if trouble.is_none()
+            && let Err(error) = sink.take(&mut event, stop.level().is_some())
+        {
+            // Results can't be kept, or can't be said: there is no use in going on.
+            trouble = Some(error);
+            stop.stop(StopLevel::Hard);
         }
-        let mut trouble = None;
-        let outcome = run_modules(&spec, &running, |event| {
-            if trouble.is_none()
-                && let Err(error) = sink.take(&event)
-            {
-                // Nobody reads what we say, or nothing can be kept: there is no use in going on.
-                trouble = Some(error);
-                running.stop(StopLevel::Hard);
-            }
-        });
-        Ok((outcome, sink, trouble))
-    });
-    let done: anyhow::Result<_> = stopping(work, &stops, &stop, &options, output).await?;
-    let (outcome, sink, trouble) = done?;
+    })?;
     if let Some(trouble) = trouble {
         return Err(trouble);
     }
+    if stop.level().is_some() {
+        recorder.interrupted();
+    }
+    sink.look_up(&spec, outcome.exit_code, stop, output)?;
+    if let (Some(store), Mode::Run) = (store, spec.mode)
+        && let Err(error) = store.add(&recorder, sink.results())
+    {
+        output.warning(error);
+    }
+    if outcome.exit_code == mtp::code::ZERO_TESTS {
+        nothing::tell_of_ids(&planned, &settings.selection, output);
+    }
     sink.finish(output)?;
-    Ok(u8::try_from(outcome?.exit_code).unwrap_or(u8::MAX))
+    Ok(u8::try_from(outcome.exit_code).unwrap_or(u8::MAX))
+}
+
+/// What is known of earlier runs, where it matters; and where this one is added to it.
+fn earlier<'a>(
+    settings: &'a Settings,
+    spec: &RunSpec,
+    output: Output,
+) -> anyhow::Result<(Option<&'a Store>, History)> {
+    let Some(store) = &settings.store else { return Ok((None, History::default())) };
+    let selection = &settings.selection;
+    let by_time = selection.partition.as_ref().is_some_and(Partition::needs_durations);
+    if spec.modules.len() < 2 && !selection.split && !selection.failed_only && !by_time {
+        return Ok((Some(store), History::default()));
+    }
+    match store.load(&spec.modules) {
+        Ok(history) => {
+            if by_time && history.modules().next().is_none() {
+                output.warning(format_args!(
+                    "{} knows no durations: the tests are dealt out as by --partition count",
+                    store.directory().display()
+                ));
+            }
+            Ok((Some(store), history))
+        }
+        // Another part of the tests than the other machines run is worse than none.
+        Err(error) if by_time || selection.failed_only => Err(usage(error.to_string(), None)),
+        Err(error) => {
+            output.warning(&error);
+            Ok((None, History::default()))
+        }
+    }
+}
+
+fn no_plan(error: &PlanError, settings: &Settings) -> anyhow::Error {
+    let code = |code| u8::try_from(code).unwrap_or(u8::MAX);
+    match error {
+        PlanError::NotListed { failure, exit_code, .. } => {
+            expected(code(*exit_code), format!("{error}: it {}", describe(failure)), None)
+        }
+        PlanError::Stopped => expected(code(mtp::code::ABORTED), "stopped", None),
+        PlanError::NoEarlierRun => {
+            let path = settings.store.as_ref().map(|store| store.directory().display().to_string());
+            let hint = path.map(|path| format!("looked in {path}, which --history DIR changes"));
+            usage(error.to_string(), hint)
+        }
+        error => anyhow::anyhow!(error.to_string()),
+    }
+}
+
+/// Whether an application is told by its own options to run less than all of its tests.
+fn restricts(arguments: &[OsString]) -> bool {
+    arguments.iter().map(|word| word.to_string_lossy()).any(|word| {
+        word.starts_with('-') && (word.contains("filter") || word.contains("maximum-failed-tests"))
+    })
+}
+
+/// In milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Waits for the run, and stops it when it is asked to: once in good order, twice at once.
@@ -60,12 +183,12 @@ async fn stopping<T>(
     work: impl Future<Output = std::io::Result<T>>,
     stops: &Stops,
     stop: &Stop,
-    options: &Test,
+    timeout: Option<Duration>,
     output: Output,
 ) -> anyhow::Result<T> {
     tokio::pin!(work);
     let over = async {
-        match options.timeout {
+        match timeout {
             Some(timeout) => tokio::time::sleep(timeout).await,
             None => std::future::pending().await,
         }
@@ -73,9 +196,13 @@ async fn stopping<T>(
     tokio::select! {
         done = &mut work => return Ok(done?),
         () = stops.stopping() => {
-            output.note("stopping: running tests are told to end; Ctrl-C once more kills them");
+            screen::beside(|| {
+                output.note("stopping: running tests are told to end; Ctrl-C once more kills them");
+            });
         }
-        () = over => output.warning("the time for the run is over: running tests are told to end"),
+        () = over => {
+            screen::beside(|| output.warning("the time for the run is over: running tests are told to end"));
+        }
     }
     stop.stop(StopLevel::Graceful);
     tokio::select! {
@@ -96,52 +223,43 @@ fn usage(message: impl Into<String>, hint: impl Into<Option<String>>) -> anyhow:
     expected(TEST_USAGE, message, hint)
 }
 
-fn spec(options: &Test) -> anyhow::Result<RunSpec> {
-    let modules = modules(options)?;
-    let mut spec = RunSpec::new(modules);
+fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<RunSpec> {
+    let mut spec = RunSpec::new(modules(options, &settings.root, output)?);
     if options.list_tests.is_some() {
         spec.mode = Mode::Discover;
     }
-    if !options.filter_uid.is_empty() {
-        for job in &mut spec.jobs {
-            job.uids = Some(options.filter_uid.clone());
-        }
-    }
-    if let Some(parallel) = options.max_parallel_test_modules {
-        spec.parallel = parallel.max(1);
-    }
-    spec.retries = options.retries;
-    spec.max_failed = options.max_fail;
-    spec.minimum_expected = options.minimum_expected_tests;
-    spec.timeouts = Timeouts { slow: Some(options.slow), test: options.limit_of_each, ..Timeouts::default() };
+    settings.apply(&mut spec);
+    spec.timeouts.start = options.start_timeout.unwrap_or(spec.timeouts.start);
+    spec.timeouts.grace = options.grace.unwrap_or(spec.timeouts.grace);
+    spec.transport = match options.transport {
+        TestTransport::Pipe => Transport::Pipe,
+        TestTransport::Http => Transport::Http,
+    };
     spec.application = application(options, &spec.modules)?;
     Ok(spec)
 }
 
-fn modules(options: &Test) -> anyhow::Result<Vec<Module>> {
-    let root = std::path::absolute(options.root_directory.as_deref().unwrap_or_else(|| Path::new(".")))?;
+fn modules(options: &Test, root: &Path, output: Output) -> anyhow::Result<Vec<Module>> {
     let named = options.patterns.iter().flat_map(|list| list.split(';'));
     let named = named.map(str::trim).filter(|pattern| !pattern.is_empty()).map(str::to_owned);
     let wanted: Vec<_> = options.paths.iter().cloned().chain(named).collect();
-    find_modules(&root, &wanted).map_err(|error| {
-        let hint = match &error {
-            FindError::Nothing => Some("runtap test PATH…: a .dll, a program, or a pattern such as 'bin/**/*.Tests.dll'"),
-            FindError::NoMatch { .. } => Some(
-                "test modules are managed applications that use Microsoft.Testing.Platform, and executable files",
-            ),
-            _ => None,
-        };
-        usage(error.to_string(), hint.map(str::to_owned))
-    })
+    let Found { modules, left_out } =
+        find_modules(root, &wanted).map_err(|error| mistakes::no_application(&error, options, root))?;
+    if let [first, more @ ..] = &left_out[..] {
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        output.note(format_args!(
+            "left out, since it is a library and no application: {}{more}; put patterns in quotes, then only test applications match",
+            first.display()
+        ));
+    }
+    Ok(modules)
 }
 
 fn application(options: &Test, modules: &[Module]) -> anyhow::Result<ApplicationOptions> {
     let managed = modules.iter().any(|module| module.kind() == ModuleKind::Managed);
     let dotnet = match &options.dotnet {
         Some(given) => Some(given.clone()),
-        None if managed => Some(find_dotnet().map_err(|error| {
-            usage(error.to_string(), "name one with --dotnet FILE, or set DOTNET_ROOT".to_owned())
-        })?),
+        None if managed => Some(dotnet::host(None, TEST_USAGE)?),
         None => None,
     };
     let absolute = |path: &Option<PathBuf>| path.as_deref().map(std::path::absolute).transpose();

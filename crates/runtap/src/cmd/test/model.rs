@@ -1,14 +1,16 @@
 //! From what happens in a run to what reports are made of: each test once, with all its attempts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::path::Path;
+use std::mem::take;
 use std::time::SystemTime;
 
 use runtap_mtp as mtp;
 use runtap_mtp::{ModuleFailure, ModuleId, RunEvent, TestInfo};
+use runtap_outputs::Draft;
 use runtap_test_report::{
-    Artifact, Attempt, Exception, Level, Location, Message, Module, Run, Spool, State, TestResult, Trait,
+    Artifact, Attempt, Exception, Facts, Level, Location, Message, Module, Run, Spool, State, TestResult,
+    Trait, told_by_id,
 };
 
 /// Gathers a run. Results that may have another attempt are held in memory, all others go to the file at once.
@@ -20,11 +22,37 @@ pub(super) struct Gathered {
     /// What was discovered of tests.
     known: HashMap<(ModuleId, String), TestInfo>,
     retries: bool,
+    courses: Vec<Course>,
+}
+
+/// How it goes with a module.
+#[derive(Debug, Clone, Default)]
+struct Course {
+    /// First processes of its parts that were started, and of how many.
+    begun: usize,
+    parts: usize,
+    /// A process of it was told to end.
+    stopped: bool,
+    /// It has listed its tests before the run.
+    listed: bool,
+    /// There are results.
+    ran: bool,
+}
+
+impl Course {
+    /// What is missing of a module when its run was told to end.
+    fn missing(&self) -> Option<&'static str> {
+        if self.begun == 0 {
+            return Some("was not run: the run was stopped before");
+        }
+        let is_cut = self.stopped || self.begun < self.parts;
+        is_cut.then_some("was stopped before it had run all of its tests")
+    }
 }
 
 impl Gathered {
     /// For a run that begins now.
-    pub(super) fn new(modules: &[mtp::Module], retries: bool) -> io::Result<Self> {
+    pub(super) fn new(modules: &[mtp::Module], retries: bool) -> anyhow::Result<Self> {
         let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let run = Run {
             started: SystemTime::now(),
@@ -36,21 +64,54 @@ impl Gathered {
             interrupted: None,
             machine: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         };
-        let mut spool = Spool::new(run, unnamed_file()?);
+        // A file of its own that never gets a name.
+        let mut spool = Spool::new(run, Draft::within(&std::env::temp_dir())?.file().try_clone()?);
         for module in modules {
             spool.add_module(Module::new(module.path().to_string_lossy()));
         }
-        Ok(Self { spool, open: HashMap::new(), known: HashMap::new(), retries })
+        let courses = vec![Course::default(); modules.len()];
+        Ok(Self { spool, open: HashMap::new(), known: HashMap::new(), retries, courses })
     }
 
-    /// Takes in what has happened. Returns the result in the report's words, if it is one.
-    pub(super) fn take(&mut self, event: &RunEvent) -> io::Result<Option<TestResult>> {
+    /// Takes in what was found out about tests before the run.
+    pub(super) fn know(&mut self, known: impl IntoIterator<Item = (ModuleId, TestInfo)>) {
+        for (module, test) in known {
+            self.course(module, |it| it.listed = true);
+            self.known.insert((module, test.uid.clone()), test);
+        }
+    }
+
+    /// Takes in what was found out about a test after the run.
+    pub(super) fn learn(&mut self, module: ModuleId, test: &TestInfo) -> io::Result<()> {
+        self.spool.know(module.0, &test.uid, &facts(test))
+    }
+
+    /// The modules of whose tests it was never told what a result does not say.
+    pub(super) fn not_listed(&self) -> BTreeSet<ModuleId> {
+        let courses = self.courses.iter().enumerate();
+        courses
+            .filter(|(_, course)| course.ran && !course.listed)
+            .map(|(number, _)| ModuleId(number))
+            .collect()
+    }
+
+    /// Takes in what has happened, and why the run was told to end, if it was. Returns the result in the report's words,
+    /// if it is one: its texts are there then, as they may be long.
+    pub(super) fn take(
+        &mut self,
+        event: &mut RunEvent,
+        interrupted: Option<&'static str>,
+    ) -> io::Result<Option<TestResult>> {
         match event {
-            RunEvent::LaunchStarted { module, .. } => {
+            RunEvent::LaunchStarted { module, attempt, part, .. } => {
+                self.course(*module, |it| {
+                    it.begun += usize::from(*attempt == 1);
+                    it.parts = part.1;
+                });
                 self.module(*module, |it| it.started = it.started.or_else(|| Some(SystemTime::now())));
             }
             RunEvent::Introduced { module, introduction, .. } => self.module(*module, |it| {
-                it.framework = short_framework(&introduction.framework);
+                it.framework = introduction.target_framework();
                 it.architecture = introduction.architecture.to_lowercase();
             }),
             RunEvent::Discovered { module, test } => {
@@ -58,14 +119,18 @@ impl Gathered {
             }
             RunEvent::TestEnded { module, result, .. } => return self.result(*module, result).map(Some),
             RunEvent::Artifact { module, artifact } => {
-                let artifact = shown_artifact(artifact);
-                self.module(*module, |it| it.artifacts.push(artifact));
+                let shown = shown_artifact(artifact);
+                match artifact.test_uid.as_deref().filter(|uid| !uid.is_empty()) {
+                    Some(uid) => self.spool.attach(module.0, uid, artifact.test_name.as_deref(), shown),
+                    None => self.module(*module, |it| it.artifacts.push(shown)),
+                }
             }
             RunEvent::Message { module, severity, text } => {
                 let message = Message { level: level(*severity), text: text.clone() };
                 self.module(*module, |it| it.messages.push(message));
             }
             RunEvent::LaunchEnded { module, end, .. } => {
+                self.course(*module, |it| it.stopped |= end.stopped);
                 let explains = end.exit.map(mtp::Exit::code) != Some(0) || !end.failures.is_empty();
                 self.module(*module, |it| {
                     it.exit_code = end.exit.map(mtp::Exit::code);
@@ -73,20 +138,25 @@ impl Gathered {
                         (it.stdout, it.stderr) = (end.stdout.clone(), end.stderr.clone());
                     }
                     if let Some(failure) = end.failures.first() {
-                        it.error = Some(describe(failure));
+                        it.error = Some(explain(failure));
                     }
                 });
             }
             RunEvent::ModuleEnded { module, exit_code, duration, .. } => {
                 self.finish(*module)?;
+                let course = self.courses.get(module.0);
+                let missing = interrupted.and_then(|_| course.and_then(Course::missing)).map(str::to_owned);
                 self.module(*module, |it| {
                     it.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-                    it.exit_code = Some(*exit_code);
+                    // One that was never begun has none.
+                    it.exit_code = it.exit_code.and(Some(*exit_code));
+                    it.error = it.error.take().or(missing);
                 });
             }
             RunEvent::RunEnded { exit_code, duration, .. } => {
                 let run = self.spool.run_mut();
                 run.exit_code = *exit_code;
+                run.interrupted = interrupted.map(str::to_owned);
                 run.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
             }
             _ => {}
@@ -100,10 +170,21 @@ impl Gathered {
         }
     }
 
-    fn result(&mut self, module: ModuleId, result: &mtp::TestResult) -> io::Result<TestResult> {
+    fn course(&mut self, module: ModuleId, change: impl FnOnce(&mut Course)) {
+        if let Some(course) = self.courses.get_mut(module.0) {
+            change(course);
+        }
+    }
+
+    fn result(&mut self, module: ModuleId, result: &mut mtp::TestResult) -> io::Result<TestResult> {
+        self.course(module, |it| it.ran = true);
         let mut shown = self.described(module, result);
-        let key = (module, result.uid.clone());
         let may_be_repeated = result.state.is_failure() && self.retries || result.superseded;
+        if !may_be_repeated && self.open.is_empty() {
+            self.spool.push(module.0, &shown)?;
+            return Ok(shown);
+        }
+        let key = (module, result.uid.clone());
         match self.open.get_mut(&key) {
             // Another attempt at the first that is still open; of several results of one attempt, each for itself.
             Some(open) if result.attempt > 1 => {
@@ -136,33 +217,43 @@ impl Gathered {
         Ok(())
     }
 
-    fn described(&self, module: ModuleId, result: &mtp::TestResult) -> TestResult {
-        let known = self.known.get(&(module, result.uid.clone()));
-        let location = known.and_then(|known| {
-            let line = known.line.and_then(|line| u32::try_from(line).ok());
-            Some(Location { file: known.file.clone()?, line })
-        });
-        let traits = known.into_iter().flat_map(|known| &known.traits);
-        TestResult {
+    fn described(&self, module: ModuleId, result: &mut mtp::TestResult) -> TestResult {
+        let known = (!self.known.is_empty()).then(|| self.known.get(&(module, result.uid.clone()))).flatten();
+        let mut shown = TestResult {
             uid: result.uid.clone(),
             name: result.name.clone(),
-            namespace: known.and_then(|known| known.namespace.clone()),
-            type_name: known.and_then(|known| known.type_name.clone()),
-            method: known.and_then(|known| known.method.clone()),
-            location,
-            traits: traits.map(|(key, value)| Trait { key: key.clone(), value: value.clone() }).collect(),
+            quarantined: result.quarantined,
             last: attempt(result),
             ..TestResult::default()
+        };
+        // What was listed; else what the id says.
+        if let Some(facts) = known.map(facts).or_else(|| told_by_id(&result.uid, &result.name)) {
+            shown.learn(facts);
         }
+        shown
     }
 }
 
-fn attempt(result: &mtp::TestResult) -> Attempt {
-    let exceptions = result.exceptions.iter().map(|exception| Exception {
-        message: exception.message.clone().unwrap_or_default(),
-        type_name: exception.type_name.clone().unwrap_or_default(),
-        stack: exception.stack.clone().unwrap_or_default(),
+fn facts(known: &TestInfo) -> Facts {
+    let line = known.line.and_then(|line| u32::try_from(line).ok());
+    let traits = known.traits.iter();
+    Facts {
+        namespace: known.namespace.clone(),
+        type_name: known.type_name.clone(),
+        method: known.method.clone(),
+        location: known.file.clone().map(|file| Location { file, line }),
+        traits: traits.map(|(key, value)| Trait { key: key.clone(), value: value.clone() }).collect(),
+    }
+}
+
+/// Takes the texts.
+fn attempt(result: &mut mtp::TestResult) -> Attempt {
+    let exceptions = result.exceptions.drain(..).map(|exception| Exception {
+        message: exception.message.unwrap_or_default(),
+        type_name: exception.type_name.unwrap_or_default(),
+        stack: exception.stack.unwrap_or_default(),
     });
+    let exceptions = exceptions.collect();
     Attempt {
         state: match result.state {
             mtp::State::Passed => State::Passed,
@@ -174,12 +265,12 @@ fn attempt(result: &mtp::TestResult) -> Attempt {
         },
         started: None,
         duration_ns: result.duration.map(|it| i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)),
-        reason: result.reason.clone(),
-        exceptions: exceptions.collect(),
-        expected: result.expected.clone(),
-        actual: result.actual.clone(),
-        stdout: result.stdout.clone(),
-        stderr: result.stderr.clone(),
+        reason: result.reason.take(),
+        exceptions,
+        expected: result.expected.take(),
+        actual: result.actual.take(),
+        stdout: take(&mut result.stdout),
+        stderr: take(&mut result.stderr),
     }
 }
 
@@ -201,25 +292,68 @@ pub(super) fn level(severity: mtp::Severity) -> Level {
 
 /// What a module has failed by, in a sentence.
 pub(super) fn describe(failure: &ModuleFailure) -> String {
+    let all = explain(failure);
+    // The second line of a broken rule says how; what follows it is evidence.
+    all.lines().take(2).collect::<Vec<_>>().join(": ")
+}
+
+/// The same with all that is known of it: a line that says what, and others that say more.
+pub(super) fn explain(failure: &ModuleFailure) -> String {
     match failure {
         ModuleFailure::NotStarted(why) => format!("can't be started: {why}"),
-        ModuleFailure::NoHandshake(Some(code)) => {
-            format!(
-                "exited with {code} without connecting: no application of Microsoft.Testing.Platform, or it ended before"
-            )
-        }
-        ModuleFailure::NoHandshake(None) => "never connected".to_owned(),
+        ModuleFailure::NoHandshake(code) => no_handshake(*code),
         ModuleFailure::Incompatible(why) => {
             format!("speaks no version of the protocol that is known here: {why}")
         }
         ModuleFailure::Protocol(what) => format!("broke the protocol: {what}"),
-        ModuleFailure::Died { running, exit } if running.is_empty() => format!("died (exit code {exit})"),
         ModuleFailure::Died { running, exit } => {
-            format!("died (exit code {exit}) while running {}", running.join(", "))
+            let how = match signal(*exit) {
+                Some(signal) => signal,
+                None if *exit == 0 => {
+                    "ended with exit code 0 in the middle of its session (MTP030): something in it ends the process, such as Environment.Exit".to_owned()
+                }
+                // That tests have failed does not end a session.
+                None if *exit == 2 => "ended with exit code 2 in the middle of its session".to_owned(),
+                None => format!("ended with exit code {exit} in the middle of its session{}", meaning(*exit)),
+            };
+            if running.is_empty() { how } else { format!("{how}\nwhile it ran {}", running.join(", ")) }
         }
-        ModuleFailure::ExitCode(code) => format!("exited with {code}{}", meaning(*code)),
+        ModuleFailure::ExitCode(code) => match signal(*code) {
+            Some(signal) => format!("{signal} after its tests"),
+            None => format!("exited with {code}{}", meaning(*code)),
+        },
         ModuleFailure::Unresponsive(why) => format!("was killed: {why}"),
     }
+}
+
+/// It has ended, or was ended, before it had introduced itself.
+fn no_handshake(code: Option<i32>) -> String {
+    let Some(code) = code else { return "never connected (MTP033)".to_owned() };
+    if let Some(signal) = signal(code) {
+        return format!("{signal} before it connected (MTP033)");
+    }
+    // What other codes mean to the platform, other programs do not know.
+    let why = match code {
+        3..=7 | 10..=12 => meaning(code),
+        _ => ": no application of Microsoft.Testing.Platform, or it ended before it said anything",
+    };
+    format!("exited with {code} without connecting (MTP033){why}")
+}
+
+/// What a signal has done, by the code that stands for it.
+fn signal(code: i32) -> Option<String> {
+    let name = match code {
+        130 => "SIGINT",
+        132 => "SIGILL",
+        134 => return Some("crashed (exit code 134, SIGABRT)".to_owned()),
+        135 => "SIGBUS",
+        136 => "SIGFPE",
+        137 => return Some("was killed (exit code 137, SIGKILL): perhaps because memory ran out".to_owned()),
+        139 => return Some("crashed (exit code 139, SIGSEGV)".to_owned()),
+        143 => "SIGTERM",
+        _ => return None,
+    };
+    Some(format!("was ended by a signal (exit code {code}, {name})"))
 }
 
 /// What the platform means by a code.
@@ -237,40 +371,6 @@ fn meaning(code: i32) -> &'static str {
         12 => ": it does not speak our version of the protocol",
         13 => ": it stopped at its own limit of failed tests",
         14 => ": its coverage is below its threshold",
-        134 => ": it crashed",
         _ => "",
     }
-}
-
-/// `.NET 10.0.12` becomes `net10.0`; anything else stays.
-pub(super) fn short_framework(framework: &str) -> String {
-    let version = framework.strip_prefix(".NET ").map(|version| version.splitn(3, '.').take(2));
-    match version.map(Iterator::collect::<Vec<_>>) {
-        Some(parts) if parts.len() == 2 && parts.iter().all(|part| part.parse::<u16>().is_ok()) => {
-            format!("net{}", parts.join("."))
-        }
-        _ => framework.to_owned(),
-    }
-}
-
-/// A file without a name, for results.
-fn unnamed_file() -> io::Result<std::fs::File> {
-    use rustix::fs::{Mode, OFlags};
-
-    let directory = std::env::temp_dir();
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    match rustix::fs::open(&directory, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(file) => Ok(file.into()),
-        Err(_) => named_and_removed(&directory),
-    }
-}
-
-/// Where the file system has no such files.
-fn named_and_removed(directory: &Path) -> io::Result<std::fs::File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-
-    let path = directory.join(format!("runtap-results-{:016x}", runtap_transport::random_u64()));
-    let file = std::fs::File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }

@@ -1,16 +1,15 @@
 //! `runtap trace`: what the options ask for as a specification, what happens as lines, what there is as a summary and an
 //! exit code. The recording itself is [`runtap_record`].
 
+#[cfg_attr(windows, path = "keyboard_windows.rs")]
 mod keyboard;
 mod show;
 mod spec;
 mod summary;
+#[cfg_attr(not(target_os = "linux"), path = "no_user_events.rs")]
 mod user_events;
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
@@ -180,21 +179,33 @@ async fn launch(spec: Specification, options: &Trace, output: Output) -> anyhow:
 
 /// A failure of ours where the exit code is otherwise the command's. What it says stays.
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
-fn ours(error: anyhow::Error) -> anyhow::Error {
+pub(super) fn ours(error: anyhow::Error) -> anyhow::Error {
     let hint = exit::hint_of(&error);
     expected(exit::OURS, format!("{error:#}"), hint)
 }
 
 /// The exit code that is passed on: the command's own, 128 + n for a signal.
-fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+pub(super) fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| signal_of(status).map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
+#[cfg(unix)]
+fn signal_of(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+/// Nothing but its code says how it has ended.
+#[cfg(not(unix))]
+fn signal_of(_status: ExitStatus) -> Option<i32> {
+    None
+}
+
 /// `runtap guard-port`: lets everybody go on who dials in, until nobody is left who could.
-pub(super) async fn guard_port(path: OsString, users: Vec<u32>) -> anyhow::Result<u8> {
+#[cfg(unix)]
+pub(super) async fn guard_port(path: std::ffi::OsString, users: Vec<u32>) -> anyhow::Result<u8> {
     let path = Path::new(&path);
-    match runtap_record::guard_port(path, &BTreeSet::from_iter(users)).await {
+    match runtap_record::guard_port(path, &std::collections::BTreeSet::from_iter(users)).await {
         Ok(()) => Ok(exit::OK),
         Err(error) => {
             let hint = "runtap starts this itself, with the socket in place of stdin".to_owned();
@@ -203,8 +214,10 @@ pub(super) async fn guard_port(path: OsString, users: Vec<u32>) -> anyhow::Resul
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
 
     #[test]

@@ -1,0 +1,162 @@
+//! What it costs a program to be a test application: 100,000 tests under the real `dotnet test`, with results in batches and
+//! one at a time; and how long Ctrl-C takes with one.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+use runtap_mtp_host::{Application, Batching};
+use runtap_testkit::DotnetTest;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::cost;
+use crate::output::{self, Table, bar, line, median};
+
+/// Set for a process that is to be the application: how many tests, whether their results are sent together, and where to
+/// leave what it took. `sleep` in the place of a number is one that has begun when it has left its process id.
+const PART: &str = "RUNTAP_BENCH_HOST";
+const TESTS: usize = 100_000;
+const RUNS: usize = 5;
+const INTERRUPTS: usize = 11;
+/// What the application may take, by the time of the whole.
+const MOST: f64 = 0.05;
+
+/// The application, if this process is to be it.
+pub(crate) fn play() -> Option<Result<ExitCode>> {
+    let part = std::env::var(PART).ok()?;
+    Some(application(&part))
+}
+
+fn application(part: &str) -> Result<ExitCode> {
+    let words: Vec<&str> = part.splitn(3, ' ').collect();
+    let [tests, batching, file] = words[..] else { bail!("{part:?} is no part") };
+    if tests == "sleep" {
+        return Ok(Application::new().main(|session, _| {
+            session.test("bench::sleeps", || {
+                let written = fs::write(file, format!("{}\n", std::process::id()));
+                std::thread::sleep(Duration::from_mins(5));
+                written.map(drop)
+            })
+        }));
+    }
+    let tests: usize = tests.parse()?;
+    let batching = if batching == "batched" { Batching::default() } else { Batching::NONE };
+    let code = Application::new().batching(batching).main(|session, _| {
+        for number in 0..tests {
+            session.test(format!("bench::test_{number}"), || ())?;
+        }
+        Ok::<_, runtap_mtp_host::HostError>(())
+    });
+    fs::write(file, cost::cpu(getrusage(UsageWho::RUSAGE_SELF)?).as_micros().to_string())?;
+    Ok(code)
+}
+
+pub(crate) fn run() -> Result<()> {
+    output::machine();
+    let sdk = match DotnetTest::available() {
+        Ok(sdk) => sdk,
+        Err(skip) => {
+            line(skip);
+            return Ok(());
+        }
+    };
+    let folder = tempfile::tempdir_in(runtap_testkit::workspace_root().join("target"))?;
+    let module = folder.path().join("bench-host");
+    fs::hard_link(std::env::current_exe()?, &module)?;
+    let mut table = Table::new(&["", "wall", "the application's processor time", "share"]);
+    for batching in ["batched", "singly"] {
+        let (mut walls, mut cpus) = (Vec::new(), Vec::new());
+        for _ in 0..RUNS {
+            let (wall, cpu) = once(&sdk, folder.path(), batching)?;
+            walls.push(wall);
+            cpus.push(cpu);
+        }
+        let (wall, cpu) = (median(walls), median(cpus));
+        let share = cpu.as_secs_f64() / wall.as_secs_f64();
+        table.row(&[
+            batching.to_owned(),
+            format!("{:.2} s", wall.as_secs_f64()),
+            format!("{:.3} s", cpu.as_secs_f64()),
+            format!("{:.1} %", share * 100.0),
+        ]);
+        if batching == "batched" {
+            bar("at most 5 % of the time, in batches", share <= MOST, &format!("{:.1} %", share * 100.0));
+        }
+    }
+    table.print(&format!("{TESTS} tests of a Rust program under dotnet test, medians of {RUNS} runs"));
+    interrupts(&sdk, folder.path())?;
+    output::machine();
+    Ok(())
+}
+
+/// Ctrl-C with an application, and with a script that does nothing, by turns: what the SDK itself takes.
+fn interrupts(sdk: &DotnetTest, folder: &Path) -> Result<()> {
+    let file = folder.join("pid");
+    let script = folder.join("bench-script");
+    fs::write(&script, format!("#!/bin/sh\necho $$ > '{}'; exec sleep 300\n", file.display()))?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+    let modules = ["bench-host", "bench-script"];
+    let mut lived = modules.map(|_| Vec::new());
+    for _ in 0..INTERRUPTS {
+        for (module, lived) in modules.iter().zip(&mut lived) {
+            lived.push(interrupted(sdk, folder, module, &file)?);
+        }
+    }
+    let mut table = Table::new(&["", "fastest", "median", "slowest"]);
+    for (module, mut lived) in modules.iter().zip(lived) {
+        lived.sort_unstable();
+        let shown = |time: Option<&Duration>| {
+            time.map_or_else(String::new, |time| format!("{} ms", time.as_millis()))
+        };
+        table.row(&[
+            (*module).to_owned(),
+            shown(lived.first()),
+            shown(lived.get(lived.len() / 2)),
+            shown(lived.last()),
+        ]);
+    }
+    table.print(&format!("from Ctrl-C until dotnet test is gone, {INTERRUPTS} runs each by turns"));
+    Ok(())
+}
+
+/// From the signal to the process group until `dotnet test` has ended.
+fn interrupted(sdk: &DotnetTest, folder: &Path, module: &str, file: &Path) -> Result<Duration> {
+    let _ = fs::remove_file(file);
+    let mut command = sdk.command(folder, module);
+    command.env(PART, format!("sleep - {}", file.display())).arg("--no-progress");
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut server = command.process_group(0).spawn()?;
+    let begun = Instant::now();
+    while !fs::read_to_string(file).is_ok_and(|text| text.ends_with('\n')) {
+        if begun.elapsed() > Duration::from_mins(1) {
+            server.kill()?;
+            bail!("{module} has not begun within a minute");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let since = Instant::now();
+    kill_process_group(Pid::from_child(&server), Signal::INT)?;
+    server.wait()?;
+    Ok(since.elapsed())
+}
+
+fn once(sdk: &DotnetTest, folder: &Path, batching: &str) -> Result<(Duration, Duration)> {
+    let file = folder.join("cpu");
+    let mut command = sdk.command(folder, "bench-host");
+    command.env(PART, format!("{TESTS} {batching} {}", file.display()));
+    command.arg("--no-progress").stdin(Stdio::null());
+    let since = Instant::now();
+    let output = command.output()?;
+    let wall = since.elapsed();
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() || !text.contains(&format!("total: {TESTS}")) {
+        bail!("{}: {text}", output.status);
+    }
+    let micros = fs::read_to_string(&file)?.parse().context("the application's time")?;
+    Ok((wall, Duration::from_micros(micros)))
+}

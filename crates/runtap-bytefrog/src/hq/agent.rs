@@ -1,0 +1,134 @@
+//! One agent: its control connection's state, its trace, and how many of its connections are open.
+
+use std::io::Write as _;
+use std::net::{Shutdown, TcpStream};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use runtap_bytefrog_proto::hq::{CommandError, Control};
+use runtap_bytefrog_proto::{Dialect, Side};
+
+use super::record::Taped;
+use super::shared::locked;
+use super::{AgentId, AgentState, HqError};
+use crate::Model;
+
+pub(super) struct Agent {
+    pub(super) id: AgentId,
+    pub(super) run: u8,
+    pub(super) dialect: Dialect,
+    /// State and socket together: commands of two threads are written in the order in which they changed the state.
+    control: Mutex<(Control, TcpStream)>,
+    /// The recording of the control connection.
+    pub(super) tape: Taped,
+    pub(super) model: Mutex<Model>,
+    ends: Mutex<Ends>,
+}
+
+/// Which connections are open.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ends {
+    control: bool,
+    data: usize,
+    /// Data connections that there have been.
+    numbered: u32,
+    /// Everything has ended, and was said to.
+    over: bool,
+}
+
+impl Agent {
+    pub(super) fn new(
+        id: AgentId,
+        run: u8,
+        dialect: Dialect,
+        control: Control,
+        socket: TcpStream,
+        model: Model,
+    ) -> Self {
+        Self {
+            id,
+            run,
+            dialect,
+            control: Mutex::new((control, socket)),
+            tape: Taped::off(),
+            model: Mutex::new(model),
+            ends: Mutex::default(),
+        }
+    }
+
+    /// Changes the state of the control connection and writes what follows from it, in one call.
+    pub(super) fn command(
+        &self,
+        now: Duration,
+        command: impl FnOnce(&mut Control) -> Result<Vec<u8>, CommandError>,
+    ) -> Result<(), HqError> {
+        let mut guard = locked(&self.control);
+        let (control, socket) = &mut *guard;
+        let bytes = command(control)?;
+        self.tape.write(Side::Hq, now, &bytes);
+        socket.write_all(&bytes)?;
+        Ok(())
+    }
+
+    /// The state of the control connection.
+    pub(super) fn with<T>(&self, with: impl FnOnce(&mut Control) -> T) -> T {
+        with(&mut locked(&self.control).0)
+    }
+
+    pub(super) fn state(&self) -> AgentState {
+        let ends = *locked(&self.ends);
+        let (state, said) = self.with(|control| (control.state(), control.said()));
+        AgentState {
+            id: self.id,
+            run: self.run,
+            dialect: self.dialect,
+            state,
+            said,
+            ended: ends.control,
+            data: ends.data,
+        }
+    }
+
+    /// Whether it has neither said that it lives nor sent anything: whoever connects can say hello.
+    pub(super) fn has_only_said_hello(&self) -> bool {
+        locked(&self.ends).numbered == 0 && self.with(|control| control.said().is_none())
+    }
+
+    /// Ends the control connection.
+    pub(super) fn close(&self) {
+        // It may be closed already.
+        let _ = locked(&self.control).1.shutdown(Shutdown::Both);
+    }
+
+    /// Whether nothing more can come.
+    pub(super) fn is_over(&self) -> bool {
+        locked(&self.ends).over
+    }
+
+    /// A data connection has begun: how many are open, and its number. `None`: it came too late.
+    pub(super) fn open_data(&self) -> Option<(usize, u32)> {
+        let mut ends = locked(&self.ends);
+        if ends.over {
+            return None;
+        }
+        ends.data += 1;
+        ends.numbered = ends.numbered.wrapping_add(1);
+        Some((ends.data, ends.numbered.wrapping_sub(1)))
+    }
+
+    /// A data connection has ended: how many are open, and whether that was the last of all.
+    pub(super) fn close_data(&self) -> (usize, bool) {
+        let mut ends = locked(&self.ends);
+        ends.data = ends.data.saturating_sub(1);
+        ends.over = ends.control && ends.data == 0;
+        (ends.data, ends.over)
+    }
+
+    /// The control connection has ended: whether that was the last of all.
+    pub(super) fn close_control(&self) -> bool {
+        let mut ends = locked(&self.ends);
+        ends.control = true;
+        ends.over = ends.data == 0;
+        ends.over
+    }
+}

@@ -1,0 +1,350 @@
+//! HQ on a socket: several agents at a time, each with a control connection and its data connections.
+//!
+//! Owns: the listener, a thread for each connection, and the runs that data connections name. Blocking threads, not tokio: an
+//! agent has a handful of connections, and each of those that carry events keeps a thread busy.
+//!
+//! ```text
+//! Hq::listen(address, options, what to do with an Event)
+//!     │ go(agent, mode), command(…), configure(…), fail(…) …  from any thread
+//!     │ report(agent), call_tree(agent, …)                    at any time
+//!     ▼ close()                                               all connections end
+//! ```
+//!
+//! An agent that breaks a rule, falls silent or goes away costs nobody else anything: what it has sent is kept, and what is
+//! wrong with it is an [`Event`]. A connection that does not say hello in time is closed. The protocol has no password; on
+//! Linux the users whose processes may connect by loopback can be named ([`Options::users`]). Whoever has only said hello
+//! makes room for others.
+
+mod agent;
+mod peer;
+mod record;
+mod serve;
+mod shared;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use runtap_bytefrog_proto::hq::{AgentProcess, CommandError, Settings};
+use runtap_bytefrog_proto::{
+    ClassOutcome, Command, Configuration, Dialect, JavaString, Mode, ModeByte, State, Violation,
+};
+use thiserror::Error;
+
+use crate::{CallTree, Counters, Limits, Report};
+use agent::Agent;
+use shared::{Shared, locked};
+
+pub use record::{Connection, Recorder, Tape};
+
+/// Names an agent: 0, 1, 2 … in the order in which they said hello.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentId(pub u32);
+
+/// What HQ tells agents, and how much it takes from them.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The versions that are accepted, and how much is read of one message.
+    pub protocol: Settings,
+    /// What each agent is told to trace. Its run is given by HQ.
+    pub configuration: Configuration,
+    /// The mode that an agent is led to as soon as it has its configuration. `None`: it waits for [`Hq::go`].
+    pub begin: Option<Mode>,
+    /// How much is kept of each trace.
+    pub limits: Limits,
+    /// Calls that take so many nanoseconds get into the log of slow calls.
+    pub slow: u64,
+    /// Agents that are kept with their traces, those that are over too. The oldest of these makes room for a new agent, then
+    /// the oldest that has said nothing but hello; if there is none, the new one is refused.
+    pub agents: usize,
+    /// Connections at a time. For those above it, the oldest is closed that has not said hello; without one, they are.
+    pub connections: usize,
+    /// How long a connection may take to say hello, and a write to be taken.
+    pub patience: Duration,
+    /// The users (numbers of the system) whose processes may connect: for an address of the loopback interface, IPv4. All
+    /// others are told of ([`Event::Stranger`]) and hear nothing. `None`: everybody may.
+    pub users: Option<Vec<u32>>,
+    /// Who keeps what goes over the connections.
+    pub recorder: Option<Arc<dyn Recorder>>,
+}
+
+impl Default for Options {
+    /// All versions; everything is traced from the beginning; calls of 100 ms are slow; 64 agents, 200 connections; 10
+    /// seconds.
+    fn default() -> Self {
+        Self {
+            protocol: Settings::default(),
+            configuration: Configuration::default(),
+            begin: Some(Mode::Tracing),
+            limits: Limits::default(),
+            slow: 100_000_000,
+            agents: 64,
+            connections: 200,
+            patience: Duration::from_secs(10),
+            users: None,
+            recorder: None,
+        }
+    }
+}
+
+/// Something that has happened at an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// It has said hello, and got its configuration.
+    Connected {
+        /// Where it is.
+        peer: SocketAddr,
+        /// What it speaks.
+        dialect: Dialect,
+        /// Version 4: the project that it was started for.
+        project: Option<u32>,
+        /// The run in its configuration.
+        run: u8,
+    },
+    /// It lives.
+    Heartbeat {
+        /// What it says that it does.
+        mode: ModeByte,
+        /// Its buffers that wait to be sent.
+        queue: u16,
+    },
+    /// A class was loaded.
+    Class {
+        /// What became of it.
+        outcome: ClassOutcome,
+        /// Its name, with slashes.
+        name: JavaString,
+    },
+    /// F1: what process it is.
+    Process(AgentProcess),
+    /// It says that the trace ends.
+    Error(JavaString),
+    /// Its version has no room for what it should be told, so that it was sent away.
+    NotConfigured(CommandError),
+    /// A connection was closed, since it is not of a user that may connect.
+    Stranger {
+        /// Where it came from.
+        peer: SocketAddr,
+        /// Whose it is, as far as that can be known.
+        user: Option<u32>,
+    },
+    /// It has broken a rule.
+    Violation(Violation),
+    /// A data connection has begun or ended; so many are open now.
+    Data(usize),
+    /// A connection is not recorded any more, and why. The trace goes on.
+    RecordingFailed {
+        /// Which one.
+        connection: Connection,
+        /// What the [`Recorder`] has said.
+        reason: String,
+    },
+    /// Its control connection has ended. Data may still come.
+    ControlEnded,
+    /// All its connections have ended: its report does not change any more.
+    Finished,
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HqError {
+    /// There is no such agent.
+    #[error("there is no agent {}", .0.0)]
+    NoAgent(AgentId),
+    /// It can't be sent now.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// It could not be written.
+    #[error("the agent does not take it: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// An agent at a glance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentState {
+    /// Which one.
+    pub id: AgentId,
+    /// Its run.
+    pub run: u8,
+    /// What it speaks.
+    pub dialect: Dialect,
+    /// Where commands have led it.
+    pub state: State,
+    /// What its last heartbeat said.
+    pub said: Option<ModeByte>,
+    /// Whether its control connection has ended.
+    pub ended: bool,
+    /// Data connections that are open.
+    pub data: usize,
+}
+
+/// A collector that listens.
+pub struct Hq {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    acceptor: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Hq {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hq").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Hq {
+    /// Listens at an address. `tell` hears what happens, on the threads of the connections: it should not take long, and may
+    /// ask for reports and send commands.
+    ///
+    /// # Errors
+    /// The address can't be listened at.
+    pub fn listen(
+        address: SocketAddr,
+        options: Options,
+        tell: impl Fn(Option<AgentId>, Event) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::new(options, Box::new(tell)));
+        let acceptor = {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new()
+                .name("bytefrog-accept".to_owned())
+                .spawn(move || serve::accept(&listener, &shared))?
+        };
+        Ok(Self { shared, address, acceptor: Mutex::new(Some(acceptor)) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// All agents that have said hello, in that order.
+    pub fn agents(&self) -> Vec<AgentState> {
+        let agents: Vec<Arc<Agent>> = locked(&self.shared.agents).values().cloned().collect();
+        agents.iter().map(|agent| agent.state()).collect()
+    }
+
+    /// Leads an agent to a mode, by legal commands only.
+    ///
+    /// # Errors
+    /// No such agent, no way from where it is, or it does not take the command.
+    pub fn go(&self, agent: AgentId, mode: Mode) -> Result<(), HqError> {
+        let now = self.shared.now();
+        self.shared.agent(agent)?.command(now, |control| control.go(mode, now))
+    }
+
+    /// Sends one command, if it is legal where the agent is.
+    ///
+    /// # Errors
+    /// No such agent, a command that it would end of, or it does not take it.
+    pub fn command(&self, agent: AgentId, command: Command) -> Result<(), HqError> {
+        let now = self.shared.now();
+        self.shared.agent(agent)?.command(now, |control| control.command(command, now))
+    }
+
+    /// Sends an agent the configuration that it has with changes, before start. Its run stays.
+    ///
+    /// # Errors
+    /// No such agent, it was started, or it does not take it.
+    pub fn configure(&self, agent: AgentId, change: impl FnOnce(&mut Configuration)) -> Result<(), HqError> {
+        let agent = self.shared.agent(agent)?;
+        agent.command(self.shared.now(), |control| {
+            let mut configuration = control.configuration().cloned().unwrap_or_default();
+            change(&mut configuration);
+            configuration.run = agent.run;
+            control.configure(&configuration)
+        })
+    }
+
+    /// Asks an F1 agent for counts and coverage.
+    ///
+    /// # Errors
+    /// No such agent, it speaks another version, or it does not take it.
+    pub fn snapshot(&self, agent: AgentId, reset: bool) -> Result<(), HqError> {
+        let now = self.shared.now();
+        self.shared.agent(agent)?.command(now, |control| control.snapshot(reset))
+    }
+
+    /// Tells an agent that its trace ends because of an error.
+    ///
+    /// # Errors
+    /// No such agent, or it does not take it.
+    pub fn fail(&self, agent: AgentId, text: &str) -> Result<(), HqError> {
+        let now = self.shared.now();
+        self.shared.agent(agent)?.command(now, |control| Ok(control.fail(text)))
+    }
+
+    /// Begins or ends a named part of the recording, for all agents. Without a [`Recorder`] nothing is done.
+    ///
+    /// # Errors
+    /// The recorder can't keep it.
+    pub fn mark(&self, name: &str, begins: bool) -> io::Result<()> {
+        let now = self.shared.now();
+        self.shared.options.recorder.as_ref().map_or(Ok(()), |recorder| recorder.mark(now, name, begins))
+    }
+
+    /// What was counted so far, and how many events wait for those before them. This costs nothing.
+    ///
+    /// # Errors
+    /// No such agent.
+    pub fn counters(&self, agent: AgentId) -> Result<(Counters, usize), HqError> {
+        let agent = self.shared.agent(agent)?;
+        let model = locked(&agent.model);
+        Ok((model.counters(), model.waiting()))
+    }
+
+    /// What an agent's trace has come to so far.
+    ///
+    /// # Errors
+    /// No such agent.
+    pub fn report(&self, agent: AgentId) -> Result<Report, HqError> {
+        Ok(locked(&self.shared.agent(agent)?.model).report())
+    }
+
+    /// Who has called whom, in one thread (an index into [`Report::threads`]) or in all.
+    ///
+    /// # Errors
+    /// No such agent.
+    pub fn call_tree(&self, agent: AgentId, thread: Option<usize>) -> Result<CallTree, HqError> {
+        Ok(locked(&self.shared.agent(agent)?.model).call_tree(thread))
+    }
+
+    /// Forgets an agent that is over, and its trace.
+    pub fn forget(&self, agent: AgentId) {
+        let mut agents = locked(&self.shared.agents);
+        if agents.get(&agent).is_some_and(|agent| agent.is_over()) {
+            agents.remove(&agent);
+        }
+    }
+
+    /// Ends all connections and waits for their threads: not to be called by what is told of events. Reports of what has come
+    /// are still there while HQ is.
+    pub fn close(&self) {
+        self.shared.closing.store(true, Ordering::SeqCst);
+        let acceptor = locked(&self.acceptor).take();
+        if let Some(acceptor) = acceptor {
+            // Whoever waits for a connection gets one.
+            let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+            let _ = acceptor.join();
+        }
+        for socket in locked(&self.shared.sockets).values() {
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
+        let threads = std::mem::take(&mut *locked(&self.shared.threads));
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Hq {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,100 @@
+//! Whose process is at the other end of a loopback connection.
+//!
+//! Owns: reading the kernel's table of TCP sockets (`/proc/net/tcp`, Linux `net/ipv4/tcp_ipv4.c`, `get_tcp4_sock`). The
+//! protocol has no password, and every user of a machine reaches its loopback interface; the kernel knows who has made a
+//! socket. Refuses to: guess. A socket that is not there, not connected any more or nobody's has no user.
+
+use std::net::{SocketAddr, SocketAddrV4};
+
+/// Of the network namespace of this process.
+#[cfg(target_os = "linux")]
+const TABLE: &str = "/proc/self/net/tcp";
+/// `TCP_ESTABLISHED`. In other states the kernel may name root for a socket that its process has closed.
+const ESTABLISHED: &str = "01";
+
+/// The user who has made the socket at the other end of a connection. `None`: that can't be known.
+pub(super) fn user_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
+    let (SocketAddr::V4(peer), SocketAddr::V4(own)) = (peer, own) else { return None };
+    #[cfg(target_os = "linux")]
+    let table = std::fs::read_to_string(TABLE).ok()?;
+    #[cfg(not(target_os = "linux"))]
+    let table = String::new();
+    find(&table, peer, own)
+}
+
+/// The user of the socket with these ends, in a table of sockets:
+/// `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …`
+fn find(table: &str, peer: SocketAddrV4, own: SocketAddrV4) -> Option<u32> {
+    let (local, remote) = (hex(peer), hex(own));
+    table.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        if words.next()? != local || words.next()? != remote || words.next()? != ESTABLISHED {
+            return None;
+        }
+        let (user, inode) = (words.nth(3)?, words.nth(1)?);
+        // A socket without an inode is no process's any more.
+        if inode == "0" { None } else { user.parse().ok() }
+    })
+}
+
+/// As the table has addresses: four bytes as a number of this machine, and the port.
+fn hex(address: SocketAddrV4) -> String {
+    format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn line(state: &str, user: &str, inode: &str) -> String {
+        let (local, remote) = (hex(at(40_001)), hex(at(8765)));
+        format!(
+            "   3: {local} {remote} {state} 00000000:00000000 00:00000000 00000000  {user}        0 {inode} 1 0 20 4 30 10 -1\n"
+        )
+    }
+
+    fn at(port: u16) -> SocketAddrV4 {
+        SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
+    }
+
+    #[test]
+    fn the_user_of_a_connected_socket() {
+        let header = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+        let user = |line: &str| find(&format!("{header}{line}"), at(40_001), at(8765));
+        assert_eq!(user(&line("01", "1000", "123456")), Some(1000));
+        assert_eq!(user(&line("01", "1000", "0")), None, "no process has it");
+        // What is closed is root's for the kernel.
+        for state in ["04", "05", "06", "08"] {
+            assert_eq!(user(&line(state, "0", "0")), None, "{state}");
+        }
+        assert_eq!(user(""), None);
+        assert_eq!(find(&line("01", "7", "1"), at(40_002), at(8765)), None, "another one");
+        assert_eq!(find(&line("01", "7", "1"), at(8765), at(40_001)), None, "our own end");
+        #[cfg(target_endian = "little")]
+        assert_eq!(hex(at(8765)), "0100007F:223D");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn our_own_connection() {
+        use std::os::unix::fs::MetadataExt as _;
+        let listener = TcpListener::bind(at(0)).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, peer) = listener.accept().unwrap();
+        let us = std::fs::metadata("/proc/self").unwrap().uid();
+        assert_eq!(user_of(peer, server.local_addr().unwrap()), Some(us));
+        drop(client);
+        assert_eq!(user_of(peer, server.local_addr().unwrap()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_table(text in "[ 0-9A-F:\n]{0,300}", port: u16) {
+            let _ = find(&text, at(port), at(1));
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The threads of connections.
+//!
+//! Owns: accepting, telling control from data connections by their first byte, reading, and the watch over heartbeats.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use runtap_bytefrog_proto::hq::{self, Control, Data};
+use runtap_bytefrog_proto::{Configuration, Dialect, Message, Side, Violation};
+
+use super::agent::Agent;
+use super::record::Taped;
+use super::shared::{Shared, locked};
+use super::{AgentId, Connection, Event, HqError, peer};
+use crate::Model;
+
+/// Bytes of a read of events.
+const CHUNK: usize = 256 << 10;
+
+/// The least time between two looks at what is overdue.
+const TICK: Duration = Duration::from_millis(50);
+
+pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    let mut number = 0u64;
+    for stream in listener.incoming() {
+        if shared.closing.load(Ordering::SeqCst) {
+            return;
+        }
+        // Out of descriptors, mostly: that passes when a connection ends.
+        let Ok(stream) = stream else {
+            std::thread::sleep(TICK);
+            continue;
+        };
+        // Before it takes a place.
+        if !is_welcome(&stream, shared) {
+            continue;
+        }
+        let mut threads = locked(&shared.threads);
+        threads.retain(|thread| !thread.is_finished());
+        if !has_room(shared) {
+            continue;
+        }
+        shared.open.fetch_add(1, Ordering::SeqCst);
+        number += 1;
+        if let Ok(socket) = stream.try_clone() {
+            locked(&shared.sockets).insert(number, socket);
+            locked(&shared.unknown).insert(number);
+        }
+        let state = Arc::clone(shared);
+        let spawned = std::thread::Builder::new().name(format!("bytefrog-{number}")).spawn(move || {
+            // An error is the end of a connection, which is told where it is known whose it was.
+            let _ = serve(stream, &state, number);
+            locked(&state.unknown).remove(&number);
+            locked(&state.sockets).remove(&number);
+            state.open.fetch_sub(1, Ordering::SeqCst);
+        });
+        if let Ok(thread) = spawned {
+            threads.push(thread);
+        } else {
+            locked(&shared.unknown).remove(&number);
+            locked(&shared.sockets).remove(&number);
+            shared.open.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Whether a connection is of a user who may connect. If not, that is told.
+fn is_welcome(stream: &TcpStream, shared: &Shared) -> bool {
+    let Some(users) = &shared.options.users else { return true };
+    let (Ok(peer), Ok(own)) = (stream.peer_addr(), stream.local_addr()) else { return false };
+    let user = peer::user_of(peer, own);
+    let welcome = user.is_some_and(|user| users.contains(&user));
+    if !welcome {
+        (shared.tell)(None, Event::Stranger { peer, user });
+    }
+    welcome
+}
+
+/// Whether there is room for one more connection; if need be, because the oldest leaves that has not said hello.
+fn has_room(shared: &Shared) -> bool {
+    let full = || shared.open.load(Ordering::SeqCst) >= shared.options.connections;
+    if !full() {
+        return true;
+    }
+    let Some(oldest) = locked(&shared.unknown).pop_first() else { return false };
+    if let Some(socket) = locked(&shared.sockets).get(&oldest) {
+        let _ = socket.shutdown(Shutdown::Both);
+    }
+    let began = Instant::now();
+    while full() && began.elapsed() < TICK {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    !full()
+}
+
+fn serve(mut stream: TcpStream, shared: &Arc<Shared>, number: u64) -> io::Result<()> {
+    let patience = shared.options.patience;
+    stream.set_read_timeout(Some(patience.max(TICK)))?;
+    stream.set_write_timeout(Some(patience.max(TICK)))?;
+    // Commands are single bytes, which should not wait for each other.
+    stream.set_nodelay(true)?;
+    let mut first = [0];
+    if stream.read(&mut first)? == 0 {
+        return Ok(());
+    }
+    match first {
+        [0x1e] => data(stream, shared, number, first[0]),
+        _ => control(stream, shared, number, first[0]),
+    }
+}
+
+/// Writes a last word and closes.
+fn refuse(mut stream: &TcpStream, transmit: &[u8]) -> io::Result<()> {
+    stream.write_all(transmit)?;
+    leave(stream)
+}
+
+/// Closes a connection whose other side may have something to read. What it still sends is taken for a while: bytes that
+/// nobody has read when a socket is closed would reset the connection, and take the last word with them.
+fn leave(mut stream: &TcpStream) -> io::Result<()> {
+    stream.shutdown(Shutdown::Write)?;
+    stream.set_read_timeout(Some(TICK))?;
+    let (began, mut buffer) = (Instant::now(), [0; 4096]);
+    while began.elapsed() < Duration::from_secs(1) && stream.read(&mut buffer)? > 0 {}
+    Ok(())
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// A control connection until it has said hello. Then it is an agent's.
+fn control(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) -> io::Result<()> {
+    let began = Instant::now();
+    let mut control = Control::new(shared.options.protocol.clone(), shared.now());
+    let mut output = control.handle_bytes(&[first], shared.now());
+    let mut said = vec![first];
+    let mut buffer = [0; 64];
+    while control.dialect().is_none() && !output.close {
+        if began.elapsed() > shared.options.patience {
+            return Ok(());
+        }
+        // One byte at a time: what comes behind hello is for the agent that this becomes.
+        let (byte, _) = buffer.split_at_mut(1);
+        if stream.read(byte)? == 0 {
+            return Ok(());
+        }
+        said.extend_from_slice(byte);
+        let more = control.handle_bytes(byte, shared.now());
+        output.events.extend(more.events);
+        output.transmit.extend(more.transmit);
+        output.close |= more.close;
+    }
+    let (mut hello, mut dialect) = (None, Dialect::V1);
+    for event in output.events {
+        match event {
+            hq::Event::Hello { dialect: spoken, project } => {
+                dialect = spoken;
+                hello = Some(project);
+            }
+            hq::Event::Violation(violation) => (shared.tell)(None, Event::Violation(violation)),
+            _ => {}
+        }
+    }
+    let Some(project) = hello else { return refuse(&stream, &output.transmit) };
+    locked(&shared.unknown).remove(&number);
+    let peer = stream.peer_addr()?;
+    let socket = stream.try_clone()?;
+    let model = Model::new(dialect, &shared.options.limits, shared.options.slow);
+    // Registered before the configuration is sent: data connections may follow at once.
+    let Some(agent) = shared.admit(|id, run| Agent::new(id, run, dialect, control, socket, model)) else {
+        return refuse(&stream, &full());
+    };
+    agent.tape.begin(shared.options.recorder.as_deref(), agent.id, Connection::Control);
+    agent.tape.write(Side::Agent, shared.now(), &said);
+    let configuration = Configuration { run: agent.run, ..shared.options.configuration.clone() };
+    let told = agent.command(shared.now(), |control| control.configure(&configuration));
+    (shared.tell)(Some(agent.id), Event::Connected { peer, dialect, project, run: agent.run });
+    let read = match told {
+        Ok(()) => {
+            if let Some(mode) = shared.options.begin {
+                let now = shared.now();
+                // What fails here fails for the one who reads, too.
+                let _ = agent.command(now, |control| control.go(mode, now));
+            }
+            listen(&mut stream, shared, &agent)
+        }
+        Err(error) => {
+            // The agent waits for a configuration for ever.
+            let _ = agent.command(shared.now(), |control| Ok(control.fail(&error.to_string())));
+            let _ = leave(&stream);
+            let text = error.to_string();
+            if let HqError::Command(error) = error {
+                (shared.tell)(Some(agent.id), Event::NotConfigured(error));
+            }
+            Err(io::Error::other(text))
+        }
+    };
+    for violation in agent.with(Control::handle_close) {
+        (shared.tell)(Some(agent.id), Event::Violation(violation));
+    }
+    agent.tape.end(shared.now());
+    tell_failure(shared, agent.id, Connection::Control, &agent.tape);
+    (shared.tell)(Some(agent.id), Event::ControlEnded);
+    if agent.close_control() {
+        finish(shared, &agent);
+    }
+    read
+}
+
+/// What the original HQ says when it expects no agent.
+fn full() -> Vec<u8> {
+    Control::new(hq::Settings::default(), Duration::ZERO)
+        .fail("HQ is not expecting a new connection at this time")
+}
+
+/// Everything of an agent has ended.
+fn finish(shared: &Shared, agent: &Agent) {
+    locked(&agent.model).finish();
+    (shared.tell)(Some(agent.id), Event::Finished);
+}
+
+/// Reads a control connection to its end.
+fn listen(stream: &mut TcpStream, shared: &Arc<Shared>, agent: &Agent) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    loop {
+        let now = shared.now();
+        let next = agent.with(|control| control.next_timeout());
+        let wait = next.map_or(Duration::from_secs(1), |at| at.saturating_sub(now));
+        stream.set_read_timeout(Some(wait.clamp(TICK, Duration::from_secs(1))))?;
+        let size = match stream.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(size) => size,
+            Err(error) if is_timeout(&error) => 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let now = shared.now();
+        let bytes = buffer.get(..size).unwrap_or_default();
+        agent.tape.write(Side::Agent, now, bytes);
+        tell_failure(shared, agent.id, Connection::Control, &agent.tape);
+        let (output, overdue) =
+            agent.with(|control| (control.handle_bytes(bytes, now), control.handle_timeout(now)));
+        for event in output.events {
+            let event = match event {
+                hq::Event::Heartbeat { mode, queue } => Event::Heartbeat { mode, queue },
+                hq::Event::Class { outcome, name } => Event::Class { outcome, name },
+                hq::Event::Error { text } => Event::Error(text),
+                hq::Event::Process(process) => Event::Process(process),
+                hq::Event::Violation(violation) => Event::Violation(violation),
+                hq::Event::DataBreak { sequence } => {
+                    locked(&agent.model).take(&Message::DataBreak { sequence });
+                    continue;
+                }
+                _ => continue,
+            };
+            (shared.tell)(Some(agent.id), event);
+        }
+        for violation in overdue {
+            (shared.tell)(Some(agent.id), Event::Violation(violation));
+        }
+        if output.close {
+            let transmit = output.transmit;
+            let _ = agent.command(shared.now(), |_| Ok(transmit));
+            return leave(stream);
+        }
+    }
+}
+
+/// A data connection from its first byte to its end.
+fn data(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) -> io::Result<()> {
+    let mut data = Data::new();
+    data.handle_bytes(&[first], |_| None, |_, _| {});
+    let mut run = [0];
+    stream.read_exact(&mut run)?;
+    let agent = shared.by_run(run[0]);
+    let opened = agent.as_ref().and_then(|agent| agent.open_data());
+    let dialect = agent.as_ref().filter(|_| opened.is_some()).map(|agent| agent.dialect);
+    let output = data.handle_bytes(&run, |_| dialect, |_, _| {});
+    locked(&shared.unknown).remove(&number);
+    let (Some(agent), Some((count, number))) = (agent, opened) else {
+        tell_all(shared, None, output.violations);
+        return refuse(&stream, &output.transmit);
+    };
+    (shared.tell)(Some(agent.id), Event::Data(count));
+    let (tape, connection) = (Taped::off(), Connection::Data(number));
+    tape.begin(shared.options.recorder.as_deref(), agent.id, connection);
+    let [run] = run;
+    tape.write(Side::Agent, shared.now(), &[first, run]);
+    tape.write(Side::Hq, shared.now(), &output.transmit);
+    let read = stream.write_all(&output.transmit).and_then(|()| {
+        let mut record = |side, bytes: &[u8]| {
+            tape.write(side, shared.now(), bytes);
+            tell_failure(shared, agent.id, connection, &tape);
+        };
+        events(&mut stream, shared, &agent, &mut data, &mut record)
+    });
+    tape.end(shared.now());
+    tell_failure(shared, agent.id, connection, &tape);
+    tell_all(shared, Some(agent.id), data.handle_close().into_iter().collect());
+    let (count, over) = agent.close_data();
+    (shared.tell)(Some(agent.id), Event::Data(count));
+    if over {
+        finish(shared, &agent);
+    }
+    read
+}
+
+fn events(
+    stream: &mut TcpStream,
+    shared: &Shared,
+    agent: &Agent,
+    data: &mut Data,
+    record: &mut dyn FnMut(Side, &[u8]),
+) -> io::Result<()> {
+    // A program may be idle for as long as it likes: its agent's heartbeats are what is watched.
+    stream.set_read_timeout(None)?;
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let size = match stream.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(size) => size,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let bytes = buffer.get(..size).unwrap_or_default();
+        record(Side::Agent, bytes);
+        let output = {
+            let mut model = locked(&agent.model);
+            data.handle_bytes(bytes, |_| None, |_, message| model.take(&message))
+        };
+        tell_all(shared, Some(agent.id), output.violations);
+        if output.close {
+            record(Side::Hq, &output.transmit);
+            return refuse(stream, &output.transmit);
+        }
+    }
+}
+
+/// Says once that a connection is not recorded any more.
+fn tell_failure(shared: &Shared, agent: AgentId, connection: Connection, tape: &Taped) {
+    if let Some(error) = tape.failure() {
+        (shared.tell)(Some(agent), Event::RecordingFailed { connection, reason: error.to_string() });
+    }
+}
+
+fn tell_all(shared: &Shared, agent: Option<AgentId>, violations: Vec<Violation>) {
+    for violation in violations {
+        (shared.tell)(agent, Event::Violation(violation));
+    }
+}

@@ -1,0 +1,88 @@
+//! What the threads of connections share: the agents, and the connections that are open.
+//!
+//! Owns: which agent makes room for a new one, and the runs that they are given.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::agent::Agent;
+use super::{AgentId, Event, HqError, Options};
+
+/// What is told of an agent. None: of a connection that is no agent's.
+pub(super) type Tell = Box<dyn Fn(Option<AgentId>, Event) + Send + Sync>;
+
+pub(super) struct Shared {
+    pub(super) options: Options,
+    pub(super) tell: Tell,
+    pub(super) began: Instant,
+    pub(super) closing: AtomicBool,
+    pub(super) open: AtomicUsize,
+    pub(super) next_agent: AtomicU32,
+    pub(super) agents: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
+    /// Every open connection, to be shut when HQ closes.
+    pub(super) sockets: Mutex<BTreeMap<u64, TcpStream>>,
+    /// Those of them that have not said hello.
+    pub(super) unknown: Mutex<BTreeSet<u64>>,
+    pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// The lock, also if a thread has panicked with it: what it guards is counts and tables, each of them whole.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(super) fn new(options: Options, tell: Tell) -> Self {
+        Self {
+            options,
+            tell,
+            began: Instant::now(),
+            closing: AtomicBool::new(false),
+            open: AtomicUsize::new(0),
+            next_agent: AtomicU32::new(0),
+            agents: Mutex::default(),
+            sockets: Mutex::default(),
+            unknown: Mutex::default(),
+            threads: Mutex::default(),
+        }
+    }
+
+    /// Time since HQ began to listen.
+    pub(super) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(super) fn agent(&self, id: AgentId) -> Result<Arc<Agent>, HqError> {
+        locked(&self.agents).get(&id).cloned().ok_or(HqError::NoAgent(id))
+    }
+
+    /// The agent whose run this is. Of those that have ended none: a run is given again after 255 others.
+    pub(super) fn by_run(&self, run: u8) -> Option<Arc<Agent>> {
+        locked(&self.agents).values().rev().find(|agent| agent.run == run && !agent.is_over()).cloned()
+    }
+
+    /// A new agent, with a run that no living one has. `None`: there is no room for it.
+    pub(super) fn admit(&self, make: impl FnOnce(AgentId, u8) -> Agent) -> Option<Arc<Agent>> {
+        let mut agents = locked(&self.agents);
+        if agents.len() >= self.options.agents {
+            let over = agents.iter().find(|(_, agent)| agent.is_over());
+            let leaves = over.or_else(|| agents.iter().find(|(_, agent)| agent.has_only_said_hello()));
+            let leaves = leaves.map(|(id, _)| *id)?;
+            if let Some(agent) = agents.remove(&leaves) {
+                agent.close();
+            }
+        }
+        let id = self.next_agent.load(Ordering::Relaxed);
+        let [.., first] = id.to_be_bytes();
+        let taken = |run: u8| agents.values().any(|agent| agent.run == run && !agent.is_over());
+        let run = (0..=255u8).map(|step| first.wrapping_add(step)).find(|run| !taken(*run))?;
+        self.next_agent.store(id.wrapping_add(1), Ordering::Relaxed);
+        let agent = Arc::new(make(AgentId(id), run));
+        agents.insert(AgentId(id), Arc::clone(&agent));
+        Some(agent)
+    }
+}

@@ -1,0 +1,393 @@
+//! What a trace has come to, at any time.
+//!
+//! Owns: [`Report`], which borrows nothing: the trace goes on while it is shown. Ids are gone here: methods
+//! with one signature are one, from however many class loaders.
+
+use runtap_bytefrog_proto::{Dialect, Location, Rule};
+
+use super::Model;
+use super::apply::UNNAMED;
+use super::call_tree::inclusive;
+use super::counters::Counters;
+use super::exceptions::Fate;
+use super::findings::Finding;
+use super::segments::Segment;
+use super::tree::NONE;
+
+/// A method, with what its calls took. Times are in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MethodReport {
+    /// `internal/Class.method;ACCESS;descriptor`, or `(method 17)` if the agent has not said it.
+    pub signature: String,
+    /// Calls that have begun.
+    pub entries: u64,
+    /// Calls that have ended by themselves.
+    pub exits: u64,
+    /// Calls that an exception has ended.
+    pub bubbles: u64,
+    /// Exceptions thrown by the program in it.
+    pub throws: u64,
+    /// Time in it without callees.
+    pub own: u64,
+    /// Time in it with callees; calls from within itself are not counted again. A lower bound if calls have no node
+    /// ([`Report::untold`]).
+    pub inclusive: u64,
+    /// F1: calls as the agent has counted them, those that an exception ended, and their time.
+    pub counted: Option<(u64, u64, u64)>,
+    /// Whether it has run.
+    pub has_run: bool,
+    /// What calls without an end took with callees, until it was clear that there is none: those that are open, until the
+    /// last event. It is not in `inclusive`.
+    pub so_far: u64,
+    /// The same without callees.
+    pub own_so_far: u64,
+}
+
+impl MethodReport {
+    /// Calls that have begun: as events say it, or as counts say it.
+    pub fn calls(&self) -> u64 {
+        self.entries.max(self.counted.map_or(0, |(calls, ..)| calls))
+    }
+
+    /// Calls that an exception has ended.
+    pub fn thrown(&self) -> u64 {
+        self.bubbles.max(self.counted.map_or(0, |(_, thrown, _)| thrown))
+    }
+
+    /// Calls of which no end has come; 0 if the agent has only counted.
+    pub fn without_end(&self) -> u64 {
+        self.entries.saturating_sub(self.exits).saturating_sub(self.bubbles)
+    }
+
+    /// Time with callees of calls that have ended. `None`: nobody knows any.
+    pub fn ended_total(&self) -> Option<u64> {
+        match self.counted {
+            _ if self.exits + self.bubbles > 0 => Some(self.inclusive),
+            Some((.., time)) if time > 0 => Some(time),
+            _ => None,
+        }
+    }
+
+    /// The same without callees. Agents that count do not know it.
+    pub fn ended_own(&self) -> Option<u64> {
+        (self.exits + self.bubbles > 0).then_some(self.own)
+    }
+
+    /// Time with callees of all calls, at least. `None`: nobody knows any.
+    pub fn total(&self) -> Option<u64> {
+        let known = self.ended_total();
+        known.or_else(|| (self.so_far > 0).then_some(0)).map(|time| time.saturating_add(self.so_far))
+    }
+
+    /// The same without callees.
+    pub fn own(&self) -> Option<u64> {
+        let known = self.ended_own();
+        known.or_else(|| (self.own_so_far > 0).then_some(0)).map(|time| time.saturating_add(self.own_so_far))
+    }
+}
+
+/// What an agent has told of calls: by it, it is clear which questions a trace can answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Calls, each on its own; or nothing at all.
+    Calls,
+    /// F1: how often methods were called. Nothing is known of callers and times.
+    Counts,
+    /// F1: which methods have run.
+    Coverage,
+}
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadReport {
+    /// The agent's id.
+    pub id: u32,
+    /// Its last name, if it has one.
+    pub name: Option<String>,
+    /// Calls that have begun.
+    pub entries: u64,
+    /// F1: whether it is gone.
+    pub ended: bool,
+}
+
+/// What happened to an exception at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExceptionReport {
+    /// Its class; `(exception 3)` if the agent has not said it, `(any)` if its version says none.
+    pub exception: String,
+    /// The method.
+    pub signature: String,
+    /// The line, where it is known.
+    pub line: Option<u16>,
+    /// What happened.
+    pub fate: Fate,
+    /// How often.
+    pub count: u64,
+}
+
+/// A segment, with the methods that were called in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentReport {
+    /// The segment. Its times are nanoseconds here.
+    pub segment: Segment,
+    /// Signatures and calls.
+    pub calls: Vec<(String, u64)>,
+}
+
+/// A slow call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlowCall {
+    /// What it took, in nanoseconds.
+    pub took: u64,
+    /// When it began, in nanoseconds.
+    pub start: i64,
+    /// The agent's id of its thread.
+    pub thread: u32,
+    /// Who has called it, outermost first, and itself.
+    pub path: Vec<String>,
+}
+
+/// A place in a source file that has run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The method.
+    pub signature: String,
+    /// Where it is; `None` if the agent has not said it.
+    pub location: Option<Location>,
+    /// How often, or that it has run at all.
+    pub count: u64,
+}
+
+/// What a trace has come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// What the agent speaks.
+    pub dialect: Dialect,
+    /// What was counted.
+    pub counters: Counters,
+    /// The sequence ids of the first and of the last event, counted on where they have wrapped. `None`: there was none, or
+    /// each thread has its own (F1).
+    pub sequences: Option<(u64, u64)>,
+    /// Signatures that the agent has told, each once, with or without calls.
+    pub signatures: usize,
+    /// By signature.
+    pub methods: Vec<MethodReport>,
+    /// In the order in which they were first seen.
+    pub threads: Vec<ThreadReport>,
+    /// By exception, method and line.
+    pub exceptions: Vec<ExceptionReport>,
+    /// By their beginning.
+    pub segments: Vec<SegmentReport>,
+    /// The longest first.
+    pub slow_calls: Vec<SlowCall>,
+    /// By method and place.
+    pub lines: Vec<Line>,
+    /// The rules that were broken.
+    pub findings: Vec<Finding>,
+    /// Calls without a node in the tree: the tree had no room.
+    pub untold: u64,
+    /// Events of threads and methods, and places, that had no room.
+    pub beyond: u64,
+    /// Calls deeper than stacks may be.
+    pub too_deep: u64,
+}
+
+impl Report {
+    /// What the agent has told of calls.
+    pub fn detail(&self) -> Detail {
+        if self.counters.entries > 0 {
+            Detail::Calls
+        } else if self.methods.iter().any(|method| method.calls() > 0) {
+            Detail::Counts
+        } else if self.methods.iter().any(|method| method.has_run) {
+            Detail::Coverage
+        } else {
+            Detail::Calls
+        }
+    }
+}
+
+impl Model {
+    pub(super) fn nanoseconds(&self, ticks: u64) -> u64 {
+        ticks.saturating_mul(self.dialect.nanoseconds())
+    }
+
+    pub(super) fn signature(&self, id: u32) -> String {
+        match self.core.names.methods.get(&id) {
+            Some(name) => name.to_string(),
+            None => format!("(method {id})"),
+        }
+    }
+
+    /// The signatures, sorted, and which one each method has.
+    pub(super) fn signatures(&self) -> (Vec<String>, Vec<usize>) {
+        let each: Vec<String> =
+            self.core.calls.methods.iter().map(|method| self.signature(method.id)).collect();
+        let mut sorted = each.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let which = each.iter().map(|signature| sorted.binary_search(signature).unwrap_or(0)).collect();
+        (sorted, which)
+    }
+
+    /// What the trace has come to so far.
+    pub fn report(&self) -> Report {
+        let core = &self.core;
+        let tree = self.call_tree(None);
+        let (signatures, which) = self.signatures();
+        let mut methods: Vec<MethodReport> = signatures
+            .iter()
+            .map(|signature| MethodReport { signature: signature.clone(), ..MethodReport::default() })
+            .collect();
+        let mut unnamed = 0;
+        for ((index, method), at) in (0u32..).zip(&core.calls.methods).zip(&which) {
+            let Some(report) = methods.get_mut(*at) else { continue };
+            report.entries += method.entries;
+            report.exits += method.exits;
+            report.bubbles += method.bubbles;
+            report.throws += method.throws;
+            report.own = report.own.saturating_add(self.nanoseconds(method.own));
+            report.has_run |= method.covered || method.entries > 0;
+            if let Some(counted) = core.counted.get(&index) {
+                let total = counted.total();
+                let (calls, thrown, time) = report.counted.unwrap_or_default();
+                report.counted = Some((
+                    calls.saturating_add(total.calls),
+                    thrown.saturating_add(total.thrown),
+                    time.saturating_add(total.nanoseconds),
+                ));
+                report.has_run |= total.calls > 0;
+            }
+            unnamed += u64::from(!core.names.methods.contains_key(&method.id));
+        }
+        inclusive(&tree, &mut methods);
+        let signature = |method: u32| {
+            let at = which.get(method as usize).copied().unwrap_or(0);
+            signatures.get(at).cloned().unwrap_or_default()
+        };
+        let thread = |thread: usize| core.calls.threads.get(thread).map_or(0, |thread| thread.id);
+        let threads = core.calls.threads.iter().map(|thread| ThreadReport {
+            id: thread.id,
+            name: core.names.threads.get(&thread.id).map(ToString::to_string),
+            entries: thread.entries,
+            ended: thread.ended,
+        });
+        let mut nameless = Vec::new();
+        let mut exceptions: Vec<ExceptionReport> = core
+            .flow
+            .places()
+            .into_iter()
+            .map(|(place, count)| ExceptionReport {
+                exception: match core.names.exceptions.get(&place.exception) {
+                    Some(name) => name.to_string(),
+                    None if place.exception == UNNAMED => "(any)".to_owned(),
+                    None => {
+                        nameless.push(place.exception);
+                        format!("(exception {})", place.exception)
+                    }
+                },
+                signature: signature(place.method),
+                line: place.line,
+                fate: place.fate,
+                count,
+            })
+            .collect();
+        exceptions.sort_by(|a, b| {
+            (&a.exception, &a.signature, a.line, a.fate).cmp(&(&b.exception, &b.signature, b.line, b.fate))
+        });
+        // Ids of several class loaders.
+        exceptions.dedup_by(|next, kept| {
+            let same = (&next.exception, &next.signature, next.line, next.fate)
+                == (&kept.exception, &kept.signature, kept.line, kept.fate);
+            kept.count += if same { next.count } else { 0 };
+            same
+        });
+        nameless.dedup();
+        let scale = i64::try_from(self.dialect.nanoseconds()).unwrap_or(1);
+        let segments = core.segments.all(&core.entries()).into_iter().map(|mut segment| {
+            segment.start = segment.start.saturating_mul(scale);
+            segment.end = segment.end.map(|end| end.saturating_mul(scale));
+            let calls = segment.calls.iter().map(|(method, calls)| (signature(*method), *calls)).collect();
+            SegmentReport { segment, calls: merged(calls) }
+        });
+        let slow_calls = core.calls.slow.calls().into_iter().map(|call| SlowCall {
+            took: self.nanoseconds(call.took),
+            start: call.entered.saturating_mul(scale),
+            thread: thread(call.thread),
+            path: self.path(call.node, call.method, &signature),
+        });
+        let mut lines: Vec<Line> = core
+            .visited
+            .iter()
+            .map(|((method, location), count)| Line {
+                signature: signature(*method),
+                location: core.locations.get(location).copied(),
+                count: *count,
+            })
+            .collect();
+        lines.sort_by(|a, b| {
+            let key =
+                |line: &Line| line.location.map(|place| (place.start_line, place.end_line, place.location));
+            (&a.signature, key(a), a.count).cmp(&(&b.signature, key(b), b.count))
+        });
+        let mut findings = core.findings.all();
+        let mut add = |rule: Rule, count: u64, what: &str| {
+            if count > 0 {
+                findings.push(Finding { rule, count, first: vec![format!("{count} {what}")] });
+            }
+        };
+        add(Rule::UnknownMethod, unnamed, "methods");
+        add(Rule::UnknownException, nameless.len() as u64, "exceptions");
+        add(Rule::ClockBackwards, core.calls.backwards, "events");
+        let exhausted = self.dialect != Dialect::F1 && core.calls.threads.len() > usize::from(u16::MAX);
+        add(Rule::ThreadsExhausted, exhausted.into(), "time");
+        findings.sort_by_key(|finding| finding.rule);
+        Report {
+            dialect: self.dialect,
+            counters: core.counters,
+            sequences: self.sequences(),
+            signatures: core.names.signatures(),
+            methods,
+            threads: threads.collect(),
+            exceptions,
+            segments: segments.collect(),
+            slow_calls: slow_calls.collect(),
+            lines,
+            findings,
+            untold: core.calls.tree.untold,
+            beyond: core.calls.beyond + core.flow.beyond + core.segments.beyond,
+            too_deep: core.calls.too_deep,
+        }
+    }
+
+    fn sequences(&self) -> Option<(u64, u64)> {
+        let last = self.window.next().checked_sub(1)?;
+        (self.dialect != Dialect::F1 && self.core.events() > 0).then(|| (self.core.first.unwrap_or(0), last))
+    }
+
+    /// The callers of a call, outermost first, and itself.
+    fn path(&self, mut node: u32, method: u32, signature: &impl Fn(u32) -> String) -> Vec<String> {
+        let nodes = self.core.calls.tree.nodes();
+        let mut path = Vec::new();
+        while let Some(at) = nodes.get(node as usize).filter(|at| at.parent != NONE) {
+            path.push(signature(at.method));
+            node = at.parent;
+        }
+        if path.is_empty() {
+            path.push(signature(method));
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// Sorted, with the calls of equal signatures added up.
+fn merged(mut calls: Vec<(String, u64)>) -> Vec<(String, u64)> {
+    calls.sort();
+    calls.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        kept.1 += if same { next.1 } else { 0 };
+        same
+    });
+    calls
+}

@@ -1,0 +1,68 @@
+//! Which part of a trace is counted.
+//!
+//! Owns: [`Selection`]. Stacks are followed through the whole trace; a call is counted, with what it takes until its end, if
+//! it *begins* in the part. So calls of a part have as callers those that began in it too, and no frame is invented at its
+//! beginning.
+
+/// A part of a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Selection {
+    /// All of it.
+    #[default]
+    All,
+    /// Calls that begin in one of these ranges of time, in nanoseconds of the agent's clock: each from the first, and up to
+    /// but without the second.
+    Times(Vec<(i64, i64)>),
+    /// The same by sequence ids, which versions 1 to 4 have: exact where many events have the same millisecond.
+    Sequences(Vec<(u64, u64)>),
+}
+
+/// Ranges that do not overlap, in order. Empty: nothing is in them.
+#[derive(Debug, Clone)]
+pub(crate) struct Ranges<T> {
+    first: T,
+    /// Behind the last one.
+    end: T,
+    all: Vec<(T, T)>,
+}
+
+impl<T: Ord + Copy + Default> Ranges<T> {
+    pub(crate) fn new(mut ranges: Vec<(T, T)>) -> Self {
+        ranges.retain(|(from, until)| from < until);
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, kept| {
+            let touch = next.0 <= kept.1;
+            kept.1 = if touch { kept.1.max(next.1) } else { kept.1 };
+            touch
+        });
+        let bounds = ranges.first().zip(ranges.last()).map(|(first, last)| (first.0, last.1));
+        let (first, end) = bounds.unwrap_or_default();
+        Self { first, end, all: ranges }
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, at: T) -> bool {
+        at >= self.first && at < self.end && (self.all.len() <= 1 || self.search(at))
+    }
+
+    #[cold]
+    fn search(&self, at: T) -> bool {
+        let next = self.all.partition_point(|(from, _)| *from <= at);
+        next.checked_sub(1).and_then(|last| self.all.get(last)).is_some_and(|(_, until)| at < *until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_in_one_of_them_is_in_all(ranges in prop::collection::vec((0..60i64, 0..60i64), 0..8), at in -1..61i64) {
+            let expected = ranges.iter().any(|(from, until)| (*from..*until).contains(&at));
+            prop_assert_eq!(Ranges::new(ranges).has(at), expected);
+        }
+    }
+}

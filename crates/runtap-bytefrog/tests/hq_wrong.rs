@@ -1,0 +1,242 @@
+//! HQ on loopback, with agents that do wrong: nobody else notices, and what was whole is kept.
+
+mod common;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use common::{LONG, entry, filters, finished, hq, until, violations};
+use runtap_bytefrog::hq::{AgentId, Event, Options};
+use runtap_bytefrog_proto::{Command, Configuration, Dialect, JavaStr, Message, Mode, Rule};
+use runtap_testkit::fake_agent::{FakeAgent, Step, recorded, say};
+use runtap_testkit::require;
+
+#[test]
+fn many_agents_at_a_time_and_a_hostile_one_among_them() {
+    let (dialect, steps) = require!(recorded("v1_basic"));
+    let (hq, heard) = hq(Options { configuration: filters(), ..Options::default() });
+    let address = hq.address();
+    let threads: Vec<_> = (0..6)
+        .map(|number| {
+            let steps = steps.clone();
+            std::thread::spawn(move || {
+                let mut agent = FakeAgent::dial(address, dialect).expect("HQ listens");
+                if number % 2 == 0 {
+                    return agent.run(&steps);
+                }
+                // Half a message, junk, and gone.
+                let wrong = [
+                    Step::Hello,
+                    Step::AwaitConfiguration,
+                    Step::Dial,
+                    Step::Data(
+                        0,
+                        [entry(0, 1), entry(0, 1), entry(9, 1), entry(1, 2)[..7].to_vec()].concat(),
+                    ),
+                    Step::Heartbeat(Mode::Tracing),
+                    Step::CloseData(0),
+                    Step::Control(vec![0x66, 1, 2, 3]),
+                    Step::AwaitEnd,
+                ];
+                agent.run(&wrong)
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("no panic").expect("HQ plays along");
+    }
+    let mut left = 6;
+    until(&heard, |_, event| {
+        left -= i32::from(*event == Event::Finished);
+        left == 0
+    });
+    let mut entries: Vec<(u64, u64, u64)> = (0..6)
+        .map(|id| hq.report(AgentId(id)).expect("kept").counters)
+        .map(|counters| (counters.entries, counters.missing, counters.repeated))
+        .collect();
+    entries.sort_unstable();
+    assert_eq!(entries, [(2, 8, 1), (2, 8, 1), (2, 8, 1), (2542, 0, 0), (2542, 0, 0), (2542, 0, 0)]);
+    let runs: std::collections::BTreeSet<u8> = hq.agents().iter().map(|agent| agent.run).collect();
+    assert_eq!(runs.len(), 6);
+}
+
+#[test]
+fn versions_that_are_not_accepted_are_told_so() {
+    let (hq, heard) = hq(Options::default());
+    let mut stream = TcpStream::connect(hq.address()).expect("HQ listens");
+    stream.write_all(&[0, 9, 8, b'I', 0, 0]).expect("taken");
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said).expect("a last word and the end");
+    assert_eq!(said[3..], *b"Invalid Protocol Version");
+    let all = until(&heard, |_, event| matches!(event, Event::Violation(_)));
+    assert_eq!(violations(&all), [Rule::UnknownVersion]);
+    // A run that nobody has.
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::DialAs(200)]).expect("said");
+    let all = until(&heard, |_, event| matches!(event, Event::Violation(_)));
+    assert_eq!(violations(&all), [Rule::UnknownRun]);
+}
+
+#[test]
+fn an_agent_that_falls_silent_is_told_of() {
+    let configuration = Configuration { heartbeat_interval: 50, ..Configuration::default() };
+    let (hq, heard) = hq(Options { configuration, ..Options::default() });
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Tracing)]).expect("served");
+    let all = until(&heard, |_, event| matches!(event, Event::Violation(_)));
+    assert_eq!(violations(&all), [Rule::HeartbeatMissing]);
+    agent.run(&[Step::CloseControl]).expect("closed");
+    assert_eq!(finished(&heard, 0), [Rule::EndWithoutShutdown]);
+}
+
+#[test]
+fn silent_connections_and_too_many_of_them() {
+    let options =
+        Options { patience: Duration::from_millis(1500), connections: 3, agents: 1, ..Options::default() };
+    let (hq, heard) = hq(options);
+    let silent: Vec<TcpStream> =
+        (0..3).map(|_| TcpStream::connect(hq.address()).expect("HQ listens")).collect();
+    let mut byte = [0];
+    // The oldest that has said nothing makes room.
+    let began = Instant::now();
+    let mut fourth = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    fourth.run(&[Step::Hello, Step::AwaitConfiguration]).expect("there is room");
+    let mut silent = silent.into_iter();
+    assert_eq!(silent.next().expect("three").read(&mut byte).expect("the end"), 0);
+    assert!(began.elapsed() < Duration::from_millis(1400), "before their time was over");
+    for mut stream in silent {
+        assert_eq!(stream.read(&mut byte).expect("the end"), 0);
+    }
+    // So does one that has said hello, and nothing else.
+    let mut first = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    first.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).expect("served");
+    fourth.run(&[Step::AwaitEnd]).expect("closed");
+    until(&heard, |agent, event| agent == Some(AgentId(1)) && matches!(event, Event::Heartbeat { .. }));
+    let mut second = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    second.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
+    assert_eq!(second.errors, ["HQ is not expecting a new connection at this time"]);
+    first.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("closed");
+    assert_eq!(finished(&heard, 1), []);
+    // One that is over makes room.
+    let mut third = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    third.run(&[Step::Hello, Step::AwaitConfiguration]).expect("there is room again");
+    assert!(hq.report(AgentId(1)).is_err());
+}
+
+/// Everybody on a machine reaches its loopback interface.
+#[test]
+#[cfg(target_os = "linux")]
+fn only_the_users_that_may_connect() {
+    use std::os::unix::fs::MetadataExt as _;
+    let us = std::fs::metadata("/proc/self").expect("procfs").uid();
+    let (strict, heard) =
+        hq(Options { users: Some(vec![us.wrapping_add(1)]), connections: 1, ..Options::default() });
+    for _ in 0..3 {
+        let mut stranger = TcpStream::connect(strict.address()).expect("HQ listens");
+        let mut byte = [0];
+        // It hears nothing: the end, or a reset.
+        assert!(!stranger.read(&mut byte).is_ok_and(|size| size > 0));
+    }
+    let mut count = 0;
+    let all = until(&heard, |_, event| {
+        count += i32::from(matches!(event, Event::Stranger { .. }));
+        count == 3
+    });
+    assert!(all.iter().all(|(agent, event)| agent.is_none()
+        && matches!(event, Event::Stranger { user: Some(user), .. } if *user == us)));
+    assert_eq!(strict.agents(), []);
+    let (ours, _) = hq(Options { users: Some(vec![us]), ..Options::default() });
+    let mut agent = FakeAgent::dial(ours.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration]).expect("served");
+}
+
+/// Every place where a connection can break: what was whole is kept, and the next agent is served.
+#[test]
+fn connections_that_break_at_any_byte() {
+    let (hq, heard) = hq(Options { agents: 100, ..Options::default() });
+    let events = [entry(0, 1), entry(1, 2), entry(2, 3)].concat();
+    for (number, cut) in (0..).zip(0..events.len()) {
+        let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+        let steps = [
+            Step::Hello,
+            Step::AwaitConfiguration,
+            Step::Dial,
+            Step::Data(0, events[..cut].to_vec()),
+            Step::Control([&[8, b'X', 0, 0][..], &[9, 0, 0, 0]].concat()[..4 + cut % 5].to_vec()),
+            Step::CloseData(0),
+            Step::CloseControl,
+        ];
+        agent.run(&steps).expect("served");
+        let mut wrong = finished(&heard, number);
+        let cuts = usize::from(cut % 15 != 0) + usize::from(cut % 5 != 0);
+        wrong.retain(|rule| *rule != Rule::EndWithoutShutdown);
+        assert_eq!(wrong, vec![Rule::CutMessage; cuts], "{cut}");
+        let report = hq.report(AgentId(number)).expect("kept");
+        assert_eq!(report.counters.entries, cut as u64 / 15);
+    }
+}
+
+/// What the original agents do wrong: each is served to its end, and nothing of it is taken for something else.
+#[test]
+fn faults_of_the_original_agents() {
+    let suspended = Options { begin: Some(Mode::Suspended), ..Options::default() };
+    let (hq, heard) = hq(suspended);
+    let dial = || FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let served = [Step::Hello, Step::AwaitConfiguration, Step::Await(Command::Start)];
+    // Suspended before start: it says so, and sends every event all the same.
+    let mut agent = dial();
+    agent.run(&served).expect("served");
+    assert_eq!(agent.commands, [Command::Suspend, Command::Start]);
+    let all = [entry(0, 1), entry(1, 2)].concat();
+    agent.run(&[Step::Heartbeat(Mode::Suspended), Step::Dial, Step::Data(0, all)]).expect("served");
+    // Control is lost, and it goes on sending without it.
+    agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("closed");
+    until(&heard, |_, event| *event == Event::ControlEnded);
+    assert_eq!(hq.agents()[0].data, 1);
+    // A text that was too long: a sequence id is lost, and all that was in its buffer.
+    agent.run(&[Step::Data(0, [entry(7, 3), entry(8, 4)].concat()), Step::CloseData(0)]).expect("taken");
+    assert_eq!(finished(&heard, 0), []);
+    let report = hq.report(AgentId(0)).expect("kept");
+    assert_eq!((report.counters.entries, report.counters.missing), (4, 5));
+    assert!(report.findings.iter().any(|finding| finding.rule == Rule::SequenceGap && finding.count == 5));
+    let depths: Vec<usize> =
+        hq.call_tree(AgentId(0), None).expect("kept").rows.iter().map(|row| row.depth).collect();
+    assert_eq!(depths, [0, 1, 0, 1], "nothing after the gap has a caller from before it");
+
+    // The configuration makes the JVM abort: its sockets end at once.
+    let mut agent = dial();
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::CloseControl]).expect("closed");
+    assert_eq!(finished(&heard, 1), [Rule::EndWithoutShutdown]);
+
+    // An error is said back before it shuts down, and the program goes on.
+    let mut agent = dial();
+    agent.run(&served).expect("served");
+    hq.fail(AgentId(2), "boom").expect("written");
+    agent.run(&[Step::AwaitEnd]).expect("heard");
+    let echo = JavaStr::from_bytes(b"received error from HQ: boom");
+    agent
+        .run(&[
+            Step::Control(say(Dialect::V1, &Message::Error { text: echo })),
+            Step::Heartbeat(Mode::ShuttingDown),
+            Step::CloseControl,
+        ])
+        .expect("said");
+    assert_eq!(finished(&heard, 2), [Rule::AgentError]);
+
+    // A data break that comes when its events were used long ago kills the original HQ's control thread.
+    let mut agent = dial();
+    agent.run(&served).expect("served");
+    agent.run(&[Step::Dial, Step::Data(0, [entry(0, 1), entry(1, 2)].concat())]).expect("served");
+    let began = Instant::now();
+    while hq.report(AgentId(3)).expect("kept").counters.entries < 2 && began.elapsed() < LONG {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let late = say(Dialect::V1, &Message::DataBreak { sequence: 1 });
+    agent.run(&[Step::Control(late), Step::Heartbeat(Mode::ShuttingDown)]).expect("said");
+    let gone = Mode::ShuttingDown.byte();
+    until(&heard, |_, event| matches!(event, Event::Heartbeat { mode, .. } if *mode == gone));
+    let report = hq.report(AgentId(3)).expect("kept");
+    assert!(report.findings.iter().any(|finding| finding.rule == Rule::LateBreak));
+    assert_eq!(report.counters.data_breaks, 1);
+}

@@ -1,0 +1,246 @@
+//! One method: its code as a list of instructions that know each other by number, and what is inserted between them.
+
+use super::additions::{Additions, Calls};
+use super::constructor::{Constructor, State};
+use super::layout::Layout;
+use super::tables::Tables;
+use super::{Candidate, Reason, emit};
+use crate::attribute::LineNumber;
+use crate::bytes::{Layout as _, Output};
+use crate::code::{Code, Handler, Instruction, MAX_CODE, Opcode};
+use crate::pool::Index;
+use crate::{ClassFile, Member};
+
+/// An instruction.
+#[derive(Debug)]
+pub(super) struct Op<'a> {
+    /// Its offset before.
+    pub(super) pc: usize,
+    /// Its length before.
+    pub(super) length: usize,
+    pub(super) instruction: Instruction<'a>,
+    /// The instructions it can branch to, in the order of its operands.
+    pub(super) targets: Vec<usize>,
+}
+
+/// A row of the exception table: instructions by number.
+#[derive(Debug)]
+pub(super) struct Range {
+    pub(super) start: usize,
+    /// The one behind the last one.
+    pub(super) end: usize,
+    pub(super) handler: usize,
+    pub(super) catch_type: Index,
+}
+
+/// The code of a method.
+#[derive(Debug)]
+pub(super) struct Body<'a> {
+    pub(super) ops: Vec<Op<'a>>,
+    pub(super) handlers: Vec<Range>,
+    /// Bytes of code before.
+    pub(super) length: usize,
+}
+
+/// What is inserted before the instructions.
+#[derive(Debug)]
+pub(super) struct Inserts {
+    /// One for each instruction.
+    rows: Vec<Insert>,
+    /// The code of all of them.
+    code: Vec<u8>,
+}
+
+/// What is inserted before an instruction. A branch to it goes behind the entry and before the exit or the throw.
+#[derive(Debug, Default, Clone, Copy)]
+struct Insert {
+    start: usize,
+    /// Bytes of an entry, and of an exit or a throw behind it.
+    entry: u8,
+    leave: u8,
+}
+
+impl Inserts {
+    /// The code of an entry, and that of an exit or a throw, for each instruction.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.rows.iter().map(|row| {
+            let (entry, leave) = (usize::from(row.entry), usize::from(row.leave));
+            let code = self.code.get(row.start..row.start + entry + leave).unwrap_or_default();
+            code.split_at_checked(entry).unwrap_or_default()
+        })
+    }
+}
+
+/// A changed `Code`, and where in the file the old one is, from its length on.
+#[derive(Debug)]
+pub(super) struct Patch {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) attribute: Vec<u8>,
+    /// Bytes of code.
+    pub(super) before: usize,
+    pub(super) after: usize,
+}
+
+impl<'a> Body<'a> {
+    fn read(code: &Code<'a>) -> Result<Self, Reason> {
+        let mut ops: Vec<Op<'a>> = Vec::with_capacity(code.bytes.len() / 2);
+        for found in code.instructions() {
+            let (pc, instruction) = found?;
+            ops.push(Op { pc: pc.into(), length: 0, instruction, targets: Vec::new() });
+        }
+        let length = code.bytes.len();
+        let mut end = length;
+        for op in ops.iter_mut().rev() {
+            op.length = end - op.pc;
+            end = op.pc;
+        }
+        let mut body = Self { ops, handlers: Vec::with_capacity(code.handlers.len()), length };
+        for number in 0..body.ops.len() {
+            let Some(op) = body.ops.get(number) else { continue };
+            let target = |offset| i64::try_from(op.pc).unwrap_or(0) + i64::from(offset);
+            let targets = op.instruction.branches().map(|offset| usize::try_from(target(offset)).ok());
+            let targets: Option<Vec<usize>> = targets.map(|pc| body.find(pc?)).collect();
+            let targets = targets.ok_or(Reason::Misplaced("the target of a branch"))?;
+            if let Some(op) = body.ops.get_mut(number) {
+                op.targets = targets;
+            }
+        }
+        for row in &code.handlers {
+            let end = usize::from(row.end_pc);
+            let range = Range {
+                start: body.find(row.start_pc.into()).ok_or(Reason::Misplaced("start_pc"))?,
+                end: if end == length {
+                    body.ops.len()
+                } else {
+                    body.find(end).ok_or(Reason::Misplaced("end_pc"))?
+                },
+                handler: body.find(row.handler_pc.into()).ok_or(Reason::Misplaced("handler_pc"))?,
+                catch_type: row.catch_type,
+            };
+            if range.start >= range.end {
+                return Err(Reason::Misplaced("end_pc"));
+            }
+            body.handlers.push(range);
+        }
+        Ok(body)
+    }
+
+    /// The instruction that begins at an offset.
+    pub(super) fn find(&self, pc: usize) -> Option<usize> {
+        self.ops.binary_search_by_key(&pc, |op| op.pc).ok()
+    }
+}
+
+/// Inserts the probes of one method.
+pub(super) fn rewrite<'a>(
+    class: &ClassFile<'a>,
+    member: &Member<'a>,
+    candidate: &Candidate<'a>,
+    id: i32,
+    calls: &mut Calls<'_>,
+    additions: &mut Additions<'_, 'a>,
+) -> Result<Patch, Reason> {
+    let pool = class.pool();
+    let raw = member.attributes.find(pool, "Code")?.ok_or(Reason::NoCode)?;
+    let code = Code::parse(&raw)?;
+    let is_finalizer = candidate.name == "finalize" && candidate.descriptor == "()V";
+    if is_finalizer && code.bytes == [Opcode::RETURN.0] {
+        return Err(Reason::EmptyFinalizer);
+    }
+    let body = Body::read(&code)?;
+    let mut lines = code.lines(pool)?;
+    lines.sort_by_key(|line| line.start_pc);
+
+    // The object of java.lang.Object's constructor is initialized from the start.
+    let is_constructor = candidate.name == "<init>" && class.super_name()?.is_some();
+    let constructor = is_constructor.then(|| Constructor::explore(&body, pool)).transpose()?;
+    let begun = |number: usize| {
+        constructor.as_ref().is_none_or(|found| matches!(found.states.get(number), Some(State::After)))
+    };
+
+    let starts = match &constructor {
+        Some(found) => found.calls.iter().map(|call| call + 1).collect(),
+        None => vec![0],
+    };
+    if starts.is_empty() {
+        return Err(Reason::NeverBegins);
+    }
+    if starts.last().is_some_and(|last| *last >= body.ops.len()) {
+        return Err(Reason::Misplaced("the end of the code"));
+    }
+    let mut inserts = Inserts { rows: Vec::with_capacity(body.ops.len()), code: Vec::new() };
+    let mut words = 0;
+    for (number, op) in body.ops.iter().enumerate() {
+        let opcode = op.instruction.opcode();
+        let code = &mut inserts.code;
+        let start = code.len();
+        // Both lengths are of a few instructions.
+        let length = |code: &Vec<u8>, from: usize| u8::try_from(code.len() - from).unwrap_or(u8::MAX);
+        if starts.binary_search(&number).is_ok() {
+            words = words.max(calls.entry(id, line_of(&lines, op.pc), &mut additions.new, code));
+        }
+        let entry = length(code, start);
+        if opcode.is_return() {
+            words = words.max(calls.exit(id, line_of(&lines, op.pc), &mut additions.new, code));
+        } else if opcode == Opcode::ATHROW && begun(number) {
+            words = words.max(calls.throwing(id, line_of(&lines, op.pc), &mut additions.new, code));
+        }
+        let leave = length(code, start + usize::from(entry));
+        inserts.rows.push(Insert { start, entry, leave });
+    }
+
+    let layout = Layout::compute(&body, &inserts)?;
+    let mut output = Output::new();
+    emit::code(&body, &inserts, &layout, &mut output);
+    let mut handlers: Vec<Handler> = body.handlers.iter().map(|range| layout.handler(range)).collect();
+    let mut unwinding = None;
+    if calls.probes.unwinding.is_some() {
+        let ranges = layout.protected(&body, &inserts, begun);
+        if !ranges.is_empty() {
+            let handler_pc = offset(output.len())?;
+            let mut handler = Vec::with_capacity(9);
+            calls.unwinding(id, &mut additions.new, &mut handler);
+            output.bytes(&handler);
+            output.u8(Opcode::ATHROW.0);
+            handlers.extend(ranges.into_iter().map(|(start_pc, end_pc)| Handler {
+                start_pc,
+                end_pc,
+                handler_pc,
+                catch_type: Index::NONE,
+            }));
+            unwinding = Some(handler_pc);
+        }
+    }
+    let after = output.len();
+    if after > MAX_CODE {
+        return Err(Reason::TooLong(after));
+    }
+    let max_stack = code.max_stack.checked_add(words).ok_or(Reason::Misplaced("the stack's top"))?;
+    let max_stack = if unwinding.is_some() { max_stack.max(3) } else { max_stack };
+
+    let mut attribute = Output::new();
+    let mut result = Ok(());
+    attribute.counted("attribute_length", |attribute| {
+        attribute.u16(max_stack);
+        attribute.u16(code.max_locals);
+        attribute.counted("code_length", |to| to.bytes(&output.finish().unwrap_or_default()));
+        handlers.write(attribute);
+        let mut tables = Tables { class, candidate, body: &body, layout: &layout, unwinding, additions };
+        result = tables.write(&code.attributes, attribute);
+    });
+    result?;
+    let (start, end) = (raw.offset - 4, raw.offset + raw.data.len());
+    Ok(Patch { start, end, attribute: attribute.finish()?, before: code.bytes.len(), after })
+}
+
+/// An offset in code.
+pub(super) fn offset(pc: usize) -> Result<u16, Reason> {
+    u16::try_from(pc).map_err(|_too_long| Reason::TooLong(pc))
+}
+
+/// The line of an instruction; 65,535 without one.
+fn line_of(lines: &[LineNumber], pc: usize) -> u16 {
+    let behind = lines.partition_point(|line| usize::from(line.start_pc) <= pc);
+    behind.checked_sub(1).and_then(|last| lines.get(last)).map_or(u16::MAX, |line| line.line_number)
+}

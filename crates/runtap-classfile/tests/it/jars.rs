@@ -1,0 +1,182 @@
+//! Jars as they are made by `jar`, by hand, and by nobody.
+
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use runtap_classfile::jar::{self, Limits, Listing, Options, Reason};
+
+/// The class `a/B` with one method and two lines.
+fn class(name: &str) -> Vec<u8> {
+    crate::golden::class_with_lines(name)
+}
+
+/// A zip file with these entries; every second one is deflated.
+fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut file, mut directory) = (Vec::new(), Vec::new());
+    for (n, (path, content)) in entries.iter().enumerate() {
+        let mut packed = content.to_vec();
+        if n % 2 == 1 {
+            let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(content).unwrap();
+            packed = encoder.finish().unwrap();
+        }
+        let mut header = Vec::new();
+        for half in [20, 0, if n % 2 == 1 { 8 } else { 0 }, 0, 0] {
+            header.extend(u16::to_le_bytes(half));
+        }
+        for whole in [rawzip::crc32(content), packed.len() as u32, content.len() as u32] {
+            header.extend(whole.to_le_bytes());
+        }
+        header.extend((path.len() as u16).to_le_bytes());
+        header.extend([0, 0]);
+        let offset = file.len() as u32;
+        file.extend([b"PK\x03\x04", header.as_slice(), path.as_bytes(), &packed].concat());
+        directory.extend([b"PK\x01\x02\x14\0".as_slice(), &header, &[0; 10], &offset.to_le_bytes()].concat());
+        directory.extend(path.as_bytes());
+    }
+    let (start, length, count) = (file.len() as u32, directory.len() as u32, entries.len() as u16);
+    file.extend(directory);
+    file.extend([b"PK\x05\x06\0\0\0\0".as_slice(), &count.to_le_bytes(), &count.to_le_bytes()].concat());
+    file.extend([length.to_le_bytes().as_slice(), &start.to_le_bytes(), &[0, 0]].concat());
+    file
+}
+
+fn names(listing: &Listing) -> Vec<(&str, &str)> {
+    listing.classes.iter().map(|class| (class.path.as_str(), class.name.as_str())).collect()
+}
+
+#[test]
+fn methods_source_and_lines() {
+    let jar =
+        zip(&[("a/B.class", &class("a/B")), ("a/B.txt", b"no class"), ("a/C$D.class", &class("a/C$D"))]);
+    let listing = jar::list(&jar, &Options::default()).unwrap();
+    assert_eq!(names(&listing), [("a/B.class", "a/B"), ("a/C$D.class", "a/C$D")]);
+    assert_eq!(listing.unread, []);
+    let class = &listing.classes[0];
+    assert_eq!(class.source_path().as_deref(), Some("a/B.java"));
+    assert_eq!(class.super_name.as_deref(), Some("java/lang/Object"));
+    let method = &class.methods[0];
+    assert_eq!((method.name.as_str(), method.descriptor.as_str()), ("run", "()V"));
+    assert_eq!((method.code_length, method.instructions), (Some(3), 3));
+    let lines: Vec<_> = method.lines.iter().map(|line| (line.number, line.instructions)).collect();
+    assert_eq!(lines, [(7, 1), (9, 2)]);
+}
+
+#[test]
+fn of_a_multi_release_jar_the_classes_of_one_release() {
+    let (old, new) = (class("a/B"), class("a/B"));
+    let entries = [
+        ("META-INF/versions/11/a/B.class", new.as_slice()),
+        ("META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\r\nMulti-Release: true\r\n"),
+        ("a/B.class", &old),
+        ("META-INF/versions/17/a/B.class", &new),
+        ("META-INF/versions/17/a/New.class", &class("a/New")),
+        ("META-INF/versions/17/a/", b""),
+        ("META-INF/versions/17/a/text.properties", b"a=b"),
+    ];
+    let of = |release, entries: &[(&str, &[u8])]| {
+        let listing = jar::list(&zip(entries), &Options { release, ..Options::default() }).unwrap();
+        assert_eq!(listing.unread, []);
+        listing.classes.into_iter().map(|class| class.path).collect::<Vec<_>>()
+    };
+    assert_eq!(of(8, &entries), ["a/B.class"]);
+    assert_eq!(of(11, &entries), ["META-INF/versions/11/a/B.class"]);
+    assert_eq!(of(25, &entries), ["META-INF/versions/17/a/B.class", "META-INF/versions/17/a/New.class"]);
+    let mut entries = entries;
+    entries[1].1 = b"Manifest-Version: 1.0\r\n";
+    assert_eq!(of(25, &entries), ["a/B.class"], "not without the manifest's word");
+}
+
+#[test]
+fn jars_in_jars() {
+    let inner = zip(&[("x/Y.class", &class("x/Y"))]);
+    let other = zip(&[("x/Z.class", &class("x/Z"))]);
+    let boot = zip(&[
+        ("BOOT-INF/classes/a/B.class", &class("a/B")),
+        ("BOOT-INF/lib/packed.jar", &inner),
+        ("BOOT-INF/lib/stored.jar", &other),
+        ("BOOT-INF/lib/broken.jar", b"not a zip file"),
+        (
+            "org/springframework/boot/loader/Launcher.class",
+            &class("org/springframework/boot/loader/Launcher"),
+        ),
+    ]);
+    let listing = jar::list(&boot, &Options::default()).unwrap();
+    let launcher = "org/springframework/boot/loader/Launcher";
+    let expected = [
+        ("BOOT-INF/classes/a/B.class", "a/B"),
+        ("BOOT-INF/lib/packed.jar!/x/Y.class", "x/Y"),
+        ("BOOT-INF/lib/stored.jar!/x/Z.class", "x/Z"),
+        ("org/springframework/boot/loader/Launcher.class", launcher),
+    ];
+    assert_eq!(names(&listing), expected);
+    assert_eq!(listing.unread.len(), 1);
+    assert_eq!(listing.unread[0].path, "BOOT-INF/lib/broken.jar");
+    assert!(matches!(listing.unread[0].reason, Reason::Archive(_)), "{:?}", listing.unread);
+}
+
+#[test]
+fn no_more_is_unpacked_than_allowed() {
+    let bomb = vec![0; 1 << 20];
+    let jar = zip(&[("a/B.class", &class("a/B")), ("a/Bomb.class", &bomb), ("a/C.class", &class("a/C"))]);
+    let limits = Limits { entry: 4096, ..Limits::default() };
+    let listing = jar::list(&jar, &Options { limits, ..Options::default() }).unwrap();
+    assert_eq!(names(&listing), [("a/B.class", "a/B"), ("a/C.class", "a/C")]);
+    assert_eq!(listing.unread[0].reason, Reason::Limit { what: "bytes", limit: 4096 });
+
+    let limits = Limits { total: 4096, ..Limits::default() };
+    let listing = jar::list(&jar, &Options { limits, ..Options::default() }).unwrap();
+    assert_eq!(names(&listing), [("a/B.class", "a/B")]);
+    assert_eq!(listing.unread.len(), 1, "nothing is read behind the limit, and that is said once");
+    assert_eq!(listing.unread[0].reason, Reason::Limit { what: "bytes in all", limit: 4096 });
+
+    let nested = zip(&[("1.jar", &zip(&[("2.jar", &zip(&[("a/B.class", &class("a/B"))]))]))]);
+    let limits = Limits { depth: 1, ..Limits::default() };
+    let listing = jar::list(&nested, &Options { limits, ..Options::default() }).unwrap();
+    assert_eq!((listing.classes.len(), listing.unread[0].path.as_str()), (0, "1.jar!/2.jar"));
+    let listing = jar::list(&nested, &Options::default()).unwrap();
+    assert_eq!(names(&listing), [("1.jar!/2.jar!/a/B.class", "a/B")]);
+}
+
+#[test]
+fn damage_is_told_and_the_rest_is_listed() {
+    let jar = zip(&[
+        ("a/B.class", &class("a/B")),
+        ("a/C.class", &class("a/C")),
+        ("a/No.class", b"\xca\xfe\xba\xbe\0"),
+    ]);
+    let mut flipped = jar.clone();
+    // In the content of the first entry, which is stored.
+    flipped[60] ^= 1;
+    let listing = jar::list(&flipped, &Options::default()).unwrap();
+    assert_eq!(names(&listing), [("a/C.class", "a/C")]);
+    let reasons: Vec<_> =
+        listing.unread.iter().map(|unread| (unread.path.as_str(), unread.reason.to_string())).collect();
+    assert!(matches!(listing.unread[0].reason, Reason::Damaged(_)), "{reasons:?}");
+    assert_eq!(reasons[1].0, "a/No.class");
+    assert!(reasons[1].1.starts_with("minor_version at offset 4"), "{reasons:?}");
+    for n in 0..jar.len() {
+        // The directory is at the end.
+        assert!(jar::list(&jar[..n], &Options::default()).is_err());
+    }
+}
+
+/// `jmod` files have the classes of a JDK's module: in them, everything is listed.
+#[test]
+fn a_module_of_the_jdk() {
+    let jdk = runtap_testkit::require!(runtap_testkit::Jdk::with_compiler());
+    let file = jdk.home().join("jmods/java.logging.jmod");
+    let Ok(bytes) = std::fs::read(&file) else {
+        return runtap_testkit::Skip::because("the JDK has no jmods").report();
+    };
+    let listing = jar::list(&bytes, &Options::default()).unwrap();
+    assert_eq!(listing.unread, []);
+    let logger = listing.classes.iter().find(|class| class.name == "java/util/logging/Logger").unwrap();
+    assert_eq!(logger.source_path().as_deref(), Some("java/util/logging/Logger.java"));
+    let info = logger
+        .methods
+        .iter()
+        .find(|method| method.name == "info" && method.descriptor == "(Ljava/lang/String;)V");
+    assert!(!info.unwrap().lines.is_empty());
+}

@@ -1,0 +1,181 @@
+//! Coverage of what was observed and of what there is.
+//!
+//! Owns: [`Options`] and [`Coverage::of`], the rules by which a line or a method counts as missed. With an inventory,
+//! coverage is that of its classes; without one, only what ran is known.
+//!
+//! | | counts as |
+//! | --- | --- |
+//! | method that was called | covered |
+//! | method of the inventory that was not, in a class that was traced or never loaded | missed |
+//! | class that reports nothing, by the agent's word | neither: it is left out |
+//! | line that was visited | covered, with its visits |
+//! | other line of a method whose lines were visited, or that was never called, if any run has told of lines | missed |
+//! | line of a method that was called without its lines being told | neither |
+//! | line, if no run has told of lines | neither, unless [`Options::entry_lines`] |
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::inventory::{self, Inventory};
+use crate::model::{Class, Coverage, Method, assumed_source, package};
+use crate::observed::{ClassFate, MethodId, Observed, Seen};
+use crate::patterns::Patterns;
+
+/// What coverage counts.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Which classes.
+    pub patterns: Patterns,
+    /// Methods of the compiler's making too ([`Filtered`](crate::Filtered)).
+    pub compiler_methods: bool,
+    /// If no run has told of lines, the first line of each method stands for it: it ran as often as the method was called.
+    /// For formats and readers that know lines only.
+    pub entry_lines: bool,
+}
+
+impl Coverage {
+    /// What ran of the classes of `inventory`, or of all that was called if that is `None`.
+    pub fn of(observed: &Observed, inventory: Option<&Inventory>, options: &Options) -> Self {
+        let mut build = Build { observed, options, coverage: Self::default(), skipped: BTreeSet::new() };
+        build.coverage.notes.unparsed_methods = observed.unparsed.len() as u64;
+        match inventory {
+            Some(inventory) => {
+                for (name, class) in &inventory.classes {
+                    build.listed(name, class);
+                }
+                build.foreign(inventory);
+            }
+            None => build.seen_only(),
+        }
+        build.coverage
+    }
+}
+
+struct Build<'a> {
+    observed: &'a Observed,
+    options: &'a Options,
+    coverage: Coverage,
+    /// Classes that patterns leave out.
+    skipped: BTreeSet<&'a str>,
+}
+
+impl<'a> Build<'a> {
+    /// A class of the inventory.
+    fn listed(&mut self, name: &str, listed: &inventory::Class) {
+        if listed.filtered.is_some() && !self.options.compiler_methods {
+            self.coverage.notes.filtered_methods += listed.methods.len() as u64;
+            return;
+        }
+        if listed.methods.is_empty() {
+            return;
+        }
+        if !self.options.patterns.keep(name) {
+            self.coverage.notes.excluded_classes += 1;
+            return;
+        }
+        let seen: BTreeMap<(&str, &str), &Seen> = seen_of(self.observed, name)
+            .map(|(id, seen)| ((id.name.as_str(), id.descriptor.as_str()), seen))
+            .collect();
+        let fate = self.observed.classes.get(name);
+        if seen.is_empty() && matches!(fate, Some(ClassFate::Ignored | ClassFate::Failed)) {
+            self.coverage.notes.untraced_classes += 1;
+            return;
+        }
+        let mut methods = Vec::new();
+        for method in &listed.methods {
+            if method.filtered.is_some() && !self.options.compiler_methods {
+                self.coverage.notes.filtered_methods += 1;
+                continue;
+            }
+            let seen = seen.get(&(method.name.as_str(), method.descriptor.as_str())).copied();
+            methods.push(self.method(method, seen));
+        }
+        let known: BTreeSet<(&str, &str)> =
+            listed.methods.iter().map(|method| (method.name.as_str(), method.descriptor.as_str())).collect();
+        self.coverage.notes.foreign_methods += seen.keys().filter(|id| !known.contains(*id)).count() as u64;
+        self.insert(name, listed.source_file.as_deref(), methods);
+    }
+
+    fn method(&mut self, method: &inventory::Method, seen: Option<&Seen>) -> Method {
+        let calls = seen.map_or(0, |seen| seen.calls);
+        let first = method.first_line().map(u32::from);
+        let mut lines = seen.map(|seen| seen.lines.clone()).unwrap_or_default();
+        if self.observed.lines {
+            let notes = &mut self.coverage.notes;
+            let has =
+                |number: &u32| u16::try_from(*number).is_ok_and(|n| method.lines.binary_search(&n).is_ok());
+            notes.foreign_lines += lines.keys().filter(|number| !has(number)).count() as u64;
+            if seen.is_none_or(|seen| !seen.blind) {
+                for number in &method.lines {
+                    lines.entry((*number).into()).or_default();
+                }
+            } else {
+                notes.blind_methods += 1;
+            }
+        } else if self.options.entry_lines {
+            lines.extend(first.map(|first| (first, calls)));
+        }
+        let line = first.or_else(|| lines.keys().next().copied());
+        Method { name: method.name.clone(), descriptor: method.descriptor.clone(), line, calls, lines }
+    }
+
+    /// What was called and is in no jar.
+    fn foreign(&mut self, inventory: &Inventory) {
+        let called: BTreeSet<&str> = self.observed.methods.keys().map(|id| id.class.as_str()).collect();
+        let foreign = called.iter().filter(|class| !inventory.classes.contains_key(**class));
+        self.coverage.notes.foreign_classes = foreign.count() as u64;
+    }
+
+    /// Without an inventory: what was called.
+    fn seen_only(&mut self) {
+        let mut classes: BTreeMap<&'a str, Vec<Method>> = BTreeMap::new();
+        for (id, seen) in &self.observed.methods {
+            if !self.options.patterns.keep(&id.class) {
+                self.skipped.insert(&id.class);
+                continue;
+            }
+            if self.observed.lines && seen.blind {
+                self.coverage.notes.blind_methods += 1;
+            }
+            classes.entry(&id.class).or_default().push(Method {
+                name: id.name.clone(),
+                descriptor: id.descriptor.clone(),
+                line: seen.lines.keys().next().copied(),
+                calls: seen.calls,
+                lines: seen.lines.clone(),
+            });
+        }
+        self.coverage.notes.excluded_classes = self.skipped.len() as u64;
+        for (name, methods) in classes {
+            self.insert(name, None, methods);
+        }
+    }
+
+    fn insert(&mut self, name: &str, source: Option<&str>, mut methods: Vec<Method>) {
+        if methods.is_empty() {
+            return;
+        }
+        methods.sort_by(|a, b| {
+            let key = |method: &Method| method.line.unwrap_or(u32::MAX);
+            (key(a), &a.name, &a.descriptor).cmp(&(key(b), &b.name, &b.descriptor))
+        });
+        self.coverage.has_lines |= methods.iter().any(|method| !method.lines.is_empty());
+        self.coverage.notes.assumed_sources += u64::from(source.is_none());
+        let class = Class {
+            source: source.map_or_else(|| assumed_source(name), str::to_owned),
+            source_is_known: source.is_some(),
+            methods,
+        };
+        let package = self.coverage.packages.entry(package(name).to_owned()).or_default();
+        package.classes.insert(name.to_owned(), class);
+    }
+}
+
+/// The methods of a class that were called.
+pub(crate) fn seen_of<'a>(
+    observed: &'a Observed,
+    class: &str,
+) -> impl Iterator<Item = (&'a MethodId, &'a Seen)> {
+    let first = MethodId { class: class.to_owned(), name: String::new(), descriptor: String::new() };
+    let class = class.to_owned();
+    observed.methods.range(first..).take_while(move |(id, _)| id.class == class)
+}

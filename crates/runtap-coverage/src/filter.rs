@@ -1,0 +1,153 @@
+//! Which classes and methods no report counts: those that are in a class file and not in the source.
+//!
+//! Owns: the rules, which are those of JaCoCo 0.8.14 (its wiki page *Filtering Options*) as far as they are about whole
+//! classes and whole methods. A reader who compares our files with JaCoCo's finds the same methods in both.
+//!
+//! | left out | because |
+//! | --- | --- |
+//! | classes with `ACC_SYNTHETIC`, modules | made by the compiler |
+//! | classes and methods with an annotation that has `Generated` in its simple name, and that is kept in the class file | made by a generator, or said to be |
+//! | methods with `ACC_SYNTHETIC`, bridges among them | made by the compiler; **but bodies of lambdas (`lambda$…`) stay**: they are in the source |
+//! | `values()` and `valueOf(String)` of enums, constructors of enums without a body | made by the compiler |
+//! | private constructors without parameters and without a body | they only keep others from making instances |
+//! | `toString`, `hashCode`, `equals` of records made by `ObjectMethods`, accessors that return their field | made by the compiler |
+//!
+//! Not here: rules about single instructions (`finally`, `try` with resources, `switch` on strings), because no agent tells of
+//! instructions, and rules about Groovy. Those about Kotlin and Scala are in `languages`.
+
+use runtap_classfile::attribute::{Annotation, Attribute, Attributes};
+use runtap_classfile::{ClassFile, Constant, DecodeError, Index, Member, Pool};
+
+use crate::languages::{Origin, Seen};
+
+/// Why a class or a method is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Filtered {
+    /// Made by the compiler: `ACC_SYNTHETIC`, bridges among them.
+    Synthetic,
+    /// It has an annotation that says that it was generated.
+    Generated,
+    /// Made by the compiler for an enum.
+    Enum,
+    /// A private constructor that does nothing.
+    PrivateConstructor,
+    /// Made by the compiler for a record.
+    Record,
+    /// Made by the compiler of Kotlin or Scala.
+    Language,
+}
+
+/// The rule that leaves a whole class out.
+pub(crate) fn class(class: &ClassFile<'_>) -> Result<Option<Filtered>, DecodeError> {
+    if class.access().is_synthetic() || class.access().is_module() {
+        return Ok(Some(Filtered::Synthetic));
+    }
+    Ok(generated(class.attributes(), class.pool())?.then_some(Filtered::Generated))
+}
+
+/// The rule that leaves a method out, which has these lines.
+pub(crate) fn method(
+    class: &ClassFile<'_>,
+    origin: Origin,
+    method: &Member<'_>,
+    lines: &[u16],
+) -> Result<Option<Filtered>, DecodeError> {
+    let pool = class.pool();
+    let name = method.name(pool)?.to_string();
+    let is_kept = name.starts_with("lambda$") || origin.keeps_synthetic(&name);
+    if method.access.is_synthetic() && !is_kept {
+        return Ok(Some(Filtered::Synthetic));
+    }
+    if generated(&method.attributes, pool)? {
+        return Ok(Some(Filtered::Generated));
+    }
+    let Some(code) = method.code(pool)? else { return Ok(None) };
+    let is_private = method.access.is_private();
+    let descriptor = method.descriptor(pool)?.to_string();
+    if origin.made(&Seen { name: &name, descriptor: &descriptor, lines }) {
+        return Ok(Some(Filtered::Language));
+    }
+    let body = Body { name: &name, descriptor: &descriptor, code: code.bytes };
+    let extends = class.super_name()?.map(|name| name.to_string());
+    Ok(match extends.as_deref() {
+        Some("java/lang/Enum") if body.of_an_enum(&class.name()?.to_string()) => Some(Filtered::Enum),
+        Some("java/lang/Record") if body.of_a_record(pool) => Some(Filtered::Record),
+        _ if is_private && body.does_nothing() => Some(Filtered::PrivateConstructor),
+        _ => None,
+    })
+}
+
+/// Whether an annotation has `Generated` in its simple name.
+fn generated(attributes: &Attributes<'_>, pool: &Pool<'_>) -> Result<bool, DecodeError> {
+    for name in ["RuntimeVisibleAnnotations", "RuntimeInvisibleAnnotations"] {
+        let Some(found) = attributes.find(pool, name)? else { continue };
+        let annotations: Vec<Annotation> = match found.parse(pool)? {
+            Attribute::RuntimeVisibleAnnotations(found) | Attribute::RuntimeInvisibleAnnotations(found) => {
+                found
+            }
+            _ => continue,
+        };
+        for annotation in annotations {
+            let descriptor = pool.text(annotation.type_index, "type_index")?.to_string();
+            if descriptor.rsplit(['/', '$']).next().is_some_and(|simple| simple.contains("Generated")) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// A method with code.
+struct Body<'a> {
+    name: &'a str,
+    descriptor: &'a str,
+    code: &'a [u8],
+}
+
+impl Body<'_> {
+    fn of_an_enum(&self, class: &str) -> bool {
+        let descriptor = self.descriptor;
+        match self.name {
+            "values" => descriptor == format!("()[L{class};"),
+            "valueOf" => descriptor == format!("(Ljava/lang/String;)L{class};"),
+            // aload_0, aload_1, iload_2, invokespecial, return.
+            "<init>" => {
+                descriptor == "(Ljava/lang/String;I)V"
+                    && matches!(self.code, [0x2a, 0x2b, 0x1c, 0xb7, _, _, 0xb1])
+            }
+            _ => false,
+        }
+    }
+
+    fn of_a_record(&self, pool: &Pool<'_>) -> bool {
+        match (self.name, self.descriptor, self.code) {
+            // aload_0, invokedynamic, areturn or ireturn; equals has aload_1 too.
+            ("toString", "()Ljava/lang/String;", &[0x2a, 0xba, high, low, 0, 0, 0xb0])
+            | ("hashCode", "()I", &[0x2a, 0xba, high, low, 0, 0, 0xac])
+            | ("equals", "(Ljava/lang/Object;)Z", &[0x2a, 0x2b, 0xba, high, low, 0, 0, 0xac]) => {
+                self.is_name_of(pool, high, low)
+            }
+            // aload_0, getfield, a return of a value.
+            (_, descriptor, &[0x2a, 0xb4, high, low, 0xac..=0xb0]) => {
+                descriptor.starts_with("()") && self.is_name_of(pool, high, low)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the field or the call site has the name of the method.
+    fn is_name_of(&self, pool: &Pool<'_>, high: u8, low: u8) -> bool {
+        let constant = pool.get(Index(u16::from_be_bytes([high, low])), "operand");
+        let Ok(Constant::Fieldref { name_and_type, .. } | Constant::InvokeDynamic { name_and_type, .. }) =
+            constant
+        else {
+            return false;
+        };
+        pool.name_and_type(name_and_type, "name_and_type").is_ok_and(|(name, _)| name == *self.name)
+    }
+
+    /// A constructor of which nothing was written: `aload_0`, `invokespecial`, `return`.
+    fn does_nothing(&self) -> bool {
+        self.name == "<init>" && self.descriptor == "()V" && matches!(self.code, [0x2a, 0xb7, _, _, 0xb1])
+    }
+}

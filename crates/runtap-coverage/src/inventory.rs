@@ -1,0 +1,121 @@
+//! What could have been called: the methods of jars and of folders of classes.
+//!
+//! Owns: [`Inventory`], classes by name with what reports need of their methods. Of two classes with one name the first one
+//! stays, as on a class path; the others are counted. Refuses to: fail for a class that can't be read: it is among
+//! [`Inventory::unread`]; touch a file.
+
+use std::collections::BTreeMap;
+
+use runtap_classfile::jar::{self, JarError, ListedClass, ListedMethod, Options, Unread};
+use runtap_classfile::{AccessFlags, ClassFile, DecodeError};
+
+use crate::filter::{self, Filtered};
+use crate::languages::Origin;
+
+/// A method with code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Method {
+    /// Its name, `<init>` for constructors.
+    pub name: String,
+    /// Its descriptor: `(I)V`.
+    pub descriptor: String,
+    /// Its flags.
+    pub access: AccessFlags,
+    /// Bytes of its code.
+    pub code: u32,
+    /// The numbers of its lines, sorted; empty without debug information.
+    pub lines: Vec<u16>,
+    /// Why reports leave it out, if they do.
+    pub filtered: Option<Filtered>,
+}
+
+/// A class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Class {
+    /// Where it is: `app.jar!/demo/Program.class`.
+    pub path: String,
+    /// Its source file, without a folder, if it says it.
+    pub source_file: Option<String>,
+    /// Its flags.
+    pub access: AccessFlags,
+    /// Why reports leave all of it out, if they do.
+    pub filtered: Option<Filtered>,
+    /// Its methods with code, in the order of the file: abstract and native ones can't be traced.
+    pub methods: Vec<Method>,
+}
+
+/// All classes that a program could have called.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inventory {
+    /// By internal name.
+    pub classes: BTreeMap<String, Class>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
+    /// Classes that have the name of one that came before.
+    pub duplicates: u64,
+}
+
+impl Method {
+    fn new(listed: ListedMethod, filtered: Option<Filtered>) -> Option<Self> {
+        let lines = listed.lines.iter().map(|line| line.number).filter(|number| *number > 0);
+        Some(Self {
+            lines: lines.collect(),
+            name: listed.name,
+            descriptor: listed.descriptor,
+            access: listed.access,
+            code: listed.code_length?,
+            filtered,
+        })
+    }
+
+    /// Its first line, as JaCoCo counts: the smallest number.
+    pub fn first_line(&self) -> Option<u16> {
+        self.lines.first().copied()
+    }
+}
+
+impl Inventory {
+    /// Adds the classes of an archive and of those in it. `label` is what [`Class::path`] begins with.
+    ///
+    /// # Errors
+    /// If it is no archive. What in it can't be read is added to [`unread`](Self::unread).
+    pub fn add_jar(&mut self, label: &str, bytes: &[u8], options: &Options) -> Result<(), JarError> {
+        let place = |path: &str| format!("{label}!/{path}");
+        let unread = jar::for_each_class(bytes, options, |path, bytes| Ok(self.add(place(path), bytes)?))?;
+        let unread = unread.into_iter().map(|unread| Unread { path: place(&unread.path), ..unread });
+        self.unread.extend(unread);
+        Ok(())
+    }
+
+    /// Adds a class file, of a folder of classes.
+    pub fn add_class(&mut self, path: &str, bytes: &[u8]) {
+        if let Err(error) = self.add(path.to_owned(), bytes) {
+            self.unread.push(Unread { path: path.to_owned(), reason: error.into() });
+        }
+    }
+
+    fn add(&mut self, path: String, bytes: &[u8]) -> Result<(), DecodeError> {
+        let listed = ListedClass::read(&path, bytes)?;
+        let file = ClassFile::parse(bytes)?;
+        if self.classes.contains_key(&listed.name) {
+            self.duplicates += 1;
+            return Ok(());
+        }
+        let origin = Origin::of(&file)?;
+        let mut methods = Vec::new();
+        for (listed, member) in listed.methods.into_iter().zip(file.methods()) {
+            let lines: Vec<u16> = listed.lines.iter().map(|line| line.number).collect();
+            let filtered = filter::method(&file, origin, member, &lines)?;
+            methods.extend(Method::new(listed, filtered));
+        }
+        let class = Class {
+            path,
+            source_file: listed.source_file,
+            access: listed.access,
+            filtered: filter::class(&file)?,
+            methods,
+        };
+        self.classes.insert(listed.name, class);
+        Ok(())
+    }
+}

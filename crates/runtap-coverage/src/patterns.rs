@@ -1,0 +1,85 @@
+//! Which classes are meant: inclusions and exclusions, as agents have them in their configuration.
+//!
+//! Owns: [`Patterns`]. A pattern is a regular expression that is matched from the beginning of the internal name of a class
+//! (`demo/Program$Inner`) and need not reach its end, as Java's `lookingAt` does. A class that an inclusion matches is kept;
+//! else, if there are exclusions, one that any of them matches is left out; without exclusions, everything else is left out:
+//! inclusions alone are all that is wanted, as `jvm run` and `jvm hq` tell agents.
+//!
+//! The expressions are those of `regex-lite`: what Java has besides (looking around, references to groups, `\p{…}`) is an
+//! error, not another meaning.
+
+use regex_lite::Regex;
+use thiserror::Error;
+
+/// Inclusions and exclusions.
+#[derive(Debug, Clone, Default)]
+pub struct Patterns {
+    inclusions: Vec<Regex>,
+    exclusions: Vec<Regex>,
+}
+
+/// A pattern that can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the pattern {pattern:?} can't be used: {why}")]
+pub struct PatternError {
+    /// The pattern.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Patterns {
+    /// Patterns for names of classes in their internal form.
+    ///
+    /// # Errors
+    /// For the first one that is no regular expression, or that has what only Java's have.
+    pub fn new<S: AsRef<str>>(inclusions: &[S], exclusions: &[S]) -> Result<Self, PatternError> {
+        Ok(Self { inclusions: compile(inclusions)?, exclusions: compile(exclusions)? })
+    }
+
+    /// Whether the class of this internal name is kept.
+    pub fn keep(&self, class: &str) -> bool {
+        let any = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(class));
+        let is_only = self.exclusions.is_empty() && !self.inclusions.is_empty();
+        any(&self.inclusions) || !(is_only || any(&self.exclusions))
+    }
+}
+
+fn compile<S: AsRef<str>>(patterns: &[S]) -> Result<Vec<Regex>, PatternError> {
+    let compile = |pattern: &S| {
+        let pattern = pattern.as_ref();
+        let error =
+            |error: regex_lite::Error| PatternError { pattern: pattern.to_owned(), why: error.to_string() };
+        // By itself first: `a)(b` is none, though it would be one in a group.
+        Regex::new(pattern).map_err(error)?;
+        Regex::new(&format!(r"\A(?:{pattern})")).map_err(error)
+    };
+    patterns.iter().map(compile).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inclusion_wins_and_alone_it_is_all() {
+        let none = Patterns::default();
+        assert!(none.keep("a/B"));
+        let of = |inclusions: &[&str], exclusions: &[&str]| Patterns::new(inclusions, exclusions).unwrap();
+        let usual = of(&["^demo/[^/]+$"], &[".*"]);
+        assert!(
+            usual.keep("demo/Program$Inner") && !usual.keep("demo/inner/Program") && !usual.keep("x/demo/P")
+        );
+        let inclusions = of(&["demo/"], &[]);
+        assert!(inclusions.keep("demo/Class") && !inclusions.keep("other/Class"));
+        let exclusions = of(&[], &["org/|com/"]);
+        assert!(!exclusions.keep("com/A") && exclusions.keep("x/com/A"));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_named() {
+        let error = Patterns::new(&["a)(b"], &[]).unwrap_err();
+        assert_eq!(error.pattern, "a)(b");
+        assert!(Patterns::new(&[], &["(?=a)"]).is_err(), "only Java has it");
+    }
+}

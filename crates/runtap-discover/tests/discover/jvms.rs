@@ -1,0 +1,135 @@
+//! Java virtual machines, which are found by their counters.
+
+use std::fs;
+use std::path::Path;
+
+use runtap_discover::{Kind, Options, Process, System};
+
+use crate::fake::{Fake, FakeProcess};
+
+/// What machines have in their memory.
+const COUNTERS_42: &str = "7f0000000000-7f0000008000 rw-s 00000000 08:01 7   /tmp/hsperfdata_ann/42\n";
+const COUNTERS_6: &str = "7f0000000000-7f0000008000 rw-s 00000000 00:31 7   /tmp/hsperfdata_b/6\n";
+
+/// A file with one counter.
+fn counters(command: &str) -> Vec<u8> {
+    let name = "sun.rt.javaCommand";
+    let word = |number: usize| u32::try_from(number).unwrap().to_be_bytes();
+    let value = 20 + name.len() + 1;
+    let length = value + command.len() + 1;
+    let header = [&[0xca, 0xfe, 0xc0, 0xc0, 0, 2, 0, 1][..], &[0; 16], &word(32), &word(1)].concat();
+    let entry = [word(length), word(20), word(command.len() + 1), *b"B\0\x05\x01", word(value)].concat();
+    [&header[..], &entry, name.as_bytes(), &[0], command.as_bytes(), &[0]].concat()
+}
+
+#[test]
+fn java_machines_are_found_by_their_counters() {
+    let fake = Fake::new();
+    let uid = rustix::process::getuid().as_raw();
+    let mut java = FakeProcess::new(42, 900);
+    (java.uid, java.maps) = (uid, COUNTERS_42);
+    fake.add(&java);
+    let mut inside = FakeProcess::new(43, 901);
+    (inside.uid, inside.ns_pid, inside.mount, inside.pid_ns) = (uid, 6, "mnt:[2]", "pid:[2]");
+    inside.maps = COUNTERS_6;
+    fake.add(&inside);
+    for file in [
+        "tmp/hsperfdata_ann/42",
+        "tmp/hsperfdata_ann/99",
+        "tmp/hsperfdata_ann/x",
+        "proc/43/root/tmp/hsperfdata_b/6",
+    ] {
+        fs::create_dir_all(fake.path(file).parent().unwrap()).unwrap();
+        fs::write(fake.path(file), "").unwrap();
+    }
+    let all = System::at(fake.dir.path(), uid).processes(Options::default());
+    assert_eq!(all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm), (43, Kind::Jvm)]);
+    // Nothing was written yet; after that it is known what runs in it, unless somebody has put a pipe there.
+    assert_eq!(all[0].java, Some(runtap_discover::Java::default()));
+    fs::write(fake.path("tmp/hsperfdata_ann/42"), counters("shop.Main --port 80")).unwrap();
+    fs::remove_file(fake.path("proc/43/root/tmp/hsperfdata_b/6")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, fake.path("proc/43/root/tmp/hsperfdata_b/6"), 0o600.into())
+        .unwrap();
+    let all = System::at(fake.dir.path(), uid).processes(Options::default());
+    let said = |p: &Process| p.java.as_ref().and_then(|java| java.main().map(str::to_owned));
+    assert_eq!(
+        all.iter().map(|p| (p.pid, said(p))).collect::<Vec<_>>(),
+        [(42, Some("shop.Main".to_owned()))]
+    );
+    fs::remove_file(fake.path("proc/43/root/tmp/hsperfdata_b/6")).unwrap();
+    fs::write(fake.path("proc/43/root/tmp/hsperfdata_b/6"), "").unwrap();
+    // Somebody else's process got the pid of a dead machine.
+    fs::write(
+        fake.path("proc/42/status"),
+        format!("Tgid:\t42\nUid:\t{0}\t{0}\t{0}\t{0}\nNSpid:\t42\n", uid + 1),
+    )
+    .unwrap();
+    let all = System::at(fake.dir.path(), uid).processes(Options::default().all_users(true));
+    assert_eq!(all.iter().map(|p| p.pid).collect::<Vec<_>>(), [43]);
+}
+
+/// A container may have our `/tmp`, and its machines their own numbers: those of ours are other processes.
+#[test]
+fn counters_of_another_namespace_are_not_those_of_the_same_number_here() {
+    let fake = Fake::new();
+    let uid = rustix::process::getuid().as_raw();
+    let process = |pid, maps| {
+        let mut process = FakeProcess::new(pid, 900);
+        (process.uid, process.maps) = (uid, maps);
+        process
+    };
+    // The first process of the host, a machine without counters, one whose file was replaced, and the one whose file it is.
+    let hsperfdata = fake.path("tmp/hsperfdata_b");
+    fs::create_dir_all(&hsperfdata).unwrap();
+    fake.add(&process(6, "7f0000000000-7f0000008000 r-xp 00000000 08:01 7   /usr/lib/systemd/systemd\n"));
+    let libjvm = "7f0000000000-7f0000008000 r-xp 00000000 08:01 7   /jdk/lib/server/libjvm.so\n";
+    fake.add(&process(7, libjvm));
+    let deleted = "7f0000000000-7f0000008000 rw-s 00000000 08:01 7   /tmp/hsperfdata_b/8 (deleted)\n";
+    fake.add(&process(8, deleted));
+    let mut inside = process(43, COUNTERS_6);
+    (inside.ns_pid, inside.pid_ns) = (6, "pid:[2]");
+    fake.add(&inside);
+    let found = || {
+        let all = System::at(fake.dir.path(), uid).processes(Options::default());
+        all.iter().map(|p| (p.pid, p.ns_pid)).collect::<Vec<_>>()
+    };
+    assert_eq!(found(), []);
+    for number in [6, 7, 8] {
+        fs::write(hsperfdata.join(number.to_string()), counters("shop.Main")).unwrap();
+    }
+    assert_eq!(found(), [(43, 6)]);
+    // Whose memory map says nothing may be one.
+    fs::write(fake.path("proc/7/maps"), "").unwrap();
+    assert_eq!(found(), [(7, 7), (43, 6)]);
+}
+
+/// Whoever can write to `/tmp` can put any number of files into a folder of counters, and any number of such folders.
+#[test]
+fn no_crowd_of_counters_is_read() {
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let fake = Fake::new();
+    let mut java = FakeProcess::new(42, 900);
+    (java.uid, java.maps) = (7, COUNTERS_42);
+    fake.add(&java);
+    let owned = |file: &Path, user| std::os::unix::fs::chown(file, Some(user), Some(user)).unwrap();
+    // Five folders of somebody else, before and behind the machine's own, with a file of its number in each.
+    for (folder, user) in [("a", 8), ("b", 8), ("c", 8), ("d", 8), ("own", 7), ("z", 8)] {
+        let folder = fake.path("tmp").join(format!("hsperfdata_{folder}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("42"), "").unwrap();
+        owned(&folder, user);
+        owned(&folder.join("42"), user);
+    }
+    let first = fake.path("tmp/hsperfdata_a/42");
+    for n in 1_000_000..1_002_000 {
+        fs::hard_link(&first, first.with_file_name(n.to_string())).unwrap();
+    }
+    let find = || System::at(fake.dir.path(), 0).processes(Options::default());
+    assert_eq!(find().iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm)]);
+    // Its file in the folder of another user, and the other way round, is of nobody.
+    fs::rename(fake.path("tmp/hsperfdata_own/42"), fake.path("tmp/hsperfdata_z/42")).unwrap();
+    fs::rename(fake.path("tmp/hsperfdata_b/42"), fake.path("tmp/hsperfdata_own/42")).unwrap();
+    assert_eq!(find(), []);
+}

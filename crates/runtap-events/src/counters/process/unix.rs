@@ -1,0 +1,10 @@
+//! The processor time of this process, by its clock.
+
+use std::time::Duration;
+
+/// What all its threads have used so far.
+pub(super) fn processor_time() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let nanoseconds = u32::try_from(used.tv_nsec).unwrap_or(0);
+    Duration::new(u64::try_from(used.tv_sec).unwrap_or(0), nanoseconds)
+}

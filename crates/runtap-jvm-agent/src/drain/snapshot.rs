@@ -1,0 +1,89 @@
+//! Snapshots of counts and of coverage.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use runtap_bytefrog_proto::Record;
+use runtap_bytefrog_proto::f1::Count;
+
+use super::Drain;
+use crate::clock;
+use crate::ring::Ring;
+
+impl Drain<'_> {
+    /// Counts and coverage of an earlier trace are not of this one.
+    pub(super) fn forget_counts(&mut self) {
+        self.before = self.sums();
+        for method in 0..self.agent.methods.count() {
+            self.agent.coverage.byte(method).store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Keeps the counts of a thread that is gone.
+    pub(super) fn keep_counts(&mut self, ring: &Ring) {
+        add(&mut self.gone, ring, self.agent.methods.count());
+    }
+
+    pub(super) fn snapshot_is_due(&self, finishing: bool) -> bool {
+        if self.record == Record::Full && !self.any_degraded {
+            return false;
+        }
+        let due = !self.interval.is_zero() && self.last_snapshot.elapsed() >= self.interval;
+        due || finishing || self.session.wants_snapshot()
+    }
+
+    fn sums(&self) -> Vec<[u64; 2]> {
+        let mut sums = self.gone.clone();
+        for reader in &self.readers {
+            add(&mut sums, &reader.ring, self.agent.methods.count());
+        }
+        sums
+    }
+
+    pub(super) fn snapshot(&mut self, reset: bool) {
+        self.last_snapshot = Instant::now();
+        let time = self.stream.since_start(clock::now());
+        if self.record == Record::Coverage {
+            return self.coverage(time, reset);
+        }
+        let sums = self.sums();
+        let mut counts = Vec::new();
+        for (method, [calls, thrown]) in sums.iter().enumerate() {
+            let [calls_before, thrown_before] = self.before.get(method).copied().unwrap_or_default();
+            let (calls, thrown) = (calls.saturating_sub(calls_before), thrown.saturating_sub(thrown_before));
+            if calls > 0 || thrown > 0 {
+                let method = u32::try_from(method).unwrap_or(u32::MAX);
+                counts.push(Count { method, calls, thrown, nanoseconds: 0 });
+            }
+        }
+        self.stream.counts(time, &counts, reset);
+        if reset {
+            self.before = sums;
+        }
+    }
+
+    fn coverage(&mut self, time: u64, reset: bool) {
+        let count = self.agent.methods.count();
+        self.covered.resize(count, false);
+        let mut hits = Vec::new();
+        for (method, covered) in self.covered.iter_mut().enumerate() {
+            let byte = self.agent.coverage.byte(method);
+            if !*covered && byte.load(Ordering::Relaxed) != 0 {
+                *covered = true;
+                hits.push(u32::try_from(method).unwrap_or(u32::MAX));
+            }
+            if reset {
+                *covered = false;
+                byte.store(0, Ordering::Relaxed);
+            }
+        }
+        self.stream.coverage(time, &hits);
+    }
+}
+
+fn add(sums: &mut Vec<[u64; 2]>, ring: &Ring, methods: usize) {
+    if sums.len() < methods {
+        sums.resize(methods, [0; 2]);
+    }
+    ring.add_counts(sums);
+}

@@ -1,0 +1,319 @@
+//! What the JVM calls: the three functions of an agent's library, and its events.
+//!
+//! Owns: taking arguments from C, and that no panic gets into the JVM. Refuses to: decide anything.
+
+#![expect(unsafe_code, reason = "functions with C pointers as arguments, three of them exported")]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::control::{self, say, visible};
+use crate::jvm;
+use crate::natives;
+use crate::options::Options;
+use crate::region::Region;
+use crate::ring::{MOST_METHODS, Table};
+use crate::session::{Agent, Phase, Session, agent, locked};
+use crate::sys::{Callbacks, Event, Jni, Jvmti, Object, Vm};
+
+/// The result that says that all is well (`JNI_OK`).
+const OK: c_int = 0;
+/// The result that makes a JVM that starts give up, and an attaching tool see an error (`JNI_ERR`).
+const FAILED: c_int = -1;
+/// How long HQ may take nothing when the program ends.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// For ever, as long as a condition variable allows.
+const LONG: Duration = Duration::from_hours(365 * 24);
+
+/// How the library was loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// With the JVM, by `-agentpath:`.
+    Start,
+    /// Into one that runs.
+    Attach,
+}
+
+fn load(way: Way, vm: *mut c_void, options: *const c_char) -> c_int {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let text = if options.is_null() {
+            String::new()
+        } else {
+            // SAFETY: it is not null, and the JVM's specification says that it is a string that ends with NUL and lives
+            // until this call returns.
+            unsafe { CStr::from_ptr(options) }.to_string_lossy().into_owned()
+        };
+        let done = obey(way, vm, &text);
+        if let Err(error) = &done {
+            let answer = Options::answer_of(&text).filter(|_| way == Way::Attach);
+            if answer.is_none_or(|path| write_answer(&path, error).is_err()) {
+                say(error);
+            }
+        }
+        done.is_ok()
+    }));
+    if matches!(result, Ok(true)) { OK } else { FAILED }
+}
+
+fn obey(way: Way, vm: *mut c_void, options: &str) -> Result<(), String> {
+    let options = Options::parse(options).map_err(|error| error.to_string())?;
+    if options.detach && agent().is_none() {
+        return Ok(());
+    }
+    let agent = install(vm)?;
+    match way {
+        Way::Start => {
+            if !agent.begin(&Arc::new(Session::new(options))) {
+                return Err("it is loaded twice".to_owned());
+            }
+            let jvmti = agent.jvmti().ok_or("there is no JVMTI")?;
+            jvmti.enable(Event::VmInit, true).map_err(|error| format!("JVMTI: {error:?}"))
+        }
+        Way::Attach if options.detach => {
+            if !detach(agent)
+                && let Some(path) = &options.answer
+            {
+                // Who asks hears nothing otherwise, which is true as well.
+                let _ = write_answer(path, "there was no trace");
+            }
+            Ok(())
+        }
+        // Who refuses leaves nothing behind that the JVM could call.
+        Way::Attach => attach(agent, options).inspect_err(|_| {
+            if agent.session().is_none_or(|session| session.phase() == Phase::Ended) {
+                agent.dispose();
+            }
+        }),
+    }
+}
+
+/// Why it does not start, for whoever attaches: one line, in a new file that only this user reads.
+fn write_answer(path: &Path, why: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options.open(path)?.write_all(visible(why).as_bytes())
+}
+
+/// The agent of this process: the first call makes it.
+fn install(vm: *mut c_void) -> Result<&'static Agent, String> {
+    let installed = agent();
+    if let Some(agent) = installed.filter(|agent| agent.jvmti().is_some()) {
+        return Ok(agent);
+    }
+    refuse_musl()?;
+    let vm = Vm::new(vm).ok_or("there is no JVM")?;
+    let jvmti = vm.jvmti().ok_or("this JVM has no JVMTI 1.2")?;
+    let callbacks = Callbacks { vm_init, vm_death, thread_start: None, thread_end, class_file_load_hook };
+    let prepared = jvmti
+        .add_capabilities()
+        .and_then(|()| jvmti.set_callbacks(&callbacks))
+        .and_then(|()| jvmti.enable(Event::VmDeath, true));
+    if let Err(error) = prepared {
+        jvmti.dispose();
+        return Err(format!("this JVM can't change classes (JVMTI {})", error.0));
+    }
+    if let Some(agent) = installed {
+        agent.set_jvmti(jvmti);
+        return Ok(agent);
+    }
+    let made = Region::new(MOST_METHODS as usize).and_then(|coverage| Ok((coverage, Table::new()?)));
+    match made {
+        Ok((coverage, table)) => Ok(Agent::install(vm, jvmti, table, coverage)),
+        Err(error) => {
+            jvmti.dispose();
+            Err(format!("memory: {error}"))
+        }
+    }
+}
+
+/// This library is made for glibc. With musl's loader it gets here only by a layer that imitates glibc.
+fn refuse_musl() -> Result<(), String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    if has_musl(&maps) {
+        Err("this JVM runs on musl, and the agent is made for glibc".to_owned())
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether one of the files of a process is the loader of musl: `/lib/ld-musl-x86_64.so.1`.
+fn has_musl(maps: &str) -> bool {
+    maps.lines().any(|line| line.contains("/ld-musl-"))
+}
+
+fn attach(agent: &'static Agent, options: Options) -> Result<(), String> {
+    let jni = agent.vm.jni().ok_or("the attaching thread is not one of the JVM's")?;
+    jvm::define_probe(agent, jni)?;
+    let wait = options.wait;
+    let session = Arc::new(Session::new(options));
+    if !agent.begin(&session) {
+        return Err("this program is traced already: detach first".to_owned());
+    }
+    // Whoever attaches hears that it works, or why not; a program that runs need not wait for HQ.
+    session.set_awaited(true);
+    let phase = host(agent, &session, wait, wait).inspect_err(|_| session.set_phase(Phase::Ended));
+    session.set_awaited(false);
+    let failure = session.take_failure();
+    if phase? == Phase::Ended {
+        // It is behind its last step: no thread of ours is left when the JVM hears that we refuse.
+        let thread = locked(&session.thread).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+        return Err(failure.unwrap_or_else(|| "HQ has ended the trace at once".to_owned()));
+    }
+    if let Some(failure) = failure {
+        say(&failure);
+    }
+    Ok(())
+}
+
+/// Begins a trace and waits for HQ on this thread of the JVM: so long for the configuration, and so long for the start.
+fn host(
+    agent: &'static Agent,
+    session: &Arc<Session>,
+    configured: Duration,
+    started: Duration,
+) -> Result<Phase, String> {
+    let _ = session.description.set(jvm::description(agent));
+    session.set_host(true);
+    control::begin(agent, session).map_err(|error| error.to_string())?;
+    let mut phase = session.wait_for(Phase::Configured, configured);
+    if phase == Phase::Configured {
+        phase = session.wait_for(Phase::Started, started);
+    }
+    // The start, if it comes later, is none of ours; if it came, it is.
+    if !session.set_host(false) {
+        session.wait_for(Phase::Started, started);
+        jvm::trace(agent);
+    }
+    Ok(phase)
+}
+
+/// Ends the trace. `false`: there was none.
+fn detach(agent: &'static Agent) -> bool {
+    let Some(session) = agent.session() else { return false };
+    let is_alive = session.phase() != Phase::Ended;
+    // Before the rest is sent: what runs meanwhile is not of this trace.
+    jvm::untrace(agent);
+    session.finish(PATIENCE);
+    is_alive
+}
+
+/// Called before the JVM has begun to run Java.
+#[unsafe(no_mangle)]
+pub(crate) extern "system" fn Agent_OnLoad(
+    vm: *mut c_void,
+    options: *const c_char,
+    _reserved: *mut c_void,
+) -> c_int {
+    load(Way::Start, vm, options)
+}
+
+/// Called by a thread of a JVM that runs.
+#[unsafe(no_mangle)]
+pub(crate) extern "system" fn Agent_OnAttach(
+    vm: *mut c_void,
+    options: *const c_char,
+    _reserved: *mut c_void,
+) -> c_int {
+    load(Way::Attach, vm, options)
+}
+
+/// Called when the JVM has ended, before the library is unloaded.
+#[unsafe(no_mangle)]
+pub(crate) extern "system" fn Agent_OnUnload(_vm: *mut c_void) {}
+
+/// Java can run: the program waits here for HQ.
+extern "system" fn vm_init(_: *mut c_void, env: *mut c_void, _thread: Object) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        let (Some(agent), Some(jni)) = (agent(), Jni::from_raw(env)) else { return };
+        let Some(session) = agent.session() else { return };
+        if let Err(error) = jvm::define_probe(agent, jni) {
+            say(error);
+            session.set_phase(Phase::Ended);
+            return;
+        }
+        if let Err(error) = host(agent, &session, session.options.wait, LONG) {
+            say(&error);
+            session.set_phase(Phase::Ended);
+        }
+    }));
+}
+
+extern "system" fn vm_death(_: *mut c_void, _env: *mut c_void) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        if let Some(session) = agent().and_then(Agent::session) {
+            session.finish(PATIENCE);
+        }
+    }));
+}
+
+extern "system" fn thread_end(_: *mut c_void, _env: *mut c_void, _thread: Object) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        if let Some(agent) = agent() {
+            natives::end(agent);
+        }
+    }));
+}
+
+extern "system" fn class_file_load_hook(
+    jvmti: *mut c_void,
+    _env: *mut c_void,
+    _redefined: Object,
+    loader: Object,
+    name: *const c_char,
+    _domain: Object,
+    length: c_int,
+    bytes: *const u8,
+    new_length: *mut c_int,
+    new_bytes: *mut *mut u8,
+) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        let Some((agent, plan)) = agent().and_then(|agent| Some((agent, agent.plan()?))) else { return };
+        let (Some(jvmti), Ok(length)) = (Jvmti::from_raw(jvmti), usize::try_from(length)) else { return };
+        if bytes.is_null() {
+            return;
+        }
+        // SAFETY: the JVM gives so many bytes, which live until this call returns.
+        let bytes = unsafe { std::slice::from_raw_parts(bytes, length) };
+        // SAFETY: the name is null or a string that ends with NUL and lives as long.
+        let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
+        let (changed, told) = plan.transform(&agent.methods, name, loader.is_null(), bytes);
+        if let (Some(told), Some(session)) = (told, agent.session()) {
+            session.tell(told);
+        }
+        let Some(changed) = changed else { return };
+        let (Ok(place), Ok(length)) = (jvmti.allocate(&changed), c_int::try_from(changed.len())) else {
+            return;
+        };
+        if let Some(name) = name {
+            locked(&agent.traced).insert(name.to_vec());
+        }
+        // SAFETY: both point to variables of the JVM that are there to be set, and it frees what was allocated.
+        unsafe {
+            *new_length = length;
+            *new_bytes = place;
+        }
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn musl_is_recognized() {
+        let musl = "7f5c8a2d1000-7f5c8a2e5000 r--p 00000000 00:2f 131 /lib/ld-musl-x86_64.so.1";
+        let glibc = "7f5c8a2d1000-7f5c8a2e5000 r--p 00000000 00:2f 131 /lib64/ld-linux-x86-64.so.2";
+        assert!(has_musl(&format!("{glibc}\n{musl}\n")));
+        assert!(!has_musl(glibc));
+        assert_eq!(refuse_musl(), Ok(()), "these tests run on glibc");
+    }
+}

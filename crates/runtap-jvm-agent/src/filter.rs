@@ -1,0 +1,145 @@
+//! Which classes are traced.
+//!
+//! Owns: the expressions of HQ and of the options, and the order in which they count, which is that of the original agents:
+//! an inclusion wins over an exclusion, and what nothing speaks of is traced. Expressions are Java's, and match from the
+//! beginning of the name (`lookingAt`), which has slashes.
+
+use regex_lite::Regex;
+use thiserror::Error;
+
+/// An expression that can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the expression {pattern:?} can't be used: {reason}")]
+pub struct FilterError {
+    /// The expression.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// The expressions.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    include: Vec<Regex>,
+    exclude: Vec<Regex>,
+}
+
+/// Names that never are traced: our probes call them, or are them.
+const NEVER: &[&str] = &[
+    "java/lang/Object",
+    "java/lang/RuntapProbe",
+    "java/lang/Thread",
+    "jdk/internal/misc/Unsafe",
+    "sun/misc/Unsafe",
+];
+
+impl Filter {
+    /// Those expressions.
+    ///
+    /// # Errors
+    /// One that is none, or has what only Java's have: look-around, back-references.
+    pub fn new<S: AsRef<str>>(
+        include: impl IntoIterator<Item = S>,
+        exclude: impl IntoIterator<Item = S>,
+    ) -> Result<Self, FilterError> {
+        let all = |patterns: &mut dyn Iterator<Item = S>| {
+            patterns.map(|pattern| compile(pattern.as_ref())).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self { include: all(&mut include.into_iter())?, exclude: all(&mut exclude.into_iter())? })
+    }
+
+    /// Whether a class is traced, by its name.
+    pub fn keeps(&self, name: &str) -> bool {
+        let never = NEVER.iter().any(|never| match name.strip_prefix(never) {
+            Some(rest) => rest.is_empty() || rest.starts_with(['$', '_']),
+            None => false,
+        });
+        if never {
+            return false;
+        }
+        self.include.iter().any(|one| one.is_match(name))
+            || !self.exclude.iter().any(|one| one.is_match(name))
+    }
+}
+
+fn compile(pattern: &str) -> Result<Regex, FilterError> {
+    let anchored = format!(r"\A(?:{})", without_quotes(pattern));
+    let error =
+        |error: regex_lite::Error| FilterError { pattern: pattern.to_owned(), reason: error.to_string() };
+    Regex::new(&anchored).map_err(error)
+}
+
+/// `\Q…\E`, which quotes in Java (`Pattern.quote`), with each character quoted.
+fn without_quotes(pattern: &str) -> String {
+    let mut result = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    loop {
+        let Some((before, quoted, after)) = find_quote(rest) else {
+            result.push_str(rest);
+            return result;
+        };
+        result.push_str(before);
+        result.push_str(&regex_lite::escape(quoted));
+        rest = after;
+    }
+}
+
+/// What is before `\Q`, what is quoted, and what is behind `\E`. A `\\` before the Q quotes nothing.
+fn find_quote(text: &str) -> Option<(&str, &str, &str)> {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        if escaped && c == 'Q' {
+            let before = text.get(..at - 1)?;
+            let inside = text.get(at + 1..)?;
+            let (quoted, after) = inside.split_once(r"\E").unwrap_or((inside, ""));
+            return Some((before, quoted, after));
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inclusion_wins() {
+        let filter = Filter::new(["^demo/[^/]+$"], [".*"]).unwrap();
+        assert!(filter.keeps("demo/Counts$Node"));
+        assert!(!filter.keeps("demo/deep/Counts"));
+        assert!(!filter.keeps("java/util/List"));
+        assert!(Filter::default().keeps("any/Thing"));
+    }
+
+    #[test]
+    fn from_the_beginning_only() {
+        let filter = Filter::new(["demo"], [".*"]).unwrap();
+        assert!(filter.keeps("demonstration/X"), "lookingAt does not need the end");
+        assert!(!filter.keeps("my/demo"));
+        let either = Filter::new(["a|b"], [".*"]).unwrap();
+        assert!(either.keeps("b/X") && !either.keeps("xb/X"));
+    }
+
+    #[test]
+    fn quotes() {
+        assert!(Filter::new([r"\Qdemo/A$B\E.*"], [".*"]).unwrap().keeps("demo/A$B$C"));
+        assert!(!Filter::new([r"\Qdemo/.\E"], [".*"]).unwrap().keeps("demo/X"));
+        assert_eq!(without_quotes(r"\\Qx"), r"\\Qx");
+        assert_eq!(without_quotes(r"a\Q.\E\Q+"), r"a\.\+");
+    }
+
+    #[test]
+    fn what_probes_use_is_never_traced() {
+        let filter = Filter::new([".*"], Vec::new()).unwrap();
+        assert!(!filter.keeps("java/lang/RuntapProbe_7f00"));
+        assert!(!filter.keeps("java/lang/Thread") && !filter.keeps("java/lang/Thread$State"));
+        assert!(filter.keeps("java/lang/ThreadLocal"));
+    }
+
+    #[test]
+    fn what_only_java_has_is_refused() {
+        let error = Filter::new(["^(?!java/).*"], Vec::new()).unwrap_err();
+        assert_eq!(error.pattern, "^(?!java/).*");
+    }
+}

@@ -1,0 +1,138 @@
+//! What becomes of a class.
+//!
+//! Owns: the decision whether it is traced, and the probes that it gets. Refuses to: call the JVM; a class is bytes here.
+
+use runtap_bytefrog_proto::{ClassOutcome, Record};
+use runtap_classfile::rewrite::{Probe, Probes, Reason, Rewritten, rewrite};
+use runtap_classfile::{ClassFile, Text};
+
+use crate::filter::Filter;
+use crate::names::Names;
+use crate::probe;
+use crate::ring::MOST_METHODS;
+
+/// What is recorded, as HQ and the options say together.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) record: Record,
+    pub(crate) coarse: bool,
+    /// Whether exits have lines.
+    pub(crate) lines: bool,
+    pub(crate) filter: Filter,
+    /// Whether classes of the boot loader are traced.
+    pub(crate) boot: bool,
+    /// The probe class.
+    pub(crate) probe: String,
+}
+
+/// What became of a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) outcome: ClassOutcome,
+    /// Its name in modified UTF-8; if something could not be changed, also what and why.
+    pub(crate) name: Vec<u8>,
+}
+
+impl Plan {
+    fn probes(&self) -> Probes<'_> {
+        let which = usize::from(self.coarse);
+        let probe = |names: [&'static str; 2], line| {
+            let name = names.get(which).copied().unwrap_or_default();
+            Some(Probe { name, line })
+        };
+        let one = |name| Some(Probe { name, line: false });
+        match self.record {
+            Record::Full => Probes {
+                class: &self.probe,
+                entry: probe(probe::ENTRY, false),
+                exit: probe(probe::EXIT, self.lines),
+                throwing: probe(probe::THROWING, true),
+                unwinding: probe(probe::UNWINDING, false),
+            },
+            Record::Counts => Probes {
+                class: &self.probe,
+                entry: one(probe::COUNT),
+                unwinding: one(probe::COUNT_THROWN),
+                ..Probes::default()
+            },
+            Record::Coverage => Probes { class: &self.probe, entry: one(probe::COVER), ..Probes::default() },
+        }
+    }
+
+    /// Whether a class of this name may be traced: what is asked of a loaded one before its bytes are looked at.
+    pub(crate) fn wants(&self, name: &str, by_boot_loader: bool) -> bool {
+        self.filter.keeps(name) && (self.boot || !by_boot_loader)
+    }
+
+    /// A class with its probes, if it gets any, and what HQ is told. `name` is what the JVM calls it, which may be nothing.
+    pub(crate) fn transform(
+        &self,
+        names: &Names,
+        name: Option<&[u8]>,
+        by_boot_loader: bool,
+        bytes: &[u8],
+    ) -> (Option<Vec<u8>>, Option<Told>) {
+        let text = name.map(|name| Text::new(name).to_string_lossy());
+        if let (Some(text), Some(name)) = (&text, name)
+            && !self.wants(text, by_boot_loader)
+        {
+            let told = Told { outcome: ClassOutcome::Ignored, name: name.to_vec() };
+            return (None, Some(told));
+        }
+        let failed = |why: String| {
+            let mut told = name.unwrap_or(b"?").to_vec();
+            told.extend(format!(" ({why})").into_bytes());
+            (None, Some(Told { outcome: ClassOutcome::Failed, name: told }))
+        };
+        let class = match ClassFile::parse(bytes) {
+            Ok(class) => class,
+            Err(error) => return failed(error.to_string()),
+        };
+        let own = match class.name() {
+            Ok(own) => own.as_bytes(),
+            Err(error) => return failed(error.to_string()),
+        };
+        if name.is_none() && !self.wants(&Text::new(own).to_string_lossy(), by_boot_loader) {
+            return (None, Some(Told { outcome: ClassOutcome::Ignored, name: own.to_vec() }));
+        }
+        let mut full = false;
+        let choose = |method: &runtap_classfile::rewrite::Candidate<'_>| {
+            let mut signature = own.to_vec();
+            signature.push(b'.');
+            signature.extend_from_slice(method.name.as_bytes());
+            signature.extend(format!(";{};", method.access.0).into_bytes());
+            signature.extend_from_slice(method.descriptor.as_bytes());
+            if method.access.is_abstract() || method.access.is_native() {
+                return None;
+            }
+            let id = names.id(&signature, MOST_METHODS);
+            full |= id.is_none();
+            id.and_then(|id| i32::try_from(id).ok())
+        };
+        match rewrite(&class, &self.probes(), choose) {
+            Ok(_) if full => failed(format!("more than {MOST_METHODS} methods")),
+            Ok(rewritten) => finished(&class, own, rewritten),
+            Err(error) => failed(error.to_string()),
+        }
+    }
+}
+
+/// What is told of a class whose methods were looked at.
+fn finished(class: &ClassFile<'_>, own: &[u8], rewritten: Rewritten) -> (Option<Vec<u8>>, Option<Told>) {
+    let reasons = rewritten.unchanged.iter().filter(|left| left.reason != Reason::EmptyFinalizer);
+    let mut reasons = reasons.filter_map(|left| {
+        let method = class.methods().get(left.number)?;
+        let name = method.name(class.pool()).ok()?.to_string_lossy();
+        let descriptor = method.descriptor(class.pool()).ok()?.to_string_lossy();
+        Some(format!("{name}{descriptor}: {}", left.reason))
+    });
+    if let Some(first) = reasons.next() {
+        // The class is changed but for these.
+        let all = reasons.fold(first, |all, next| format!("{all}; {next}"));
+        let mut name = own.to_vec();
+        name.extend(format!(" ({all})").into_bytes());
+        name.truncate(usize::from(u16::MAX));
+        return (rewritten.bytes, Some(Told { outcome: ClassOutcome::Failed, name }));
+    }
+    (rewritten.bytes, Some(Told { outcome: ClassOutcome::Transformed, name: own.to_vec() }))
+}

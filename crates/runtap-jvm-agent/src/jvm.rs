@@ -1,0 +1,128 @@
+//! What the agent tells the JVM: the probe class, hooks on and off, classes to be changed.
+//!
+//! Owns: the order in which that has to be done. Each function says on which threads it may be called.
+
+use std::ffi::CString;
+
+use runtap_classfile::Text;
+
+use crate::clock;
+use crate::natives::natives;
+use crate::probe::{self, Layout};
+use crate::session::{Agent, locked};
+use crate::sys::{Event, Jni, Jvmti, Object};
+
+/// The name of a thread that is attached to the JVM for a moment.
+const NAME: &std::ffi::CStr = c"runtap-agent";
+/// Classes that are changed in one operation, for which the whole program stands still.
+const AT_ONCE: usize = 64;
+
+/// Local references of a frame: the most that `HotSpot` lets one ask for (`MaxJNILocalCapacity`). More can be made all the same.
+const MOST_REFERENCES: i32 = 65_536;
+
+/// Defines the probe class, once for this library in a JVM. On a thread of the JVM, in or after `VMInit`.
+pub(crate) fn define_probe(agent: &Agent, jni: Jni) -> Result<(), &'static str> {
+    if agent.probe.get().is_some() {
+        return Ok(());
+    }
+    let thread = jni.find_class(c"java/lang/Thread").ok_or("there is no java.lang.Thread")?;
+    let candidates = [c"jdk/internal/misc/Unsafe", c"sun/misc/Unsafe"];
+    let found = candidates.into_iter().find_map(|name| {
+        let class = jni.find_class(name)?;
+        jni.delete_local_ref(class);
+        jni.field_offset(thread, c"tid", name).map(|offset| (name, offset))
+    });
+    let (unsafe_class, tid_offset) = found.ok_or("the field Thread.tid can't be found")?;
+    let carriers = jni.static_method(thread, c"currentCarrierThread", c"()Ljava/lang/Thread;").is_some();
+    // The address tells apart copies of this library in one process.
+    let layout = Layout {
+        name: format!("java/lang/RuntapProbe_{:x}", agent.table.address()),
+        unsafe_class: unsafe_class.to_str().unwrap_or_default(),
+        carriers,
+        tid_offset,
+        table: agent.table.address(),
+        ticks: clock::ticks_address(),
+        coverage: agent.coverage.address(),
+    };
+    let assembled = "the probe class can't be assembled";
+    let bytes = probe::class(&layout).map_err(|_no_class| assembled)?;
+    let probe = define(jni, &layout.name, &bytes)?;
+    let slow = format!("runtap/Slow_{:x}", agent.table.address());
+    let bytes = probe::slow_class(&slow, &layout.name).map_err(|_no_class| assembled)?;
+    let slow = define(jni, &slow, &bytes)?;
+    if !jni.register_natives(slow, &natives()) {
+        return Err("the JVM refuses the native methods of the probe class");
+    }
+    // Initializes both, so that no program thread has to.
+    jni.static_method(probe, c"entry", c"(I)V").ok_or("the probe class can't be initialized")?;
+    jni.static_method(slow, c"begin", c"()V").ok_or("the probe class can't be initialized")?;
+    let _ = agent.probe.set(layout.name);
+    Ok(())
+}
+
+/// Defines a class in the boot loader, for ever.
+fn define(jni: Jni, name: &str, bytes: &[u8]) -> Result<Object, &'static str> {
+    let name = CString::new(name).map_err(|_nul| "the name of the probe class")?;
+    let class = jni.define_class(&name, bytes).ok_or("the JVM refuses the probe class")?;
+    jni.global(class).ok_or("there is no memory")
+}
+
+/// Classes get the probes of the plan from now on, and those that are loaded get them now. On any thread.
+pub(crate) fn trace(agent: &'static Agent) {
+    let (Some(plan), Some(jvmti)) = (agent.plan(), agent.jvmti()) else { return };
+    agent.vm.attached(NAME, |jni| {
+        let _ = jvmti.enable(Event::ThreadEnd, true);
+        let _ = jvmti.enable(Event::ClassFileLoadHook, true);
+        retransform(jvmti, jni, |name, class| {
+            let by_boot_loader = jvmti.class_loader(class).is_ok_and(Object::is_null);
+            plan.wants(&Text::new(name).to_string_lossy(), by_boot_loader)
+        });
+    });
+}
+
+/// Classes get their own bytes back, and no hook is called any more. On any thread.
+pub(crate) fn untrace(agent: &'static Agent) {
+    agent.set_plan(None);
+    let traced = std::mem::take(&mut *locked(&agent.traced));
+    let Some(jvmti) = agent.jvmti().filter(|_| !traced.is_empty()) else { return };
+    agent.vm.attached(NAME, |jni| {
+        // JVMTI gives the hook the bytes that the class was loaded with; it leaves them.
+        retransform(jvmti, jni, |name, _| traced.contains(name));
+        let _ = jvmti.enable(Event::ClassFileLoadHook, false);
+    });
+}
+
+/// Sends all classes that are wanted through the hook again.
+fn retransform(jvmti: Jvmti, jni: Jni, wants: impl Fn(&[u8], Object) -> bool) {
+    // A reference for each class there is: they are freed together.
+    if !jni.push_frame(MOST_REFERENCES) {
+        return;
+    }
+    let mut chosen = Vec::new();
+    for class in jvmti.loaded_classes().unwrap_or_default() {
+        let signature = jvmti.class_signature(class).unwrap_or_default();
+        let name = signature.strip_prefix(b"L").and_then(|name| name.strip_suffix(b";"));
+        // Arrays and primitive types have no bytes; hidden classes are not modifiable.
+        if name.is_some_and(|name| wants(name, class)) && jvmti.is_modifiable(class) {
+            chosen.push(class);
+        }
+    }
+    for part in chosen.chunks(AT_ONCE) {
+        if jvmti.retransform(part).is_err() {
+            // One of them can't be: the others can.
+            for class in part {
+                let _ = jvmti.retransform(std::slice::from_ref(class));
+            }
+        }
+    }
+    jni.pop_frame();
+}
+
+/// The version of the JVM, and what was started. On a thread of the JVM.
+pub(crate) fn description(agent: &Agent) -> (Vec<u8>, Vec<u8>) {
+    let property = |name| agent.jvmti().and_then(|jvmti| jvmti.system_property(name)).unwrap_or_default();
+    let (jvm, command) = (property(c"java.vm.version"), property(c"sun.java.command"));
+    // The class, module or jar, without its arguments.
+    let main = command.split(|byte| *byte == b' ').next().unwrap_or_default().to_vec();
+    (jvm, main)
+}

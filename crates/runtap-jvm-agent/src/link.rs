@@ -1,0 +1,151 @@
+//! Connections to HQ.
+//!
+//! Owns: dialling, the handshakes, and the time that each may take. Refuses to: know what the program does meanwhile.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::{Duration, Instant};
+
+use runtap_bytefrog_proto::agent::{Control, Data, Event, Output, Reply};
+use runtap_bytefrog_proto::{Configuration, Dialect};
+use thiserror::Error;
+
+use crate::options::Options;
+
+/// How long a connection may take.
+const DIAL: Duration = Duration::from_secs(3);
+/// How long HQ may take to answer a data connection.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How often a wait looks whether it is still wanted.
+const STEP: Duration = Duration::from_millis(50);
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+pub(crate) enum LinkError {
+    /// Nobody is there, or nobody any more.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// HQ does not want this agent, or not this version.
+    #[error("HQ refuses: {text}")]
+    Refused {
+        /// Why.
+        text: String,
+        /// What to say instead.
+        fallback: Option<Dialect>,
+    },
+    /// HQ has broken a rule.
+    #[error("{0}")]
+    Violation(String),
+    /// Nobody waits for it any more.
+    #[error("the trace is over")]
+    Over,
+}
+
+/// The control connection, once HQ has said what to trace.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) socket: TcpStream,
+    pub(crate) control: Control,
+    /// What came with the first configuration, behind it.
+    pub(crate) rest: Output,
+}
+
+fn dial(options: &Options) -> io::Result<TcpStream> {
+    let mut error = io::Error::new(io::ErrorKind::NotFound, format!("{} has no address", options.host));
+    for address in (options.host.as_str(), options.port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, DIAL) {
+            Ok(socket) => {
+                socket.set_nodelay(true)?;
+                return Ok(socket);
+            }
+            Err(failed) => error = failed,
+        }
+    }
+    Err(error)
+}
+
+/// Reads what is there, for as long at most. Nothing: it took too long.
+pub(crate) fn read_some(
+    socket: &mut TcpStream,
+    buffer: &mut [u8],
+    time: Duration,
+) -> io::Result<Option<usize>> {
+    // Zero means for ever.
+    socket.set_read_timeout(Some(time.max(Duration::from_millis(1))))?;
+    match socket.read(buffer) {
+        Ok(count) => Ok(Some(count)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Dials HQ and says hello; HQ may take any time to answer, as with the original agents.
+pub(crate) fn control(
+    options: &Options,
+    dialect: Dialect,
+    over: impl Fn() -> bool,
+) -> Result<Link, LinkError> {
+    let mut socket = dial(options)?;
+    let mut control = Control::new(dialect);
+    let hello = control.hello(None).map_err(|error| LinkError::Violation(error.to_string()))?;
+    socket.write_all(&hello)?;
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        if over() {
+            return Err(LinkError::Over);
+        }
+        let Some(count) = read_some(&mut socket, &mut buffer, STEP)? else { continue };
+        if count == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        let mut output = control.handle_bytes(buffer.get(..count).unwrap_or_default());
+        socket.write_all(&std::mem::take(&mut output.transmit))?;
+        for event in &output.events {
+            match event {
+                Event::Refused { text, fallback } => {
+                    return Err(LinkError::Refused { text: text.to_string(), fallback: *fallback });
+                }
+                Event::Violation(violation) => return Err(LinkError::Violation(violation.to_string())),
+                _ => {}
+            }
+        }
+        if control.configuration().is_some() {
+            return Ok(Link { socket, control, rest: output });
+        }
+    }
+}
+
+/// Opens the data connections that a configuration wants: one at least.
+pub(crate) fn data(
+    options: &Options,
+    dialect: Dialect,
+    configuration: &Configuration,
+) -> Result<Vec<TcpStream>, LinkError> {
+    let count = configuration.data_senders.clamp(1, 64);
+    (0..count).map(|_| data_connection(options, dialect, configuration.run)).collect()
+}
+
+fn data_connection(options: &Options, dialect: Dialect, run: u8) -> Result<TcpStream, LinkError> {
+    let mut socket = dial(options)?;
+    socket.write_all(&Data::hello(run))?;
+    let mut data = Data::new(dialect);
+    let mut buffer = [0; 1024];
+    let began = Instant::now();
+    while began.elapsed() < ANSWER {
+        let Some(count) = read_some(&mut socket, &mut buffer, STEP)? else { continue };
+        if count == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        match data.handle_bytes(buffer.get(..count).unwrap_or_default()) {
+            Some(Reply::Ready) => return Ok(socket),
+            Some(Reply::Refused { text }) => {
+                return Err(LinkError::Refused { text: text.to_string(), fallback: None });
+            }
+            Some(Reply::Violation(violation)) => return Err(LinkError::Violation(violation.to_string())),
+            None => {}
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "HQ does not answer a data connection").into())
+}

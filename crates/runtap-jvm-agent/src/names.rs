@@ -1,0 +1,46 @@
+//! Ids of methods and of exceptions, by name: given once, in whatever session.
+//!
+//! Owns: [`Names`]. Locked while a class is loaded, when a thread throws an exception of a class that it has not thrown
+//! before, and once for each name that is told to HQ.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Names in modified UTF-8, with ids from 0.
+#[derive(Debug, Default)]
+pub(crate) struct Names(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    ids: HashMap<Arc<[u8]>, u32>,
+    list: Vec<Arc<[u8]>>,
+}
+
+impl Names {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of a name. `None`: there are `most` others.
+    pub(crate) fn id(&self, name: &[u8], most: u32) -> Option<u32> {
+        let mut inner = self.lock();
+        if let Some(id) = inner.ids.get(name) {
+            return Some(*id);
+        }
+        let id = u32::try_from(inner.list.len()).ok().filter(|id| *id < most)?;
+        let name: Arc<[u8]> = name.into();
+        inner.list.push(Arc::clone(&name));
+        inner.ids.insert(name, id);
+        Some(id)
+    }
+
+    /// The name of an id.
+    pub(crate) fn name(&self, id: u32) -> Option<Arc<[u8]>> {
+        self.lock().list.get(id as usize).cloned()
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().list.len()
+    }
+}

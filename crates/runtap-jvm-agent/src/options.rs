@@ -1,0 +1,302 @@
+//! What an agent is told when it is loaded: `host=127.0.0.1,port=8765,include=^demo/`.
+//!
+//! Owns: [`Options`], both ways. `key=value` pairs are separated by commas; in a value `\,` is a comma and `\\` a backslash,
+//! and a backslash before anything else is one, as expressions have them. docs/jvm-agent.md explains each key.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use runtap_bytefrog_proto::{Dialect, Record, WhenSlow};
+use thiserror::Error;
+
+/// The port that HQ listens at if nothing is said.
+pub const DEFAULT_PORT: u16 = 8765;
+
+/// What an agent is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Where HQ is: a name or an address (`host`).
+    pub host: String,
+    /// Its port (`port`).
+    pub port: u16,
+    /// Expressions of classes to trace, beside those of HQ (`include`, any number of times).
+    pub include: Vec<String>,
+    /// Expressions of classes to leave alone, beside those of HQ (`exclude`, any number of times).
+    pub exclude: Vec<String>,
+    /// How to record, whatever HQ says (`mode`): `full`, `counts`, `coverage`.
+    pub record: Option<Record>,
+    /// Whether the clock has milliseconds only, whatever HQ says (`clock`): `ms`, `ns`.
+    pub coarse_clock: Option<bool>,
+    /// What to do when HQ is slow, whatever HQ says (`when-slow`): `block`, `drop`, `counts`.
+    pub when_slow: Option<WhenSlow>,
+    /// What to speak, and nothing else (`version`): `1` to `4`, `f1`. `None`: F1, and 1 with an HQ that does not know it.
+    pub version: Option<Dialect>,
+    /// How long a program that starts waits for HQ (`wait`, in seconds). It runs on then; the agent goes on trying.
+    pub wait: Duration,
+    /// Whether classes of the boot loader are traced too, if the expressions say so (`boot`): `yes`, `no`.
+    pub boot: bool,
+    /// A file that the agent creates if it refuses to start when it is attached, and in which it says why (`answer`): an
+    /// absolute path in a folder that nobody else writes to. `None`: on standard error.
+    pub answer: Option<PathBuf>,
+    /// Leave the JVM: original classes, no thread, no connection (`detach`, alone).
+    pub detach: bool,
+}
+
+impl Default for Options {
+    /// HQ on this machine, all else as HQ says; ten seconds.
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: DEFAULT_PORT,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            record: None,
+            coarse_clock: None,
+            when_slow: None,
+            version: None,
+            wait: Duration::from_secs(10),
+            boot: false,
+            answer: None,
+            detach: false,
+        }
+    }
+}
+
+/// Options that can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// A key that there is not.
+    #[error("there is no option {0:?}")]
+    Unknown(String),
+    /// A value that the key does not have.
+    #[error("{key} can't be {value:?}: it is {expected}")]
+    Value {
+        /// The key.
+        key: String,
+        /// What it was given.
+        value: String,
+        /// What it can be given.
+        expected: &'static str,
+    },
+}
+
+impl Options {
+    /// Reads them. An empty text is the default.
+    ///
+    /// # Errors
+    /// A key that there is not, or a value that it does not have.
+    pub fn parse(text: &str) -> Result<Self, OptionsError> {
+        let mut options = Self::default();
+        for (key, value) in pairs(text) {
+            options.set(&key, value)?;
+        }
+        Ok(options)
+    }
+
+    /// Where a refusal is written, also if all else can't be read.
+    pub(crate) fn answer_of(text: &str) -> Option<PathBuf> {
+        let mut found =
+            pairs(text).into_iter().rev().filter(|(key, value)| key == "answer" && value.starts_with('/'));
+        found.next().map(|(_, path)| path.into())
+    }
+
+    fn set(&mut self, key: &str, value: String) -> Result<(), OptionsError> {
+        let expected = match (key, value.as_str()) {
+            ("host", host) if !host.is_empty() => {
+                self.host = value;
+                return Ok(());
+            }
+            ("host", _) => "a name or an address",
+            ("include", _) => {
+                self.include.push(value);
+                return Ok(());
+            }
+            ("exclude", _) => {
+                self.exclude.push(value);
+                return Ok(());
+            }
+            ("port", port) => match port.parse() {
+                Ok(port) if port != 0 => {
+                    self.port = port;
+                    return Ok(());
+                }
+                _ => "1 to 65535",
+            },
+            ("wait", seconds) => match seconds.parse::<u32>() {
+                Ok(seconds) => {
+                    self.wait = Duration::from_secs(seconds.into());
+                    return Ok(());
+                }
+                Err(_) => "a number of seconds",
+            },
+            ("mode", word) => {
+                return choose(&mut self.record, &RECORDS, key, word, "full, counts or coverage");
+            }
+            ("clock", word) => return choose(&mut self.coarse_clock, &CLOCKS, key, word, "ms or ns"),
+            ("when-slow", word) => {
+                return choose(&mut self.when_slow, &WHEN_SLOW, key, word, "block, drop or counts");
+            }
+            ("version", word) => return choose(&mut self.version, &VERSIONS, key, word, "1, 2, 3, 4 or f1"),
+            ("boot", word) => {
+                let mut boot = None;
+                choose(&mut boot, &YES, key, word, "yes or no")?;
+                self.boot = boot == Some(true);
+                return Ok(());
+            }
+            ("answer", path) if path.starts_with('/') => {
+                self.answer = Some(PathBuf::from(value));
+                return Ok(());
+            }
+            ("answer", _) => "an absolute path",
+            ("detach", "") => {
+                self.detach = true;
+                return Ok(());
+            }
+            ("detach", _) => "a word without a value",
+            _ => return Err(OptionsError::Unknown(key.to_owned())),
+        };
+        Err(OptionsError::Value { key: key.to_owned(), value, expected })
+    }
+}
+
+const RECORDS: [(&str, Record); 3] =
+    [("full", Record::Full), ("counts", Record::Counts), ("coverage", Record::Coverage)];
+const CLOCKS: [(&str, bool); 2] = [("ms", true), ("ns", false)];
+const WHEN_SLOW: [(&str, WhenSlow); 3] =
+    [("block", WhenSlow::Block), ("drop", WhenSlow::Drop), ("counts", WhenSlow::Counts)];
+const VERSIONS: [(&str, Dialect); 5] =
+    [("1", Dialect::V1), ("2", Dialect::V2), ("3", Dialect::V3), ("4", Dialect::V4), ("f1", Dialect::F1)];
+const YES: [(&str, bool); 2] = [("yes", true), ("no", false)];
+
+fn choose<T: Copy>(
+    into: &mut Option<T>,
+    words: &[(&str, T)],
+    key: &str,
+    word: &str,
+    expected: &'static str,
+) -> Result<(), OptionsError> {
+    let Some((_, value)) = words.iter().find(|(name, _)| *name == word) else {
+        return Err(OptionsError::Value { key: key.to_owned(), value: word.to_owned(), expected });
+    };
+    *into = Some(*value);
+    Ok(())
+}
+
+fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
+    words.iter().find(|(_, known)| known == value).map_or("", |(word, _)| word)
+}
+
+/// Keys and values, as they were meant.
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let mut parts = vec![String::new()];
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let last = parts.len() - 1;
+        let c = match c {
+            ',' => {
+                parts.push(String::new());
+                continue;
+            }
+            '\\' => rest.next_if(|next| matches!(next, ',' | '\\')).unwrap_or('\\'),
+            other => other,
+        };
+        if let Some(part) = parts.get_mut(last) {
+            part.push(c);
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    let split = |part: String| match part.split_once('=') {
+        Some((key, value)) => (key.to_owned(), value.to_owned()),
+        None => (part, String::new()),
+    };
+    parts.into_iter().map(split).collect()
+}
+
+/// What [`Options::parse`] reads: what differs from the default, and where HQ is.
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let escape = |value: &str| value.replace('\\', "\\\\").replace(',', "\\,");
+        let answer = |path: &PathBuf| format!(",answer={}", escape(&path.to_string_lossy()));
+        let answer = self.answer.as_ref().map(answer).unwrap_or_default();
+        if self.detach {
+            return write!(f, "detach{answer}");
+        }
+        write!(f, "host={},port={}", escape(&self.host), self.port)?;
+        for (key, values) in [("include", &self.include), ("exclude", &self.exclude)] {
+            for value in values {
+                write!(f, ",{key}={}", escape(value))?;
+            }
+        }
+        if let Some(record) = &self.record {
+            write!(f, ",mode={}", word_of(&RECORDS, record))?;
+        }
+        if let Some(coarse) = &self.coarse_clock {
+            write!(f, ",clock={}", word_of(&CLOCKS, coarse))?;
+        }
+        if let Some(when_slow) = &self.when_slow {
+            write!(f, ",when-slow={}", word_of(&WHEN_SLOW, when_slow))?;
+        }
+        if let Some(version) = &self.version {
+            write!(f, ",version={}", word_of(&VERSIONS, version))?;
+        }
+        if self.wait != Self::default().wait {
+            write!(f, ",wait={}", self.wait.as_secs())?;
+        }
+        if self.boot {
+            f.write_str(",boot=yes")?;
+        }
+        f.write_str(&answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_key() {
+        let text = "host=hq,port=9000,include=^demo/[A\\,B]\\$x,include=^x/,exclude=.*,mode=counts,clock=ms,\
+                    when-slow=drop,version=f1,wait=3,boot=yes,answer=/tmp/a";
+        let options = Options::parse(text).unwrap();
+        assert_eq!(options.include, ["^demo/[A,B]\\$x", "^x/"]);
+        assert_eq!(options.exclude, [".*"]);
+        assert_eq!((options.host.as_str(), options.port), ("hq", 9000));
+        assert_eq!(options.record, Some(Record::Counts));
+        assert_eq!(options.coarse_clock, Some(true));
+        assert_eq!(options.when_slow, Some(WhenSlow::Drop));
+        assert_eq!(options.version, Some(Dialect::F1));
+        assert_eq!(options.wait, Duration::from_secs(3));
+        assert!(options.boot && !options.detach);
+        assert_eq!(options.answer, Some("/tmp/a".into()));
+        assert_eq!(Options::answer_of("prot=1,answer=/tmp/a\\,b,mode=x"), Some("/tmp/a,b".into()));
+        assert!(Options::parse("detach").unwrap().detach);
+        assert_eq!(Options::parse("").unwrap(), Options::default());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = |text| Options::parse(text).unwrap_err().to_string();
+        assert_eq!(error("prot=1"), "there is no option \"prot\"");
+        assert_eq!(error("port=0"), "port can't be \"0\": it is 1 to 65535");
+        assert_eq!(error("mode=all"), "mode can't be \"all\": it is full, counts or coverage");
+        assert_eq!(error("version=5"), "version can't be \"5\": it is 1, 2, 3, 4 or f1");
+        assert_eq!(error("answer=a"), "answer can't be \"a\": it is an absolute path");
+        assert_eq!(error("detach=now"), "detach can't be \"now\": it is a word without a value");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            host in "[^=]{1,20}",
+            include in prop::collection::vec(".*", 0..3),
+            exclude in prop::collection::vec("[a-z\\\\,]{0,8}", 0..3),
+        ) {
+            let options = Options { host, include, exclude, ..Options::default() };
+            prop_assert_eq!(Options::parse(&options.to_string()).unwrap(), options);
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! A ring of events for each thread, and the table in which probes find it.
+//!
+//! Owns: the layout of both, which the probes (`probe`) know too; writing from the slow path; reading. One thread writes
+//! into a ring, and one native thread reads: no lock, no atomic read-modify-write.
+//!
+//! ```text
+//! ring:    0  head: events written                    by the thread
+//!          8  id of the Java thread whose events come by the thread
+//!         16  address of its counts, or 0             by the thread
+//!         64  limit: how far head may go              by the reader
+//!       4096  events: two words each, time and what
+//! what:    kind 8 bits, 8 bits 0, line 16 bits, method 32 bits
+//! table:   65,536 pairs of words: id of a Java thread, address of its ring
+//! ```
+//!
+//! A probe writes if `head < limit`. Everything that is not writing an event is made by a limit, or a head, for which that
+//! does not hold: a full ring, a program that is paused, events that were dropped and have to be told.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+
+use crate::region::Region;
+
+/// Events of a ring: 128 KiB, which stay in the processor's second cache.
+pub(crate) const CAPACITY: u64 = 8192;
+/// Offsets, see above.
+pub(crate) const HEAD: usize = 0;
+pub(crate) const CURRENT: usize = 8;
+pub(crate) const COUNTS: usize = 16;
+pub(crate) const LIMIT: usize = 64;
+pub(crate) const EVENTS: usize = 4096;
+/// Slots of the table: ids of threads are given one after the other, so two live threads share one only if as many others were
+/// started between them.
+pub(crate) const SLOTS: u64 = 65_536;
+/// The bit of a head that sends the probe to the slow path.
+pub(crate) const SLOW: u64 = 1 << 62;
+/// The limit when nobody reads: events go around for ever.
+pub(crate) const NOBODY: u64 = SLOW - 1;
+/// Methods that counts have room for, and coverage too.
+pub(crate) const MOST_METHODS: u32 = 1 << 20;
+/// Bytes of the counts of a method: calls, and those that an exception ended.
+pub(crate) const COUNT_BYTES: usize = 16;
+
+/// What an event is: the upper byte of its second word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Entry = 0,
+    Exit = 1,
+    /// Followed by the id of the exception.
+    Throw = 2,
+    /// Followed by the id of the exception.
+    Bubble = 3,
+    /// Events of another thread follow, whose id is in the next event.
+    Switch = 4,
+    /// Events are missing; how many is in the next event, why in the place of the method.
+    Drop = 5,
+    /// What belongs to the event before, in its first word.
+    More = 6,
+    /// Never in a ring: count a call, or one that an exception ended.
+    Count = 7,
+    CountThrown = 8,
+    /// So many calls of the method are on the stack, and the topmost is about to end: those above it have ended without a
+    /// word. The number is in the next event.
+    Standing = 9,
+}
+
+impl Kind {
+    const ALL: [Self; 10] = [
+        Self::Entry,
+        Self::Exit,
+        Self::Throw,
+        Self::Bubble,
+        Self::Switch,
+        Self::Drop,
+        Self::More,
+        Self::Count,
+        Self::CountThrown,
+        Self::Standing,
+    ];
+
+    /// The second word of an event, without its method and line.
+    pub(crate) const fn word(self) -> u64 {
+        (self as u64) << 56
+    }
+
+    pub(crate) fn of(word: u64) -> Option<Self> {
+        let [kind, ..] = word.to_be_bytes();
+        Self::ALL.get(usize::from(kind)).copied()
+    }
+}
+
+/// The method of an event.
+#[inline]
+pub(crate) fn method_of(word: u64) -> u32 {
+    let [.., a, b, c, d] = word.to_be_bytes();
+    u32::from_be_bytes([a, b, c, d])
+}
+
+/// The line of an event.
+#[inline]
+pub(crate) fn line_of(word: u64) -> u16 {
+    let [_, _, high, low, ..] = word.to_be_bytes();
+    u16::from_be_bytes([high, low])
+}
+
+/// An event as it stands in a ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Raw {
+    pub(crate) time: u64,
+    pub(crate) word: u64,
+}
+
+/// The ring of a platform thread.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    region: Region,
+    /// `Thread.tid`.
+    pub(crate) tid: u64,
+    /// Its name when it made its first event, in modified UTF-8.
+    pub(crate) name: Vec<u8>,
+    /// To wake it while it waits for room.
+    thread: Thread,
+    waits: AtomicBool,
+    /// It is gone, and writes no more.
+    pub(crate) ended: AtomicBool,
+    /// It has carried a virtual thread.
+    pub(crate) carries: AtomicBool,
+    /// Events dropped and not told yet, and the time of the first; written by the thread.
+    pub(crate) dropped: AtomicU64,
+    pub(crate) dropped_since: AtomicU64,
+    /// It has gone over to counts.
+    pub(crate) degraded: AtomicBool,
+    counts: Mutex<Option<Region>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Ring {
+    /// A ring of the calling thread.
+    pub(crate) fn new(tid: u64, name: Vec<u8>, limit: u64) -> io::Result<Self> {
+        let length = EVENTS + usize::try_from(CAPACITY).unwrap_or(0) * 16;
+        let ring = Self {
+            region: Region::new(length)?,
+            tid,
+            name,
+            thread: std::thread::current(),
+            waits: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            carries: AtomicBool::new(false),
+            dropped: AtomicU64::new(0),
+            dropped_since: AtomicU64::new(0),
+            degraded: AtomicBool::new(false),
+            counts: Mutex::new(None),
+        };
+        ring.region.word(CURRENT).store(tid, Ordering::Relaxed);
+        ring.region.word(LIMIT).store(limit, Ordering::Release);
+        Ok(ring)
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.region.address()
+    }
+
+    /// Events that are written.
+    #[inline]
+    pub(crate) fn head(&self) -> u64 {
+        self.region.word(HEAD).load(Ordering::Acquire) & !SLOW
+    }
+
+    /// The event of a number: one below [`head`](Self::head) and not more than a capacity behind it.
+    #[inline]
+    pub(crate) fn event(&self, number: u64) -> Raw {
+        let at = Self::place(number);
+        Raw {
+            time: self.region.word(at).load(Ordering::Relaxed),
+            word: self.region.word(at + 8).load(Ordering::Relaxed),
+        }
+    }
+
+    fn place(number: u64) -> usize {
+        EVENTS + usize::try_from(number % CAPACITY).unwrap_or(0) * 16
+    }
+
+    /// The reader: how far the thread may write.
+    pub(crate) fn set_limit(&self, limit: u64) {
+        self.region.word(LIMIT).store(limit, Ordering::Release);
+        if self.waits.load(Ordering::SeqCst) {
+            self.thread.unpark();
+        }
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.region.word(LIMIT).load(Ordering::Acquire)
+    }
+
+    /// The thread: whether so many events can be written now.
+    pub(crate) fn has_room(&self, events: u64) -> bool {
+        self.head() + events <= self.limit()
+    }
+
+    /// The thread: waits a little, or until the limit moves.
+    pub(crate) fn wait(&self, events: u64) {
+        self.waits.store(true, Ordering::SeqCst);
+        if !self.has_room(events) {
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+        }
+        self.waits.store(false, Ordering::SeqCst);
+    }
+
+    /// The thread: writes events that there is room for, all at once.
+    pub(crate) fn write(&self, events: &[Raw]) {
+        let word = self.region.word(HEAD);
+        let head = word.load(Ordering::Relaxed);
+        let mut number = head & !SLOW;
+        for event in events {
+            let at = Self::place(number);
+            self.region.word(at).store(event.time, Ordering::Relaxed);
+            self.region.word(at + 8).store(event.word, Ordering::Relaxed);
+            number += 1;
+        }
+        word.store(number | head & SLOW, Ordering::Release);
+    }
+
+    /// The thread: whether its next probe takes the slow path in any case.
+    pub(crate) fn set_slow(&self, slow: bool) {
+        let word = self.region.word(HEAD);
+        let head = word.load(Ordering::Relaxed) & !SLOW;
+        word.store(if slow { head | SLOW } else { head }, Ordering::Release);
+    }
+
+    /// The id of the Java thread whose events come.
+    pub(crate) fn current(&self) -> &AtomicU64 {
+        self.region.word(CURRENT)
+    }
+
+    /// The thread: counts a call.
+    pub(crate) fn count(&self, method: u32, thrown: bool) {
+        let mut counts = locked(&self.counts);
+        if counts.is_none() {
+            let length = MOST_METHODS as usize * COUNT_BYTES;
+            // Without memory, nothing is counted: the program goes on.
+            let Ok(region) = Region::new(length) else { return };
+            self.region.word(COUNTS).store(region.address(), Ordering::Release);
+            *counts = Some(region);
+        }
+        if let Some(region) = counts.as_ref()
+            && method < MOST_METHODS
+        {
+            let word = region.word(method as usize * COUNT_BYTES + usize::from(thrown) * 8);
+            word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds its counts to those of others: calls, and those that an exception ended, by method.
+    pub(crate) fn add_counts(&self, sums: &mut [[u64; 2]]) {
+        let counts = locked(&self.counts);
+        let Some(region) = counts.as_ref() else { return };
+        for (method, sum) in sums.iter_mut().enumerate().take(MOST_METHODS as usize) {
+            for (half, sum) in sum.iter_mut().enumerate() {
+                *sum += region.word(method * COUNT_BYTES + half * 8).load(Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Where probes look for the ring of their thread.
+#[derive(Debug)]
+pub(crate) struct Table(Region);
+
+impl Table {
+    pub(crate) fn new() -> io::Result<Self> {
+        let region = Region::new(usize::try_from(SLOTS).unwrap_or(0) * 16)?;
+        // A thread whose object is not constructed yet has the id 0, which is what empty slots have.
+        region.word(0).store(u64::MAX, Ordering::Release);
+        Ok(Self(region))
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.0.address()
+    }
+
+    fn slot(tid: u64) -> usize {
+        usize::try_from(tid % SLOTS).unwrap_or(0) * 16
+    }
+
+    /// Lets the thread's probes find its ring. Not if another live thread has the slot: its probes take the slow path then.
+    pub(crate) fn enter(&self, ring: &Ring) {
+        let slot = Self::slot(ring.tid);
+        // An id that no thread has holds the slot while the address is written.
+        let claimed =
+            self.0.word(slot).compare_exchange(0, u64::MAX, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if claimed {
+            self.0.word(slot + 8).store(ring.address(), Ordering::Release);
+            self.0.word(slot).store(ring.tid, Ordering::Release);
+        }
+    }
+
+    /// The thread is gone.
+    pub(crate) fn leave(&self, ring: &Ring) {
+        let word = self.0.word(Self::slot(ring.tid));
+        // Somebody else's stays.
+        let _ = word.compare_exchange(ring.tid, 0, Ordering::SeqCst, Ordering::SeqCst);
+    }
+}
+
+/// All rings. Locked when a thread makes its first event, and by the reader: never by an event.
+#[derive(Debug, Default)]
+pub(crate) struct Rings(Mutex<Vec<Arc<Ring>>>);
+
+impl Rings {
+    pub(crate) fn add(&self, ring: Arc<Ring>) {
+        locked(&self.0).push(ring);
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Ring>> {
+        locked(&self.0).clone()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        locked(&self.0).len()
+    }
+
+    pub(crate) fn forget(&self, ring: &Arc<Ring>) {
+        locked(&self.0).retain(|other| !Arc::ptr_eq(other, ring));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(number: u64) -> Raw {
+        Raw { time: number, word: Kind::Exit.word() | 0xffff << 32 | (number % 7) }
+    }
+
+    #[test]
+    fn what_is_written_is_read_around_the_end_too() {
+        let ring = Ring::new(9, b"main".to_vec(), CAPACITY).unwrap();
+        for number in 0..CAPACITY {
+            assert!(ring.has_room(1));
+            ring.write(&[event(number)]);
+        }
+        assert!(!ring.has_room(1), "it is full");
+        ring.set_limit(CAPACITY + 3);
+        ring.write(&[event(CAPACITY), event(CAPACITY + 1), event(CAPACITY + 2)]);
+        assert!(!ring.has_room(1));
+        assert_eq!(ring.head(), CAPACITY + 3);
+        for number in 3..CAPACITY + 3 {
+            assert_eq!(ring.event(number), event(number));
+        }
+        let word = ring.event(10).word;
+        assert_eq!((Kind::of(word), method_of(word), line_of(word)), (Some(Kind::Exit), 3, u16::MAX));
+    }
+
+    #[test]
+    fn a_slow_head_is_above_every_limit_and_counts_the_same() {
+        let ring = Ring::new(9, Vec::new(), NOBODY).unwrap();
+        ring.write(&[event(0)]);
+        ring.set_slow(true);
+        assert!(ring.region.word(HEAD).load(Ordering::Relaxed) > NOBODY);
+        ring.write(&[event(1)]);
+        assert_eq!(ring.head(), 2);
+        ring.set_slow(false);
+        assert_eq!(ring.region.word(HEAD).load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_slot_belongs_to_one_thread_at_a_time() {
+        let table = Table::new().unwrap();
+        let ring = |tid| Ring::new(tid, Vec::new(), CAPACITY).unwrap();
+        let (first, second, none) = (ring(5), ring(5 + SLOTS), ring(SLOTS));
+        let slot = |tid: u64| {
+            let at = Table::slot(tid);
+            (table.0.word(at).load(Ordering::Relaxed), table.0.word(at + 8).load(Ordering::Relaxed))
+        };
+        table.enter(&first);
+        table.enter(&second);
+        assert_eq!(slot(5), (5, first.address()));
+        table.leave(&second);
+        assert_eq!(slot(5).0, 5, "it was not its own");
+        table.leave(&first);
+        table.enter(&second);
+        assert_eq!(slot(5), (5 + SLOTS, second.address()));
+        // Slot 0 would match a thread without an id.
+        table.enter(&none);
+        assert_eq!(slot(0), (u64::MAX, 0));
+    }
+
+    #[test]
+    fn counts_are_of_each_method() {
+        let ring = Ring::new(1, Vec::new(), CAPACITY).unwrap();
+        ring.count(3, false);
+        ring.count(3, false);
+        ring.count(3, true);
+        ring.count(MOST_METHODS, false);
+        let mut sums = vec![[1, 1]; 5];
+        ring.add_counts(&mut sums);
+        assert_eq!(sums, [[1, 1], [1, 1], [1, 1], [3, 2], [1, 1]]);
+    }
+}

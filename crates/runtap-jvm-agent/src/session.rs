@@ -1,0 +1,361 @@
+//! The agent of this process, and its traces one after the other.
+//!
+//! Owns: [`Agent`], which is made once and never freed, since probes know where it is; [`Session`], one trace from hello to
+//! the end, whose threads and the JVM's meet here.
+
+use std::collections::HashSet;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use runtap_bytefrog_proto::{Mode, WhenSlow};
+
+use crate::hook::{Plan, Told};
+use crate::names::Names;
+use crate::options::Options;
+use crate::region::Region;
+use crate::ring::{CAPACITY, NOBODY, Rings, Table};
+use crate::sys::{Jvmti, Vm};
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+static AGENT: OnceLock<Agent> = OnceLock::new();
+
+/// The agent, once the library was loaded.
+pub(crate) fn agent() -> Option<&'static Agent> {
+    AGENT.get()
+}
+
+/// What is the same for all traces of this process.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) vm: Vm,
+    /// The environment of JVMTI; null while there is none.
+    jvmti: AtomicPtr<c_void>,
+    /// Classes have had probes, so that threads of the program may still be on their way into the agent.
+    used: AtomicBool,
+    pub(crate) table: Table,
+    /// A byte for each method.
+    pub(crate) coverage: Region,
+    pub(crate) rings: Rings,
+    pub(crate) methods: Arc<Names>,
+    pub(crate) exceptions: Arc<Names>,
+    /// The name of the probe class, once it is defined.
+    pub(crate) probe: OnceLock<String>,
+    paused: AtomicBool,
+    gone: AtomicBool,
+    when_slow: AtomicU8,
+    plan: Mutex<Option<Arc<Plan>>>,
+    session: Mutex<Option<Arc<Session>>>,
+    /// Names of classes that have probes now.
+    pub(crate) traced: Mutex<HashSet<Vec<u8>>>,
+}
+
+impl Agent {
+    /// Makes it, or gives the one that is there.
+    pub(crate) fn install(vm: Vm, jvmti: Jvmti, table: Table, coverage: Region) -> &'static Self {
+        AGENT.get_or_init(|| Self {
+            vm,
+            jvmti: AtomicPtr::new(jvmti.as_ptr()),
+            used: AtomicBool::new(false),
+            table,
+            coverage,
+            rings: Rings::default(),
+            methods: Arc::default(),
+            exceptions: Arc::default(),
+            probe: OnceLock::new(),
+            paused: AtomicBool::new(false),
+            gone: AtomicBool::new(true),
+            when_slow: AtomicU8::new(0),
+            plan: Mutex::new(None),
+            session: Mutex::new(None),
+            traced: Mutex::default(),
+        })
+    }
+
+    /// The environment of JVMTI. `None`: it was given back.
+    pub(crate) fn jvmti(&self) -> Option<Jvmti> {
+        Jvmti::from_raw(self.jvmti.load(Ordering::Acquire))
+    }
+
+    /// Takes another environment, after the first was given back.
+    pub(crate) fn set_jvmti(&self, jvmti: Jvmti) {
+        self.jvmti.store(jvmti.as_ptr(), Ordering::Release);
+    }
+
+    /// Gives the environment of JVMTI back, unless probes were ever called: those may be asking it something.
+    pub(crate) fn dispose(&self) {
+        if !self.used.load(Ordering::Acquire)
+            && let Some(jvmti) = Jvmti::from_raw(self.jvmti.swap(std::ptr::null_mut(), Ordering::AcqRel))
+        {
+            jvmti.dispose();
+        }
+    }
+
+    /// The limit of a new ring.
+    pub(crate) fn first_limit(&self) -> u64 {
+        if self.is_gone() {
+            NOBODY
+        } else if self.is_paused() {
+            0
+        } else {
+            CAPACITY
+        }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Acquire) && !self.is_gone()
+    }
+
+    pub(crate) fn set_paused(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Release);
+    }
+
+    /// Whether nobody reads the rings.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_gone(&self, gone: bool) {
+        self.gone.store(gone, Ordering::Release);
+    }
+
+    pub(crate) fn when_slow(&self) -> WhenSlow {
+        match self.when_slow.load(Ordering::Relaxed) {
+            0 => WhenSlow::Block,
+            1 => WhenSlow::Drop,
+            _ => WhenSlow::Counts,
+        }
+    }
+
+    pub(crate) fn set_when_slow(&self, when_slow: WhenSlow) {
+        let number = match when_slow {
+            WhenSlow::Block => 0,
+            WhenSlow::Drop => 1,
+            WhenSlow::Counts => 2,
+        };
+        self.when_slow.store(number, Ordering::Relaxed);
+    }
+
+    /// What classes get; `None`: nothing.
+    pub(crate) fn plan(&self) -> Option<Arc<Plan>> {
+        locked(&self.plan).clone()
+    }
+
+    pub(crate) fn set_plan(&self, plan: Option<Arc<Plan>>) {
+        if plan.is_some() {
+            self.used.store(true, Ordering::Release);
+        }
+        *locked(&self.plan) = plan;
+    }
+
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        locked(&self.session).clone()
+    }
+
+    /// Makes a trace the one of this process. `false`: there is another one.
+    pub(crate) fn begin(&self, session: &Arc<Session>) -> bool {
+        let mut current = locked(&self.session);
+        if current.as_ref().is_some_and(|current| current.phase() != Phase::Ended) {
+            return false;
+        }
+        *current = Some(Arc::clone(session));
+        true
+    }
+}
+
+/// How far a trace is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// HQ has not said anything.
+    Connecting,
+    /// It has said what to trace.
+    Configured,
+    /// The program may run.
+    Started,
+    /// The connections are closed, or there never were any.
+    Ended,
+}
+
+/// One trace.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) options: Options,
+    phase: Mutex<Phase>,
+    changed: Condvar,
+    mode: AtomicU8,
+    finishing: AtomicBool,
+    lost: AtomicBool,
+    waiting: AtomicU16,
+    progress: AtomicU64,
+    /// 1: HQ wants counts; 3: and from zero then.
+    snapshot: AtomicU8,
+    /// A thread of the JVM waits for the start, and will tell the JVM about it.
+    host: AtomicBool,
+    /// The version of the JVM, and what was started.
+    pub(crate) description: OnceLock<(Vec<u8>, Vec<u8>)>,
+    told: Mutex<Vec<Told>>,
+    breaks: Mutex<Vec<u32>>,
+    /// Whoever attaches waits to hear whether there is a trace.
+    awaited: AtomicBool,
+    /// Why there is none, for whoever attaches.
+    failure: Mutex<Option<String>>,
+    /// The thread that holds the control connection.
+    pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Session {
+    pub(crate) fn new(options: Options) -> Self {
+        Self {
+            options,
+            phase: Mutex::new(Phase::Connecting),
+            changed: Condvar::new(),
+            mode: AtomicU8::new(Mode::Initializing.byte().0),
+            finishing: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+            waiting: AtomicU16::new(0),
+            progress: AtomicU64::new(0),
+            snapshot: AtomicU8::new(0),
+            host: AtomicBool::new(false),
+            description: OnceLock::new(),
+            told: Mutex::default(),
+            breaks: Mutex::default(),
+            awaited: AtomicBool::new(false),
+            failure: Mutex::default(),
+            thread: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        *locked(&self.phase)
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        let mut current = locked(&self.phase);
+        *current = (*current).max(phase);
+        drop(current);
+        self.changed.notify_all();
+    }
+
+    /// Whoever attaches waits from now on to hear how it goes, or does not any more.
+    pub(crate) fn set_awaited(&self, awaited: bool) {
+        self.awaited.store(awaited, Ordering::Release);
+    }
+
+    /// There is no trace, or it has ended, because of this: who attaches hears it; else it is said.
+    pub(crate) fn fail(&self, why: String, say: impl FnOnce(&str)) {
+        if self.awaited.load(Ordering::Acquire) {
+            *locked(&self.failure) = Some(why);
+        } else {
+            say(&why);
+        }
+    }
+
+    pub(crate) fn take_failure(&self) -> Option<String> {
+        locked(&self.failure).take()
+    }
+
+    /// A thread of the JVM waits from now on, or does not any more. `true`: it did.
+    pub(crate) fn set_host(&self, waits: bool) -> bool {
+        self.host.swap(waits, Ordering::AcqRel)
+    }
+
+    /// Waits until it is as far, at most so long. Says how far it is.
+    pub(crate) fn wait_for(&self, phase: Phase, most: Duration) -> Phase {
+        let current = locked(&self.phase);
+        let (current, _) = self
+            .changed
+            .wait_timeout_while(current, most, |current| *current < phase)
+            .unwrap_or_else(PoisonError::into_inner);
+        *current
+    }
+
+    /// Sends what there is, ends, and waits for that, as long as it gets on: HQ may be slow, but not for ever.
+    pub(crate) fn finish(&self, patience: Duration) {
+        self.finishing.store(true, Ordering::Release);
+        let (mut last, mut since) = (self.progress.load(Ordering::Relaxed), Instant::now());
+        while self.wait_for(Phase::Ended, Duration::from_millis(100)) != Phase::Ended {
+            let now = self.progress.load(Ordering::Relaxed);
+            if now != last {
+                (last, since) = (now, Instant::now());
+            } else if since.elapsed() > patience {
+                // Whatever it waits for ends now.
+                self.set_lost();
+                self.wait_for(Phase::Ended, Duration::from_secs(2));
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        let byte = runtap_bytefrog_proto::ModeByte(self.mode.load(Ordering::Acquire));
+        byte.mode().unwrap_or(Mode::ShuttingDown)
+    }
+
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        self.mode.store(mode.byte().0, Ordering::Release);
+    }
+
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.finishing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_finishing(&self) {
+        self.finishing.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_lost(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn progressed(&self) {
+        self.progress.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn waiting(&self) -> u16 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_waiting(&self, rings: u16) {
+        self.waiting.store(rings, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ask_snapshot(&self, reset: bool) {
+        self.snapshot.fetch_or(if reset { 3 } else { 1 }, Ordering::AcqRel);
+    }
+
+    pub(crate) fn wants_snapshot(&self) -> bool {
+        self.snapshot.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether to count from zero after the snapshot that is made now.
+    pub(crate) fn take_snapshot(&self) -> bool {
+        self.snapshot.swap(0, Ordering::AcqRel) & 2 != 0
+    }
+
+    /// What became of a class, to be told.
+    pub(crate) fn tell(&self, told: Told) {
+        locked(&self.told).push(told);
+    }
+
+    pub(crate) fn take_told(&self) -> Vec<Told> {
+        std::mem::take(&mut locked(&self.told))
+    }
+
+    /// Versions 1 to 4: there is a break before the event of this number.
+    pub(crate) fn break_at(&self, sequence: u32) {
+        locked(&self.breaks).push(sequence);
+    }
+
+    pub(crate) fn take_breaks(&self) -> Vec<u32> {
+        std::mem::take(&mut locked(&self.breaks))
+    }
+}

@@ -1,0 +1,33 @@
+//! Messages of versions 1 to 4: one for each event, numbered over all threads.
+
+use runtap_bytefrog_proto::{Dialect, Exit, Message, Stamp};
+
+use super::{Event, Stream};
+use crate::ring::Kind;
+
+impl Stream {
+    pub(super) fn event_old(&mut self, event: &Event) {
+        // Later versions say no exceptions: the exit of a call has a flag instead.
+        let later = self.dialect != Dialect::V1 && self.dialect != Dialect::V1CodePulse;
+        if later && event.kind == Kind::Throw {
+            return;
+        }
+        let Some((_, thread)) = &self.current else { return };
+        let connection = thread.connection;
+        let time = self.wire_time(event.time);
+        let at = Stamp { time, sequence: self.sequence.into(), thread: thread.wire };
+        let method = event.method;
+        let thrown = Exit::Thrown(u8::from(event.kind == Kind::Bubble));
+        let message = match event.kind {
+            Kind::Entry => Message::Entry { at, method },
+            Kind::Exit if self.dialect == Dialect::V1 => {
+                Message::Exit { at, method, exit: Exit::Line(event.line) }
+            }
+            Kind::Throw => Message::Exception { at, method, exception: event.exception, line: event.line },
+            Kind::Bubble if !later => Message::Bubble { at, method, exception: event.exception },
+            _ => Message::Exit { at, method, exit: thrown },
+        };
+        self.sequence = self.sequence.wrapping_add(1);
+        self.say(connection, &message);
+    }
+}

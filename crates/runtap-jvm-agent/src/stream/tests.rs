@@ -1,0 +1,205 @@
+//! What is written can be read, by HQ's own decoder, and says the same.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use runtap_bytefrog_proto::f1::{BatchKind, DropReason};
+use runtap_bytefrog_proto::{Decoder, Dialect, Message, Stream as Direction};
+
+use super::{Event, MOST_TEXT, Stream, text};
+use crate::names::Names;
+use crate::ring::Kind;
+
+/// What a test does to a stream.
+#[derive(Debug, Clone)]
+enum Step {
+    Event(u64, Kind, u32),
+    Discard(u64),
+    Drop(u64),
+    End(u64),
+    /// So many nanoseconds later.
+    Later(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let kind = prop_oneof![
+        6 => Just(Kind::Entry),
+        6 => Just(Kind::Exit),
+        1 => Just(Kind::Throw),
+        1 => Just(Kind::Bubble),
+    ];
+    let step = prop_oneof![
+        12 => (1..4u64, kind, 0..5u32).prop_map(|(tid, kind, method)| Step::Event(tid, kind, method)),
+        1 => (1..4u64).prop_map(Step::Discard),
+        1 => (1..4u64).prop_map(Step::Drop),
+        1 => (1..4u64).prop_map(Step::End),
+        3 => (0..6_000_000_000u64).prop_map(Step::Later),
+    ];
+    prop::collection::vec(step, 0..200)
+}
+
+fn stream(dialect: Dialect, connections: usize) -> Stream {
+    let (methods, exceptions) = (Arc::new(Names::default()), Arc::new(Names::default()));
+    for name in ["a", "b", "c", "d", "e"] {
+        methods.id(name.as_bytes(), 100);
+    }
+    exceptions.id(b"x", 100);
+    Stream::new(dialect, 0, connections, methods, exceptions)
+}
+
+/// Does the steps; gives the events of entries and exits.
+fn run(stream: &mut Stream, steps: &[Step]) -> Vec<(Kind, u32, u64)> {
+    let (mut time, mut events) = (0, Vec::new());
+    for step in steps {
+        match *step {
+            Step::Event(tid, kind, method) => {
+                time += 1;
+                let event = Event { kind, time, method, line: 7, exception: 0 };
+                stream.event(tid, Some(b"thread"), &event);
+                if matches!(kind, Kind::Entry | Kind::Exit) {
+                    events.push((kind, method, time));
+                }
+            }
+            Step::Discard(tid) => stream.discard(tid, Some(b"thread"), time, 3),
+            Step::Drop(tid) => stream.drop_events(tid, Some(b"thread"), time, 5, DropReason::FULL),
+            Step::End(tid) => stream.end_thread(tid, time),
+            Step::Later(more) => time += more,
+        }
+    }
+    events
+}
+
+proptest! {
+    #[test]
+    fn f1_says_all_events_and_numbers_them(steps in steps(), connections in 1..4usize) {
+        let mut stream = stream(Dialect::F1, connections);
+        let mut expected = run(&mut stream, &steps);
+        let mut found = Vec::new();
+        for bytes in stream.buffers() {
+            // By thread: a thread stays on its connection.
+            let mut next: HashMap<u32, u64> = HashMap::new();
+            let mut decoder = Decoder::new(Direction::data_from_agent(Some(Dialect::F1)));
+            let mut wrong = None;
+            decoder.feed(bytes, |_, message| {
+                let mut number = |thread: u32, sequence: u64, count: u64| {
+                    let expected = next.entry(thread).or_default();
+                    if *expected != sequence {
+                        wrong = Some(format!("{sequence} of thread {thread} is to be {expected}"));
+                    }
+                    *expected = sequence + count;
+                };
+                match message {
+                    Message::Batch(batch) => {
+                        number(batch.thread, batch.sequence, batch.rows.len() as u64);
+                        for event in batch.events() {
+                            let kind = if event.kind == BatchKind::Entry { Kind::Entry } else { Kind::Exit };
+                            found.push((kind, event.method, batch.base + u64::from(event.delta)));
+                        }
+                    }
+                    Message::Exception { at, .. } | Message::Bubble { at, .. } => number(at.thread, at.sequence, 1),
+                    Message::Drop(drop) => number(drop.thread, drop.sequence, 0),
+                    _ => {}
+                }
+                None
+            }).unwrap();
+            prop_assert_eq!(wrong, None);
+        }
+        let key = |event: &(Kind, u32, u64)| (event.2, event.1);
+        expected.sort_by_key(key);
+        found.sort_by_key(key);
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn version_1_numbers_all_threads_together(steps in steps()) {
+        let mut stream = stream(Dialect::V1, 1);
+        let expected = run(&mut stream, &steps);
+        let (mut next, mut found) = (0, 0);
+        let mut decoder = Decoder::new(Direction::data_from_agent(Some(Dialect::V1)));
+        let mut wrong = None;
+        for bytes in stream.buffers() {
+            decoder.feed(bytes, |_, message| {
+                if let Message::Entry { at, .. } | Message::Exit { at, .. } = message {
+                    found += 1;
+                    if at.sequence != next {
+                        wrong = Some(at.sequence);
+                    }
+                }
+                if let Message::Entry { .. } | Message::Exit { .. } | Message::Exception { .. } | Message::Bubble { .. } = message {
+                    next += 1;
+                }
+                None
+            }).unwrap();
+        }
+        prop_assert_eq!((wrong, found), (None, expected.len()));
+    }
+}
+
+#[test]
+fn calls_above_one_that_ends_have_ended() {
+    let mut stream = stream(Dialect::F1, 1);
+    let at = |kind, method, time| Event { kind, time, method, line: 0, exception: 0 };
+    for (time, method) in [(1, 0), (2, 1), (3, 2), (4, 2)] {
+        stream.event(1, None, &at(Kind::Entry, method, time));
+    }
+    stream.event(1, None, &at(Kind::Exit, 0, 9));
+    let mut bubbles = Vec::new();
+    let mut decoder = Decoder::new(Direction::data_from_agent(Some(Dialect::F1)));
+    for bytes in stream.buffers() {
+        decoder
+            .feed(bytes, |_, message| {
+                if let Message::Bubble { method, .. } = message {
+                    bubbles.push(method);
+                }
+                None
+            })
+            .unwrap();
+    }
+    assert_eq!(bubbles, [2, 2, 1]);
+}
+
+#[test]
+fn texts_are_cut_between_characters() {
+    let long = "é".repeat(40_000);
+    let cut = text(long.as_bytes());
+    assert_eq!(cut.as_bytes().len(), MOST_TEXT - 1);
+    assert!(cut.is_valid());
+    assert_eq!(text(b"short").as_bytes(), b"short");
+}
+
+/// The topmost calls of a full stack end without a word; the next one that ends says how many there are.
+#[test]
+fn calls_that_ended_silently_are_closed_before_what_comes_later() {
+    let mut stream = stream(Dialect::F1, 1);
+    let mut at = 0;
+    let mut event = |stream: &mut Stream, kind, method| {
+        at += 1;
+        stream.event(1, Some(b"thread"), &Event { kind, time: at, method, line: 0, exception: 0 });
+    };
+    for method in [0, 1, 2, 1, 2, 1, 1] {
+        event(&mut stream, Kind::Entry, method);
+    }
+    // Two of four calls of method 1 are left; calls of a method that is not there, and too many, change nothing.
+    for (method, standing) in [(1, 9), (4, 1), (1, 0), (1, 2)] {
+        stream.settle(1, Some(b"thread"), 8, method, standing);
+    }
+    let open = |stream: &Stream| stream.current.as_ref().map(|(_, thread)| thread.stack.clone());
+    assert_eq!(open(&stream), Some(vec![0, 1, 2, 1]));
+    for method in [1, 2, 1] {
+        event(&mut stream, Kind::Bubble, method);
+    }
+    event(&mut stream, Kind::Entry, 3);
+    assert_eq!(open(&stream), Some(vec![0, 3]), "the next call is the caller's");
+    let bytes = stream.buffers().concat();
+    let mut bubbles = Vec::new();
+    Decoder::new(Direction::data_from_agent(Some(Dialect::F1)))
+        .feed(&bytes, |_, message| {
+            if let Message::Bubble { method, .. } = message {
+                bubbles.push(method);
+            }
+            None
+        })
+        .unwrap();
+    assert_eq!(bubbles, [1, 1, 2, 1, 2, 1], "each call has its end");
+}

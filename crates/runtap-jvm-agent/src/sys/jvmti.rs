@@ -1,0 +1,307 @@
+//! JVMTI: events, capabilities, classes and threads.
+
+#![expect(unsafe_code, reason = "JVMTI is a table of C functions")]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::{self, NonNull};
+
+use super::{Jni, Object, Table, index};
+
+/// An environment of JVMTI. Usable on every thread that the JVM knows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Jvmti(pub(super) NonNull<c_void>);
+
+// SAFETY: the specification of JVMTI says that an environment may be used by any attached thread.
+unsafe impl Send for Jvmti {}
+// SAFETY: the same.
+unsafe impl Sync for Jvmti {}
+
+/// An error of JVMTI, as it numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JvmtiError(pub(crate) c_int);
+
+/// Events, as JVMTI numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Event {
+    VmInit = 50,
+    VmDeath = 51,
+    ThreadEnd = 53,
+    ClassFileLoadHook = 54,
+}
+
+/// Bits of `jvmtiCapabilities`, in the order of its fields.
+const CAN_GENERATE_ALL_CLASS_HOOK_EVENTS: u32 = 26;
+const CAN_RETRANSFORM_CLASSES: u32 = 37;
+
+/// What the JVM calls. `jvmtiEventCallbacks`, of which only four are used.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Callbacks {
+    pub(crate) vm_init: extern "system" fn(*mut c_void, *mut c_void, Object),
+    pub(crate) vm_death: extern "system" fn(*mut c_void, *mut c_void),
+    pub(crate) thread_start: Option<extern "system" fn()>,
+    pub(crate) thread_end: extern "system" fn(*mut c_void, *mut c_void, Object),
+    pub(crate) class_file_load_hook: extern "system" fn(
+        *mut c_void,
+        *mut c_void,
+        Object,
+        Object,
+        *const c_char,
+        Object,
+        c_int,
+        *const u8,
+        *mut c_int,
+        *mut *mut u8,
+    ),
+}
+
+impl Jvmti {
+    /// The one that a callback was given.
+    pub(crate) fn from_raw(env: *mut c_void) -> Option<Self> {
+        NonNull::new(env).map(Self)
+    }
+
+    fn table(self) -> Table {
+        self.0.as_ptr().cast()
+    }
+
+    fn check(result: c_int) -> Result<(), JvmtiError> {
+        if result == 0 { Ok(()) } else { Err(JvmtiError(result)) }
+    }
+
+    /// Asks for hooks of all classes, and to change loaded ones.
+    pub(crate) fn add_capabilities(self) -> Result<(), JvmtiError> {
+        let mut bits = [0u8; 16];
+        for bit in [CAN_GENERATE_ALL_CLASS_HOOK_EVENTS, CAN_RETRANSFORM_CLASSES] {
+            if let Some(byte) = bits.get_mut(bit as usize / 8) {
+                *byte |= 1 << (bit % 8);
+            }
+        }
+        let add = function!(self.table(), index::jvmti::ADD_CAPABILITIES - 1, fn(*const u8) -> c_int);
+        // SAFETY: `jvmtiCapabilities` has 16 bytes.
+        Self::check(unsafe { add(self.table(), bits.as_ptr()) })
+    }
+
+    pub(crate) fn set_callbacks(self, callbacks: &Callbacks) -> Result<(), JvmtiError> {
+        let set = function!(
+            self.table(),
+            index::jvmti::SET_EVENT_CALLBACKS - 1,
+            fn(*const Callbacks, c_int) -> c_int
+        );
+        let size = c_int::try_from(size_of::<Callbacks>()).unwrap_or(0);
+        // SAFETY: the size is that of what is pointed to; the JVM copies it. Those that are not in it count as null.
+        Self::check(unsafe { set(self.table(), callbacks, size) })
+    }
+
+    pub(crate) fn enable(self, event: Event, on: bool) -> Result<(), JvmtiError> {
+        let set = function!(
+            self.table(),
+            index::jvmti::SET_EVENT_NOTIFICATION_MODE - 1,
+            fn(c_int, c_int, Object) -> c_int
+        );
+        // SAFETY: the event is one of JVMTI's, and null means all threads.
+        Self::check(unsafe { set(self.table(), on.into(), event as c_int, Object::NULL) })
+    }
+
+    /// Gives it back, with its callbacks and capabilities.
+    ///
+    /// The caller must see to it that nobody uses it any more: the JVM itself ends events before it frees an environment.
+    pub(crate) fn dispose(self) {
+        let dispose = function!(self.table(), index::jvmti::DISPOSE_ENVIRONMENT - 1, fn() -> c_int);
+        // SAFETY: it is an environment that was not given back before: `Agent::dispose` takes it out of its place first.
+        unsafe { dispose(self.table()) };
+    }
+
+    /// For a place that holds one or none.
+    pub(crate) fn as_ptr(self) -> *mut c_void {
+        self.0.as_ptr()
+    }
+
+    /// Memory of the JVM with these bytes in it, which the JVM frees.
+    pub(crate) fn allocate(self, bytes: &[u8]) -> Result<*mut u8, JvmtiError> {
+        let allocate = function!(self.table(), index::jvmti::ALLOCATE - 1, fn(i64, *mut *mut u8) -> c_int);
+        let mut place = ptr::null_mut();
+        let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+        // SAFETY: the pointer is to a variable of ours.
+        Self::check(unsafe { allocate(self.table(), length, &raw mut place) })?;
+        // SAFETY: the JVM has just allocated so many bytes there, which are nobody else's.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        Ok(place)
+    }
+
+    fn deallocate(self, place: *mut c_void) {
+        if !place.is_null() {
+            let deallocate = function!(self.table(), index::jvmti::DEALLOCATE - 1, fn(*mut c_void) -> c_int);
+            // SAFETY: what is freed was allocated by JVMTI, and is not used any more.
+            unsafe { deallocate(self.table(), place) };
+        }
+    }
+
+    /// Copies a string that JVMTI has allocated, and frees it.
+    fn taken(self, text: *mut c_char) -> Vec<u8> {
+        if text.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: it is not null, and JVMTI's strings end with NUL.
+        let bytes = unsafe { CStr::from_ptr(text) }.to_bytes().to_vec();
+        self.deallocate(text.cast());
+        bytes
+    }
+
+    /// `Ljava/lang/String;`, in modified UTF-8.
+    pub(crate) fn class_signature(self, class: Object) -> Result<Vec<u8>, JvmtiError> {
+        let get = function!(
+            self.table(),
+            index::jvmti::GET_CLASS_SIGNATURE - 1,
+            fn(Object, *mut *mut c_char, *mut *mut c_char) -> c_int
+        );
+        let mut text = ptr::null_mut();
+        // SAFETY: the first pointer is to a variable of ours; null says that the generic signature is not wanted.
+        Self::check(unsafe { get(self.table(), class, &raw mut text, ptr::null_mut()) })?;
+        Ok(self.taken(text))
+    }
+
+    /// The loader of a class; null is the boot loader.
+    pub(crate) fn class_loader(self, class: Object) -> Result<Object, JvmtiError> {
+        let get =
+            function!(self.table(), index::jvmti::GET_CLASS_LOADER - 1, fn(Object, *mut Object) -> c_int);
+        let mut loader = Object::NULL;
+        // SAFETY: the pointer is to a variable of ours.
+        Self::check(unsafe { get(self.table(), class, &raw mut loader) })?;
+        Ok(loader)
+    }
+
+    pub(crate) fn is_modifiable(self, class: Object) -> bool {
+        let is = function!(self.table(), index::jvmti::IS_MODIFIABLE_CLASS - 1, fn(Object, *mut u8) -> c_int);
+        let mut yes = 0;
+        // SAFETY: the pointer is to a variable of ours; `jboolean` is a byte.
+        let result = unsafe { is(self.table(), class, &raw mut yes) };
+        result == 0 && yes != 0
+    }
+
+    /// All classes, as local references of this thread.
+    pub(crate) fn loaded_classes(self) -> Result<Vec<Object>, JvmtiError> {
+        let get = function!(
+            self.table(),
+            index::jvmti::GET_LOADED_CLASSES - 1,
+            fn(*mut c_int, *mut *mut Object) -> c_int
+        );
+        let (mut count, mut place) = (0, ptr::null_mut());
+        // SAFETY: both pointers are to variables of ours.
+        Self::check(unsafe { get(self.table(), &raw mut count, &raw mut place) })?;
+        if place.is_null() {
+            return Ok(Vec::new());
+        }
+        let count = usize::try_from(count).unwrap_or(0);
+        // SAFETY: JVMTI has put so many references there.
+        let classes = unsafe { std::slice::from_raw_parts(place, count) }.to_vec();
+        self.deallocate(place.cast());
+        Ok(classes)
+    }
+
+    /// Sends classes through the hooks again, with the bytes that they were loaded with.
+    pub(crate) fn retransform(self, classes: &[Object]) -> Result<(), JvmtiError> {
+        let retransform =
+            function!(self.table(), index::jvmti::RETRANSFORM_CLASSES - 1, fn(c_int, *const Object) -> c_int);
+        let count = c_int::try_from(classes.len()).unwrap_or(0);
+        // SAFETY: so many references are there.
+        Self::check(unsafe { retransform(self.table(), count, classes.as_ptr()) })
+    }
+
+    /// The name of this thread, in modified UTF-8.
+    pub(crate) fn thread_name(self, jni: Jni) -> Option<Vec<u8>> {
+        /// `jvmtiThreadInfo`
+        #[repr(C)]
+        struct Info {
+            name: *mut c_char,
+            priority: c_int,
+            is_daemon: u8,
+            group: Object,
+            context_class_loader: Object,
+        }
+        let mut info = Info {
+            name: ptr::null_mut(),
+            priority: 0,
+            is_daemon: 0,
+            group: Object::NULL,
+            context_class_loader: Object::NULL,
+        };
+        let get = function!(self.table(), index::jvmti::GET_THREAD_INFO - 1, fn(Object, *mut Info) -> c_int);
+        // SAFETY: null is this thread, and the pointer is to a structure of ours with JVMTI's layout.
+        let result = unsafe { get(self.table(), Object::NULL, &raw mut info) };
+        jni.delete_local_ref(info.group);
+        jni.delete_local_ref(info.context_class_loader);
+        (result == 0).then(|| self.taken(info.name))
+    }
+
+    /// How often the method that has called us is on the stack of this thread: the first one whose class is not ours. This
+    /// walks the whole stack.
+    pub(crate) fn standing(self, jni: Jni, is_ours: impl Fn(&[u8]) -> bool) -> Option<u64> {
+        /// `jvmtiFrameInfo`
+        #[derive(Clone, Copy)]
+        #[repr(C)]
+        struct Frame {
+            method: *mut c_void,
+            location: i64,
+        }
+        /// Frames that are asked for at once: 64 KiB.
+        const PART: c_int = 4096;
+        /// The deepest stack that is walked.
+        const MOST: c_int = 1 << 20;
+        let get = function!(
+            self.table(),
+            index::jvmti::GET_STACK_TRACE - 1,
+            fn(Object, c_int, c_int, *mut Frame, *mut c_int) -> c_int
+        );
+        let class_of = function!(
+            self.table(),
+            index::jvmti::GET_METHOD_DECLARING_CLASS - 1,
+            fn(*mut c_void, *mut Object) -> c_int
+        );
+        let mut frames = vec![Frame { method: ptr::null_mut(), location: 0 }; usize::try_from(PART).ok()?];
+        let (mut begin, mut method, mut standing) = (0, None, 0);
+        while begin < MOST {
+            let mut count = 0;
+            // SAFETY: null is this thread; there is room for so many frames, and the other pointer is to a variable of ours.
+            let result =
+                unsafe { get(self.table(), Object::NULL, begin, PART, frames.as_mut_ptr(), &raw mut count) };
+            // Behind the last frame, it is an error to ask for more.
+            if result != 0 {
+                break;
+            }
+            for frame in frames.iter().take(usize::try_from(count).unwrap_or(0)) {
+                if method.is_none() {
+                    let mut class = Object::NULL;
+                    // SAFETY: the method is on the stack, and the pointer is to a variable of ours.
+                    let result = unsafe { class_of(self.table(), frame.method, &raw mut class) };
+                    let signature = Self::check(result).and_then(|()| self.class_signature(class));
+                    jni.delete_local_ref(class);
+                    if is_ours(&signature.ok()?) {
+                        continue;
+                    }
+                    method = Some(frame.method);
+                }
+                standing += u64::from(method == Some(frame.method));
+            }
+            if count < PART {
+                break;
+            }
+            begin += PART;
+        }
+        method.map(|_| standing)
+    }
+
+    /// A property of the system: `java.version`.
+    pub(crate) fn system_property(self, name: &CStr) -> Option<Vec<u8>> {
+        let get = function!(
+            self.table(),
+            index::jvmti::GET_SYSTEM_PROPERTY - 1,
+            fn(*const c_char, *mut *mut c_char) -> c_int
+        );
+        let mut text = ptr::null_mut();
+        // SAFETY: the name ends with NUL, and the other pointer is to a variable of ours.
+        let result = unsafe { get(self.table(), name.as_ptr(), &raw mut text) };
+        (result == 0).then(|| self.taken(text))
+    }
+}

@@ -1,0 +1,293 @@
+//! Nothing that HQ does, or does not do, ends the program or changes what it prints.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use runtap_bytefrog::hq::{AgentId, Options};
+use runtap_bytefrog_proto::hq::Settings;
+use runtap_bytefrog_proto::{Configuration, Dialect};
+use runtap_testkit::{Jdk, eventually, require};
+
+use crate::common::{Listening, demo, run_both, traced};
+
+const COUNTS: &[&str] = &["demo.Counts", "2", "100"];
+
+/// An HQ that answers the first connection with something, and all later ones too.
+fn answering(answer: impl Fn(&mut TcpStream) + Send + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for socket in listener.incoming().flatten() {
+            let mut socket = socket;
+            answer(&mut socket);
+        }
+    });
+    port
+}
+
+fn configuration(dialect: Dialect) -> Vec<u8> {
+    demo().to_message(dialect).unwrap()
+}
+
+#[test]
+fn nobody_listens() {
+    let jdk = require!(Jdk::with_compiler());
+    // Bound and closed: nobody else gets it meanwhile.
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let began = Instant::now();
+    require!(run_both(&jdk, port, ",wait=1", COUNTS));
+    assert!(began.elapsed() < Duration::from_mins(1));
+}
+
+#[test]
+fn an_hq_that_says_nothing() {
+    let jdk = require!(Jdk::with_compiler());
+    let port = answering(|socket| {
+        // Kept open until the agent closes it.
+        let mut socket = socket.try_clone().unwrap();
+        std::thread::spawn(move || while matches!(socket.read(&mut [0; 64]), Ok(1..)) {});
+    });
+    require!(run_both(&jdk, port, ",wait=1", COUNTS));
+}
+
+#[test]
+fn an_hq_that_speaks_something_else() {
+    let jdk = require!(Jdk::with_compiler());
+    for answer in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], &[0x07; 300], &[1, 0, 0, 0, 2, b'{', b'}', 3]] {
+        let port = answering(move |socket| {
+            let _ = socket.read(&mut [0; 2]);
+            let _ = socket.write_all(answer);
+        });
+        require!(run_both(&jdk, port, ",wait=2", COUNTS));
+    }
+}
+
+/// With `drop` it costs the program nothing; the end waits a little for an HQ that takes nothing more.
+#[test]
+fn an_hq_that_stops_reading() {
+    let jdk = require!(Jdk::with_compiler());
+    for when_slow in ["drop", "counts"] {
+        let port = answering(|socket| {
+            let mut hello = [0; 2];
+            socket.read_exact(&mut hello).unwrap();
+            let mut answer = vec![0x1f];
+            if hello == [0, 0xf1] {
+                answer = configuration(Dialect::F1);
+                answer.push(2);
+            }
+            let _ = socket.write_all(&answer);
+            // Open for ever, and never read again.
+            std::mem::forget(socket.try_clone().unwrap());
+        });
+        let began = Instant::now();
+        let options = format!(",when-slow={when_slow}");
+        let java = require!(traced(&jdk, port, &options, &["demo.Bench", "2", "300000"]));
+        let finished = runtap_testkit::run(java);
+        finished.expect_code(0);
+        assert_eq!(finished.stderr, "", "{finished}");
+        assert!(began.elapsed() < Duration::from_mins(1), "{when_slow}: {:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn stop_before_start() {
+    let jdk = require!(Jdk::with_compiler());
+    let port = answering(|socket| {
+        let _ = socket.read(&mut [0; 2]);
+        let mut bytes = configuration(Dialect::F1);
+        bytes.push(3);
+        let _ = socket.write_all(&bytes);
+        // Until the agent has closed it.
+        while matches!(socket.read(&mut [0; 256]), Ok(1..)) {}
+    });
+    let began = Instant::now();
+    require!(run_both(&jdk, port, "", COUNTS));
+    assert!(began.elapsed() < Duration::from_mins(1));
+}
+
+#[test]
+fn a_configuration_in_pieces() {
+    let jdk = require!(Jdk::with_compiler());
+    let port = answering(|socket| {
+        let _ = socket.read(&mut [0; 2]);
+        for byte in configuration(Dialect::F1) {
+            let _ = socket.write_all(&[byte]);
+            let _ = socket.flush();
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        // Goes away before start.
+    });
+    require!(run_both(&jdk, port, "", COUNTS));
+}
+
+#[test]
+fn an_expression_that_is_none() {
+    let jdk = require!(Jdk::with_compiler());
+    let inclusions = vec![runtap_bytefrog_proto::JavaString::from("demo/(")];
+    let hq = Listening::with(Configuration { inclusions, ..demo() });
+    let finished = require!(run_both(&jdk, hq.hq.address().port(), "", COUNTS));
+    assert!(finished.stderr.contains("demo/("), "{finished}");
+}
+
+#[test]
+fn what_an_old_hq_can_not_take_is_refused() {
+    let jdk = require!(Jdk::with_compiler());
+    let protocol = Settings { dialects: vec![Dialect::V1], ..Settings::default() };
+    let hq = Listening::new(Options { configuration: demo(), protocol, ..Options::default() });
+    let finished = require!(run_both(&jdk, hq.hq.address().port(), ",mode=counts", COUNTS));
+    assert!(finished.stderr.contains("mode=counts needs it"), "{finished}");
+}
+
+#[test]
+fn hq_goes_away() {
+    for jdk in require!(Jdk::all()) {
+        let hq = Listening::with(demo());
+        let mut java = require!(traced(&jdk, hq.hq.address().port(), "", &["demo.Forever"]));
+        java.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = java.spawn().unwrap();
+        let entries = || hq.hq.report(AgentId(0)).map_or(0, |report| report.counters.entries);
+        eventually("it traces", || (entries() > 10_000).then_some(()));
+        hq.hq.close();
+        // Its threads are gone, and the program is not.
+        eventually("no thread of the agent is left", || agent_threads(child.id()).is_empty().then_some(()));
+        drop(child.stdin.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "JDK {}", jdk.major());
+        assert_eq!(output.stdout, b"ready\ndone\n");
+    }
+}
+
+/// Names of the agent's threads in a process.
+fn agent_threads(pid: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("runtap-")).collect()
+}
+
+#[test]
+fn attached_and_detached_again_and_again() {
+    let tools = require!(Jdk::with_compiler());
+    let jcmd = tools.home().join("bin/jcmd");
+    for jdk in require!(Jdk::all()) {
+        let mut java = jdk.java();
+        if jdk.major() >= 21 {
+            java.arg("-XX:+EnableDynamicAgentLoading");
+        }
+        java.arg("-Xverify:all").arg("-cp").arg(require!(crate::common::programs())).arg("demo.Forever");
+        java.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = java.spawn().unwrap();
+        let mut ready = [0; 6];
+        child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+        let load = |options: &str| {
+            let mut command = std::process::Command::new(&jcmd);
+            command.arg(child.id().to_string()).arg("JVMTI.agent_load").arg(crate::common::library());
+            let finished = runtap_testkit::run({
+                command.arg(options);
+                command
+            });
+            finished.expect_code(0);
+            assert!(String::from_utf8_lossy(&finished.stdout).contains("return code: 0"), "{finished}");
+        };
+        for _ in 0..3 {
+            let hq = Listening::with(demo());
+            load(&format!("\"host=127.0.0.1,port={}\"", hq.hq.address().port()));
+            let entries = || hq.hq.report(AgentId(0)).map_or(0, |report| report.counters.entries);
+            eventually("it traces", || (entries() > 10_000).then_some(()));
+            load("detach");
+            let report = hq.report();
+            assert_eq!(report.counters.orphans, 0, "JDK {}: {:?}", jdk.major(), report.findings);
+            eventually("no thread is left", || agent_threads(child.id()).is_empty().then_some(()));
+        }
+        drop(child.stdin.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "JDK {}", jdk.major());
+        assert_eq!(output.stdout, b"done\n");
+    }
+}
+
+/// `demo.Forever` in a JVM, without the agent so far.
+fn forever(jdk: &Jdk) -> std::process::Child {
+    let mut java = jdk.java();
+    if jdk.major() >= 21 {
+        java.arg("-XX:+EnableDynamicAgentLoading");
+    }
+    java.arg("-cp").arg(crate::common::programs().unwrap()).arg("demo.Forever");
+    java.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = java.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut ready = [0; 6];
+    child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    child
+}
+
+/// What the JVM says when it is to load the agent.
+fn load(pid: u32, options: &str) -> Result<String, runtap_testkit::Skip> {
+    let jcmd = Jdk::with_compiler()?.home().join("bin/jcmd");
+    let mut command = std::process::Command::new(jcmd);
+    command.arg(pid.to_string()).arg("JVMTI.agent_load").arg(crate::common::library());
+    command.arg(format!("\"{options}\""));
+    Ok(String::from_utf8_lossy(&runtap_testkit::run(command).stdout).into_owned())
+}
+
+/// A JVM unloads an agent that refuses. Nothing of it may be called then, and the next one works.
+#[test]
+fn a_refusal_is_the_end_of_the_agent_and_not_of_the_program() {
+    let refusal = b"\x63\x00\x0cno \x1b[31mway\n".to_vec();
+    let message = |json: &str| {
+        let mut bytes = vec![1];
+        bytes.extend(u32::try_from(json.len()).unwrap().to_be_bytes());
+        bytes.extend(json.as_bytes());
+        bytes
+    };
+    let huge = [&b"\x01\xff\xff\xff\xff"[..], &vec![b' '; 50_000]].concat();
+    let mut started = demo();
+    started.inclusions = vec![runtap_bytefrog_proto::JavaString::from("(")];
+    let mut started = started.to_message(Dialect::F1).unwrap();
+    started.push(2);
+    let answers = [
+        (refusal, "no \\u{1b}[31mway\\n"),
+        (vec![0xff; 5000], ""),
+        (message("{\"inclusions\":[\"((\"],\"exclusions\":[]}"), ""),
+        (message("nonsense"), ""),
+        (huge, ""),
+        (started, "\"(\""),
+    ];
+    require!(Jdk::with_compiler());
+    for jdk in require!(Jdk::all()) {
+        let mut child = forever(&jdk);
+        for (answer, why) in &answers {
+            let answer = answer.clone();
+            let port = answering(move |socket| {
+                let _ = socket.read(&mut [0; 2]);
+                let _ = socket.write_all(&answer);
+                let mut socket = socket.try_clone().unwrap();
+                // Until the agent has closed it.
+                std::thread::spawn(move || while matches!(socket.read(&mut [0; 256]), Ok(1..)) {});
+            });
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("answer");
+            let options = format!("host=127.0.0.1,port={port},wait=5,version=f1,answer={}", file.display());
+            let said = load(child.id(), &options).unwrap();
+            assert!(said.contains("return code: -1"), "JDK {}: {said}", jdk.major());
+            let reason = std::fs::read_to_string(&file).unwrap();
+            assert!(!reason.is_empty() && reason.contains(why), "JDK {}: {reason:?}", jdk.major());
+            assert_eq!(agent_threads(child.id()), [""; 0], "JDK {}", jdk.major());
+        }
+        let said = load(child.id(), "include=(,mode=x").unwrap();
+        assert!(said.contains("return code: -1"), "{said}");
+        let hq = Listening::with(demo());
+        let said = load(child.id(), &format!("host=127.0.0.1,port={}", hq.hq.address().port())).unwrap();
+        assert!(said.contains("return code: 0"), "JDK {}: {said}", jdk.major());
+        let entries = || hq.hq.report(AgentId(0)).map_or(0, |report| report.counters.entries);
+        eventually("it traces", || (entries() > 10_000).then_some(()));
+        drop(child.stdin.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "JDK {}: {:?}", jdk.major(), output.status);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let agent: Vec<_> = said.lines().filter(|line| line.starts_with("runtap agent")).collect();
+        // Only what nobody else could be told.
+        assert_eq!(agent, ["runtap agent: mode can't be \"x\": it is full, counts or coverage"], "{said}");
+    }
+}

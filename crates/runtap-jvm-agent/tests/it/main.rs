@@ -1,0 +1,19 @@
+//! The agent in real JVMs, told by our own HQ.
+
+#![cfg(target_os = "linux")]
+
+mod bench;
+mod common;
+mod counts;
+mod crowds;
+mod faults;
+mod headers;
+mod library;
+mod modes;
+mod oracle;
+mod real_defects;
+mod real_modules;
+mod real_others;
+mod real_programs;
+mod real_recorded;
+mod sweep;

@@ -1,0 +1,261 @@
+//! Counts, coverage, what happens when HQ is slow, pauses and suspensions, threads of all kinds.
+
+use runtap_bytefrog::Report;
+use runtap_bytefrog::hq::{AgentId, Event, Options};
+use runtap_bytefrog_proto::hq::Settings;
+use runtap_bytefrog_proto::{
+    ClassOutcome, Configuration, Dialect, Extension, JavaString, Mode, Record, WhenSlow,
+};
+use runtap_testkit::{Jdk, Running, eventually, require};
+
+use crate::common::{Listening, demo, run_both, traced};
+use crate::counts::expected;
+
+fn extended(extension: Extension) -> Configuration {
+    Configuration { extension, ..demo() }
+}
+
+fn calls(report: &Report, method: &str) -> u64 {
+    let found = report.methods.iter().find(|one| one.signature.starts_with(&format!("demo/{method};")));
+    found.map_or(0, |method| method.entries)
+}
+
+#[test]
+fn counts_are_exact() {
+    for jdk in require!(Jdk::all()) {
+        let extension = Extension { record: Record::Counts, snapshot_interval: 20, ..Extension::default() };
+        let hq = Listening::with(extended(extension));
+        require!(run_both(&jdk, hq.hq.address().port(), "", &["demo.Counts", "3", "400"]));
+        let report = hq.report();
+        let expected = expected(3, 400);
+        for method in &report.methods {
+            if let Some((calls, _, bubbles)) = expected.get(&method.signature) {
+                assert_eq!(method.counted, Some((*calls, *bubbles, 0)), "{}", method.signature);
+            }
+        }
+        assert!(report.methods.iter().filter(|method| expected.contains_key(&method.signature)).count() > 10);
+        assert_eq!((report.counters.entries, report.findings), (0, Vec::new()));
+    }
+}
+
+#[test]
+fn coverage_is_what_has_run() {
+    for jdk in require!(Jdk::all()) {
+        let hq = Listening::with(demo());
+        let options = ",mode=coverage";
+        require!(run_both(&jdk, hq.hq.address().port(), options, &["demo.Counts", "2", "1"]));
+        let report = hq.report();
+        let run = |name: &str| {
+            let method = report.methods.iter().find(|method| method.signature.contains(name));
+            method.is_some_and(|method| method.has_run)
+        };
+        assert!(run(".fib;") && run("$Shape.sides;") && run("$Node.<init>;"), "{:?}", report.methods);
+        // One round is the round 0: nothing is odd, and Counts itself is never made.
+        assert!(!run(".twice;") && !run("demo/Counts.<init>"), "{:?}", report.methods);
+    }
+}
+
+/// What is missing is told: what came and what is said to be dropped are all there was.
+#[test]
+fn drops_are_told() {
+    for jdk in require!(Jdk::all()) {
+        let extension = Extension { when_slow: WhenSlow::Drop, coarse_clock: true, ..Extension::default() };
+        let inclusions = vec![JavaString::from("^demo/Bench$")];
+        let hq = Listening::with(Configuration { inclusions, ..extended(extension) });
+        let java = require!(traced(&jdk, hq.hq.address().port(), "", &["demo.Bench", "2", "300000"]));
+        let finished = Running::start(java).wait();
+        finished.expect_code(0);
+        let report = hq.report();
+        // Two threads with five rounds, and twenty calls of the main thread before; and those that call.
+        let calls = 2 * 5 * 300_000 + 300_000 + 2 * 5 + 20;
+        let told = report.counters.entries + report.counters.exits + report.counters.dropped;
+        let rest: u64 = report
+            .methods
+            .iter()
+            .filter(|one| !is_known(&one.signature))
+            .map(|one| one.entries + one.exits)
+            .sum();
+        let least = 2 * calls;
+        assert!(
+            (least..least + 20).contains(&told),
+            "{told} of {least}, others {rest}: {:?}",
+            report.counters
+        );
+        assert!(report.counters.drops > 0, "{:?}", report.counters);
+        assert_eq!(report.counters.orphans, 0);
+    }
+}
+
+fn is_known(signature: &str) -> bool {
+    signature.starts_with("demo/Bench.leaf;") || signature.starts_with("demo/Bench.calls;")
+}
+
+#[test]
+fn who_is_too_fast_is_counted() {
+    let jdk = require!(Jdk::with_compiler());
+    let extension = Extension { when_slow: WhenSlow::Counts, coarse_clock: true, ..Extension::default() };
+    let inclusions = vec![JavaString::from("^demo/Bench$")];
+    let hq = Listening::with(Configuration { inclusions, ..extended(extension) });
+    let java = require!(traced(&jdk, hq.hq.address().port(), "", &["demo.Bench", "2", "300000"]));
+    Running::start(java).wait().expect_code(0);
+    let report = hq.report();
+    let leaf = report.methods.iter().find(|one| one.signature.starts_with("demo/Bench.leaf;")).unwrap();
+    let (counted, ..) = leaf.counted.unwrap();
+    assert_eq!(leaf.entries + counted, 2 * 5 * 300_000 + 300_000);
+    assert!(counted > 0 && report.counters.drops_unknown > 0, "{:?}", report.counters);
+}
+
+#[test]
+fn a_suspended_program_runs_and_is_not_recorded() {
+    for dialect in [Dialect::F1, Dialect::V1] {
+        let jdk = require!(Jdk::with_compiler());
+        let protocol = Settings { dialects: vec![dialect], ..Settings::default() };
+        let hq = Listening::new(Options {
+            configuration: demo(),
+            protocol,
+            begin: Some(Mode::Suspended),
+            ..Options::default()
+        });
+        require!(run_both(&jdk, hq.hq.address().port(), "", &["demo.Counts", "2", "100"]));
+        let report = hq.report();
+        assert_eq!(report.counters.entries, 0, "{dialect}");
+    }
+}
+
+#[test]
+fn pauses_lose_nothing_and_suspensions_are_told() {
+    let jdk = require!(Jdk::with_compiler());
+    let hq = Listening::with(demo());
+    let mut java = require!(traced(&jdk, hq.hq.address().port(), "", &["demo.Forever"]));
+    java.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = java.spawn().unwrap();
+    let agent = AgentId(0);
+    let entries = || hq.hq.report(agent).map_or(0, |report| report.counters.entries);
+    eventually("it traces", || (entries() > 100_000).then_some(()));
+    hq.hq.go(agent, Mode::Paused).unwrap();
+    // What was in its ring comes, and then nothing.
+    let mut before = 0;
+    eventually("it stands still", || {
+        let now = entries();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let still = std::mem::replace(&mut before, now) == now;
+        still.then_some(())
+    });
+    hq.hq.go(agent, Mode::Tracing).unwrap();
+    eventually("it goes on", || (entries() > before + 100_000).then_some(()));
+    hq.hq.go(agent, Mode::Suspended).unwrap();
+    let mut before = 0;
+    eventually("nothing is recorded", || {
+        let now = entries();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let still = std::mem::replace(&mut before, now) == now;
+        still.then_some(())
+    });
+    hq.hq.go(agent, Mode::Tracing).unwrap();
+    eventually("it records again", || (entries() > before + 100_000).then_some(()));
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    let report = hq.report();
+    assert!(report.counters.dropped > 0, "{:?}", report.counters);
+    assert_eq!((report.counters.orphans, report.findings), (0, Vec::new()), "{:?}", report.counters);
+}
+
+#[test]
+fn virtual_threads_keep_their_stacks() {
+    for jdk in require!(Jdk::all()).iter().filter(|jdk| jdk.major() >= 21) {
+        for clock in ["ns", "ms"] {
+            let hq = Listening::with(demo());
+            let options = format!(",clock={clock}");
+            require!(run_both(jdk, hq.hq.address().port(), &options, &["demo.Virtual", "50", "100"]));
+            let report = hq.report();
+            assert_eq!((calls(&report, "Virtual.step"), calls(&report, "Virtual.inner")), (5000, 5000));
+            assert_eq!(
+                (report.counters.orphans, &report.findings),
+                (0, &Vec::new()),
+                "{:?}",
+                report.counters
+            );
+            // A thread of its own for each: step calls inner fifty times a hundred times.
+            let busy = report.threads.iter().filter(|thread| thread.entries >= 201).count();
+            assert_eq!(busy, 50, "JDK {}", jdk.major());
+        }
+    }
+}
+
+#[test]
+fn more_threads_than_version_1_can_name() {
+    let jdk = require!(Jdk::with_compiler());
+    let hq = Listening::new(Options {
+        configuration: demo(),
+        protocol: Settings { dialects: vec![Dialect::V1], ..Settings::default() },
+        ..Options::default()
+    });
+    require!(run_both(&jdk, hq.hq.address().port(), "", &["demo.Threads", "70000", "100"]));
+    let report = hq.report();
+    assert_eq!(calls(&report, "Threads.work"), 70_000);
+    assert_eq!(report.counters.orphans, 0);
+}
+
+#[test]
+fn who_runs_out_of_stack_is_balanced() {
+    for jdk in require!(Jdk::all()) {
+        let hq = Listening::with(demo());
+        require!(run_both(&jdk, hq.hq.address().port(), "", &["demo.Deep", "20"]));
+        let report = hq.report();
+        let method = |name: &str| {
+            report
+                .methods
+                .iter()
+                .find(|one| one.signature.starts_with(&format!("demo/Deep.{name};")))
+                .unwrap()
+        };
+        let (down, once) = (method("down"), method("once"));
+        assert_eq!((once.entries, once.exits, once.bubbles), (20, 20, 0));
+        assert_eq!((down.exits, down.entries), (0, down.bubbles), "JDK {}", jdk.major());
+        assert_eq!(report.counters.orphans, 0);
+    }
+}
+
+/// What comes after a full stack that was caught is not a callee of what filled it. Interpreted: of compiled callers, which
+/// differ in size, a probe can still fail after another has had room.
+#[test]
+fn who_goes_on_after_a_full_stack_is_where_it_was() {
+    for jdk in require!(Jdk::all()) {
+        let hq = Listening::with(demo());
+        require!(run_both(&jdk, hq.hq.address().port(), "", &["-Xint", "demo.Overflow", "10"]));
+        let report = hq.report();
+        assert_eq!(report.counters.orphans, 0);
+        let tree = hq.hq.call_tree(AgentId(0), None).unwrap();
+        let signature = |row: &runtap_bytefrog::TreeRow| tree.signatures[row.signature].clone();
+        let rows: Vec<_> =
+            tree.rows.iter().filter(|row| signature(row).contains("Overflow.after;")).collect();
+        let places: Vec<_> = rows.iter().map(|row| (row.depth, row.calls)).collect();
+        assert_eq!(places, [(1, 20)], "JDK {}", jdk.major());
+        let tops: u64 = tree.rows.iter().filter(|row| row.depth == 1).map(|row| row.calls).sum();
+        assert_eq!(tops, 30, "JDK {}", jdk.major());
+    }
+}
+
+#[test]
+fn classes_are_reported() {
+    let jdk = require!(Jdk::with_compiler());
+    let hq = Listening::with(demo());
+    require!(run_both(&jdk, hq.hq.address().port(), "", &["demo.Counts", "1", "1"]));
+    hq.report();
+    let heard = hq.heard.lock().unwrap();
+    let named = |outcome: ClassOutcome, name: &str| {
+        let class = Event::Class { outcome, name: JavaString::from(name) };
+        heard.contains(&(Some(AgentId(0)), class))
+    };
+    assert!(
+        named(ClassOutcome::Transformed, "demo/Counts")
+            && named(ClassOutcome::Transformed, "demo/Counts$Node")
+    );
+    let ignored = heard
+        .iter()
+        .filter(|(_, event)| matches!(event, Event::Class { outcome: ClassOutcome::Ignored, .. }));
+    assert!(ignored.count() > 0);
+    assert!(
+        !heard.iter().any(|(_, event)| matches!(event, Event::Class { outcome: ClassOutcome::Failed, .. }))
+    );
+}

@@ -1,0 +1,206 @@
+//! Attached to and left a hundred times while it works: nothing stays, and it is as fast as before.
+
+use runtap_bytefrog::hq::Event;
+use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, Record, WhenSlow};
+use runtap_testkit::{Jdk, Skip, eventually};
+
+use super::{Attached, Part, said};
+use crate::common::{Listening, demo};
+
+/// What a cycle without classes may add to the resident memory, in KiB, once the first ones have set up what stays: that is
+/// what we leave, and what the JVM leaves of loading an agent.
+const MOST_OURS: u64 = 8;
+/// What a cycle may add besides what the JVM says that it has taken: pages that it had taken before and did not use.
+const MOST_BESIDE: u64 = 96;
+
+#[test]
+fn a_tenth_of_a_hundred_times() {
+    said(sweep(Part::Tenth));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn a_hundred_times() {
+    said(sweep(Part::Whole));
+}
+
+fn sweep(part: Part) -> Result<(), Skip> {
+    for jdk in part.jdks()? {
+        without_classes(&jdk, part)?;
+        with_classes(&jdk, part)?;
+    }
+    Ok(())
+}
+
+/// A heap that does not grow, and compilers that stay: what grows then is ours, or kept of changed classes.
+const OPTIONS: &[&str] = &[
+    "-Xverify:all",
+    "-XX:+UseSerialGC",
+    "-Xms64m",
+    "-Xmx64m",
+    "-XX:+AlwaysPreTouch",
+    "-XX:-UseDynamicNumberOfCompilerThreads",
+    "-XX:NativeMemoryTracking=summary",
+];
+
+/// What one cycle after the other leaves: threads and files, which have to stay the same from the second on, and memory.
+struct Growth {
+    skipped: usize,
+    cycles: usize,
+    first: Option<(usize, usize, Memory)>,
+}
+
+impl Growth {
+    /// Memory counts when a fifth of the cycles is over.
+    fn of(cycles: usize) -> Self {
+        Self { skipped: cycles / 5, cycles: 0, first: None }
+    }
+
+    fn cycle(&mut self, program: &Attached) {
+        eventually("no thread of the agent is left", || (!program.has_agent_threads()).then_some(()));
+        let now = (program.threads(), program.files());
+        self.cycles += 1;
+        match &self.first {
+            Some(first) if self.cycles > self.skipped => {
+                assert_eq!((now.0.len(), now.1), (first.0, first.1), "cycle {}: {:?}", self.cycles, now.0);
+            }
+            _ => self.first = Some((now.0.len(), now.1, Memory::of(program))),
+        }
+    }
+
+    /// KiB a cycle: resident, and of the JVM by its own account.
+    fn each(&self, program: &Attached, what: &str) -> (u64, u64) {
+        let (threads, files, first) = self.first.as_ref().unwrap();
+        let (cycles, now) = ((self.cycles - self.skipped.max(1)) as u64, Memory::of(program));
+        let resident = now.resident.saturating_sub(first.resident) / cycles;
+        let taken = now.taken().saturating_sub(first.taken()) / cycles;
+        println!(
+            "{what}: {cycles} cycles, {threads} threads and {files} files in each; {resident} KiB a cycle, of which the JVM \
+             says {taken}; in all: {}",
+            now.since(first)
+        );
+        (resident, taken)
+    }
+}
+
+/// Everything but the change of classes, in a JVM that compiles nothing meanwhile.
+fn without_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
+    let options = [OPTIONS, &["-Xint"]].concat();
+    let (program, _) = Attached::start(jdk, &options, &["demo.Loaded", "0", "0"])?;
+    let mut growth = Growth::of(part.of(100));
+    for _ in 0..part.of(100) {
+        let (changed, _) = cycle_of(&program, Record::Full, "^none/");
+        assert_eq!(changed, 0);
+        growth.cycle(&program);
+    }
+    let (resident, _) = growth.each(&program, &format!("JDK {}, no class", jdk.major()));
+    if part == Part::Whole {
+        assert!(resident <= MOST_OURS, "{}: {resident} KiB a cycle", jdk.major());
+    }
+    program.end();
+    Ok(())
+}
+
+fn with_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
+    let (major, cycles) = (jdk.major(), part.of(100));
+    // Those that parse are among them.
+    let classes = if part == Part::Whole { 200 } else { 50 };
+    let (mut program, loaded) = Attached::start(jdk, OPTIONS, &["demo.Loaded", "1", &classes.to_string()])?;
+    assert_eq!(loaded, classes.to_string());
+    // The compilers take a while.
+    let mut before = u64::MAX;
+    for _ in 0..5 {
+        before = before.min(program.ask("speed")[0]);
+    }
+    let mut growth = Growth::of(cycles);
+    let (mut begun, mut last) = (u64::MAX, u64::MAX);
+    for cycle in 0..cycles {
+        let record = [Record::Full, Record::Counts, Record::Coverage][cycle % 3];
+        let (changed, seen) = cycle_of(&program, record, "^com/sun/org/apache/");
+        assert!(changed >= classes && seen, "{major} {record:?}: {changed} classes were changed");
+        growth.cycle(&program);
+        let tenth = part.of(100) / 10;
+        if cycle <= tenth {
+            begun = begun.min(program.ask("speed")[0]);
+        }
+        if cycle + tenth + 1 >= cycles {
+            last = last.min(program.ask("speed")[0]);
+        }
+    }
+    let (resident, taken) = growth.each(&program, &format!("JDK {major}, {classes} classes"));
+    // Once it has been compiled anew.
+    for _ in 0..5 {
+        last = last.min(program.ask("speed")[0]);
+    }
+    println!(
+        "JDK {major}: {before} ns a document before, {begun} after the first cycles, {last} after the last"
+    );
+    if part == Part::Whole {
+        assert!(resident <= taken + MOST_BESIDE, "{major}: {resident} KiB a cycle");
+        assert!(last <= before + before / 5, "{major}: {last} after {before}");
+    } else {
+        // Who stays in the interpreter is twenty times as slow.
+        assert!(last <= 3 * before, "{major}: {last} after {before}");
+    }
+    program.end();
+    Ok(())
+}
+
+/// Attaches, lets it work for a while, and leaves. Says how many classes HQ was told of as changed, and whether it has seen
+/// calls.
+fn cycle_of(program: &Attached, record: Record, include: &str) -> (usize, bool) {
+    let extension =
+        Extension { record, when_slow: WhenSlow::Drop, snapshot_interval: 20, ..Extension::default() };
+    let inclusions = vec![JavaString::from(include)];
+    let hq = Listening::with(Configuration { extension, inclusions, ..demo() });
+    program.load(&format!("port={},boot=yes", hq.hq.address().port())).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    program.load("detach").unwrap();
+    let report = hq.report();
+    let seen = report.methods.iter().any(|method| match record {
+        Record::Full => method.entries > 0,
+        Record::Counts => method.counted.is_some_and(|(calls, ..)| calls > 0),
+        Record::Coverage => method.has_run,
+    });
+    assert_eq!(report.counters.orphans, 0);
+    let heard = hq.heard.lock().unwrap();
+    let changed = |event: &Event| matches!(event, Event::Class { outcome: ClassOutcome::Transformed, .. });
+    (heard.iter().filter(|(_, event)| changed(event)).count(), seen)
+}
+
+/// Memory in KiB.
+#[derive(Debug, Clone)]
+struct Memory {
+    resident: u64,
+    /// What the JVM has taken, by its own account, for what it says.
+    taken: Vec<(String, u64)>,
+}
+
+impl Memory {
+    fn of(program: &Attached) -> Self {
+        let said = program.command("VM.native_memory summary");
+        // `-                     Class (reserved=1048709KB, committed=773KB)`
+        let taken = said.lines().filter_map(|line| {
+            let (name, rest) = line.trim_start_matches(['-', ' ']).split_once(" (reserved=")?;
+            let (_, committed) = rest.split_once("committed=")?;
+            let (kib, _) = committed.split_once("KB")?;
+            line.starts_with('-').then_some((name.to_owned(), kib.parse().ok()?))
+        });
+        Self { resident: program.resident(), taken: taken.collect() }
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken.iter().map(|(_, kib)| kib).sum()
+    }
+
+    /// What has changed.
+    fn since(&self, first: &Self) -> String {
+        let taken = self.taken.iter().filter_map(|(name, kib)| {
+            let (_, before) = first.taken.iter().find(|(other, _)| other == name)?;
+            (kib != before).then(|| format!("{name} {:+}", kib.cast_signed() - before.cast_signed()))
+        });
+        let taken: Vec<_> = taken.collect();
+        let resident = self.resident.cast_signed() - first.resident.cast_signed();
+        format!("resident {resident:+} KiB; taken by the JVM: {}", taken.join(", "))
+    }
+}

@@ -1,0 +1,163 @@
+//! HQs that are killed at any moment: the program never stands still for longer than the policy says.
+//!
+//! With `drop` and `counts` it does not wait for HQ at all; with `block` at most as long as HQ lives. A thread that is not
+//! traced runs beside the traced one: what makes both stand still is not ours, nor is it the policy.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use runtap_bytefrog_proto::{Configuration, Extension, JavaString, WhenSlow};
+use runtap_jvm_attach::AttachError;
+use runtap_jvm_attach::codec::NotLoaded;
+use runtap_testkit::{Jdk, Signal, Skip, eventually};
+
+use super::{Attached, Dice, Part, said};
+use crate::common::{Listening, demo};
+
+/// The policy of an HQ that is a process of its own.
+const POLICY: &str = "RUNTAP_SWEEP_HQ";
+/// On a machine with other work to do.
+const MARGIN: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_tenth_of_fifty_moments() {
+    said(sweep(Part::Tenth));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn fifty_moments() {
+    said(sweep(Part::Whole));
+}
+
+/// Not a test: the HQ of the others, so that it can be killed.
+#[test]
+#[ignore = "the others start it"]
+fn hq() {
+    let Ok(policy) = std::env::var(POLICY) else { return };
+    let when_slow = match policy.as_str() {
+        "Block" => WhenSlow::Block,
+        "Drop" => WhenSlow::Drop,
+        _ => WhenSlow::Counts,
+    };
+    let inclusions = vec![JavaString::from("^demo/Steady\\$Traced$")];
+    let extension = Extension { when_slow, ..Extension::default() };
+    let hq = Listening::with(Configuration { extension, inclusions, ..demo() });
+    println!("\nport {}", hq.hq.address().port());
+    // Ends with whoever started it.
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+struct Killable {
+    child: Child,
+    port: u16,
+}
+
+impl Killable {
+    fn start(when_slow: WhenSlow) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "sweep::killed::hq", "--ignored", "--nocapture"]);
+        command.env(POLICY, format!("{when_slow:?}")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+        let port = lines.find_map(|line| line.unwrap().strip_prefix("port ")?.parse().ok()).unwrap();
+        Self { child, port }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Killable {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn sweep(part: Part) -> Result<(), Skip> {
+    for jdk in part.jdks()? {
+        for when_slow in [WhenSlow::Block, WhenSlow::Drop, WhenSlow::Counts] {
+            moments(&jdk, when_slow, part.of(50))?;
+        }
+    }
+    Ok(())
+}
+
+/// When an HQ was stopped or killed, in milliseconds after the attaching began.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    stop: Option<u64>,
+    kill: u64,
+}
+
+impl Moment {
+    /// One of three stands still for a while before it is killed: what it is sent piles up.
+    fn any(dice: &mut Dice) -> Self {
+        let first = dice.below(500);
+        if dice.below(3) == 0 {
+            Self { stop: Some(first), kill: first + 100 + dice.below(400) }
+        } else {
+            Self { stop: None, kill: first }
+        }
+    }
+}
+
+fn moments(jdk: &Jdk, when_slow: WhenSlow, count: usize) -> Result<(), Skip> {
+    let (mut program, _) = Attached::start(jdk, &["-XX:+UseSerialGC"], &["demo.Steady"])?;
+    let major = jdk.major();
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ u64::from(major));
+    let [mut longest, mut beside, mut alive, mut traced] = [0; 4];
+    for number in 0..count {
+        let moment = Moment::any(&mut dice);
+        program.ask("gap");
+        let hq = Killable::start(when_slow);
+        let (attached, lived) = std::thread::scope(|scope| {
+            let port = hq.port;
+            let began = Instant::now();
+            let killer = scope.spawn(move || {
+                let at = |ms| std::thread::sleep(Duration::from_millis(ms).saturating_sub(began.elapsed()));
+                if let Some(stop) = moment.stop {
+                    at(stop);
+                    hq.signal(Signal::STOP);
+                }
+                at(moment.kill);
+                hq.signal(Signal::KILL);
+                // Its connections are closed when it is gone, which takes a while on a busy machine.
+                drop(hq);
+                began.elapsed()
+            });
+            let attached = program.load(&format!("port={port},wait=1"));
+            (attached, killer.join().unwrap())
+        });
+        match attached {
+            Ok(()) => traced += 1,
+            // It was gone before it had said what to trace.
+            Err(AttachError::NotLoaded(NotLoaded::Refused { code: -1 })) => {}
+            Err(error) => panic!("{major} {when_slow:?} {number} {moment:?}: {error}"),
+        }
+        // Its agent still looks for it, if it was killed that early.
+        program.load("detach").unwrap();
+        eventually("no thread of the agent is left", || (!program.has_agent_threads()).then_some(()));
+        let gaps = program.ask("gap");
+        let (ours, control) = (Duration::from_micros(gaps[0]), Duration::from_micros(gaps[1]));
+        let may = control + MARGIN + if when_slow == WhenSlow::Block { lived } else { Duration::ZERO };
+        assert!(ours <= may, "{major} {when_slow:?} {number} {moment:?}: {ours:?} of {may:?}");
+        assert!(gaps[2] > 0, "{major} {when_slow:?} {number} {moment:?}: it does not go on");
+        longest = longest.max(gaps[0]);
+        beside = beside.max(gaps[1]);
+        alive = alive.max(u64::try_from(lived.as_micros()).unwrap());
+    }
+    println!(
+        "JDK {major}, {when_slow:?}: {count} HQs killed, {traced} of them while it was traced; longest stop of the traced \
+         thread {} ms, of the one beside it {} ms; each HQ lived for up to {} ms",
+        longest / 1000,
+        beside / 1000,
+        alive / 1000
+    );
+    program.end();
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! What a JVM is asked. Refuses what it would cut off or refuse silently.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use thiserror::Error;
+
+use super::reply::Reply;
+
+/// How many arguments version 1 sends, and the most that it takes.
+const ARGUMENTS: usize = 3;
+/// Bytes of a command's name that version 1 takes (`AttachOperation::name_length_max`).
+const LONGEST_NAME: usize = 16;
+/// Bytes of an argument that version 1 takes (`AttachOperation::arg_length_max`).
+const LONGEST_ARGUMENT: usize = 1024;
+/// Bytes of a request that version 2 takes (`MAX_REQUEST_SIZE` of the attach listener).
+const LONGEST_REQUEST: usize = 256 << 10;
+
+/// The form of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// Three arguments of up to 1,024 bytes: every JVM.
+    One,
+    /// Up to 256 KiB: JDK 24 and later.
+    Two,
+}
+
+/// A command and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    command: Vec<u8>,
+    arguments: Vec<Vec<u8>>,
+}
+
+/// Why a request can't be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// A 0 byte ends a text of this protocol.
+    #[error("an argument of the command {command} contains a 0 byte")]
+    Nul {
+        /// The command.
+        command: String,
+    },
+    /// There are more than the version takes.
+    #[error("the command {command} has {count} arguments, and this JVM takes {ARGUMENTS}")]
+    TooMany {
+        /// The command.
+        command: String,
+        /// Its arguments.
+        count: usize,
+    },
+    /// A part of it, or the whole, is longer than the version takes.
+    #[error("{what} of the command {command} has {length} bytes, and this JVM takes {limit}")]
+    TooLong {
+        /// The command.
+        command: String,
+        /// Which part.
+        what: &'static str,
+        /// Its bytes.
+        length: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+}
+
+impl Request {
+    /// A command with arguments; those at the end may be left out.
+    pub fn new<A: AsRef<[u8]>>(command: &str, arguments: impl IntoIterator<Item = A>) -> Self {
+        let arguments = arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
+        Self { command: command.into(), arguments }
+    }
+
+    /// `load`: a native agent (a shared library with `Agent_OnAttach`) at an absolute path of the JVM's file system, and the
+    /// options that it is given.
+    pub fn load(library: &Path, options: &str) -> Self {
+        Self::new("load", [library.as_os_str().as_bytes(), b"true", options.as_bytes()])
+    }
+
+    /// `properties`: the system properties, in the format of `java.util.Properties`.
+    pub fn properties() -> Self {
+        Self::new::<&[u8]>("properties", [])
+    }
+
+    /// `jcmd`: a diagnostic command with its own arguments in one text, such as `VM.version`.
+    pub fn jcmd(command: &OsStr) -> Self {
+        Self::new("jcmd", [command.as_bytes()])
+    }
+
+    /// `getversion`: which versions of the protocol are known. Only version 2 and later know the command.
+    pub fn version() -> Self {
+        Self::new::<&[u8]>("getversion", [])
+    }
+
+    /// The name of the command.
+    pub fn command(&self) -> String {
+        String::from_utf8_lossy(&self.command).into_owned()
+    }
+
+    /// The oldest version that can carry it.
+    ///
+    /// # Errors
+    /// None can.
+    pub fn version_needed(&self) -> Result<Version, RequestError> {
+        match self.encode(Version::One) {
+            Ok(_) => Ok(Version::One),
+            Err(_) => self.encode(Version::Two).map(|_| Version::Two),
+        }
+    }
+
+    /// Its bytes.
+    ///
+    /// # Errors
+    /// The version can't carry it.
+    pub fn encode(&self, version: Version) -> Result<Vec<u8>, RequestError> {
+        let command = || self.command();
+        let too_long =
+            |what, length, limit| RequestError::TooLong { command: command(), what, length, limit };
+        if self.arguments.iter().chain([&self.command]).any(|text| text.contains(&0)) {
+            return Err(RequestError::Nul { command: command() });
+        }
+        let mut body = Vec::new();
+        let mut add = |text: &[u8]| {
+            body.extend(text);
+            body.push(0);
+        };
+        add(&self.command);
+        self.arguments.iter().for_each(|argument| add(argument));
+        match version {
+            Version::One => {
+                let count = self.arguments.len();
+                if count > ARGUMENTS {
+                    return Err(RequestError::TooMany { command: command(), count });
+                }
+                if self.command.len() > LONGEST_NAME {
+                    return Err(too_long("the name", self.command.len(), LONGEST_NAME));
+                }
+                let longest = self.arguments.iter().map(Vec::len).max().unwrap_or_default();
+                if longest > LONGEST_ARGUMENT {
+                    return Err(too_long("an argument", longest, LONGEST_ARGUMENT));
+                }
+                body.extend(std::iter::repeat_n(0, ARGUMENTS - count));
+                Ok([b"1\0", &body[..]].concat())
+            }
+            Version::Two if body.len() > LONGEST_REQUEST => {
+                Err(too_long("the whole", body.len(), LONGEST_REQUEST))
+            }
+            Version::Two => {
+                let length = body.len().to_string();
+                Ok([b"2\0", length.as_bytes(), &[0], &body].concat())
+            }
+        }
+    }
+}
+
+/// What a JVM says to [`Request::version`]: one that does not know the command speaks version 1.
+pub fn version_of(reply: &Reply) -> Version {
+    let told = str::from_utf8(&reply.text).unwrap_or_default().split_ascii_whitespace().next();
+    match told.and_then(|text| text.parse::<u32>().ok()) {
+        Some(version) if reply.code == 0 && version >= 2 => Version::Two,
+        _ => Version::One,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn golden_bytes() {
+        let load = Request::load(Path::new("/tmp/agent.so"), "port=1");
+        assert_eq!(load.encode(Version::One).unwrap(), b"1\0load\0/tmp/agent.so\0true\0port=1\0");
+        assert_eq!(load.encode(Version::Two).unwrap(), b"2\x0031\0load\0/tmp/agent.so\0true\0port=1\0");
+        assert_eq!(Request::properties().encode(Version::One).unwrap(), b"1\0properties\0\0\0\0");
+        assert_eq!(Request::properties().encode(Version::Two).unwrap(), b"2\x0011\0properties\0");
+        let version = Request::jcmd("VM.version".as_ref());
+        assert_eq!(version.encode(Version::One).unwrap(), b"1\0jcmd\0VM.version\0\0\0");
+    }
+
+    #[test]
+    fn what_a_version_does_not_take_is_refused() {
+        let long = Request::load(Path::new("/tmp/a"), &"x".repeat(LONGEST_ARGUMENT + 1));
+        let text = long.encode(Version::One).unwrap_err().to_string();
+        assert_eq!(text, "an argument of the command load has 1025 bytes, and this JVM takes 1024");
+        assert_eq!(long.version_needed(), Ok(Version::Two));
+        let fits = Request::load(Path::new("/tmp/a"), &"x".repeat(LONGEST_ARGUMENT));
+        assert_eq!(fits.version_needed(), Ok(Version::One));
+        let huge = Request::load(Path::new("/tmp/a"), &"x".repeat(LONGEST_REQUEST));
+        assert!(matches!(huge.version_needed(), Err(RequestError::TooLong { .. })));
+        let many = Request::new("jcmd", ["1", "2", "3", "4"]);
+        assert!(matches!(many.encode(Version::One), Err(RequestError::TooMany { count: 4, .. })));
+        assert_eq!(many.version_needed(), Ok(Version::Two));
+        let name = Request::new::<&str>("a_very_long_name_", []);
+        assert!(matches!(name.encode(Version::One), Err(RequestError::TooLong { length: 17, .. })));
+        let nul = Request::load(Path::new("/tmp/a"), "x\0true");
+        assert_eq!(nul.version_needed(), Err(RequestError::Nul { command: "load".into() }));
+    }
+
+    #[test]
+    fn the_version_is_what_is_said() {
+        let version = |code, text: &str| version_of(&Reply { code, text: text.into() });
+        assert_eq!(version(-1, "Operation getversion not recognized!"), Version::One);
+        assert_eq!(version(0, "2"), Version::Two);
+        assert_eq!(version(0, "3 streaming\n"), Version::Two);
+        assert_eq!(version(0, "1"), Version::One);
+        assert_eq!(version(0, "new"), Version::One);
+        assert_eq!(version(-1, "2"), Version::One);
+    }
+
+    /// As the attach listener reads it.
+    fn read(bytes: &[u8]) -> (Version, Vec<Vec<u8>>) {
+        let mut parts: Vec<&[u8]> = bytes.split(|byte| *byte == 0).collect();
+        assert_eq!(parts.pop(), Some(&[][..]), "it ends with a 0");
+        let (version, rest) = parts.split_first().unwrap();
+        let owned = |parts: &[&[u8]]| parts.iter().map(|part| part.to_vec()).collect();
+        match *version {
+            b"1" => (Version::One, owned(rest)),
+            b"2" => {
+                let length: usize = str::from_utf8(rest[0]).unwrap().parse().unwrap();
+                assert_eq!(length, rest[1..].iter().map(|part| part.len() + 1).sum::<usize>());
+                (Version::Two, owned(&rest[1..]))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_argument_arrives(arguments in prop::collection::vec("[^\0]{0,40}", 0..6)) {
+            let request = Request::new("jcmd", &arguments);
+            for version in [Version::One, Version::Two] {
+                let Ok(bytes) = request.encode(version) else {
+                    prop_assert!(version == Version::One && arguments.len() > ARGUMENTS);
+                    continue;
+                };
+                let (read_version, parts) = read(&bytes);
+                prop_assert_eq!(read_version, version);
+                prop_assert_eq!(&parts[0], b"jcmd");
+                for (index, argument) in arguments.iter().enumerate() {
+                    prop_assert_eq!(&parts[index + 1], argument.as_bytes());
+                }
+                prop_assert!(parts.iter().skip(arguments.len() + 1).all(Vec::is_empty));
+                prop_assert!(version == Version::Two || parts.len() == ARGUMENTS + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The side of cargo and nextest: libtest-mimic has the command line, the lists and the output.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use runtap_mtp_host::{Failure, Outcome};
+
+use crate::{Context, Test};
+
+pub(crate) fn run(tests: Vec<Test>) -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trials = tests.into_iter().map(|test| {
+        let is_ignored = test.ignored.is_some();
+        let name = test.name.clone();
+        Trial::ignorable_test(name, move || one(test)).with_ignored_flag(is_ignored)
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+fn one(test: Test) -> Result<Completion, Failed> {
+    let context = Context::default();
+    let outcome = test.run(&context);
+    let said = context.take_said();
+    // Whoever reads it may be gone.
+    let _ = std::io::stdout().lock().write_all(said.as_bytes());
+    match outcome {
+        Outcome::Passed => Ok(Completion::Completed),
+        Outcome::Skipped(why) => Ok(Completion::ignored_with(why)),
+        Outcome::Failed(failure) | Outcome::Error(failure) => Err(failed("", &failure)),
+        Outcome::TimedOut(failure) => Err(failed("it took too long: ", &failure)),
+        Outcome::Cancelled(failure) => Err(failed("it was cancelled: ", &failure)),
+        // What later versions have.
+        other => Err(format!("{:?}", other.state()).into()),
+    }
+}
+
+fn failed(how: &str, failure: &Failure) -> Failed {
+    format!("{how}{failure}").into()
+}

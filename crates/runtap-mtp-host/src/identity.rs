@@ -1,0 +1,169 @@
+//! Who a process says it is in its handshake. What `dotnet test` dies without (SDK 10.0.401: `KeyNotFoundException` for each
+//! of the properties 1, 2, 4, 5, 7 and 8) has no way to be absent here.
+
+use std::env;
+use std::hash::{BuildHasher as _, RandomState};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::process;
+
+use runtap_mtp_proto::{ExecutionMode, Handshake, HandshakeKey, HostType, Versions};
+
+use crate::HostError;
+
+/// The variable with the id of the run, which a server or a parent process may set.
+pub const EXECUTION_ID: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";
+/// The variable with the number of the attempt, which an orchestrator sets.
+pub const ATTEMPT_NUMBER: &str = "TESTINGPLATFORM_DOTNETTEST_ATTEMPTNUMBER";
+/// The variable with exit codes that count as success.
+pub(crate) const EXIT_CODE_IGNORE: &str = "TESTINGPLATFORM_EXITCODE_IGNORE";
+
+/// What a process is to its application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Role {
+    /// It runs the tests, as the attempt with this number.
+    TestHost {
+        /// From 1 on.
+        attempt: NonZeroU32,
+    },
+    /// It has started a test host and watches it. Its connection carries artifacts only.
+    Controller,
+    /// It starts the application once for each attempt. Its connection carries nothing but the handshake.
+    Orchestrator {
+        /// What it repeats tests with, such as `RetryOrchestrator`.
+        feature: String,
+    },
+}
+
+impl Role {
+    /// A test host, in the attempt that the environment says, else in the first.
+    ///
+    /// # Errors
+    /// The variable is there and no number above 0: the platform's own hosts die of that too.
+    pub fn test_host() -> Result<Self, HostError> {
+        let attempt = match env::var(ATTEMPT_NUMBER) {
+            Ok(text) => text.parse().map_err(|_no_number| HostError::Attempt(text))?,
+            Err(env::VarError::NotPresent) => NonZeroU32::MIN,
+            Err(env::VarError::NotUnicode(text)) => {
+                return Err(HostError::Attempt(text.to_string_lossy().into_owned()));
+            }
+        };
+        Ok(Self::TestHost { attempt })
+    }
+
+    fn host_type(&self) -> HostType {
+        match self {
+            Self::TestHost { .. } => HostType::TestHost,
+            Self::Controller => HostType::TestHostController,
+            Self::Orchestrator { .. } => HostType::TestHostOrchestrator,
+        }
+    }
+}
+
+/// All that a handshake has to say. All processes of an application have to agree on framework, architecture and execution
+/// id, or `dotnet test` dies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// What runs the tests; `.NET 10.0.12` is shown as `net10.0`, anything else as it is.
+    pub framework: String,
+    /// `X64`, `Arm64` … .
+    pub architecture: String,
+    /// The system.
+    pub os: String,
+    /// The file of the application.
+    pub module: PathBuf,
+    /// The id of the run.
+    pub execution_id: String,
+    /// The id of this connection: one more connection with another id is a shard or a retry.
+    pub instance_id: String,
+}
+
+impl Identity {
+    /// This program: `native`, with the id of the run from the environment, else a new one.
+    pub fn this_program() -> Self {
+        let architecture = match env::consts::ARCH {
+            "x86_64" => "X64",
+            "x86" => "X86",
+            "aarch64" => "Arm64",
+            "arm" => "Arm",
+            "riscv64" => "RiscV64",
+            "s390x" => "S390x",
+            "loongarch64" => "LoongArch64",
+            other => other,
+        };
+        let module = env::current_exe().ok().or_else(|| env::args_os().next().map(PathBuf::from));
+        Self {
+            framework: "native".to_owned(),
+            architecture: architecture.to_owned(),
+            os: env::consts::OS.to_owned(),
+            module: module.unwrap_or_default(),
+            execution_id: env::var(EXECUTION_ID).ok().filter(|id| !id.is_empty()).unwrap_or_else(new_id),
+            instance_id: new_id(),
+        }
+    }
+
+    pub(crate) fn handshake(&self, role: &Role, mode: &ExecutionMode) -> Handshake {
+        let mut handshake = Handshake::new()
+            .with(HandshakeKey::PID, process::id().to_string())
+            .with(HandshakeKey::ARCHITECTURE, self.architecture.as_str())
+            .with(HandshakeKey::FRAMEWORK, self.framework.as_str())
+            .with(HandshakeKey::OS, self.os.as_str())
+            .with(HandshakeKey::SUPPORTED_VERSIONS, Versions::all().to_string())
+            .with(HandshakeKey::HOST_TYPE, role.host_type().as_str())
+            .with(HandshakeKey::MODULE_PATH, self.module.to_string_lossy())
+            .with(HandshakeKey::EXECUTION_ID, self.execution_id.as_str())
+            .with(HandshakeKey::INSTANCE_ID, self.instance_id.as_str())
+            .with(HandshakeKey::EXECUTION_MODE, mode.as_str());
+        match role {
+            Role::TestHost { attempt } => handshake.set(HandshakeKey::ATTEMPT_NUMBER, attempt.to_string()),
+            Role::Controller => {}
+            Role::Orchestrator { feature } => {
+                handshake.set(HandshakeKey::ORCHESTRATOR_FEATURE, feature.as_str());
+            }
+        }
+        handshake
+    }
+
+    /// The variables that make a child process the test host of an attempt of this run.
+    pub fn for_attempt(&self, attempt: NonZeroU32) -> [(&'static str, String); 2] {
+        [(EXECUTION_ID, self.execution_id.clone()), (ATTEMPT_NUMBER, attempt.to_string())]
+    }
+}
+
+/// 32 hexadecimal digits that no other process has: .NET's GUID form `N`.
+pub(crate) fn new_id() -> String {
+    // Seeded by the system for each process, and never the same twice in one.
+    let random = || RandomState::new().hash_one(process::id());
+    format!("{:016x}{:016x}", random(), random())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_sdk_dies_without_is_always_there() {
+        let identity = Identity::this_program();
+        for role in [
+            Role::TestHost { attempt: NonZeroU32::MIN },
+            Role::Controller,
+            Role::Orchestrator { feature: "RetryOrchestrator".into() },
+        ] {
+            let handshake = identity.handshake(&role, &ExecutionMode::Run);
+            for key in [1, 2, 4, 5, 7, 8] {
+                assert!(handshake.get(HandshakeKey(key)).is_some_and(|value| !value.is_empty()), "{key}");
+            }
+            assert_eq!(handshake.versions(), Some(Versions::all()));
+            assert_eq!(handshake.attempt_number().is_some(), matches!(role, Role::TestHost { .. }));
+            assert_eq!(handshake.orchestrator_feature().is_some(), matches!(role, Role::Orchestrator { .. }));
+        }
+    }
+
+    #[test]
+    fn ids_are_new_each_time() {
+        let ids = [new_id(), new_id(), new_id()];
+        assert!(ids.iter().all(|id| id.len() == 32 && id.bytes().all(|c| c.is_ascii_hexdigit())));
+        assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2]);
+    }
+}

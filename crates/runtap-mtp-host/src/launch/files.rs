@@ -1,0 +1,86 @@
+//! Response files: `@FILE` stands for the words in it.
+//!
+//! The platform's grammar: a line that begins with `#` is a comment; words are separated by blanks; quotation marks keep
+//! blanks together and are not part of the word. A response file names no other one.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use super::LaunchError;
+
+/// A file of this size holds some 100,000 ids of tests.
+const LARGEST: u64 = 64 << 20;
+
+/// The words, with those of response files in their place. What can't be read is an error in its place: it matters only if
+/// a server has started us.
+pub(super) fn expand(words: Vec<OsString>) -> Vec<Result<OsString, LaunchError>> {
+    let mut all = Vec::with_capacity(words.len());
+    for word in words {
+        match word.as_bytes().strip_prefix(b"@") {
+            Some(path) if !path.is_empty() => {
+                let path = Path::new(std::ffi::OsStr::from_bytes(path));
+                match read(path) {
+                    Ok(text) => all.extend(text.lines().flat_map(split).map(|word| Ok(word.into()))),
+                    Err(error) => {
+                        let path = path.display().to_string();
+                        all.push(Err(LaunchError::ResponseFile { path, error }));
+                    }
+                }
+            }
+            _ => all.push(Ok(word)),
+        }
+    }
+    all
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if size > LARGEST {
+        return Err(format!("it has {size} bytes, more than {LARGEST}"));
+    }
+    fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
+fn split(line: &str) -> Vec<String> {
+    let line = line.trim();
+    let mut words = Vec::new();
+    if line.starts_with('#') {
+        return words;
+    }
+    let (mut word, mut is_word, mut is_quoted) = (String::new(), false, false);
+    for c in line.chars() {
+        match c {
+            '"' => {
+                is_quoted = !is_quoted;
+                is_word = true;
+            }
+            c if c.is_whitespace() && !is_quoted => {
+                if std::mem::take(&mut is_word) {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            c => {
+                word.push(c);
+                is_word = true;
+            }
+        }
+    }
+    if is_word {
+        words.push(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_and_unquoted() {
+        assert_eq!(split(r#"  --a "b c"d  "" 'e f' "#), ["--a", "b cd", "", "'e", "f'"]);
+        assert_eq!(split("# --a"), Vec::<String>::new());
+        assert_eq!(split("\"not closed  "), ["not closed"]);
+    }
+}

@@ -1,0 +1,92 @@
+//! HTTP of MTP 2.4: each request is a POST with one frame, each response another one. One connection, one request at a time;
+//! after `Connection: close` another connection, without a second handshake.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use runtap_mtp_proto::host::{Connection, Reply};
+
+use super::HttpError;
+use super::endpoint::Endpoint;
+use super::response::ResponseReader;
+use crate::HostError;
+
+#[derive(Debug)]
+pub(crate) struct Http {
+    endpoint: Endpoint,
+    /// All of the head but the length.
+    head: String,
+    stream: Option<TcpStream>,
+    patience: Duration,
+}
+
+impl Http {
+    pub(super) fn new(endpoint: &str, token: &str, patience: Duration) -> Result<Self, HostError> {
+        let endpoint = Endpoint::parse(endpoint)?;
+        if token.is_empty() || !token.bytes().all(|c| c.is_ascii_graphic()) {
+            return Err(HttpError::Token.into());
+        }
+        let (authority, path) = (&endpoint.authority, &endpoint.path);
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {authority}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/octet-stream\r\nContent-Length: "
+        );
+        let mut this = Self { endpoint, head, stream: None, patience };
+        this.stream = Some(this.dial()?);
+        Ok(this)
+    }
+
+    fn dial(&self) -> Result<TcpStream, HostError> {
+        let started = Instant::now();
+        loop {
+            let error = match TcpStream::connect(&*self.endpoint.addresses) {
+                Ok(stream) => {
+                    // Requests are written in one go: nothing is gained by waiting for more.
+                    stream.set_nodelay(true).map_err(lost)?;
+                    return Ok(stream);
+                }
+                Err(error) => error,
+            };
+            let waited = started.elapsed();
+            if error.kind() != io::ErrorKind::ConnectionRefused || waited >= self.patience {
+                let server = format!("http://{}", self.endpoint.authority);
+                return Err(HostError::Connect { server, waited, error: Arc::new(error) });
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(super) fn exchange(&mut self, frame: &[u8], connection: &mut Connection) -> Result<Reply, HostError> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => self.dial()?,
+        };
+        let mut request = format!("{}{}\r\n\r\n", self.head, frame.len()).into_bytes();
+        request.extend_from_slice(frame);
+        stream.write_all(&request).map_err(lost)?;
+        let mut reader = ResponseReader::new();
+        let mut buffer = [0; 4096];
+        let response = loop {
+            if let Some(response) = reader.next()? {
+                break response;
+            }
+            match stream.read(&mut buffer) {
+                Ok(0) => return Err(HttpError::Cut(reader.len()).into()),
+                Ok(count) => reader.feed(buffer.get(..count).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(lost(error)),
+            }
+        };
+        if response.keeps {
+            self.stream = Some(stream);
+        }
+        connection.handle_bytes(&response.body)?.ok_or_else(|| HttpError::NoFrame.into())
+    }
+}
+
+fn lost(error: io::Error) -> HostError {
+    HostError::Lost(Arc::new(error))
+}

@@ -1,0 +1,145 @@
+//! What passes in one direction: read to its end, and cut into what may be passed on in one write, whole frames and bytes
+//! that are none.
+
+use std::io::{ErrorKind, Read};
+use std::ops::ControlFlow;
+
+use runtap_mtp_proto::{DecodeError, Frame, Limits};
+
+/// Bytes that are read at once.
+const AT_ONCE: usize = 64 << 10;
+
+/// Reads until the end, until `take` has enough, or until nothing can be read any more. Then, why.
+pub(crate) fn read_to_end(
+    mut from: impl Read,
+    mut take: impl FnMut(&[u8]) -> ControlFlow<()>,
+) -> Option<String> {
+    let mut buffer = vec![0; AT_ONCE];
+    loop {
+        let bytes = match from.read(&mut buffer) {
+            Ok(0) => return None,
+            Ok(count) => buffer.get(..count).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Some(error.to_string()),
+        };
+        if take(bytes).is_break() {
+            return None;
+        }
+    }
+}
+
+/// What may be passed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// A whole frame with its length word.
+    Frame(Vec<u8>),
+    /// Bytes behind a length that no frame has: where the next one would begin is unknown.
+    Bytes(Vec<u8>),
+}
+
+/// Cuts a stream. Holds no more than what was fed.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    pending: Vec<u8>,
+    limits: Limits,
+    /// Why there are no frames any more.
+    broken: Option<DecodeError>,
+}
+
+impl Pieces {
+    /// Takes bytes, gives what has become whole with them.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Piece> {
+        if self.broken.is_some() {
+            return vec![Piece::Bytes(bytes.to_vec())];
+        }
+        self.pending.extend_from_slice(bytes);
+        let (mut pieces, mut at) = (Vec::new(), 0);
+        loop {
+            let rest = self.pending.get(at..).unwrap_or_default();
+            match Frame::parse(rest, self.limits) {
+                Ok((_, size)) => {
+                    pieces.push(Piece::Frame(rest.get(..size).unwrap_or_default().to_vec()));
+                    at += size;
+                }
+                Err(error) if error.is_incomplete() => break,
+                Err(error) => {
+                    self.broken = Some(error);
+                    pieces.push(Piece::Bytes(rest.to_vec()));
+                    at = self.pending.len();
+                    break;
+                }
+            }
+        }
+        self.pending.drain(..at);
+        pieces
+    }
+
+    /// What is left of a frame at the end of the stream.
+    pub(crate) fn leftover(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.pending)
+    }
+
+    /// What was wrong with a length.
+    pub(crate) fn error(&self) -> Option<&DecodeError> {
+        self.broken.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frame(body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(body.len() + 4).unwrap();
+        [&length.to_le_bytes()[..], &6_u32.to_le_bytes(), body].concat()
+    }
+
+    #[test]
+    fn what_is_no_frame_passes_as_it_comes() {
+        let mut pieces = Pieces::default();
+        let first = frame(b"a");
+        let bad = [3, 0, 0, 0, 9];
+        let fed = pieces.feed(&[&first[..], &bad].concat());
+        assert_eq!(fed, [Piece::Frame(first), Piece::Bytes(bad.to_vec())]);
+        assert!(pieces.error().is_some());
+        assert_eq!(pieces.feed(b"xy"), [Piece::Bytes(b"xy".to_vec())]);
+        assert!(pieces.leftover().is_empty());
+    }
+
+    #[test]
+    fn a_frame_that_is_cut_is_left_over() {
+        let mut pieces = Pieces::default();
+        let whole = frame(b"abc");
+        assert_eq!(pieces.feed(&whole[..9]), []);
+        assert_eq!(pieces.leftover(), whole[..9]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_byte_is_lost_and_chunks_do_not_matter(
+            bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..8),
+            tail in prop::collection::vec(any::<u8>(), 0..20),
+            cuts in prop::collection::vec(1_usize..30, 1..20),
+        ) {
+            let mut stream: Vec<u8> = bodies.iter().flat_map(|body| frame(body)).collect();
+            stream.extend_from_slice(&tail);
+            let (mut pieces, mut out, mut whole) = (Pieces::default(), Vec::new(), 0);
+            let (mut rest, mut cuts) = (&stream[..], cuts.iter().cycle());
+            while !rest.is_empty() {
+                let (chunk, next) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
+                for piece in pieces.feed(chunk) {
+                    match piece {
+                        Piece::Frame(bytes) => { whole += 1; out.extend(bytes); }
+                        Piece::Bytes(bytes) => out.extend(bytes),
+                    }
+                }
+                rest = next;
+            }
+            out.extend(pieces.leftover());
+            prop_assert_eq!(&out, &stream);
+            prop_assert!(whole >= bodies.len());
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What an application has reported, counted.
+
+use std::collections::BTreeMap;
+
+use runtap_mtp_proto::server::{Event, Output};
+use runtap_mtp_proto::{Message, Rule, Severity, State};
+
+/// Numbers of tests by outcome, and of broken rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Results that say so.
+    pub passed: u64,
+    /// Results that say so.
+    pub skipped: u64,
+    /// Results that say so.
+    pub failed: u64,
+    /// Results that say so.
+    pub error: u64,
+    /// Results that say so.
+    pub timeout: u64,
+    /// Results that say so.
+    pub cancelled: u64,
+    /// Tests that were listed.
+    pub discovered: u64,
+    /// Rules that were broken, and how often.
+    pub violations: BTreeMap<Rule, u64>,
+}
+
+impl Tally {
+    /// All results.
+    pub fn total(&self) -> u64 {
+        self.passed + self.skipped + self.failed + self.error + self.timeout + self.cancelled
+    }
+
+    /// How often rules of this severity were broken.
+    pub fn broken(&self, severity: Severity) -> u64 {
+        self.violations.iter().filter(|(rule, _)| rule.severity() == severity).map(|(_, count)| count).sum()
+    }
+
+    pub(crate) fn take(&mut self, output: &Output) {
+        for event in &output.events {
+            match event {
+                Event::Message(Message::TestResults(results)) => {
+                    let passed =
+                        results.successful.iter().flatten().map(|test| (test.state, test.is_superseded));
+                    let failed = results.failed.iter().flatten().map(|test| (test.state, test.is_superseded));
+                    // One that was replaced by a later attempt does not count.
+                    for (state, _) in passed.chain(failed).filter(|(_, superseded)| *superseded != Some(true))
+                    {
+                        self.count(state);
+                    }
+                }
+                Event::Message(Message::DiscoveredTests(found)) => {
+                    self.discovered += found.tests.iter().flatten().count() as u64;
+                }
+                Event::Violation(violation) => *self.violations.entry(violation.rule).or_default() += 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn count(&mut self, state: Option<State>) {
+        let number = match state {
+            Some(State::PASSED) => &mut self.passed,
+            Some(State::SKIPPED) => &mut self.skipped,
+            Some(State::FAILED) => &mut self.failed,
+            Some(State::ERROR) => &mut self.error,
+            Some(State::TIMEOUT) => &mut self.timeout,
+            Some(State::CANCELLED) => &mut self.cancelled,
+            _ => return,
+        };
+        *number += 1;
+    }
+}

@@ -1,0 +1,251 @@
+//! Makes a test application of Microsoft.Testing.Platform of any test command whose output can be read: `cargo test`,
+//! `go test`, `node --test`, `pytest` … stay as they are, and `dotnet test` and `runtap test` run them beside .NET's tests.
+//!
+//! A [`Wrap`] says which command and what it prints. [`Wrap::run`] does what a server has asked for: it starts the command,
+//! reads results out of what it prints ([`runtap_test_formats`]), and tells the server ([`runtap_mtp_host`]).
+//!
+//! - Filters (`--filter-uid`) choose what is told, not what is run: no option is common to all commands.
+//! - A list is what the command lists with [`Wrap::list_arguments`]; a command that can't list is run.
+//! - A command that fails and of which no test has failed (it did not compile, it died) fails the application, and the end of
+//!   what it has printed is on standard error, which servers show.
+//! - Whoever ends us ends all that the command has started: by a signal, SIGKILL too, over the control pipe, or by going
+//!   away. [`keep`] is the process that sees to it.
+
+mod child;
+mod keeper;
+mod output;
+mod report;
+mod tail;
+mod tell;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtap_mtp_host::{Application, CancelReason, Exit, HostError, Launch, Session};
+use runtap_test_formats::{Format, Parser};
+use thiserror::Error;
+
+pub use keeper::keep;
+
+use child::Child;
+use report::Report;
+use tail::Tail;
+use tell::Teller;
+
+/// Set to `known` by who wants a list only if the command need not be run for it.
+pub const LIST: &str = "RUNTAP_MTP_LIST";
+
+/// How long the end may take after a signal.
+const LAST: Duration = Duration::from_secs(8);
+
+fn only_known() -> bool {
+    std::env::var_os(LIST).is_some_and(|value| value == "known")
+}
+
+/// A command, and what it prints.
+#[derive(Debug, Clone)]
+pub struct Wrap {
+    /// What it prints.
+    pub format: Format,
+    /// The command with its arguments, not empty.
+    pub command: Vec<OsString>,
+    /// Where it runs; where we do otherwise.
+    pub directory: Option<PathBuf>,
+    /// The file that it leaves its results in, if it does not print them. Relative to `directory`.
+    pub report: Option<PathBuf>,
+    /// What makes a list of the command's tests if it is added. `None`: what the format knows.
+    pub list_arguments: Option<Vec<OsString>>,
+    /// The file that servers show.
+    pub module: Option<PathBuf>,
+    /// The arguments with which this program calls [`keep`] with the words that follow them.
+    pub keeper: Vec<OsString>,
+}
+
+/// Why the command's tests can't be told.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WrapError {
+    /// The server is gone or does not answer.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The command can't be started.
+    #[error("can't start {command:?}: {error}")]
+    Start {
+        /// Its first word.
+        command: OsString,
+        /// Why not.
+        error: io::Error,
+    },
+    /// Its output or its end can't be read.
+    #[error("can't read what the command prints: {0}")]
+    Output(io::Error),
+    /// The report that it should have left.
+    #[error("can't read the report {}: {error}", path.display())]
+    Report {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// We could not be told to end.
+    #[error("can't wait for signals: {0}")]
+    Signals(io::Error),
+}
+
+impl Wrap {
+    /// Does what a server has asked for.
+    pub fn run(&self, launch: &Launch) -> Exit {
+        let mut application = Application::new();
+        if let Some(module) = &self.module {
+            application = application.module(module);
+        }
+        application.run(launch, |session, _| self.session(session))
+    }
+
+    fn session(&self, session: &Session<'_>) -> Result<(), WrapError> {
+        let (words, lists) = self.words(session.is_discovery());
+        let report = self.report.as_ref().map(|path| match &self.directory {
+            Some(directory) => directory.join(path),
+            None => path.clone(),
+        });
+        if lists && self.list_arguments.is_none() && self.format != Format::Libtest && only_known() {
+            tail::say(&"its tests are known only when it runs them: --list-arguments says how it lists them");
+            session.host().set_exit(Exit::ERROR);
+            return Ok(());
+        }
+        // With arguments of its own it prints a list, in libtest's form, and leaves no report.
+        let prints_list = lists && self.list_arguments.is_some();
+        let report = report.filter(|_| !prints_list).map(Report::before);
+        let cancel = session.host().cancel().clone();
+        let own = cancel.clone();
+        // Before the command is there: a signal that ended us would leave it behind.
+        let ask = move || {
+            own.request(CancelReason::Application);
+            // The server may not answer any more. The keeper ends the command when we are gone.
+            std::thread::sleep(LAST);
+            std::process::exit(Exit::ABORTED.0.into());
+        };
+        child::on_signal(ask).map_err(WrapError::Signals)?;
+        let start = |error| WrapError::Start { command: words.first().cloned().unwrap_or_default(), error };
+        let (child, output) =
+            Child::start(&self.keeper, &words, self.directory.as_deref(), self.format).map_err(start)?;
+        let _ends = child.ends_with();
+        let ended = Arc::clone(&child);
+        cancel.listen(move |_| ended.stop());
+        let mut parser = Parser::new(if prints_list { Format::Libtest } else { self.format });
+        let mut teller = Teller::new(session, lists);
+        let mut tail = Tail::default();
+        let printed = output::Pieces::of(output).map_err(WrapError::Output)?;
+        while let Some(bytes) = printed.next(|| child.has_ended()) {
+            let bytes = bytes.map_err(WrapError::Output)?;
+            tail.push(&bytes);
+            if report.is_none() {
+                teller.tell(parser.feed(&bytes))?;
+            }
+        }
+        let waited = child.wait();
+        if session.cancelled().is_some() {
+            // How it was ended is our doing; a failure whose output was to follow is one all the same.
+            if report.is_none() {
+                teller.tell(parser.finish())?;
+            }
+            return Ok(());
+        }
+        let status = waited.map_err(WrapError::Output)?;
+        let mut is_absent = false;
+        if let Some(report) = &report {
+            match report.read() {
+                Ok(bytes) => teller.tell(parser.feed(&bytes))?,
+                Err(error) if status.success() => {
+                    return Err(WrapError::Report { path: report.path().to_owned(), error });
+                }
+                // The command has not come so far, and says why.
+                Err(_) => is_absent = true,
+            }
+        }
+        let knows_nothing = report.is_none() && parser.knows_nothing();
+        if !is_absent {
+            teller.tell(parser.finish())?;
+        }
+        if status.success() && knows_nothing {
+            tail::say(&format!("nothing that the command has printed is of the format {}:", self.format));
+            tail.print();
+            session.host().set_exit(Exit::ERROR);
+            return Ok(());
+        }
+        let problems = teller.problems();
+        let is_explained = status.success() || teller.has_failures() || teller.has_other_failures();
+        if problems.is_empty() && is_explained {
+            return Ok(());
+        }
+        for problem in problems {
+            tail::say(problem);
+        }
+        let colon = if tail.is_empty() { "" } else { "; the end of its output:" };
+        tail::say(&format!("the command has ended with {status}{colon}"));
+        tail.print();
+        if !teller.has_failures() {
+            let has_died = status.code().is_none() || !teller.problems().is_empty();
+            session.host().set_exit(if has_died { Exit::DIED } else { Exit::ERROR });
+        }
+        Ok(())
+    }
+
+    /// The words of the command, and whether they make a list.
+    fn words(&self, is_discovery: bool) -> (Vec<OsString>, bool) {
+        let mut words = self.command.clone();
+        if !is_discovery {
+            return (words, false);
+        }
+        match &self.list_arguments {
+            Some(more) => words.extend(more.iter().cloned()),
+            None if self.format == Format::Libtest => {
+                // Cargo passes on what is behind `--`; a test binary takes it as it is.
+                let is_cargo = words
+                    .first()
+                    .is_some_and(|word| Path::new(word).file_stem().is_some_and(|stem| stem == "cargo"));
+                if is_cargo && !words.iter().any(|word| word == "--") {
+                    words.push("--".into());
+                }
+                words.push("--list".into());
+            }
+            None => return (words, true),
+        }
+        (words, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(format: Format, command: &[&str], list: Option<&[&str]>) -> String {
+        let of = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let wrap = Wrap {
+            format,
+            command: of(command),
+            directory: None,
+            report: None,
+            list_arguments: list.map(of),
+            module: None,
+            keeper: Vec::new(),
+        };
+        assert_eq!(wrap.words(false), (of(command), false));
+        let (words, lists) = wrap.words(true);
+        assert!(lists);
+        words.join(std::ffi::OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn a_list_is_asked_for_in_the_commands_way() {
+        use Format::{GoJson, Libtest};
+        assert_eq!(words(Libtest, &["cargo", "test"], None), "cargo test -- --list");
+        assert_eq!(words(Libtest, &["/x/cargo", "t", "--", "-q"], None), "/x/cargo t -- -q --list");
+        assert_eq!(words(Libtest, &["target/debug/deps/a"], None), "target/debug/deps/a --list");
+        assert_eq!(words(Libtest, &["make"], Some(&["LIST=1"])), "make LIST=1");
+        assert_eq!(words(GoJson, &["go", "test"], None), "go test");
+    }
+}

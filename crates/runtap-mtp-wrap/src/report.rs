@@ -1,0 +1,65 @@
+//! The file that a command leaves its results in: read only if this run has written it, and never removed. It may be
+//! anything that people have named by mistake.
+
+use std::fs::{self, Metadata};
+use std::io::{self, Error};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// What a file looks like that was not written since.
+type Look = (u64, u64, u64, i64, i64);
+
+#[derive(Debug)]
+pub(crate) struct Report {
+    path: PathBuf,
+    before: Option<Look>,
+}
+
+impl Report {
+    /// The state before the command runs: what is there is an earlier run's.
+    pub(crate) fn before(path: PathBuf) -> Self {
+        let before = fs::metadata(&path).ok().map(|there| look(&there));
+        Self { path, before }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
+        let there = fs::metadata(&self.path)?;
+        if !there.is_file() {
+            // A pipe would be waited for without end.
+            return Err(Error::other("it is not a regular file"));
+        }
+        if self.before == Some(look(&there)) {
+            return Err(Error::other("the command has not written it: it is as it was before"));
+        }
+        fs::read(&self.path)
+    }
+}
+
+fn look(there: &Metadata) -> Look {
+    (there.dev(), there.ino(), there.size(), there.ctime(), there.ctime_nsec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_this_run_has_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.xml");
+        let absent = Report::before(path.clone());
+        assert_eq!(absent.read().unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::write(&path, "old").unwrap();
+        assert_eq!(absent.read().unwrap(), b"old");
+        let there = Report::before(path.clone());
+        assert!(there.read().unwrap_err().to_string().contains("has not written it"));
+        assert_eq!(fs::read(&path).unwrap(), b"old", "it is nobody's to remove");
+        fs::write(&path, "newer").unwrap();
+        assert_eq!(there.read().unwrap(), b"newer");
+        assert!(Report::before(folder.path().to_owned()).read().unwrap_err().to_string().contains("regular"));
+    }
+}

@@ -1,0 +1,109 @@
+//! From what a command has said to what a server is told.
+
+use runtap_mtp_host::{Failure, HostError, Outcome, Session, TestNode, TestResult};
+use runtap_test_formats::{Case, Event, Outcome as Seen};
+
+#[derive(Debug)]
+pub(crate) struct Teller<'a> {
+    session: &'a Session<'a>,
+    /// Whether a list is wanted.
+    lists: bool,
+    problems: Vec<String>,
+    has_failures: bool,
+    /// Tests have failed that nobody wants to know of: the command's exit code is theirs.
+    has_other_failures: bool,
+}
+
+/// More problems than that say nothing more.
+const MOST: usize = 20;
+
+impl<'a> Teller<'a> {
+    pub(crate) fn new(session: &'a Session<'a>, lists: bool) -> Self {
+        Self { session, lists, problems: Vec::new(), has_failures: false, has_other_failures: false }
+    }
+
+    pub(crate) fn tell(&mut self, events: Vec<Event>) -> Result<(), HostError> {
+        for event in events {
+            match event {
+                Event::Begun { uid, .. } if !self.lists && self.session.wants(&uid) => {
+                    self.session.begin(&TestNode::new(uid))?;
+                }
+                Event::Listed(case) if self.lists && self.session.wants(&case.uid) => {
+                    self.session.discovered(&node(&case))?;
+                }
+                Event::Ended(case) => {
+                    let is_wanted = self.session.wants(&case.uid);
+                    let node = node(&case);
+                    let result = result(*case);
+                    if !is_wanted {
+                        self.has_other_failures |= result.is_failure();
+                        continue;
+                    }
+                    // A command that is run for its list fails because of them, too.
+                    self.has_failures |= result.is_failure();
+                    if self.lists {
+                        self.session.discovered(&node)?;
+                    } else {
+                        self.session.report(&node, result)?;
+                    }
+                }
+                Event::Problem(text) if self.problems.len() < MOST => self.problems.push(text),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What was wrong with the run.
+    pub(crate) fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Whether a test that is wanted has failed.
+    pub(crate) fn has_failures(&self) -> bool {
+        self.has_failures
+    }
+
+    /// Whether another one has.
+    pub(crate) fn has_other_failures(&self) -> bool {
+        self.has_other_failures
+    }
+}
+
+fn node(case: &Case) -> TestNode {
+    let node = TestNode::new(case.uid.as_str()).method(case.name.as_str());
+    let node = if case.suite.is_empty() { node } else { node.namespace(case.suite.as_str()) };
+    match &case.place {
+        Some((file, line)) => node.at(file.as_str(), *line),
+        None => node,
+    }
+}
+
+fn result(case: Case) -> TestResult {
+    let failure = || {
+        let detail = case.detail.clone().unwrap_or_default();
+        let mut failure = Failure::new(detail.message);
+        if !detail.kind.is_empty() {
+            failure = failure.type_name(detail.kind);
+        }
+        let mut stack = detail.stack;
+        if let Some((file, line)) = &case.place {
+            // Results have no field for a place, and servers know one by this form.
+            let end = if stack.is_empty() { "" } else { "\n" };
+            stack = format!("   at {} in {file}:line {line}{end}{stack}", case.name);
+        }
+        if stack.is_empty() { failure } else { failure.stack(stack) }
+    };
+    let outcome = match case.outcome {
+        Seen::Passed => Outcome::Passed,
+        Seen::Skipped => Outcome::Skipped(case.reason.clone()),
+        Seen::Failed => Outcome::Failed(failure()),
+        Seen::Error => Outcome::Error(failure()),
+        Seen::TimedOut => Outcome::TimedOut(failure()),
+    };
+    let result = TestResult::new(outcome).stdout(case.stdout).stderr(case.stderr);
+    match case.duration {
+        Some(duration) => result.duration(duration),
+        None => result,
+    }
+}

@@ -1,0 +1,22 @@
+//! Who we are to an application: what the server's part of the handshake says.
+
+use std::path::Path;
+
+use runtap_mtp_proto::server::{Mode, Settings};
+use runtap_mtp_proto::{Handshake, HandshakeKey};
+
+/// Settings of a server that wants to hear of tests that have begun, and has a control pipe at this path.
+pub fn server_settings(mode: Mode, control: Option<&Path>) -> Settings {
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "X64",
+        "aarch64" => "Arm64",
+        other => other,
+    };
+    let identity = Handshake::new()
+        .with(HandshakeKey::PID, std::process::id().to_string())
+        .with(HandshakeKey::ARCHITECTURE, architecture)
+        .with(HandshakeKey::FRAMEWORK, concat!("runtap ", env!("CARGO_PKG_VERSION")))
+        .with(HandshakeKey::OS, std::env::consts::OS);
+    let control_pipe = control.and_then(Path::to_str).map(str::to_owned);
+    Settings { is_ide: true, control_pipe, identity, ..Settings::new(mode) }
+}

@@ -1,0 +1,238 @@
+//! The end of a process: what is left of it is ended, and its end is judged.
+
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use runtap_mtp_proto::server::Mode;
+use runtap_mtp_proto::{Rule, Severity as RuleSeverity};
+
+use super::Happening;
+use super::speak::failure;
+use super::supervise::{Because, Ending, Supervisor, seconds};
+use crate::child::Exit;
+use crate::digest::Uids;
+use crate::event::{LaunchEnd, ModuleFailure, RunEvent, Severity, State};
+use crate::listen::Transport;
+use crate::pipe::MOST;
+use crate::run::{Done, code};
+
+/// Who serves a connection that we have closed notices it within this time.
+const NOTICED: Duration = Duration::from_millis(200);
+
+/// What is known of a process that has ended.
+#[derive(Debug)]
+pub(crate) struct Concluded {
+    pub done: Done,
+    /// It did not come to all of its tests, and nobody knows which it has: these are those that have a result.
+    pub cut_short: Option<Uids>,
+}
+
+impl Supervisor<'_> {
+    pub(super) fn end(mut self, happenings: &Receiver<Happening>) -> Concluded {
+        let linger = seconds(self.spec.timeouts.linger);
+        let held: &[_] = match (self.streams > 0, self.listener.is_idle()) {
+            (true, false) => &["output", "connection"],
+            (true, true) => &["output"],
+            (false, false) => &["connection"],
+            (false, true) => &[],
+        };
+        if !held.is_empty() {
+            let held = held.join(" and its ");
+            self.tell(format!("a process that it has started still holds its {held} {linger} after its end"));
+        }
+        self.gate.open();
+        self.listener.close(Instant::now() + NOTICED);
+        if let Some(control) = &mut self.control {
+            control.close();
+        }
+        if self.ending != Ending::No {
+            // What it has started does not outlive it either.
+            self.process.kill();
+        }
+        while let Ok(happening) = happenings.try_recv() {
+            if let Happening::Heard(_) | Happening::Printed(..) = happening {
+                self.happened(happening);
+            }
+            self.hand_on();
+        }
+        let exit = self.process.reap().ok();
+        self.conclude(exit)
+    }
+
+    /// Something about it that is no failure.
+    fn tell(&mut self, text: String) {
+        self.emit(RunEvent::Message { module: self.spec.id, severity: Severity::Warning, text });
+    }
+
+    fn conclude(mut self, exit: Option<Exit>) -> Concluded {
+        let was_ended = self.ending != Ending::No;
+        let died = (matches!(exit, Some(Exit::Signal(_))) || self.sessions > 0) && !was_ended;
+        if self.listener.refused() > 0 {
+            let refused = self.listener.refused();
+            self.tell(format!("it had more than {MOST} connections at a time: {refused} were refused"));
+        }
+        match self.ending {
+            Ending::Killed(because) => self.was_killed(because),
+            Ending::Asked { .. } => self.give_up_tests(State::Cancelled, &self.why_ended()),
+            Ending::No if self.spec.mode == Mode::Run && died && self.introduced => {
+                let running = self.tests.names();
+                self.fail(ModuleFailure::Died { running, exit: exit.map_or(-1, Exit::code) });
+                let text = format!("The process ended ({}) while the test was running.", describe(exit));
+                self.give_up_tests(State::Error, &text);
+            }
+            Ending::No => {
+                self.judge(exit);
+                self.complain_of_missing();
+            }
+        }
+        if self.more_failures > 0 {
+            let more = self.more_failures;
+            self.tell(format!("it has broken rules {more} more times"));
+        }
+        let remaining = self.remaining(died);
+        if died && remaining.is_none() {
+            self.name_lost();
+        }
+        self.failed.sort_unstable();
+        self.failed.dedup();
+        let end = LaunchEnd {
+            exit,
+            failures: self.failures.clone(),
+            stdout: self.stdout.text(),
+            stderr: self.stderr.text(),
+            duration: self.started.elapsed(),
+            stopped: was_ended && self.ending != Ending::Killed(Because::Useless),
+        };
+        let (module, launch) = (self.spec.id, self.spec.launch);
+        self.emit(RunEvent::LaunchEnded { module, launch, end });
+        self.hand_on();
+        // Who dies after its session has come to all of its tests.
+        let in_time = self.overdue || self.sessions > 0;
+        let whole = self.spec.uids.is_none() && self.spec.mode == Mode::Run;
+        let cut_short = self.was_cut_short(died) && in_time && whole;
+        let cut_short = cut_short.then_some(self.seen);
+        Concluded { done: Done { failed: self.failed, remaining, failures: self.failures }, cut_short }
+    }
+
+    fn was_killed(&mut self, because: Because) {
+        match because {
+            Because::Useless => {
+                let text =
+                    "The process was killed while the test was running: see the error of its application.";
+                self.give_up_tests(State::Error, text);
+            }
+            Because::Stubborn => {
+                let grace = seconds(self.spec.timeouts.grace);
+                let text = format!("{} It did not end within {grace}, and was killed.", self.why_ended());
+                self.give_up_tests(State::Cancelled, &text);
+                self.tell(format!("it was told to end, did not within {grace}, and was killed"));
+            }
+            Because::Stopped => {
+                let text = "The run was stopped, and the process killed, while the test was running.";
+                self.give_up_tests(State::Cancelled, text);
+            }
+        }
+    }
+
+    fn why_ended(&self) -> String {
+        let why = if self.overdue {
+            "The process was told to end because of another test that took too long"
+        } else {
+            "The run was stopped"
+        };
+        format!("{why}, while this test was running.")
+    }
+
+    /// Results for the tests that will not have one.
+    fn give_up_tests(&mut self, state: State, why: &str) {
+        for test in self.tests.take() {
+            self.made_up(&test, state, why.to_owned());
+        }
+    }
+
+    /// What its code says beside its results.
+    fn judge(&mut self, exit: Option<Exit>) {
+        let code = exit.map_or(-1, Exit::code);
+        for violation in self.speaker.finish(Some(code)) {
+            match (violation.rule, violation.rule.severity()) {
+                // Said in another way, or known already.
+                (Rule::NeverConnected, _) => {}
+                (_, RuleSeverity::Error) => self.fail(failure(&violation, None)),
+                (rule, _) => self.warn(rule, violation.to_string()),
+            }
+        }
+        if !self.introduced && self.spec.mode != Mode::Help {
+            if !self.rejected {
+                self.fail(ModuleFailure::NoHandshake(exit.map(Exit::code)));
+            }
+            if code == code::USAGE && self.spec.transport == Transport::Http {
+                let text = "it does not know the HTTP transport, or another of its options: that transport needs \
+                            Microsoft.Testing.Platform 2.4 or later, the pipe 1.7";
+                self.tell(text.to_owned());
+            } else if code == code::USAGE && self.spec.uids.is_some() {
+                let text = "only some of its tests were to be run, by --filter-uid: an application needs Microsoft.Testing.Platform 1.8 or later for that";
+                self.tell(text.to_owned());
+            }
+            return;
+        }
+        let explained = match code {
+            0 => true,
+            code::TESTS_FAILED => self.unsuccessful > 0,
+            // It has none of those that were asked for.
+            code::ZERO_TESTS => self.spec.uids.is_some() && self.results == 0,
+            _ => false,
+        };
+        if !explained {
+            self.fail(ModuleFailure::ExitCode(code));
+        }
+    }
+
+    /// Tests of a part that its process does not know: nothing else runs them.
+    fn complain_of_missing(&mut self) {
+        let (Some(uids), true) = (self.spec.uids, self.spec.part.1 > 1) else { return };
+        let missing: Vec<_> = uids.iter().filter(|uid| !self.seen.contains(uid)).collect();
+        let Some(first) = missing.first() else { return };
+        self.tell(format!(
+            "{} of {} listed tests were not run, the first of them {first}: can this application be run in parts?",
+            missing.len(),
+            uids.len()
+        ));
+    }
+
+    /// Tests that were asked for and that no process will come to.
+    fn name_lost(&mut self) {
+        const NAMED: usize = 5;
+        let uids = self.spec.uids.unwrap_or_default();
+        let lost: Vec<_> = uids.iter().filter(|uid| !self.seen.contains(uid)).collect();
+        if lost.is_empty() {
+            return;
+        }
+        let names: Vec<_> = lost.iter().take(NAMED).map(|uid| uid.as_str()).collect();
+        let more =
+            if lost.len() > NAMED { format!(" and {} more", lost.len() - NAMED) } else { String::new() };
+        self.tell(format!("it has ended, and these tests were not run: {}{more}", names.join(", ")));
+    }
+
+    /// Whether another process can go on. One that did not get on at all is not followed by another.
+    fn was_cut_short(&self, died: bool) -> bool {
+        (died || self.overdue) && self.results > 0
+    }
+
+    /// Tests that were asked for and did not come to their turn, where another process can go on with them.
+    fn remaining(&self, died: bool) -> Option<Vec<String>> {
+        if !self.was_cut_short(died) {
+            return None;
+        }
+        let uids = self.spec.uids?;
+        let left: Vec<_> = uids.iter().filter(|uid| !self.seen.contains(uid)).cloned().collect();
+        (!left.is_empty() && left.len() < uids.len()).then_some(left)
+    }
+}
+
+fn describe(exit: Option<Exit>) -> String {
+    match exit {
+        Some(Exit::Code(code)) => format!("exit code {code}"),
+        Some(Exit::Signal(signal)) => format!("signal {signal}"),
+        None => "unknown".to_owned(),
+    }
+}

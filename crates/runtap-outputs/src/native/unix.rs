@@ -1,0 +1,103 @@
+//! What is done to files in an open folder on Unix: by its descriptor, whatever becomes of its path.
+
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) use rustix::fs::Mode;
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::Errno;
+
+use crate::place::Folder;
+use crate::shared::can_be_exchanged;
+
+/// Read and write for us alone.
+pub(crate) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Read and write for everybody whom the process's mask lets.
+pub(crate) const PUBLIC: Mode =
+    PRIVATE.union(Mode::RGRP).union(Mode::WGRP).union(Mode::ROTH).union(Mode::WOTH);
+/// No file that is there, and no link.
+const NEW: OFlags =
+    OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// A folder that stays the one it is.
+pub(crate) type FolderHandle = Arc<OwnedFd>;
+
+impl Folder {
+    pub(crate) fn handle(&self) -> FolderHandle {
+        Arc::clone(&self.fd)
+    }
+
+    /// A file that was not there, to write and to read.
+    pub(crate) fn create(&self, name: &OsStr, mode: Mode) -> io::Result<File> {
+        Ok(rustix::fs::openat(&self.fd, name, NEW, mode)?.into())
+    }
+
+    pub(crate) fn remove(&self, name: &OsStr) {
+        remove(&self.fd, name);
+    }
+
+    /// In place of what has the new name.
+    pub(crate) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.fd, from, &self.fd, to)?)
+    }
+
+    /// Whether a name is that of this file.
+    pub(crate) fn has(&self, name: &OsStr, file: &File) -> io::Result<bool> {
+        let there = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let ours = rustix::fs::fstat(file)?;
+        Ok((there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino))
+    }
+
+    /// Whether anybody but us, root and this user can put something else under a path in it.
+    pub(crate) fn can_be_exchanged(&self, user: u32) -> io::Result<bool> {
+        can_be_exchanged(&self.fd, user)
+    }
+}
+
+pub(crate) fn remove(folder: &FolderHandle, name: &OsStr) {
+    // The folder may be gone with all that is in it.
+    let _ = rustix::fs::unlinkat(folder, name, AtFlags::empty());
+}
+
+pub(crate) fn set_mode(file: &File, mode: Mode) {
+    // A file system without modes has none to keep, and ours is the strictest.
+    let _ = rustix::fs::fchmod(file, mode);
+}
+
+pub(crate) fn sync(file: impl AsFd) -> io::Result<()> {
+    match rustix::fs::fsync(file) {
+        // A file system that has nothing to write to.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
+        synced => Ok(synced?),
+    }
+}
+
+pub(crate) fn random_u64() -> u64 {
+    runtap_transport::random_u64()
+}
+
+/// The same file for reading, from its beginning, whatever has its name by now. A clone would share the place in it with
+/// whoever still writes. Its path is not needed here.
+pub fn reopened(file: &File, _path: &Path) -> io::Result<File> {
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Whether two paths are those of the same file.
+pub fn is_same_path(a: &Path, b: &Path) -> bool {
+    matches!((a.metadata(), b.metadata()), (Ok(a), Ok(b)) if same(&a, &b))
+}
+
+/// Whether a path is that of this file.
+pub fn is_path_of(path: &Path, file: &File) -> bool {
+    matches!((path.metadata(), file.metadata()), (Ok(a), Ok(b)) if same(&a, &b))
+}
+
+/// Whether two are the same file, whatever it is called.
+pub fn same(a: &Metadata, b: &Metadata) -> bool {
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}

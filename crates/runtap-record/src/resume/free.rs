@@ -1,0 +1,72 @@
+//! Lets go what waits for tools that are gone: found by what processes have in their environment, on Linux.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use runtap_diag::ports;
+use runtap_discover::{Process, Startup};
+use runtap_transport::{in_a_thread, my_uid};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::stand_in::{self, TakenOver};
+use super::{ResumeError, Resumption};
+
+/// Between two looks at how far a runtime is.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a runtime may take from the command to its program before it is looked for other reasons to wait.
+pub(super) const MOMENT: Duration = Duration::from_millis(500);
+
+/// Resumes a process over the ports that it still waits for, and with it all others that wait there: the tool that was
+/// to do it is gone.
+pub(super) async fn free(
+    process: &Process,
+    limit: Duration,
+    guard: Option<&[OsString]>,
+    tell: &(impl Fn(Resumption<'_>) + Clone + Send + Sync + 'static),
+) -> Result<(), ResumeError> {
+    let pid = process.pid;
+    let looked = timeout(limit.max(MOMENT), in_a_thread(move || ports::waited_for(pid))).await;
+    let ports = looked.map_err(|_elapsed| ResumeError::TooSlow { pid })???;
+    if !ports.is_empty() && goes_on(pid, limit.min(MOMENT)).await {
+        return Ok(());
+    }
+    let (mut taken_over, mut refused) = (Vec::new(), None);
+    for awaited in ports {
+        match TakenOver::over(&awaited) {
+            Ok(port) => taken_over.push((awaited, port)),
+            Err(error) => drop(refused.get_or_insert((awaited, error))),
+        }
+    }
+    let (awaited, mut taken_over): (Vec<_>, Vec<_>) = taken_over.into_iter().unzip();
+    if process.uid == my_uid() {
+        for taken_over in &taken_over {
+            tell(Resumption::TakenOver(taken_over.port()));
+        }
+    }
+    let began = Instant::now();
+    if !taken_over.is_empty() {
+        let others = in_a_thread(move || ports::waiting_for(&awaited));
+        stand_in::listen_for(&mut taken_over, others, limit, tell).await?;
+    }
+    for taken_over in taken_over {
+        taken_over.care_for_their_children(process.uid, guard, tell).await;
+    }
+    if let Some((awaited, error)) = refused {
+        return Err(stand_in::not_taken_over(pid, &awaited, error).await);
+    }
+    // Others may have kept us to the end of the time.
+    if goes_on(pid, limit.saturating_sub(began.elapsed()).max(MOMENT)).await {
+        return Ok(());
+    }
+    Err(ResumeError::StillWaits { pid })
+}
+
+/// Whether the runtime begins with its program within this time.
+async fn goes_on(pid: u32, limit: Duration) -> bool {
+    let looking = async {
+        while runtap_discover::startup(pid) == Startup::Waiting {
+            sleep(LOOK).await;
+        }
+    };
+    timeout(limit, looking).await.is_ok()
+}

@@ -1,0 +1,74 @@
+//! The file of a token on Unix: whose it is, and who can read it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat, readlinkat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::{MAX_TOKEN, TokenError};
+
+/// What is in it.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, TokenError> {
+    let owned = || path.to_owned();
+    let failed = |source| TokenError::Io { path: owned(), source };
+    let file = open(path)?;
+    let metadata = file.metadata().map_err(failed)?;
+    // What the kernel tells of a process was not made to be a secret.
+    if !metadata.is_file() || is_of_proc(&file).map_err(failed)? {
+        return Err(TokenError::NoFile { path: owned() });
+    }
+    if metadata.uid() != geteuid().as_raw() && metadata.uid() != 0 {
+        return Err(TokenError::Foreign { path: owned(), uid: metadata.uid() });
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return Err(TokenError::Readable { path: owned(), mode: metadata.mode() & 0o777 });
+    }
+    let mut text = Vec::new();
+    file.take(2 * MAX_TOKEN as u64).read_to_end(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+/// Links that are followed.
+const MOST_LINKS: usize = 8;
+
+/// Opens a file without waiting: what waits for somebody who writes is no file of a token. Links are followed if they are
+/// ours or root's, as those of mounted secrets are.
+fn open(path: &Path) -> Result<File, TokenError> {
+    let mut path = path.to_owned();
+    let at = |path: &Path, source: io::Error| TokenError::Io { path: path.to_owned(), source };
+    let common = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for _ in 0..=MOST_LINKS {
+        let reading = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | common;
+        match openat(CWD, &path, reading, Mode::empty()) {
+            Ok(file) => return Ok(file.into()),
+            Err(Errno::LOOP) => {}
+            Err(error) => return Err(at(&path, error.into())),
+        }
+        // Owner and text of one and the same link.
+        let failed = |error: Errno| at(&path, error.into());
+        let link = openat(CWD, &path, OFlags::PATH | common, Mode::empty()).map_err(failed)?;
+        let uid = fstat(&link).map_err(failed)?.st_uid;
+        if uid != geteuid().as_raw() && uid != 0 {
+            return Err(TokenError::ForeignLink { path, uid });
+        }
+        if is_of_proc(&link).map_err(|source| at(&path, source))? {
+            return Err(TokenError::NoFile { path });
+        }
+        let text = readlinkat(&link, "", Vec::new()).map_err(failed)?;
+        let text = OsString::from_vec(text.into_bytes());
+        path = path.parent().unwrap_or_else(|| Path::new("")).join(text);
+    }
+    Err(at(&path, Errno::LOOP.into()))
+}
+
+/// Whether it lies in `/proc`.
+fn is_of_proc(file: &impl AsFd) -> io::Result<bool> {
+    Ok(fstatfs(file)?.f_type == PROC_SUPER_MAGIC)
+}

@@ -1,0 +1,27 @@
+//! What is wrong with the machine, on Linux.
+
+use std::path::{Path, PathBuf};
+
+use runtap_discover::System;
+use runtap_doctor::Finding;
+use runtap_transport::{Folder, in_a_thread};
+
+use crate::error::Error;
+
+/// What is wrong with the machine.
+pub(super) async fn machine(system: System) -> Result<Vec<Finding>, Error> {
+    let look = move || {
+        let machine = system.machine();
+        let leftovers: Vec<PathBuf> =
+            machine.leftovers.iter().filter(|path| is_dead(path)).cloned().collect();
+        (machine, leftovers)
+    };
+    let (machine, leftovers) = in_a_thread(look).await?;
+    Ok(runtap_doctor::machine(&machine, &leftovers))
+}
+
+/// Whether truly nobody listens on a socket: only then its file may be deleted. What a link leads to is not dialled.
+fn is_dead(path: &Path) -> bool {
+    let (folder, name) = (path.parent().map(Folder::open), path.file_name());
+    matches!((folder, name), (Some(Ok(folder)), Some(name)) if folder.is_dead_socket(name))
+}

@@ -1,0 +1,187 @@
+//! What test commands print, read as results, without I/O: bytes in with [`Parser::feed`], [`Event`]s out.
+//!
+//! | format | of | when a result is known |
+//! |---|---|---|
+//! | [`Libtest`](Format::Libtest) | `cargo test` | a pass at its line; a failure when its output follows, at the end of its binary |
+//! | [`LibtestJson`](Format::LibtestJson) | `cargo test -- -Z unstable-options --format json` | at its line |
+//! | [`Nextest`](Format::Nextest) | `cargo nextest run --message-format libtest-json-plus` | at its line |
+//! | [`GoJson`](Format::GoJson) | `go test -json` | at its line |
+//! | [`Tap`](Format::Tap) | TAP 13 and 14, such as `node --test --test-reporter=tap` | when the next line is none of its diagnostics |
+//! | [`Junit`](Format::Junit) | JUnit XML, such as `pytest --junitxml` | at the end |
+//!
+//! What is not of the format is passed over: compilers and tests print where they like. What is cut, or promised and not
+//! there, is a [`Problem`](Event::Problem): a command that dies in the middle must not look as if it had passed.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
+#![warn(clippy::cast_possible_truncation)]
+
+mod case;
+mod go;
+mod junit;
+mod libtest;
+mod libtest_json;
+mod lines;
+mod panicked;
+mod tap;
+mod yaml;
+
+use std::collections::HashMap;
+use std::fmt;
+
+pub use case::{Case, Detail, Event, Outcome};
+
+use lines::Lines;
+
+/// What a command prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// The text of libtest.
+    Libtest,
+    /// The JSON of libtest.
+    LibtestJson,
+    /// The JSON of nextest in libtest's form.
+    Nextest,
+    /// The JSON of `go test`.
+    GoJson,
+    /// Test Anything Protocol.
+    Tap,
+    /// A document of JUnit's form.
+    Junit,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Libtest, Self::LibtestJson, Self::Nextest, Self::GoJson, Self::Tap, Self::Junit];
+
+    /// Its name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Libtest => "libtest",
+            Self::LibtestJson => "libtest-json",
+            Self::Nextest => "nextest",
+            Self::GoJson => "go-json",
+            Self::Tap => "tap",
+            Self::Junit => "junit",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Reads the lines of one format.
+trait Read: fmt::Debug + Send {
+    /// Gives whether the line is one of the format, and not just text.
+    fn line(&mut self, line: &str, out: &mut Vec<Event>) -> bool;
+
+    fn finish(&mut self, out: &mut Vec<Event>);
+}
+
+#[derive(Debug)]
+enum Input {
+    Lines { lines: Lines, read: Box<dyn Read>, seen: Seen },
+    Document(Vec<u8>),
+}
+
+/// What the lines so far were.
+#[derive(Debug, Default)]
+struct Seen {
+    text: bool,
+    format: bool,
+}
+
+impl Seen {
+    fn line(&mut self, line: &str, is_of_format: bool) {
+        self.text |= !line.trim().is_empty();
+        self.format |= is_of_format;
+    }
+}
+
+/// Reads what one command prints.
+#[derive(Debug)]
+pub struct Parser {
+    input: Input,
+    /// The last number that each uid has got: one that comes again gets `#2`.
+    seen: HashMap<String, u32>,
+}
+
+impl Parser {
+    /// Nothing was printed yet.
+    pub fn new(format: Format) -> Self {
+        let lines = |read: Box<dyn Read>| {
+            let (lines, seen) = (Lines::default(), Seen::default());
+            Input::Lines { lines, read, seen }
+        };
+        let input = match format {
+            Format::Libtest => lines(Box::<libtest::Text>::default()),
+            Format::LibtestJson | Format::Nextest => lines(Box::<libtest_json::Json>::default()),
+            Format::GoJson => lines(Box::<go::Go>::default()),
+            Format::Tap => lines(Box::<tap::Tap>::default()),
+            Format::Junit => Input::Document(Vec::new()),
+        };
+        Self { input, seen: HashMap::new() }
+    }
+
+    /// Takes what was printed, in pieces of any size.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
+        let mut out = Vec::new();
+        match &mut self.input {
+            Input::Lines { lines, read, seen } => {
+                lines.feed(bytes, |line| seen.line(line, read.line(line, &mut out)));
+            }
+            Input::Document(document) => document.extend_from_slice(bytes),
+        }
+        self.unique(&mut out);
+        out
+    }
+
+    /// Whether there are lines with text, and none of them is of the format: the command prints something else than is
+    /// thought, or has not come so far. Not known of documents.
+    pub fn knows_nothing(&self) -> bool {
+        match &self.input {
+            Input::Lines { seen, .. } => seen.text && !seen.format,
+            Input::Document(_) => false,
+        }
+    }
+
+    /// Nothing more is printed.
+    pub fn finish(mut self) -> Vec<Event> {
+        let mut out = Vec::new();
+        match &mut self.input {
+            Input::Lines { lines, read, .. } => {
+                lines.finish(|line| {
+                    read.line(line, &mut out);
+                });
+                if lines.cut() > 0 {
+                    let text = format!("{} lines were too long and were cut", lines.cut());
+                    out.push(Event::Problem(text));
+                }
+                read.finish(&mut out);
+            }
+            Input::Document(document) => junit::read(document, &mut out),
+        }
+        self.unique(&mut out);
+        out
+    }
+
+    /// No uid ends or is listed twice: servers take a second one for a retry of the first.
+    fn unique(&mut self, events: &mut [Event]) {
+        for event in events {
+            let (Event::Ended(case) | Event::Listed(case)) = event else { continue };
+            let mut count = self.seen.get(&case.uid).copied().unwrap_or(0);
+            let mut uid = case.uid.clone();
+            while self.seen.contains_key(&uid) {
+                count = count.saturating_add(1);
+                uid = format!("{}#{count}", case.uid);
+            }
+            if uid != case.uid {
+                self.seen.insert(std::mem::replace(&mut case.uid, uid.clone()), count);
+            }
+            self.seen.insert(uid, 1);
+        }
+    }
+}

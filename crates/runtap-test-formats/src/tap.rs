@@ -1,0 +1,202 @@
+//! Test Anything Protocol, versions 13 and 14: test points, directives, diagnostics in YAML, subtests by indentation. A suite
+//! (`type: 'suite'` of node) is no test: its tests are.
+//!
+//! A test point whose directive is TODO does not fail a run: one that is not ok counts as skipped.
+
+use crate::Read;
+use crate::case::{Case, Detail, Event, Outcome};
+use crate::yaml;
+
+/// Deeper subtests than that are taken for text.
+const DEEPEST: usize = 100;
+
+#[derive(Debug, Default)]
+pub(crate) struct Tap {
+    /// The subtests that are open, by depth: `# Subtest: NAME`.
+    names: Vec<String>,
+    /// By depth: how many points there were, and how many the plan has promised.
+    counts: Vec<(u64, Option<u64>)>,
+    /// The point whose diagnostics may follow.
+    point: Option<Point>,
+    /// The diagnostics that are read.
+    yaml: Option<Vec<String>>,
+    has_bailed: bool,
+}
+
+#[derive(Debug)]
+struct Point {
+    indent: usize,
+    case: Case,
+    is_ok: bool,
+}
+
+impl Tap {
+    fn give(&mut self, out: &mut Vec<Event>) {
+        let Some(Point { mut case, is_ok, .. }) = self.point.take() else { return };
+        let lines = self.yaml.take().unwrap_or_default();
+        let mut detail = Detail::default();
+        for (key, value) in yaml::read(&lines) {
+            match key {
+                "type" if value == "suite" => return,
+                "duration_ms" => {
+                    let ms: Option<f64> = value.parse().ok();
+                    case.duration = ms.and_then(|ms| crate::case::seconds(ms / 1000.0));
+                }
+                "error" | "message" => detail.message = value,
+                "name" => detail.kind = value,
+                "stack" => detail.stack = value,
+                "location" => {
+                    let mut parts = value.rsplitn(3, ':');
+                    let (_column, line) = (parts.next(), parts.next().and_then(|line| line.parse().ok()));
+                    case.place = parts.next().zip(line).map(|(file, line)| (file.to_owned(), line));
+                }
+                "failureType" if value == "testTimeoutFailure" && !is_ok => case.outcome = Outcome::TimedOut,
+                _ => {}
+            }
+        }
+        match case.outcome {
+            Outcome::Passed => {}
+            Outcome::Skipped => {
+                if case.reason.is_empty() {
+                    case.reason = detail.message;
+                }
+            }
+            Outcome::Failed | Outcome::Error | Outcome::TimedOut => case.detail = Some(detail),
+        }
+        out.push(Event::Ended(Box::new(case)));
+    }
+
+    fn point(&mut self, indent: usize, is_ok: bool, rest: &str) {
+        let depth = indent / 4;
+        let digits = rest.trim_start();
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        let (number, description) = digits.split_at_checked(end).unwrap_or(("", digits));
+        let description = description.trim_start();
+        let description = description.strip_prefix("- ").unwrap_or(description);
+        let (name, directive) = directive(description);
+        let count = &mut self.count(depth).0;
+        *count += 1;
+        let name = match (name.is_empty(), number.is_empty()) {
+            (false, _) => name,
+            (true, false) => format!("test {number}"),
+            (true, true) => format!("test {count}"),
+        };
+        let (word, reason) = directive.split_once(char::is_whitespace).unwrap_or((directive, ""));
+        let is = |known: &str| word.get(..4).is_some_and(|word| word.eq_ignore_ascii_case(known));
+        let outcome = match is_ok {
+            _ if is("skip") => Outcome::Skipped,
+            false if is("todo") => Outcome::Skipped,
+            true => Outcome::Passed,
+            false => Outcome::Failed,
+        };
+        self.names.truncate(depth);
+        let suite = self.names.join(" > ");
+        let mut case = Case::new(&suite, " > ", &name, outcome);
+        if outcome == Outcome::Skipped {
+            reason.trim().clone_into(&mut case.reason);
+            if case.reason.is_empty() && is("todo") {
+                "todo".clone_into(&mut case.reason);
+            }
+        }
+        self.point = Some(Point { indent, case, is_ok });
+    }
+
+    fn count(&mut self, depth: usize) -> &mut (u64, Option<u64>) {
+        // Deeper subtests are at their end.
+        self.counts.truncate(depth + 1);
+        while self.counts.len() < depth {
+            self.counts.push((0, None));
+        }
+        if self.counts.len() == depth {
+            self.counts.push((0, None));
+        }
+        self.counts.last_mut().unwrap_or_else(|| unreachable!("one was pushed"))
+    }
+}
+
+impl Read for Tap {
+    fn line(&mut self, line: &str, out: &mut Vec<Event>) -> bool {
+        let text = line.trim_start_matches(' ');
+        let indent = line.len() - text.len();
+        if let (Some(yaml), Some(point)) = (&mut self.yaml, &self.point) {
+            if text == "..." && indent <= point.indent + 2 {
+                self.give(out);
+            } else {
+                yaml.push(line.get(indent.min(point.indent + 2)..).unwrap_or_default().to_owned());
+            }
+            return true;
+        }
+        if text == "---" && self.point.as_ref().is_some_and(|point| indent > point.indent) {
+            self.yaml = Some(Vec::new());
+            return true;
+        }
+        if indent / 4 > DEEPEST {
+            return false;
+        }
+        if let Some(name) = text.strip_prefix("# Subtest: ") {
+            self.give(out);
+            let (name, _) = directive(name);
+            self.names.truncate(indent / 4);
+            self.names.push(name);
+        } else if let Some(rest) = rest_of(text, "not ok") {
+            self.give(out);
+            self.point(indent, false, rest);
+        } else if let Some(rest) = rest_of(text, "ok") {
+            self.give(out);
+            self.point(indent, true, rest);
+        } else if let Some(plan) = text.strip_prefix("1..") {
+            let digits = plan.split(' ').next().unwrap_or_default();
+            if let Ok(plan) = digits.parse() {
+                self.give(out);
+                self.count(indent / 4).1 = Some(plan);
+            } else {
+                return false;
+            }
+        } else if let Some(why) = text.strip_prefix("Bail out!") {
+            self.give(out);
+            self.has_bailed = true;
+            out.push(Event::Problem(format!("the tests were given up: {}", why.trim())));
+        } else {
+            return text.starts_with("TAP version ");
+        }
+        true
+    }
+
+    fn finish(&mut self, out: &mut Vec<Event>) {
+        self.give(out);
+        match self.counts.first() {
+            _ if self.has_bailed => {}
+            Some((count, Some(plan))) if count < plan => {
+                out.push(Event::Problem(format!("the command ended after {count} of {plan} tests")));
+            }
+            Some((count, Some(plan))) if count > plan => {
+                out.push(Event::Problem(format!("there were {count} tests, and the plan says {plan}")));
+            }
+            Some((_, None)) => out.push(Event::Problem("there is no plan: the end is missing".to_owned())),
+            _ => {}
+        }
+    }
+}
+
+/// What follows a word.
+fn rest_of<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    text.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// A description without its escapes, and its directive.
+fn directive(text: &str) -> (String, &str) {
+    let mut name = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some((_, c @ ('#' | '\\'))) => name.push(c),
+                Some((_, c)) => name.extend(['\\', c]),
+                None => name.push('\\'),
+            },
+            '#' => return (name.trim_end().to_owned(), text.get(at + 1..).unwrap_or_default().trim()),
+            c => name.push(c),
+        }
+    }
+    (name.trim_end().to_owned(), "")
+}

@@ -1,0 +1,232 @@
+//! Earlier runs: how long tests take and how they ended. A directory with a file for each module, so that a run reads and
+//! writes what it has to do with, however much there is.
+//!
+//! Owns: where the files are, and who may have written them. Refuses to: know their bytes; [`runtap_test_plan::History`]
+//! does.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use runtap_mtp::Module;
+use runtap_outputs::Draft;
+use runtap_test_plan::{AddError, History, HistoryError, Limits, ModuleHistory, ModuleKey, add_run};
+use runtap_test_report::Source;
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+use crate::fingerprint::hex;
+use crate::own_file::{self, Found};
+pub use crate::recorder::Recorder;
+use crate::recorder::{Results, Told};
+
+/// A file of the 200,000 tests that are kept of a module at most has about 60 MB.
+const LARGEST: u64 = 256 << 20;
+
+/// A directory of earlier runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    directory: PathBuf,
+    /// The user has named it.
+    named: bool,
+}
+
+/// Why earlier runs are not known, or this one can't be kept. The tests can run all the same.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file can't be read.
+    #[error("the test history {} can't be read: {source}", .path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody else may have written it.
+    #[error("the test history {} is not used: user {user} may have written it", .path.display())]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+        /// The user who owns it.
+        user: u32,
+    },
+    /// It is none.
+    #[error("{}: {source}", .path.display())]
+    Wrong {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: HistoryError,
+    },
+    /// It can't be written.
+    #[error("the test history can't be kept: {0}")]
+    Unwritable(String),
+    /// Nobody has said where.
+    #[error("no test history is kept: neither XDG_STATE_HOME nor HOME is an absolute path")]
+    NoHome,
+    /// It would be in another user's directory.
+    #[error("no test history is kept: {} belongs to user {user}", .path.display())]
+    ForeignHome {
+        /// The directory of the state, or the nearest one above it that there is.
+        path: PathBuf,
+        /// The user who owns it.
+        user: u32,
+    },
+}
+
+impl Store {
+    /// The directory that the user has named. It is made when it is not there.
+    pub fn at(directory: PathBuf) -> Self {
+        Self { directory, named: true }
+    }
+
+    /// That of the runs in this directory: `$XDG_STATE_HOME/runtap/tests/NAME-HASH`, by default in `~/.local/state`.
+    ///
+    /// # Errors
+    /// There is no home, or it is another user's.
+    pub fn of_directory(directory: &Path) -> Result<Self, StoreError> {
+        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+        let state = state.ok_or(StoreError::NoHome)?;
+        let nearest = state.ancestors().find_map(|it| Some((it, rustix::fs::stat(it).ok()?.st_uid)));
+        let (path, user) = nearest.ok_or(StoreError::NoHome)?;
+        if user != rustix::process::geteuid().as_raw() {
+            return Err(StoreError::ForeignHome { path: path.to_owned(), user });
+        }
+        let name = directory.file_name().unwrap_or_default().to_string_lossy();
+        let name = unmistakable(&name, directory.as_os_str().as_bytes());
+        Ok(Self { directory: state.join("runtap/tests").join(name), named: false })
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What is known of earlier runs of these modules; nothing of those that have no file.
+    ///
+    /// # Errors
+    /// A file can't be read, belongs to somebody else, or is none.
+    pub fn load(&self, modules: &[Module]) -> Result<History, StoreError> {
+        let names: BTreeSet<_> = modules.iter().map(Module::name).collect();
+        let mut history = History::default();
+        for name in names {
+            history.merge(self.load_one(&name)?);
+        }
+        Ok(history)
+    }
+
+    fn file_of(&self, module: &str) -> PathBuf {
+        self.directory.join(unmistakable(module, module.as_bytes()) + ".jsonl")
+    }
+
+    /// The file of a module, if there is one.
+    fn open(&self, path: &Path) -> Result<Option<impl BufRead + use<>>, StoreError> {
+        let found = own_file::open(path, LARGEST, self.named);
+        match found.map_err(|source| StoreError::Unreadable { path: path.to_owned(), source })? {
+            Found::Nothing => Ok(None),
+            Found::Foreign(user) => Err(StoreError::Foreign { path: path.to_owned(), user }),
+            Found::File(file) => Ok(Some(BufReader::new(file.take(LARGEST)))),
+        }
+    }
+
+    fn load_one(&self, module: &str) -> Result<History, StoreError> {
+        let path = self.file_of(module);
+        let Some(file) = self.open(&path)? else { return Ok(History::default()) };
+        History::read(file).map_err(|source| StoreError::Wrong { path, source })
+    }
+
+    /// Adds a run. Of two runs of a module that end at the same moment, one may be lost.
+    ///
+    /// # Errors
+    /// A file is of a later version or another one's, or can't be written.
+    pub fn add(&self, run: &Recorder, results: &impl Source) -> Result<(), StoreError> {
+        for (name, ids) in run.modules() {
+            for id in ids {
+                if let Some(told) = run.told(id) {
+                    self.add_one(&name, &told, &Results::of(id, results).map_err(unwritable)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_one(&self, name: &str, told: &Told, results: &Results) -> Result<(), StoreError> {
+        std::fs::create_dir_all(&self.directory).map_err(|error| {
+            StoreError::Unwritable(format!("{} can't be made: {error}", self.directory.display()))
+        })?;
+        // Without a framework it has to be looked up whose run it is.
+        let added = !told.key.framework.is_empty() && self.add_by_test(name, told, results)?;
+        if added { Ok(()) } else { self.add_in_memory(name, told, results) }
+    }
+
+    /// With little memory. Returns whether that was possible.
+    fn add_by_test(&self, name: &str, told: &Told, results: &Results) -> Result<bool, StoreError> {
+        let path = self.file_of(name);
+        let (earlier, draft) = (self.open(&path)?, draft(&path)?);
+        let out = BufWriter::new(draft.file());
+        match add_run(earlier, &told.key, &told.run(), results.finished(), &Limits::default(), out) {
+            Ok(()) => appear(draft).map(|()| true),
+            Err(AddError::Io(error)) => Err(unwritable(error)),
+            Err(AddError::History(source)) if !is_damaged(&source) => Err(StoreError::Wrong { path, source }),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn add_in_memory(&self, name: &str, told: &Told, results: &Results) -> Result<(), StoreError> {
+        let mut history = match self.load_one(name) {
+            // There is nothing to keep.
+            Err(StoreError::Wrong { source, .. }) if is_damaged(&source) => History::default(),
+            other => other?,
+        };
+        let run = told.run();
+        let known = history.modules().map(|(known, _)| known).find(|known| known.name == told.key.name);
+        let key = known.filter(|_| told.key.framework.is_empty()).unwrap_or(&told.key).clone();
+        history.record(key, &run, results.finished());
+        history.prune(&Limits::default());
+        let draft = draft(&self.file_of(name))?;
+        history.write(BufWriter::new(draft.file())).map_err(unwritable)?;
+        appear(draft)
+    }
+}
+
+fn is_damaged(error: &HistoryError) -> bool {
+    matches!(error, HistoryError::Damaged { .. })
+}
+
+fn draft(path: &Path) -> Result<Draft, StoreError> {
+    Draft::of(path).map_err(|error| StoreError::Unwritable(error.to_string()))
+}
+
+/// What a crash of the machine damages is made anew.
+fn appear(draft: Draft) -> Result<(), StoreError> {
+    draft.appear_soon().map(drop).map_err(|error| StoreError::Unwritable(error.to_string()))
+}
+
+/// A name that people recognize, that no other bytes have, and that fits into a directory.
+fn unmistakable(name: &str, bytes: &[u8]) -> String {
+    let shown: String = runtap_outputs::plain_name(name).chars().take(60).collect();
+    format!("{shown}-{}", hex(&Sha256::digest(bytes), 8))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn unwritable(error: io::Error) -> StoreError {
+    StoreError::Unwritable(error.to_string())
+}
+
+/// What is remembered of a module that is to run: that of the same file, else that of the same name.
+pub(crate) fn of_module<'a>(
+    history: &'a History,
+    module: &Module,
+    fingerprint: Option<&str>,
+) -> Option<&'a ModuleHistory> {
+    let name = module.name();
+    let same = |(_, it): &(&ModuleKey, &ModuleHistory)| {
+        fingerprint.is_some() && it.fingerprint.as_deref() == fingerprint
+    };
+    let named = || history.modules().filter(|(key, _)| key.name == name);
+    let found = named().find(same).or_else(|| named().max_by_key(|(_, it)| it.last_run()));
+    found.map(|(_, it)| it)
+}

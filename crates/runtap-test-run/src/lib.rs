@@ -1,0 +1,27 @@
+//! A run of tests as its user asked for it, between the plan's values and the runner's processes:
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`config`] | where `runtap.toml` is found, and whether it may be believed |
+//! | [`plan`] | which tests of which modules become jobs, in which order, in how many processes |
+//! | [`rules`] | what holds for single tests: overrides and quarantine |
+//! | [`listing`] | what applications tell of tests that they have run |
+//! | [`history`] | the files of earlier runs, and what a run adds to them |
+//!
+//! [`runtap_test_plan`] has the decisions without files and processes, [`runtap_mtp`] the processes.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")
+)]
+
+pub mod config;
+mod facts;
+mod fingerprint;
+pub mod history;
+pub mod listing;
+mod own_file;
+pub mod plan;
+mod recorder;
+pub mod rules;

@@ -1,0 +1,12 @@
+//! The scripted test application as a program of its own: `scripted_host SCENARIO.mtp --server dotnettestcli
+//! --dotnet-test-pipe PATH`, as `dotnet test` and runtap start such applications.
+
+use std::process::ExitCode;
+
+#[expect(clippy::print_stderr, reason = "what it prints otherwise is what the scenario says")]
+fn main() -> ExitCode {
+    runtap_testkit::scripted::play_if_asked().unwrap_or_else(|| {
+        eprintln!("scripted_host SCENARIO.mtp … --dotnet-test-pipe PATH");
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,64 @@
+//! The command line of a scripted host, as far as hosts have it in common.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Wrong;
+
+/// The command line of a host.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Options {
+    /// What is played.
+    pub script: PathBuf,
+    /// Where the server listens.
+    pub pipe: PathBuf,
+    /// `run`, `discover` or `help`.
+    pub mode: &'static str,
+    /// Only these tests.
+    pub uids: Option<Vec<String>>,
+    /// All of it, for children.
+    pub all: Vec<OsString>,
+}
+
+impl Options {
+    pub(super) fn read(arguments: &[OsString]) -> Result<Self, Wrong> {
+        let mut arguments = arguments.iter().cloned();
+        let own = PathBuf::from(arguments.next().unwrap_or_default());
+        let mut own_name = own.into_os_string();
+        own_name.push(".mtp");
+        let mut this = Self { script: own_name.into(), mode: "run", ..Self::default() };
+        let mut arguments = arguments.peekable();
+        if let Some(script) =
+            arguments.next_if(|first| Path::new(first).extension().is_some_and(|it| it == "mtp"))
+        {
+            this.script = script.into();
+        }
+        this.all = arguments.clone().collect();
+        while let Some(argument) = arguments.next() {
+            match argument.to_str().unwrap_or_default() {
+                "--dotnet-test-pipe" => this.pipe = arguments.next().unwrap_or_default().into(),
+                "--list-tests" => this.mode = "discover",
+                "--help" => this.mode = "help",
+                "--filter-uid" => {
+                    let mut uids = Vec::new();
+                    while let Some(uid) =
+                        arguments.next_if(|next| !next.as_encoded_bytes().starts_with(b"--"))
+                    {
+                        let uid = uid.to_string_lossy().into_owned();
+                        match uid.strip_prefix('@') {
+                            Some(file) => {
+                                let lines = fs::read_to_string(file)?;
+                                uids.extend(lines.lines().map(|line| line.replace('"', "")));
+                            }
+                            None => uids.push(uid),
+                        }
+                    }
+                    this.uids = Some(uids);
+                }
+                _ => {}
+            }
+        }
+        Ok(this)
+    }
+}

@@ -1,0 +1,361 @@
+//! Plays a scenario: line by line, until one ends the process or none is left.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use runtap_mtp_proto::host::Connection;
+use runtap_mtp_proto::{ControlKind, Message};
+
+use super::link::{Link, Reply, Spoil};
+use super::message::{self, Platform, Speaker, state_of};
+use super::options::Options;
+use super::process::{self, Deaf};
+use super::script::{Line, Node, Script};
+use super::words::Arguments;
+use super::{Wrong, bytes, duration};
+
+/// Which part of a scenario a child plays.
+const PART: &str = "SCRIPTED_HOST_PART";
+/// What a child is to call itself.
+const EXECUTION: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";
+const ATTEMPT: &str = "TESTINGPLATFORM_DOTNETTEST_ATTEMPTNUMBER";
+/// With it, nothing that is said differs from run to run: process id, `ExecutionId` and path are made up.
+const STEADY: &str = "SCRIPTED_HOST_STEADY";
+/// Nothing waits longer, so that nothing is left of a test that has failed.
+const FOR_EVER: Duration = Duration::from_mins(1);
+
+/// Whether the play goes on.
+enum Next {
+    On,
+    Exit(u8),
+}
+
+/// Plays one part of a scenario.
+pub(super) struct Player {
+    options: Options,
+    script: Script,
+    part: String,
+    platform: Platform,
+    attempt: u32,
+    execution: String,
+    steady: bool,
+    links: BTreeMap<String, Link>,
+    next: Option<Spoil>,
+    always: Spoil,
+    children: Vec<Child>,
+    cancelled: Option<Receiver<()>>,
+    deaf: Option<Deaf>,
+    ignores_filter: bool,
+    /// What stands for `{n}`, the innermost last.
+    number: Vec<usize>,
+}
+
+impl Player {
+    pub(super) fn new(options: Options, script: Script) -> Self {
+        let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        let attempt = variable(ATTEMPT).and_then(|number| number.parse().ok()).unwrap_or(1);
+        let steady = variable(STEADY).is_some();
+        let execution = if steady { Some("e1".to_owned()) } else { variable(EXECUTION) };
+        Self {
+            options,
+            script,
+            part: variable(PART).unwrap_or_default(),
+            platform: Platform::V2_4,
+            attempt,
+            execution: execution.unwrap_or_else(|| format!("execution-{}", std::process::id())),
+            steady,
+            links: BTreeMap::new(),
+            next: None,
+            always: Spoil::default(),
+            children: Vec::new(),
+            cancelled: None,
+            deaf: None,
+            ignores_filter: false,
+            number: Vec::new(),
+        }
+    }
+
+    pub(super) fn play(mut self) -> Result<u8, Wrong> {
+        let nodes = self.script.parts.get(&self.part).cloned();
+        let nodes = nodes.ok_or_else(|| format!("there is no part {}", self.part))?;
+        match self.nodes(&nodes)? {
+            Next::Exit(code) => Ok(code),
+            Next::On => Ok(0),
+        }
+    }
+
+    fn nodes(&mut self, nodes: &[Node]) -> Result<Next, Wrong> {
+        for node in nodes {
+            let next = match node {
+                Node::Line(line) => self.line(line).map_err(|wrong| wrong.at(line.number))?,
+                Node::Repeat(line, body) => {
+                    let mut words = self.words(line);
+                    let count = words.need("how often").map_err(|wrong| wrong.at(line.number))?;
+                    let count: usize = count.parse().map_err(|_no_number| {
+                        Wrong::from(format!("repeat {count}: no number")).at(line.number)
+                    })?;
+                    self.repeat(count, body)?
+                }
+                Node::If(line, then, otherwise) => {
+                    let holds = self.holds(line).map_err(|wrong| wrong.at(line.number))?;
+                    self.nodes(if holds { then } else { otherwise })?
+                }
+            };
+            if let Next::Exit(_) = next {
+                return Ok(next);
+            }
+        }
+        Ok(Next::On)
+    }
+
+    fn repeat(&mut self, count: usize, body: &[Node]) -> Result<Next, Wrong> {
+        for number in 1..=count {
+            self.number.push(number);
+            let next = self.nodes(body)?;
+            self.number.pop();
+            if let Next::Exit(_) = next {
+                return Ok(next);
+            }
+        }
+        Ok(Next::On)
+    }
+
+    fn words(&self, line: &Line) -> Arguments {
+        Arguments::new(&line.words, |text| self.put_in(text))
+    }
+
+    fn put_in(&self, text: &str) -> String {
+        let text = text.replace("{a}", &self.attempt.to_string());
+        match self.number.last() {
+            Some(number) if text.contains("{n}") => text.replace("{n}", &number.to_string()),
+            _ => text,
+        }
+    }
+
+    fn holds(&self, line: &Line) -> Result<bool, Wrong> {
+        let mut words = self.words(line);
+        let not = words.flag("not");
+        let holds = match words.need("a condition")?.as_str() {
+            mode @ ("run" | "discover" | "help") => self.options.mode == mode,
+            "filtered" => self.options.uids.is_some(),
+            "wants" => self.wants(&words.need("a test")?),
+            "attempt" => words.need("a number")? == self.attempt.to_string(),
+            other => return Err(format!("{other} is no condition").into()),
+        };
+        words.finish()?;
+        Ok(holds != not)
+    }
+
+    fn wants(&self, uid: &str) -> bool {
+        let uids = self.options.uids.as_ref().filter(|_| !self.ignores_filter);
+        uids.is_none_or(|uids| uids.iter().any(|wanted| wanted == uid))
+    }
+
+    fn line(&mut self, line: &Line) -> Result<Next, Wrong> {
+        let mut words = self.words(line);
+        let link = self.put_in(&line.link);
+        match line.verb.as_str() {
+            "exit" => {
+                let code = words.next().unwrap_or_else(|| "0".to_owned());
+                let code = code.parse().map_err(|_no_number| format!("exit {code}: no exit code"))?;
+                words.finish()?;
+                return Ok(Next::Exit(code));
+            }
+            "next" => self.next = Some(self.always.clone().read(&mut words)?),
+            "always" => self.always = self.always.clone().read(&mut words)?,
+            "sleep" => thread::sleep(duration(&words.need("a duration")?)?),
+            "hang" => thread::sleep(FOR_EVER),
+            "stdout" => process::print(io::stdout(), words.need("a text")?.as_bytes()),
+            "stderr" => process::print(io::stderr(), words.need("a text")?.as_bytes()),
+            "flood" => process::flood(&mut words)?,
+            "fork" => process::fork(&mut words, self.links.get(&link).map(|link| &link.stream))?,
+            "kill" => process::kill(&words.need("a signal")?)?,
+            "abort" => std::process::abort(),
+            "platform" => self.platform = Platform::named(&words.need("a version")?)?,
+            "ignore" => self.ignore(&words.need("filter or sigint")?)?,
+            "await" => self.wait_for(&words.need("cancel, sigint or close")?, &link)?,
+            "spawn" => self.spawn(&mut words)?,
+            "wait" => {
+                for mut child in self.children.drain(..) {
+                    child.wait()?;
+                }
+            }
+            "connect" => drop(self.link(&link)?),
+            "close" => drop(self.links.remove(&link)),
+            "control" => self.control(&link)?,
+            "expect" => self.expect(&link, &mut words)?,
+            "raw" => {
+                let bytes = bytes::bytes(&self.known(words.rest()))?;
+                let spoil = self.spoil().at_once();
+                self.link(&link)?.raw(bytes, &spoil)?;
+            }
+            "frame" => {
+                let id = words.need("an id")?;
+                let items =
+                    [&["[".to_owned(), format!("i32:{id}")], &*words.rest(), &["]".to_owned()]].concat();
+                let (bytes, spoil) = (bytes::bytes(&self.known(items))?, self.spoil());
+                self.link(&link)?.raw(bytes, &spoil)?;
+            }
+            "reply" => drop(self.link(&link)?.reply()?),
+            verb => return self.say(verb, &link, words),
+        }
+        words.finish()?;
+        Ok(Next::On)
+    }
+
+    /// The ids of this host, where raw bytes name them.
+    fn known(&self, items: Vec<String>) -> Vec<String> {
+        let known = |item: String| match item.as_str() {
+            "$execution" => format!("text:{}", self.execution),
+            "$instance" => format!("text:{}", self.instance("a")),
+            _ => item,
+        };
+        items.into_iter().map(known).collect()
+    }
+
+    fn spoil(&mut self) -> Spoil {
+        self.next.take().unwrap_or_else(|| self.always.clone())
+    }
+
+    fn link(&mut self, name: &str) -> Result<&mut Link, Wrong> {
+        if !self.links.contains_key(name) {
+            let link = Link::connect(&self.options.pipe, Connection::data())?;
+            self.links.insert(name.to_owned(), link);
+        }
+        self.links.get_mut(name).ok_or_else(|| "no such connection".into())
+    }
+
+    /// Attempts and connections are told apart by it, and it is the same each time.
+    fn instance(&self, link: &str) -> String {
+        let part = if self.part.is_empty() { "main" } else { &self.part };
+        format!("{part}-{link}-{}", self.attempt)
+    }
+
+    fn say(&mut self, verb: &str, link: &str, mut words: Arguments) -> Result<Next, Wrong> {
+        let mut verb = verb;
+        if state_of(verb).is_some() {
+            let test = words.clone().next().unwrap_or_default();
+            // Several are numbered: all of them are wanted, or none.
+            if !self.wants(&test) {
+                return Ok(Next::On);
+            }
+            if self.options.mode == "discover" && !words.flag("even-listed") {
+                if verb == "begin" {
+                    return Ok(Next::On);
+                }
+                words = Arguments::of_test(&test, words.get("count"), words.get("name"));
+                verb = "discover";
+            }
+        }
+        let speaker = Speaker {
+            pid: if self.steady { 4711 } else { std::process::id() },
+            module: self.module(),
+            execution: self.execution.clone(),
+            instance: self.instance(link),
+            mode: self.options.mode,
+            attempt: self.attempt,
+            platform: self.platform,
+        };
+        let said = match verb {
+            "handshake" => message::handshake(&speaker, &mut words)?,
+            _ => message::message(verb, &speaker, &mut words)?.ok_or_else(|| format!("{verb} is no verb"))?,
+        };
+        words.finish()?;
+        let spoil = self.spoil();
+        let reply = self.link(link)?.say(&said, &spoil)?;
+        // As hosts do, if the scenario has not asked for it.
+        let rejected = matches!(reply, Reply::Rejected(_)) && !spoil.expects();
+        Ok(if rejected { Next::Exit(12) } else { Next::On })
+    }
+
+    /// The file that was started, which is the scenario without its extension.
+    fn module(&self) -> String {
+        let module = self.options.script.with_extension("");
+        match module.file_name().filter(|_| self.steady) {
+            Some(name) => format!("/tests/{}", name.display()),
+            None => module.display().to_string(),
+        }
+    }
+
+    fn ignore(&mut self, what: &str) -> Result<(), Wrong> {
+        match what {
+            "filter" => self.ignores_filter = true,
+            "sigint" => self.deaf = Some(Deaf::new()?),
+            other => return Err(format!("ignore {other}: filter or sigint").into()),
+        }
+        Ok(())
+    }
+
+    fn wait_for(&mut self, what: &str, link: &str) -> Result<(), Wrong> {
+        match what {
+            "cancel" => {
+                let cancelled = self.cancelled.as_ref().ok_or("there is no control pipe")?;
+                cancelled.recv_timeout(FOR_EVER).map_err(|_never| Wrong::reply("nobody cancels".to_owned()))
+            }
+            "sigint" => {
+                self.deaf.as_mut().ok_or("only one that ignores it can wait for it")?.wait();
+                Ok(())
+            }
+            "close" => match self.link(link)?.reply()? {
+                Reply::Closed => Ok(()),
+                other => Err(Wrong::reply(format!("the connection should be closed, but {other} came"))),
+            },
+            other => Err(format!("await {other}: cancel, sigint or close").into()),
+        }
+    }
+
+    /// `spawn PART [attempt=N]`: a child with the same command line, which plays a part.
+    fn spawn(&mut self, words: &mut Arguments) -> Result<(), Wrong> {
+        let part = words.need("a part")?;
+        let mut command = Command::new(env::current_exe()?);
+        if env::var_os(EXECUTION).is_none() {
+            command.env(EXECUTION, &self.execution);
+        }
+        command.arg(&self.options.script).args(&self.options.all).env(PART, part);
+        if let Some(attempt) = words.get("attempt") {
+            command.env(ATTEMPT, attempt);
+        }
+        self.children.push(command.spawn()?);
+        Ok(())
+    }
+
+    /// Waits on the control pipe that the handshake's reply has named.
+    fn control(&mut self, link: &str) -> Result<(), Wrong> {
+        let pipe = self.link(link)?.greeting.server_control_pipe().map(PathBuf::from);
+        let pipe = pipe.ok_or_else(|| Wrong::reply("no control pipe was offered".to_owned()))?;
+        let mut control = Link::connect(&pipe, Connection::control())?;
+        let (send, receive) = mpsc::channel();
+        self.cancelled = Some(receive);
+        control.say(&Message::WaitForServerControl, &Spoil::default().at_once())?;
+        thread::spawn(move || {
+            // To close the pipe is to cancel, too.
+            if let Ok(Reply::Control(Some(ControlKind::CANCEL_SESSION)) | Reply::Closed) = control.reply() {
+                let _ = send.send(());
+            }
+        });
+        Ok(())
+    }
+
+    /// `expect KEY=VALUE… !KEY…`: what the reply to the handshake says.
+    fn expect(&mut self, link: &str, words: &mut Arguments) -> Result<(), Wrong> {
+        let greeting = self.link(link)?.greeting.clone();
+        for (name, value) in words.pairs() {
+            let is = greeting.get(message::key(&name)?);
+            if is != Some(value.as_str()) {
+                return Err(Wrong::reply(format!("the server says {name}={is:?}, not {value:?}")));
+            }
+        }
+        for name in words.absents() {
+            if let Some(is) = greeting.get(message::key(&name)?) {
+                return Err(Wrong::reply(format!("the server says {name}={is:?}")));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! The real `dotnet test`: the command-line part of an SDK over a runtime of its own, in `target/peers` once for all tests.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::peers::{STAMP, folder, lock, move_in, run};
+use crate::shared::required;
+use crate::{RealRuntime, Skip};
+
+/// Below the shared folder.
+const ARCHIVE: &str = "peers/dotnet-test-cli-10.0.401.tar.xz";
+const NAME: &str = "dotnet-test-cli";
+const VERSION: &str = "10.0.401";
+
+/// `dotnet test` of SDK 10.0.401. It knows `--test-modules` only: projects need the rest of the SDK.
+#[derive(Debug, Clone)]
+pub struct DotnetTest {
+    root: PathBuf,
+}
+
+impl DotnetTest {
+    /// From `target/peers`, else made of the runtime and the shared folder's archive.
+    ///
+    /// # Errors
+    /// There is no shared folder, or no .NET 10.
+    ///
+    /// # Panics
+    /// The archive can't be unpacked.
+    pub fn available() -> Result<Self, Skip> {
+        let root = folder().join(NAME);
+        if root.join(STAMP).is_file() {
+            return Ok(Self { root });
+        }
+        let archive = required()?.join(ARCHIVE);
+        let runtime = RealRuntime::available(10)?;
+        let _lock = lock();
+        if !root.join(STAMP).is_file() {
+            let part = tempfile::Builder::new().prefix(".part-").tempdir_in(folder());
+            let part = part.expect("a folder for parts");
+            let copy = runtime.linked_into(part.path());
+            run(Command::new("tar")
+                .arg("-xf")
+                .arg(archive)
+                .arg("--no-same-owner")
+                .arg("-C")
+                .arg(copy.root()));
+            fs::write(copy.root().join(STAMP), "").expect("the folder can be marked");
+            move_in(copy.root(), &root, part.path());
+        }
+        Ok(Self { root })
+    }
+
+    /// `dotnet test --test-modules MODULES` in a folder, which gets the file that chooses the platform's runner; also its
+    /// home. Add options.
+    ///
+    /// # Panics
+    /// The folder can't be written to.
+    pub fn command(&self, folder: &std::path::Path, modules: &str) -> Command {
+        let choice = r#"{"test":{"runner":"Microsoft.Testing.Platform"}}"#;
+        fs::write(folder.join("global.json"), choice).expect("the runner can be chosen");
+        let mut command = Command::new(self.root.join("dotnet"));
+        command.args(["test", "--test-modules", modules]).current_dir(folder);
+        command.env("HOME", folder).env("DOTNET_ROOT", &self.root);
+        command.env("DOTNET_CLI_HOME", folder).env("DOTNET_NOLOGO", "1");
+        command.env("DOTNET_GENERATE_ASPNET_CERTIFICATE", "false").env("DOTNET_CLI_TELEMETRY_OPTOUT", "1");
+        command.env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
+        command
+    }
+
+    /// The version of the SDK.
+    pub fn version(&self) -> &'static str {
+        VERSION
+    }
+}

@@ -1,0 +1,81 @@
+//! Coverage files and lists of what was never called, as clap sees them: options of `runtap jvm report`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use runtap_coverage::Format;
+
+/// A coverage file that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CoverageFile {
+    pub(crate) format: Format,
+    /// `None`: beside the recording.
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// Coverage, and what was never called.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Coverage")]
+pub(crate) struct JvmCoverage {
+    /// Write a coverage file: lcov, jacoco or cobertura [default path: RECORDING.EXT; '-' is stdout]; repeatable
+    #[arg(long, value_name = "FORMAT[=FILE]", value_parser = coverage_file,
+        conflicts_with_all = ["kind", "and", "minus", "diff", "to", "output"])]
+    pub(crate) coverage: Vec<CoverageFile>,
+    /// List the methods of this jar or class directory that were never called; repeatable
+    #[arg(long, value_name = "JAR|DIR", value_hint = ValueHint::AnyPath,
+        conflicts_with_all = ["kind", "and", "minus", "diff", "to", "output"])]
+    pub(crate) never_called: Vec<PathBuf>,
+    /// Jar or class directory of the program, for what --coverage has missed; repeatable
+    #[arg(long, value_name = "JAR|DIR", value_hint = ValueHint::AnyPath, requires = "coverage")]
+    pub(crate) classes: Vec<PathBuf>,
+    /// Directory of sources, for the paths in coverage files; repeatable
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "coverage")]
+    pub(crate) sources: Vec<PathBuf>,
+    /// These classes only; with --exclude, these in spite of it: as 'jvm run' has it. A regular expression for names with
+    /// slashes (demo/Program$Inner), anchored at the beginning; repeatable
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) include: Vec<String>,
+    /// Leave these classes out; repeatable
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) exclude: Vec<String>,
+    /// Methods that the compiler has made too
+    #[arg(long)]
+    pub(crate) compiler_methods: bool,
+    /// Without line visits, count the first line of each method in their place
+    #[arg(long, requires = "coverage")]
+    pub(crate) entry_lines: bool,
+}
+
+impl JvmCoverage {
+    /// Whether any of it is asked for.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.coverage.is_empty() || !self.never_called.is_empty()
+    }
+}
+
+fn coverage_file(text: &str) -> Result<CoverageFile, String> {
+    let (name, path) = text.split_once('=').map_or((text, None), |(name, path)| (name, Some(path)));
+    let format = Format::from_name(&name.to_ascii_lowercase()).ok_or_else(|| {
+        let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        format!("'{name}' is no coverage format: one of {}", known.join(", "))
+    })?;
+    if path.is_some_and(str::is_empty) {
+        return Err("a path is missing behind '='".to_owned());
+    }
+    Ok(CoverageFile { format, path: path.map(PathBuf::from) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_with_and_without_a_path() {
+        let plain = CoverageFile { format: Format::Lcov, path: None };
+        assert_eq!(coverage_file("lcov"), Ok(plain));
+        let named = CoverageFile { format: Format::Jacoco, path: Some("a=b.xml".into()) };
+        assert_eq!(coverage_file("JaCoCo=a=b.xml"), Ok(named));
+        assert_eq!(coverage_file("lcov="), Err("a path is missing behind '='".to_owned()));
+        assert!(coverage_file("emma").unwrap_err().contains("one of lcov, jacoco, cobertura"));
+    }
+}

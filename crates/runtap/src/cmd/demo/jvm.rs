@@ -1,0 +1,79 @@
+//! `runtap demo jvm`: a built-in program that acts as a Java program, and the collector.
+
+use std::io;
+use std::net::SocketAddr;
+use std::process::Command;
+
+use anyhow::Context;
+use clap::ValueEnum as _;
+use runtap_demo::Program;
+use runtap_demo::jvm::Dialect;
+
+use crate::cli::{AgentVersion, DemoJvm, DemoJvmAgent, JvmHq};
+use crate::exit;
+use crate::output::Output;
+use crate::units::Things;
+
+/// Is that program.
+pub(super) fn be_agent(options: &DemoJvmAgent) -> anyhow::Result<u8> {
+    let out = &mut io::stdout().lock();
+    runtap_demo::jvm::serve(options.connect, dialect(options.version), options.seconds, out)?;
+    Ok(exit::OK)
+}
+
+fn dialect(version: AgentVersion) -> Dialect {
+    match version {
+        AgentVersion::One => Dialect::V1,
+        AgentVersion::Two => Dialect::V2,
+        AgentVersion::Three => Dialect::V3,
+        AgentVersion::Four => Dialect::V4,
+        AgentVersion::F1 => Dialect::F1,
+    }
+}
+
+/// Collects what the program that acts as a Java program calls, as `jvm hq --once` does, and says what it was.
+pub(super) fn jvm(options: &DemoJvm, output: Output) -> anyhow::Result<u8> {
+    let words = JvmHq {
+        listen: "127.0.0.1:0".to_owned(),
+        // On a terminal the live view stays until somebody has seen enough.
+        once: options.plain || output.json() || !crate::cmd::jvm::has_live_view(output),
+        plain: options.plain,
+        format: options.format.clone(),
+        ..JvmHq::default()
+    };
+    let (seconds, version) = (options.duration, options.version);
+    let start = move |hq: SocketAddr| -> anyhow::Result<Program> {
+        let mut command = Command::new(std::env::current_exe().context("can't find the program's own file")?);
+        let version =
+            version.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+        let milliseconds = format!("{}ms", seconds.as_millis());
+        command.args(["demo", "jvm-agent", "--connect", &hq.to_string(), "--seconds", &milliseconds]);
+        command.args(["--version", &version]);
+        let program = Program::start(command)?;
+        output.note(format_args!("the built-in program runs as process {}, with an agent", program.pid()));
+        Ok(program)
+    };
+    let (code, program) = crate::cmd::jvm::collect_from(&words, start, output)?;
+    let truth = program.end()?;
+    if output.json() {
+        output.note(format_args!("what the program did, by its own account: {truth}"));
+    } else {
+        output.note(format_args!("by its own account, the program did {}", account(&truth)));
+    }
+    output.note("next: 'runtap jvm run -- java …', or 'runtap jvm attach PID' for a program that runs");
+    Ok(code)
+}
+
+/// What the program says that it did, in a line: its calls and exceptions. What it says is JSON.
+fn account(truth: &str) -> String {
+    let number = |truth: &serde_json::Value, name: &str| truth.get(name).and_then(serde_json::Value::as_u64);
+    let numbers = serde_json::from_str::<serde_json::Value>(truth)
+        .ok()
+        .and_then(|truth| Some((number(&truth, "entries")?, number(&truth, "exceptions")?)));
+    match numbers {
+        Some((calls, exceptions)) => {
+            format!("{} and threw {}", Things(calls, "call"), Things(exceptions, "exception"))
+        }
+        None => truth.to_owned(),
+    }
+}

@@ -1,0 +1,75 @@
+//! `runtap jvm attach`: the agent is loaded into a program that runs, and leaves it at the end.
+
+use runtap_jvm_attach::{AttachError, Client};
+use runtap_record::Stops;
+use runtap_remote::HostPort;
+
+use super::super::interrupt::unless;
+use super::carried::{self, Carried};
+use super::hq::Collection;
+use super::patterns::{self, For};
+use super::program;
+use crate::cli::JvmAttach;
+use crate::exit::{self, expected, usage};
+use crate::output::Output;
+
+pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u8> {
+    patterns::check(&options.tracing, For::Ours)?;
+    // Heard from the first moment on: who ends us then leaves nothing behind in the program.
+    let stops = Stops::listen()?;
+    let carried = Carried::unpack()?;
+    let jvm = program::choose(&options.target).await?;
+    if let Some(hq) = &options.hq {
+        let address = HostPort::parse(hq).map_err(|error| usage(format!("--hq: {error}")))?;
+        let told = carried::options_for(address.host(), address.port());
+        let client = unless(&stops, program::attach(jvm)).await?;
+        unless(&stops, program::load(&client, carried, &told, output)).await?;
+        let pid = client.jvm().pid();
+        output.note(format_args!(
+            "the agent in process {pid} dials {hq}; 'runtap jvm detach {pid}' unloads it"
+        ));
+        return Ok(exit::OK);
+    }
+    if jvm.has_other_network() {
+        let message = format!("process {} has a network of its own, from which it can't reach us", jvm.pid());
+        let hint = "run 'runtap jvm hq --listen ADDR:PORT --insecure' at an address that it reaches, and attach with --hq";
+        return Err(expected(exit::NO_TARGET, message, hint.to_owned()));
+    }
+    // Everybody on this machine reaches the port.
+    let users = vec![rustix::process::geteuid().as_raw(), jvm.user()];
+    let (tracing, shown) = (&options.tracing, options.shown.clone());
+    let collection = Collection::begin(tracing, shown, options.duration, &users, stops.clone(), output)?;
+    let client = unless(&stops, program::attach(jvm)).await?;
+    // Who ends us meanwhile ends the trace: the agent leaves when nobody listens any more.
+    let told = carried::options(collection.address());
+    unless(&stops, program::load(&client, carried, &told, output)).await?;
+    let pid = client.jvm().pid();
+    output.note(format_args!("process {pid} is traced; Ctrl-C ends with a report"));
+    collection.collect(output).await;
+    let mut again = stops.listener();
+    let left = tokio::select! {
+        biased;
+        () = collection.until(leave(&client, output), output) => true,
+        _ = again.next() => false,
+    };
+    if !left {
+        output.warning(format_args!(
+            "not waited for: the agent leaves process {pid} as soon as that goes on ('runtap jvm detach {pid}')"
+        ));
+    }
+    collection.end(!left, output).await
+}
+
+/// The classes are as they were. A program that has ended has no agent either.
+async fn leave(client: &Client, output: Output) {
+    match program::unload(client).await {
+        Ok(_) | Err(AttachError::NoProcess { .. }) => {}
+        Err(error) if client.jvm().dir().stat().is_some() => {
+            let pid = client.jvm().pid();
+            output.warning(format_args!(
+                "the agent is still in process {pid} ('runtap jvm detach {pid}'): {error}"
+            ));
+        }
+        Err(_) => {}
+    }
+}

@@ -1,0 +1,89 @@
+//! The agent's library, which this program carries, and what it is told. docs/design/jvm-agent-place.md says why.
+
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use flate2::read::ZlibDecoder;
+
+use crate::exit::{self, expected};
+
+/// How the name of the library begins, also of one that another build of ours has loaded. The rest says which build it is.
+pub(super) const NAME: &str = "libruntap_jvm_agent";
+/// The option by which it leaves.
+pub(super) const DETACH: &str = "detach";
+
+/// Compressed; empty where there is none.
+const PACKED: &[u8] = include_bytes!(env!("RUNTAP_JVM_AGENT"));
+
+/// The library.
+#[derive(Debug)]
+pub(super) struct Carried {
+    /// The name of its file: another one for another build.
+    pub(super) name: String,
+    /// What is in it.
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Carried {
+    /// Unpacks it.
+    ///
+    /// # Errors
+    /// There is none in this build.
+    pub(super) fn unpack() -> anyhow::Result<Self> {
+        if PACKED.is_empty() {
+            let hint =
+                "build it on Linux, from the whole repository: cargo install --path crates/runtap".to_owned();
+            return Err(expected(exit::FAILED, "this build of runtap carries no agent for JVMs", hint));
+        }
+        let mut bytes = Vec::new();
+        ZlibDecoder::new(PACKED).read_to_end(&mut bytes)?;
+        Ok(Self { name: name(), bytes })
+    }
+}
+
+/// The name of the library's file: another one for another build.
+pub(super) fn name() -> String {
+    format!("{NAME}-{:016x}.so", fingerprint(PACKED))
+}
+
+/// FNV-1a: tells builds apart, and nothing is trusted for it.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// What the agent is told: where HQ is. All else HQ says.
+pub(super) fn options(hq: SocketAddr) -> String {
+    format!("host={},port={}", hq.ip(), hq.port())
+}
+
+/// The same for a host by its name. In a value a comma and a backslash stand behind a backslash.
+pub(super) fn options_for(host: &str, port: u16) -> String {
+    format!("host={},port={port}", host.replace('\\', "\\\\").replace(',', "\\,"))
+}
+
+/// The same, and where it says why it refuses.
+pub(super) fn with_answer(options: &str, answer: &Path) -> String {
+    format!("{options},answer={}", answer.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_is_one() {
+        let carried = Carried::unpack().unwrap();
+        assert!(carried.bytes.starts_with(b"\x7fELF"), "{} bytes", carried.bytes.len());
+        assert!(carried.bytes.windows(15).any(|bytes| bytes == b"Agent_OnAttach\0"));
+        assert!(carried.name.starts_with(NAME) && carried.name.strip_suffix(".so").is_some());
+    }
+
+    #[test]
+    fn what_it_is_told() {
+        assert_eq!(options("127.0.0.1:80".parse().unwrap()), "host=127.0.0.1,port=80");
+        assert_eq!(options_for("a,b\\c", 1), "host=a\\,b\\\\c,port=1");
+    }
+}

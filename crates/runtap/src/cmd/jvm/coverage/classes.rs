@@ -1,0 +1,101 @@
+//! Jars and class directories from the command line.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use runtap_classfile::jar::Options;
+use runtap_coverage::Inventory;
+use rustix::fs::OFlags;
+
+use crate::exit::{self, expected};
+
+/// How deep directories are looked into: no package is as deep.
+const DEEPEST: usize = 100;
+/// The largest jar that is read, in bytes.
+const LARGEST_JAR: u64 = 2 << 30;
+/// The largest class file that is read, in bytes: tables of 65,535 entries leave most far below.
+const LARGEST_CLASS: u64 = 64 << 20;
+
+/// The classes of these jars and directories, in their order.
+///
+/// # Errors
+/// One of them can't be read, or is no jar. What in them can't be read is in [`Inventory::unread`].
+pub(super) fn inventory<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> anyhow::Result<Inventory> {
+    let mut inventory = Inventory::default();
+    for path in paths {
+        let before = inventory.classes.len() as u64 + inventory.duplicates;
+        if path.is_dir() {
+            directory(path, &mut inventory, DEEPEST).map_err(|error| unreadable(path, error))?;
+        } else {
+            file(path, &mut inventory)?;
+        }
+        if inventory.classes.len() as u64 + inventory.duplicates == before {
+            let hint = Some("a jar, or the directory that compiled classes are in".to_owned());
+            return Err(expected(exit::USAGE, format!("{} has no classes", path.display()), hint));
+        }
+    }
+    Ok(inventory)
+}
+
+fn unreadable(path: &Path, error: impl std::fmt::Display) -> anyhow::Error {
+    expected(exit::USAGE, format!("can't read {}: {error}", path.display()), None)
+}
+
+/// An ordinary file, by links too. Whoever opens a pipe waits for its writer, and a device has no end.
+fn read(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(largest + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > largest {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {largest} bytes, which is more than is read"),
+        ));
+    }
+    Ok(bytes)
+}
+
+/// A jar or a class that somebody has named.
+fn file(path: &Path, inventory: &mut Inventory) -> anyhow::Result<()> {
+    let is_class = path.extension().is_some_and(|extension| extension == "class");
+    let largest = if is_class { LARGEST_CLASS } else { LARGEST_JAR };
+    let bytes = read(path, largest).map_err(|error| unreadable(path, error))?;
+    let label = path.to_string_lossy();
+    if is_class {
+        inventory.add_class(&label, &bytes);
+        return Ok(());
+    }
+    inventory.add_jar(&label, &bytes, &Options::default()).map_err(|error| unreadable(path, error))
+}
+
+/// Class files of a directory, by their names. Links to directories are not followed.
+fn directory(path: &Path, inventory: &mut Inventory, depth: usize) -> io::Result<()> {
+    let mut entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_unstable_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            if depth > 0 {
+                directory(&path, inventory, depth - 1)?;
+            }
+        } else if path.extension().is_some_and(|extension| extension == "class") {
+            let bytes = read(&path, LARGEST_CLASS)
+                .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+            inventory.add_class(&path.to_string_lossy(), &bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Where a source file is, below one of these directories.
+pub(super) fn locate(roots: &[PathBuf], path: &str) -> Option<String> {
+    let found = roots.iter().map(|root| root.join(path)).find(|path| path.is_file())?;
+    Some(found.to_string_lossy().into_owned())
+}

@@ -1,0 +1,295 @@
+//! Coverage files, and what was never called: `runtap.jvm.coverage/1`, and the same as text. The work is
+//! [`runtap_coverage`]'s.
+
+mod classes;
+mod never;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use runtap_bytefrog::Report;
+use runtap_bytefrog_proto::ClassOutcome;
+use runtap_coverage::model::{Counter, Notes};
+use runtap_coverage::{
+    ClassFate, Coverage, Inventory, NeverCalled, NeverOptions, Observed, Options, Patterns, WriteOptions,
+};
+use runtap_outputs::{Destination, Outlet, with_extension};
+use runtap_text::document::OutputFile;
+use runtap_text::units::{Count, Things};
+use runtap_text::{Print, TextOptions};
+use serde::Serialize;
+
+use self::never::NeverDocument;
+use crate::cli::JvmCoverage;
+use crate::exit::usage;
+use crate::output::Output;
+
+/// What an agent's trace has shown. `classes` are its words about classes, by outcome and name; `counts` how many there
+/// were, of which not all may have been kept.
+pub(super) fn observed(
+    report: &Report,
+    classes: &BTreeMap<(ClassOutcome, String), u64>,
+    counts: [u64; 3],
+) -> Observed {
+    let mut observed = Observed::of(report);
+    for (outcome, name) in classes.keys() {
+        let fate = match outcome {
+            ClassOutcome::Transformed => ClassFate::Traced,
+            ClassOutcome::Ignored => ClassFate::Ignored,
+            ClassOutcome::Failed => ClassFate::Failed,
+        };
+        observed.class(name, fate);
+    }
+    let kept: u64 = classes.values().sum();
+    observed.losses.class_reports = counts.iter().sum::<u64>().saturating_sub(kept);
+    observed
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    coverage: Option<CoverageDocument>,
+    never_called: Option<NeverDocument<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct CoverageDocument {
+    files: Vec<OutputFile>,
+    /// `None`: no agent has told of lines.
+    lines: Option<Covered>,
+    methods: Covered,
+    classes: Covered,
+    notes: NotesDocument,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Covered {
+    covered: u64,
+    missed: u64,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct NotesDocument {
+    untraced_classes: u64,
+    excluded_classes: u64,
+    foreign_classes: u64,
+    foreign_methods: u64,
+    foreign_lines: u64,
+    blind_methods: u64,
+    assumed_sources: u64,
+    unparsed_methods: u64,
+    filtered_methods: u64,
+}
+
+impl From<Counter> for Covered {
+    fn from(Counter { missed, covered }: Counter) -> Self {
+        Self { covered, missed }
+    }
+}
+
+impl From<&Notes> for NotesDocument {
+    fn from(notes: &Notes) -> Self {
+        Self {
+            untraced_classes: notes.untraced_classes,
+            excluded_classes: notes.excluded_classes,
+            foreign_classes: notes.foreign_classes,
+            foreign_methods: notes.foreign_methods,
+            foreign_lines: notes.foreign_lines,
+            blind_methods: notes.blind_methods,
+            assumed_sources: notes.assumed_sources,
+            unparsed_methods: notes.unparsed_methods,
+            filtered_methods: notes.filtered_methods,
+        }
+    }
+}
+
+/// What files are named and dated after.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recording<'a> {
+    /// Beside this, with another end.
+    pub(super) base: &'a Path,
+    /// When the first of its programs has begun, in milliseconds since 1970. Agents of versions 1 to 4 do not say it.
+    pub(super) began_ms: Option<u64>,
+}
+
+/// Writes and prints what was asked for, of everything that was observed in a recording.
+pub(super) fn run(
+    options: &JvmCoverage,
+    observed: &Observed,
+    recording: &Recording<'_>,
+    shown: &TextOptions<'_>,
+    output: Output,
+) -> anyhow::Result<()> {
+    let patterns =
+        Patterns::new(&options.include, &options.exclude).map_err(|error| usage(error.to_string()))?;
+    // A mistake in a path is told before jars are read.
+    let outlets = open(options, recording.base)?;
+    let to_stdout = outlets.iter().any(|outlet| matches!(outlet, Outlet::Stdout));
+    let never_inventory = classes::inventory(&options.never_called)?;
+    let never = (!options.never_called.is_empty()).then(|| {
+        let options = NeverOptions { patterns: patterns.clone(), compiler_methods: options.compiler_methods };
+        NeverCalled::of(observed, &never_inventory, &options)
+    });
+    let coverage = if outlets.is_empty() {
+        None
+    } else {
+        let began = recording.began_ms.unwrap_or(0);
+        Some(write(options, patterns, observed, (&never_inventory, began), outlets, output)?)
+    };
+    let document = Document {
+        schema: "runtap.jvm.coverage/1",
+        coverage,
+        never_called: never
+            .as_ref()
+            .map(|never| NeverDocument::new(never, shown.rows.filter(|_| output.json()))),
+    };
+    if output.json() {
+        return output.document_beside(&document, to_stdout);
+    }
+    if to_stdout {
+        return Ok(());
+    }
+    output.print(&document, shown)
+}
+
+fn open(options: &JvmCoverage, recording: &Path) -> anyhow::Result<Vec<Outlet>> {
+    let mut outlets = Vec::new();
+    let mut places: Vec<Destination> = Vec::new();
+    for file in &options.coverage {
+        let to = match &file.path {
+            Some(path) if path == Path::new("-") => Destination::Stdout,
+            Some(path) => Destination::File(path.clone()),
+            None => Destination::File(with_extension(recording, file.format.extension())),
+        };
+        if places.contains(&to) {
+            return Err(usage(format!(
+                "two coverage files have one place: give --coverage {}=FILE",
+                file.format.name()
+            )));
+        }
+        outlets.push(Outlet::open(&to)?);
+        places.push(to);
+    }
+    Ok(outlets)
+}
+
+fn write(
+    options: &JvmCoverage,
+    patterns: Patterns,
+    observed: &Observed,
+    (never, began_ms): (&Inventory, u64),
+    outlets: Vec<Outlet>,
+    output: Output,
+) -> anyhow::Result<CoverageDocument> {
+    let own = (!options.classes.is_empty()).then(|| classes::inventory(&options.classes)).transpose()?;
+    // The jars of the list are those of the program too.
+    let inventory = own.as_ref().or_else(|| (!options.never_called.is_empty()).then_some(never));
+    let wanted =
+        Options { patterns, compiler_methods: options.compiler_methods, entry_lines: options.entry_lines };
+    let coverage = Coverage::of(observed, inventory, &wanted);
+    let roots: Vec<String> = options.sources.iter().map(|root| root.to_string_lossy().into_owned()).collect();
+    let locate = |path: &str| classes::locate(&options.sources, path);
+    let how = WriteOptions {
+        // Of the recording, not of now: equal traces give equal files.
+        timestamp_ms: began_ms,
+        roots: &roots,
+        locate: Some(&locate),
+        ..WriteOptions::default()
+    };
+    let mut files = Vec::new();
+    for (file, outlet) in options.coverage.iter().zip(outlets) {
+        let mut writer = outlet.begin()?;
+        file.format.write(&coverage, &mut writer, &how).map_err(|error| writer.failed(error))?;
+        let (path, bytes) = writer.finish()?;
+        files.extend(path.map(|path| OutputFile::new(&path, file.format.name(), bytes)));
+    }
+    let totals = coverage.totals();
+    say(&coverage, inventory, options, output);
+    Ok(CoverageDocument {
+        files,
+        lines: coverage.has_lines.then(|| totals.lines.into()),
+        methods: totals.methods.into(),
+        classes: totals.classes.into(),
+        notes: (&coverage.notes).into(),
+    })
+}
+
+/// What somebody may miss in the files.
+fn say(coverage: &Coverage, inventory: Option<&Inventory>, options: &JvmCoverage, output: Output) {
+    let notes = &coverage.notes;
+    if inventory.is_none() {
+        output.note("only what was called is in the coverage: --classes JAR|DIR says what else there is");
+    }
+    if !coverage.has_lines {
+        output.note(
+            "the agents have told of no lines, so the coverage has methods only (--entry-lines: first lines)",
+        );
+    }
+    for (count, noun, what) in [
+        (notes.untraced_classes, "class", "not traced, by the agent's word, and left out"),
+        (notes.foreign_classes, "class", "called and in none of the jars: left out"),
+        (
+            notes.foreign_methods,
+            "method",
+            "called that the class in the jar does not have: it is another version",
+        ),
+        (
+            notes.blind_methods,
+            "method",
+            "called without a word about lines: what was missed in them is not known",
+        ),
+        (notes.unparsed_methods, "method", "called whose signature can't be read: left out"),
+        (
+            inventory.map_or(0, |inventory| inventory.unread.len() as u64),
+            "entry",
+            "of jars that can't be read",
+        ),
+    ] {
+        if count > 0 {
+            output.note(format_args!("{} {what}", Things(count, noun)));
+        }
+    }
+    let lcov = options.coverage.iter().any(|file| file.format == runtap_coverage::Format::Lcov);
+    if !lcov {
+        return;
+    }
+    if !coverage.has_lines {
+        output.note("lcov and genhtml read no file without lines (--entry-lines: first lines)");
+    }
+    for (count, noun) in
+        [(coverage.methods_without_line(), "method"), (coverage.sources_without_lines(), "source file")]
+    {
+        if count > 0 {
+            let count = Things(count, noun);
+            output.note(format_args!("{count} not in the LCOV file: their lines are not known"));
+        }
+    }
+}
+
+impl Print for Document<'_> {
+    fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        if let Some(coverage) = &self.coverage {
+            coverage.print(out, options)?;
+        }
+        if self.coverage.is_some() && self.never_called.is_some() {
+            writeln!(out)?;
+        }
+        self.never_called.as_ref().map_or(Ok(()), |never| never.print(out, options))
+    }
+}
+
+impl Print for CoverageDocument {
+    fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        let of = |covered: Covered, what: &'static str| {
+            let all = covered.covered + covered.missed;
+            format!("{} of {}", Count(covered.covered), Things(all, what))
+        };
+        write!(out, "{}, {}", of(self.classes, "class"), of(self.methods, "method"))?;
+        match self.lines {
+            Some(lines) => writeln!(out, " and {} ran", of(lines, "line"))?,
+            None => writeln!(out, " ran; nothing is known of lines")?,
+        }
+        self.files.iter().try_for_each(|file| file.print(out, options))
+    }
+}

@@ -1,0 +1,223 @@
+//! The list of what was never called, for scripts and for people.
+
+use std::cmp::Reverse;
+use std::io;
+
+use runtap_bytefrog::{fitted, readable};
+use runtap_coverage::inventory::Method;
+use runtap_coverage::never::{ClassState, NeverClass, Size};
+use runtap_coverage::{ClassFate, NeverCalled};
+use runtap_text::units::{Count, Things};
+use runtap_text::{Clean, Column, Print, Table, TextOptions};
+use serde::Serialize;
+
+/// What numbers of a row take, beside a name.
+const NUMBERS: usize = 30;
+/// The least that is left for a name.
+const LEAST: usize = 20;
+
+#[derive(Debug, Serialize)]
+pub(super) struct NeverDocument<'a> {
+    total: SizeDocument,
+    packages: Vec<PackageDocument<'a>>,
+    /// How many classes there are, of which all or the first are listed.
+    classes_count: usize,
+    classes: Vec<ClassDocument<'a>>,
+    /// Classes that report nothing, by the agent's word: nobody knows what of them was called.
+    untraced: Vec<UntracedDocument<'a>>,
+    /// Why the list may be wrong.
+    caveats: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+struct SizeDocument {
+    never_called_classes: u64,
+    classes: u64,
+    never_called_methods: u64,
+    methods: u64,
+    never_called_code_bytes: u64,
+    code_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct PackageDocument<'a> {
+    package: &'a str,
+    #[serde(flatten)]
+    size: SizeDocument,
+}
+
+#[derive(Debug, Serialize)]
+struct ClassDocument<'a> {
+    class: &'a str,
+    state: &'static str,
+    path: &'a str,
+    source_file: Option<&'a str>,
+    called_methods: u64,
+    code_bytes: u64,
+    methods: Vec<MethodDocument<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct MethodDocument<'a> {
+    name: &'a str,
+    descriptor: &'a str,
+    line: Option<u16>,
+    code_bytes: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct UntracedDocument<'a> {
+    class: &'a str,
+    fate: &'static str,
+}
+
+impl From<Size> for SizeDocument {
+    fn from(size: Size) -> Self {
+        Self {
+            never_called_classes: size.classes,
+            classes: size.all_classes,
+            never_called_methods: size.methods,
+            methods: size.all_methods,
+            never_called_code_bytes: size.code,
+            code_bytes: size.all_code,
+        }
+    }
+}
+
+fn state(state: ClassState) -> &'static str {
+    match state {
+        ClassState::Called => "called",
+        ClassState::Loaded => "loaded",
+        ClassState::NotLoaded => "not_loaded",
+        ClassState::Unknown => "unknown",
+    }
+}
+
+impl<'a> NeverDocument<'a> {
+    /// Classes with the most code first, at most so many.
+    pub(super) fn new(never: &'a NeverCalled<'a>, most: Option<usize>) -> Self {
+        let mut classes: Vec<&NeverClass<'_>> = never.classes.iter().collect();
+        classes.sort_by_key(|class| (Reverse(class.code()), class.name));
+        classes.truncate(most.unwrap_or(usize::MAX));
+        let fate = |fate| match fate {
+            ClassFate::Ignored => "ignored",
+            ClassFate::Failed => "failed",
+            ClassFate::Traced => "transformed",
+        };
+        Self {
+            total: never.total().into(),
+            packages: never
+                .packages
+                .iter()
+                .map(|(package, size)| PackageDocument { package, size: (*size).into() })
+                .collect(),
+            classes_count: never.classes.len(),
+            classes: classes.into_iter().map(ClassDocument::new).collect(),
+            untraced: never
+                .untraced
+                .iter()
+                .map(|(class, of)| UntracedDocument { class, fate: fate(*of) })
+                .collect(),
+            caveats: never.caveats.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl<'a> ClassDocument<'a> {
+    fn new(class: &NeverClass<'a>) -> Self {
+        let method = |method: &&'a Method| MethodDocument {
+            name: &method.name,
+            descriptor: &method.descriptor,
+            line: method.first_line(),
+            code_bytes: method.code,
+        };
+        Self {
+            class: class.name,
+            state: state(class.state),
+            path: &class.class.path,
+            source_file: class.class.source_file.as_deref(),
+            called_methods: class.called,
+            code_bytes: class.code(),
+            methods: class.methods.iter().map(method).collect(),
+        }
+    }
+}
+
+/// A row of the table: a class of which nothing was called is one row.
+enum Row<'r> {
+    Class(&'r ClassDocument<'r>),
+    Method(&'r ClassDocument<'r>, &'r MethodDocument<'r>),
+}
+
+impl Row<'_> {
+    fn code(&self) -> u64 {
+        match self {
+            Self::Class(class) => class.code_bytes,
+            Self::Method(_, method) => method.code_bytes.into(),
+        }
+    }
+
+    fn cells(&self, options: &TextOptions<'_>) -> [String; 4] {
+        let (class, line, count, name) = match self {
+            Self::Class(class) => (class, None, class.methods.len() as u64, class.class.replace('/', ".")),
+            Self::Method(class, method) => {
+                let signature = format!("{}.{};0;{}", class.class, method.name, method.descriptor);
+                (class, method.line, 1, readable(&signature))
+            }
+        };
+        let name = Clean(&name).to_string();
+        let name = match options.width {
+            Some(width) => fitted(&name, width.saturating_sub(NUMBERS).max(LEAST)),
+            None => name,
+        };
+        let place = line.map_or_else(String::new, |line| format!(":{line}"));
+        [
+            Count(self.code()).to_string(),
+            Count(count).to_string(),
+            class.state.replace('_', " "),
+            name + &place,
+        ]
+    }
+}
+
+impl Print for NeverDocument<'_> {
+    fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        let SizeDocument { never_called_methods, methods, never_called_code_bytes, code_bytes, .. } =
+            self.total;
+        writeln!(
+            out,
+            "never called: {} of {}, {} of {} of code, {} of {} as a whole",
+            Count(never_called_methods),
+            Things(methods, "method"),
+            Count(never_called_code_bytes),
+            Things(code_bytes, "byte"),
+            Count(self.total.never_called_classes),
+            Things(self.total.classes, "class"),
+        )?;
+        for caveat in &self.caveats {
+            writeln!(out, "- {}", Clean(caveat))?;
+        }
+        let mut rows: Vec<Row<'_>> = Vec::new();
+        for class in &self.classes {
+            if class.state == state(ClassState::Called) {
+                rows.extend(class.methods.iter().map(|method| Row::Method(class, method)));
+            } else {
+                rows.push(Row::Class(class));
+            }
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
+        rows.sort_by_key(|row| Reverse(row.code()));
+        let columns = [
+            Column::number("BYTES"),
+            Column::number("METHODS"),
+            Column::text("CLASS IS"),
+            Column::text("NEVER CALLED"),
+        ];
+        let mut table = Table::new("row", columns);
+        table.fill(rows.iter(), options, |row| row.cells(options));
+        table.print(out, options)
+    }
+}

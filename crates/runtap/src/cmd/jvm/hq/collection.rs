@@ -1,0 +1,98 @@
+//! A collection that another verb begins and ends: HQ in this process, for one agent or those of one command.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtap_bytefrog::hq::Hq;
+use runtap_record::Stops;
+use tokio::time::Instant;
+
+use super::watch::Watch;
+use super::{end, far, lines, listen, show};
+use crate::cli::{JvmHq, JvmShown, JvmTracing};
+use crate::output::Output;
+
+/// HQ on a free port of the loopback interface.
+pub(in super::super) struct Collection {
+    options: JvmHq,
+    hq: Arc<Hq>,
+    watch: Arc<Watch>,
+    stops: Stops,
+}
+
+impl Collection {
+    /// Listens. `duration`: how long [`Self::collect`] takes at most; `users`: whose processes are agents.
+    ///
+    /// # Errors
+    /// There is no port.
+    pub(in super::super) fn begin(
+        tracing: &JvmTracing,
+        shown: JvmShown,
+        duration: Option<Duration>,
+        users: &[u32],
+        stops: Stops,
+        output: Output,
+    ) -> anyhow::Result<Self> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let options = JvmHq {
+            listen: address.to_string(),
+            insecure: false,
+            tracing: tracing.clone(),
+            no_start: false,
+            once: true,
+            duration,
+            slow: shown.slow,
+            interval: Duration::from_secs(10),
+            plain: true,
+            limit: shown.limit,
+            record: shown.record,
+            control: None,
+            send: None,
+            format: shown.format,
+        };
+        let watch = Arc::new(Watch::new(output.is_verbose()));
+        let hq = Arc::new(listen(&options, &[address], Some(users), &watch)?);
+        Ok(Self { options, hq, watch, stops })
+    }
+
+    /// Where agents dial.
+    pub(in super::super) fn address(&self) -> SocketAddr {
+        self.hq.address()
+    }
+
+    /// Whether an agent has said hello.
+    pub(in super::super) fn has_agents(&self) -> bool {
+        self.watch.seen() > 0
+    }
+
+    /// Shows lines until the first agent has ended, the time is over, or somebody asks for the end.
+    pub(in super::super) async fn collect(&self, output: Output) {
+        let over = self.options.duration.and_then(|duration| Instant::now().checked_add(duration));
+        lines(&self.options, &self.hq, &self.watch, &self.stops, over.unwrap_or_else(far), output).await;
+    }
+
+    /// Shows lines until something is done.
+    pub(in super::super) async fn until<T>(&self, work: impl Future<Output = T>, output: Output) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => {
+                    show(&self.watch, output);
+                    return done;
+                }
+                () = self.watch.news.notified() => show(&self.watch, output),
+            }
+        }
+    }
+
+    /// Stops the agents, takes what they still have, unless somebody is in a hurry, and prints the report.
+    ///
+    /// # Errors
+    /// Without an agent, and those of printing.
+    pub(in super::super) async fn end(self, hurry: bool, output: Output) -> anyhow::Result<u8> {
+        end::end(&self.options, &self.hq, &self.watch, &self.stops, hurry, output).await
+    }
+}

@@ -1,0 +1,161 @@
+//! The end of a collection: agents are stopped, what they still have is taken, and the report is printed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtap_bytefrog::Report;
+use runtap_bytefrog::hq::{AgentId, Hq};
+use runtap_bytefrog_proto::Mode;
+use runtap_record::Stops;
+use runtap_text::TextOptions;
+use runtap_text::units::Things;
+use tokio::time::{Instant, sleep_until};
+
+use super::super::document::{AgentDocument, JvmDocument};
+use super::super::text::ReportText;
+use super::show;
+use super::watch::{Facts, Watch};
+use crate::cli::JvmHq;
+use crate::exit;
+use crate::output::Output;
+
+/// How long agents may take to send what they have. The original ones sleep for a heartbeat first, which is a second.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Stops the agents, waits for their ends, unless somebody is in a hurry, and prints the report.
+pub(super) async fn end(
+    options: &JvmHq,
+    hq: &Arc<Hq>,
+    watch: &Arc<Watch>,
+    stops: &Stops,
+    hurry: bool,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let living = stop(hq, watch);
+    if !living.is_empty() && !hurry {
+        output.note(format_args!(
+            "waiting up to {} seconds for the rest of what {} to send; Ctrl-C again does not wait",
+            PATIENCE.as_secs(),
+            if living.len() == 1 {
+                "the agent has".to_owned()
+            } else {
+                format!("{} agents have", living.len())
+            }
+        ));
+    }
+    let is_interrupted = stops.is_stopping();
+    if !hurry {
+        wait(&living, watch, stops, output).await;
+    }
+    let cut = living.iter().filter(|id| watch.facts(**id).is_some_and(|facts| !facts.finished)).count();
+    let closing = Arc::clone(hq);
+    tokio::task::spawn_blocking(move || closing.close()).await?;
+    show(watch, output);
+    let reports: Vec<(AgentId, Facts, Report)> = hq
+        .agents()
+        .into_iter()
+        .filter_map(|state| Some((state.id, watch.facts(state.id)?, hq.report(state.id).ok()?)))
+        .collect();
+    print(options, &reports, output)?;
+    let left_out = watch.seen().saturating_sub(reports.len() as u64);
+    if left_out > 0 {
+        output.warning(format_args!(
+            "{} more than are kept: the oldest were forgotten",
+            Things(left_out, "agent")
+        ));
+    }
+    hint_at_names(options, &reports, output);
+    if cut > 0 {
+        output.warning(format_args!(
+            "{} had not ended: what came is in the report",
+            Things(cut as u64, "agent")
+        ));
+    }
+    if reports.is_empty() {
+        if is_interrupted {
+            return Ok(stops.exit_code().unwrap_or(exit::INTERRUPTED));
+        }
+        return Err(exit::expected(
+            exit::NO_TARGET,
+            "no agent has connected",
+            format!(
+                "load one into a program that runs: runtap jvm attach PID --hq {0}; or start it with -javaagent:bytefrog-tracer.jar={0}",
+                hq.address()
+            ),
+        ));
+    }
+    let partial = cut > 0
+        || left_out > 0
+        || watch.is_partial()
+        || reports.iter().any(|(.., report)| report.counters.has_losses());
+    Ok(if partial { exit::PARTIAL } else { exit::OK })
+}
+
+/// Says why there is nothing, if the expressions have chosen nothing.
+fn hint_at_names(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: Output) {
+    let any =
+        reports.iter().any(|(_, facts, report)| facts.classes.transformed > 0 || report.counters.entries > 0);
+    if options.tracing.include.is_empty() || reports.is_empty() || any {
+        return;
+    }
+    let loaded: u64 = reports.iter().map(|(_, facts, _)| facts.classes.ignored).sum();
+    let loaded = if loaded > 0 { format!(" ({loaded} others were loaded meanwhile)") } else { String::new() };
+    output.warning(format_args!(
+        "no class matched --include{loaded}: names have slashes, and expressions are matched from their beginning: '^com/example/Main'"
+    ));
+}
+
+/// Stops every agent that lives. A program that waits for its start is let go: the original agents never end otherwise.
+fn stop(hq: &Hq, watch: &Watch) -> Vec<AgentId> {
+    let mut living = Vec::new();
+    for state in hq.agents() {
+        if watch.facts(state.id).is_none_or(|facts| facts.finished) {
+            continue;
+        }
+        living.push(state.id);
+        if !state.state.started {
+            // What fails here fails below too: its connection is gone.
+            let _ = hq.go(state.id, Mode::Tracing);
+        }
+        let _ = hq.go(state.id, Mode::ShuttingDown);
+    }
+    living
+}
+
+/// Waits until all have ended, the patience is over, or somebody has none.
+async fn wait(living: &[AgentId], watch: &Watch, stops: &Stops, output: Output) {
+    let mut again = stops.listener();
+    let until = Instant::now() + PATIENCE;
+    while living.iter().any(|id| watch.facts(*id).is_some_and(|facts| !facts.finished)) {
+        tokio::select! {
+            biased;
+            _ = again.next() => return,
+            () = sleep_until(until) => return,
+            () = watch.news.notified() => show(watch, output),
+        }
+    }
+}
+
+fn print(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: Output) -> anyhow::Result<()> {
+    if output.json() {
+        let agents = reports
+            .iter()
+            .map(|(_, facts, report)| AgentDocument::new(facts.run, report, facts.classes))
+            .collect();
+        return output.document(&JvmDocument::new(agents));
+    }
+    let shown = TextOptions {
+        width: output.columns(),
+        rows: (options.limit > 0).then_some(options.limit),
+        more: Some("--limit 0 shows all"),
+        ..output.options()
+    };
+    for (index, (id, facts, report)) in reports.iter().enumerate() {
+        if index > 0 {
+            output.text("\n")?;
+        }
+        let text = ReportText { title: facts.title(*id), report, classes: facts.classes };
+        output.print(&text, &shown)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,382 @@
+//! What is known of agents beside their traces, and what is said of them.
+//!
+//! Owns: [`Watch`], which hears all events of HQ on the threads of its connections and never waits: lines wait in a queue of
+//! bounded length until somebody takes them. How many were left out is said.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use runtap_bytefrog::hq::{AgentId, Event};
+use runtap_bytefrog_proto::hq::AgentProcess;
+use runtap_bytefrog_proto::{ClassOutcome, Dialect, ModeByte, Rule, Violation};
+use runtap_text::units::Things;
+use tokio::sync::Notify;
+
+use super::super::document::Classes;
+
+/// Lines that wait to be shown.
+const WAITING: usize = 1000;
+/// Agents that are remembered. HQ keeps fewer.
+const AGENTS: usize = 1000;
+/// Warnings of each rule that are said for an agent: anybody who can connect can cause them.
+const WARNINGS: u64 = 5;
+
+/// How much a line matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::cmd::jvm) enum Weight {
+    /// For the curious.
+    Detail,
+    Note,
+    Warning,
+}
+
+/// Something to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cmd::jvm) struct Line {
+    pub(in crate::cmd::jvm) weight: Weight,
+    pub(in crate::cmd::jvm) text: String,
+}
+
+/// An agent, as its control connection has it.
+#[derive(Debug, Clone)]
+pub(in crate::cmd::jvm) struct Facts {
+    pub(in crate::cmd::jvm) peer: SocketAddr,
+    pub(in crate::cmd::jvm) dialect: Dialect,
+    pub(in crate::cmd::jvm) run: u8,
+    pub(in crate::cmd::jvm) process: Option<AgentProcess>,
+    pub(in crate::cmd::jvm) classes: Classes,
+    /// What its last heartbeat said, and its buffers that wait.
+    pub(in crate::cmd::jvm) said: Option<(ModeByte, u16)>,
+    /// No heartbeat has come in time.
+    pub(in crate::cmd::jvm) silent: bool,
+    pub(in crate::cmd::jvm) data: usize,
+    pub(in crate::cmd::jvm) finished: bool,
+    /// Whether its end was as it should be.
+    pub(in crate::cmd::jvm) partial: bool,
+    warned: BTreeMap<Rule, u64>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Whether what only the curious want is kept.
+    details: bool,
+    agents: BTreeMap<AgentId, Facts>,
+    lines: VecDeque<Line>,
+    left_out: u64,
+    /// Connections that were no agent's, by what was wrong.
+    strangers: BTreeMap<Rule, u64>,
+    /// Connections of users who may not connect.
+    others: u64,
+    /// The first agent whose connections have all ended.
+    first_finished: Option<AgentId>,
+    /// Agents that have said hello.
+    seen: u64,
+}
+
+/// What is known, and what is to be said.
+#[derive(Debug)]
+pub(in crate::cmd::jvm) struct Watch {
+    state: Mutex<State>,
+    /// Something has happened.
+    pub(in crate::cmd::jvm) news: Notify,
+}
+
+/// The name of a program's main class, if the agent knows it: one that is loaded early does not.
+fn named(process: &AgentProcess) -> String {
+    let main = process.main.to_string();
+    if main.is_empty() { String::new() } else { format!(" ({main})") }
+}
+
+fn mode(mode: ModeByte) -> String {
+    mode.mode().map_or_else(|| format!("in the unknown mode {}", mode.0), |mode| mode.to_string())
+}
+
+impl Watch {
+    /// One that has heard nothing; with what only the curious want, or without.
+    pub(in crate::cmd::jvm) fn new(details: bool) -> Self {
+        Self { state: Mutex::new(State { details, ..State::default() }), news: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what has happened at an agent, or at a connection that is no agent's.
+    pub(in crate::cmd::jvm) fn hear(&self, agent: Option<AgentId>, event: Event) {
+        {
+            let mut state = self.lock();
+            match agent {
+                Some(id) => state.hear(id, event),
+                None => state.stranger(&event),
+            }
+        }
+        self.news.notify_one();
+    }
+
+    /// Says something in its turn.
+    pub(in crate::cmd::jvm) fn say(&self, weight: Weight, text: String) {
+        self.lock().say(weight, text);
+        self.news.notify_one();
+    }
+
+    /// The lines that wait.
+    pub(in crate::cmd::jvm) fn lines(&self) -> Vec<Line> {
+        let mut state = self.lock();
+        let mut lines: Vec<Line> = state.lines.drain(..).collect();
+        let left_out = std::mem::take(&mut state.left_out);
+        if left_out > 0 {
+            lines.push(Line {
+                weight: Weight::Warning,
+                text: format!("{} left out: more came than could be shown", Things(left_out, "line")),
+            });
+        }
+        lines
+    }
+
+    /// What is known of an agent.
+    pub(in crate::cmd::jvm) fn facts(&self, agent: AgentId) -> Option<Facts> {
+        self.lock().agents.get(&agent).cloned()
+    }
+
+    /// Whether any agent's connections have all ended.
+    pub(in crate::cmd::jvm) fn one_has_finished(&self) -> bool {
+        self.lock().first_finished.is_some()
+    }
+
+    /// Whether there was an agent, and all that there were have ended.
+    pub(in crate::cmd::jvm) fn all_have_finished(&self) -> bool {
+        let state = self.lock();
+        !state.agents.is_empty() && state.agents.values().all(|facts| facts.finished)
+    }
+
+    /// Whether an agent has ended without saying that it would, or was never heard to its end.
+    pub(in crate::cmd::jvm) fn is_partial(&self) -> bool {
+        self.lock().agents.values().any(|facts| facts.partial)
+    }
+
+    /// Agents that have said hello.
+    pub(in crate::cmd::jvm) fn seen(&self) -> u64 {
+        self.lock().seen
+    }
+}
+
+impl State {
+    fn say(&mut self, weight: Weight, text: String) {
+        if weight == Weight::Detail && !self.details {
+            return;
+        }
+        if self.lines.len() < WAITING {
+            self.lines.push_back(Line { weight, text });
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// A connection that is no agent's.
+    fn stranger(&mut self, event: &Event) {
+        let (count, why) = match event {
+            Event::Violation(violation) => {
+                (self.strangers.entry(violation.rule).or_default(), violation.to_string())
+            }
+            Event::Stranger { peer, user } => {
+                let whose = user.map_or("an unknown process".to_owned(), |user| format!("user {user}"));
+                (&mut self.others, format!("it is of {whose} (from {peer}), and not of the program's user"))
+            }
+            _ => return,
+        };
+        *count += 1;
+        let weight = if *count <= WARNINGS { Weight::Warning } else { Weight::Detail };
+        self.say(weight, format!("a connection was refused: {why}"));
+    }
+
+    fn hear(&mut self, id: AgentId, event: Event) {
+        let number = id.0;
+        if let Event::Connected { peer, dialect, project, run } = event {
+            self.connected(id, peer, dialect, run);
+            let project = project.map_or_else(String::new, |project| format!(", project {project}"));
+            return self.say(
+                Weight::Note,
+                format!("agent {number} connected from {peer}: version {dialect}, run {run}{project}"),
+            );
+        }
+        let Some(facts) = self.agents.get_mut(&id) else { return };
+        let line = match event {
+            Event::Heartbeat { mode: now, queue } => {
+                let before = facts.said.replace((now, queue));
+                let was_silent = std::mem::take(&mut facts.silent);
+                match before {
+                    _ if was_silent => Some((Weight::Note, format!("lives again: {}", mode(now)))),
+                    Some((before, _)) if before == now => None,
+                    _ => Some((Weight::Note, format!("is {}", mode(now)))),
+                }
+            }
+            Event::Class { outcome, name } => {
+                let (count, what, weight) = match outcome {
+                    ClassOutcome::Transformed => (&mut facts.classes.transformed, "traces", Weight::Detail),
+                    ClassOutcome::Ignored => (&mut facts.classes.ignored, "leaves alone", Weight::Detail),
+                    ClassOutcome::Failed => (&mut facts.classes.failed, "can't trace", Weight::Note),
+                };
+                *count += 1;
+                // A program has thousands.
+                let weight = if *count > WARNINGS { Weight::Detail } else { weight };
+                Some((weight, format!("{what} {name}")))
+            }
+            Event::Process(process) => {
+                let text = format!("is process {}{}, JVM {}", process.pid, named(&process), process.jvm);
+                facts.process = Some(process);
+                Some((Weight::Note, text))
+            }
+            Event::Error(text) => {
+                facts.partial = true;
+                Some((Weight::Warning, format!("reports an error: {text}")))
+            }
+            Event::NotConfigured(error) => {
+                facts.partial = true;
+                Some((Weight::Warning, format!("was sent away, without a configuration: {error}")))
+            }
+            Event::Violation(violation) => Some(facts.violation(&violation)),
+            Event::Data(open) => {
+                let (before, after) = (facts.data, open);
+                facts.data = open;
+                let what = if after > before { "opened" } else { "closed" };
+                Some((Weight::Detail, format!("{what} a data connection: {after} open")))
+            }
+            Event::RecordingFailed { connection, reason } => {
+                facts.partial = true;
+                let text = format!("is not recorded any more ({connection}), the trace goes on: {reason}");
+                Some((Weight::Warning, text))
+            }
+            Event::ControlEnded => Some((Weight::Detail, "closed its control connection".to_owned())),
+            Event::Finished => {
+                facts.finished = true;
+                self.first_finished.get_or_insert(id);
+                Some((Weight::Note, "ended".to_owned()))
+            }
+            _ => None,
+        };
+        if let Some((weight, text)) = line {
+            self.say(weight, format!("agent {number} {text}"));
+        }
+    }
+
+    fn connected(&mut self, id: AgentId, peer: SocketAddr, dialect: Dialect, run: u8) {
+        self.seen += 1;
+        while self.agents.len() >= AGENTS {
+            self.agents.pop_first();
+        }
+        let facts = Facts {
+            peer,
+            dialect,
+            run,
+            process: None,
+            classes: Classes::default(),
+            said: None,
+            silent: false,
+            data: 0,
+            finished: false,
+            partial: false,
+            warned: BTreeMap::new(),
+        };
+        self.agents.insert(id, facts);
+    }
+}
+
+impl Facts {
+    fn violation(&mut self, violation: &Violation) -> (Weight, String) {
+        self.silent |= violation.rule == Rule::HeartbeatMissing;
+        // What came before is whole; what should have come behind is not there.
+        self.partial |= matches!(
+            violation.rule,
+            Rule::CutMessage | Rule::Undecodable | Rule::EndWithoutShutdown | Rule::AgentError
+        );
+        let count = self.warned.entry(violation.rule).or_default();
+        *count += 1;
+        let weight = if *count <= WARNINGS { Weight::Warning } else { Weight::Detail };
+        let more = if *count == WARNINGS { " (further ones are shown with --verbose only)" } else { "" };
+        (weight, format!("breaks {violation}{more}"))
+    }
+
+    /// One line for a report.
+    pub(in crate::cmd::jvm) fn title(&self, id: AgentId) -> String {
+        let process = self
+            .process
+            .as_ref()
+            .map_or_else(String::new, |process| format!(", process {}{}", process.pid, named(process)));
+        format!("Agent {}: version {}, run {}, {}{process}", id.0, self.dialect, self.run, self.peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connected(watch: &Watch, agent: AgentId) {
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let event = Event::Connected { peer, dialect: Dialect::V1, project: Some(3), run: 9 };
+        watch.hear(Some(agent), event);
+    }
+
+    #[test]
+    fn lines_have_a_limit_and_what_is_left_out_is_counted() {
+        let watch = Watch::new(true);
+        for number in 0..WAITING + 20 {
+            watch.say(Weight::Detail, number.to_string());
+        }
+        let lines = watch.lines();
+        assert_eq!(lines.len(), WAITING + 1);
+        assert_eq!(
+            lines.last().map(|line| line.text.as_str()),
+            Some("20 lines left out: more came than could be shown")
+        );
+        assert!(watch.lines().is_empty());
+        let curt = Watch::new(false);
+        curt.say(Weight::Detail, "nobody asked".to_owned());
+        assert!(curt.lines().is_empty());
+    }
+
+    #[test]
+    fn a_rule_that_is_broken_again_and_again_is_warned_of_a_few_times() {
+        let (watch, agent) = (Watch::new(true), AgentId(0));
+        connected(&watch, agent);
+        for id in [Some(agent), None] {
+            for _ in 0..100 {
+                let violation = Violation::new(Rule::UnknownVersion, "version 9", Some(1));
+                watch.hear(id, Event::Violation(violation));
+            }
+        }
+        let warnings = watch.lines().into_iter().filter(|line| line.weight == Weight::Warning).count();
+        assert_eq!(u64::try_from(warnings), Ok(2 * WARNINGS));
+        assert!(!watch.is_partial());
+        watch.hear(Some(agent), Event::Violation(Violation::new(Rule::CutMessage, "", None)));
+        assert!(watch.is_partial());
+    }
+
+    #[test]
+    fn modes_are_told_when_they_change_and_agents_are_forgotten() {
+        let watch = Watch::new(false);
+        connected(&watch, AgentId(0));
+        for mode in [b'I', b'T', b'T', b'T', b'?'] {
+            watch.hear(Some(AgentId(0)), Event::Heartbeat { mode: ModeByte(mode), queue: 0 });
+        }
+        let texts: Vec<String> = watch.lines().into_iter().map(|line| line.text).collect();
+        assert_eq!(
+            texts,
+            [
+                "agent 0 connected from 127.0.0.1:1: version 1, run 9, project 3",
+                "agent 0 is initializing",
+                "agent 0 is tracing",
+                "agent 0 is in the unknown mode 63",
+            ]
+        );
+        watch.hear(Some(AgentId(0)), Event::Finished);
+        assert!(watch.one_has_finished());
+        for number in 1..=u32::try_from(AGENTS).unwrap() {
+            connected(&watch, AgentId(number));
+        }
+        assert!(watch.facts(AgentId(0)).is_none() && watch.facts(AgentId(1)).is_some());
+        // Of one that is not known nothing is kept.
+        watch.hear(Some(AgentId(5000)), Event::Finished);
+        assert!(watch.facts(AgentId(5000)).is_none());
+    }
+}

@@ -1,0 +1,164 @@
+//! One row of each tab, as text.
+
+use runtap_bytefrog::{fitted, readable};
+use runtap_text::Clean;
+use runtap_text::units::{Count, Moment};
+
+use super::super::hq::watch::Weight;
+use super::super::text::fate;
+use super::items::{Baseline, Fold, Item, Numbers, Sort};
+use super::state::{State, Tab};
+use super::view::{count, time};
+
+/// The least that a name gets.
+const LEAST: usize = 12;
+/// Where names begin behind the numbers of a method.
+const NUMBERS: usize = 44;
+
+/// The titles of the columns.
+pub(super) fn heading(state: &State) -> String {
+    match state.tab {
+        Tab::Tree => format!("{:>9} {:>9} {:>11} {:>9}  call", "self", "total", "calls", "exc exits"),
+        Tab::Methods => {
+            let mark = |sort: Sort, title: &str| {
+                if state.sort == sort { format!("{title}▾") } else { title.to_owned() }
+            };
+            format!(
+                "{:>9} {:>9} {:>11} {:>9}  {}",
+                mark(Sort::Own, "self"),
+                mark(Sort::Total, "total"),
+                mark(Sort::Calls, "calls"),
+                mark(Sort::Thrown, "exc exits"),
+                mark(Sort::Name, "method"),
+            )
+        }
+        Tab::Exceptions => format!("{:>11}  {:<9}  exception, method:line", "times", "what"),
+        Tab::Segments => format!("{:>13} {:>9} {:>11} {:>8}  marker", "from", "took", "calls", "methods"),
+        Tab::Slow => format!("{:>9} {:>13} {:>7} {:>6}  call", "took", "at", "thread", "depth"),
+        Tab::Agents => "agents, and what happened to them, the last first".to_owned(),
+    }
+}
+
+/// What is said where there is no row.
+pub(super) fn nothing(state: &State) -> &'static str {
+    match state.tab {
+        _ if state.snapshot.agents.is_empty() => "load an agent: runtap jvm attach PID --hq ADDRESS:PORT",
+        Tab::Tree | Tab::Methods => "nothing was called yet",
+        Tab::Exceptions => "no exceptions",
+        Tab::Segments => "no markers",
+        Tab::Slow => "no call took so long",
+        Tab::Agents => "",
+    }
+}
+
+/// Whether a row warns of something.
+pub(super) fn is_warning(state: &State, item: &Item) -> bool {
+    let line = item.index.checked_sub(state.snapshot.agents.len());
+    state.tab == Tab::Agents
+        && line
+            .and_then(|line| state.log.iter().rev().nth(line))
+            .is_some_and(|line| line.weight == Weight::Warning)
+}
+
+fn name(signature: &str, width: usize, besides: usize) -> String {
+    fitted(&Clean(&readable(signature)).to_string(), width.saturating_sub(besides).max(LEAST))
+}
+
+fn numbers(numbers: Numbers) -> String {
+    let Numbers { calls, thrown, total, own } = numbers;
+    format!("{} {} {} {:>9}", time(own), time(total), count(calls), Count(thrown))
+}
+
+/// A row in so many columns.
+pub(super) fn row(state: &State, item: &Item, width: usize) -> String {
+    let text = match state.tab {
+        Tab::Tree => tree(state, item, width),
+        Tab::Agents => agent_or_line(state, item),
+        _ => of_report(state, item, width),
+    };
+    text.unwrap_or_default()
+}
+
+fn tree(state: &State, item: &Item, width: usize) -> Option<String> {
+    let tree = state.snapshot.tree.as_deref()?;
+    let row = tree.rows.get(item.index)?;
+    let before = state.since.as_ref().and_then(|since: &Baseline| since.nodes.get(&item.key));
+    let mark = match item.fold {
+        Fold::Leaf => ' ',
+        Fold::Open => '▾',
+        Fold::Closed => '▸',
+    };
+    // Far below, the depth is a number.
+    let indent = if item.depth <= 15 {
+        "  ".repeat(item.depth)
+    } else {
+        format!("{:<30}", format!("({})", item.depth))
+    };
+    let open = if row.open > 0 { format!(" [{} open]", Count(row.open)) } else { String::new() };
+    let besides = NUMBERS + indent.len() + open.len() + 2;
+    let name = name(tree.signatures.get(row.signature)?, width, besides);
+    let values = numbers(Numbers::of_row(tree, item.index).since(before));
+    Some(format!("{values}  {indent}{mark} {name}{open}"))
+}
+
+fn of_report(state: &State, item: &Item, width: usize) -> Option<String> {
+    let report = state.snapshot.report.as_deref()?;
+    Some(match state.tab {
+        Tab::Methods => {
+            let method = report.methods.get(item.index)?;
+            let before = state.since.as_ref().and_then(|since| since.methods.get(&item.key));
+            let values = numbers(Numbers::of_method(method).since(before));
+            format!("{values}  {}", name(&method.signature, width, NUMBERS))
+        }
+        Tab::Exceptions => {
+            let place = report.exceptions.get(item.index)?;
+            let exception = Clean(&place.exception).to_string();
+            let at = place.line.map_or_else(String::new, |line| format!(":{line}"));
+            let method = name(&place.signature, width, 28 + exception.chars().count() + at.len());
+            format!("{}  {:<9}  {exception}, {method}{at}", count(place.count), fate(place.fate))
+        }
+        Tab::Segments => {
+            let segment = report.segments.get(item.index)?;
+            let shown = &segment.segment;
+            let took = shown.end.map(|end| u64::try_from(end.saturating_sub(shown.start)).unwrap_or(0));
+            let marker = format!("{} = {}", shown.key, shown.value);
+            format!(
+                "{:>13} {} {} {:>8}  {}",
+                Moment(shown.start),
+                took.map_or_else(|| format!("{:>9}", "open"), time),
+                count(shown.entries),
+                Count(segment.calls.len() as u64),
+                Clean(&marker),
+            )
+        }
+        Tab::Slow => {
+            let call = report.slow_calls.get(item.index)?;
+            let (took, at) = (time(call.took), Moment(call.start));
+            let name = name(call.path.last().map_or("", String::as_str), width, 41);
+            format!("{took} {at:>13} {:>7} {:>6}  {name}", call.thread, call.path.len())
+        }
+        Tab::Tree | Tab::Agents => return None,
+    })
+}
+
+fn agent_or_line(state: &State, item: &Item) -> Option<String> {
+    let agents = &state.snapshot.agents;
+    let Some(line) = item.index.checked_sub(agents.len()) else {
+        let agent = agents.get(item.index)?;
+        let shown = state.snapshot.wants.agent == Some(agent.state.id);
+        let mark = if shown { '*' } else { ' ' };
+        let mode = if agent.facts.finished { "ended".to_owned() } else { agent.state.state.mode.to_string() };
+        let title = agent.facts.title(agent.state.id);
+        let waiting = if agent.waiting > 0 {
+            format!(", {} waiting for others", Count(agent.waiting as u64))
+        } else {
+            String::new()
+        };
+        return Some(format!(
+            "{mark} {} ({mode}), {} calls{waiting}",
+            Clean(&title),
+            Count(agent.counters.calls())
+        ));
+    };
+    state.log.iter().rev().nth(line).map(|line| format!("  {}", Clean(&line.text)))
+}

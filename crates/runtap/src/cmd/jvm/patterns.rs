@@ -1,0 +1,99 @@
+//! Expressions of the command line, before anything is started because of them.
+//!
+//! Owns: saying what is wrong with one, and where. Agents compile them again: those of runtap as it is done here, the original
+//! ones with Java, which knows more.
+
+use runtap_coverage::Patterns;
+
+use crate::cli::JvmTracing;
+use crate::exit::usage;
+
+/// Who compiles the expressions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum For {
+    /// Our own agent.
+    Ours,
+    /// Any agent that dials: what only Java has may be understood.
+    Any,
+}
+
+/// What only Java's expressions have: look-around, atomic groups, references, properties of characters, possessive
+/// quantifiers.
+const JAVA_ONLY: [&str; 17] = [
+    "(?=", "(?!", "(?<=", "(?<!", "(?>", "\\p", "\\P", "*+", "++", "?+", "}+", "&&", "\\1", "\\2", "\\3",
+    "\\k", "\\G",
+];
+
+/// Checks all of them.
+///
+/// # Errors
+/// The first one that is none.
+pub(super) fn check(tracing: &JvmTracing, agents: For) -> anyhow::Result<()> {
+    let include = tracing.include.iter().map(|pattern| ("--include", pattern));
+    let exclude = tracing.exclude.iter().map(|pattern| ("--exclude", pattern));
+    for (option, pattern) in include.chain(exclude) {
+        if agents == For::Any && JAVA_ONLY.iter().any(|only| pattern.contains(only)) {
+            continue;
+        }
+        if let Some((why, at)) = wrong(pattern) {
+            return Err(usage(format!("{option} '{pattern}': {why} (character {at})")));
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with an expression, and the number of the first character that can't be understood, from 1 on.
+fn wrong(pattern: &str) -> Option<(String, usize)> {
+    let plain = without_quotes(pattern);
+    let compile = |text: &str| Patterns::new(&[text], &[]);
+    let why = compile(&plain).err()?.why;
+    // The longest beginning that is an expression ends before it.
+    let ends = plain.char_indices().map(|(at, _)| at).rev();
+    let good = ends.filter_map(|end| plain.get(..end)).find(|text| compile(text).is_ok());
+    Some((why, good.map_or(0, |text| text.chars().count()) + 1))
+}
+
+/// The expression with an `x` for each character of what is quoted (`\Q…\E`), and of the marks: as long, and as good.
+fn without_quotes(pattern: &str) -> String {
+    let mut result = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some(at) = rest.find('\\') {
+        let (before, from) = rest.split_at(at);
+        result.push_str(before);
+        // With the character behind it: a backslash before a backslash quotes nothing.
+        let end = if from.starts_with("\\Q") {
+            from.find("\\E").map_or(from.len(), |end| end + 2)
+        } else {
+            from.char_indices().nth(2).map_or(from.len(), |(end, _)| end)
+        };
+        let (mark, after) = from.split_at(end);
+        if from.starts_with("\\Q") {
+            result.extend(mark.chars().map(|_| 'x'));
+        } else {
+            result.push_str(mark);
+        }
+        rest = after;
+    }
+    result.push_str(rest);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_it_is_wrong() {
+        let at = |pattern| wrong(pattern).map(|(_, at)| at);
+        for (pattern, place) in
+            [("(", 1), ("é(", 2), ("^app/(a|(b)", 6), ("a)b", 2), ("x[z-a]", 2), ("(?=a)", 1)]
+        {
+            assert_eq!(at(pattern), Some(place), "{pattern}");
+        }
+        for good in ["", "^com/example/", r"\Qa(\E.*", r"\Q(", r"a\\", "^(java|sun)/"] {
+            assert_eq!(at(good), None, "{good}");
+        }
+        assert_eq!(at(r"\\Q("), Some(4), "a backslash, and no quote");
+        assert!(wrong("(").unwrap().0.contains("group"));
+    }
+}

@@ -1,0 +1,162 @@
+//! Recordings as files for viewers, by the sinks that other recordings have.
+
+use std::path::Path;
+
+use runtap_bytefrog::Detail;
+use runtap_bytefrog_record::{CALLS, SELF_TIME, profile};
+use runtap_convert::{Content, FileFormat, Made, Note, Planned, plan, refuse_overwriting, write_all};
+use runtap_model::{KindInfo, Trace, View};
+use runtap_outputs::{Destination, Outlet};
+use runtap_sinks::Format;
+use runtap_text::document::ConvertDocument;
+
+use super::super::text::instead;
+use super::ended;
+use super::load::{Loaded, LoadedAgent, Operand, explained};
+use super::place::base;
+use crate::cli::{JvmReport, JvmView, unsuitable};
+use crate::cmd::convert;
+use crate::exit::{self, usage};
+use crate::output::Output;
+use crate::units::Things;
+
+/// Pieces of time that a timeline holds at most, of all agents: 480 MB.
+const MOST: u64 = 20_000_000;
+
+/// The view of a trace that has this kind.
+fn view_of(trace: &Trace, info: KindInfo) -> View {
+    let kind = trace.kinds().iter().find(|(_, known)| *known == info).map(|(kind, _)| kind);
+    kind.map_or(View::Cpu, |kind| View::Kind(kind, info))
+}
+
+/// Whether a format shows when something was, rather than how much of it there was.
+fn is_timeline(format: FileFormat) -> bool {
+    let shown = [Format::Speedscope, Format::Chrome, Format::Perfetto, Format::Firefox];
+    format.sink().is_some_and(|format| shown.contains(&format))
+}
+
+pub(super) fn run(
+    options: &JvmReport,
+    operand: &Operand,
+    formats: &[FileFormat],
+    output: Output,
+) -> anyhow::Result<u8> {
+    let files = &options.files;
+    let (streams, formats): (Vec<_>, Vec<_>) =
+        formats.iter().copied().partition(|format| format.sink().is_none());
+    if !streams.is_empty() || formats.is_empty() {
+        let names: Vec<&str> =
+            FileFormat::all().filter(|format| format.sink().is_some()).map(FileFormat::name).collect();
+        return Err(usage(format!("choose a format with --to ({})", names.join(", "))));
+    }
+    let is_timed = files.view.unwrap_or(JvmView::Time) == JvmView::Time;
+    let mut content = Content {
+        merge_threads: files.merge_threads,
+        max_depth: files.max_depth,
+        max_size: files.max_size,
+        ..Content::default()
+    };
+    content.check(&formats).map_err(|why| usage(unsuitable(why)))?;
+    if let Some(format) = formats
+        .iter()
+        .find(|format| !is_timed && is_timeline(**format) && format.sink() != Some(Format::Speedscope))
+    {
+        return Err(usage(format!(
+            "calls have no time axis, which {} needs: use speedscope, folded, flamegraph or pprof",
+            format.name()
+        )));
+    }
+    let planned = plan(&formats, files.output.as_deref(), &base(operand))?;
+    let loaded = operand.load(&options.agent, options.slow())?;
+    refuse_without_calls(&loaded)?;
+    let inputs: Vec<&Path> = loaded
+        .agents
+        .iter()
+        .flat_map(|agent| &agent.recorded.streams)
+        .flat_map(|stream| std::iter::once(&*stream.bytes).chain(stream.index.as_deref()))
+        .collect();
+    refuse_overwriting(&inputs, &planned)?;
+    let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
+    let (lines, sums): (Vec<Planned>, Vec<Planned>) =
+        planned.into_iter().partition(|planned| is_timed && is_timeline(planned.format));
+    let mut made = Made::default();
+    let mut told = Ok(());
+    let mut left_out = 0;
+    for (planned, with_time) in [(lines, true), (sums, false)] {
+        if planned.is_empty() {
+            continue;
+        }
+        let trace = trace(&loaded, with_time)?;
+        left_out += trace.left_out();
+        content.view = Some(view_of(&trace, if is_timed { SELF_TIME } else { CALLS }));
+        // Calls begin and end: nothing is sampled.
+        content.evented = with_time;
+        let outlets =
+            planned.iter().map(|planned| (planned.format, Outlet::open(&planned.to).map_err(Into::into)));
+        let recorded = loaded.agents.iter().map(|agent| agent.recorded.bytes()).sum();
+        let mut tell = |note: Note| match &note {
+            Note::Written(file) if !output.json() => {
+                let line = output.print(&convert::output_file(file), &output.options());
+                if told.is_ok() {
+                    told = line;
+                }
+            }
+            note => convert::say(note, output),
+        };
+        let more = write_all(&trace, recorded, outlets, &content, &mut tell);
+        made.files.extend(more.files);
+        made.is_cut |= more.is_cut;
+        made.failures.extend(more.failures);
+    }
+    if left_out > 0 {
+        output.warning(format_args!(
+            "{} of time left out at the end: choose a part, {}#1s..2s",
+            Things(left_out, "piece"),
+            operand.path.display()
+        ));
+    }
+    let outputs: Vec<_> = made.files.iter().map(convert::output_file).collect();
+    let hint = made.failures.iter().any(runtap_convert::Error::is_nothing_to_show);
+    if output.json() && !outputs.is_empty() {
+        let lost = loaded.agents.iter().map(|agent| agent.replayed.model.counters().missing);
+        let lost = lost.fold(0, u64::saturating_add);
+        output.document_beside(&ConvertDocument::new(&operand.path, outputs, lost, None), to_stdout)?;
+    }
+    let code = ended(&[&loaded], output);
+    if hint {
+        let advice = if is_timed {
+            "no call takes as long as a step of the agent's clock: --view calls shows how often methods are called"
+        } else {
+            "no method was called"
+        };
+        return Err(exit::expected(exit::FAILED, format!("there is nothing to show: {advice}"), None));
+    }
+    convert::first(made.failures, output).and(told)?;
+    Ok(if made.is_cut || left_out > 0 { exit::PARTIAL } else { code })
+}
+
+/// The profile of all agents.
+fn trace(loaded: &Loaded, with_time: bool) -> anyhow::Result<Trace> {
+    let share = MOST / (loaded.agents.len() as u64).max(1);
+    let one = |LoadedAgent { recorded, replayed, options }: &LoadedAgent| {
+        profile(recorded, replayed, options, with_time.then_some(share)).map_err(explained)
+    };
+    if let [agent] = &loaded.agents[..] {
+        return one(agent);
+    }
+    Ok(Trace::merge(loaded.agents.iter().map(one).collect::<Result<Vec<_>, _>>()?))
+}
+
+/// Refuses recordings of agents that have sent no calls: nobody knows whom to draw below whom.
+fn refuse_without_calls(loaded: &Loaded) -> anyhow::Result<()> {
+    let details: Vec<Detail> =
+        loaded.agents.iter().map(|agent| agent.replayed.model.report().detail()).collect();
+    let all =
+        details.first().filter(|first| **first != Detail::Calls && details.iter().all(|it| it == *first));
+    match all.copied().and_then(instead) {
+        None => Ok(()),
+        Some(instead) => {
+            Err(exit::expected(exit::FAILED, format!("there are no calls to show: {instead}"), None))
+        }
+    }
+}

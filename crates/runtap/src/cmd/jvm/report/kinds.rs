@@ -1,0 +1,374 @@
+//! What each kind of report has: `runtap.jvm.KIND/1`. The tables are in `tables`.
+
+use runtap_bytefrog::{CallTree, Detail, MethodReport, Report, readable};
+use runtap_bytefrog_proto::ClassOutcome;
+use runtap_bytefrog_record::Order;
+use serde::Serialize;
+
+use super::super::text::fate;
+use super::load::{Loaded, LoadedAgent, Operand};
+use super::losses::{Losses, losses};
+use super::marked::{PartRow, parts};
+use super::refuse;
+use crate::cli::{JvmKind, JvmReport};
+
+/// `runtap.jvm.KIND/1`
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    schema: String,
+    recording: String,
+    pub(super) agents: Vec<AgentRows>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct AgentRows {
+    pub(super) agent: String,
+    #[serde(skip)]
+    pub(super) title: String,
+    #[serde(skip)]
+    pub(super) detail: Detail,
+    #[serde(flatten)]
+    pub(super) rows: Rows,
+    /// With segments: the parts that were marked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parts: Option<Vec<PartRow>>,
+}
+
+/// The rows of a kind, under its name.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Rows {
+    Methods(Vec<MethodRow>),
+    Tree(Vec<NodeRow>),
+    Exceptions(Vec<ExceptionRow>),
+    Segments(Vec<SegmentRow>),
+    Slow(Vec<SlowRow>),
+    Threads(Vec<ThreadRow>),
+    Classes(Vec<ClassRow>),
+    Losses(Box<Losses>),
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct MethodRow {
+    pub(super) signature: String,
+    pub(super) name: String,
+    /// `None`: it has run, and nobody has counted how often.
+    pub(super) entries: Option<u64>,
+    pub(super) exits: u64,
+    pub(super) exception_exits: u64,
+    pub(super) throws: u64,
+    /// Of calls that have ended. `None`: nobody knows any.
+    pub(super) total_ns: Option<u64>,
+    pub(super) self_ns: Option<u64>,
+    /// Calls of which no end has come.
+    pub(super) without_end: u64,
+    /// What those took, as far as it was seen. It is not in the others.
+    pub(super) total_so_far_ns: u64,
+    pub(super) self_so_far_ns: u64,
+}
+
+impl MethodRow {
+    /// Time of all calls with callees, at least.
+    pub(super) fn total(&self) -> Option<u64> {
+        at_least(self.total_ns, self.total_so_far_ns)
+    }
+
+    /// The same without callees.
+    pub(super) fn own(&self) -> Option<u64> {
+        at_least(self.self_ns, self.self_so_far_ns)
+    }
+}
+
+/// A time with what was seen of calls without an end.
+pub(super) fn at_least(ended: Option<u64>, so_far: u64) -> Option<u64> {
+    ended.or_else(|| (so_far > 0).then_some(0)).map(|time| time.saturating_add(so_far))
+}
+
+/// A row stands behind its caller, one deeper.
+#[derive(Debug, Serialize)]
+pub(super) struct NodeRow {
+    pub(super) depth: usize,
+    pub(super) signature: String,
+    pub(super) name: String,
+    pub(super) calls: u64,
+    /// Of calls that have ended. `None`: none has.
+    pub(super) total_ns: Option<u64>,
+    pub(super) self_ns: Option<u64>,
+    pub(super) exception_exits: u64,
+    /// Calls whose end was not seen.
+    pub(super) cut: u64,
+    /// Calls that had not ended.
+    pub(super) open: u64,
+    /// What both of them took, as far as it was seen. It is not in the others.
+    pub(super) total_so_far_ns: u64,
+    pub(super) self_so_far_ns: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ExceptionRow {
+    pub(super) exception: String,
+    pub(super) fate: &'static str,
+    pub(super) signature: String,
+    pub(super) name: String,
+    pub(super) line: Option<u16>,
+    pub(super) count: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct SegmentRow {
+    pub(super) key: String,
+    pub(super) value: String,
+    pub(super) start_ns: i64,
+    pub(super) end_ns: Option<i64>,
+    pub(super) calls: u64,
+    /// Whether there was no room for the calls of each method.
+    pub(super) truncated: bool,
+    pub(super) methods: Vec<SegmentMethod>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct SegmentMethod {
+    signature: String,
+    calls: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct SlowRow {
+    pub(super) took_ns: u64,
+    pub(super) start_ns: i64,
+    pub(super) thread: u32,
+    /// The callers, outermost first, and the call itself.
+    pub(super) path: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ThreadRow {
+    pub(super) id: u32,
+    pub(super) name: Option<String>,
+    pub(super) entries: u64,
+    /// Of the outermost calls; of those without an end, as far as it was seen.
+    pub(super) total_ns: u64,
+    /// F1: whether it is gone.
+    pub(super) ended: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ClassRow {
+    pub(super) class: String,
+    pub(super) outcome: &'static str,
+    /// How often the agent has said so: a class of several loaders.
+    pub(super) count: u64,
+}
+
+/// The document of a kind; in JSON, of as many rows as were asked for.
+///
+/// # Errors
+/// No agent has the thread that was asked for.
+pub(super) fn document(
+    kind: JvmKind,
+    options: &JvmReport,
+    operand: &Operand,
+    loaded: &Loaded,
+) -> anyhow::Result<Document> {
+    if let Some(thread) = options.thread {
+        refuse::unknown_thread(thread, operand, loaded)?;
+    }
+    let agent = |agent: &LoadedAgent| {
+        let report = agent.replayed.model.report();
+        let mut rows = match kind {
+            JvmKind::Methods => {
+                Rows::Methods(methods(&report, options.sort.map(Into::into).unwrap_or_default()))
+            }
+            JvmKind::Tree => Rows::Tree(tree(agent, &report, options.thread)),
+            JvmKind::Exceptions => Rows::Exceptions(exceptions(&report)),
+            JvmKind::Segments => Rows::Segments(segments(&report)),
+            JvmKind::Slow => Rows::Slow(slow(&report)),
+            JvmKind::Threads => Rows::Threads(threads(agent, &report)),
+            JvmKind::Classes => Rows::Classes(classes(agent)),
+            JvmKind::Losses => Rows::Losses(Box::new(losses(agent, &report))),
+        };
+        if let Some(number) = options.number.filter(|number| *number > 0 && options.is_json()) {
+            rows.truncate(number);
+        }
+        AgentRows {
+            agent: agent.replayed.agent.clone(),
+            title: agent.title(),
+            detail: report.detail(),
+            rows,
+            parts: (kind == JvmKind::Segments).then(|| parts(agent)),
+        }
+    };
+    Ok(Document {
+        schema: format!("runtap.jvm.{}/1", name(kind)),
+        recording: operand.label(),
+        agents: loaded.agents.iter().map(agent).collect(),
+    })
+}
+
+fn name(kind: JvmKind) -> &'static str {
+    match kind {
+        JvmKind::Methods => "methods",
+        JvmKind::Tree => "tree",
+        JvmKind::Exceptions => "exceptions",
+        JvmKind::Segments => "segments",
+        JvmKind::Slow => "slow",
+        JvmKind::Threads => "threads",
+        JvmKind::Classes => "classes",
+        JvmKind::Losses => "losses",
+    }
+}
+
+impl Rows {
+    fn truncate(&mut self, number: usize) {
+        match self {
+            Self::Methods(rows) => rows.truncate(number),
+            Self::Tree(rows) => rows.truncate(number),
+            Self::Exceptions(rows) => rows.truncate(number),
+            Self::Segments(rows) => rows.truncate(number),
+            Self::Slow(rows) => rows.truncate(number),
+            Self::Threads(rows) => rows.truncate(number),
+            Self::Classes(rows) => rows.truncate(number),
+            Self::Losses(_) => {}
+        }
+    }
+}
+
+fn methods(report: &Report, order: Order) -> Vec<MethodRow> {
+    let row = |method: &MethodReport| {
+        let (calls, thrown) = (method.calls(), method.thrown());
+        MethodRow {
+            signature: method.signature.clone(),
+            name: readable(&method.signature),
+            entries: (calls > 0).then_some(calls),
+            exits: if method.entries > 0 { method.exits } else { calls.saturating_sub(thrown) },
+            exception_exits: thrown,
+            throws: method.throws,
+            total_ns: method.ended_total(),
+            self_ns: method.ended_own(),
+            without_end: method.without_end(),
+            total_so_far_ns: method.so_far,
+            self_so_far_ns: method.own_so_far,
+        }
+    };
+    let mut rows: Vec<MethodRow> = report.methods.iter().filter(|method| method.has_run).map(row).collect();
+    rows.sort_by_key(|row| {
+        let first = match order {
+            Order::Own => row.own(),
+            Order::Total => row.total(),
+            Order::Calls => row.entries,
+        };
+        std::cmp::Reverse((first, row.own(), row.total(), row.entries))
+    });
+    rows
+}
+
+fn tree(agent: &LoadedAgent, report: &Report, thread: Option<u32>) -> Vec<NodeRow> {
+    let model = &agent.replayed.model;
+    let tree = match thread {
+        None => model.call_tree(None),
+        Some(id) => match report.threads.iter().position(|thread| thread.id == id) {
+            Some(index) => model.call_tree(Some(index)),
+            None => CallTree::default(),
+        },
+    };
+    let signature = |index: usize| tree.signatures.get(index).cloned().unwrap_or_default();
+    let row = |row: &runtap_bytefrog::TreeRow| {
+        let signature = signature(row.signature);
+        NodeRow {
+            depth: row.depth,
+            name: readable(&signature),
+            signature,
+            calls: row.calls,
+            total_ns: row.is_timed().then_some(row.inclusive),
+            self_ns: row.is_timed().then_some(row.own),
+            exception_exits: row.thrown,
+            cut: row.cut,
+            open: row.open,
+            total_so_far_ns: row.so_far,
+            self_so_far_ns: row.own_so_far,
+        }
+    };
+    tree.rows.iter().map(row).collect()
+}
+
+fn exceptions(report: &Report) -> Vec<ExceptionRow> {
+    let mut rows: Vec<ExceptionRow> = report
+        .exceptions
+        .iter()
+        .map(|place| ExceptionRow {
+            exception: place.exception.clone(),
+            fate: fate(place.fate),
+            signature: place.signature.clone(),
+            name: readable(&place.signature),
+            line: place.line,
+            count: place.count,
+        })
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+    rows
+}
+
+fn segments(report: &Report) -> Vec<SegmentRow> {
+    let method =
+        |(signature, calls): &(String, u64)| SegmentMethod { signature: signature.clone(), calls: *calls };
+    report
+        .segments
+        .iter()
+        .map(|row| SegmentRow {
+            key: row.segment.key.to_string(),
+            value: row.segment.value.to_string(),
+            start_ns: row.segment.start,
+            end_ns: row.segment.end,
+            calls: row.segment.entries,
+            truncated: row.segment.truncated,
+            methods: row.calls.iter().map(method).collect(),
+        })
+        .collect()
+}
+
+fn slow(report: &Report) -> Vec<SlowRow> {
+    report
+        .slow_calls
+        .iter()
+        .map(|call| SlowRow {
+            took_ns: call.took,
+            start_ns: call.start,
+            thread: call.thread,
+            path: call.path.iter().map(|signature| readable(signature)).collect(),
+        })
+        .collect()
+}
+
+fn threads(agent: &LoadedAgent, report: &Report) -> Vec<ThreadRow> {
+    let trees = agent.replayed.model.call_trees();
+    let each = report.threads.iter().zip(&trees.threads);
+    each.map(|(thread, rows)| ThreadRow {
+        id: thread.id,
+        name: thread.name.clone(),
+        entries: thread.entries,
+        total_ns: rows
+            .iter()
+            .filter(|row| row.depth == 0)
+            .map(runtap_bytefrog::TreeRow::total)
+            .fold(0, u64::saturating_add),
+        ended: thread.ended,
+    })
+    .collect()
+}
+
+fn classes(agent: &LoadedAgent) -> Vec<ClassRow> {
+    let rank = |outcome: ClassOutcome| match outcome {
+        ClassOutcome::Failed => (0, "failed"),
+        ClassOutcome::Transformed => (1, "transformed"),
+        ClassOutcome::Ignored => (2, "ignored"),
+    };
+    let mut rows: Vec<_> = agent.replayed.classes.iter().collect();
+    rows.sort_by_key(|((outcome, class), _)| (rank(*outcome).0, class));
+    rows.into_iter()
+        .map(|((outcome, class), count)| ClassRow {
+            class: class.replace('/', "."),
+            outcome: rank(*outcome).1,
+            count: *count,
+        })
+        .collect()
+}

@@ -1,0 +1,192 @@
+//! Recordings as the command line names them.
+//!
+//! Owns: [`Operand`], `RECORDING#PART` taken apart, and [`load`], which replays the agents of one.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use runtap_bytefrog_record::{Error, Options, Part, Recorded, Replayed, Resolved, find, replay};
+
+use super::super::document::Classes;
+use crate::exit::{self, expected, usage};
+use crate::output::Output;
+use crate::units::Things;
+
+/// A recording with the part that is meant.
+#[derive(Debug)]
+pub(in crate::cmd::jvm) struct Operand {
+    pub(in crate::cmd::jvm) path: PathBuf,
+    pub(in crate::cmd::jvm) part: Option<Part>,
+}
+
+impl Operand {
+    /// Takes apart what was given. What is there under its whole name is that.
+    pub(in crate::cmd::jvm) fn parse(text: &str) -> anyhow::Result<Self> {
+        let whole = || Self { path: text.into(), part: None };
+        if Path::new(text).exists() {
+            return Ok(whole());
+        }
+        match text.rsplit_once('#') {
+            None => Ok(whole()),
+            Some((path, part)) => {
+                let part = Part::parse(part).map_err(|problem| usage(format!("{text}: {problem}")))?;
+                Ok(Self { path: path.into(), part: Some(part) })
+            }
+        }
+    }
+
+    /// As it was given.
+    pub(in crate::cmd::jvm) fn label(&self) -> String {
+        match &self.part {
+            Some(part) => format!("{}#{part}", self.path.display()),
+            None => self.path.display().to_string(),
+        }
+    }
+
+    /// Replays the agents that are wanted.
+    pub(in crate::cmd::jvm) fn load(&self, agents: &[String], slow: Duration) -> anyhow::Result<Loaded> {
+        load(&self.path, self.part.as_ref(), agents, slow)
+    }
+}
+
+/// An agent of a recording.
+#[derive(Debug)]
+pub(in crate::cmd::jvm) struct LoadedAgent {
+    pub(in crate::cmd::jvm) recorded: Recorded,
+    pub(in crate::cmd::jvm) options: Options,
+    pub(in crate::cmd::jvm) replayed: Replayed,
+}
+
+impl LoadedAgent {
+    pub(in crate::cmd::jvm) fn classes(&self) -> Classes {
+        let [transformed, ignored, failed] = self.replayed.class_counts;
+        Classes { transformed, ignored, failed }
+    }
+
+    /// The agent in one line.
+    pub(in crate::cmd::jvm) fn title(&self) -> String {
+        let replayed = &self.replayed;
+        let mut title = format!("{}: version {}", replayed.agent, replayed.model.dialect());
+        if let Some(process) = &replayed.process {
+            let main = process.main.to_string();
+            title = if main.is_empty() {
+                format!("{title}, process {}, JVM {}", process.pid, process.jvm)
+            } else {
+                format!("{title}, {main} ({}), JVM {}", process.pid, process.jvm)
+            };
+        }
+        if let Some(project) = replayed.project {
+            title = format!("{title}, project {project}");
+        }
+        title
+    }
+}
+
+/// A recording that was replayed.
+#[derive(Debug)]
+pub(in crate::cmd::jvm) struct Loaded {
+    path: PathBuf,
+    pub(in crate::cmd::jvm) agents: Vec<LoadedAgent>,
+}
+
+/// Replays what there is under a path.
+pub(in crate::cmd::jvm) fn load(
+    path: &Path,
+    part: Option<&Part>,
+    wanted: &[String],
+    slow: Duration,
+) -> anyhow::Result<Loaded> {
+    let mut found = find(path).map_err(explained)?;
+    if let Some(unknown) = wanted.iter().find(|wanted| found.iter().all(|it| it.agent != **wanted)) {
+        let there: Vec<&str> = found.iter().map(|it| it.agent.as_str()).collect();
+        let hint = format!("the recording has {}", there.join(", "));
+        return Err(expected(exit::USAGE, format!("{} has no agent '{unknown}'", path.display()), hint));
+    }
+    found.retain(|it| wanted.is_empty() || wanted.contains(&it.agent));
+    let slow = u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
+    let (mut agents, mut unknown) = (Vec::new(), None);
+    let count = found.len();
+    for recorded in found {
+        let mut options = Options { slow, ..Options::default() };
+        let mut replayed = replay(&recorded, &options).map_err(explained)?;
+        if let Some(part) = part {
+            match part.resolve(&replayed.model.report(), &recorded.marks) {
+                Ok(part) => options.part = part,
+                // One agent's marker need not be another's.
+                Err(error) => {
+                    options.part =
+                        Resolved { selection: runtap_bytefrog::Selection::Times(Vec::new()), marked: None };
+                    unknown.get_or_insert((0, error)).0 += 1;
+                }
+            }
+            replayed = replay(&recorded, &options).map_err(explained)?;
+        }
+        agents.push(LoadedAgent { recorded, options, replayed });
+    }
+    match unknown {
+        Some((lacking, error)) if lacking == count => {
+            Err(expected(exit::USAGE, format!("{}: {error}", path.display()), None))
+        }
+        _ => Ok(Loaded { path: path.to_owned(), agents }),
+    }
+}
+
+impl Loaded {
+    /// Says what is missing from it. Whether anything of the recording itself is.
+    pub(in crate::cmd::jvm) fn warn(&self, output: Output) -> bool {
+        let path = self.path.display();
+        let mut is_partial = false;
+        // All agents have the same.
+        if let Some(trouble) = self.agents.first().and_then(|agent| agent.recorded.marks.trouble()) {
+            output
+                .warning(format_args!("{path}: marks.tsv {trouble}; parts that were marked may be missing"));
+            is_partial = true;
+        }
+        for LoadedAgent { replayed, .. } in &self.agents {
+            for damage in &replayed.damage {
+                output.warning(format_args!(
+                    "{path}: {} can't be read beyond offset {}: {}",
+                    damage.stream, damage.offset, damage.reason
+                ));
+                is_partial = true;
+            }
+            if !replayed.unfinished.is_empty() {
+                let names: Vec<String> = replayed.unfinished.iter().map(ToString::to_string).collect();
+                output.warning(format_args!(
+                    "{path}: {}: the recording ends before the connection ({})",
+                    replayed.agent,
+                    names.join(", ")
+                ));
+                is_partial = true;
+            }
+            let counters = replayed.model.counters();
+            for (count, what) in
+                [(counters.missing, "never came"), (counters.dropped, "were dropped by the agent")]
+            {
+                if count > 0 {
+                    output.warning(format_args!(
+                        "{path}: {}: {} {what}; numbers may be too low",
+                        replayed.agent,
+                        Things(count, "event")
+                    ));
+                }
+            }
+        }
+        is_partial
+    }
+}
+
+/// Gives an error its exit code.
+pub(in crate::cmd::jvm) fn explained(error: Error) -> anyhow::Error {
+    if !error.is_refusal() {
+        return error.into();
+    }
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    let text = match cause {
+        Some(cause) if !error.to_string().contains(&cause) => format!("{error}: {cause}"),
+        _ => error.to_string(),
+    };
+    let hint =
+        matches!(error, Error::NoRecording(_)).then(|| "'runtap jvm hq --record DIR' makes one".to_owned());
+    expected(exit::USAGE, text, hint)
+}

@@ -1,0 +1,117 @@
+//! What is missing from a trace and from its recording, and the rules that were broken.
+
+use runtap_bytefrog::Report;
+use serde::Serialize;
+
+use super::load::LoadedAgent;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Losses {
+    pub(super) missing: u64,
+    pub(super) gaps: u64,
+    pub(super) repeated: u64,
+    pub(super) dropped: u64,
+    pub(super) drops_of_unknown_size: u64,
+    pub(super) data_breaks: u64,
+    /// Events that were not recorded because recording was suspended. These are no loss.
+    pub(super) suspended: u64,
+    pub(super) suspensions: u64,
+    pub(super) ends_without_beginning: u64,
+    /// Calls without a place in the tree.
+    pub(super) untold: u64,
+    pub(super) without_room: u64,
+    pub(super) too_deep: u64,
+    pub(super) cut_calls: u64,
+    pub(super) open_calls: u64,
+    pub(super) damage: Vec<DamageRow>,
+    /// Connections of which the recording does not have the end.
+    pub(super) unfinished: Vec<String>,
+    pub(super) errors: Vec<String>,
+    pub(super) rules: Vec<RuleRow>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct DamageRow {
+    pub(super) stream: String,
+    pub(super) offset: u64,
+    pub(super) reason: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct RuleRow {
+    pub(super) id: &'static str,
+    pub(super) severity: String,
+    pub(super) summary: &'static str,
+    pub(super) count: u64,
+    pub(super) first: Vec<String>,
+}
+
+/// Everything that a reader of the numbers should know.
+pub(super) fn losses(agent: &LoadedAgent, report: &Report) -> Losses {
+    /// In words.
+    const FIRST: usize = 5;
+    let replayed = &agent.replayed;
+    let tree = replayed.model.call_tree(None);
+    let mut rules: Vec<RuleRow> = report
+        .findings
+        .iter()
+        .map(|finding| RuleRow {
+            id: finding.rule.id(),
+            severity: finding.rule.severity().to_string(),
+            summary: finding.rule.summary(),
+            count: finding.count,
+            first: finding.first.clone(),
+        })
+        .collect();
+    for (connection, violation) in &replayed.violations {
+        let rule = violation.rule;
+        let place = violation.offset.map_or_else(String::new, |offset| format!(" at offset {offset}"));
+        let words = format!("{connection}{place}: {}", violation.detail);
+        let at = rules.iter().position(|row| row.id == rule.id()).unwrap_or_else(|| {
+            rules.push(RuleRow {
+                id: rule.id(),
+                severity: rule.severity().to_string(),
+                summary: rule.summary(),
+                count: 0,
+                first: Vec::new(),
+            });
+            rules.len() - 1
+        });
+        if let Some(row) = rules.get_mut(at) {
+            row.count += 1;
+            if row.first.len() < FIRST {
+                row.first.push(words);
+            }
+        }
+    }
+    rules.sort_by_key(|row| row.id);
+    let counters = &report.counters;
+    Losses {
+        missing: counters.missing,
+        gaps: counters.gaps,
+        repeated: counters.repeated,
+        dropped: counters.dropped,
+        drops_of_unknown_size: counters.drops_unknown,
+        data_breaks: counters.data_breaks,
+        suspended: counters.suspended,
+        suspensions: counters.suspensions,
+        ends_without_beginning: counters.orphans,
+        untold: report.untold,
+        without_room: report.beyond,
+        too_deep: report.too_deep,
+        cut_calls: tree.rows.iter().map(|row| row.cut).sum(),
+        open_calls: tree.rows.iter().map(|row| row.open).sum(),
+        damage: replayed
+            .damage
+            .iter()
+            .map(|damage| DamageRow {
+                stream: damage.stream.to_string(),
+                offset: damage.offset,
+                reason: damage.reason.clone(),
+            })
+            .collect(),
+        unfinished: replayed.unfinished.iter().map(ToString::to_string).collect(),
+        errors: replayed.errors.clone(),
+        rules,
+    }
+}

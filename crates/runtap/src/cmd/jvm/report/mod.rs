@@ -1,0 +1,122 @@
+//! `runtap jvm report RECORDING`: answers from a recording of Bytefrog connections, as tables, documents or files.
+
+mod diff;
+mod export;
+mod kinds;
+pub(super) mod load;
+mod losses;
+mod marked;
+mod place;
+mod refuse;
+mod sets;
+mod tables;
+
+use runtap_coverage::Observed;
+use runtap_text::{Print, TextOptions};
+
+use self::load::{Loaded, LoadedAgent, Operand};
+use super::coverage;
+use super::document::{AgentDocument, JvmDocument};
+use super::text::ReportText;
+use crate::cli::{AnyFormat, JvmReport};
+use crate::cmd::report::table_options;
+use crate::exit::{self, usage};
+use crate::output::Output;
+
+pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
+    refuse::ineffective(options)?;
+    let shown = rows(options.number, output);
+    let operand = Operand::parse(&options.recording)?;
+    if options.coverage.is_wanted() {
+        return cover(options, &operand, &shown, output);
+    }
+    let sets = &options.sets;
+    if !(sets.or.is_empty() && sets.and.is_empty() && sets.minus.is_empty()) {
+        return sets::run(options, &operand, &shown, output);
+    }
+    if let Some(before) = &options.diff {
+        return diff::run(options, &Operand::parse(before)?, &operand, &shown, output);
+    }
+    let files = &options.files;
+    let formats = AnyFormat::files(&files.to, options.format, files.output.as_deref());
+    if !formats.is_empty() || files.output.is_some() {
+        return export::run(options, &operand, &formats, output);
+    }
+    let loaded = operand.load(&options.agent, options.slow())?;
+    match options.kind {
+        None => whole(std::slice::from_ref(&loaded), &shown, output)?,
+        Some(kind) => {
+            let document = kinds::document(kind, options, &operand, &loaded)?;
+            if output.json() {
+                output.document(&document)?;
+            } else {
+                output.print(&document, &shown)?;
+            }
+        }
+    }
+    Ok(ended(&[&loaded], output))
+}
+
+/// How tables are shown: so many rows, or all for 0.
+pub(super) fn rows(number: Option<usize>, output: Output) -> TextOptions<'static> {
+    let shown = table_options(number, output);
+    TextOptions { width: output.columns(), rows: shown.rows.filter(|rows| *rows > 0), ..shown }
+}
+
+/// Coverage of this recording and of those of `--or`, added up.
+fn cover(
+    options: &JvmReport,
+    operand: &Operand,
+    shown: &TextOptions<'_>,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let file = options.format.filter(|format| !AnyFormat::files(&[], Some(*format), None).is_empty());
+    if file.is_some() {
+        return Err(usage("coverage has files of its own: --coverage FORMAT=FILE; --format is text or json"));
+    }
+    let (mut observed, mut code, mut began) = (Observed::default(), exit::OK, None);
+    let mut add = |operand: &Operand, agents: &[String]| -> anyhow::Result<()> {
+        let loaded = operand.load(agents, options.slow())?;
+        for LoadedAgent { replayed, .. } in &loaded.agents {
+            let wall = replayed.process.as_ref().map(|process| process.wall / 1_000_000);
+            began = began.into_iter().chain(wall).min();
+            let report = replayed.model.report();
+            observed.add(coverage::observed(&report, &replayed.classes, replayed.class_counts));
+        }
+        code = code.max(ended(&[&loaded], output));
+        Ok(())
+    };
+    add(operand, &options.agent)?;
+    for other in &options.sets.or {
+        add(&Operand::parse(other)?, &[])?;
+    }
+    let recording = coverage::Recording { base: &place::base(operand), began_ms: began };
+    coverage::run(&options.coverage, &observed, &recording, shown, output)?;
+    Ok(code)
+}
+
+/// Everything in short, as HQ tells it at its end.
+pub(super) fn whole(all: &[Loaded], shown: &TextOptions<'_>, output: Output) -> anyhow::Result<()> {
+    let agents = || all.iter().flat_map(|loaded| &loaded.agents);
+    if output.json() {
+        let documents = agents().map(|agent| {
+            AgentDocument::new(agent.replayed.run, &agent.replayed.model.report(), agent.classes())
+        });
+        return output.document(&JvmDocument::new(documents.collect()));
+    }
+    for (index, agent) in agents().enumerate() {
+        if index > 0 {
+            output.text("\n")?;
+        }
+        let report = agent.replayed.model.report();
+        let text = ReportText { title: agent.title(), report: &report, classes: agent.classes() };
+        output.print(&text as &dyn Print, shown)?;
+    }
+    Ok(())
+}
+
+/// Says what is missing; the exit code for it.
+fn ended(all: &[&Loaded], output: Output) -> u8 {
+    let is_partial = all.iter().map(|loaded| loaded.warn(output)).fold(false, |a, b| a | b);
+    if is_partial { exit::PARTIAL } else { exit::OK }
+}

@@ -1,0 +1,72 @@
+//! Questions that have no answer.
+//!
+//! Owns: [`ineffective`], options that would have no effect, and [`unknown_thread`]. An option that is taken and ignored answers another question than the one that was asked.
+
+use super::load::{Loaded, Operand};
+use crate::cli::{AnyFormat, JvmKind, JvmReport};
+use crate::exit::{self, expected, usage};
+
+/// Refuses the first option that has no effect, with what it would take.
+pub(super) fn ineffective(options: &JvmReport) -> anyhow::Result<()> {
+    let (files, coverage, kind) = (&options.files, &options.coverage, options.kind);
+    let makes_files = !AnyFormat::files(&files.to, options.format, files.output.as_deref()).is_empty()
+        || files.output.is_some();
+    let compares = options.diff.is_some();
+    let sets = &options.sets;
+    let is_set = !(sets.or.is_empty() && sets.and.is_empty() && sets.minus.is_empty());
+    let is_plain = !(makes_files || compares || is_set || coverage.is_wanted());
+    let lists = |wanted: JvmKind| is_plain && kind == Some(wanted);
+    let rules = [
+        (options.thread.is_some(), lists(JvmKind::Tree), "--thread", "the report 'tree'"),
+        (
+            options.sort.is_some(),
+            lists(JvmKind::Methods) || (compares && !coverage.is_wanted()),
+            "--sort",
+            "the report 'methods' and --diff",
+        ),
+        (
+            options.slow.is_some(),
+            is_plain && matches!(kind, None | Some(JvmKind::Slow)),
+            "--slow",
+            "the whole report and the report 'slow'",
+        ),
+        (options.number.is_some(), !makes_files, "--number", "lists"),
+        (files.view.is_some(), makes_files, "--view", "files: --to FORMAT"),
+        (files.merge_threads, makes_files, "--merge-threads", "files: --to FORMAT"),
+        (files.max_depth.is_some(), makes_files, "--max-depth", "files: --to FORMAT"),
+        (files.max_size.is_some(), makes_files, "--max-size", "files: --to FORMAT"),
+        (!coverage.include.is_empty(), coverage.is_wanted(), "--include", "--coverage and --never-called"),
+        (!coverage.exclude.is_empty(), coverage.is_wanted(), "--exclude", "--coverage and --never-called"),
+        (
+            coverage.compiler_methods,
+            coverage.is_wanted(),
+            "--compiler-methods",
+            "--coverage and --never-called",
+        ),
+    ];
+    match rules.into_iter().find(|(is_given, has_effect, ..)| *is_given && !has_effect) {
+        None => Ok(()),
+        Some((.., option, with)) => Err(usage(format!("{option} has no effect here: it is for {with}"))),
+    }
+}
+
+/// Refuses a thread that nobody has.
+pub(super) fn unknown_thread(thread: u32, operand: &Operand, loaded: &Loaded) -> anyhow::Result<()> {
+    const MOST: usize = 20;
+    let mut there: Vec<u32> = loaded
+        .agents
+        .iter()
+        .flat_map(|agent| agent.replayed.model.report().threads)
+        .map(|it| it.id)
+        .collect();
+    if there.contains(&thread) {
+        return Ok(());
+    }
+    there.sort_unstable();
+    there.dedup();
+    let names: Vec<String> = there.iter().take(MOST).map(ToString::to_string).collect();
+    let more = if there.len() > MOST { ", …" } else { "" };
+    let hint = (!names.is_empty())
+        .then(|| format!("it has {}{more}; 'report threads' has their names", names.join(", ")));
+    Err(expected(exit::USAGE, format!("{} has no thread {thread}", operand.label()), hint))
+}

@@ -1,0 +1,142 @@
+//! Which methods ran in one recording and not in another: `runtap.jvm.sets/1`, and its table.
+
+use std::io;
+
+use runtap_bytefrog::readable;
+use runtap_bytefrog_record::{Called, Operation, SetRow, combine};
+use runtap_text::units::{Count, Things};
+use runtap_text::{Clean, Column, Print, Table, TextOptions};
+use serde::Serialize;
+
+use super::ended;
+use super::load::{Loaded, Operand};
+use crate::cli::JvmReport;
+use crate::output::Output;
+
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    operands: Vec<OperandRow>,
+    methods_count: usize,
+    methods: Vec<MethodRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct OperandRow {
+    /// `None` for the first.
+    operation: Option<&'static str>,
+    recording: String,
+    /// Methods that ran in it.
+    methods_count: usize,
+    #[serde(skip)]
+    sign: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct MethodRow {
+    signature: String,
+    name: String,
+    /// In each operand; `None`: it did not run there.
+    calls: Vec<Option<u64>>,
+    #[serde(skip)]
+    total: u64,
+}
+
+impl From<SetRow> for MethodRow {
+    fn from(row: SetRow) -> Self {
+        Self {
+            name: readable(&row.signature),
+            total: row.total(),
+            signature: row.signature,
+            calls: row.calls,
+        }
+    }
+}
+
+pub(super) fn run(
+    options: &JvmReport,
+    first: &Operand,
+    shown: &TextOptions<'_>,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let sets = &options.sets;
+    // Added before anything is taken away: the order in which they are written does not matter.
+    let others = [
+        (Operation::Or, "or", &sets.or),
+        (Operation::And, "and", &sets.and),
+        (Operation::Minus, "minus", &sets.minus),
+    ];
+    let mut operands: Vec<(Option<(Operation, &'static str)>, Operand)> = Vec::new();
+    for (operation, name, given) in others {
+        for text in given {
+            operands.push((Some((operation, name)), Operand::parse(text)?));
+        }
+    }
+    let called = |loaded: &Loaded| {
+        let mut called = Called::default();
+        loaded.agents.iter().for_each(|agent| called.add(&agent.replayed.model.report()));
+        called
+    };
+    let loaded = first.load(&options.agent, options.slow())?;
+    let mut code = ended(&[&loaded], output);
+    let base = called(&loaded);
+    drop(loaded);
+    let row = |operation: Option<(Operation, &'static str)>, operand: &Operand, called: &Called| OperandRow {
+        operation: operation.map(|(_, name)| name),
+        recording: operand.label(),
+        methods_count: called.len(),
+        sign: operation.map_or("", |(operation, _)| operation.sign()),
+    };
+    let mut rows = vec![row(None, first, &base)];
+    let mut all = Vec::new();
+    for (operation, operand) in &operands {
+        // Agents are chosen of the first: the others may have other names.
+        let loaded = operand.load(&[], options.slow())?;
+        code = code.max(ended(&[&loaded], output));
+        let called = called(&loaded);
+        rows.push(row(*operation, operand, &called));
+        all.extend(operation.map(|(operation, _)| (operation, called)));
+    }
+    let mut methods: Vec<MethodRow> = combine(&base, &all).into_iter().map(Into::into).collect();
+    let methods_count = methods.len();
+    if output.json() {
+        methods.truncate(options.number.filter(|number| *number > 0).unwrap_or(usize::MAX));
+    }
+    let document = Document { schema: "runtap.jvm.sets/1", operands: rows, methods_count, methods };
+    if output.json() {
+        output.document(&document)?;
+    } else {
+        output.print(&document, shown)?;
+    }
+    Ok(code)
+}
+
+impl Print for Document {
+    fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        for operand in &self.operands {
+            let sign = if operand.sign.is_empty() { " " } else { operand.sign };
+            let ran = Things(operand.methods_count as u64, "method");
+            writeln!(out, "{sign} {}: {ran} ran", Clean(&operand.recording))?;
+        }
+        writeln!(out, "= {}\n", Things(self.methods_count as u64, "method"))?;
+        if self.methods.is_empty() {
+            return Ok(());
+        }
+        // Those of the first come first, by their calls.
+        let mut methods: Vec<&MethodRow> = self.methods.iter().collect();
+        methods.sort_by_key(|method| {
+            let first = method.calls.first().copied().flatten();
+            std::cmp::Reverse((first, method.total))
+        });
+        let columns = [Column::number("CALLS"), Column::number("IN OTHERS"), Column::text("METHOD")];
+        let mut table = Table::new("method", columns);
+        table.fill(methods.into_iter(), options, |method| {
+            let first = method.calls.first().copied().flatten();
+            let others = method.total - first.unwrap_or(0);
+            let ran = |ran: bool, calls: u64| if ran { Count(calls).to_string() } else { "-".to_owned() };
+            let in_others = method.calls.iter().skip(1).any(Option::is_some);
+            [ran(first.is_some(), first.unwrap_or(0)), ran(in_others, others), method.name.clone()]
+        });
+        table.print(out, options)
+    }
+}

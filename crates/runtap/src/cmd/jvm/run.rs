@@ -1,0 +1,119 @@
+//! `runtap jvm run`: a command is started with the agent, and what its JVMs called is printed at the end.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use runtap_jvm_attach::Placed;
+use runtap_record::{Command, Io, Launched, Stops};
+
+use super::super::trace::{exit_code, ours};
+use super::carried::{self, Carried};
+use super::hq::Collection;
+use super::patterns::{self, For};
+use super::program::explain;
+use crate::cli::JvmRun;
+use crate::exit;
+use crate::output::Output;
+
+/// Options of every JVM that is started with it, which prints that it has picked them up.
+const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
+
+pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
+    patterns::check(&options.tracing, For::Ours)?;
+    let stops = Stops::listen()?;
+    let carried = Carried::unpack().map_err(ours)?;
+    // Nobody else can read the library, so the JVMs are of our own user.
+    let users = vec![rustix::process::geteuid().as_raw()];
+    let collection = Collection::begin(&options.tracing, options.shown, None, &users, stops.clone(), output);
+    let collection = collection.map_err(ours)?;
+    // It is there until the end: a command may start JVMs at any time.
+    let placed = Placed::write_here(&carried.name, &carried.bytes).map_err(|error| ours(explain(error)))?;
+    let option = agent_option(placed.path(), &carried::options(collection.address()));
+    let (words, variable) = with_agent(options.command, &option, std::env::var_os(VARIABLE).as_deref());
+    let io = if output.json() { Io::ShownOnStderr } else { Io::Shown };
+    let command = Command { words, io, kill: false };
+    let handed_on = variable.is_some();
+    let launched = Launched::start_with(&command, variable.map(|value| (VARIABLE, value)));
+    let mut launched = launched.map_err(|error| ours(why_not(error)))?;
+    if handed_on {
+        output.note(format_args!(
+            "the agent is in {VARIABLE}, since the command is not 'java' itself: each JVM that it starts prints a line on that"
+        ));
+    }
+    let status = collection.until(launched.ended(), output).await.map_err(|error| ours(error.into()))?;
+    drop(placed);
+    let theirs = exit_code(status);
+    if !collection.has_agents() {
+        output.warning("no agent has connected: the command has started no JVM, or ended too early");
+        return Ok(if theirs == exit::OK { exit::PARTIAL } else { theirs });
+    }
+    match collection.end(false, output).await {
+        Err(error) if exit::is_broken_pipe(&error) => Ok(theirs),
+        Err(error) => Err(ours(error)),
+        Ok(code) if theirs == exit::OK => Ok(code),
+        Ok(_) => Ok(theirs),
+    }
+}
+
+/// A file that is no program is refused for the lack of a permission, which says little.
+fn why_not(error: runtap_record::Error) -> anyhow::Error {
+    use std::os::unix::fs::PermissionsExt as _;
+    let runtap_record::Error::Command { program, error: cause } = &error else { return error.into() };
+    let mode = std::fs::metadata(program).map(|found| (found.is_dir(), found.permissions().mode()));
+    let why = match mode {
+        Ok((true, _)) => "it is a directory",
+        Ok((false, mode)) if mode & 0o111 == 0 => "it is no program: the file is not executable",
+        _ => return error.into(),
+    };
+    if cause.kind() != std::io::ErrorKind::PermissionDenied {
+        return error.into();
+    }
+    exit::expected(exit::FAILED, format!("can't start {program}: {why}"), None)
+}
+
+fn agent_option(library: &Path, options: &str) -> OsString {
+    let mut option = OsString::from("-agentpath:");
+    option.push(library);
+    option.push("=");
+    option.push(options);
+    option
+}
+
+/// The command with the agent: behind `java`; else the value of the variable, behind what it had.
+fn with_agent(
+    mut words: Vec<OsString>,
+    option: &OsStr,
+    variable: Option<&OsStr>,
+) -> (Vec<OsString>, Option<OsString>) {
+    let is_java =
+        words.first().and_then(|word| Path::new(word).file_name()).is_some_and(|name| name == "java");
+    if is_java {
+        words.insert(1, option.to_owned());
+        return (words, None);
+    }
+    // Neither the path nor the options have a blank or a quote, at which this variable is split.
+    let mut value = variable.filter(|value| !value.is_empty()).map(OsStr::to_owned).unwrap_or_default();
+    if !value.is_empty() {
+        value.push(" ");
+    }
+    value.push(option);
+    (words, Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_stands_behind_java_or_in_the_variable() {
+        let option = agent_option(Path::new("/tmp/a.so"), "port=1");
+        assert_eq!(option, "-agentpath:/tmp/a.so=port=1");
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let (found, variable) = with_agent(words("/opt/jdk/bin/java -jar x.jar"), "-a".as_ref(), None);
+        assert_eq!((found, variable), (words("/opt/jdk/bin/java -a -jar x.jar"), None));
+        for (before, after) in [(None, "-a"), (Some(""), "-a"), (Some("-Dx=1"), "-Dx=1 -a")] {
+            let (found, variable) = with_agent(words("mvn java"), "-a".as_ref(), before.map(OsStr::new));
+            assert_eq!((found, variable), (words("mvn java"), Some(after.into())));
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What a trace has come to, for people: tables that are readable at 80 columns.
+
+use std::cmp::Reverse;
+use std::io;
+
+use runtap_bytefrog::{Detail, Fate, MethodReport, Report, fitted, readable};
+use runtap_text::units::{Count, Moment, Nanoseconds, Things};
+use runtap_text::{Clean, Column, Print, Table, TextOptions};
+
+use super::document::Classes;
+
+/// What numbers of a row take, beside the name of a method.
+const NUMBERS: usize = 45;
+/// The least that is left for a name.
+const LEAST: usize = 20;
+
+/// A report with what stands above it.
+pub(in crate::cmd) struct ReportText<'a> {
+    /// Which agent, in one line.
+    pub(in crate::cmd) title: String,
+    pub(in crate::cmd) report: &'a Report,
+    pub(in crate::cmd) classes: Classes,
+}
+
+/// A method's name that fits where a table has these columns besides.
+fn name(signature: &str, options: &TextOptions<'_>, besides: usize) -> String {
+    let name = Clean(&readable(signature)).to_string();
+    match options.width {
+        Some(width) => fitted(&name, width.saturating_sub(besides).max(LEAST)),
+        None => name,
+    }
+}
+
+/// A time in the unit that suits it, with three digits or four.
+pub(in crate::cmd::jvm) fn time(nanoseconds: u64) -> String {
+    const SECOND: u64 = 1_000_000_000;
+    if nanoseconds < SECOND {
+        return Nanoseconds(nanoseconds).to_string();
+    }
+    let hundredths = nanoseconds / (SECOND / 100);
+    format!("{}.{:02} s", Count(hundredths / 100), hundredths % 100)
+}
+
+/// A time as far as it is known: `-` where nobody knows any, `>` in front where the end of a call was not seen.
+pub(in crate::cmd::jvm) fn took(known: Option<u64>, is_more: bool) -> String {
+    match known {
+        None => "-".to_owned(),
+        Some(known) if is_more => format!(">{}", time(known)),
+        Some(known) => time(known),
+    }
+}
+
+/// What a trace without calls has in their place, and how to get them.
+pub(in crate::cmd::jvm) fn instead(detail: Detail) -> Option<&'static str> {
+    match detail {
+        Detail::Calls => None,
+        Detail::Counts => Some(
+            "the agent has sent counts only: 'methods' has the calls; times, callers, threads and exceptions need --mode full",
+        ),
+        Detail::Coverage => Some(
+            "the agent has sent coverage only: 'methods' lists what ran, --coverage and --never-called use it; calls need --mode full",
+        ),
+    }
+}
+
+fn heading(out: &mut dyn io::Write, options: &TextOptions<'_>, text: &str) -> io::Result<()> {
+    let bold = options.heading();
+    writeln!(out, "\n{bold}{text}{bold:#}")
+}
+
+impl ReportText<'_> {
+    /// What was counted, and what is missing.
+    fn totals(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let counters = &self.report.counters;
+        let called = self.report.methods.iter().filter(|method| method.has_run).count() as u64;
+        let detail = self.report.detail();
+        match detail {
+            Detail::Calls => writeln!(
+                out,
+                "{} of {} in {}; {} thrown, {} ended by an exception",
+                Things(counters.entries, "call"),
+                Things(called, "method"),
+                Things(self.report.threads.len() as u64, "thread"),
+                Things(counters.exceptions, "exception"),
+                Things(counters.bubbles, "call"),
+            )?,
+            Detail::Counts => writeln!(
+                out,
+                "{} of {}, {} ended by an exception",
+                Things(counters.calls(), "call"),
+                Things(called, "method"),
+                Things(self.report.methods.iter().map(MethodReport::thrown).sum(), "call"),
+            )?,
+            Detail::Coverage => writeln!(out, "{} ran", Things(called, "method"))?,
+        }
+        if let Some(instead) = instead(detail) {
+            writeln!(out, "{instead}")?;
+        }
+        let Classes { transformed, ignored, failed } = self.classes;
+        if transformed + ignored + failed > 0 {
+            write!(out, "{} transformed, {} ignored", Things(transformed, "class"), Count(ignored))?;
+            writeln!(out, ", {} failed", Count(failed))?;
+        }
+        for (count, what) in [
+            (counters.missing, "never came"),
+            (counters.dropped, "were dropped by the agent, which was not read fast enough"),
+            (counters.suspended, "not recorded while recording was suspended"),
+            (counters.repeated, "came with a number that was used, or given up"),
+            (counters.orphans, "ended a call that had not begun"),
+            (self.report.beyond, "had no room"),
+        ] {
+            if count > 0 {
+                writeln!(out, "{} {what}", Things(count, "event"))?;
+            }
+        }
+        for (count, what) in [
+            (counters.drops_unknown, "drop", "of unknown size"),
+            (counters.data_breaks, "data break", "in which nothing was recorded"),
+            (counters.suspensions, "suspension", "of a thread's recording"),
+            (self.report.untold, "call", "not in the call tree: it was full"),
+            (self.report.too_deep, "call", "deeper than stacks are kept"),
+        ]
+        .map(|(count, thing, what)| (Things(count, thing), what))
+        {
+            if count.0 > 0 {
+                writeln!(out, "{count} {what}")?;
+            }
+        }
+        let open = counters.entries.saturating_sub(counters.exits).saturating_sub(counters.bubbles);
+        if open > 0 {
+            writeln!(out, "{} without an end", Things(open, "call"))?;
+        }
+        Ok(())
+    }
+
+    fn methods(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        let mut methods: Vec<&MethodReport> =
+            self.report.methods.iter().filter(|method| method.has_run).collect();
+        if methods.is_empty() {
+            return Ok(());
+        }
+        methods.sort_by_key(|method| Reverse((method.own(), method.total(), method.calls())));
+        let by = match self.report.detail() {
+            Detail::Calls => "Methods, by the time in them",
+            Detail::Counts => "Methods, by calls",
+            Detail::Coverage => "Methods that ran",
+        };
+        heading(out, options, by)?;
+        let mut table = Table::new(
+            "method",
+            [
+                Column::number("self"),
+                Column::number("total"),
+                Column::number("calls"),
+                Column::number("exc exits"),
+                Column::text("method"),
+            ],
+        );
+        table.fill(methods.into_iter(), options, |method| {
+            [
+                took(method.own(), method.without_end() > 0),
+                took(method.total(), method.without_end() > 0),
+                if method.calls() > 0 { Count(method.calls()).to_string() } else { "-".to_owned() },
+                Count(method.thrown()).to_string(),
+                name(&method.signature, options, NUMBERS),
+            ]
+        });
+        table.print(out, options)
+    }
+
+    fn exceptions(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        let mut places: Vec<_> = self.report.exceptions.iter().collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        places.sort_by_key(|place| Reverse(place.count));
+        heading(out, options, "Exceptions: where they begin and end")?;
+        let mut table = Table::new(
+            "place",
+            [
+                Column::number("times"),
+                Column::text("what"),
+                Column::text("exception"),
+                Column::text("method"),
+            ],
+        );
+        table.fill(places.into_iter(), options, |place| {
+            let simple = place.exception.rsplit('.').next().unwrap_or_default();
+            let exception = if options.width.is_some() { simple } else { &place.exception };
+            let at = place.line.map_or_else(String::new, |line| format!(":{line}"));
+            let besides = 20 + Clean(exception).to_string().chars().count() + at.len();
+            [
+                Count(place.count).to_string(),
+                fate(place.fate).to_owned(),
+                exception.to_owned(),
+                format!("{}{at}", name(&place.signature, options, besides)),
+            ]
+        });
+        table.print(out, options)
+    }
+
+    fn segments(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        if self.report.segments.is_empty() {
+            return Ok(());
+        }
+        heading(out, options, "Segments: what ran from a marker to the next of its key")?;
+        let mut table = Table::new(
+            "segment",
+            [
+                Column::number("from"),
+                Column::number("took"),
+                Column::number("calls"),
+                Column::number("methods"),
+                Column::text("marker"),
+            ],
+        );
+        table.fill(self.report.segments.iter(), options, |segment| {
+            let shown = &segment.segment;
+            let took = shown.end.map(|end| u64::try_from(end.saturating_sub(shown.start)).unwrap_or(0));
+            let truncated = if shown.truncated { " (methods had no room)" } else { "" };
+            [
+                Moment(shown.start).to_string(),
+                took.map_or_else(|| "open".to_owned(), time),
+                Count(shown.entries).to_string(),
+                Count(segment.calls.len() as u64).to_string(),
+                format!("{} = {}{truncated}", shown.key, shown.value),
+            ]
+        });
+        table.print(out, options)
+    }
+
+    fn slow_calls(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        if self.report.slow_calls.is_empty() {
+            return Ok(());
+        }
+        heading(out, options, "Slow calls")?;
+        let mut table = Table::new(
+            "call",
+            [
+                Column::number("took"),
+                Column::number("at"),
+                Column::number("thread"),
+                Column::number("depth"),
+                Column::text("method"),
+            ],
+        );
+        table.fill(self.report.slow_calls.iter(), options, |call| {
+            let last = call.path.last().map_or("", String::as_str);
+            [
+                time(call.took),
+                Moment(call.start).to_string(),
+                call.thread.to_string(),
+                call.path.len().to_string(),
+                name(last, options, NUMBERS),
+            ]
+        });
+        table.print(out, options)
+    }
+
+    fn findings(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        if self.report.findings.is_empty() {
+            return Ok(());
+        }
+        heading(out, options, "Rules that the agent has broken (docs/bytefrog-rules.md)")?;
+        let mut table =
+            Table::new("rule", [Column::text("rule"), Column::number("times"), Column::text("what")]);
+        table.fill(self.report.findings.iter(), options, |finding| {
+            let first = finding.first.first().map_or_else(String::new, |first| format!(": {first}"));
+            [
+                finding.rule.to_string(),
+                Count(finding.count).to_string(),
+                format!("{}{first}", finding.rule.summary()),
+            ]
+        });
+        table.print(out, options)
+    }
+}
+
+/// What happened to an exception, in a word.
+pub(in crate::cmd) fn fate(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Thrown => "thrown",
+        Fate::Raised => "raised",
+        Fate::Handled => "swallowed",
+        Fate::Escaped => "escaped",
+    }
+}
+
+impl Print for ReportText<'_> {
+    fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        let bold = options.heading();
+        writeln!(out, "{bold}{}{bold:#}", Clean(&self.title))?;
+        self.totals(out)?;
+        self.methods(out, options)?;
+        self.exceptions(out, options)?;
+        self.segments(out, options)?;
+        self.slow_calls(out, options)?;
+        self.findings(out, options)
+    }
+}

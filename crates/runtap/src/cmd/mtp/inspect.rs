@@ -1,0 +1,92 @@
+//! `runtap mtp inspect FILE`: a line for each frame, or all of its fields.
+
+use std::fmt::Write as _;
+
+use runtap_mtp_tap::{Inspector, Row};
+use runtap_text::document::Partial;
+use runtap_text::{Clean, DIM};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{each, line_of, warned};
+use crate::cli::MtpInspect;
+use crate::output::Output;
+
+/// `runtap.mtp-inspect/1`
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    file: String,
+    rows: Vec<Value>,
+    connections: u64,
+    frames: u64,
+    undecoded: u64,
+    partial: Option<Partial>,
+}
+
+pub(super) fn run(options: &MtpInspect, output: Output) -> anyhow::Result<u8> {
+    let path = &options.file;
+    let mut inspector = Inspector::new();
+    let mut rows = Vec::new();
+    let mut is_headed = false;
+    let partial = each(path, |located| {
+        let row = inspector.row(&located);
+        if output.json() {
+            rows.push(value(&row));
+            return Ok(());
+        }
+        if !std::mem::replace(&mut is_headed, true) {
+            let heading = output.options().heading();
+            output.text(format_args!(
+                "{heading}{:>5}  {:>10}  {:<8}  {:<3}  {:<24}  WHAT{heading:#}\n",
+                "FRAME", "TIME", "CONN", "DIR", "MESSAGE"
+            ))?;
+        }
+        output.text(text(&row, output.is_verbose()))
+    })?;
+    let code = warned(path, partial.as_ref(), output);
+    if output.json() {
+        let (connections, frames) = (inspector.connections(), inspector.frames());
+        output.document(&Document {
+            schema: "runtap.mtp-inspect/1",
+            file: path.display().to_string(),
+            rows,
+            connections,
+            frames,
+            undecoded: inspector.undecoded(),
+            partial,
+        })?;
+    }
+    Ok(code)
+}
+
+fn value(row: &Row) -> Value {
+    json!({
+        "line": row.line, "t": row.t, "conn": row.conn, "dir": row.dir, "what": row.what, "frame": row.frame,
+        "id": row.id, "name": row.name, "bytes": row.bytes, "summary": row.telling, "error": row.error,
+        "fields": row.fields,
+    })
+}
+
+fn text(row: &Row, is_verbose: bool) -> String {
+    let frame = row.frame.map(|frame| frame.to_string()).unwrap_or_default();
+    let time = row.t.map(|t| format!("{t:.6}")).unwrap_or_default();
+    let short = |text: &Option<String>| Clean(text.as_deref().unwrap_or_default()).to_string();
+    let name = row.name.as_deref().filter(|_| row.what == "frame").unwrap_or(&row.what);
+    let mut what = line_of(&row.telling);
+    if let Some(error) = &row.error {
+        let between = if what.is_empty() { "" } else { "; " };
+        what = format!("{what}{between}error: {}", line_of(error));
+    }
+    let (conn, dir, name) = (short(&row.conn), short(&row.dir), Clean(name).to_string());
+    let line = format!("{frame:>5}  {time:>10}  {conn:<8}  {dir:<3}  {name:<24}  {what}");
+    let mut text = line.trim_end().to_owned();
+    text.push('\n');
+    if is_verbose {
+        for field in &row.lines {
+            // Writing to a String can't fail.
+            let _ = writeln!(text, "{DIM}{}{DIM:#}", Clean(field));
+        }
+    }
+    text
+}

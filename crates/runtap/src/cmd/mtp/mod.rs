@@ -1,0 +1,117 @@
+//! `runtap mtp`: recordings of the pipe between test applications and whoever runs them, and test applications made of other
+//! commands. The work is [`runtap_mtp_tap`]'s and [`runtap_mtp_wrap`]'s.
+
+mod host;
+mod inspect;
+mod lint;
+mod record;
+mod replay;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use runtap_mtp_tap::{
+    Cut, Input, OpenError, Reader, ScriptError, TranscriptError, offset_of_line, open, write_module,
+};
+use runtap_mtp_wrap::keep;
+use runtap_text::document::Partial;
+use runtap_text::{Clean, cut as shortened};
+
+use crate::cli::{Mtp, MtpVerb};
+use crate::exit::{self, expected};
+use crate::output::Output;
+
+pub(super) fn run(options: Mtp, output: Output) -> anyhow::Result<u8> {
+    match options.verb {
+        MtpVerb::Record(options) => record::run(&options, output),
+        MtpVerb::Replay(options) => replay::run(&options, output),
+        MtpVerb::Inspect(options) => inspect::run(&options, output),
+        MtpVerb::Lint(options) => lint::run(&options, output),
+        MtpVerb::Host(options) => host::run(options, output),
+        MtpVerb::Keep(options) => {
+            keep(&options.command).map_err(|error| expected(exit::USAGE, format!("keep: {error}"), None))?;
+            Ok(exit::OK)
+        }
+    }
+}
+
+/// Opens a recording, or says why it is none.
+fn opened(path: &Path) -> anyhow::Result<Reader<Input>> {
+    open(path).map_err(|error| match error {
+        OpenError::Io(error) => runtap_files::Error::Open { path: path.to_owned(), error }.into(),
+        error => expected(exit::USAGE, format!("{} can't be read: {error}", path.display()), None),
+    })
+}
+
+/// Reads a recording to its end, or to where it is damaged. What is missing then is told at the end, unless there is nothing
+/// before it.
+fn each(
+    path: &Path,
+    mut take: impl FnMut(runtap_mtp_tap::Located) -> anyhow::Result<()>,
+) -> anyhow::Result<Option<Partial>> {
+    let mut reader = opened(path)?;
+    let mut lines = 0_u64;
+    loop {
+        match reader.read() {
+            Ok(Some(located)) => {
+                lines += 1;
+                take(located)?;
+            }
+            Ok(None) if lines == 0 && reader.cut().is_none() => {
+                return Err(expected(exit::USAGE, format!("{} is empty", path.display()), None));
+            }
+            Ok(None) => return Ok(reader.cut().map(cut)),
+            Err(TranscriptError::Io(error)) if lines == 0 => {
+                return Err(runtap_files::Error::Read { path: path.to_owned(), error }.into());
+            }
+            Err(error) if lines == 0 => {
+                return Err(expected(
+                    exit::USAGE,
+                    format!("{} can't be read: {error}", path.display()),
+                    None,
+                ));
+            }
+            Err(error) => return Ok(Some(damaged(path, &error))),
+        }
+    }
+}
+
+fn cut(cut: Cut) -> Partial {
+    Partial { offset: cut.offset, reason: format!("line {} ends after {} bytes", cut.line, cut.bytes) }
+}
+
+fn damaged(path: &Path, error: &TranscriptError) -> Partial {
+    let line = match error {
+        TranscriptError::Line { line, .. } | TranscriptError::TooMuch { line, .. } => *line,
+        // Where the medium or the compression fails, there are no more lines.
+        _ => u64::MAX,
+    };
+    // Of a pipe nothing can be read again.
+    let offset = offset_of_line(path, line).unwrap_or(0);
+    Partial { offset, reason: error.to_string() }
+}
+
+/// Says what is missing; the exit code for it.
+fn warned(path: &Path, partial: Option<&Partial>, output: Output) -> u8 {
+    match partial {
+        Some(partial) => {
+            super::recording::warn_of(path, partial, output);
+            exit::PARTIAL
+        }
+        None => exit::OK,
+    }
+}
+
+/// Writes a script that servers start in the place of an application.
+fn write_script(path: &Path, words: &[OsString]) -> anyhow::Result<()> {
+    write_module(path, words).map_err(|error| {
+        let hint = matches!(error, ScriptError::Taken).then(|| "remove it, or give another name".to_owned());
+        expected(exit::USAGE, format!("{}: {error}", path.display()), hint)
+    })
+}
+
+/// Text of the other side on one line, harmless and not endless.
+fn line_of(text: &str) -> String {
+    const LETTERS: usize = 200;
+    shortened(Clean(text).to_string(), Some(LETTERS))
+}

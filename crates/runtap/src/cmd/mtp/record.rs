@@ -1,0 +1,266 @@
+//! `runtap mtp record`: an application with a tap in front of it, or a script that starts one.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use runtap_mtp::{Module, ModuleKind};
+use runtap_mtp_tap::{
+    Application, Header, Journal, Outcome, Server, Severity, Signals, Tally, TranscriptError, create,
+    run as run_application,
+};
+use runtap_record::Stops;
+use runtap_route::record::is_in_foreground;
+use runtap_text::units::Bytes;
+use runtap_transport::in_a_thread;
+use rustix::process::Signal;
+use serde::Serialize;
+
+use super::write_script;
+use crate::cli::MtpRecord;
+use crate::cmd::record::{code_of, stop_requests};
+use crate::cmd::{block_on, dotnet};
+use crate::exit::{self, expected, usage};
+use crate::output::Output;
+use crate::units::{Count, Things};
+
+/// `runtap.mtp-record/1`
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    path: String,
+    connections: u64,
+    frames: u64,
+    bytes: u64,
+    exit_code: u8,
+    /// Of what we have heard as the server.
+    tests: Option<Tests>,
+    partial: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Tests {
+    total: u64,
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+    error: u64,
+    timeout: u64,
+    cancelled: u64,
+    discovered: u64,
+    protocol_errors: u64,
+    protocol_warnings: u64,
+}
+
+pub(super) fn run(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
+    match &options.write_module {
+        Some(module) => write(options, module, output),
+        None => block_on(record(options, output)),
+    }
+}
+
+/// The words of the script: everything by its absolute path, since servers start it anywhere.
+fn write(options: &MtpRecord, module: &Path, output: Output) -> anyhow::Result<u8> {
+    let mut words = vec![std::env::current_exe()?.into_os_string()];
+    words.extend(["mtp", "record", "-o"].map(OsString::from));
+    words.push(std::path::absolute(&options.output)?.into());
+    if let Some(dotnet) = &options.dotnet {
+        words.extend([OsString::from("--dotnet"), std::path::absolute(dotnet)?.into()]);
+    }
+    words.push("--".into());
+    let application = located(&options.application)?;
+    if application.first().is_some_and(|first| is_started_by(module, first)) {
+        let message =
+            format!("{} is the application itself: the script would start itself", module.display());
+        return Err(expected(exit::USAGE, message, "give the script another name".to_owned()));
+    }
+    if std::path::absolute(module)? == std::path::absolute(&options.output)? {
+        return Err(usage(format!("{} can't be both the script and the recording", module.display())));
+    }
+    words.extend(application);
+    write_script(module, &words)?;
+    output.note(format_args!("{} records {}", module.display(), words_of(&options.application).join(" ")));
+    Ok(exit::OK)
+}
+
+/// Whether this file is what is started by a word: a path, or a name that is looked up.
+fn is_started_by(file: &Path, word: &OsStr) -> bool {
+    let Ok(file) = file.canonicalize() else { return false };
+    let word = Path::new(word);
+    let looked_up = std::env::var_os("PATH").filter(|_| word.parent() == Some(Path::new("")));
+    let folders = looked_up.map_or_else(Vec::new, |path| std::env::split_paths(&path).collect());
+    let mut paths = folders.iter().map(|folder| folder.join(word)).chain([word.to_owned()]);
+    paths.any(|path| path.canonicalize().is_ok_and(|path| path == file))
+}
+
+/// The application's words, the first one absolute where it is a file and not a name to be looked up.
+fn located(words: &[OsString]) -> anyhow::Result<Vec<OsString>> {
+    let mut words = words.to_vec();
+    if let Some(first) = words.first_mut()
+        && (first.as_encoded_bytes().contains(&b'/') || is_managed(first))
+    {
+        let path = std::path::absolute(&*first)?;
+        if !path.is_file() {
+            return Err(usage(format!("there is no file {}", path.display())));
+        }
+        *first = path.into();
+    }
+    Ok(words)
+}
+
+fn is_managed(word: &OsStr) -> bool {
+    Module::new(word).kind() == ModuleKind::Managed
+}
+
+fn words_of(words: &[OsString]) -> Vec<String> {
+    words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// `%p` is this process's id: a module is started several times.
+fn numbered(path: &Path) -> PathBuf {
+    let (mut rest, mut name) = (path.as_os_str().as_bytes(), Vec::new());
+    while let [first, behind @ ..] = rest {
+        rest = if let Some(behind) = rest.strip_prefix(b"%p") {
+            name.extend_from_slice(std::process::id().to_string().as_bytes());
+            behind
+        } else {
+            name.push(*first);
+            behind
+        };
+    }
+    OsString::from_vec(name).into()
+}
+
+async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
+    let stops = Stops::listen()?;
+    let mut words = located(&options.application)?;
+    if words.first().is_some_and(|first| is_managed(first)) {
+        let dotnet = dotnet::host(options.dotnet.as_deref(), exit::USAGE)?;
+        words.splice(0..0, [dotnet.into_os_string(), "exec".into()]);
+    }
+    let application = Application { words, stdout_on_stderr: output.json() };
+    // Before anything is made: a mistake in the arguments leaves nothing behind.
+    let server = application.server().map_err(|error| usage(error.to_string()))?;
+    let (file, path) = create(&numbered(&options.output)).map_err(|error| match error {
+        // Whether it is a mistake of the caller's is known as it is.
+        TranscriptError::Output(error) => anyhow::Error::from(error),
+        error => error.into(),
+    })?;
+    let header = header(options, &server);
+    let journal = Journal::begin(Box::new(file), header)
+        .map_err(|error| expected(exit::FAILED, format!("can't write {}: {error}", path.display()), None))?;
+    let journal = Arc::new(journal);
+    let signals = Signals::default();
+    let (own, started) = (Arc::clone(&journal), signals.clone());
+    let work = in_a_thread(move || run_application(&application, &own, &started));
+    let mut requests = stop_requests(&stops);
+    tokio::pin!(work);
+    let done = loop {
+        tokio::select! {
+            done = &mut work => break done?,
+            Ok(()) = requests.changed() => {
+                let signal = requests.borrow_and_update().signal;
+                // What is typed on a terminal reaches the application too: a second one would kill it.
+                let typed = signal == Some(Signal::INT.as_raw()) && is_in_foreground();
+                if let Some(signal) = signal.filter(|_| !typed) {
+                    signals.send(signal);
+                }
+            }
+        }
+    };
+    let outcome = done.map_err(|error| expected(exit::OURS, error.to_string(), None))?;
+    conclude(&path, &journal, &outcome, &server, output)
+}
+
+fn header(options: &MtpRecord, server: &Server) -> Header {
+    let mut header = Header { cmd: Some(words_of(&options.application)), ..Header::default() };
+    let mut add = |key: &str, value: serde_json::Value| {
+        header.more.insert(key.to_owned(), value);
+    };
+    add("started", jiff::Timestamp::now().to_string().into());
+    add("recorder", concat!("runtap ", env!("CARGO_PKG_VERSION")).into());
+    let role = match server {
+        Server::At(path) => {
+            add("server", path.display().to_string().into());
+            "recorder"
+        }
+        Server::Ourselves(_) => "server",
+    };
+    header.role = Some(role.to_owned());
+    header
+}
+
+fn conclude(
+    path: &Path,
+    journal: &Journal,
+    outcome: &Outcome,
+    server: &Server,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let Outcome { status, totals, tally } = outcome;
+    let code = code_of(*status);
+    if let Some(error) = journal.take_failure() {
+        output.warning(format_args!("{} ends early: {error}", path.display()));
+    }
+    if output.json() {
+        output.document(&Document {
+            schema: "runtap.mtp-record/1",
+            path: path.display().to_string(),
+            connections: totals.connections,
+            frames: totals.frames,
+            bytes: totals.bytes,
+            exit_code: code,
+            tests: tally.as_ref().map(tests),
+            partial: totals.is_cut,
+        })?;
+    } else {
+        let connections = Things(totals.connections, "connection");
+        let frames = Things(totals.frames, "message");
+        let line = format!("{}: {connections}, {frames}, {}", path.display(), Bytes(totals.bytes));
+        match (server, tally) {
+            // Between a server and its application nobody wants to hear us: what we print is taken for the application's.
+            (Server::At(_), _) | (_, None) => output.detail(line),
+            (Server::Ourselves(_), Some(tally)) => output.note(format_args!("{line}; {}", heard(tally))),
+        }
+    }
+    Ok(if code == exit::OK && totals.is_cut { exit::PARTIAL } else { code })
+}
+
+fn tests(tally: &Tally) -> Tests {
+    Tests {
+        total: tally.total(),
+        passed: tally.passed,
+        failed: tally.failed,
+        skipped: tally.skipped,
+        error: tally.error,
+        timeout: tally.timeout,
+        cancelled: tally.cancelled,
+        discovered: tally.discovered,
+        protocol_errors: tally.broken(Severity::Error),
+        protocol_warnings: tally.broken(Severity::Warning),
+    }
+}
+
+/// The outcomes that there are, and what was wrong.
+fn heard(tally: &Tally) -> String {
+    let counts = [
+        (tally.discovered, "listed"),
+        (tally.passed, "passed"),
+        (tally.failed, "failed"),
+        (tally.error, "error"),
+        (tally.timeout, "timed out"),
+        (tally.cancelled, "cancelled"),
+        (tally.skipped, "skipped"),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let mut parts: Vec<_> = counts.map(|(count, what)| format!("{} {what}", Count(count))).collect();
+    if parts.is_empty() {
+        parts.push("no tests".to_owned());
+    }
+    if !tally.violations.is_empty() {
+        let rules: Vec<_> = tally.violations.keys().map(ToString::to_string).collect();
+        parts.push(format!("broken rules: {}", rules.join(", ")));
+    }
+    parts.join(", ")
+}

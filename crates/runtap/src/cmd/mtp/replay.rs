@@ -1,0 +1,116 @@
+//! `runtap mtp replay FILE`: the application's part of a recording, or a script that plays it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use runtap_mtp_tap::{Application, Played, Replay, Server, socket_path};
+use serde::Serialize;
+
+use super::{each, warned, write_script};
+use crate::cli::MtpReplay;
+use crate::exit::{self, expected, usage};
+use crate::output::Output;
+use crate::units::Things;
+
+/// With this variable a server gives the `ExecutionId` that all processes of an application have.
+const EXECUTION_ID: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";
+
+/// `runtap.mtp-replay/1`
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    file: String,
+    connections: u64,
+    requests: u64,
+    exit_code: u8,
+}
+
+pub(super) fn run(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
+    match &options.write_module {
+        Some(module) => write(options, module, output),
+        None => play(options, output),
+    }
+}
+
+fn write(options: &MtpReplay, module: &Path, output: Output) -> anyhow::Result<u8> {
+    // One that can't be read is found now, and not in the middle of a run.
+    warned(&options.file, each(&options.file, |_| Ok(()))?.as_ref(), output);
+    let mut words = vec![std::env::current_exe()?.into_os_string()];
+    words.extend(["mtp", "replay"].map(OsString::from));
+    if options.fast {
+        words.push("--fast".into());
+    }
+    words.push(std::path::absolute(&options.file)?.into());
+    words.push("--".into());
+    words.extend(options.arguments.iter().cloned());
+    write_script(module, &words)?;
+    output.note(format_args!("{} plays {}", module.display(), options.file.display()));
+    Ok(exit::OK)
+}
+
+fn play(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
+    let server = server(options)?;
+    let mut replay = Replay::new();
+    let partial = each(&options.file, |located| {
+        replay.take(located);
+        Ok(())
+    })?;
+    let missing = warned(&options.file, partial.as_ref(), output);
+    let words: Vec<_> = options.arguments.iter().map(|word| word.to_string_lossy()).collect();
+    let asked = Replay::asked(words.iter().map(|word| &**word));
+    if options.pipe.is_none() && asked != replay.mode() {
+        let message = format!(
+            "{} is the recording of an application that was to {}, and it is asked to {}",
+            options.file.display(),
+            purpose(replay.mode()),
+            purpose(asked)
+        );
+        return Err(expected(exit::USAGE, message, None));
+    }
+    let execution_id = std::env::var(EXECUTION_ID).ok().filter(|id| !id.is_empty());
+    let played = replay.play(&server, execution_id.as_deref(), options.fast);
+    let played = played.map_err(|error| expected(exit::FAILED, error.to_string(), None))?;
+    let Played { connections, requests, left_out, code } = played;
+    if left_out > 0 {
+        output.detail(format_args!(
+            "the server has no control pipe: {} left out",
+            Things(left_out, "connection")
+        ));
+    }
+    let exit_code = code.map_or(missing, |code| u8::try_from(code).unwrap_or(exit::FAILED));
+    if output.json() {
+        let (schema, file) = ("runtap.mtp-replay/1", options.file.display().to_string());
+        output.document(&Document { schema, file, connections, requests, exit_code })?;
+    } else {
+        let (connections, requests) = (Things(connections, "connection"), Things(requests, "request"));
+        output.detail(format_args!("{connections}, {requests}"));
+    }
+    Ok(exit_code)
+}
+
+fn server(options: &MtpReplay) -> anyhow::Result<PathBuf> {
+    if let Some(pipe) = &options.pipe {
+        return Ok(socket_path(pipe.as_os_str()));
+    }
+    // As an application's arguments: the first word is its own name.
+    let words = std::iter::once(OsString::from("replay")).chain(options.arguments.iter().cloned());
+    let application = Application { words: words.collect(), stdout_on_stderr: false };
+    match application.server() {
+        Ok(Server::At(server)) => Ok(server),
+        Ok(Server::Ourselves(_)) => Err(expected(
+            exit::USAGE,
+            "no server was given",
+            "--pipe PATH; or --write-module MODULE, and let 'dotnet test' or 'runtap test' run that"
+                .to_owned(),
+        )),
+        Err(error) => Err(usage(error.to_string())),
+    }
+}
+
+fn purpose(mode: runtap_mtp_tap::Mode) -> &'static str {
+    match mode {
+        runtap_mtp_tap::Mode::Run => "run its tests",
+        runtap_mtp_tap::Mode::Discover => "list its tests",
+        runtap_mtp_tap::Mode::Help => "list its options",
+    }
+}

@@ -1,0 +1,107 @@
+//! `runtap test PATH --help`: the verb's options, and those that the applications have themselves.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+
+use anstyle::Style;
+use clap::CommandFactory as _;
+use runtap_mtp::{AppOption, Mode, Module, ModuleId, RunEvent, RunSpec, Stop, run};
+use runtap_text::{Clean, DIM};
+
+use super::model::describe;
+use crate::cli::Cli;
+use crate::output::Output;
+
+const HEADING: Style = Style::new().bold().underline();
+const NAME: Style = Style::new().bold();
+
+/// The verb's own help.
+pub(super) fn own(output: Output) -> anyhow::Result<()> {
+    let mut all = Cli::command();
+    all.build();
+    match all.find_subcommand_mut("test") {
+        Some(test) => output.text(test.render_help().ansi()),
+        None => Ok(()),
+    }
+}
+
+/// Asks the applications for their options. Returns the exit code.
+pub(super) fn of_applications(spec: &RunSpec, stop: &Stop, output: Output) -> anyhow::Result<u8> {
+    let asking = RunSpec { mode: Mode::Help, ..spec.clone() };
+    let mut merged = Merged { modules: &spec.modules, options: BTreeMap::new(), broken: Vec::new() };
+    let outcome = run(&asking, stop, |event| match event {
+        RunEvent::Option { module, option } => merged.add(module, option),
+        RunEvent::LaunchEnded { module, end, .. } => {
+            merged.broken.extend(end.failures.first().map(|failure| (module, describe(failure))));
+        }
+        _ => {}
+    })?;
+    output.text(&merged)?;
+    Ok(u8::try_from(outcome.exit_code).unwrap_or(u8::MAX))
+}
+
+/// The options of all applications, each once.
+struct Merged<'a> {
+    modules: &'a [Module],
+    /// By whether an extension brings it, and by name: what it does, and which applications have it.
+    options: BTreeMap<(bool, String), (String, Vec<ModuleId>)>,
+    broken: Vec<(ModuleId, String)>,
+}
+
+impl Merged<'_> {
+    fn add(&mut self, module: ModuleId, option: AppOption) {
+        // Ours has their place.
+        if option.hidden || ["help", "?"].contains(&option.name.as_str()) {
+            return;
+        }
+        let known = self.options.entry((!option.built_in, option.name));
+        let (_, modules) = known.or_insert_with(|| (option.description, Vec::new()));
+        if !modules.contains(&module) {
+            modules.push(module);
+        }
+    }
+
+    /// Whether nothing was heard of it, and not why.
+    fn is_silent(&self, module: ModuleId) -> bool {
+        let told = self.options.values().any(|(_, modules)| modules.contains(&module));
+        !told && !self.broken.iter().any(|(broken, _)| *broken == module)
+    }
+
+    fn name(&self, module: ModuleId) -> String {
+        self.modules.get(module.0).map(Module::name).unwrap_or_default()
+    }
+}
+
+impl Display for Merged<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let answered = self.modules.len() - self.broken.len();
+        for (of_extensions, heading) in [
+            (false, "Options of the platform, after '--':"),
+            (true, "Options of the applications' frameworks and extensions, after '--':"),
+        ] {
+            let mut options = self.options.iter().filter(|((it, _), _)| *it == of_extensions).peekable();
+            if options.peek().is_some() {
+                writeln!(f, "\n{HEADING}{heading}{HEADING:#}")?;
+            }
+            for ((_, name), (description, modules)) in options {
+                write!(f, "  {NAME}--{}{NAME:#}", Clean(name))?;
+                if modules.len() < answered {
+                    let names: Vec<_> = modules.iter().map(|module| self.name(*module)).collect();
+                    write!(f, "  {DIM}only {}{DIM:#}", Clean(&names.join(", ")))?;
+                }
+                writeln!(f)?;
+                for line in description.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
+                    writeln!(f, "          {}", Clean(line))?;
+                }
+            }
+        }
+        for (module, why) in &self.broken {
+            writeln!(f, "\n{}: {}", Clean(&self.name(*module)), Clean(why))?;
+        }
+        for module in (0..self.modules.len()).map(ModuleId).filter(|module| self.is_silent(*module)) {
+            let name = self.name(module);
+            writeln!(f, "\n{}: told no options: is it a test application?", Clean(&name))?;
+        }
+        Ok(())
+    }
+}

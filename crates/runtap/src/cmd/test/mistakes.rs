@@ -1,0 +1,54 @@
+//! What is refused before anything is started, and what is said instead.
+
+use std::path::Path;
+
+use runtap_mtp::FindError;
+
+use super::usage;
+use crate::cli::Test;
+use crate::output::Output;
+
+/// Options that have no effect together, or that belong in another place.
+pub(super) fn find(options: &Test, output: Output) -> anyhow::Result<()> {
+    let unused = [("--summary", options.summary), ("--report", !options.report.is_empty())];
+    for option in unused.into_iter().filter_map(|(option, is_given)| is_given.then_some(option)) {
+        if options.list_tests.is_some() {
+            return Err(usage(format!("{option} is about results, and --list-tests runs no test"), None));
+        }
+        if options.help {
+            output.note(format_args!("{option} is not used: with --help no test is run"));
+        }
+    }
+    for word in options.arguments.iter().filter_map(|word| word.to_str()) {
+        let (does, own) = match word {
+            "--list-tests" => ("only lists its tests", "runtap test PATH --list-tests"),
+            "--help" | "-h" | "-?" => ("only shows its options", "runtap test PATH --help"),
+            "--info" => ("only says what it is made of", "run the application itself: PATH --info"),
+            _ => continue,
+        };
+        let message = format!("with '{word}' after '--', an application {does}");
+        return Err(usage(message, own.to_owned()));
+    }
+    Ok(())
+}
+
+/// Why there is nothing to run, with the next step.
+pub(super) fn no_application(error: &FindError, options: &Test, root: &Path) -> anyhow::Error {
+    let taken = options.filter_uid.iter().find(|uid| root.join(uid).is_file());
+    if let (FindError::Nothing, Some(path)) = (error, taken) {
+        return usage(
+            format!("no test application was given: --filter-uid takes all words after it, {path} too"),
+            format!("put the path first: runtap test {path} --filter-uid UID…"),
+        );
+    }
+    let hint = match error {
+        FindError::Nothing => {
+            Some("runtap test PATH…: a .dll, a program, or a pattern such as 'bin/**/*.Tests.dll'")
+        }
+        FindError::NoMatch { .. } => Some(
+            "test applications are managed ones that use Microsoft.Testing.Platform, and executable files",
+        ),
+        _ => None,
+    };
+    usage(error.to_string(), hint.map(str::to_owned))
+}

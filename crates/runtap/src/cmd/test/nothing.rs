@@ -1,0 +1,53 @@
+//! Why no test is run: what matched nothing, in how many tests, and what may have been meant.
+
+use runtap_test_plan::Unmet;
+use runtap_test_run::plan::{Empty, Planned, Selection};
+
+use crate::output::Output;
+use crate::units::Things;
+
+/// Of more conditions and ids, only the number is said.
+const NAMED: usize = 5;
+
+/// Says why none of the tests that were listed is run.
+pub(super) fn tell(empty: &Empty, selection: &Selection, output: Output) {
+    match empty {
+        Empty::OtherParts { tests } => {
+            let partition = selection.partition.map(|it| it.to_string()).unwrap_or_default();
+            let tests = Things(*tests as u64, "test");
+            output.note(format_args!(
+                "nothing to run in part {partition}: the other parts have all of {tests}"
+            ));
+        }
+        Empty::NoMatch { listed, unmet } => {
+            let what = match &selection.filter {
+                Some(filter) => format!("the filter '{filter}'"),
+                None => "--filter-uid".to_owned(),
+            };
+            output.warning(format_args!("{what} matches none of {}", Things(*listed as u64, "test")));
+            for Unmet { condition, nearest } in unmet.iter().take(NAMED) {
+                let meant = nearest.as_ref().map(|near| format!("; is it {near}?")).unwrap_or_default();
+                output.note(format_args!("  no test meets {condition}{meant}"));
+            }
+            if unmet.len() > NAMED {
+                output.note(format_args!("  and {} more conditions", unmet.len() - NAMED));
+            }
+        }
+    }
+}
+
+/// Says that no application has a test with the ids that were given, where applications were not asked for a list.
+pub(super) fn tell_of_ids(planned: &Planned, selection: &Selection, output: Output) {
+    let of_filter = || selection.filter.as_ref()?.uids();
+    let given = || selection.uids.iter().map(String::as_str).collect::<Vec<_>>();
+    let ids = if selection.uids.is_empty() { of_filter().unwrap_or_default() } else { given() };
+    if ids.is_empty() || planned.empty.is_some() || selection.failed_only {
+        return;
+    }
+    let more = if ids.len() > NAMED { format!(" and {} more", ids.len() - NAMED) } else { String::new() };
+    let named: Vec<_> = ids.iter().take(NAMED).copied().collect();
+    output.warning(format_args!(
+        "no test has the id {}{more}; --list-tests=json shows ids",
+        named.join(" or ")
+    ));
+}

@@ -1,0 +1,292 @@
+//! How far a run is, in a few lines: what has ended, and the tests that have been running for longest.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Instant;
+
+use anstyle::Style;
+use runtap_mtp::{LaunchId, ModuleId, RunEvent, State};
+use runtap_text::{Clean, DIM};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::words::{BAD, GOOD, MIDDLE, time};
+
+/// As many running tests at most.
+const MOST: usize = 8;
+
+/// From so many columns on, times stand below each other, in so many.
+const WIDE: usize = 60;
+const TIME: usize = 11;
+
+/// The state of a run.
+#[derive(Debug)]
+pub(super) struct Progress {
+    started: Instant,
+    modules: usize,
+    ended: usize,
+    titles: HashMap<ModuleId, String>,
+    /// Processes that run, since when, and the tests in them.
+    launches: BTreeMap<LaunchId, Launch>,
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+    flaky: u64,
+}
+
+#[derive(Debug)]
+struct Launch {
+    module: ModuleId,
+    since: Instant,
+    tests: Vec<(String, String, Instant)>,
+}
+
+impl Progress {
+    /// Of a run of so many modules that begins now.
+    pub(super) fn new(modules: usize) -> Self {
+        Self {
+            started: Instant::now(),
+            modules,
+            ended: 0,
+            titles: HashMap::new(),
+            launches: BTreeMap::new(),
+            passed: 0,
+            failed: 0,
+            skipped: 0,
+            flaky: 0,
+        }
+    }
+
+    /// What a module is called.
+    pub(super) fn name(&mut self, module: ModuleId, title: &str) {
+        self.titles.insert(module, title.to_owned());
+    }
+
+    /// Something has happened, just now.
+    pub(super) fn event(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::LaunchStarted { module, launch, .. } => {
+                let tests = Vec::new();
+                self.launches.insert(*launch, Launch { module: *module, since: Instant::now(), tests });
+            }
+            RunEvent::TestStarted { launch, uid, name, .. } => {
+                if let Some(launch) = self.launches.get_mut(launch) {
+                    launch.tests.push((uid.clone(), name.clone(), Instant::now()));
+                }
+            }
+            RunEvent::TestEnded { launch, result, .. } => {
+                if let Some(launch) = self.launches.get_mut(launch)
+                    && let Some(place) = launch.tests.iter().position(|(uid, ..)| *uid == result.uid)
+                {
+                    launch.tests.remove(place);
+                }
+                match result.state {
+                    State::Passed => self.passed += 1,
+                    State::Skipped => self.skipped += 1,
+                    _ => self.failed += 1,
+                }
+                if result.flaky {
+                    self.flaky += 1;
+                    self.failed = self.failed.saturating_sub(1);
+                }
+            }
+            RunEvent::LaunchEnded { launch, .. } => drop(self.launches.remove(launch)),
+            RunEvent::ModuleEnded { .. } => self.ended += 1,
+            _ => {}
+        }
+    }
+
+    /// The state at this time, on a terminal of so many rows and columns: never more than half of the rows. Where there is
+    /// little room, states and times stay, and names are cut.
+    pub(super) fn lines(&self, now: Instant, rows: usize, columns: usize) -> Vec<String> {
+        // A line that fills the last column makes some terminals begin a new row.
+        let columns = columns.saturating_sub(1);
+        let most = (rows / 2).clamp(1, MOST + 1);
+        let elapsed = |since: Instant| time(now.saturating_duration_since(since));
+        let mut running = Vec::new();
+        for launch in self.launches.values() {
+            let title = self.titles.get(&launch.module).map(String::as_str).unwrap_or_default();
+            for (_, name, since) in &launch.tests {
+                running.push((*since, Some(name.as_str()), title));
+            }
+            if launch.tests.is_empty() {
+                running.push((launch.since, None, title));
+            }
+        }
+        running.sort();
+        let shown = if running.len() < most { running.len() } else { most.saturating_sub(2) };
+        let mut lines = vec![self.head(&elapsed(self.started), columns)];
+        // In a narrow terminal, blanks in front of times would take what names need.
+        let width = if columns < WIDE { 0 } else { TIME };
+        for (since, name, title) in running.iter().take(shown) {
+            let since = format!("{:>width$} ", elapsed(*since));
+            let line = match name {
+                Some(name) => {
+                    vec![(MIDDLE, since), (Style::new(), Clean(name).to_string()), (DIM, format!(" {title}"))]
+                }
+                None => vec![(DIM, since + title)],
+            };
+            lines.push(fit(&line, columns));
+        }
+        if running.len() > shown && most > 1 {
+            lines.push(fit(&[(DIM, format!("  {} more", running.len() - shown))], columns));
+        }
+        lines
+    }
+
+    /// What has ended, and for how long it has been running: in as many words as there is room for.
+    fn head(&self, elapsed: &str, columns: usize) -> String {
+        let Self { ended, modules, .. } = self;
+        let unit = if *modules == 1 { "application" } else { "applications" };
+        let begins = [format!("{ended} of {modules} {unit} done, "), format!("{ended} of {modules}, ")];
+        let plain = |text: &str| (Style::new(), text.to_owned());
+        let counts = [
+            (self.passed, "passed", GOOD),
+            (self.failed, "failed", BAD),
+            (self.flaky, "flaky", MIDDLE),
+            (self.skipped, "skipped", MIDDLE),
+        ];
+        for begin in begins {
+            let mut head = vec![plain(&begin)];
+            for (count, word, style) in counts {
+                if count > 0 || word == "passed" {
+                    head.extend([plain(", "), (style, format!("{count} {word}"))]);
+                }
+            }
+            head.remove(1);
+            head.push((DIM, format!(" {elapsed}")));
+            if width_of(&head) <= columns {
+                return fit(&head, columns);
+            }
+        }
+        let mut head = vec![plain(&format!("{ended}/{modules} ")), (DIM, elapsed.to_owned())];
+        // The worst first: what does not fit is missing.
+        for (count, word, style) in [counts[1], counts[2], counts[0], counts[3]] {
+            let next = [plain(" "), (style, format!("{count} {word}"))];
+            if count > 0 && width_of(&head) + width_of(&next) <= columns {
+                head.extend(next);
+            }
+        }
+        fit(&head, columns)
+    }
+}
+
+fn width_of(parts: &[(Style, String)]) -> usize {
+    parts.iter().map(|(_, text)| text.width()).sum()
+}
+
+/// A line of at most so many columns; one that is cut says so.
+fn fit(parts: &[(Style, String)], columns: usize) -> String {
+    let is_cut = width_of(parts) > columns;
+    let mut left = columns.saturating_sub(usize::from(is_cut));
+    let mut line = String::new();
+    for (style, text) in parts {
+        let fits = |letter: &char| {
+            let rest = left.checked_sub(letter.width().unwrap_or_default());
+            left = rest.unwrap_or_default();
+            rest.is_some()
+        };
+        let text: String = text.chars().take_while(fits).collect();
+        line.extend([style.render().to_string(), text, style.render_reset().to_string()]);
+    }
+    if is_cut && columns > 0 {
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtap_mtp::{LaunchEnd, TestResult};
+
+    fn plain(lines: &[String]) -> Vec<String> {
+        lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+    }
+
+    fn begun(progress: &mut Progress, launch: u64, tests: &[&str]) {
+        let (module, launch) = (ModuleId(0), LaunchId(launch));
+        progress.event(&RunEvent::LaunchStarted { module, launch, attempt: 1, part: (1, 1), pid: 1 });
+        for test in tests {
+            let (uid, name) = ((*test).to_owned(), format!("Test {test}"));
+            progress.event(&RunEvent::TestStarted { module, launch, uid, name, attempt: 1 });
+        }
+    }
+
+    #[test]
+    fn running_tests_are_shown_those_that_began_first_before_others() {
+        let mut progress = Progress::new(2);
+        progress.name(ModuleId(0), "Shop.Tests");
+        begun(&mut progress, 1, &["a", "b"]);
+        begun(&mut progress, 2, &[]);
+        let now = progress.started;
+        let lines = plain(&progress.lines(now, 24, 80));
+        assert_eq!(
+            lines,
+            [
+                "0 of 2 applications done, 0 passed 0 ms",
+                "       0 ms Test a Shop.Tests",
+                "       0 ms Test b Shop.Tests",
+                "       0 ms Shop.Tests"
+            ]
+        );
+        progress.name(ModuleId(0), "広い名前のテスト");
+        let narrow = plain(&progress.lines(now, 24, 16));
+        assert!(narrow.iter().all(|line| line.width() < 16), "{narrow:?}");
+        progress.event(&RunEvent::LaunchEnded {
+            module: ModuleId(0),
+            launch: LaunchId(1),
+            end: LaunchEnd::default(),
+        });
+        assert_eq!(plain(&progress.lines(now, 24, 80)).len(), 2);
+    }
+
+    #[test]
+    fn a_small_terminal_is_not_filled() {
+        let mut progress = Progress::new(1);
+        let many: Vec<String> = (0..50).map(|number| number.to_string()).collect();
+        begun(&mut progress, 1, &many.iter().map(String::as_str).collect::<Vec<_>>());
+        for (rows, expected) in [(1, 1), (2, 1), (4, 2), (8, 4), (24, 9), (100, 9)] {
+            let lines = plain(&progress.lines(progress.started, rows, 80));
+            assert_eq!(lines.len(), expected, "{rows}: {lines:?}");
+        }
+        assert_eq!(plain(&progress.lines(progress.started, 24, 80))[8], "  43 more");
+    }
+
+    #[test]
+    fn where_there_is_little_room_names_are_cut_and_times_are_not() {
+        let mut progress = Progress::new(12);
+        (progress.passed, progress.failed, progress.skipped) = (1234, 56, 7);
+        progress.name(ModuleId(0), "bin/Release/Shop.Tests.dll");
+        begun(&mut progress, 1, &["of_something_with_a_name_that_is_long"]);
+        let started = progress.started;
+        for test in progress.launches.values_mut().flat_map(|launch| &mut launch.tests) {
+            test.2 = started;
+        }
+        let now = started + std::time::Duration::from_millis(1500);
+        let at = |columns| plain(&progress.lines(now, 24, columns));
+        assert_eq!(at(80)[0], "0 of 12 applications done, 1234 passed, 56 failed, 7 skipped 1.500 s");
+        assert_eq!(at(60)[0], "0 of 12, 1234 passed, 56 failed, 7 skipped 1.500 s");
+        assert_eq!(at(45)[0], "0/12 1.500 s 56 failed 1234 passed 7 skipped");
+        assert_eq!(at(40)[0], "0/12 1.500 s 56 failed 1234 passed");
+        assert_eq!(at(20)[0], "0/12 1.500 s");
+        assert_eq!(at(61)[1], "    1.500 s Test of_something_with_a_name_that_is_long bin/…");
+        assert_eq!(at(20)[1], "1.500 s Test of_so…");
+        for columns in 0..100 {
+            assert!(at(columns).iter().all(|line| line.width() < columns.max(1)), "{columns}");
+        }
+    }
+
+    #[test]
+    fn a_flaky_test_has_not_failed() {
+        let mut progress = Progress::new(1);
+        begun(&mut progress, 1, &["a"]);
+        let ended = |state, flaky, attempt| RunEvent::TestEnded {
+            module: ModuleId(0),
+            launch: LaunchId(1),
+            result: TestResult { uid: "a".into(), state, flaky, attempt, ..TestResult::default() },
+        };
+        progress.event(&ended(State::Failed, false, 1));
+        assert!(plain(&progress.lines(progress.started, 24, 80))[0].contains("0 passed, 1 failed"));
+        progress.event(&ended(State::Passed, true, 2));
+        assert!(plain(&progress.lines(progress.started, 24, 80))[0].contains("1 passed, 1 flaky"));
+    }
+}

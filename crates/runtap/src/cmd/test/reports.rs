@@ -1,0 +1,206 @@
+//! The reports at the end of a run: files, standard output, and what GitHub shows.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use runtap_mtp::Module;
+use runtap_outputs::{Draft, make_folder};
+use runtap_test_report::{Format, Spool, github};
+use rustix::fs::OFlags;
+
+use super::usage;
+use crate::output::Output;
+
+/// The name by which GitHub's report is asked for.
+const GITHUB: &str = "github";
+/// The path that means standard output.
+pub(super) const STDOUT: &str = "-";
+
+/// The reports of a run.
+#[derive(Debug, Default)]
+pub(super) struct Reports(Vec<Report>);
+
+/// A report that is to be written.
+#[derive(Debug)]
+enum Report {
+    /// A file, opened before anything is started.
+    File(Format, Draft),
+    /// Standard output, which has nothing else then.
+    Stdout(Format),
+    /// Annotations in the output, and the summary of the job.
+    GitHub,
+}
+
+/// What a report is called on the command line and in the configuration.
+enum Kind {
+    Format(Format),
+    GitHub,
+}
+
+impl Kind {
+    fn of(name: &str) -> anyhow::Result<Self> {
+        if name == GITHUB {
+            return Ok(Self::GitHub);
+        }
+        Format::from_name(name).map(Self::Format).ok_or_else(|| {
+            let known: Vec<_> = Format::ALL.iter().map(|format| format.name()).chain([GITHUB]).collect();
+            usage(format!("'{name}' is no report"), format!("one of {}", known.join(", ")))
+        })
+    }
+}
+
+/// Whether all of them exist, so that a mistake is told before anything is done.
+pub(super) fn check(wanted: &[(String, Option<PathBuf>)]) -> anyhow::Result<()> {
+    wanted.iter().try_for_each(|(name, path)| match (Kind::of(name)?, path) {
+        (Kind::GitHub, Some(_)) => {
+            Err(usage("a report for GitHub has no file", "--report github".to_owned()))
+        }
+        _ => Ok(()),
+    })
+}
+
+/// Opens what was asked for; `directory` is for those without a path. Nothing that is there is changed.
+pub(super) fn open(
+    wanted: &[(String, Option<PathBuf>)],
+    directory: Option<&Path>,
+    modules: &[Module],
+    output: Output,
+) -> anyhow::Result<Reports> {
+    check(wanted)?;
+    let (mut reports, mut places) = (Vec::new(), HashSet::new());
+    for (name, path) in wanted {
+        let Kind::Format(format) = Kind::of(name)? else {
+            reports.push(Report::GitHub);
+            continue;
+        };
+        let path = path.clone().unwrap_or_else(|| {
+            let name = format!("test-results.{}", format.extension().trim_start_matches('.'));
+            directory.unwrap_or_else(|| Path::new("")).join(name)
+        });
+        if is_stdout(&path) {
+            if output.json() {
+                let why = format!("the {name} report can't go to standard output: --format json does");
+                return Err(usage(why, format!("--report {name}=FILE")));
+            }
+            if reports.iter().any(|report| matches!(report, Report::Stdout(_))) {
+                return Err(usage("standard output takes one report only", format!("--report {name}=FILE")));
+            }
+            reports.push(Report::Stdout(format));
+            continue;
+        }
+        let draft = draft(&path)?;
+        if draft.is_file() {
+            if !places.insert(place(&path)) {
+                let why = format!("two reports have the path {}", path.display());
+                return Err(usage(why, format!("--report {name}=FILE, with another one")));
+            }
+            if modules.iter().any(|module| place(module.path()) == place(&path)) {
+                return Err(usage(format!("{} is a test application", path.display()), None));
+            }
+        }
+        reports.push(Report::File(format, draft));
+    }
+    Ok(Reports(reports))
+}
+
+fn is_stdout(path: &Path) -> bool {
+    [STDOUT, "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+}
+
+/// Reports are for others to read: they have the rights of any new file. What is refused is a mistake like any other one.
+fn draft(path: &Path) -> anyhow::Result<Draft> {
+    let refused = |error: runtap_outputs::Error| {
+        let advice = error.cause.advice().map(str::to_owned);
+        usage(format!("{error}: {}", error.cause), advice)
+    };
+    if let Some(directory) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        make_folder(directory).map_err(refused)?;
+    }
+    Draft::public(path).map_err(refused)
+}
+
+/// What is the same for two paths of one file: the folder and the name, wherever links lead.
+fn place(path: &Path) -> (PathBuf, OsString) {
+    let mut path = path.to_owned();
+    // As many as the system follows. What is behind a link need not be there.
+    for _ in 0..40 {
+        match path.read_link() {
+            Ok(target) => path = path.parent().unwrap_or_else(|| Path::new("")).join(target),
+            Err(_) => break,
+        }
+    }
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    (folder, path.file_name().unwrap_or_default().to_owned())
+}
+
+impl Reports {
+    /// Whether standard output is one of them.
+    pub(super) fn take_stdout(&self) -> bool {
+        self.0.iter().any(|report| matches!(report, Report::Stdout(_)))
+    }
+
+    /// Whether they show what only a listing says of tests, of a run that ended with this code. GitHub is told where tests
+    /// are that did not pass.
+    pub(super) fn want_facts(&self, exit_code: i32) -> bool {
+        self.0.iter().any(|report| !matches!(report, Report::GitHub) || exit_code != 0)
+    }
+
+    /// Writes them. One that can't be written keeps none of the others from it.
+    pub(super) fn write(self, spool: &Spool<File>, output: Output) -> anyhow::Result<()> {
+        let taken = output.json() || self.take_stdout();
+        let written: Vec<_> = self.0.into_iter().map(|report| report.write(spool, taken, output)).collect();
+        written.into_iter().collect()
+    }
+}
+
+impl Report {
+    fn write(self, spool: &Spool<File>, stdout_is_taken: bool, output: Output) -> anyhow::Result<()> {
+        match self {
+            Self::File(format, draft) => {
+                let mut file = BufWriter::new(draft.file());
+                format.write(spool, &mut file)?;
+                file.into_inner().map_err(io::IntoInnerError::into_error)?;
+                let path = draft.appear_whole()?;
+                output.note(format_args!("{} report: {}", format.name(), path.display()));
+                Ok(())
+            }
+            Self::Stdout(format) => {
+                let mut out = BufWriter::new(io::stdout().lock());
+                format.write(spool, &mut out)?;
+                Ok(out.flush()?)
+            }
+            Self::GitHub => on_github(spool, stdout_is_taken, output),
+        }
+    }
+}
+
+fn on_github(spool: &Spool<File>, stdout_is_taken: bool, output: Output) -> anyhow::Result<()> {
+    let path = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+    let root = match path("GITHUB_WORKSPACE") {
+        Some(root) => root,
+        None => std::env::current_dir()?,
+    };
+    let options = github::Options::new(root.to_string_lossy());
+    // GitHub reads both streams of a step; a document keeps its own.
+    if stdout_is_taken {
+        github::annotations(spool, io::stderr().lock(), &options)?;
+    } else {
+        github::annotations(spool, io::stdout().lock(), &options)?;
+    }
+    let Some(path) = path("GITHUB_STEP_SUMMARY") else {
+        output.note("no summary for GitHub: GITHUB_STEP_SUMMARY is not set");
+        return Ok(());
+    };
+    let mut text = Vec::new();
+    github::summary(spool, &mut text)?;
+    // Where others can write, a link may be theirs.
+    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    let mut file = File::options().append(true).create(true).custom_flags(flags).open(&path)?;
+    file.write_all(&text)?;
+    Ok(())
+}

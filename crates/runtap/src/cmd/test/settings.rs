@@ -1,0 +1,212 @@
+//! What a run is asked to be: the command line over a profile of `runtap.toml`, as values of the libraries.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtap_mtp::{Mode, RunSpec, TestRules, Timeouts};
+use runtap_test_plan::{Filter, FilterError, Flaky, Limit, Options, Partition, Report};
+use runtap_test_run::config::Configuration;
+use runtap_test_run::history::Store;
+use runtap_test_run::plan::{Planned, Selection};
+use runtap_test_run::rules::{Need, Rules};
+
+use super::reports::STDOUT;
+use super::usage;
+use crate::cli::{FlakyResult, Rerun, Test};
+use crate::exit::{TEST_USAGE, with_list};
+use crate::output::Output;
+
+/// A test that runs longer is told of, unless something else is said.
+const SLOW: Duration = Duration::from_secs(30);
+
+/// What was asked for.
+#[derive(Debug)]
+pub(super) struct Settings {
+    /// The directory of patterns and of the history.
+    pub(super) root: PathBuf,
+    pub(super) selection: Selection,
+    /// Reports, with absolute paths where there are any.
+    pub(super) reports: Vec<(String, Option<PathBuf>)>,
+    /// Earlier runs; `None`: nothing is kept of them.
+    pub(super) store: Option<Store>,
+    options: Options,
+}
+
+impl Settings {
+    pub(super) fn of(test: &Test, output: Output) -> anyhow::Result<Self> {
+        let root = std::path::absolute(test.root_directory.as_deref().unwrap_or_else(|| Path::new(".")))?;
+        let found = match &test.config {
+            Some(path) => Configuration::at(path),
+            None => Configuration::find(&root),
+        };
+        let found = found.map_err(|error| usage(error.to_string(), None))?;
+        if let Some((path, user)) = &found.ignored {
+            output.warning(format_args!(
+                "{} is not used: it belongs to user {user} or can be written by everybody; --config {0} uses it all the same",
+                path.display()
+            ));
+        }
+        let configured = found.config.options(test.profile.as_deref()).map_err(|error| {
+            let hint = found
+                .path
+                .is_none()
+                .then(|| "profiles are in runtap.toml, which --config FILE names".to_owned());
+            usage(error.to_string(), hint)
+        })?;
+        let base = found.path.as_deref().and_then(Path::parent).unwrap_or(&root);
+        let reports = reports(test, configured.reports.as_deref().unwrap_or_default(), base)?;
+        let options = given(test)?.over(without_what_was_given(configured, test));
+        let selection = selection(test, &options)?;
+        let store = match &test.history {
+            _ if test.no_history => None,
+            Some(path) => Some(Store::at(path.clone())),
+            None => match Store::of_directory(&root) {
+                Ok(store) => Some(store),
+                Err(error) => {
+                    if test.list_tests.is_none() && !test.help {
+                        output.note(format_args!(
+                            "{error}; --history DIR names another place, --no-history needs none"
+                        ));
+                    }
+                    None
+                }
+            },
+        };
+        Ok(Self { root, selection, reports, store, options })
+    }
+
+    /// Puts into a run what holds for all of its tests.
+    pub(super) fn apply(&self, spec: &mut RunSpec) {
+        let Options {
+            parallel,
+            retries,
+            max_fail,
+            slow,
+            timeout_per_test,
+            minimum_expected_tests,
+            flaky,
+            ..
+        } = &self.options;
+        if let Some(parallel) = parallel {
+            spec.parallel = parallel.get();
+        }
+        spec.retries = retries.unwrap_or_default();
+        spec.max_failed = limit(*max_fail).map(|it| u64::from(it.get()));
+        spec.minimum_expected = minimum_expected_tests.unwrap_or_default().into();
+        spec.timeouts = Timeouts {
+            slow: slow.map_or(Some(SLOW), |it| limit(Some(it))),
+            test: limit(*timeout_per_test),
+            ..Timeouts::default()
+        };
+        spec.flaky_fails = *flaky == Some(Flaky::Fail);
+    }
+
+    /// What holds for single tests, of which this is known.
+    pub(super) fn rules(&self, spec: &RunSpec, planned: &Planned) -> Option<Arc<dyn TestRules>> {
+        if spec.mode != Mode::Run || Need::of(&self.options) == Need::NoRules {
+            return None;
+        }
+        Some(Arc::new(Rules::new(self.options.clone(), &spec.modules, planned.known.iter().cloned())))
+    }
+
+    /// Whether a test may be run again.
+    pub(super) fn has_retries(&self) -> bool {
+        let overrides = self.options.overrides.iter().filter_map(|one| one.retries);
+        overrides.chain(self.options.retries).any(|retries| retries > 0)
+    }
+}
+
+fn limit<T>(limit: Option<Limit<T>>) -> Option<T> {
+    match limit {
+        Some(Limit::At(limit)) => Some(limit),
+        Some(Limit::None) | None => None,
+    }
+}
+
+/// What the command line says.
+fn given(test: &Test) -> anyhow::Result<Options> {
+    let quarantine: Result<Vec<_>, _> =
+        test.quarantine.iter().map(|text| filter("--quarantine", text)).collect();
+    let quarantine = Some(quarantine?).filter(|filters| !filters.is_empty());
+    Ok(Options {
+        parallel: test.max_parallel_test_modules,
+        retries: test.retries,
+        max_fail: test.max_fail.map(|it| NonZeroU32::new(it).map_or(Limit::None, Limit::At)),
+        slow: test.slow,
+        timeout_per_test: test.limit_of_each,
+        minimum_expected_tests: test.minimum_expected_tests,
+        filter: test.filter.as_deref().map(|text| filter("--filter", text)).transpose()?,
+        quarantine,
+        flaky: test.flaky.map(|it| match it {
+            FlakyResult::Pass => Flaky::Pass,
+            FlakyResult::Fail => Flaky::Fail,
+        }),
+        split: test.split.then_some(true),
+        ..Options::default()
+    })
+}
+
+/// What the command line says holds for all tests: overrides of the configuration are below it.
+fn without_what_was_given(mut options: Options, test: &Test) -> Options {
+    for one in &mut options.overrides {
+        one.retries = one.retries.filter(|_| test.retries.is_none());
+        one.slow = one.slow.filter(|_| test.slow.is_none());
+        one.timeout_per_test = one.timeout_per_test.filter(|_| test.limit_of_each.is_none());
+    }
+    options
+}
+
+fn selection(test: &Test, options: &Options) -> anyhow::Result<Selection> {
+    let partition = test
+        .partition
+        .as_deref()
+        .map(|text| text.parse::<Partition>().map_err(|error| usage(format!("--partition: {error}"), None)));
+    let partition = partition.transpose()?;
+    if test.no_history && partition.is_some_and(|it| it.needs_durations()) {
+        let hint = "count, hash and slice need none".to_owned();
+        return Err(usage(
+            "--partition timing goes by the durations of earlier runs: --no-history leaves none",
+            hint,
+        ));
+    }
+    if test.no_history && test.rerun.is_some() {
+        return Err(usage("--rerun goes by the outcomes of earlier runs: --no-history leaves none", None));
+    }
+    Ok(Selection {
+        // Ids are all that is wanted.
+        filter: options.filter.clone().filter(|_| test.filter_uid.is_empty()),
+        uids: test.filter_uid.clone(),
+        partition,
+        failed_only: test.rerun == Some(Rerun::Latest),
+        split: test.list_tests.is_none() && options.split.unwrap_or_default(),
+        discover: test.list_tests.is_none() && Need::of(options) == Need::Discovery,
+    })
+}
+
+fn filter(option: &str, text: &str) -> anyhow::Result<Filter> {
+    text.parse().map_err(|error: FilterError| {
+        let marked = error.caret().lines().map(str::to_owned).collect();
+        with_list(TEST_USAGE, format!("{option}: {error}"), marked, None)
+    })
+}
+
+/// Formats and files: those of the command line in the place of those of the configuration, whose paths are relative to it.
+fn reports(
+    test: &Test,
+    configured: &[Report],
+    base: &Path,
+) -> anyhow::Result<Vec<(String, Option<PathBuf>)>> {
+    let given = |text: &String| match text.split_once('=') {
+        Some((name, STDOUT)) => Ok((name.to_owned(), Some(STDOUT.into()))),
+        Some((name, path)) => Ok((name.to_owned(), Some(std::path::absolute(path)?))),
+        None => Ok((text.clone(), None)),
+    };
+    if !test.report.is_empty() {
+        return test.report.iter().map(given).collect();
+    }
+    let absolute = |path: &String| if path == STDOUT { path.into() } else { base.join(path) };
+    let configured = configured.iter();
+    Ok(configured.map(|report| (report.format.clone(), report.path.as_ref().map(absolute))).collect())
+}

@@ -1,0 +1,13 @@
+//! `runtap trace --user-events`, where the kernel has no such tracepoints.
+
+use runtap_providers::Request;
+
+use crate::cli::Trace;
+use crate::exit::{self, expected};
+use crate::output::Output;
+
+#[allow(clippy::unused_async, reason = "the same as on Linux")]
+pub(super) async fn run(_options: &Trace, _request: &Request, _output: Output) -> anyhow::Result<u8> {
+    let hint = "record into a file, without --user-events".to_owned();
+    Err(expected(exit::USAGE, "user_events are tracepoints of Linux: there are none here", hint))
+}

@@ -1,0 +1,328 @@
+//! Agents that do wrong, before the real collector: the others go on, what came is kept, and what is missing is said.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use runtap_bytefrog_proto::{Command, Dialect, Exit, JavaStr, Message, Mode, Stamp};
+use runtap_testkit::fake_agent::{FakeAgent, Step, recorded, say};
+use runtap_testkit::require;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::cli_jvm::{Collector, play};
+use crate::common::{folder, runtap};
+
+const DIALECT: Dialect = Dialect::V1;
+
+fn at(sequence: u64) -> Stamp {
+    Stamp { time: sequence, sequence, thread: 0 }
+}
+
+pub(crate) fn entry(sequence: u64, method: u32) -> Vec<u8> {
+    say(DIALECT, &Message::Entry { at: at(sequence), method })
+}
+
+pub(crate) fn exit(sequence: u64, method: u32) -> Vec<u8> {
+    say(DIALECT, &Message::Exit { at: at(sequence), method, exit: Exit::Line(1) })
+}
+
+pub(crate) fn name(method: u32, signature: &str) -> Vec<u8> {
+    say(DIALECT, &Message::MapMethod { method, signature: JavaStr::from_bytes(signature.as_bytes()) })
+}
+
+/// From hello to a data connection.
+pub(crate) fn begin() -> Vec<Step> {
+    vec![
+        Step::Hello,
+        Step::AwaitConfiguration,
+        Step::Await(Command::Start),
+        Step::Heartbeat(Mode::Tracing),
+        Step::Dial,
+    ]
+}
+
+/// An orderly end.
+pub(crate) fn end() -> Vec<Step> {
+    vec![Step::Heartbeat(Mode::ShuttingDown), Step::CloseData(0), Step::CloseControl]
+}
+
+/// An agent that says this on its data connection, and ends as it should.
+pub(crate) fn speaks(data: Vec<u8>) -> Vec<Step> {
+    [begin(), vec![Step::Data(0, data)], end()].concat()
+}
+
+/// What a collector has of an agent that does wrong.
+pub(crate) struct Collected {
+    /// In its document.
+    pub(crate) agent: Value,
+    /// What was said while it came.
+    pub(crate) told: String,
+    /// What `jvm report losses` says of its recording.
+    pub(crate) losses: Value,
+}
+
+/// The same for an agent of version 1.
+#[track_caller]
+fn collect(steps: &[Step], code: i32) -> Collected {
+    collect_from(DIALECT, steps, code)
+}
+
+/// What the collector has of an agent that does these steps, if it ends with this exit code. Another agent that does nothing
+/// wrong begins before it and ends after it: it is not to notice. What was recorded is to come to the same.
+#[track_caller]
+pub(crate) fn collect_from(dialect: Dialect, steps: &[Step], code: i32) -> Collected {
+    let folder = folder();
+    let recording = folder.path().join("recording");
+    let recording = recording.to_str().unwrap();
+    let collector = Collector::start(&["--format", "json", "--record", recording]);
+    let mut right = FakeAgent::dial(collector.address, DIALECT).unwrap();
+    right.run(&begin()).unwrap();
+    let calls = [name(1, "a/Right.first;1;()V"), entry(0, 1), exit(1, 1)];
+    right.run(&[Step::Data(0, calls.concat())]).unwrap();
+    collector.wait_for("agent 0 is tracing");
+    // A collector that closes a connection ends some of them.
+    let _ = FakeAgent::dial(collector.address, dialect).unwrap().run(steps);
+    collector.wait_for("agent 1 ended");
+    let calls = [name(2, "a/Right.second;1;()V"), entry(2, 2), exit(3, 2)];
+    right.run(&[Step::Data(0, calls.concat())]).unwrap();
+    right.run(&end()).unwrap();
+    collector.wait_for("agent 0 ended");
+    let told = collector.told();
+    collector.signal(Signal::INT);
+    let mut agents = collector.agents(code);
+    let losses = runtap(["jvm", "report", recording, "losses", "--format", "json"]);
+    let losses = losses.json()["agents"][1]["losses"].take();
+    // Of a recording that is whole, the answer is.
+    let is_whole = losses["damage"] == Value::Array(Vec::new()) && losses["unfinished"] == losses["damage"];
+    let replayed = runtap(["jvm", "report", recording, "--format", "json"]);
+    let replayed = replayed.expect_code(if is_whole { 0 } else { 5 }).json();
+    assert_eq!(replayed["agents"], Value::Array(agents.clone()), "{told}");
+    assert_eq!(agents.len(), 2, "{told}");
+    let agent = agents.pop().unwrap();
+    let right = agents.pop().unwrap();
+    let signatures: Vec<&Value> =
+        right["methods"].as_array().unwrap().iter().map(|method| &method["signature"]).collect();
+    assert_eq!(signatures, ["a/Right.first;1;()V", "a/Right.second;1;()V"]);
+    assert_eq!((&right["entries"], &right["exits"], &right["gaps"]), (&2.into(), &2.into(), &0.into()));
+    Collected { agent, told, losses }
+}
+
+/// Whether a rule is among the losses.
+#[track_caller]
+pub(crate) fn breaks(losses: &Value, rule: &str) -> bool {
+    losses["rules"].as_array().unwrap().iter().any(|row| row["id"] == rule)
+}
+
+#[test]
+fn agents_that_lie_about_sequences() {
+    let lies = [entry(0, 1), entry(0, 1), entry(5, 1), exit(6, 1)].concat();
+    let Collected { agent, losses, .. } = collect(&speaks(lies), 5);
+    assert_eq!((&agent["entries"], &agent["exits"], &agent["gaps"]), (&2.into(), &1.into(), &1.into()));
+    assert_eq!((&agent["first_sequence"], &agent["last_sequence"]), (&0.into(), &6.into()));
+    assert_eq!((&losses["missing"], &losses["repeated"]), (&4.into(), &1.into()));
+    assert!(breaks(&losses, "FROG019") && breaks(&losses, "FROG020"), "{losses}");
+    // Repeated, to its very end, and in no order: nothing is missing.
+    let shuffled = [exit(3, 1), entry(0, 1), entry(2, 1), exit(1, 1), exit(1, 1)].concat();
+    let Collected { agent, losses, .. } = collect(&speaks(shuffled), 0);
+    assert_eq!((&agent["entries"], &agent["exits"], &agent["gaps"]), (&2.into(), &2.into(), &0.into()));
+    assert_eq!((&losses["missing"], &losses["repeated"]), (&0.into(), &1.into()));
+    // The largest id there is.
+    let Collected { agent, .. } =
+        collect(&speaks([entry(0, 1), entry(0xffff_ffff, 1), exit(1, 1)].concat()), 0);
+    assert_eq!(agent["entries"], 1);
+}
+
+#[test]
+fn names_that_never_come_come_twice_or_change() {
+    let data = [
+        entry(0, 1),
+        exit(1, 1),
+        name(2, "a/B.two;1;()V"),
+        name(2, "a/B.two;1;()V"),
+        entry(2, 2),
+        exit(3, 2),
+        name(3, "a/B.old;1;()V"),
+        name(3, "a/B.new;1;()V"),
+        entry(4, 3),
+        exit(5, 3),
+        // Behind its events.
+        entry(6, 4),
+        exit(7, 4),
+        name(4, "a/B.late;1;()V"),
+    ];
+    let Collected { agent, losses, .. } = collect(&speaks(data.concat()), 0);
+    let signatures: Vec<&str> = agent["methods"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|method| method["signature"].as_str().unwrap())
+        .collect();
+    assert_eq!(signatures, ["(method 1)", "a/B.late;1;()V", "a/B.new;1;()V", "a/B.two;1;()V"]);
+    assert_eq!(agent["signatures"], 3);
+    assert!(breaks(&losses, "FROG021") && breaks(&losses, "FROG023"), "{losses}");
+    // For people, the rule that was broken is named.
+    let collector = Collector::start(&["--once"]);
+    let _ =
+        FakeAgent::dial(collector.address, DIALECT).unwrap().run(&speaks([entry(0, 1), exit(1, 1)].concat()));
+    let (printed, ..) = collector.wait();
+    assert!(printed.contains("FROG021"), "{printed}");
+}
+
+#[test]
+fn unknown_messages_end_a_connection_and_keep_what_came() {
+    let Collected { agent, told, losses } =
+        collect(&speaks([entry(0, 1), exit(1, 1), vec![0x66, 1, 2]].concat()), 5);
+    assert_eq!(agent["entries"], 1);
+    assert!(told.contains("FROG001"), "{told}");
+    assert_eq!(losses["damage"][0]["offset"], 2 + entry(0, 1).len() + exit(1, 1).len());
+    // On the control connection too.
+    let steps = [
+        begin(),
+        vec![Step::Data(0, entry(0, 1)), Step::Control(vec![0x66]), Step::AwaitEnd, Step::CloseData(0)],
+    ];
+    let Collected { agent, told, losses } = collect(&steps.concat(), 5);
+    assert_eq!(agent["entries"], 1);
+    assert!(told.contains("FROG001"), "{told}");
+    assert!(breaks(&losses, "FROG001") || losses["damage"][0]["stream"] == "agent1.ctl.a2h", "{losses}");
+}
+
+/// Lost at any byte: what was whole is there, and the cut is told where there is one.
+#[test]
+fn a_connection_is_lost_at_any_byte() {
+    let data = [name(1, "a/B.c;1;()V"), entry(0, 1), exit(1, 1), entry(2, 1), exit(3, 1)].concat();
+    let collector = Collector::start(&["--format", "json"]);
+    let address = collector.address;
+    for size in 0..=data.len() {
+        let steps =
+            [begin(), vec![Step::Data(0, data[..size].to_vec()), Step::CloseData(0), Step::CloseControl]];
+        FakeAgent::dial(address, DIALECT).unwrap().run(&steps.concat()).unwrap();
+    }
+    let last = format!("agent {} ended", data.len());
+    collector.wait_for(&last);
+    collector.signal(Signal::INT);
+    // More agents than are kept: the oldest were forgotten, which is said.
+    let agents = collector.agents(5);
+    let kept = agents.len();
+    assert!(kept > 30, "{kept}");
+    for (size, agent) in (0..=data.len()).rev().zip(agents.iter().rev()) {
+        let (named, entries) = (name(1, "a/B.c;1;()V").len(), entry(0, 1).len());
+        let exits = exit(0, 1).len();
+        let ends = [named + entries, named + 2 * entries + exits];
+        let whole = ends.iter().filter(|end| size >= **end).count();
+        assert_eq!(agent["entries"], whole, "{size}");
+    }
+}
+
+/// Half a message and then silence holds up nobody, nor the end.
+#[test]
+fn silence_in_the_middle_of_a_message_holds_up_nobody() {
+    let (dialect, steps) = require!(recorded("v1_basic"));
+    let collector = Collector::start(&["--format", "json"]);
+    let address = collector.address;
+    let mut silent = FakeAgent::dial(address, DIALECT).unwrap();
+    silent.run(&begin()).unwrap();
+    let half = entry(0, 1);
+    silent.run(&[Step::Data(0, half[..7].to_vec()), Step::Control(vec![8])]).unwrap();
+    // Nor does one that never says hello.
+    let mut mute = FakeAgent::dial(address, DIALECT).unwrap();
+    mute.run(&[Step::Control(vec![0])]).unwrap();
+    play(address, dialect, &steps);
+    collector.wait_for("agent 1 ended");
+    // The heartbeat that does not come is told.
+    collector.wait_for("FROG014");
+    let began = Instant::now();
+    collector.signal(Signal::INT);
+    let agents = collector.agents(5);
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    assert_eq!(agents.iter().map(|agent| agent["entries"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 2542]);
+    drop((silent, mute));
+}
+
+/// What the original agents do wrong: events while suspended, a break that comes too late, a mode that does not follow, an
+/// error that is said back, an end without a word, junk where hello should be.
+#[test]
+fn the_faults_of_the_originals_are_borne() {
+    let data_break = |sequence| say(DIALECT, &Message::DataBreak { sequence });
+    let error = say(DIALECT, &Message::Error { text: JavaStr::from_bytes(b"received error from HQ: boom") });
+    let steps = [
+        begin(),
+        vec![
+            Step::Data(0, [entry(0, 1), exit(1, 1), entry(2, 1), exit(3, 1)].concat()),
+            Step::Heartbeat(Mode::Suspended),
+            Step::Sleep(Duration::from_millis(100)),
+            Step::Control(data_break(1)),
+            Step::Data(0, [entry(4, 1), exit(5, 1)].concat()),
+            Step::Control(error),
+            Step::Sleep(Duration::from_millis(100)),
+            Step::CloseControl,
+            // It goes on sending without a head.
+            Step::Data(0, [entry(6, 1), exit(7, 1)].concat()),
+            Step::CloseData(0),
+        ],
+    ];
+    let Collected { agent, told, .. } = collect(&steps.concat(), 5);
+    assert_eq!((&agent["entries"], &agent["data_breaks"]), (&4.into(), &1.into()));
+    for text in ["reports an error: received error from HQ: boom", "FROG016"] {
+        assert!(told.contains(text), "{text}: {told}");
+    }
+    let collector = Collector::start(&["--format", "json"]);
+    let address = collector.address;
+    let wrong: Vec<_> = [vec![0xff; 4], vec![0, 9], vec![30, 77], b"GET / HTTP/1.1\r\n\r\n".to_vec()]
+        .into_iter()
+        .map(|bytes| {
+            thread::spawn(move || {
+                // It is hung up on.
+                let _ =
+                    FakeAgent::dial(address, DIALECT).unwrap().run(&[Step::Control(bytes), Step::AwaitEnd]);
+            })
+        })
+        .collect();
+    for agent in wrong {
+        agent.join().unwrap();
+    }
+    collector.wait_for("a connection was refused: FROG005");
+    collector.wait_for("FROG007");
+    play(address, DIALECT, &speaks([entry(0, 1), exit(1, 1)].concat()));
+    collector.wait_for("agent 0 ended");
+    collector.signal(Signal::INT);
+    assert_eq!(collector.agents(0)[0]["entries"], 1);
+}
+
+/// Agents that are dropped at any byte of control and data, beside one that is whole, leave a recording of what came.
+#[test]
+fn a_recording_of_connections_that_were_lost_anywhere() {
+    let folder = folder();
+    let recording = folder.path().join("recording");
+    let recording = recording.to_str().unwrap();
+    let collector = Collector::start(&["--format", "json", "--record", recording]);
+    let address = collector.address;
+    let data = [name(1, "a/B.run;1;()V"), entry(0, 1), exit(1, 1)].concat();
+    let heartbeat = [8, b'T', 0, 0];
+    let sizes: Vec<usize> = (0..=data.len()).step_by(3).collect();
+    for (number, size) in sizes.iter().enumerate() {
+        let lost = vec![
+            Step::Data(0, data[..*size].to_vec()),
+            Step::Control(heartbeat[..number % 4].to_vec()),
+            Step::CloseControl,
+            Step::CloseData(0),
+        ];
+        play(address, DIALECT, &[begin(), lost].concat());
+    }
+    play(address, DIALECT, &speaks(data));
+    collector.wait_for(&format!("agent {} ended", sizes.len()));
+    collector.signal(Signal::INT);
+    let live = collector.agents(5);
+    assert_eq!(live.len(), sizes.len() + 1);
+    let last = live.last().unwrap();
+    assert_eq!((&last["entries"], &last["exits"]), (&1.into(), &1.into()));
+    let again = runtap(["jvm", "report", recording, "--format", "json"]).expect_code(0).json();
+    assert_eq!(again["agents"], Value::Array(live));
+    let losses = runtap(["jvm", "report", recording, "losses", "--format", "json"]).expect_code(0).json();
+    for (number, agent) in losses["agents"].as_array().unwrap().iter().enumerate() {
+        // All but the last have ended without a word; a message that was cut is told, too.
+        assert_eq!(breaks(&agent["losses"], "FROG016"), number < sizes.len(), "{agent}");
+        if number % 4 > 0 && number < sizes.len() {
+            assert!(breaks(&agent["losses"], "FROG002"), "{agent}");
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! The agent in real JVMs: started with it, and attached to while they run.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use runtap_testkit::{CountedMethod, Jdk, JvmCounter, Program, Running, Signal, Skip, eventually, run};
+use serde_json::Value;
+
+use crate::common::{command, folder, json, runtap};
+
+/// Three methods whose calls are known: `rounds`, ten times as many, and the main one.
+const PROGRAM: &str = "package shop;
+public class Work {
+    static int leaf(int n) { return n + 1; }
+    static int work(int n) { int s = 0; for (int i = 0; i < n; i++) s += leaf(i); return s; }
+    static void fails() { throw new IllegalStateException(); }
+    public static void main(String[] words) throws Exception {
+        int rounds = Integer.parseInt(words[0]);
+        long pause = Long.parseLong(words[1]);
+        System.out.println(\"ready\");
+        long sum = 0;
+        for (int i = 0; i < rounds; i++) {
+            sum += work(10);
+            if (pause > 0) Thread.sleep(pause);
+        }
+        for (int i = 0; i < 7; i++) try { fails(); } catch (IllegalStateException e) { sum++; }
+        System.out.println(\"sum \" + sum);
+        System.exit(Integer.parseInt(words[2]));
+    }
+}
+";
+
+/// A folder with the compiled program.
+fn classes() -> Result<tempfile::TempDir, Skip> {
+    let folder = folder();
+    let source = folder.path().join("Work.java");
+    fs::write(&source, PROGRAM).unwrap();
+    Jdk::with_compiler()?.compile([&source], folder.path());
+    Ok(folder)
+}
+
+fn java(jdk: &Jdk, classes: &Path, words: [&str; 3]) -> Command {
+    let mut java = jdk.java();
+    java.arg("-cp").arg(classes).arg("shop.Work").args(words);
+    java
+}
+
+/// `runtap jvm run` of this command.
+fn traced(options: &[&str], java: &Command) -> Command {
+    let mut traced = command(["jvm", "run", "--include", "^shop/"]);
+    traced.args(options).arg("--").arg(java.get_program()).args(java.get_args());
+    traced
+}
+
+/// Calls, returns and exceptions of a method.
+fn calls(agent: &Value, method: &str) -> [u64; 3] {
+    let mut methods = agent["methods"].as_array().unwrap().iter();
+    let is_meant = |row: &&Value| row["signature"].as_str().unwrap().contains(method);
+    let row = methods.find(is_meant).unwrap_or_else(|| panic!("{method}: {agent:#}"));
+    ["entries", "exits", "exception_exits"].map(|member| row[member].as_u64().unwrap())
+}
+
+fn agents(document: &Value) -> Vec<Value> {
+    assert_eq!(document["schema"], "runtap.jvm/1");
+    document["agents"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_program_is_run_with_the_agent() {
+    said(run_with_the_agent());
+}
+
+fn run_with_the_agent() -> Result<(), Skip> {
+    let classes = classes()?;
+    let counter = JvmCounter::build(classes.path())?;
+    for jdk in Jdk::all()? {
+        let major = jdk.major();
+        let out = classes.path().join("counts.tsv");
+        let mut java = jdk.java();
+        java.arg(counter.option(&["shop/"], &out)).args(["-Xverify:all", "-cp"]).arg(classes.path());
+        java.args(["shop.Work", "100", "0", "3"]);
+        let finished = run(traced(&["--format", "json"], &java));
+        finished.expect_code(3).says("sum 5507");
+        let [agent] = &agents(&finished.json())[..] else { panic!("{major}: {finished}") };
+        assert_eq!(calls(agent, "shop/Work.work"), [100, 100, 0], "{major}");
+        assert_eq!(calls(agent, "shop/Work.leaf"), [1000, 1000, 0], "{major}");
+        assert_eq!(calls(agent, "shop/Work.fails"), [7, 0, 7], "{major}");
+        // The second opinion, of the same run. Of `main` both see the entry.
+        let counts = JvmCounter::counts(&out);
+        fs::remove_file(&out).unwrap();
+        for (CountedMethod { class, name, .. }, counts) in counts {
+            let [entries, exits, thrown] = calls(agent, &format!("{class}.{name}"));
+            assert_eq!(entries, counts.entries, "{major}: {class}.{name}");
+            assert_eq!([exits + thrown, thrown], [counts.exits, counts.thrown], "{major}: {class}.{name}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn another_command_hands_the_agent_on() {
+    said(handed_on());
+}
+
+fn handed_on() -> Result<(), Skip> {
+    let classes = classes()?;
+    let jdk = Jdk::with_compiler()?;
+    let script = format!(
+        "'{}' -cp '{}' shop.Work 5 0 0; exit 9",
+        jdk.home().join("bin/java").display(),
+        classes.path().display()
+    );
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]);
+    let finished = run(traced(&[], &shell));
+    finished.expect_code(9).says("JAVA_TOOL_OPTIONS").says("Picked up");
+    assert!(
+        finished.text().contains("sum 282") && finished.text().contains("shop.Work.leaf(int)"),
+        "{finished}"
+    );
+    // One that starts no JVM is run all the same.
+    let mut nothing = Command::new("sh");
+    nothing.args(["-c", "echo done"]);
+    let finished = run(traced(&[], &nothing));
+    finished.expect_code(5).says("no agent has connected");
+    assert_eq!(finished.text(), "done\n");
+    run(traced(&[], &Command::new("/no/such/program"))).expect_code(125);
+    Ok(())
+}
+
+#[test]
+fn a_program_that_runs_is_attached_to_and_left_ten_times() {
+    said(each_version());
+}
+
+fn each_version() -> Result<(), Skip> {
+    let classes = classes()?;
+    for jdk in Jdk::all()? {
+        let mut java = java(&jdk, classes.path(), ["1000000", "1", "0"]);
+        java.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = Program::start(java);
+        program.wait_for("ready");
+        attach_and_leave(&jdk, program.id());
+    }
+    Ok(())
+}
+
+fn attach_and_leave(jdk: &Jdk, pid: u32) {
+    let (major, p) = (jdk.major(), pid.to_string());
+    let threads = || fs::read_dir(format!("/proc/{pid}/task")).unwrap().count();
+    let libraries = || {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+        maps.lines().filter(|line| line.contains("libruntap_jvm_agent") && line.contains("r-xp")).count()
+    };
+    runtap(["jvm", "detach", &p]).expect_code(3).says("has no agent of runtap");
+    let attach = |more: &[&str]| {
+        let mut words =
+            vec!["jvm", "attach", &p, "--include", "^shop/", "--duration", "300ms", "--format", "json"];
+        words.extend(more);
+        json(words)
+    };
+    let mut after_first = None;
+    for round in 0..10 {
+        let document = attach(&[]);
+        let [agent] = &agents(&document)[..] else { panic!("{major}: {document:#}") };
+        let [entries, exits, thrown] = calls(agent, "shop/Work.work");
+        assert!(entries > 20 && thrown == 0 && entries.abs_diff(exits) <= 1, "{major}: {entries} {exits}");
+        let [leaves, ..] = calls(agent, "shop/Work.leaf");
+        assert!(leaves.abs_diff(entries * 10) <= 20, "{major}: {leaves} {entries}");
+        assert_eq!(agent["gaps"], 0, "{major}");
+        // Nothing is there twice, and no thread stays.
+        assert_eq!(libraries(), 1, "{major}: round {round}");
+        let now = eventually("the agent's threads have ended", || {
+            let now = threads();
+            (now <= after_first.unwrap_or(now)).then_some(now)
+        });
+        after_first.get_or_insert(now + 2);
+    }
+    // By its name, too, and in another mode.
+    let by_name = runtap(["jvm", "attach", "-n", "no.such.Program"]);
+    by_name.expect_code(3).says("no Java program of yours is called 'no.such.Program'");
+    let document = attach(&["--mode", "counts"]);
+    let [entries, ..] = calls(&agents(&document)[0], "shop/Work.work");
+    assert!(entries > 20, "{major}: {document:#}");
+    runtap(["jvm", "detach", &p]).expect_code(0).says("the agent has left process");
+}
+
+#[test]
+fn a_killed_collector_leaves_an_agent_that_can_be_unloaded() {
+    said(killed());
+}
+
+fn killed() -> Result<(), Skip> {
+    let classes = classes()?;
+    let jdk = Jdk::with_compiler()?;
+    let mut java = java(&jdk, classes.path(), ["1000000", "1", "0"]);
+    java.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = Program::start(java);
+    program.wait_for("ready");
+    let p = program.id().to_string();
+    let mapped = || {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", program.id())).unwrap();
+        maps.contains("libruntap_jvm_agent").then_some(())
+    };
+    let attached = Running::start(command(["jvm", "attach", &p, "--include", "^shop/"]));
+    eventually("the agent is loaded", mapped);
+    attached.signal(Signal::KILL);
+    drop(attached);
+    runtap(["jvm", "detach", &p]).expect_code(0);
+    // Ctrl-C is the way to end it, and whoever comes next finds it as it was.
+    let again = Running::start(command(["jvm", "attach", &p, "--include", "^shop/"]));
+    let began = std::time::Instant::now();
+    eventually("some calls", || (began.elapsed().as_secs() >= 2).then_some(()));
+    again.signal(Signal::INT);
+    let finished = again.wait();
+    finished.expect_code(0);
+    assert!(finished.text().contains("shop.Work.leaf(int)"), "{finished}");
+    Ok(())
+}
+
+#[test]
+fn who_has_no_jvm_is_left_alone() {
+    let mut sleep = Command::new("sleep");
+    sleep.arg("100");
+    let mut sleep = Running::start(sleep);
+    let p = sleep.id().to_string();
+    for verb in ["attach", "detach"] {
+        runtap(["jvm", verb, &p]).expect_code(3).says("runs no Java virtual machine");
+    }
+    assert!(!sleep.has_ended(), "SIGQUIT would have ended it");
+    runtap(["jvm", "attach"]).expect_code(2);
+    runtap(["jvm", "run", "--include", "x"]).expect_code(2);
+}
+
+/// Nothing is started because of an expression that is none, and it is said where it is wrong.
+#[test]
+fn expressions_are_checked_first() {
+    let folder = folder();
+    let made = folder.path().join("made");
+    let mut run = command(["jvm", "run", "--include", "^app/(a|b", "--", "touch"]);
+    run.arg(&made);
+    runtap_testkit::run(run).expect_code(2).says("--include '^app/(a|b'").says("(character 6)");
+    assert!(!made.exists());
+    runtap(["jvm", "attach", "1", "--exclude", "["]).expect_code(2).says("--exclude '['");
+    runtap(["jvm", "hq", "--listen", "127.0.0.1:0", "--include", "x)"]).expect_code(2).says("(character 2)");
+}
+
+#[test]
+fn what_is_no_program_is_said_to_be_none() {
+    let finished = runtap(["jvm", "run", "--", "/etc/passwd"]);
+    finished.expect_code(125).says("can't start /etc/passwd: it is no program");
+    assert!(!finished.stderr.contains("JAVA_TOOL_OPTIONS"), "nothing was started: {finished}");
+}
+
+#[test]
+fn the_library_is_written_to_a_file() {
+    use std::os::unix::fs::MetadataExt as _;
+    let folder = folder();
+    let file = folder.path().join("agent.so");
+    fs::write(&file, "old").unwrap();
+    let before = fs::metadata(&file).unwrap().ino();
+    let mut agent = command(["jvm", "agent", "-o"]);
+    agent.arg(&file);
+    run(agent).expect_code(0).says("-agentpath:").says("agent.so=host=");
+    assert!(fs::read(&file).unwrap().starts_with(b"\x7fELF"));
+    assert_ne!(fs::metadata(&file).unwrap().ino(), before, "who has loaded the old one keeps it");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let mut agent = command(["jvm", "agent", "-o"]);
+    agent.arg(folder.path());
+    run(agent).expect_code(1).says("cannot write");
+}
+
+/// Whoever attaches hears why there is no trace, and the program goes on.
+#[test]
+fn a_refusal_has_a_reason() {
+    said(refused());
+}
+
+fn refused() -> Result<(), Skip> {
+    let classes = classes()?;
+    for jdk in Jdk::all()? {
+        let mut java = java(&jdk, classes.path(), ["1000000", "1", "0"]);
+        java.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = Program::start(java);
+        program.wait_for("ready");
+        let p = program.id().to_string();
+        let collector = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = collector.local_addr().unwrap().to_string();
+        let refuses = std::thread::spawn(move || {
+            // F1, and version 1 after that.
+            for _ in 0..2 {
+                let (mut socket, _) = collector.accept().unwrap();
+                let mut hello = [0; 2];
+                std::io::Read::read_exact(&mut socket, &mut hello).unwrap();
+                std::io::Write::write_all(&mut socket, b"\x63\x00\x09\x1b[31mnope").unwrap();
+                let _ = std::io::Read::read(&mut socket, &mut hello);
+            }
+        });
+        let attached = runtap(["jvm", "attach", &p, "--hq", &address]);
+        attached.expect_code(4).says("does not start: HQ refuses: \\u{1b}[31mnope");
+        refuses.join().unwrap();
+        // The first one is left alone, and there is one at a time.
+        let traces = Running::start(command(["jvm", "attach", &p, "--include", "^shop/"]));
+        eventually("it is traced", || agent_threads(&p).contains(&"runtap-drain\n".to_owned()).then_some(()));
+        let second = runtap(["jvm", "attach", &p, "--include", "^shop/", "--duration", "10ms"]);
+        second.expect_code(4).says("traced already").says(&format!("runtap jvm detach {p}"));
+        traces.signal(Signal::INT);
+        let finished = traces.wait();
+        finished.expect_code(0);
+        assert!(finished.text().contains("shop.Work.leaf(int)"), "JDK {}: {finished}", jdk.major());
+        runtap(["jvm", "detach", &p]).expect_code(0).says("before: nothing was traced");
+        // Names that no class has.
+        let nothing = runtap(["jvm", "attach", &p, "--include", "Work", "--duration", "300ms"]);
+        nothing.says("no class matched --include").says("names have slashes");
+        assert!(lives(program.id()), "JDK {}", jdk.major());
+    }
+    Ok(())
+}
+
+/// Names of the agent's threads in a process, as the system has them.
+fn agent_threads(pid: &str) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("runtap-")).collect()
+}
+
+fn lives(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
+}
+
+/// The program is frozen while it is traced: the second Ctrl-C does not wait for it.
+#[test]
+fn who_is_frozen_is_left() {
+    said(frozen());
+}
+
+fn frozen() -> Result<(), Skip> {
+    let classes = classes()?;
+    let mut java = java(&Jdk::with_compiler()?, classes.path(), ["1000000", "1", "0"]);
+    java.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = Program::start(java);
+    program.wait_for("ready");
+    let p = program.id().to_string();
+    let traces = Running::start(command(["jvm", "attach", &p, "--include", "^shop/"]));
+    let began = std::time::Instant::now();
+    eventually("some calls", || (began.elapsed().as_secs() >= 3).then_some(()));
+    let freeze = |how: &str| {
+        let mut kill = Command::new("kill");
+        kill.args([how, &p]);
+        run(kill).expect_code(0);
+    };
+    freeze("-STOP");
+    let began = std::time::Instant::now();
+    traces.signal(Signal::INT);
+    eventually("a moment", || (began.elapsed().as_millis() >= 500).then_some(()));
+    traces.signal(Signal::INT);
+    let finished = traces.wait();
+    assert!(began.elapsed().as_secs() < 4, "{:?}: {finished}", began.elapsed());
+    finished.expect_code(5).says("the agent");
+    freeze("-CONT");
+    // It has left by itself.
+    eventually("the agent's threads have ended", || agent_threads(&p).is_empty().then_some(()));
+    assert!(lives(program.id()));
+    Ok(())
+}
+
+fn said(test: Result<(), Skip>) {
+    if let Err(skip) = test {
+        skip.report();
+    }
+}

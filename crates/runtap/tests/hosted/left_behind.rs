@@ -1,0 +1,141 @@
+//! Wrapped commands of many processes, and what is left of them when the wrapper or its keeper is killed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use runtap_testkit::{eventually, run};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::servers::runtap;
+
+/// A server, in a process group of its own, as a shell starts it.
+pub(crate) fn start(mut command: Command) -> Child {
+    use std::os::unix::process::CommandExt as _;
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("it can be started")
+}
+
+pub(crate) fn is_gone(what: &str, pid: Pid) {
+    eventually(what, || test_kill_process(pid).is_err().then_some(()));
+}
+
+/// The process id that a test or a command has written.
+pub(crate) fn written(file: &Path) -> Pid {
+    eventually("the test has begun", || {
+        let text = fs::read_to_string(file).ok()?;
+        text.strip_suffix('\n').and_then(|text| text.parse().ok()).and_then(Pid::from_raw)
+    })
+}
+
+fn parent(pid: Pid) -> Pid {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).expect("it has a parent");
+    Pid::from_raw(parent.trim().parse().expect("a number")).expect("a process")
+}
+
+/// A module that wraps a command.
+pub(crate) struct Wrapped {
+    folder: PathBuf,
+}
+
+impl Wrapped {
+    /// A shell, a child of it, a daemon with a session of its own whose parent has ended, and one that is in the group. Each
+    /// writes its process id; none of them says anything more, so nobody ends because a pipe has broken. What the shell does
+    /// then is `last`.
+    pub(crate) fn new(folder: &Path, last: &str) -> Self {
+        let script = format!(
+            "cd '{}'; (setsid sh -c 'echo $$ > daemon; exec sleep 300' > /dev/null 2>&1 &); (sh -c 'echo $$ > orphan; exec \
+             sleep 300' &); sh -c 'trap \"\" TERM; echo $$ > child; sleep 300; sleep 300' & echo 'running 1 test'; while ! [ \
+             -s daemon -a -s orphan -a -s child ]; do sleep 0.01; done; echo $$ > shell; {last}",
+            folder.display(),
+        );
+        let module = folder.join("wrapped");
+        let words =
+            ["mtp", "host", "--from", "libtest", "--write-module", module.to_str().expect("a path of ours")];
+        run(runtap(words.into_iter().chain(["--", "sh", "-c", &script]))).expect_code(0);
+        Self { folder: folder.to_owned() }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.join("wrapped")
+    }
+
+    /// Waits until all of them run: those of the command, the shell last; the keeper; the wrapper.
+    pub(crate) fn processes(&self) -> Processes {
+        let file = |name| self.folder.join(name);
+        let shell = written(&file("shell"));
+        let command = ["daemon", "orphan", "child"].map(|name| written(&file(name)));
+        let keeper = parent(shell);
+        let processes = Processes { shell, command, keeper, wrapper: parent(keeper) };
+        // For the next run.
+        for name in ["shell", "daemon", "orphan", "child"] {
+            fs::remove_file(file(name)).expect("it was written");
+        }
+        processes
+    }
+}
+
+pub(crate) struct Processes {
+    shell: Pid,
+    /// The daemon first.
+    command: [Pid; 3],
+    keeper: Pid,
+    wrapper: Pid,
+}
+
+impl Processes {
+    pub(crate) fn kill_wrapper(&self) {
+        kill_process(self.wrapper, Signal::KILL).expect("it runs");
+    }
+
+    pub(crate) fn are_gone(&self) {
+        is_gone("the shell has ended", self.shell);
+        for (pid, what) in self.command.into_iter().zip(["the daemon", "the orphan", "the child"]) {
+            is_gone(&format!("{what} has ended"), pid);
+        }
+        is_gone("the keeper has ended", self.keeper);
+        is_gone("the wrapper has ended", self.wrapper);
+    }
+}
+
+pub(crate) fn a_wrapper_that_is_killed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let wrapped = Wrapped::new(folder.path(), "wait; sleep 300");
+    let mut server = start(runtap([Path::new("test"), &wrapped.path()]));
+    let processes = wrapped.processes();
+    processes.kill_wrapper();
+    assert_eq!(server.wait().expect("it is our child").code(), Some(137), "the application was killed");
+    processes.are_gone();
+}
+
+pub(crate) fn a_keeper_that_is_killed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let wrapped = Wrapped::new(folder.path(), "wait; sleep 300");
+    let mut server = start(runtap([Path::new("test"), &wrapped.path()]));
+    let processes = wrapped.processes();
+    kill_process(processes.keeper, Signal::KILL).expect("it runs");
+    assert_eq!(server.wait().expect("it is our child").code(), Some(1), "the command has no end");
+    let [daemon, orphan, child] = processes.command;
+    // Of the daemon, which is not in the group, only the keeper knew.
+    kill_process(daemon, Signal::KILL).expect("it runs");
+    for pid in [orphan, child, processes.shell] {
+        is_gone("the group has ended", pid);
+    }
+}
+
+pub(crate) fn a_command_that_ends_by_itself_may_leave_a_daemon() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let wrapped = Wrapped::new(
+        folder.path(),
+        "echo 'test a ... ok'; echo; echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s'",
+    );
+    let told = run(runtap([Path::new("test"), &wrapped.path()]));
+    assert!(told.expect_code(0).text().contains("1 passed"), "{told}");
+    let [daemon, orphan, child] =
+        ["daemon", "orphan", "child"].map(|name| written(&folder.path().join(name)));
+    kill_process(daemon, Signal::KILL).expect("it runs");
+    for pid in [orphan, child] {
+        is_gone("the group has ended", pid);
+    }
+}

@@ -1,0 +1,54 @@
+//! Rust tests under the real `dotnet test` and under `runtap test`: applications of runtap-mtp-host and runtap-libtest, and
+//! commands that `runtap mtp host` wraps. This program is the applications too, and its tests are run by runtap-libtest.
+
+// Programs of their own elsewhere, modules here.
+#[expect(unreachable_pub, reason = "it is a program of its own")]
+#[path = "../../../runtap-mtp-host/examples/application.rs"]
+mod application;
+#[expect(unreachable_pub, reason = "it is a program of its own")]
+#[path = "../../../runtap-libtest/examples/harness.rs"]
+mod harness;
+mod left_behind;
+mod real_interrupted;
+mod real_mtp_host;
+mod real_texts;
+mod real_wrapped;
+mod samples;
+mod servers;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if let Some(sample) = samples::chosen() {
+        return samples::run(&sample);
+    }
+    runtap_libtest::tests!(
+        real_mtp_host::an_application_of_the_library,
+        real_mtp_host::a_test_binary_of_the_harness,
+        real_mtp_host::lists_of_both,
+        real_mtp_host::exit_codes,
+        real_mtp_host::rust_and_dotnet_modules_in_one_run,
+        real_mtp_host::what_is_said_is_by_the_rules,
+        real_mtp_host::attempts_of_an_orchestrator,
+        real_mtp_host::http_is_the_other_transport,
+        real_mtp_host::many_results_take_few_messages,
+        left_behind::a_wrapper_that_is_killed,
+        left_behind::a_keeper_that_is_killed,
+        left_behind::a_command_that_ends_by_itself_may_leave_a_daemon,
+        real_interrupted::the_harness,
+        real_interrupted::a_wrapped_command,
+        real_interrupted::a_server_that_is_killed,
+        real_interrupted::a_wrapper_that_is_killed,
+        real_texts::of_the_harness,
+        real_texts::of_a_wrapped_command,
+        real_wrapped::cargo_test,
+        real_wrapped::nextest,
+        real_wrapped::go_test,
+        real_wrapped::node_test,
+        real_wrapped::pytest_leaves_a_report,
+        real_wrapped::a_report,
+        real_wrapped::commands_that_fail_without_a_test,
+        real_wrapped::without_a_server,
+    )
+    .main()
+}

@@ -1,0 +1,214 @@
+//! Applications of the library and of the harness.
+
+use std::fs;
+use std::path::Path;
+
+use runtap_libtest::Outcome;
+use runtap_testkit::{Skip, run, test_application};
+use serde_json::Value;
+
+use crate::real_wrapped::write;
+use crate::samples::module;
+use crate::servers::{dotnet_test, masked, or_skip, our_sums, runtap, sums, with_own_places};
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder for a test")
+}
+
+pub(crate) fn an_application_of_the_library() -> Outcome {
+    or_skip(|| {
+        let folder = folder();
+        let path = module(folder.path(), "application", "application");
+        let told = run(dotnet_test(folder.path(), "application", &[])?);
+        insta::assert_snapshot!("application", masked(&told, folder.path()));
+        told.expect_code(2);
+        assert_eq!(our_sums(folder.path(), &[&path], &[])?, (sums(&told), Some(2)));
+        Ok(())
+    })
+}
+
+pub(crate) fn a_test_binary_of_the_harness() -> Outcome {
+    or_skip(|| {
+        let folder = folder();
+        let path = module(folder.path(), "harness", "harness");
+        let told = run(dotnet_test(folder.path(), "harness", &["--test-threads", "1"])?);
+        assert_eq!(sums(told.expect_code(2)), [8, 3, 3, 2]);
+        let text = told.text();
+        for part in [
+            "failed math::overflows (",
+            "assertion `left == right` failed: it wraps",
+            "runtap-libtest/examples/harness.rs:15",
+            "invalid digit found in string",
+            "failed (canceled) io::waits (",
+            "skipped divides\n  not yet\n",
+            "skipped io::needs_a_tape\n  there is no tape drive\n",
+            "- For test 'io::writes': /",
+        ] {
+            assert!(text.contains(part), "{part}: {told}");
+        }
+        assert_eq!(our_sums(folder.path(), &[&path], &[])?, ([8, 3, 3, 2], Some(2)));
+        // What a test has said, its place and its traits reach a server that asks.
+        let mut command = runtap([Path::new("test"), &path, Path::new("--format"), Path::new("json")]);
+        with_own_places(&mut command, folder.path());
+        let told = run(command);
+        let text = told.text();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let writes = lines.iter().find(|line| line["type"] == "test-result" && line["uid"] == "io::writes");
+        assert_eq!(writes.expect("it has run")["stdout"], "first line\nsecond line\n", "{told}");
+        assert!(
+            lines.iter().any(|line| line["type"] == "test-start" && line["uid"] == "takes_long"),
+            "{told}"
+        );
+        Ok(())
+    })
+}
+
+pub(crate) fn lists_of_both() -> Outcome {
+    or_skip(|| {
+        let folder = folder();
+        let path = module(folder.path(), "harness", "harness");
+        let ours = run(runtap([Path::new("test"), &path, Path::new("--list-tests")]));
+        assert_eq!(ours.expect_code(0).text().matches("math::").count(), 3, "{ours}");
+        Ok(())
+    })
+}
+
+pub(crate) fn exit_codes() -> Outcome {
+    or_skip(|| {
+        let folder = folder();
+        module(folder.path(), "harness", "harness");
+        let told = |options: &[&str]| dotnet_test(folder.path(), "harness", options).map(run);
+        assert_eq!(sums(told(&["--filter", "math::adds", "--exact"])?.expect_code(0)), [1, 0, 1, 0]);
+        assert_eq!(sums(told(&["--filter", "math"])?.expect_code(2)), [3, 2, 1, 0]);
+        assert_eq!(sums(told(&["--ignored"])?.expect_code(2)), [1, 1, 0, 0]);
+        assert_eq!(sums(told(&["--filter", "nothing"])?.expect_code(8)), [0; 4]);
+        assert_eq!(
+            sums(told(&["--filter", "math", "--ignore-exit-code", "2"])?.expect_code(0)),
+            [3, 2, 1, 0]
+        );
+        assert_eq!(sums(told(&["--filter-uid", "math::adds", "takes_long"])?.expect_code(0)), [2, 0, 2, 0]);
+        assert!(
+            told(&["--no-such-option"])?.expect_code(5).text().contains("unknown option --no-such-option")
+        );
+        Ok(())
+    })
+}
+
+pub(crate) fn rust_and_dotnet_modules_in_one_run() -> Outcome {
+    or_skip(|| {
+        let folder = folder();
+        let copied = folder.path().join("orchard");
+        fs::create_dir(&copied).expect("a folder for the application");
+        for entry in
+            fs::read_dir(test_application("orchard-2.5.2")?).expect("it is there").map(Result::unwrap)
+        {
+            if entry.file_type().expect("a type").is_file() {
+                fs::copy(entry.path(), copied.join(entry.file_name())).expect("it can be copied");
+            }
+        }
+        // Its own options mean nothing to others: both run all that they have.
+        let rust = module(folder.path(), "harness", "harness");
+        let more = module(folder.path(), "application", "application");
+        let told = run(dotnet_test(folder.path(), "harness;application;orchard/orchard.dll", &[])?);
+        let dotnet = copied.join("orchard.dll");
+        let (ours, code) = our_sums(folder.path(), &[&rust, &more, &dotnet], &[])?;
+        assert_eq!(sums(&told), ours, "{told}");
+        assert_eq!((told.code(), code), (Some(2), Some(2)));
+        let text = told.text();
+        assert!(text.contains("(net10.0|x64)") && text.contains("(native|x64)"), "{told}");
+        Ok(())
+    })
+}
+
+pub(crate) fn what_is_said_is_by_the_rules() -> Outcome {
+    or_skip(|| {
+        for name in ["harness", "application", "wrapped"] {
+            let folder = folder();
+            let path = if name == "wrapped" {
+                let script = "echo running 2 tests; echo 'test a ... ok'; echo 'test b ... FAILED'; echo; echo 'test result: \
+                              FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s'; exit 101";
+                let options = ["--from", "libtest", "--list-arguments="];
+                write(folder.path(), &options, &["sh", "-c", script]);
+                folder.path().join(name)
+            } else {
+                module(folder.path(), name, name)
+            };
+            is_by_the_rules(folder.path(), &path)?;
+        }
+        Ok(())
+    })
+}
+
+/// A run, a list and the help under the real one, a run under ours: recorded, and checked by `runtap mtp lint`, which knows
+/// the version that was negotiated.
+fn is_by_the_rules(folder: &Path, module: &Path) -> Result<(), Skip> {
+    let (file, recorded) = (folder.join("talk-%p.jsonl"), folder.join("recorded"));
+    let words = ["mtp", "record", "-o", file.to_str().unwrap(), "--write-module"];
+    run(runtap(words.map(Path::new).into_iter().chain([&*recorded, Path::new("--"), module]))).expect_code(0);
+    for options in [&[][..], &["--list-tests"], &["--help"]] {
+        let told = run(dotnet_test(folder, "recorded", options)?);
+        assert!(matches!(told.code(), Some(0 | 2)), "{told}");
+    }
+    let mut command = runtap([Path::new("test"), &recorded]);
+    with_own_places(&mut command, folder);
+    run(command).expect_code(2);
+    let files = fs::read_dir(folder).expect("it is there").map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|it| it == "jsonl")).collect();
+    assert_eq!(files.len(), 4, "{files:?}");
+    let mut versions = Vec::new();
+    for file in files {
+        let words = ["mtp", "lint", file.to_str().unwrap(), "--format", "json"];
+        let document = run(runtap(words)).expect_code(0).json();
+        assert_eq!((&document["errors"], &document["warnings"]), (&0.into(), &0.into()), "{document:#}");
+        versions.push(document["version"].as_str().unwrap_or("none").to_owned());
+    }
+    versions.sort_unstable();
+    assert_eq!(versions, ["1.0.0", "1.0.0", "1.0.0", "1.4.0"], "the released SDK, and runtap");
+    Ok(())
+}
+
+pub(crate) fn attempts_of_an_orchestrator() -> Outcome {
+    or_skip(|| {
+        let folder = folder();
+        let path = module(folder.path(), "retries", "retries");
+        let told = run(dotnet_test(folder.path(), "retries", &[])?);
+        assert_eq!(sums(told.expect_code(0)), [2, 0, 2, 0]);
+        assert!(told.text().contains("total: 2 (+1 retried)"), "{told}");
+        let mut command = runtap([Path::new("test"), &path]);
+        with_own_places(&mut command, folder.path());
+        let told = run(command);
+        assert!(told.expect_code(0).text().contains("2 tests, 2 passed, 1 flaky, 1 retried"), "{told}");
+        Ok(())
+    })
+}
+
+pub(crate) fn http_is_the_other_transport() -> Outcome {
+    or_skip(|| {
+        let folder = folder();
+        let path = module(folder.path(), "harness", "harness");
+        let (ours, code) = our_sums(folder.path(), &[&path], &["--transport", "http"])?;
+        assert_eq!((ours, code), ([8, 3, 3, 2], Some(2)));
+        Ok(())
+    })
+}
+
+pub(crate) fn many_results_take_few_messages() -> Outcome {
+    or_skip(|| {
+        let folder = folder();
+        let counted = |sample: &str| -> Result<usize, _> {
+            let path = module(folder.path(), "many", sample);
+            let (file, recorded) = (folder.path().join("talk.jsonl"), folder.path().join("recorded"));
+            let words = ["mtp", "record", "-o", file.to_str().unwrap(), "--write-module"];
+            run(runtap(words.map(Path::new).into_iter().chain([&*recorded, Path::new("--"), &path])))
+                .expect_code(0);
+            let told = run(dotnet_test(folder.path(), "recorded", &[])?);
+            assert_eq!(sums(told.expect_code(0)), [2000, 0, 2000, 0]);
+            let document = run(runtap(["mtp", "inspect", file.to_str().unwrap(), "--format", "json"])).json();
+            Ok(document["rows"].as_array().unwrap().iter().filter(|row| row["id"] == 6).count())
+        };
+        let count = counted("many:2000")?;
+        assert!((2..200).contains(&count), "{count}");
+        assert_eq!(counted("unbatched:2000")?, 2000);
+        Ok(())
+    })
+}

@@ -1,0 +1,83 @@
+//! The text that the real `dotnet test` prints of our modules, whole: of a run with failures, skips and output, of a list, of
+//! the help.
+
+use std::path::Path;
+
+use runtap_libtest::Outcome;
+use runtap_testkit::{Skip, run};
+
+use crate::real_wrapped::{CRATE, is_there, project, write};
+use crate::samples::module;
+use crate::servers::{dotnet_test, masked, or_skip};
+
+/// A run, a list and the help of a module in the folder.
+fn texts(folder: &Path, module: &str, options: &[&str]) -> Result<[String; 3], Skip> {
+    let told = |more: &[&str], code| {
+        let told = run(dotnet_test(folder, module, &[options, more].concat())?);
+        told.expect_code(code);
+        Ok(masked(&told, folder))
+    };
+    let help = told(&["--help"], 0)?;
+    // What the SDK says of itself is not ours.
+    let (_, help) = help.split_once("Running tests from").expect("the application is asked");
+    Ok([in_order(&told(&["--output", "Detailed"], 2)?), told(&["--list-tests"], 0)?, help.to_owned()])
+}
+
+/// Results by name: which of them share a message, successes first, is a matter of time. Without process ids.
+fn in_order(text: &str) -> String {
+    let mut out = String::new();
+    let mut results: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let line = without_pid(without_pid(line.to_owned(), "runtap-harness-", "."), "' (", ") panicked");
+        // Rust before 1.91 does not say it.
+        let line = line.replace("' (PID) panicked", "' panicked");
+        if ["passed ", "failed ", "skipped "].iter().any(|word| line.starts_with(word)) {
+            results.push(String::new());
+        } else if line.starts_with("FOLDER/") {
+            results.sort_unstable();
+            out.extend(results.drain(..));
+        }
+        let to = results.last_mut().unwrap_or(&mut out);
+        to.extend([&line, "\n"]);
+    }
+    out
+}
+
+/// A number between these as `PID`.
+fn without_pid(line: String, before: &str, after: &str) -> String {
+    let number =
+        line.split_once(before).and_then(|(_, rest)| rest.split_once(after)).map(|(number, _)| number);
+    match number {
+        Some(number) if !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit()) => {
+            line.replace(&format!("{before}{number}{after}"), &format!("{before}PID{after}"))
+        }
+        _ => line,
+    }
+}
+
+pub(crate) fn of_the_harness() -> Outcome {
+    or_skip(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        module(folder.path(), "harness", "harness");
+        let [ran, list, help] = texts(folder.path(), "harness", &["--test-threads", "1"])?;
+        insta::assert_snapshot!("harness_run", ran);
+        insta::assert_snapshot!("harness_list", list);
+        insta::assert_snapshot!("harness_help", help);
+        Ok(())
+    })
+}
+
+pub(crate) fn of_a_wrapped_command() -> Outcome {
+    or_skip(|| {
+        is_there("cargo", &["--version"])?;
+        let folder = project(CRATE);
+        // One at a time: the order is that of their names then.
+        let command = ["cargo", "test", "--offline", "--no-fail-fast", "--", "--test-threads=1"];
+        write(folder.path(), &["--from", "libtest"], &command);
+        let [ran, list, help] = texts(folder.path(), "wrapped", &[])?;
+        insta::assert_snapshot!("wrapped_run", ran);
+        insta::assert_snapshot!("wrapped_list", list);
+        insta::assert_snapshot!("wrapped_help", help);
+        Ok(())
+    })
+}

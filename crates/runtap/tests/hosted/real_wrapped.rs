@@ -1,0 +1,238 @@
+//! Commands of others, run live where they are there: what `runtap mtp host` makes of them.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use runtap_libtest::Outcome;
+use runtap_testkit::{Finished, Skip, run, workspace_root};
+
+use crate::servers::{Sums, dotnet_test, or_skip, our_sums, runtap, sums};
+
+/// A folder with these files.
+pub(crate) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder within");
+        fs::write(path, text).expect("a file");
+    }
+    folder
+}
+
+/// Wraps a command that runs in the folder, and has both servers run it.
+fn under_both(folder: &Path, options: &[&str], command: &[&str]) -> Result<(Finished, Sums), Skip> {
+    write(folder, options, command);
+    let told = run(dotnet_test(folder, "wrapped", &[])?);
+    let (ours, code) = our_sums(folder, &[&folder.join("wrapped")], &[])?;
+    assert_eq!((sums(&told), told.code()), (ours, code), "{told}");
+    Ok((told, ours))
+}
+
+pub(crate) fn write(folder: &Path, options: &[&str], command: &[&str]) {
+    let words = ["mtp", "host", "--write-module", "wrapped"].into_iter().chain(options.iter().copied());
+    let mut write = runtap(words.chain(["--"]).chain(command.iter().copied()));
+    write.current_dir(folder);
+    run(write).expect_code(0);
+}
+
+pub(crate) fn is_there(program: &str, arguments: &[&str]) -> Result<(), Skip> {
+    match Command::new(program).args(arguments).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => Err(Skip::because(format!("{program} is not here"))),
+    }
+}
+
+pub(crate) const CRATE: &[(&str, &str)] = &[
+    ("Cargo.toml", "[package]\nname = \"shop\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n"),
+    (
+        "src/lib.rs",
+        "#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds() {}\n    #[test]\n    fn overflows() {\n        \
+         println!(\"before\");\n        assert_eq!(44, 255, \"it wraps\");\n    }\n    #[test]\n    \
+         #[ignore = \"takes a minute\"]\n    fn slow() {}\n}\n",
+    ),
+    ("tests/whole.rs", "#[test]\nfn adds() {}\n"),
+];
+
+pub(crate) fn cargo_test() -> Outcome {
+    or_skip(|| {
+        is_there("cargo", &["--version"])?;
+        let folder = project(CRATE);
+        let command = ["cargo", "test", "--offline", "--no-fail-fast"];
+        let (told, sums) = under_both(folder.path(), &["--from", "libtest"], &command)?;
+        assert_eq!((sums, told.code()), ([4, 1, 2, 1], Some(2)), "{told}");
+        let text = told.text();
+        for part in [
+            "failed shop::tests::overflows",
+            "assertion `left == right` failed: it wraps",
+            "at tests::overflows in src/lib.rs:8",
+            "    before\n",
+            "skipped shop::tests::slow\n  takes a minute\n",
+        ] {
+            assert!(text.contains(part), "{part}: {told}");
+        }
+        let listed = run(dotnet_test(folder.path(), "wrapped", &["--list-tests"])?);
+        for name in ["shop::tests::adds", "shop::tests::overflows", "shop::tests::slow", "whole::adds"] {
+            assert!(listed.expect_code(0).text().contains(&format!("  {name}\n")), "{listed}");
+        }
+        let chosen = run(dotnet_test(folder.path(), "wrapped", &["--filter-uid", "whole::adds"])?);
+        assert!(chosen.text().contains("total: 1"), "{chosen}");
+        Ok(())
+    })
+}
+
+pub(crate) fn nextest() -> Outcome {
+    or_skip(|| {
+        is_there("cargo-nextest", &["nextest", "--version"])?;
+        let folder = project(CRATE);
+        let command = ["cargo", "nextest", "run", "--offline", "--no-fail-fast"];
+        let command = [&command[..], &["--message-format", "libtest-json-plus"]].concat();
+        let (told, sums) = under_both(folder.path(), &["--from", "nextest"], &command)?;
+        assert_eq!((sums, told.code()), ([4, 1, 2, 1], Some(2)), "{told}");
+        assert!(told.text().contains("failed shop::shop$tests::overflows ("), "{told}");
+        Ok(())
+    })
+}
+
+pub(crate) fn go_test() -> Outcome {
+    or_skip(|| {
+        is_there("go", &["version"])?;
+        let folder = project(&[
+            ("go.mod", "module example.org/shop\n\ngo 1.18\n"),
+            (
+                "shop_test.go",
+                "package shop\n\nimport \"testing\"\n\nfunc TestAdds(t *testing.T) {}\n\nfunc TestOverflows(t *testing.T) {\n\
+                 \tt.Errorf(\"got 44\")\n}\n\nfunc TestTape(t *testing.T) { t.Skip(\"no tape\") }\n",
+            ),
+        ]);
+        let (told, sums) =
+            under_both(folder.path(), &["--from", "go-json"], &["go", "test", "-json", "./..."])?;
+        assert_eq!((sums, told.code()), ([3, 1, 1, 1], Some(2)), "{told}");
+        assert!(told.text().contains("at TestOverflows in shop_test.go:8"), "{told}");
+        Ok(())
+    })
+}
+
+pub(crate) fn node_test() -> Outcome {
+    or_skip(|| {
+        is_there("node", &["--version"])?;
+        let folder = project(&[(
+            "shop.test.cjs",
+            "const { describe, it } = require('node:test');\nconst assert = require('node:assert');\n\
+             describe('cart', () => {\n  it('adds', () => {});\n  it('overflows', () => assert.strictEqual(44, 255));\n  \
+             it('tapes', { skip: 'no tape' }, () => {});\n});\n",
+        )]);
+        let command = ["node", "--test", "--test-reporter=tap", "shop.test.cjs"];
+        let (told, sums) = under_both(folder.path(), &["--from", "tap"], &command)?;
+        assert_eq!((sums, told.code()), ([3, 1, 1, 1], Some(2)), "{told}");
+        let text = told.text();
+        assert!(text.contains("failed cart > overflows ("), "{told}");
+        assert!(text.contains("/shop.test.cjs:5"), "{told}");
+        Ok(())
+    })
+}
+
+/// pytest of the Python tools of the project, where they are installed, or else of the machine.
+fn pytest() -> Result<Vec<String>, Skip> {
+    let own = workspace_root().join("target/tools/venv/bin/python3");
+    let python = if own.is_file() { own } else { "python3".into() };
+    let python = python.to_str().expect("a path of ours");
+    is_there(python, &["-m", "pytest", "--version"]).map_err(|_skip| Skip::because("pytest is not here"))?;
+    Ok([
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "junit_logging=all",
+        "--junitxml",
+        "out.xml",
+    ]
+    .map(str::to_owned)
+    .into())
+}
+
+pub(crate) fn pytest_leaves_a_report() -> Outcome {
+    or_skip(|| {
+        let folder = project(&[(
+            "test_shop.py",
+            "import pytest\n\n\nclass TestCart:\n    def test_adds(self):\n        pass\n\n\ndef test_overflows():\n    \
+             print(\"before\")\n    assert 300 % 256 == 255, \"it wraps\"\n\n\n@pytest.mark.skip(reason=\"no tape\")\n\
+             def test_tapes():\n    pass\n\n\n@pytest.mark.parametrize(\"n\", [1, 2])\ndef test_each(n):\n    assert n\n",
+        )]);
+        let command = pytest()?;
+        let words: Vec<_> = command.iter().map(String::as_str).collect();
+        let options = ["--from", "junit", "--report", "out.xml"];
+        let (told, sums) = under_both(folder.path(), &options, &words)?;
+        assert_eq!((sums, told.code()), ([5, 1, 3, 1], Some(2)), "{told}");
+        let text = told.text();
+        for part in [
+            "failed test_shop.test_overflows (",
+            "AssertionError: it wraps",
+            "at test_overflows in test_shop.py:11",
+            "    before\n",
+            "skipped test_shop.test_tapes\n  no tape\n",
+        ] {
+            assert!(text.contains(part), "{part}: {told}");
+        }
+        // pytest can't list into a report, so a list runs it.
+        let listed = run(dotnet_test(folder.path(), "wrapped", &["--list-tests"])?);
+        assert!(listed.expect_code(0).text().contains("  test_shop.test_each[2]\n"), "{listed}");
+        Ok(())
+    })
+}
+
+pub(crate) fn a_report() -> Outcome {
+    or_skip(|| {
+        let recorded = include_str!("../../../runtap-test-formats/tests/fixtures/pytest.xml");
+        let folder = project(&[("recorded.xml", recorded)]);
+        let options = ["--from", "junit", "--report", "out.xml"];
+        let (told, sums) =
+            under_both(folder.path(), &options, &["sh", "-c", "cp recorded.xml out.xml; exit 1"])?;
+        assert_eq!((sums, told.code()), ([6, 3, 2, 1], Some(2)), "{told}");
+        assert!(told.text().contains("at test_overflows in test_shop.py:11"), "{told}");
+        assert!(told.text().contains("failed on setup with \"OSError: no disk\""), "{told}");
+        // That of an earlier run does not count.
+        write(folder.path(), &options, &["true"]);
+        let told = run(dotnet_test(folder.path(), "wrapped", &[])?);
+        assert!(told.expect_code(1).text().contains("can't read the report"), "{told}");
+        Ok(())
+    })
+}
+
+pub(crate) fn commands_that_fail_without_a_test() -> Outcome {
+    or_skip(|| {
+        let folder = project(&[]);
+        let told = |format: &str, script: &str| {
+            write(folder.path(), &["--from", format], &["sh", "-c", script]);
+            dotnet_test(folder.path(), "wrapped", &[]).map(run)
+        };
+        let broken = told("libtest", "echo 'error: no such crate' >&2; exit 101")?;
+        assert!(broken.expect_code(1).text().contains("error: no such crate"), "{broken}");
+        let killed = told("libtest", "echo 'running 2 tests'; echo 'test a ... ok'; kill -9 $$")?;
+        assert!(killed.expect_code(7).text().contains("the binary ended after 1 of 2 tests"), "{killed}");
+        assert_eq!(sums(&killed), [1, 0, 1, 0]);
+        told("tap", "echo 1..0")?.expect_code(8);
+        told("tap", "echo 1..1; echo ok 1 - adds")?.expect_code(0);
+        let absent = {
+            write(folder.path(), &["--from", "tap"], &["no-such-command-of-anybody"]);
+            run(dotnet_test(folder.path(), "wrapped", &[])?)
+        };
+        assert!(
+            absent.expect_code(1).text().contains("can't start \"no-such-command-of-anybody\""),
+            "{absent}"
+        );
+        Ok(())
+    })
+}
+
+pub(crate) fn without_a_server() {
+    let told = run(runtap(["mtp", "host", "--from", "tap", "--", "true"]));
+    assert!(told.expect_code(2).stderr.contains("no server has started this"), "{told}");
+    let told = run(runtap(["mtp", "host", "--from", "soup", "--write-module", "x", "--", "true"]));
+    assert!(told.expect_code(2).stderr.contains("libtest-json"), "{told}");
+    let told = run(runtap(["mtp", "host", "--from", "tap", "--write-module", "x.dll", "--", "true"]));
+    assert!(told.expect_code(2).stderr.contains(".dll"), "{told}");
+}

@@ -1,0 +1,145 @@
+//! `runtap jvm report` with coverage files and lists of what was never called, from recordings of the original agents.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use runtap_testkit::{Finished, Jdk, Skip, require, run, shared_data};
+
+/// A class with the name of one that the recordings have called, and one that nobody has.
+const SOURCE: &str = "package demo;
+public class Counts {
+    static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+    static void dead() { System.out.println(\"never\"); }
+    public static void main(String[] arguments) { fib(3); }
+}
+class Cold { int x() { return 1; } int y() { return 2; } }
+";
+
+#[track_caller]
+fn report(folder: &Path, arguments: impl IntoIterator<Item: AsRef<OsStr>>) -> Finished {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
+    command.current_dir(folder).args(["jvm", "report"]).args(arguments);
+    run(command)
+}
+
+/// A folder with copies of the recordings and the program in `app.jar` and `classes`.
+fn folder() -> Result<tempfile::TempDir, Skip> {
+    let jdk = Jdk::with_compiler()?;
+    let folder = tempfile::tempdir().unwrap();
+    for scenario in ["v1_basic", "v4_basic"] {
+        let to = folder.path().join(scenario);
+        fs::create_dir(&to).unwrap();
+        for stream in ["ctl.a2h", "data0.a2h"] {
+            for kind in ["bin", "chunks.tsv"] {
+                let name = format!("{scenario}.{stream}.{kind}");
+                fs::write(to.join(&name), shared_data(format!("bytefrog/{name}"))?).unwrap();
+            }
+        }
+    }
+    let source = folder.path().join("src/demo/Counts.java");
+    fs::create_dir_all(source.parent().unwrap()).unwrap();
+    fs::write(&source, SOURCE).unwrap();
+    jdk.compile([&source], &folder.path().join("classes"));
+    let mut jar = Command::new(jdk.home().join("bin/jar"));
+    jar.current_dir(folder.path()).args(["cf", "app.jar", "-C", "classes", "demo"]);
+    run(jar).expect_code(0);
+    Ok(folder)
+}
+
+#[test]
+fn dead_code_as_text_and_json() {
+    let folder = require!(folder());
+    let text = report(folder.path(), ["v1_basic", "--never-called", "app.jar"]);
+    let text = text.expect_code(0).text();
+    assert!(
+        text.starts_with("never called: 5 of 7 methods, 23 of 52 bytes of code, 1 of 2 classes as a whole\n"),
+        "{text}"
+    );
+    assert!(text.contains("demo.Counts.dead():4") && text.contains("demo.Cold\n"), "{text}");
+    assert!(!text.contains("demo.Counts.fib"), "{text}");
+    let json = report(folder.path(), ["v1_basic", "--never-called", "classes", "--format", "json"]);
+    let json = json.expect_code(0).json();
+    assert_eq!(
+        (&json["schema"], &json["coverage"]),
+        (&"runtap.jvm.coverage/1".into(), &serde_json::Value::Null)
+    );
+    let never = &json["never_called"];
+    assert_eq!(never["total"]["never_called_methods"], 5);
+    let states: Vec<_> =
+        never["classes"].as_array().unwrap().iter().map(|class| (&class["class"], &class["state"])).collect();
+    assert!(states.contains(&(&"demo/Cold".into(), &"not_loaded".into())), "{states:?}");
+    assert!(never["caveats"][0].as_str().unwrap().contains("other versions"), "{never}");
+    // Nothing of the only class that is left.
+    let none = report(folder.path(), ["v1_basic", "--never-called", "app.jar", "--exclude", ".*"]);
+    assert!(none.expect_code(0).text().starts_with("never called: 0 of 0 methods"), "{none}");
+    // As in 'jvm run': included alone, and nothing else.
+    let one = report(folder.path(), ["v1_basic", "--never-called", "app.jar", "--include", "^demo/Cold"]);
+    assert!(one.expect_code(0).text().contains("1 of 1 class as a whole"), "{one}");
+}
+
+#[test]
+fn coverage_files_beside_the_recording_and_where_they_are_wanted() {
+    let folder = require!(folder());
+    let written = report(
+        folder.path(),
+        [
+            "v4_basic",
+            "--coverage",
+            "lcov",
+            "--coverage",
+            "jacoco=out.xml",
+            "--classes",
+            "app.jar",
+            "--sources",
+            "src",
+        ],
+    );
+    let text = written.expect_code(0).text();
+    assert!(text.starts_with("1 of 2 classes, 2 of 7 methods and "), "{text}");
+    written.says("classes called and in none of the jars").says("another version");
+    let tracefile = fs::read_to_string(folder.path().join("v4_basic.info")).unwrap();
+    assert!(tracefile.contains("SF:src/demo/Counts.java\n"), "{tracefile}");
+    assert!(
+        tracefile.contains("FNDA:1973,Counts.fib(I)I\n") && tracefile.contains("FNDA:0,Counts.dead()V\n")
+    );
+    assert!(fs::read_to_string(folder.path().join("out.xml")).unwrap().contains("<class name=\"demo/Cold\""));
+    // Two runs, of which one has told of no lines: calls are added up.
+    let both = report(
+        folder.path(),
+        ["v4_basic", "--or", "v1_basic", "--coverage", "lcov=-", "--classes", "classes"],
+    );
+    assert!(both.expect_code(0).text().contains("FNDA:3946,Counts.fib(I)I\n"), "{both}");
+    // Version 1 has no lines, and says so.
+    let v1 = report(folder.path(), ["v1_basic", "--coverage", "cobertura=v1.xml", "--format", "json"]);
+    let json = v1.expect_code(0).says("no lines").json();
+    assert_eq!(
+        (&json["coverage"]["lines"], &json["coverage"]["methods"]["missed"]),
+        (&serde_json::Value::Null, &0.into())
+    );
+    assert_eq!(json["coverage"]["files"][0]["format"], "cobertura");
+}
+
+#[test]
+fn mistakes_are_told_before_anything_is_written() {
+    let folder = require!(folder());
+    let wrong: [(&[&str], &str); 6] = [
+        (&["v1_basic", "--coverage", "emma"], "no coverage format: one of lcov, jacoco, cobertura"),
+        (
+            &["v1_basic", "--coverage", "lcov=a", "--coverage", "jacoco=a"],
+            "two coverage files have one place",
+        ),
+        (&["v1_basic", "--coverage", "lcov", "--exclude", "(?=a)"], "can't be used"),
+        (&["v1_basic", "--coverage", "lcov", "--classes", "nothing.jar"], "can't read nothing.jar"),
+        (&["v1_basic", "--never-called", "src"], "src has no classes"),
+        (&["v1_basic", "tree", "--never-called", "app.jar"], "cannot be used with"),
+    ];
+    for (arguments, why) in wrong {
+        report(folder.path(), arguments).expect_code(2).says(why);
+    }
+    let mut names: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["app.jar", "classes", "src", "v1_basic", "v4_basic"]);
+}

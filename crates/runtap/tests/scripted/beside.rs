@@ -1,0 +1,37 @@
+//! Applications that run at the same time: a bad one takes nothing from a good one.
+
+use std::process::Command;
+
+use runtap_testkit::run;
+use serde_json::Value;
+
+use crate::scenario::application;
+
+/// Those that crash, hang, flood, lie and leave processes behind, all at once.
+const BAD: [&str; 6] =
+    ["death-in-test", "stall-connected", "flood-stdout", "length-2gb", "lies", "fork-stdout"];
+
+pub(crate) fn nobody_disturbs_the_others() {
+    let folder = tempfile::Builder::new().prefix("runtap-scripted-").tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
+    command.arg("test").args(BAD.map(|name| application(name, folder.path())));
+    command.arg(application("well-behaved", folder.path()));
+    command.args(["-j", "7", "--no-history", "--start-timeout", "2s", "--format", "json"]);
+    let told = run(command);
+    let lines: Vec<Value> = told.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ended: Vec<_> = lines.iter().filter(|line| line["type"] == "module-end").collect();
+    let of = |name: &str| {
+        let is = |line: &&&Value| line["module"].as_str().is_some_and(|path| path.ends_with(name));
+        *ended.iter().find(is).unwrap_or_else(|| panic!("{name} has no end: {told}"))
+    };
+    let good = of("well-behaved");
+    assert_eq!((&good["passed"], &good["skipped"], &good["exit_code"]), (&1.into(), &1.into(), &0.into()));
+    // What the others had reported is there.
+    for name in ["death-in-test", "flood-stdout", "length-2gb", "fork-stdout"] {
+        assert_eq!(of(name)["passed"], 1, "{name}: {}", of(name));
+    }
+    assert_eq!(of("lies")["passed"], 2);
+    assert_eq!(ended.len(), BAD.len() + 1);
+    // They fail in different ways.
+    assert_eq!(told.code(), Some(1), "{told}");
+}

@@ -1,0 +1,36 @@
+//! `runtap test` against a scripted test application, right and wrong: what people get to see, scenario by scenario.
+//!
+//! This program is the application too: each scenario is a link to it. So it has a harness of its own.
+
+#[cfg(target_os = "linux")]
+mod beside;
+#[cfg(target_os = "linux")]
+mod harness;
+#[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
+mod reports;
+#[cfg(target_os = "linux")]
+mod rules;
+#[cfg(target_os = "linux")]
+mod scenario;
+#[cfg(target_os = "linux")]
+mod shown;
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}
+
+#[cfg(target_os = "linux")]
+fn main() -> std::process::ExitCode {
+    use self::harness::Test;
+
+    if let Some(code) = runtap_testkit::scripted::play_if_asked() {
+        return code;
+    }
+    let mut tests: Vec<Test> = scenario::all().into_iter().map(scenario::test).collect();
+    tests.push(Test::new("rules::every_rule_has_a_scenario", rules::every_rule_has_a_scenario));
+    tests.push(Test::new("beside::nobody_disturbs_the_others", beside::nobody_disturbs_the_others));
+    tests.push(Test::new("scenario::every_snapshot_has_a_scenario", scenario::every_snapshot_has_one));
+    tests.extend(reports::all());
+    harness::run(tests)
+}

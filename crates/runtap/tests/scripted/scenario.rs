@@ -1,0 +1,206 @@
+//! Scenarios, each with a snapshot of what `runtap test` makes of it.
+//!
+//! Comments at the head of a scenario say how it is run:
+//!
+//! - `#: options WORDS`: options for `runtap test`
+//! - `#: rules MTP001 …`: the rules that are named in what is shown; none where this is missing
+//! - `#: with NAME`: this scenario is a module beside it, instead of the well-behaved one
+//! - `#: alone`: no other module
+//! - `#: help`, `#: discover`: the application is asked for its options or its tests, by the library: `runtap test` does not
+//!   do the one, and shows less of the other
+//! - `#: interrupt`: Ctrl-C is pressed as soon as a test is shown; `#: interrupt twice`: and once more
+//! - `#: memory 100MB`: more than that is not used
+//! - `#: within 5s`: it does not take longer
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use runtap_mtp::{Mode, Module, RunEvent, RunSpec, Stop};
+use runtap_testkit::{Running, Signal, eventually, run, scripted};
+
+use crate::harness::Test;
+use crate::memory::most_until_its_end;
+use crate::{rules, shown};
+
+/// Runs beside the others: it has to go on whatever they do.
+const GOOD: &str = "well-behaved";
+
+/// A scenario and how it is run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scenario {
+    pub(crate) name: String,
+    pub(crate) rules: BTreeSet<String>,
+    options: Vec<String>,
+    with: Vec<String>,
+    asked: Option<Mode>,
+    /// How often Ctrl-C is pressed.
+    interrupt: u32,
+    memory: Option<u64>,
+    within: Option<Duration>,
+}
+
+impl Scenario {
+    fn read(path: &Path) -> Self {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let mut this = Self { name, with: vec![GOOD.to_owned()], ..Self::default() };
+        let text = fs::read_to_string(path).unwrap();
+        for line in text.lines().filter_map(|line| line.strip_prefix("#: ")) {
+            let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let words = || rest.split_whitespace().map(str::to_owned);
+            match what {
+                "options" => this.options.extend(words()),
+                "rules" => this.rules.extend(words()),
+                "with" => this.with = words().collect(),
+                "alone" => this.with.clear(),
+                "help" => this.asked = Some(Mode::Help),
+                "discover" => this.asked = Some(Mode::Discover),
+                "interrupt" => this.interrupt = if rest == "twice" { 2 } else { 1 },
+                "memory" => {
+                    let megabytes: u64 = rest.strip_suffix("MB").unwrap().parse().unwrap();
+                    this.memory = Some(megabytes << 20);
+                }
+                "within" => {
+                    this.within = Some(Duration::from_secs(rest.strip_suffix('s').unwrap().parse().unwrap()));
+                }
+                other => panic!("{}: #: {other}", this.name),
+            }
+        }
+        this
+    }
+}
+
+/// All scenarios, by name.
+pub(crate) fn all() -> Vec<Scenario> {
+    let entries = fs::read_dir(scripted::scenarios()).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "mtp")).collect();
+    paths.sort();
+    paths.iter().map(|path| Scenario::read(path)).collect()
+}
+
+/// Runs it and compares what is shown.
+pub(crate) fn test(scenario: Scenario) -> Test {
+    Test::new(format!("scenario::{}", scenario.name), move || check(&scenario))
+}
+
+fn snapshots() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripted/snapshots")
+}
+
+/// A snapshot whose scenario is gone is looked at by nobody.
+pub(crate) fn every_snapshot_has_one() {
+    let known: BTreeSet<String> = all().into_iter().map(|scenario| scenario.name).collect();
+    for entry in fs::read_dir(snapshots()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().split('.').next().unwrap().to_owned();
+        assert!(known.contains(&name), "{} has no scenario", path.display());
+    }
+}
+
+fn check(scenario: &Scenario) {
+    let folder = tempfile::Builder::new().prefix("runtap-scripted-").tempdir().unwrap();
+    let started = Instant::now();
+    let told = match scenario.asked {
+        Some(mode) => asked(scenario, mode, folder.path()),
+        None => told(scenario, folder.path()),
+    };
+    if let Some(limit) = scenario.within {
+        assert!(started.elapsed() < limit, "{} took {:?}", scenario.name, started.elapsed());
+    }
+    let told = shown::settled(&told, folder.path().to_str().unwrap());
+    assert_eq!(rules::named_in(&told), scenario.rules, "{told}");
+    insta::with_settings!({
+        snapshot_path => snapshots(),
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!(scenario.name.as_str(), told);
+    });
+}
+
+/// A test application that plays the scenario.
+pub(crate) fn application(name: &str, folder: &Path) -> PathBuf {
+    let program = folder.join(name);
+    symlink(std::env::current_exe().unwrap(), &program).unwrap();
+    let file = format!("{name}.mtp");
+    fs::copy(scripted::scenarios().join(&file), folder.join(&file)).unwrap();
+    program
+}
+
+fn command(scenario: &Scenario, folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
+    command.arg("test").arg(application(&scenario.name, folder));
+    command.args(scenario.with.iter().map(|name| application(name, folder)));
+    command.args(["-j", "1", "--no-history", "-e", "SCRIPTED_HOST_STEADY=1"]).args(&scenario.options);
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// What `runtap test` says, on both of its streams, and its exit code.
+fn told(scenario: &Scenario, folder: &Path) -> String {
+    let mut command = command(scenario, folder);
+    let finished = if let Some(limit) = scenario.memory {
+        let out = folder.join("out");
+        command.stdout(fs::File::create(&out).unwrap());
+        let mut child = command.spawn().unwrap();
+        let most = most_until_its_end(&mut child);
+        assert!(most < limit, "{} took {most} bytes", scenario.name);
+        let status = child.wait().unwrap();
+        return format!("{}\nexit code {}\n", fs::read_to_string(out).unwrap(), status.code().unwrap_or(-1));
+    } else if scenario.interrupt > 0 {
+        let out = folder.join("out");
+        command.stdout(fs::File::create(&out).unwrap());
+        let running = Running::start_as_it_is(command);
+        let shown = || fs::read_to_string(&out).unwrap();
+        eventually("a test is shown", || shown().contains("passed").then_some(()));
+        for press in 0..scenario.interrupt {
+            if press > 0 {
+                // So close together that the kernel makes one of them, they would be one.
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            running.signal(Signal::INT);
+        }
+        let mut finished = running.wait();
+        finished.stdout = shown().into_bytes();
+        finished
+    } else {
+        run(command)
+    };
+    let mut text = finished.text().to_owned();
+    if !finished.stderr.is_empty() {
+        write!(text, "\nstandard error:\n{}", finished.stderr).unwrap();
+    }
+    writeln!(text, "\nexit code {}", finished.code().unwrap_or(-1)).unwrap();
+    text
+}
+
+/// What the runner makes of an application that is asked for something.
+fn asked(scenario: &Scenario, mode: Mode, folder: &Path) -> String {
+    let module = Module::new(application(&scenario.name, folder));
+    let mut spec = RunSpec { mode, ..RunSpec::new(vec![module]) };
+    spec.application.environment = vec![("SCRIPTED_HOST_STEADY".into(), "1".into())];
+    let mut text = String::new();
+    let outcome = runtap_mtp::run(&spec, &Stop::new(), |event| match event {
+        RunEvent::Option { option, .. } => {
+            writeln!(text, "--{}  {}", option.name, option.description).unwrap();
+        }
+        RunEvent::Discovered { test, .. } => writeln!(text, "test {}", test.name).unwrap(),
+        RunEvent::Message { severity, text: said, .. } => writeln!(text, "{severity:?}: {said}").unwrap(),
+        RunEvent::LaunchEnded { end, .. } => {
+            for failure in end.failures {
+                writeln!(text, "{failure:?}").unwrap();
+            }
+        }
+        _ => {}
+    })
+    .unwrap();
+    writeln!(text, "exit code {}", outcome.exit_code).unwrap();
+    text
+}

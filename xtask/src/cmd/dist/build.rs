@@ -1,0 +1,57 @@
+//! Builds the program for one system, so that the directory it is built in leaves no trace.
+//!
+//! Owns: the flags and variables of the build. Refuses to: build with anything but the release profile.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use super::release::Release;
+use super::source::Source;
+use crate::process::Tool;
+use crate::workspace::Workspace;
+
+/// What separates flags in `CARGO_ENCODED_RUSTFLAGS`.
+const SEPARATOR: &str = "\u{1f}";
+
+/// The program's file.
+pub(super) fn program(ws: &Workspace, source: &Source, release: &Release) -> Result<PathBuf> {
+    let flags = flags(ws, source)?;
+    let cargo = |args: &[&str]| environment(ws.cargo(args).args(&["--locked"]), source, release, &flags);
+    let mut program = cargo(&["build", "--release", "-p", "runtap", "--target", release.target]);
+    if let Some(target) = release.agent {
+        // Here and not in the program's build script, which keeps our flags from it.
+        cargo(&["build", "--lib", "-p", "runtap-jvm-agent", "--profile", "agent", "--target", target])
+            .run()?;
+        let library = ws.target().join(target).join("agent/libruntap_jvm_agent.so");
+        program = program.env("RUNTAP_JVM_AGENT_LIBRARY", library);
+    }
+    program.run()?;
+    Ok(ws.target().join(release.target).join("release").join(release.program()))
+}
+
+fn environment(mut tool: Tool, source: &Source, release: &Release, flags: &str) -> Tool {
+    tool = tool.env("CARGO_ENCODED_RUSTFLAGS", flags).env("RUNTAP_COMMIT", &source.commit);
+    for (target, linker) in release.foreign_linkers(&source.host) {
+        let name = target.to_uppercase().replace('-', "_");
+        tool = tool.env(&format!("CARGO_TARGET_{name}_LINKER"), linker);
+    }
+    tool
+}
+
+/// Our directory, cargo's, and the compiler's (where it has its sources) get names that are the same everywhere.
+fn flags(ws: &Workspace, source: &Source) -> Result<String> {
+    let sysroot = ws.tool("rustc").args(&["--print", "sysroot"]).quiet().capture()?;
+    let library = Path::new(sysroot.trim()).join("lib/rustlib/src/rust");
+    let cargo = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo = cargo.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
+    let cargo = cargo.context("neither CARGO_HOME nor a home directory is known")?;
+    let renamed = [
+        (ws.root().to_owned(), "/runtap".to_owned()),
+        (cargo, "/cargo".to_owned()),
+        (library, format!("/rustc/{}", source.compiler_commit)),
+    ];
+    let flags = renamed.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+    Ok(flags.join(SEPARATOR))
+}

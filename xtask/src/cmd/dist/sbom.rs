@@ -1,0 +1,207 @@
+//! What a program is made of, as `CycloneDX` 1.5 (<https://cyclonedx.org/docs/1.5/json/>).
+//!
+//! Owns: the document, and the fields that the standard and the minimum elements of an SBOM (NTIA, 2021) require. Refuses
+//! to: name what is not linked: tools of the build, macros.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::source::Source;
+use crate::graph::{Graph, Package};
+
+/// SHA-256 of the packages of a lock file, by name and version.
+pub(super) type Checksums = BTreeMap<(String, String), String>;
+
+/// Reads them out of a `Cargo.lock`, whose form cargo fixes: a line for each field.
+pub(super) fn checksums(lock: &str) -> Checksums {
+    let field = |part: &str, name: &str| {
+        let line = part.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
+        line.map(|value| value.trim_matches('"').to_owned())
+    };
+    let packages = lock.split("[[package]]").skip(1);
+    packages
+        .filter_map(|part| {
+            let key = (field(part, "name")?, field(part, "version")?);
+            Some((key, field(part, "checksum")?))
+        })
+        .collect()
+}
+
+pub(super) fn document(source: &Source, target: &str, graph: &Graph, checksums: &Checksums) -> Value {
+    let (program, others): (Vec<&Package>, Vec<&Package>) =
+        graph.packages.iter().partition(|package| package.name == "runtap");
+    let mut components: Vec<Value> = others.iter().map(|package| component(package, checksums)).collect();
+    let standard = standard_library(source);
+    let mut dependencies: Vec<Value> = Vec::new();
+    for package in &graph.packages {
+        let mut on: Vec<String> = graph.uses(package).map(reference).collect();
+        if program.iter().any(|it| it.id == package.id) {
+            on.push(STANDARD.to_owned());
+        }
+        dependencies.push(json!({ "ref": reference(package), "dependsOn": on }));
+    }
+    dependencies.push(json!({ "ref": STANDARD, "dependsOn": [] }));
+    components.push(standard);
+    let mut application = program.first().map_or(Value::Null, |package| component(package, checksums));
+    application["type"] = json!("application");
+    application["properties"] = json!([
+        { "name": "runtap:commit", "value": source.commit },
+        { "name": "runtap:target", "value": target },
+        { "name": "runtap:compiler", "value": source.compiler },
+    ]);
+    json!({
+        "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "serialNumber": serial_number(source, target),
+        "version": 1,
+        "metadata": {
+            "timestamp": source.iso_time(),
+            "tools": { "components": [{ "type": "application", "name": "xtask", "version": source.version }] },
+            "supplier": { "name": "The runtap developers" },
+            "component": application,
+        },
+        "components": components,
+        "dependencies": dependencies,
+    })
+}
+
+const STANDARD: &str = "rust-std";
+
+/// No package of cargo's, and linked all the same.
+fn standard_library(source: &Source) -> Value {
+    let version = source.compiler.split(' ').nth(1).unwrap_or_default();
+    json!({
+        "type": "library",
+        "bom-ref": STANDARD,
+        "name": "rust-std",
+        "version": version,
+        "purl": format!("pkg:generic/rust-std@{version}"),
+        "licenses": [{ "expression": "MIT OR Apache-2.0" }],
+        "externalReferences": [{ "type": "vcs", "url": "https://github.com/rust-lang/rust" }],
+    })
+}
+
+fn component(package: &Package, checksums: &Checksums) -> Value {
+    let mut component = json!({
+        "type": "library",
+        "bom-ref": reference(package),
+        "name": package.name,
+        "version": package.version,
+        "purl": reference(package),
+    });
+    if let Some(license) = &package.license {
+        // What cargo took before it took SPDX.
+        component["licenses"] = json!([{ "expression": license.replace('/', " OR ") }]);
+    }
+    if let Some(sum) = checksums.get(&(package.name.clone(), package.version.clone())) {
+        component["hashes"] = json!([{ "alg": "SHA-256", "content": sum }]);
+    }
+    if let Some(address) = &package.repository {
+        component["externalReferences"] = json!([{ "type": "vcs", "url": address }]);
+    }
+    component
+}
+
+/// The package URL, which names a package once: cargo links no two of one name and version.
+fn reference(package: &Package) -> String {
+    format!("pkg:cargo/{}@{}", package.name, package.version)
+}
+
+/// The same for the same commit and target, and for nothing else.
+fn serial_number(source: &Source, target: &str) -> String {
+    let seed = format!("{} {} {target} {}", source.version, source.commit, source.compiler);
+    let hash: Vec<String> = Sha256::digest(seed).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hash.concat();
+    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default().to_owned();
+    // Version 8 (RFC 9562, section 5.8): the other digits are ours.
+    format!("urn:uuid:{}-{}-8{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
+}
+
+/// What the schema requires, and what somebody who looks for a vulnerable package needs.
+pub(super) fn validate(document: &Value) -> Result<()> {
+    let fixed =
+        [("/bomFormat", "CycloneDX"), ("/specVersion", "1.5"), ("/metadata/component/type", "application")];
+    for (pointer, wanted) in fixed {
+        if document.pointer(pointer).and_then(Value::as_str) != Some(wanted) {
+            bail!("SBOM: {pointer} is not {wanted}");
+        }
+    }
+    let components = document["components"].as_array().context("SBOM: no components")?;
+    let mut references = BTreeSet::new();
+    for component in components.iter().chain([&document["metadata"]["component"]]) {
+        for field in ["type", "name", "version", "bom-ref", "purl"] {
+            if component[field].as_str().is_none_or(str::is_empty) {
+                bail!("SBOM: a component without {field}: {component}");
+            }
+        }
+        if component["licenses"].as_array().is_none_or(Vec::is_empty) {
+            bail!("SBOM: a component without a licence: {component}");
+        }
+        if !references.insert(component["bom-ref"].as_str().unwrap_or_default()) {
+            bail!("SBOM: there twice: {component}");
+        }
+    }
+    let dependencies = document["dependencies"].as_array().context("SBOM: no dependencies")?;
+    for dependency in dependencies {
+        let on = dependency["dependsOn"].as_array().into_iter().flatten();
+        for reference in on.chain([&dependency["ref"]]) {
+            if !reference.as_str().is_some_and(|it| references.contains(it)) {
+                bail!("SBOM: {reference} is used, and no component");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmd::dist::source;
+    use crate::graph;
+
+    fn sample() -> Value {
+        let lock = "[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nchecksum = \"ab12\"\n\n[[package]]\nname = \"runtap\"\nversion = \"0.1.0\"\n";
+        document(&source::tests::sample(), "t", &graph::tests::sample(), &checksums(lock))
+    }
+
+    #[test]
+    fn it_has_what_is_linked_with_sums_and_edges() {
+        let document = sample();
+        validate(&document).unwrap();
+        let names: Vec<&str> =
+            document["components"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
+        assert_eq!(names, ["a", "b", "runtap-wire", "rust-std"]);
+        assert_eq!(document["components"][0]["hashes"][0]["content"], "ab12");
+        assert_eq!(document["components"][0]["licenses"][0]["expression"], "MIT OR Apache-2.0");
+        let of_runtap = document["dependencies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["ref"] == "pkg:cargo/runtap@0.1.0");
+        assert_eq!(
+            of_runtap.unwrap()["dependsOn"],
+            json!(["pkg:cargo/b@2.0.0", "pkg:cargo/runtap-wire@0.1.0", "rust-std"])
+        );
+        let serial = document["serialNumber"].as_str().unwrap();
+        assert_eq!((serial.len(), serial.matches('-').count()), ("urn:uuid:".len() + 36, 4), "{serial}");
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        for (pointer, value) in [
+            ("/components/0/version", json!("")),
+            ("/components/0/licenses", json!([])),
+            ("/components/0/bom-ref", json!("pkg:cargo/b@2.0.0")),
+            ("/dependencies/0/ref", json!("pkg:cargo/none@1.0.0")),
+            ("/specVersion", json!("1.4")),
+        ] {
+            let mut document = sample();
+            *document.pointer_mut(pointer).unwrap() = value;
+            assert!(validate(&document).is_err(), "{pointer}");
+        }
+    }
+}

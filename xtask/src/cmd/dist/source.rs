@@ -1,0 +1,109 @@
+//! The commit that a release is made of.
+//!
+//! Owns: its hash and its time (`SOURCE_DATE_EPOCH` where it is set, as reproducible-builds.org has it), and the compiler.
+//! Refuses to: read a clock.
+
+use std::env;
+
+use anyhow::{Context as _, Result};
+use rawzip::time::UtcDateTime;
+
+use crate::workspace::Workspace;
+
+/// What is the same in two builds that have to be equal.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) version: String,
+    /// Twelve digits, as `runtap version` shows it.
+    pub(super) commit: String,
+    /// Seconds since 1970, of every file in every archive.
+    pub(super) time: i64,
+    /// `rustc 1.95.0 (…)`.
+    pub(super) compiler: String,
+    /// The compiler's own target.
+    pub(super) host: String,
+    /// The hash of the compiler's commit.
+    pub(super) compiler_commit: String,
+}
+
+impl Source {
+    pub(super) fn of(ws: &Workspace) -> Result<Self> {
+        let git =
+            |args: &[&str]| ws.tool("git").args(args).quiet().capture().map(|text| text.trim().to_owned());
+        let time = match env::var("SOURCE_DATE_EPOCH") {
+            Ok(given) => given,
+            Err(_) => git(&["log", "-1", "--format=%ct"])?,
+        };
+        let said = ws.tool("rustc").arg("-vV").quiet().capture()?;
+        let field = |name: &str| {
+            let line = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            Ok::<_, anyhow::Error>(line.with_context(|| format!("rustc names no {name}"))?.to_owned())
+        };
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: git(&["rev-parse", "--short=12", "HEAD"])?,
+            time: time.parse().with_context(|| format!("not a time in seconds: {time}"))?,
+            compiler: said.lines().next().unwrap_or_default().to_owned(),
+            host: field("host")?,
+            compiler_commit: field("commit-hash")?,
+        })
+    }
+
+    /// The time as ISO 8601 has it.
+    pub(super) fn iso_time(&self) -> String {
+        let time = UtcDateTime::from_unix(self.time);
+        format!(
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+            time.year(),
+            time.month(),
+            time.day(),
+            time.hour(),
+            time.minute(),
+            time.second()
+        )
+    }
+
+    /// The time as RFC 5322 has it, for Debian's changelog.
+    pub(super) fn mail_time(&self) -> String {
+        const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+        const MONTHS: [&str; 12] =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        let time = UtcDateTime::from_unix(self.time);
+        let day = usize::try_from(self.time.div_euclid(86_400).rem_euclid(7)).unwrap_or_default();
+        let month = usize::from(time.month()).saturating_sub(1);
+        format!(
+            "{}, {:02} {} {:04} {:02}:{:02}:{:02} +0000",
+            DAYS.get(day).unwrap_or(&"Thu"),
+            time.day(),
+            MONTHS.get(month).unwrap_or(&"Jan"),
+            time.year(),
+            time.hour(),
+            time.minute(),
+            time.second()
+        )
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::cmd::dist) fn sample() -> Source {
+        Source {
+            version: "0.1.0".to_owned(),
+            commit: "0123456789ab".to_owned(),
+            time: 1_700_000_000,
+            compiler: "rustc 1.95.0".to_owned(),
+            host: "x86_64-unknown-linux-gnu".to_owned(),
+            compiler_commit: "0".repeat(40),
+        }
+    }
+
+    #[test]
+    fn times_are_written_as_the_formats_want_them() {
+        assert_eq!(sample().iso_time(), "2023-11-14T22:13:20Z");
+        assert_eq!(sample().mail_time(), "Tue, 14 Nov 2023 22:13:20 +0000");
+        let first = Source { time: 0, ..sample() };
+        assert_eq!(first.mail_time(), "Thu, 01 Jan 1970 00:00:00 +0000");
+    }
+}

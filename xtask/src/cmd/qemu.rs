@@ -1,0 +1,160 @@
+//! `cargo xtask qemu`: the static program for aarch64, run by an emulator of that processor.
+//!
+//! Owns: the build (`foreign.rs` has the linker), and where programs for aarch64 can be started as any others: the kernel
+//! hands them to qemu, as registered in a user namespace (`binfmt_misc`, Linux 6.7), so that nothing of the machine is
+//! changed and the program can start itself. What is run there is in `qemu/runs.rs`.
+//! Refuses to: register an emulator for the whole machine, and to take an emulated processor for a kernel: system calls are
+//! the host's.
+
+mod namespace;
+mod runs;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::args::Args;
+use crate::cmd::foreign::{self, ARM_LINKER, ARM_MUSL};
+use crate::elf;
+use crate::output;
+use crate::process;
+use crate::workspace::Workspace;
+
+const EMULATOR: &str = "qemu-aarch64-static";
+const EM_AARCH64: u16 = 183;
+
+const PLATFORMS: &str = "docs/platforms.md";
+const FIRST: &str = "<!-- written by `cargo xtask qemu` -->\n";
+const LAST: &str = "<!-- end -->\n";
+
+pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    if args.has("--inside") {
+        return inside(ws);
+    }
+    if args.has("--check") {
+        return check(ws);
+    }
+    match run(ws)? {
+        Ok(()) => {
+            let path = ws.root().join(PLATFORMS);
+            fs::write(&path, documented(ws)?).with_context(|| format!("cannot write {PLATFORMS}"))
+        }
+        Err(why) => bail!("{why}"),
+    }
+}
+
+/// As continuous integration would: nothing is written.
+fn check(ws: &Workspace) -> Result<()> {
+    if let Err(why) = run(ws)? {
+        bail!("{why}");
+    }
+    if documented(ws)? != platforms(ws)? {
+        bail!("{PLATFORMS} does not say what was run: `cargo xtask qemu` writes it");
+    }
+    Ok(())
+}
+
+/// Builds and runs all of it; or says what is missing here.
+fn run(ws: &Workspace) -> Result<Result<(), String>> {
+    if !cfg!(target_os = "linux") {
+        return Ok(Err("qemu runs programs for Linux on Linux only".to_owned()));
+    }
+    let Some(emulator) = process::find(ws.root(), EMULATOR) else {
+        return Ok(Err(format!("{EMULATOR} is not there")));
+    };
+    if !foreign::has_linker(ws) {
+        return Ok(Err(format!("{ARM_LINKER} is not there")));
+    }
+    if !foreign::is_installed(ws, ARM_MUSL)? {
+        return Ok(Err(format!("no standard library for {ARM_MUSL} (rustup target add {ARM_MUSL})")));
+    }
+    if let Err(why) = namespace::can_be_made(ws, &emulator) {
+        return Ok(Err(why));
+    }
+    if !ws.release_binary().is_file() {
+        return Ok(Err(
+            "no release for the host is built, which makes the recording and the same files".to_owned()
+        ));
+    }
+    let build = ws.cargo(&["build", "-p", "runtap", "--target", ARM_MUSL]);
+    foreign::with_linkers(build).run()?;
+    is_for_arm(&program(ws))?;
+    let xtask = env::current_exe().context("xtask has no path")?;
+    namespace::enter(ws, &emulator)
+        .arg(xtask)
+        .args(&["qemu", "--inside"])
+        // Else it would not know its workspace.
+        .env("CARGO_MANIFEST_DIR", ws.root().join("xtask"))
+        .run()?;
+    Ok(Ok(()))
+}
+
+fn program(ws: &Workspace) -> PathBuf {
+    ws.target().join(ARM_MUSL).join("debug/runtap")
+}
+
+/// A static file for the right machine, before anybody wonders why it does not start.
+fn is_for_arm(program: &Path) -> Result<()> {
+    let file = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
+    let machine = elf::machine(&file)?;
+    if machine != EM_AARCH64 {
+        bail!("{} is for machine {machine}, not {EM_AARCH64}", program.display());
+    }
+    let linking = elf::linking(&file)?;
+    if !linking.is_static() {
+        bail!("{} is not static: {linking:?}", program.display());
+    }
+    output::note("aarch64, static: no loader, no shared library");
+    Ok(())
+}
+
+/// In the namespace, where programs for aarch64 start.
+fn inside(ws: &Workspace) -> Result<()> {
+    let folder = ws.target().join("qemu");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let rows = runs::all(ws, &program(ws), &folder)?;
+    let head = "| aarch64 Linux, musl, static, by qemu-user | |\n| --- | --- |\n".to_owned();
+    let table = rows.iter().fold(head, |table, row| table + "| " + row + " | ran |\n");
+    fs::write(table_of(ws), table).context("cannot write the table")?;
+    Ok(())
+}
+
+/// What the run inside has left for the one outside.
+fn table_of(ws: &Workspace) -> PathBuf {
+    ws.target().join("qemu/platforms.md")
+}
+
+fn platforms(ws: &Workspace) -> Result<String> {
+    fs::read_to_string(ws.root().join(PLATFORMS)).with_context(|| format!("cannot read {PLATFORMS}"))
+}
+
+/// The page about platforms with the table of this run.
+fn documented(ws: &Workspace) -> Result<String> {
+    let table = fs::read_to_string(table_of(ws)).context("the run has left no table")?;
+    insert(&platforms(ws)?, &table).with_context(|| format!("{PLATFORMS} has no place for the table"))
+}
+
+fn insert(page: &str, table: &str) -> Option<String> {
+    let (before, rest) = page.split_once(FIRST)?;
+    let (_, after) = rest.split_once(LAST)?;
+    Some(format!("{before}{FIRST}\n{table}\n{LAST}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_replaces_the_one_before() {
+        let page = format!("a\n{FIRST}old\n{LAST}b\n");
+        let new = insert(&page, "new\n").unwrap();
+        assert_eq!(new, format!("a\n{FIRST}\nnew\n\n{LAST}b\n"));
+        assert_eq!(insert(&new, "new\n").unwrap(), new);
+        assert_eq!(insert("a\n", "new\n"), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! The packages that are linked into `runtap`, as `cargo metadata` has them.
+//!
+//! Owns: which those are, for one target: no tools of the build, no macros, none that only tests need.
+//! Refuses to: judge their licences (`licenses`) or to write them down (`dist`).
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::workspace::Workspace;
+
+/// A package that is linked.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Package {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) license: Option<String>,
+    /// `None`: it is ours.
+    pub(crate) source: Option<String>,
+    pub(crate) repository: Option<String>,
+    pub(crate) manifest_path: String,
+    targets: Vec<Target>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Target {
+    kind: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Edge>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Edge {
+    pkg: String,
+    dep_kinds: Vec<EdgeKind>,
+}
+
+#[derive(Debug, Deserialize)]
+struct EdgeKind {
+    /// `None` is an ordinary one, else `dev` or `build`.
+    kind: Option<String>,
+}
+
+/// Packages and what each of them uses.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    /// Sorted by name and version; `runtap` and its own libraries among them.
+    pub(crate) packages: Vec<Package>,
+    edges: Vec<(String, String)>,
+}
+
+impl Graph {
+    /// What is linked into `runtap` for `target`.
+    pub(crate) fn of(ws: &Workspace, target: &str) -> Result<Self> {
+        let cargo = ws.cargo(&["metadata", "--format-version", "1", "--locked"]);
+        let text = cargo.args(&["--filter-platform", target]).quiet().capture()?;
+        Self::parse(serde_json::from_str(&text).context("cargo metadata printed no JSON")?)
+    }
+
+    fn parse(mut metadata: Value) -> Result<Self> {
+        let all: Vec<Package> = serde_json::from_value(metadata["packages"].take())?;
+        let nodes: Vec<Node> = serde_json::from_value(metadata["resolve"]["nodes"].take())?;
+        let package = |id: &str| all.iter().find(|package| package.id == id);
+        let is_linked = |id: &str| {
+            let is_macro = |it: &Target| it.kind.iter().any(|kind| kind == "proc-macro");
+            package(id).is_some_and(|package| !package.targets.iter().any(is_macro))
+        };
+        let root = all.iter().find(|package| package.name == "runtap").context("there is no runtap")?;
+        let mut seen = BTreeSet::new();
+        let mut edges = Vec::new();
+        let mut open = vec![root.id.as_str()];
+        while let Some(id) = open.pop() {
+            if !seen.insert(id.to_owned()) {
+                continue;
+            }
+            let uses = nodes.iter().filter(|node| node.id == id).flat_map(|node| &node.deps);
+            let ordinary = uses.filter(|edge| edge.dep_kinds.iter().any(|it| it.kind.is_none()));
+            for edge in ordinary.filter(|edge| is_linked(&edge.pkg)) {
+                edges.push((id.to_owned(), edge.pkg.clone()));
+                open.push(&edge.pkg);
+            }
+        }
+        let mut packages: Vec<Package> =
+            all.into_iter().filter(|package| seen.contains(&package.id)).collect();
+        packages.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
+        Ok(Self { packages, edges })
+    }
+
+    /// What a package uses, in the order of [`packages`](Self::packages).
+    pub(crate) fn uses<'a>(&'a self, package: &'a Package) -> impl Iterator<Item = &'a Package> {
+        self.packages
+            .iter()
+            .filter(move |other| self.edges.iter().any(|(from, to)| *from == package.id && *to == other.id))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// `runtap` uses a library of ours and `b` 2.0.0; that library uses `a` 1.0.0 and a macro; tests and builds use more.
+    pub(crate) fn sample() -> Graph {
+        let package = |name: &str, version: &str, source: Option<&str>, kind: &str| {
+            json!({
+                "id": name, "name": name, "version": version, "license": "MIT/Apache-2.0", "source": source,
+                "repository": null, "manifest_path": "", "targets": [{ "kind": [kind] }]
+            })
+        };
+        let edge = |to: &str, kind: Option<&str>| json!({ "pkg": to, "dep_kinds": [{ "kind": kind }] });
+        let registry = Some("registry+https://example.org/index");
+        let metadata = json!({
+            "packages": [
+                package("runtap", "0.1.0", None, "bin"),
+                package("runtap-wire", "0.1.0", None, "lib"),
+                package("b", "2.0.0", registry, "lib"),
+                package("a", "1.0.0", registry, "lib"),
+                package("derive", "1.0.0", registry, "proc-macro"),
+                package("tests-only", "1.0.0", registry, "lib"),
+            ],
+            "resolve": { "nodes": [
+                { "id": "runtap", "deps": [
+                    edge("runtap-wire", None), edge("b", None), edge("tests-only", Some("dev")), edge("tests-only", Some("build"))
+                ] },
+                { "id": "runtap-wire", "deps": [edge("a", None), edge("derive", None)] },
+            ] }
+        });
+        Graph::parse(metadata).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_linked_is_in_it() {
+        let graph = sample();
+        let names: Vec<&str> = graph.packages.iter().map(|package| package.name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "runtap", "runtap-wire"]);
+        let root = graph.packages.iter().find(|package| package.name == "runtap").unwrap();
+        let uses: Vec<&str> = graph.uses(root).map(|package| package.name.as_str()).collect();
+        assert_eq!(uses, ["b", "runtap-wire"]);
+    }
+}
