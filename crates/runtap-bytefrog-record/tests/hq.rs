@@ -50,6 +50,15 @@ fn record(
     (0..).zip(agents).map(|(id, _)| hq.report(AgentId(id)).expect("kept")).collect()
 }
 
+/// All but what depends on the ends of calls.
+fn timeless(mut report: Report) -> Report {
+    for method in &mut report.methods {
+        (method.own, method.inclusive, method.own_so_far, method.so_far) = (0, 0, 0, 0);
+    }
+    report.slow_calls.clear();
+    report
+}
+
 #[test]
 fn what_is_recorded_comes_to_what_was_live() {
     let names = ["v1_basic", "v1_reconfigure", "v4_suspend"];
@@ -73,6 +82,9 @@ fn what_is_recorded_comes_to_what_was_live() {
         report.findings.clear();
         let live = Report { findings: Vec::new(), ..live.clone() };
         assert_eq!(report.methods.len(), live.methods.len());
+        // And so does which calls are cut off by it: how long they took is known or not.
+        let [report, live] = [report, live]
+            .map(|report| if report.counters.data_breaks > 0 { timeless(report) } else { report });
         assert_eq!(report, live);
         for stream in &recorded.streams {
             let mode = std::fs::metadata(&stream.bytes).expect("it is there").permissions().mode();

@@ -156,7 +156,9 @@ fn pauses_lose_nothing_and_suspensions_are_told() {
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
     let report = hq.report();
-    assert!(report.counters.dropped > 0, "{:?}", report.counters);
+    let counters = &report.counters;
+    assert!(counters.suspensions > 0 && counters.suspended > 0, "{counters:?}");
+    assert_eq!((counters.drops, counters.dropped), (0, 0), "{counters:?}");
     assert_eq!((report.counters.orphans, report.findings), (0, Vec::new()), "{:?}", report.counters);
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Judge {
     pub(crate) events: mpsc::Receiver<Event>,
     /// The bytes of each connection that has ended.
     pub(crate) heard: mpsc::Receiver<Vec<u8>>,
+    /// A word in it cancels the session, as soon as somebody waits for that.
+    pub(crate) cancel: mpsc::Sender<()>,
 }
 
 impl Judge {
@@ -34,11 +36,14 @@ impl Judge {
         let application = Arc::new(Mutex::new(server::Application::new(settings)));
         let (send, events) = mpsc::channel();
         let (hear, heard) = mpsc::channel();
-        serve(&folder.path().join("data"), Pipe::Data, &application, &send, &hear);
+        let (cancel, cancelled) = mpsc::channel();
+        let cancelled = Arc::new(Mutex::new(cancelled));
+        let serve = |path: &Path, pipe| serve(path, pipe, &application, &send, &hear, &cancelled);
+        serve(&folder.path().join("data"), Pipe::Data);
         if has_control {
-            serve(&control, Pipe::Control, &application, &send, &hear);
+            serve(&control, Pipe::Control);
         }
-        Self { folder, application, events, heard }
+        Self { folder, application, events, heard, cancel }
     }
 
     pub(crate) fn launch(&self, options: &[&str]) -> Launch {
@@ -76,20 +81,23 @@ impl Judge {
     }
 }
 
-pub(crate) fn serve(
+fn serve(
     path: &Path,
     pipe: Pipe,
     application: &Arc<Mutex<server::Application>>,
     send: &mpsc::Sender<Event>,
     hear: &mpsc::Sender<Vec<u8>>,
+    cancelled: &Arc<Mutex<mpsc::Receiver<()>>>,
 ) {
     let listener = UnixListener::bind(path).unwrap();
     let (application, send, hear) = (Arc::clone(application), send.clone(), hear.clone());
+    let cancelled = Arc::clone(cancelled);
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let (application, send, hear) = (Arc::clone(&application), send.clone(), hear.clone());
+            let cancelled = Arc::clone(&cancelled);
             thread::spawn(move || {
-                let bytes = talk(stream, pipe, &application, &send);
+                let bytes = talk(stream, pipe, &application, &send, &cancelled);
                 // The test may have ended.
                 let _ = hear.send(bytes);
             });
@@ -97,11 +105,12 @@ pub(crate) fn serve(
     });
 }
 
-pub(crate) fn talk(
+fn talk(
     mut stream: UnixStream,
     pipe: Pipe,
     application: &Mutex<server::Application>,
     send: &mpsc::Sender<Event>,
+    cancelled: &Mutex<mpsc::Receiver<()>>,
 ) -> Vec<u8> {
     let mut heard = Vec::new();
     let mut connection = application.lock().unwrap().connect(pipe);
@@ -113,10 +122,9 @@ pub(crate) fn talk(
         heard.extend_from_slice(&buffer[..count]);
         let output = application.lock().unwrap().handle_bytes(&mut connection, &buffer[..count]);
         for event in output.events {
-            // Cancelled as soon as there is somebody to cancel.
             let is_waiting = event == Event::ControlWaiting;
             let _ = send.send(event);
-            if is_waiting {
+            if is_waiting && cancelled.lock().unwrap().recv().is_ok() {
                 let answer = connection.control(ControlKind::CANCEL_SESSION).unwrap();
                 stream.write_all(&answer).unwrap();
             }

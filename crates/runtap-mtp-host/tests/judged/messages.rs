@@ -105,6 +105,7 @@ fn run() -> BTreeSet<MessageId> {
     // It listens in the background: once it has heard the only word there is, it was there.
     let (send, receive) = mpsc::channel();
     host.cancel().listen(move |reason| send.send(reason).unwrap());
+    judge.cancel.send(()).unwrap();
     assert_eq!(receive.recv_timeout(Duration::from_secs(20)).unwrap(), CancelReason::Server);
     let test = TestNode::new("uid-1").display_name("Test1");
     let file = Artifact::new("/r/a.trx").display_name("a").description("d").kind("k").made_of("/r/b");

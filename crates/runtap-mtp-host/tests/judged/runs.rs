@@ -52,6 +52,7 @@ fn a_word_on_the_control_pipe_ends_the_run() {
     host.cancel().listen(move |reason| send.send(reason).unwrap());
     host.session::<_, HostError>(|session| {
         session.test("first", || ())?;
+        judge.cancel.send(()).unwrap();
         assert_eq!(receive.recv_timeout(Duration::from_secs(20)).unwrap(), CancelReason::Server);
         assert_eq!(session.cancelled(), Some(CancelReason::Server));
         session.test("second", || fails("it is too late"))
