@@ -200,7 +200,7 @@ fn node_test() {
 fn plain_tap() {
     let text = "TAP version 14\n1..4\nok 1 - a\nnot ok\nok 3 c # skip no disk\n# text\nok 4 - a\n";
     let events = read(Format::Tap, text.as_bytes());
-    assert_eq!(told(&events), [("a", Passed), ("test ", Failed), ("c", Skipped), ("a#2", Passed)]);
+    assert_eq!(told(&events), [("a", Passed), ("test 2", Failed), ("c", Skipped), ("a#2", Passed)]);
     assert_eq!(problems(&events), [""; 0]);
     let cut = read(Format::Tap, b"1..3\nok 1 - a\n");
     assert_eq!(problems(&cut), ["the command ended after 1 of 3 tests"]);
