@@ -69,6 +69,7 @@ pub use encode::{encode, to_bytes};
 pub use error::EncodeError;
 pub use message::{ClassOutcome, Exit, Location, Message, MessageId, Stamp};
 pub use mode::{Command, Mode, ModeByte, State};
-pub use rules::{Rule, Severity, Violation};
+pub use rules::{Rule, Violation};
+pub use runtap_wire::Severity;
 pub use runtap_wire::{DecodeError, DecodeErrorKind};
 pub use text::{JavaStr, JavaString};

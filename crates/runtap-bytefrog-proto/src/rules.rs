@@ -1,65 +1,13 @@
 //! The rules of the protocol, and what it is to break one.
 //!
-//! Owns: a stable id, a severity, a sentence and a source for each rule ([`Rule`]), and [`Violation`]. Refuses to: check
+//! Owns: the list of rules ([`Rule`]) and [`Violation`]. Refuses to: check
 //! anything. `hq` and `agent` check what is said on connections; whoever puts the events in order checks the rest.
 
 use std::fmt;
 
-/// What follows from breaking a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// What is received is still right.
-    Warning,
-    /// Something is lost, or the connection is.
-    Error,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Warning => "warning",
-            Self::Error => "error",
-        })
-    }
-}
-
-macro_rules! rules {
-    ($($variant:ident $id:literal $severity:ident $summary:literal $source:literal;)*) => {
-        /// A rule that agents and HQs have to follow.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
-        pub enum Rule {
-            $(#[doc = concat!($id, ": ", $summary, ". Source: ", $source, ".")] $variant,)*
-        }
-
-        impl Rule {
-            /// All rules in the order of their ids.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The stable id, `FROG` and three digits. An id is never given to another rule.
-            pub fn id(self) -> &'static str {
-                match self { $(Self::$variant => $id,)* }
-            }
-
-            /// What follows from breaking it.
-            pub fn severity(self) -> Severity {
-                match self { $(Self::$variant => Severity::$severity,)* }
-            }
-
-            /// What is wrong when it is broken, in one line.
-            pub fn summary(self) -> &'static str {
-                match self { $(Self::$variant => $summary,)* }
-            }
-
-            /// Where the rule comes from: the specification, or what the original programs do.
-            pub fn source(self) -> &'static str {
-                match self { $(Self::$variant => $source,)* }
-            }
-        }
-    };
-}
-
-rules! {
+runtap_wire::rules! {
+    /// A rule that agents and HQs have to follow.
+    pub enum Rule;
     Undecodable "FROG001" Error
         "bytes are no message of this connection, direction and version"
         "both original sides end the connection: there are no delimiters";
@@ -150,12 +98,6 @@ rules! {
     ThreadsExhausted "FROG030" Warning
         "all 65,536 ids of threads are used: threads may have shared one"
         "the original agents wrap silently";
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.id())
-    }
 }
 
 /// A rule that was broken.

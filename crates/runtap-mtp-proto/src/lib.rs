@@ -98,6 +98,7 @@ pub use message::{
     TestsInProgress,
 };
 pub use old_layout::is_old_layout;
-pub use rules::{Rule, Severity, Violation};
+pub use rules::{Rule, Violation};
+pub use runtap_wire::Severity;
 pub use runtap_wire::{DecodeError, DecodeErrorKind};
 pub use version::{Version, Versions};

@@ -1,75 +1,15 @@
 //! The rules of the protocol, and what it is to break one.
 //!
-//! Owns: a stable id, a severity, a sentence and a source for each rule ([`Rule`]), and [`Violation`]. Refuses to: check
+//! Owns: the list of rules ([`Rule`]) and [`Violation`]. Refuses to: check
 //! anything; `server` does.
 
 use std::fmt;
 
 use crate::server::ConnectionId;
 
-/// What follows from breaking a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Real servers tolerate it.
-    Warning,
-    /// What the application reports can't be trusted: it has to count as failed.
-    Error,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Warning => "warning",
-            Self::Error => "error",
-        })
-    }
-}
-
-macro_rules! rules {
-    ($($variant:ident $id:literal $severity:ident $summary:literal $source:literal;)*) => {
-        /// A rule that test applications have to follow.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
-        pub enum Rule {
-            $(#[doc = concat!($id, ": ", $summary, ". Source: ", $source, ".")] $variant,)*
-        }
-
-        impl Rule {
-            /// All rules in the order of their ids.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The stable id, `MTP` and three digits. An id is never given to another rule.
-            pub fn id(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $id,)*
-                }
-            }
-
-            /// What follows from breaking it.
-            pub fn severity(self) -> Severity {
-                match self {
-                    $(Self::$variant => Severity::$severity,)*
-                }
-            }
-
-            /// What is wrong when it is broken, in one line.
-            pub fn summary(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $summary,)*
-                }
-            }
-
-            /// Where the rule comes from: a section of the draft of the specification, or what `dotnet test` does.
-            pub fn source(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $source,)*
-                }
-            }
-        }
-    };
-}
-
-rules! {
+runtap_wire::rules! {
+    /// A rule that test applications have to follow.
+    pub enum Rule;
     FrameLength "MTP001" Error
         "the length of a frame is negative, below 4, or too large"
         "MTP 2.5 refuses it; the SDK 10.0.401 never answers again";
@@ -184,12 +124,6 @@ rules! {
     WrongPipe "MTP038" Warning
         "a message came that is not sent in this direction or on this pipe"
         "the sources of Microsoft.Testing.Platform have one direction and one pipe for each message";
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.id())
-    }
 }
 
 /// A rule that was broken.
