@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use runtap_transport::Folder;
-use runtap_transport::linux::{POINT, Root};
+use runtap_transport::linux::{Location, POINT, Root};
 use rustix::fs::{FileType, Mode, Stat, StatVfsMountFlags};
 
 use crate::jvm::Jvm;
@@ -17,7 +17,7 @@ pub(crate) type Unfit = String;
 pub(crate) fn open(jvm: &Jvm, path: &str) -> io::Result<Folder> {
     let root = jvm.dir().root()?;
     let opened = root.folder_by(Path::new(path), &mut |_| Ok(()))?;
-    Ok(Folder::opened(opened, jvm.dir().shown("root").join(path.trim_start_matches('/'))))
+    Ok(Folder::opened(opened, Location::Root(path.into()).shown(jvm.dir())))
 }
 
 /// A folder below a root for something that is going to be executed as a user: nobody else may be able to exchange it, and

@@ -3,8 +3,10 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::path::PathBuf;
 
 use runtap_transport::Folder;
+use runtap_transport::linux::Location;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -31,7 +33,7 @@ impl Trigger {
         };
         let working = jvm.dir().working_directory();
         let in_working = working
-            .map(|opened| Folder::opened(opened, jvm.dir().shown("cwd")))
+            .map(|opened| Folder::opened(opened, Location::WorkingDirectory(PathBuf::new()).shown(jvm.dir())))
             .and_then(|working| create_in(&working, &name, jvm.user()));
         match in_working {
             Ok(made) => Ok(Self { made: made.map(|working| (working, name)) }),

@@ -1,12 +1,14 @@
 //! Real test applications, on real runtimes: every outcome that their tables state, and every way to end.
 
+mod tables;
+
 use std::time::Duration;
 
 use runtap_mtp::{
     Mode, Module, ModuleFailure, Outcome, RunEvent, RunSpec, State, Stop, StopLevel, TestInfo, TestResult,
     Totals, Transport, code, run,
 };
-use runtap_testkit::{RealRuntime, Skip, expected_outcomes, test_application};
+use runtap_testkit::{RealRuntime, Skip, test_application};
 
 /// What is run, and where the table of its outcomes is. xunit's ids depend on the path, so names are compared.
 const APPLICATIONS: [(&str, &str, &str, &str); 6] = [
@@ -59,63 +61,11 @@ fn failures(events: &[RunEvent]) -> Vec<&ModuleFailure> {
     events.iter().flat_map(of).collect()
 }
 
-/// A column of a table: `\\`, `\t`, `\n`, `\r`, `\uXXXX`; a lone surrogate is U+FFFD on the wire.
-fn unescape(text: &str) -> String {
-    let mut units = Vec::new();
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        if c != '\\' {
-            units.extend(c.encode_utf16(&mut [0; 2]).iter());
-            continue;
-        }
-        units.push(match chars.next().unwrap() {
-            't' => 9,
-            'n' => 10,
-            'r' => 13,
-            'u' => u16::from_str_radix(&chars.by_ref().take(4).collect::<String>(), 16).unwrap(),
-            other => u16::try_from(u32::from(other)).unwrap(),
-        });
-    }
-    String::from_utf16_lossy(&units)
-}
-
-/// Name and outcome of each row, sorted.
-fn table(folder: &str, name: &str) -> Result<Vec<(String, String)>, Skip> {
-    let rows = expected_outcomes(folder, name)?;
-    let mut rows: Vec<_> = rows.iter().skip(1).map(|row| (unescape(&row[1]), row[2].clone())).collect();
-    rows.sort();
-    Ok(rows)
-}
-
 /// Reports why it is skipped.
 fn or_skip(test: impl FnOnce() -> Result<(), Skip>) {
     if let Err(skip) = test() {
         skip.report();
     }
-}
-
-#[test]
-fn every_application_has_the_outcomes_of_its_table() {
-    or_skip(|| {
-        for runtime in [RealRuntime::available(8)?, RealRuntime::available(10)?] {
-            for (application, file, folder, name) in APPLICATIONS {
-                let (outcome, events) = events(&spec(&runtime, application, file, &[])?);
-                let mut expected = table(folder, name)?;
-                // It begins, and that is all.
-                expected.retain(|(_, outcome)| outcome != "noend");
-                let results = results(&events);
-                let seen = results.iter().map(|result| (result.name.clone(), result.state.word().to_owned()));
-                // xunit cleans up after a time-out, sometimes.
-                let mut seen: Vec<_> =
-                    seen.filter(|(name, _)| !name.starts_with("[Test Cleanup Failure")).collect();
-                seen.sort();
-                assert_eq!(seen, expected, "{application} on .NET {}", runtime.major());
-                assert_eq!(outcome.exit_code, code::TESTS_FAILED);
-                assert_eq!(failures(&events), Vec::<&ModuleFailure>::new(), "{application}");
-            }
-        }
-        Ok(())
-    });
 }
 
 #[test]
@@ -129,13 +79,8 @@ fn requests_carry_what_the_pipe_does() {
             let mut spec = spec(&runtime, application, file, &[])?;
             spec.transport = Transport::Http;
             let (outcome, events) = events(&spec);
-            let mut expected = table(folder, name)?;
-            expected.retain(|(_, outcome)| outcome != "noend");
-            let results = results(&events);
-            let mut seen: Vec<_> =
-                results.iter().map(|result| (result.name.clone(), result.state.word().to_owned())).collect();
-            seen.sort();
-            assert_eq!(seen, expected, "{application}");
+            let seen = tables::outcomes(&events, folder);
+            assert_eq!(seen, tables::expected(folder, name)?, "{application}");
             assert_eq!(outcome.exit_code, code::TESTS_FAILED);
             assert_eq!(failures(&events), Vec::<&ModuleFailure>::new(), "{application}");
             let begun = events.iter().filter(|event| matches!(event, RunEvent::TestStarted { .. })).count();
@@ -207,59 +152,6 @@ fn older_applications_do_not_know_of_requests() {
             let told = |event: &RunEvent| matches!(event, RunEvent::Message { text, .. } if text.contains("2.4 or later"));
             assert!(events.iter().any(told), "{application}");
         }
-        Ok(())
-    });
-}
-
-#[test]
-fn the_odd_ones_come_through_as_they_are() {
-    or_skip(|| {
-        let (outcome, events) = events(&orchard("odd")?);
-        let results = results(&events);
-        let mut seen: Vec<_> =
-            results.iter().map(|result| (result.name.clone(), result.state.word().to_owned())).collect();
-        seen.sort();
-        assert_eq!(seen, table("orchard", "expected-odd.tsv")?);
-        assert_eq!(outcome.exit_code, code::TESTS_FAILED);
-        Ok(())
-    });
-}
-
-#[test]
-fn every_application_lists_the_tests_of_its_table() {
-    or_skip(|| {
-        let runtime = RealRuntime::available(10)?;
-        for (application, file, folder, name) in APPLICATIONS {
-            let mut spec = spec(&runtime, application, file, &[])?;
-            spec.mode = Mode::Discover;
-            let (outcome, events) = events(&spec);
-            let mut seen: Vec<_> = found(&events).iter().map(|test| test.name.clone()).collect();
-            let mut expected: Vec<_> = table(folder, name)?.into_iter().map(|(name, _)| name).collect();
-            seen.sort();
-            expected.sort();
-            assert_eq!(seen, expected, "{application}");
-            assert_eq!((outcome.exit_code, failures(&events)), (0, vec![]), "{application}");
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn what_is_known_of_tests_is_handed_on() {
-    or_skip(|| {
-        let mut spec = orchard("core")?;
-        spec.mode = Mode::Discover;
-        let (_, found_events) = events(&spec);
-        let test = *found(&found_events).iter().find(|test| test.uid == "apple-2").unwrap();
-        assert_eq!(test.namespace.as_deref(), Some("Orchard.Trees"));
-        assert_eq!((test.type_name.as_deref(), test.method.as_deref()), (Some("Apple"), Some("IsSweet")));
-        let traits: Vec<_> = test.traits.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        assert_eq!(traits, ["kind=fruit", "priority=1", "priority=2"]);
-        spec.mode = Mode::Help;
-        let (outcome, events) = events(&spec);
-        let options = events.iter().filter(|event| matches!(event, RunEvent::Option { .. })).count();
-        assert!(options > 30, "{options} options");
-        assert_eq!(outcome.exit_code, 0);
         Ok(())
     });
 }
