@@ -13,6 +13,15 @@ const root = resolve(import.meta.dirname, '../../..');
 /** Where this run keeps what it makes: the files if it made them, and the screenshots. */
 export const workspace = process.env.RUNTAP_VIEW_SHOTS ?? mkdtempSync(join(tmpdir(), 'runtap-viewer-'));
 
+/** Where cargo puts what it builds. */
+export const target = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
+
+/** The program that is tried. */
+export const binary = process.env.RUNTAP_BIN ?? join(target, 'release/runtap');
+
+/** The folder with recordings and test applications, if there is one. */
+export const shared = process.env.RUNTAP_SHARED;
+
 /** The path of a program on PATH, or null. */
 export function which(name) {
   const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
@@ -41,7 +50,6 @@ const each = (path) => Object.fromEntries(Object.entries(KINDS).map(([kind, deta
 export function sources() {
   const given = each((_, variable) => process.env[variable] && resolve(process.env[variable]));
   if (Object.values(given).some(Boolean)) return [{ name: 'given', make: async () => given }];
-  const binary = process.env.RUNTAP_BIN ?? join(root, 'target/release/runtap');
   return [
     which('cargo') ? { name: 'sample', make: sample } : { name: 'sample', skip: 'no cargo on PATH' },
     existsSync(binary)
@@ -81,7 +89,7 @@ async function demo(binary) {
 
 /** A trace of a Java program, from a recording of its agent. */
 function jvm(binary) {
-  const recording = process.env.RUNTAP_SHARED && join(process.env.RUNTAP_SHARED, 'data/bytefrog/v1_basic');
+  const recording = shared && join(shared, 'data/bytefrog/v1_basic');
   if (!recording || !existsSync(`${recording}.ctl.a2h.bin`)) return { skip: 'no recordings (RUNTAP_SHARED)' };
   if (!existsSync(binary)) return { skip: `no ${binary}` };
   const make = async () => {
