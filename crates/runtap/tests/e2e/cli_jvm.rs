@@ -23,6 +23,7 @@ pub(crate) struct Collector {
     child: Child,
     pub(crate) address: SocketAddr,
     told: Arc<Mutex<String>>,
+    heard: Option<JoinHandle<()>>,
     result: Option<JoinHandle<Vec<u8>>>,
 }
 
@@ -36,12 +37,12 @@ impl Collector {
         let mut stdout = child.stdout.take().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let told = Arc::<Mutex<String>>::default();
-        let heard = Arc::clone(&told);
-        thread::spawn(move || {
+        let shared = Arc::clone(&told);
+        let heard = thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                let mut heard = heard.lock().unwrap();
-                heard.push_str(&line);
-                heard.push('\n');
+                let mut told = shared.lock().unwrap();
+                told.push_str(&line);
+                told.push('\n');
             }
         });
         let result = thread::spawn(move || {
@@ -54,7 +55,7 @@ impl Collector {
             let (_, rest) = told.split_once("bytefrog-tracer.jar=")?;
             rest.split_whitespace().next()?.parse().ok()
         });
-        Self { child, address, told, result: Some(result) }
+        Self { child, address, told, heard: Some(heard), result: Some(result) }
     }
 
     /// What was said on stderr so far.
@@ -71,11 +72,12 @@ impl Collector {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end: what it printed, and its exit code.
+    /// Waits for its end: what it printed, what it said, and its exit code.
     #[track_caller]
     pub(crate) fn wait(mut self) -> (String, String, Option<i32>) {
         let status = eventually("its end", || self.child.try_wait().unwrap());
         let printed = self.result.take().unwrap().join().unwrap();
+        self.heard.take().unwrap().join().unwrap();
         (String::from_utf8(printed).unwrap(), self.told(), status.code())
     }
 
