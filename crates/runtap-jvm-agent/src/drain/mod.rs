@@ -154,7 +154,7 @@ impl<'a> Drain<'a> {
         if suspended && !self.suspended {
             // What was recorded before is sent.
             let _ = self.round();
-            self.session.break_at(self.stream.next_sequence());
+            self.stream.break_here();
         }
         self.suspended = suspended;
     }
@@ -234,7 +234,6 @@ impl<'a> Drain<'a> {
                 Kind::Drop => {
                     let reason = DropReason(u8::try_from(method_of(event.word)).unwrap_or(u8::MAX));
                     self.stream.drop_events(tid, name, time, more(), reason);
-                    self.session.break_at(self.stream.next_sequence());
                     2
                 }
                 Kind::Standing => {
@@ -354,6 +353,10 @@ impl<'a> Drain<'a> {
 
     /// Writes what is buffered, if it is so much.
     fn flush(&mut self, enough: usize) -> io::Result<()> {
+        // Before what comes behind them.
+        for sequence in self.stream.take_breaks() {
+            self.session.break_at(sequence);
+        }
         for (buffer, socket) in self.stream.buffers().iter_mut().zip(&mut self.sockets) {
             if buffer.len() <= enough {
                 continue;

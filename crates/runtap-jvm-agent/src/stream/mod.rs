@@ -70,6 +70,8 @@ pub(crate) struct Stream {
     free: Vec<u32>,
     /// Versions 1 to 4: the number of the next event.
     sequence: u32,
+    /// Versions 1 to 4: numbers of events before which others are missing.
+    breaks: Vec<u32>,
     batch: f1::Batch,
     out: Vec<Vec<u8>>,
     snapshot: u32,
@@ -98,6 +100,7 @@ impl Stream {
             next_wire: 0,
             free: Vec::new(),
             sequence: 0,
+            breaks: Vec::new(),
             batch: f1::Batch::default(),
             out: vec![Vec::new(); connections.max(1)],
             snapshot: 0,
@@ -119,9 +122,16 @@ impl Stream {
         &mut self.out
     }
 
-    /// Versions 1 to 4: the number of the next event.
-    pub(crate) fn next_sequence(&self) -> u32 {
-        self.sequence
+    /// Versions 1 to 4: events are missing before the next one. HQ is told so on the control connection. F1 has drops instead.
+    pub(crate) fn break_here(&mut self) {
+        if !self.is_f1() && self.breaks.last() != Some(&self.sequence) {
+            self.breaks.push(self.sequence);
+        }
+    }
+
+    /// The breaks since the last call.
+    pub(crate) fn take_breaks(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.breaks)
     }
 
     fn say(&mut self, connection: usize, message: &Message<'_>) {
@@ -323,7 +333,7 @@ impl Stream {
         }
     }
 
-    /// Events of a thread are missing. Versions 1 to 4: the caller says where, on the control connection.
+    /// Events of a thread are missing.
     pub(crate) fn drop_events(
         &mut self,
         tid: u64,
@@ -335,6 +345,7 @@ impl Stream {
         if self.select(tid, name, time) {
             self.tell_missing();
             self.drop_f1(time, count, reason);
+            self.break_here();
         }
     }
 
@@ -346,6 +357,10 @@ impl Stream {
         if self.is_f1() {
             self.say(thread.connection, &Message::ThreadEnd { thread: thread.wire, time });
         } else {
+            // Who has the ID next is not called by what this one has left open.
+            if !thread.stack.is_empty() {
+                self.break_here();
+            }
             self.free.push(thread.wire);
         }
     }

@@ -203,3 +203,26 @@ fn calls_that_ended_silently_are_closed_before_what_comes_later() {
         .unwrap();
     assert_eq!(bubbles, [1, 1, 2, 1, 2, 1], "each call has its end");
 }
+
+/// Versions 1 to 4: where events are missing is told, once, and whoever gets the ID of a thread inherits no calls. F1 says it
+/// with drops.
+#[test]
+fn breaks_are_where_events_are_missing() {
+    for dialect in Dialect::ALL {
+        let mut stream = stream(dialect, 1);
+        let event = |kind, time| Event { kind, time, method: 0, line: 0, exception: 0 };
+        stream.event(1, Some(b"first"), &event(Kind::Entry, 1));
+        stream.drop_events(1, Some(b"first"), 2, 7, DropReason::FULL);
+        stream.drop_events(1, Some(b"first"), 3, 7, DropReason::FULL);
+        stream.end_thread(1, 4);
+        stream.event(2, Some(b"second"), &event(Kind::Entry, 5));
+        stream.event(2, Some(b"second"), &event(Kind::Exit, 6));
+        stream.end_thread(2, 7);
+        stream.event(3, Some(b"third"), &event(Kind::Entry, 8));
+        // It has lost nothing, and its call is open.
+        stream.end_thread(3, 9);
+        let expected: &[u32] = if dialect == Dialect::F1 { &[] } else { &[1, 4] };
+        assert_eq!(stream.take_breaks(), expected, "{dialect}");
+        assert_eq!(stream.take_breaks(), [0; 0], "{dialect}");
+    }
+}

@@ -7,6 +7,7 @@ mod common;
 mod counts;
 mod crowds;
 mod faults;
+mod gate;
 mod headers;
 mod library;
 mod modes;
