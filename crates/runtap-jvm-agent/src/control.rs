@@ -104,10 +104,14 @@ fn live(agent: &'static Agent, session: &Session) -> Result<(), LinkError> {
     if wanted { Ok(()) } else { result }
 }
 
-/// Until HQ has said what to trace, or nobody waits for it any more. With an HQ that does not know F1, version 1.
+/// Until HQ has said what to trace, or nobody waits for it any more. With an HQ that does not know F1, version 1; with one that
+/// does not know that either, versions 4 to 2.
 fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
     let options = &session.options;
     let mut dialect = options.version.unwrap_or(Dialect::F1);
+    if let Some(what) = needs_f1(options).filter(|_| dialect != Dialect::F1) {
+        return Err(LinkError::Violation(format!("version={dialect} is not F1, and {what} needs it")));
+    }
     loop {
         match link::control(options, dialect, || session.is_finishing()) {
             Ok(link) => return Ok(Some(link)),
@@ -226,7 +230,11 @@ impl Trace<'_> {
             theirs.iter().map(ToString::to_string).chain(ours.iter().cloned()).collect()
         };
         let include = texts(&configuration.inclusions, &options.include);
-        let exclude = texts(&configuration.exclusions, &options.exclude);
+        let mut exclude = texts(&configuration.exclusions, &options.exclude);
+        // An inclusion only wins over exclusions: whoever names some classes wants no others.
+        if exclude.is_empty() && !options.include.is_empty() {
+            exclude.push(".*".to_owned());
+        }
         let filter =
             Filter::new(include, exclude).map_err(|error| LinkError::Violation(error.to_string()))?;
         let probe = self.agent.probe.get().cloned();
@@ -248,10 +256,11 @@ impl Trace<'_> {
             }
         };
         let sockets = link::data(&self.session.options, self.dialect, &configuration)?;
-        let when_slow = self.session.options.when_slow.unwrap_or(configuration.extension.when_slow);
-        // Versions 1 to 4 have no counts.
-        let no_counts = self.dialect != Dialect::F1 && when_slow == WhenSlow::Counts;
-        self.agent.set_when_slow(if no_counts { WhenSlow::Block } else { when_slow });
+        // An older HQ can't be asking for counts: its configuration has no such key. Who asks here was refused (`connect`).
+        let wanted = configuration.extension.when_slow;
+        let theirs = if self.dialect == Dialect::F1 { wanted } else { WhenSlow::default() };
+        let when_slow = self.session.options.when_slow.unwrap_or(theirs);
+        self.agent.set_when_slow(when_slow);
         if plan.coarse {
             let end = Arc::new(AtomicBool::new(false));
             let ends = Arc::clone(&end);

@@ -20,7 +20,8 @@ pub struct Options {
     pub host: String,
     /// Its port (`port`).
     pub port: u16,
-    /// Expressions of classes to trace, beside those of HQ (`include`, any number of times).
+    /// Expressions of classes to trace, beside those of HQ (`include`, any number of times). If there is no exclusion, not
+    /// even of HQ, all others are left alone.
     pub include: Vec<String>,
     /// Expressions of classes to leave alone, beside those of HQ (`exclude`, any number of times).
     pub exclude: Vec<String>,
@@ -30,7 +31,7 @@ pub struct Options {
     pub coarse_clock: Option<bool>,
     /// What to do when HQ is slow, whatever HQ says (`when-slow`): `block`, `drop`, `counts`.
     pub when_slow: Option<WhenSlow>,
-    /// What to speak, and nothing else (`version`): `1` to `4`, `f1`. `None`: F1, and 1 with an HQ that does not know it.
+    /// What to speak, and nothing else (`version`): `1` to `4`, `f1`. `None`: F1; 1, 4, 3, 2 with an HQ that does not know it.
     pub version: Option<Dialect>,
     /// How long a program that starts waits for HQ (`wait`, in seconds). It runs on then; the agent goes on trying.
     pub wait: Duration,

@@ -132,13 +132,46 @@ fn an_expression_that_is_none() {
     assert!(finished.stderr.contains("demo/("), "{finished}");
 }
 
+/// Counts, coverage and nanoseconds are F1's: with less, nothing is traced, whether HQ is old or the version was chosen.
 #[test]
 fn what_an_old_hq_can_not_take_is_refused() {
     let jdk = require!(Jdk::with_compiler());
-    let protocol = Settings { dialects: vec![Dialect::V1], ..Settings::default() };
-    let hq = Listening::new(Options { configuration: demo(), protocol, ..Options::default() });
-    let finished = require!(run_both(&jdk, hq.hq.address().port(), ",mode=counts", COUNTS));
-    assert!(finished.stderr.contains("mode=counts needs it"), "{finished}");
+    for (dialect, version) in [(Dialect::V1, ""), (Dialect::V4, ""), (Dialect::V4, ",version=4")] {
+        for wish in ["mode=counts", "mode=coverage", "clock=ns", "when-slow=counts"] {
+            let protocol = Settings { dialects: vec![dialect], ..Settings::default() };
+            let hq = Listening::new(Options { configuration: demo(), protocol, ..Options::default() });
+            let options = format!(",{wish}{version}");
+            let finished = require!(run_both(&jdk, hq.hq.address().port(), &options, COUNTS));
+            assert!(finished.stderr.contains(&format!("{wish} needs it")), "{finished}");
+            assert_eq!(hq.dialect(), None, "it has got no configuration");
+        }
+    }
+}
+
+/// Most HQs know version 1; one that does not is asked for the others.
+#[test]
+fn an_hq_that_knows_one_version() {
+    let jdk = require!(Jdk::with_compiler());
+    for dialect in [Dialect::V2, Dialect::V3, Dialect::V4] {
+        let protocol = Settings { dialects: vec![dialect], ..Settings::default() };
+        let hq = Listening::new(Options { configuration: demo(), protocol, ..Options::default() });
+        let finished = require!(run_both(&jdk, hq.hq.address().port(), "", COUNTS));
+        assert_eq!((finished.stderr.as_str(), hq.dialect()), ("", Some(dialect)));
+        assert!(hq.report().counters.entries > 1000);
+    }
+}
+
+/// An HQ that excludes nothing, and an agent that was told what to include: as with HQ's own inclusions, nothing else is traced.
+#[test]
+fn an_inclusion_alone_leaves_all_others_out() {
+    let jdk = require!(Jdk::with_compiler());
+    let everything = Configuration { inclusions: Vec::new(), exclusions: Vec::new(), ..demo() };
+    let hq = Listening::with(everything);
+    let options = ",include=^demo/Counts\\$Node$";
+    require!(run_both(&jdk, hq.hq.address().port(), options, COUNTS));
+    let report = hq.report();
+    let strange = report.methods.iter().find(|one| !one.signature.starts_with("demo/Counts$Node."));
+    assert_eq!((strange, report.methods.is_empty()), (None, false));
 }
 
 #[test]
