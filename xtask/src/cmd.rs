@@ -113,7 +113,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "sweep",
-        usage: "[classes|damage|hostile|jvm-programs|repair|replay] [--megabytes N]",
+        usage: "[classes|damage|hostile|jvm|jvm-programs|repair|replay] [--megabytes N]",
         about: "what the tests take samples of, in full: hours",
         run: sweep::command,
     },
