@@ -23,8 +23,8 @@ use thiserror::Error;
 use crate::mode::Effect;
 use crate::rules::quoted;
 use crate::{
-    ClassOutcome, Command, Configuration, Decoder, Dialect, EncodeError, JavaStr, JavaString, Message, Mode, Rule,
-    State, Stream, Violation, encode, f1, hq,
+    ClassOutcome, Command, Configuration, Decoder, Dialect, EncodeError, JavaStr, JavaString, Message, Mode,
+    Rule, State, Stream, Violation, encode, f1, hq,
 };
 
 /// What HQ has said.

@@ -90,6 +90,7 @@ impl<'a> Drain<'a> {
         if old {
             ring.degraded.store(false, Ordering::Relaxed);
         }
+        ring.adopted.store(true, Ordering::Relaxed);
         let tail = if old { ring.head() } else { 0 };
         let (limit, tid) = (ring.limit(), ring.current().load(Ordering::Relaxed));
         let tid = if old { tid } else { ring.tid };
@@ -163,7 +164,7 @@ impl<'a> Drain<'a> {
     fn round(&mut self) -> io::Result<bool> {
         if self.agent.rings.count() != self.readers.len() {
             for ring in self.agent.rings.all() {
-                if !self.readers.iter().any(|reader| Arc::ptr_eq(&reader.ring, &ring)) {
+                if !ring.adopted.load(Ordering::Relaxed) {
                     self.adopt(ring, false);
                 }
             }

@@ -23,7 +23,7 @@ const MOST_TEXT: usize = 65_535;
 /// What ends a call whose probe can't say so.
 const OVERFLOW: &[u8] = b"java.lang.StackOverflowError";
 
-/// Virtual threads that are remembered. Of more, those are forgotten that have no open call.
+/// Threads that are remembered. Of more, virtual ones are forgotten that have no open call.
 const MOST_THREADS: usize = 65_536;
 
 /// A thread of Java, as HQ knows it.
@@ -65,6 +65,8 @@ pub(crate) struct Stream {
     /// All threads but the one whose events come.
     threads: HashMap<u64, Thread>,
     current: Option<(u64, Thread)>,
+    /// With so many of them it is looked who can be forgotten.
+    many: usize,
     next_wire: u32,
     /// Versions 1 to 4: ids of threads that are gone.
     free: Vec<u32>,
@@ -97,6 +99,7 @@ impl Stream {
             told_exceptions: Vec::new(),
             threads: HashMap::new(),
             current: None,
+            many: MOST_THREADS,
             next_wire: 0,
             free: Vec::new(),
             sequence: 0,
@@ -198,8 +201,10 @@ impl Stream {
 
     /// A thread that is seen for the first time; a virtual one has no name.
     fn meet(&mut self, name: Option<&[u8]>, time: u64) -> Option<Thread> {
-        if self.threads.len() >= MOST_THREADS {
+        if self.threads.len() >= self.many {
             self.forget_idle(time);
+            // Where most have open calls, not with each new one.
+            self.many = MOST_THREADS.max(2 * self.threads.len());
         }
         let wire = match self.free.pop() {
             Some(wire) => wire,

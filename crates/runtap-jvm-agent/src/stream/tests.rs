@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use runtap_bytefrog_proto::f1::{BatchKind, DropReason};
 use runtap_bytefrog_proto::{Decoder, Dialect, Message, Stream as Direction};
 
-use super::{Event, MOST_TEXT, Stream, text};
+use super::{Event, MOST_TEXT, MOST_THREADS, Stream, text};
 use crate::names::Names;
 use crate::ring::Kind;
 
@@ -224,5 +224,37 @@ fn breaks_are_where_events_are_missing() {
         let expected: &[u32] = if dialect == Dialect::F1 { &[] } else { &[1, 4] };
         assert_eq!(stream.take_breaks(), expected, "{dialect}");
         assert_eq!(stream.take_breaks(), [0; 0], "{dialect}");
+    }
+}
+
+/// Virtual threads without an open call are forgotten when there are many, and those with one are not; looking for them is no
+/// more work for each thread, however many there are.
+#[test]
+fn many_virtual_threads_are_remembered_while_they_call() {
+    let mut stream = stream(Dialect::F1, 1);
+    let event = |kind| Event { kind, time: 1, method: 0, line: 0, exception: 0 };
+    let most = MOST_THREADS as u64;
+    for tid in 0..most {
+        stream.event(tid, None, &event(Kind::Entry));
+        if tid % 2 == 0 {
+            stream.event(tid, None, &event(Kind::Exit));
+        }
+    }
+    for tid in most..most + 2 {
+        stream.event(tid, None, &event(Kind::Entry));
+    }
+    // All who have ended their call are gone, and it is looked again when there are twice as many.
+    assert_eq!((stream.threads.len(), stream.many), (MOST_THREADS / 2 + 1, MOST_THREADS));
+    for tid in 2 * most..4 * most {
+        stream.event(tid, None, &event(Kind::Entry));
+    }
+    assert!(stream.many >= 4 * MOST_THREADS && stream.threads.len() > 2 * MOST_THREADS, "{}", stream.many);
+    // Each keeps its place: the end of a call is that of its own.
+    for tid in (1..most).step_by(2).chain(2 * most..4 * most) {
+        stream.event(tid, None, &event(Kind::Exit));
+        assert_eq!(
+            stream.current.as_ref().map(|(_, thread)| (thread.stack.len(), thread.sequence > 0)),
+            Some((0, true))
+        );
     }
 }

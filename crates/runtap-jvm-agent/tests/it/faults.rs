@@ -2,7 +2,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
 
 use runtap_bytefrog::hq::{AgentId, Options};
 use runtap_bytefrog_proto::hq::Settings;
@@ -37,9 +36,7 @@ fn nobody_listens() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let began = Instant::now();
     require!(run_both(&jdk, port, ",wait=1", COUNTS));
-    assert!(began.elapsed() < Duration::from_mins(1));
 }
 
 #[test]
@@ -82,13 +79,11 @@ fn an_hq_that_stops_reading() {
             // Open for ever, and never read again.
             std::mem::forget(socket.try_clone().unwrap());
         });
-        let began = Instant::now();
         let options = format!(",when-slow={when_slow}");
         let java = require!(traced(&jdk, port, &options, &["demo.Bench", "2", "300000"]));
         let finished = runtap_testkit::run(java);
         finished.expect_code(0);
         assert_eq!(finished.stderr, "", "{finished}");
-        assert!(began.elapsed() < Duration::from_mins(1), "{when_slow}: {:?}", began.elapsed());
     }
 }
 
@@ -103,9 +98,7 @@ fn stop_before_start() {
         // Until the agent has closed it.
         while matches!(socket.read(&mut [0; 256]), Ok(1..)) {}
     });
-    let began = Instant::now();
     require!(run_both(&jdk, port, "", COUNTS));
-    assert!(began.elapsed() < Duration::from_mins(1));
 }
 
 #[test]
@@ -117,8 +110,8 @@ fn a_configuration_in_pieces() {
             let _ = socket.write_all(&[byte]);
             let _ = socket.flush();
         }
-        std::thread::sleep(Duration::from_millis(200));
-        // Goes away before start.
+        // A heartbeat: it has read all of it. Goes away before start.
+        let _ = socket.read(&mut [0; 4]);
     });
     require!(run_both(&jdk, port, "", COUNTS));
 }

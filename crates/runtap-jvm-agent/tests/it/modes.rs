@@ -6,7 +6,7 @@ use runtap_bytefrog_proto::hq::Settings;
 use runtap_bytefrog_proto::{
     ClassOutcome, Configuration, Dialect, Extension, JavaString, Mode, Record, WhenSlow,
 };
-use runtap_testkit::{Jdk, eventually, require};
+use runtap_testkit::{Jdk, Skip, eventually, require};
 
 use crate::common::{Listening, demo, run_both, traced};
 use crate::counts::expected;
@@ -208,6 +208,25 @@ fn virtual_threads_keep_their_stacks() {
             assert_eq!(busy, 50, "JDK {}", jdk.major());
         }
     }
+}
+
+/// More than are remembered without an open call, and more than version 1 has numbers for: each is in a call, and none is lost.
+#[test]
+fn seventy_thousand_virtual_threads_are_in_a_call() {
+    let jdks = require!(Jdk::all());
+    let Some(jdk) = jdks.iter().rfind(|jdk| jdk.major() >= 21) else {
+        return Skip::because("there is no JDK with virtual threads").report();
+    };
+    let hq = Listening::with(demo());
+    require!(run_both(jdk, hq.hq.address().port(), "", &["demo.Herd", "70000"]));
+    let report = hq.report();
+    let of = |name: &str| {
+        let name = format!("demo/Herd.{name};");
+        let method = report.methods.iter().find(|one| one.signature.starts_with(&name)).unwrap();
+        (method.entries, method.exits)
+    };
+    assert_eq!((of("hold"), of("step")), ((70_000, 70_000), (70_000, 70_000)));
+    assert_eq!((report.counters.orphans, &report.findings), (0, &Vec::new()), "{:?}", report.counters);
 }
 
 #[test]
