@@ -187,7 +187,7 @@ fn hq_goes_away() {
 }
 
 /// Names of the agent's threads in a process.
-fn agent_threads(pid: u32) -> Vec<String> {
+pub(crate) fn agent_threads(pid: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
     names.filter(|name| name.starts_with("runtap-")).collect()

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
 use runtap_testkit::{Jdk, Skip};
@@ -66,15 +66,31 @@ pub(crate) struct Turns {
 
 impl Turns {
     pub(crate) fn start(jdk: &Jdk, port: u16, options: &str) -> Result<Self, Skip> {
-        let mut java = traced(jdk, port, options, &["demo.Turns"])?;
+        Ok(Self::spawn(traced(jdk, port, options, &["demo.Turns"])?))
+    }
+
+    /// The program, or something that becomes it.
+    pub(crate) fn spawn(mut java: Command) -> Self {
         let mut child = java.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        Ok(Self { child, input, output: BufReader::new(output) })
+        Self { child, input, output: BufReader::new(output) }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Says a line, and waits until it is done.
     pub(crate) fn turn(&mut self, line: &str) {
+        self.say(line);
+        self.hear(line);
+    }
+
+    pub(crate) fn say(&mut self, line: &str) {
         writeln!(self.input, "{line}").unwrap();
+    }
+
+    pub(crate) fn hear(&mut self, line: &str) {
         let mut answer = String::new();
         self.output.read_line(&mut answer).unwrap();
         assert_eq!(answer, format!("did {line}\n"));

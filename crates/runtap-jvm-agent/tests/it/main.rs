@@ -18,3 +18,4 @@ mod real_others;
 mod real_programs;
 mod real_recorded;
 mod sweep;
+mod vanished;
