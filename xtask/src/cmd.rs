@@ -107,13 +107,13 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "[decode|bytefrog|capture|nettrace|ports|ps|tests|clients|host|events|instruments|samples]",
+        usage: "[decode|bytefrog|capture|nettrace|ports|ps|tests|clients|host|events|instruments|samples|jvm]",
         about: "what reading a recording costs (default), or recording and listing real runtimes",
         run: bench::command,
     },
     Command {
         name: "sweep",
-        usage: "[classes|damage|hostile|jvm-programs|repair|replay] [--megabytes N]",
+        usage: "[classes|damage|hostile|jvm|jvm-programs|repair|replay] [--megabytes N]",
         about: "what the tests take samples of, in full: hours",
         run: sweep::command,
     },

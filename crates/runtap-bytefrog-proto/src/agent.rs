@@ -14,7 +14,7 @@
 //! | one that can't be read | error; the program goes on untraced | the JVM aborts |
 //! | a command in a mode that does not have it | the same | the same |
 //! | stop before start | the program starts, untraced | hangs for ever |
-//! | an error in place of the first configuration | [`Event::Refused`]: an F1 agent says hello again, with 1 | the JVM aborts |
+//! | an error in place of the first configuration | [`Event::Refused`]: an F1 agent says hello again, with 1; one that is refused for its version, with 4, 3, and 2 | the JVM aborts |
 //! | an error before start | the program goes on untraced | the program ends, with status 0 |
 //! | an error later | said back; shutting down; the program goes on | the same |
 
@@ -23,8 +23,8 @@ use thiserror::Error;
 use crate::mode::Effect;
 use crate::rules::quoted;
 use crate::{
-    ClassOutcome, Command, Configuration, Decoder, Dialect, EncodeError, JavaString, Message, Mode, Rule,
-    State, Stream, Violation, encode, f1, hq,
+    ClassOutcome, Command, Configuration, Decoder, Dialect, EncodeError, JavaStr, JavaString, Message, Mode,
+    Rule, State, Stream, Violation, encode, f1, hq,
 };
 
 /// What HQ has said.
@@ -220,8 +220,7 @@ impl Control {
         match *message {
             Message::Configuration { payload } => self.configure(payload, offset, output),
             Message::Error { text } if self.configuration.is_none() => {
-                // An HQ that does not know F1 says so with an error: docs/bytefrog-f1.md.
-                let fallback = (self.dialect == Dialect::F1).then_some(Dialect::V1);
+                let fallback = fallback(self.dialect, text);
                 output.events.push(Event::Refused { text: text.into(), fallback });
                 output.close = true;
             }
@@ -269,6 +268,19 @@ impl Control {
             }
             Err(error) => self.end(Rule::Configuration, quoted_error(&error.to_string()), offset, output),
         }
+    }
+}
+
+/// What to say hello with next. An HQ that does not know F1 says so with an error, and most know 1: docs/bytefrog-f1.md. There
+/// are some that know only a later one; who refuses for another reason would do so in every version.
+fn fallback(refused: Dialect, text: JavaStr<'_>) -> Option<Dialect> {
+    match refused {
+        Dialect::F1 => Some(Dialect::V1),
+        _ if !hq::is_version_refused(text) => None,
+        Dialect::V1 | Dialect::V1CodePulse => Some(Dialect::V4),
+        Dialect::V4 => Some(Dialect::V3),
+        Dialect::V3 => Some(Dialect::V2),
+        Dialect::V2 => None,
     }
 }
 

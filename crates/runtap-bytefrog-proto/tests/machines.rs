@@ -73,7 +73,26 @@ fn an_f1_agent_says_hello_again_to_an_hq_that_does_not_know_it() {
     let bytes = control.configure(&Configuration::default()).expect("after hello");
     assert!(matches!(second.handle_bytes(&bytes).events[..], [agent::Event::Configured(_)]));
     assert_eq!(second.dialect(), Dialect::V1);
-    // Version 1 has nothing to fall back to.
+    // Each version of an HQ is found in the end, unless it refuses for another reason.
+    for known in [Dialect::V1, Dialect::V2, Dialect::V3, Dialect::V4] {
+        let (mut dialect, mut tried) = (Dialect::F1, Vec::new());
+        while dialect != known {
+            tried.push(dialect);
+            let settings = hq::Settings { dialects: vec![known], ..hq::Settings::default() };
+            let mut agent = agent::Control::new(dialect);
+            let hello = agent.hello(None).expect("the first");
+            let refused = hq::Control::new(settings, NOW).handle_bytes(&hello, NOW);
+            let output = agent.handle_bytes(&refused.transmit);
+            let [agent::Event::Refused { fallback: Some(fallback), .. }] = &output.events[..] else {
+                panic!("{output:?}")
+            };
+            dialect = *fallback;
+        }
+        let order = [Dialect::F1, Dialect::V1, Dialect::V4, Dialect::V3];
+        assert!(order.starts_with(&tried), "{known}: {tried:?}");
+    }
+    let output = agent::Control::new(Dialect::V2).handle_bytes(&error("Invalid Protocol Version"));
+    assert!(matches!(output.events[..], [agent::Event::Refused { fallback: None, .. }]));
     let output = agent::Control::new(Dialect::V1).handle_bytes(&error("no"));
     assert_eq!(output.events, [agent::Event::Refused { text: "no".into(), fallback: None }]);
 }

@@ -22,12 +22,15 @@ use crate::hook::Plan;
 use crate::jvm;
 use crate::link::{self, Link, LinkError, read_some};
 use crate::session::{Agent, Phase, Session, locked};
+use crate::silence::Silence;
 use crate::stream::{Stream, text};
 
 /// Between two attempts to reach HQ.
 const AGAIN: Duration = Duration::from_millis(500);
 /// The longest time for which nothing is read.
 const STEP: Duration = Duration::from_millis(20);
+/// How long a write may take before it is looked whether it is still wanted.
+const STUCK: Duration = Duration::from_millis(200);
 /// Characters of a line that is said.
 const MOST_SAID: usize = 1000;
 
@@ -73,6 +76,7 @@ pub(crate) fn visible(text: &str) -> String {
 
 fn live(agent: &'static Agent, session: &Session) -> Result<(), LinkError> {
     let Some(link) = connect(session)? else { return Ok(()) };
+    link.socket.set_write_timeout(Some(STUCK)).map_err(LinkError::Io)?;
     let start = clock::now();
     let wall = clock::wall();
     let mut trace = Trace {
@@ -81,6 +85,7 @@ fn live(agent: &'static Agent, session: &Session) -> Result<(), LinkError> {
         dialect: link.control.dialect(),
         control: link.control,
         socket: link.socket,
+        silence: Silence::new(session.options.silence),
         start,
         drain: None,
         ticker: None,
@@ -94,7 +99,7 @@ fn live(agent: &'static Agent, session: &Session) -> Result<(), LinkError> {
             Process { pid: std::process::id(), wall, resolution, jvm: text(&jvm), main: text(&main) };
         let bytes =
             trace.control.process(&process).map_err(|error| LinkError::Violation(error.to_string()))?;
-        trace.socket.write_all(&bytes)?;
+        trace.write(&bytes)?;
     }
     session.set_phase(Phase::Configured);
     let result = trace.run(link.rest);
@@ -104,10 +109,14 @@ fn live(agent: &'static Agent, session: &Session) -> Result<(), LinkError> {
     if wanted { Ok(()) } else { result }
 }
 
-/// Until HQ has said what to trace, or nobody waits for it any more. With an HQ that does not know F1, version 1.
+/// Until HQ has said what to trace, or nobody waits for it any more. With an HQ that does not know F1, version 1; with one that
+/// does not know that either, versions 4 to 2.
 fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
     let options = &session.options;
     let mut dialect = options.version.unwrap_or(Dialect::F1);
+    if let Some(what) = needs_f1(options).filter(|_| dialect != Dialect::F1) {
+        return Err(LinkError::Violation(format!("version={dialect} is not F1, and {what} needs it")));
+    }
     loop {
         match link::control(options, dialect, || session.is_finishing()) {
             Ok(link) => return Ok(Some(link)),
@@ -144,6 +153,7 @@ struct Trace<'a> {
     dialect: Dialect,
     control: Control,
     socket: TcpStream,
+    silence: Silence,
     start: u64,
     drain: Option<JoinHandle<()>>,
     ticker: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
@@ -166,6 +176,7 @@ impl Trace<'_> {
             if self.session.is_finishing() || self.session.is_lost() {
                 return Ok(());
             }
+            self.answers()?;
             let wait = self.next_beat.saturating_duration_since(Instant::now()).min(STEP);
             if let Some(count) = read_some(&mut self.socket, &mut buffer, wait)? {
                 if count == 0 {
@@ -185,7 +196,7 @@ impl Trace<'_> {
 
     /// Does what HQ has said. `true`: the trace ends.
     fn take(&mut self, output: Output) -> Result<bool, LinkError> {
-        self.socket.write_all(&output.transmit)?;
+        self.write(&output.transmit)?;
         for event in output.events {
             match event {
                 Event::Command(command, state) => {
@@ -226,7 +237,11 @@ impl Trace<'_> {
             theirs.iter().map(ToString::to_string).chain(ours.iter().cloned()).collect()
         };
         let include = texts(&configuration.inclusions, &options.include);
-        let exclude = texts(&configuration.exclusions, &options.exclude);
+        let mut exclude = texts(&configuration.exclusions, &options.exclude);
+        // An inclusion only wins over exclusions: whoever names some classes wants no others.
+        if exclude.is_empty() && !options.include.is_empty() {
+            exclude.push(".*".to_owned());
+        }
         let filter =
             Filter::new(include, exclude).map_err(|error| LinkError::Violation(error.to_string()))?;
         let probe = self.agent.probe.get().cloned();
@@ -248,10 +263,11 @@ impl Trace<'_> {
             }
         };
         let sockets = link::data(&self.session.options, self.dialect, &configuration)?;
-        let when_slow = self.session.options.when_slow.unwrap_or(configuration.extension.when_slow);
-        // Versions 1 to 4 have no counts.
-        let no_counts = self.dialect != Dialect::F1 && when_slow == WhenSlow::Counts;
-        self.agent.set_when_slow(if no_counts { WhenSlow::Block } else { when_slow });
+        // An older HQ can't be asking for counts: its configuration has no such key. Who asks here was refused (`connect`).
+        let wanted = configuration.extension.when_slow;
+        let theirs = if self.dialect == Dialect::F1 { wanted } else { WhenSlow::default() };
+        let when_slow = self.session.options.when_slow.unwrap_or(theirs);
+        self.agent.set_when_slow(when_slow);
         if plan.coarse {
             let end = Arc::new(AtomicBool::new(false));
             let ends = Arc::clone(&end);
@@ -286,14 +302,41 @@ impl Trace<'_> {
     fn fail(&mut self, why: &str) -> io::Result<()> {
         let why = JavaString::from(why);
         let error = Message::Error { text: why.as_java_str() };
-        self.socket.write_all(&to_bytes(&error, self.dialect).unwrap_or_default())
+        self.write(&to_bytes(&error, self.dialect).unwrap_or_default())
+    }
+
+    fn answers(&mut self) -> io::Result<()> {
+        if self.silence.is_over(&self.socket) {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "HQ's machine does not answer any more"));
+        }
+        Ok(())
+    }
+
+    /// Writes all of it, as long as HQ's machine answers and the trace is not given up: HQ may read nothing here.
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.socket.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => {
+                        if self.session.is_lost() {
+                            return Err(error);
+                        }
+                        self.answers()?;
+                    }
+                    _ => return Err(error),
+                },
+            }
+        }
+        Ok(())
     }
 
     fn beat(&mut self) -> Result<(), LinkError> {
         let interval = self.configuration().heartbeat_interval.clamp(10, 60_000);
         self.next_beat = Instant::now() + Duration::from_millis(u64::from(interval.unsigned_abs()));
         if let Ok(beat) = self.control.heartbeat(self.session.waiting()) {
-            self.socket.write_all(&beat)?;
+            self.write(&beat)?;
         }
         Ok(())
     }
@@ -310,7 +353,7 @@ impl Trace<'_> {
             let name = JavaString::from(text(&told.name));
             bytes.extend(self.control.class(told.outcome, &name).unwrap_or_default());
         }
-        self.socket.write_all(&bytes)
+        self.write(&bytes)
     }
 
     /// Original classes, everything sent, the last heartbeat, the end. If HQ is lost, there is nobody to tell.

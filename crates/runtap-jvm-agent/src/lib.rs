@@ -28,5 +28,6 @@ mod probe;
 mod region;
 mod ring;
 mod session;
+mod silence;
 mod stream;
 pub mod sys;

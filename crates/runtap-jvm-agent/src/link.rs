@@ -11,6 +11,7 @@ use runtap_bytefrog_proto::{Configuration, Dialect};
 use thiserror::Error;
 
 use crate::options::Options;
+use crate::silence::keep_alive;
 
 /// How long a connection may take.
 const DIAL: Duration = Duration::from_secs(3);
@@ -56,6 +57,7 @@ fn dial(options: &Options) -> io::Result<TcpStream> {
         match TcpStream::connect_timeout(&address, DIAL) {
             Ok(socket) => {
                 socket.set_nodelay(true)?;
+                keep_alive(&socket, options.silence)?;
                 return Ok(socket);
             }
             Err(failed) => error = failed,

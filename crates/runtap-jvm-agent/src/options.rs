@@ -20,7 +20,8 @@ pub struct Options {
     pub host: String,
     /// Its port (`port`).
     pub port: u16,
-    /// Expressions of classes to trace, beside those of HQ (`include`, any number of times).
+    /// Expressions of classes to trace, beside those of HQ (`include`, any number of times). If there is no exclusion, not
+    /// even of HQ, all others are left alone.
     pub include: Vec<String>,
     /// Expressions of classes to leave alone, beside those of HQ (`exclude`, any number of times).
     pub exclude: Vec<String>,
@@ -30,10 +31,12 @@ pub struct Options {
     pub coarse_clock: Option<bool>,
     /// What to do when HQ is slow, whatever HQ says (`when-slow`): `block`, `drop`, `counts`.
     pub when_slow: Option<WhenSlow>,
-    /// What to speak, and nothing else (`version`): `1` to `4`, `f1`. `None`: F1, and 1 with an HQ that does not know it.
+    /// What to speak, and nothing else (`version`): `1` to `4`, `f1`. `None`: F1; 1, 4, 3, 2 with an HQ that does not know it.
     pub version: Option<Dialect>,
     /// How long a program that starts waits for HQ (`wait`, in seconds). It runs on then; the agent goes on trying.
     pub wait: Duration,
+    /// How long HQ's machine may acknowledge nothing (`silence`, in seconds). Then HQ counts as lost.
+    pub silence: Duration,
     /// Whether classes of the boot loader are traced too, if the expressions say so (`boot`): `yes`, `no`.
     pub boot: bool,
     /// A file that the agent creates if it refuses to start when it is attached, and in which it says why (`answer`): an
@@ -56,6 +59,7 @@ impl Default for Options {
             when_slow: None,
             version: None,
             wait: Duration::from_secs(10),
+            silence: Duration::from_secs(30),
             boot: false,
             answer: None,
             detach: false,
@@ -130,6 +134,13 @@ impl Options {
                     return Ok(());
                 }
                 Err(_) => "a number of seconds",
+            },
+            ("silence", seconds) => match seconds.parse::<u32>() {
+                Ok(seconds) if seconds > 0 => {
+                    self.silence = Duration::from_secs(seconds.into());
+                    return Ok(());
+                }
+                _ => "a number of seconds, and not 0",
             },
             ("mode", word) => {
                 return choose(&mut self.record, &RECORDS, key, word, "full, counts or coverage");
@@ -244,6 +255,9 @@ impl fmt::Display for Options {
         if self.wait != Self::default().wait {
             write!(f, ",wait={}", self.wait.as_secs())?;
         }
+        if self.silence != Self::default().silence {
+            write!(f, ",silence={}", self.silence.as_secs())?;
+        }
         if self.boot {
             f.write_str(",boot=yes")?;
         }
@@ -260,7 +274,7 @@ mod tests {
     #[test]
     fn every_key() {
         let text = "host=hq,port=9000,include=^demo/[A\\,B]\\$x,include=^x/,exclude=.*,mode=counts,clock=ms,\
-                    when-slow=drop,version=f1,wait=3,boot=yes,answer=/tmp/a";
+                    when-slow=drop,version=f1,wait=3,silence=4,boot=yes,answer=/tmp/a";
         let options = Options::parse(text).unwrap();
         assert_eq!(options.include, ["^demo/[A,B]\\$x", "^x/"]);
         assert_eq!(options.exclude, [".*"]);
@@ -269,7 +283,7 @@ mod tests {
         assert_eq!(options.coarse_clock, Some(true));
         assert_eq!(options.when_slow, Some(WhenSlow::Drop));
         assert_eq!(options.version, Some(Dialect::F1));
-        assert_eq!(options.wait, Duration::from_secs(3));
+        assert_eq!((options.wait, options.silence), (Duration::from_secs(3), Duration::from_secs(4)));
         assert!(options.boot && !options.detach);
         assert_eq!(options.answer, Some("/tmp/a".into()));
         assert_eq!(Options::answer_of("prot=1,answer=/tmp/a\\,b,mode=x"), Some("/tmp/a,b".into()));
@@ -295,7 +309,8 @@ mod tests {
             include in prop::collection::vec(".*", 0..3),
             exclude in prop::collection::vec("[a-z\\\\,]{0,8}", 0..3),
         ) {
-            let options = Options { host, include, exclude, ..Options::default() };
+            let silence = Duration::from_secs(host.len() as u64);
+            let options = Options { host, include, exclude, silence, ..Options::default() };
             prop_assert_eq!(Options::parse(&options.to_string()).unwrap(), options);
         }
     }

@@ -126,6 +126,8 @@ pub(crate) struct Ring {
     waits: AtomicBool,
     /// It is gone, and writes no more.
     pub(crate) ended: AtomicBool,
+    /// The reader has it.
+    pub(crate) adopted: AtomicBool,
     /// It has carried a virtual thread.
     pub(crate) carries: AtomicBool,
     /// Events dropped and not told yet, and the time of the first; written by the thread.
@@ -151,6 +153,7 @@ impl Ring {
             thread: std::thread::current(),
             waits: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            adopted: AtomicBool::new(false),
             carries: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
             dropped_since: AtomicU64::new(0),

@@ -2,7 +2,9 @@
 //!
 //! Owns: the limits of `decode`, in instructions a sample. Each stage of `runtap-benches` is run on a short and on a
 //! long recording; the difference leaves start and names out. Refuses to: fail by the clock. What is measured in time,
-//! `decode` by the way, `capture` and `ps` with real runtimes and `ports` with stand-ins, `tests` with test applications and beside `dotnet test`, the server's `clients`, `events`, `instruments` and `samples`, is only shown (docs/performance.md).
+//! `decode` by the way, `capture` and `ps` with real runtimes and `ports` with stand-ins, `tests` with test applications and beside `dotnet test`, `jvm` with the agent in real JVMs, the server's `clients`, `events`, `instruments` and `samples`, is only shown (docs/performance.md).
+
+mod jvm;
 
 use std::path::{Path, PathBuf};
 
@@ -29,6 +31,9 @@ const SHORT: u64 = 10_000;
 const LONG: u64 = 30_000;
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    if args.word() == Some("jvm") {
+        return jvm::run(ws);
+    }
     if let Some(alone @ ("clients" | "events" | "instruments" | "samples")) = args.word() {
         return ws.tool(&build(ws)?.to_string_lossy()).arg(alone).run();
     }

@@ -17,23 +17,31 @@ const DEFAULT_MEGABYTES: u64 = 1024;
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     let megabytes = args.number("--megabytes").unwrap_or(DEFAULT_MEGABYTES);
-    match args.word() {
-        Some("classes") => classes(ws),
-        Some("hostile") => hostile::run(ws, megabytes),
-        Some("jvm-programs") => jvm_programs(ws),
-        Some("repair") => repair(ws),
-        Some("replay") => replay(ws),
-        Some(_) => damage(ws),
-        None => {
-            classes(ws)?;
-            damage(ws)?;
-            repair(ws)?;
-            jvm_programs(ws)?;
-            replay(ws)?;
-            hostile::run(ws, megabytes)
-        }
-    }
+    chosen(args.word())?.into_iter().try_for_each(|(_, run)| run(ws, megabytes))
 }
+
+/// The one that is named, or all.
+fn chosen(word: Option<&str>) -> Result<Vec<&'static Subject>> {
+    let chosen: Vec<_> = SUBJECTS.iter().filter(|(name, _)| word.is_none_or(|word| word == *name)).collect();
+    if let (Some(word), true) = (word, chosen.is_empty()) {
+        let names: Vec<&str> = SUBJECTS.iter().map(|(name, _)| *name).collect();
+        bail!("there is no subject '{word}', only {}", names.join(", "));
+    }
+    Ok(chosen)
+}
+
+type Subject = (&'static str, fn(&Workspace, u64) -> Result<()>);
+
+/// In the order in which all of them run.
+const SUBJECTS: &[Subject] = &[
+    ("classes", |ws, _| classes(ws)),
+    ("damage", |ws, _| damage(ws)),
+    ("repair", |ws, _| repair(ws)),
+    ("jvm-programs", |ws, _| jvm_programs(ws)),
+    ("jvm", |ws, _| jvm(ws)),
+    ("replay", |ws, _| replay(ws)),
+    ("hostile", hostile::run),
+];
 
 /// All classes of the JDKs of this machine, read and written, and with probes in the place of those that the JDKs have.
 fn classes(ws: &Workspace) -> Result<()> {
@@ -43,6 +51,13 @@ fn classes(ws: &Workspace) -> Result<()> {
 /// Java programs under the agent, with a second opinion of the JVM on every count, and all classes of the JDKs.
 fn jvm_programs(ws: &Workspace) -> Result<()> {
     ignored(ws, &["--package", "runtap-jvm-agent", "--test", "it"], &["real_programs", "real_modules"])
+}
+
+/// The JVM agent under stress: attached a hundred times, HQs that are killed, hundreds of threads with a slow one.
+fn jvm(ws: &Workspace) -> Result<()> {
+    // One after the other: they compare speeds and memory.
+    let parts = ["--test-threads", "1", "sweep::attach", "sweep::crowds", "sweep::killed"];
+    ignored(ws, &["--package", "runtap-jvm-agent", "--test", "it"], &parts)
 }
 
 /// Recordings with every kind of damage, through the readers and through everything that reads.
@@ -76,4 +91,17 @@ fn ignored(ws: &Workspace, tests: &[&str], of_them: &[&str]) -> Result<()> {
         tool = tool.env("RUNTAP_SHARED", shared);
     }
     tool.run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_that_there_is_not_is_refused() {
+        assert_eq!(chosen(None).unwrap().len(), SUBJECTS.len());
+        assert_eq!(chosen(Some("jvm")).unwrap()[0].0, "jvm");
+        let error = chosen(Some("jvms")).unwrap_err().to_string();
+        assert!(error.contains("'jvms'") && error.contains("damage, repair"), "{error}");
+    }
 }

@@ -15,4 +15,5 @@ mod laws;
 mod reader;
 mod rewriting;
 mod shapes;
+mod tables;
 mod verify;

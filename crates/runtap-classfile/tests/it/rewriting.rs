@@ -11,7 +11,7 @@ use runtap_testkit::require;
 
 use crate::jdk;
 
-const PROBES: Probes<'_> = Probes {
+pub(crate) const PROBES: Probes<'_> = Probes {
     class: "Recorder",
     entry: Some(Probe { name: "entry", line: false }),
     exit: Some(Probe { name: "exit", line: true }),
@@ -50,21 +50,21 @@ proptest! {
     }
 }
 
-/// The instructions of a method without those of probes, each with its opcode and operands but for branches.
-fn own<'a>(code: &Code<'a>, pool: &Pool<'a>) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
+/// The instructions of a method without those of probes, each with its offset, its opcode, and operands but for branches.
+pub(crate) fn own<'a>(code: &Code<'a>, pool: &Pool<'a>) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
     let mut skip_push = 0;
     // From the end: a call of a probe is behind what it takes.
-    let mut all: Vec<_> = code.instructions().map(|found| found.unwrap().1).collect();
+    let mut all: Vec<_> = code.instructions().map(|found| found.unwrap()).collect();
     if code.handlers.last().is_some_and(|row| row.catch_type.0 == 0) {
         let call = all.len().wrapping_sub(2);
-        if let Some(Instruction::Constant { opcode: Opcode::INVOKESTATIC, index }) = all.get(call)
+        if let Some((_, Instruction::Constant { opcode: Opcode::INVOKESTATIC, index })) = all.get(call)
             && pool.member(*index, "probe").unwrap().name == "unwinding"
         {
             all.truncate(all.len() - 4);
         }
     }
-    for instruction in all.into_iter().rev() {
+    for (pc, instruction) in all.into_iter().rev() {
         if let Instruction::Constant { opcode: Opcode::INVOKESTATIC, index } = instruction {
             let member = pool.member(index, "method").unwrap();
             if member.class == "Recorder" {
@@ -80,14 +80,15 @@ fn own<'a>(code: &Code<'a>, pool: &Pool<'a>) -> Vec<String> {
             skip_push -= 1;
             continue;
         }
-        found.push(match instruction {
+        let text = match instruction {
             Instruction::Branch { opcode, .. } => format!("{opcode:?}"),
             Instruction::TableSwitch { low, offsets, .. } => format!("tableswitch {low} {}", offsets.len()),
             Instruction::LookupSwitch { pairs, .. } => {
                 format!("lookupswitch {:?}", pairs.iter().map(|pair| &pair[..4]).collect::<Vec<_>>())
             }
             other => format!("{other:?}"),
-        });
+        };
+        found.push((pc.into(), text));
     }
     found.reverse();
     found
@@ -117,7 +118,8 @@ fn the_code_without_the_probes_is_the_code_before() {
         for changed in result.changed {
             let before = class.methods()[changed.number].code(class.pool()).unwrap().unwrap();
             let after = rewritten.methods()[changed.number].code(rewritten.pool()).unwrap().unwrap();
-            assert_eq!(own(&after, rewritten.pool()), own(&before, class.pool()));
+            let texts = |own: Vec<(usize, String)>| own.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+            assert_eq!(texts(own(&after, rewritten.pool())), texts(own(&before, class.pool())));
             assert_eq!(shown(&after, rewritten.pool()), shown(&before, class.pool()));
             seen += 1;
         }

@@ -90,6 +90,7 @@ impl<'a> Drain<'a> {
         if old {
             ring.degraded.store(false, Ordering::Relaxed);
         }
+        ring.adopted.store(true, Ordering::Relaxed);
         let tail = if old { ring.head() } else { 0 };
         let (limit, tid) = (ring.limit(), ring.current().load(Ordering::Relaxed));
         let tid = if old { tid } else { ring.tid };
@@ -154,7 +155,7 @@ impl<'a> Drain<'a> {
         if suspended && !self.suspended {
             // What was recorded before is sent.
             let _ = self.round();
-            self.session.break_at(self.stream.next_sequence());
+            self.stream.break_here();
         }
         self.suspended = suspended;
     }
@@ -163,7 +164,7 @@ impl<'a> Drain<'a> {
     fn round(&mut self) -> io::Result<bool> {
         if self.agent.rings.count() != self.readers.len() {
             for ring in self.agent.rings.all() {
-                if !self.readers.iter().any(|reader| Arc::ptr_eq(&reader.ring, &ring)) {
+                if !ring.adopted.load(Ordering::Relaxed) {
                     self.adopt(ring, false);
                 }
             }
@@ -234,7 +235,6 @@ impl<'a> Drain<'a> {
                 Kind::Drop => {
                     let reason = DropReason(u8::try_from(method_of(event.word)).unwrap_or(u8::MAX));
                     self.stream.drop_events(tid, name, time, more(), reason);
-                    self.session.break_at(self.stream.next_sequence());
                     2
                 }
                 Kind::Standing => {
@@ -354,6 +354,10 @@ impl<'a> Drain<'a> {
 
     /// Writes what is buffered, if it is so much.
     fn flush(&mut self, enough: usize) -> io::Result<()> {
+        // Before what comes behind them.
+        for sequence in self.stream.take_breaks() {
+            self.session.break_at(sequence);
+        }
         for (buffer, socket) in self.stream.buffers().iter_mut().zip(&mut self.sockets) {
             if buffer.len() <= enough {
                 continue;

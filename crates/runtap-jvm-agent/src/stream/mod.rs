@@ -23,7 +23,7 @@ const MOST_TEXT: usize = 65_535;
 /// What ends a call whose probe can't say so.
 const OVERFLOW: &[u8] = b"java.lang.StackOverflowError";
 
-/// Virtual threads that are remembered. Of more, those are forgotten that have no open call.
+/// Threads that are remembered. Of more, virtual ones are forgotten that have no open call.
 const MOST_THREADS: usize = 65_536;
 
 /// A thread of Java, as HQ knows it.
@@ -65,11 +65,15 @@ pub(crate) struct Stream {
     /// All threads but the one whose events come.
     threads: HashMap<u64, Thread>,
     current: Option<(u64, Thread)>,
+    /// With so many of them it is looked who can be forgotten.
+    many: usize,
     next_wire: u32,
     /// Versions 1 to 4: ids of threads that are gone.
     free: Vec<u32>,
     /// Versions 1 to 4: the number of the next event.
     sequence: u32,
+    /// Versions 1 to 4: numbers of events before which others are missing.
+    breaks: Vec<u32>,
     batch: f1::Batch,
     out: Vec<Vec<u8>>,
     snapshot: u32,
@@ -95,9 +99,11 @@ impl Stream {
             told_exceptions: Vec::new(),
             threads: HashMap::new(),
             current: None,
+            many: MOST_THREADS,
             next_wire: 0,
             free: Vec::new(),
             sequence: 0,
+            breaks: Vec::new(),
             batch: f1::Batch::default(),
             out: vec![Vec::new(); connections.max(1)],
             snapshot: 0,
@@ -119,9 +125,16 @@ impl Stream {
         &mut self.out
     }
 
-    /// Versions 1 to 4: the number of the next event.
-    pub(crate) fn next_sequence(&self) -> u32 {
-        self.sequence
+    /// Versions 1 to 4: events are missing before the next one. HQ is told so on the control connection. F1 has drops instead.
+    pub(crate) fn break_here(&mut self) {
+        if !self.is_f1() && self.breaks.last() != Some(&self.sequence) {
+            self.breaks.push(self.sequence);
+        }
+    }
+
+    /// The breaks since the last call.
+    pub(crate) fn take_breaks(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.breaks)
     }
 
     fn say(&mut self, connection: usize, message: &Message<'_>) {
@@ -188,8 +201,10 @@ impl Stream {
 
     /// A thread that is seen for the first time; a virtual one has no name.
     fn meet(&mut self, name: Option<&[u8]>, time: u64) -> Option<Thread> {
-        if self.threads.len() >= MOST_THREADS {
+        if self.threads.len() >= self.many {
             self.forget_idle(time);
+            // Where most have open calls, not with each new one.
+            self.many = MOST_THREADS.max(2 * self.threads.len());
         }
         let wire = match self.free.pop() {
             Some(wire) => wire,
@@ -323,7 +338,7 @@ impl Stream {
         }
     }
 
-    /// Events of a thread are missing. Versions 1 to 4: the caller says where, on the control connection.
+    /// Events of a thread are missing.
     pub(crate) fn drop_events(
         &mut self,
         tid: u64,
@@ -335,6 +350,7 @@ impl Stream {
         if self.select(tid, name, time) {
             self.tell_missing();
             self.drop_f1(time, count, reason);
+            self.break_here();
         }
     }
 
@@ -346,6 +362,10 @@ impl Stream {
         if self.is_f1() {
             self.say(thread.connection, &Message::ThreadEnd { thread: thread.wire, time });
         } else {
+            // Who has the ID next is not called by what this one has left open.
+            if !thread.stack.is_empty() {
+                self.break_here();
+            }
             self.free.push(thread.wire);
         }
     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use runtap_bytefrog_proto::f1::{BatchKind, DropReason};
 use runtap_bytefrog_proto::{Decoder, Dialect, Message, Stream as Direction};
 
-use super::{Event, MOST_TEXT, Stream, text};
+use super::{Event, MOST_TEXT, MOST_THREADS, Stream, text};
 use crate::names::Names;
 use crate::ring::Kind;
 
@@ -202,4 +202,59 @@ fn calls_that_ended_silently_are_closed_before_what_comes_later() {
         })
         .unwrap();
     assert_eq!(bubbles, [1, 1, 2, 1, 2, 1], "each call has its end");
+}
+
+/// Versions 1 to 4: where events are missing is told, once, and whoever gets the ID of a thread inherits no calls. F1 says it
+/// with drops.
+#[test]
+fn breaks_are_where_events_are_missing() {
+    for dialect in Dialect::ALL {
+        let mut stream = stream(dialect, 1);
+        let event = |kind, time| Event { kind, time, method: 0, line: 0, exception: 0 };
+        stream.event(1, Some(b"first"), &event(Kind::Entry, 1));
+        stream.drop_events(1, Some(b"first"), 2, 7, DropReason::FULL);
+        stream.drop_events(1, Some(b"first"), 3, 7, DropReason::FULL);
+        stream.end_thread(1, 4);
+        stream.event(2, Some(b"second"), &event(Kind::Entry, 5));
+        stream.event(2, Some(b"second"), &event(Kind::Exit, 6));
+        stream.end_thread(2, 7);
+        stream.event(3, Some(b"third"), &event(Kind::Entry, 8));
+        // It has lost nothing, and its call is open.
+        stream.end_thread(3, 9);
+        let expected: &[u32] = if dialect == Dialect::F1 { &[] } else { &[1, 4] };
+        assert_eq!(stream.take_breaks(), expected, "{dialect}");
+        assert_eq!(stream.take_breaks(), [0; 0], "{dialect}");
+    }
+}
+
+/// Virtual threads without an open call are forgotten when there are many, and those with one are not; looking for them is no
+/// more work for each thread, however many there are.
+#[test]
+fn many_virtual_threads_are_remembered_while_they_call() {
+    let mut stream = stream(Dialect::F1, 1);
+    let event = |kind| Event { kind, time: 1, method: 0, line: 0, exception: 0 };
+    let most = MOST_THREADS as u64;
+    for tid in 0..most {
+        stream.event(tid, None, &event(Kind::Entry));
+        if tid % 2 == 0 {
+            stream.event(tid, None, &event(Kind::Exit));
+        }
+    }
+    for tid in most..most + 2 {
+        stream.event(tid, None, &event(Kind::Entry));
+    }
+    // All who have ended their call are gone, and it is looked again when there are twice as many.
+    assert_eq!((stream.threads.len(), stream.many), (MOST_THREADS / 2 + 1, MOST_THREADS));
+    for tid in 2 * most..4 * most {
+        stream.event(tid, None, &event(Kind::Entry));
+    }
+    assert!(stream.many >= 4 * MOST_THREADS && stream.threads.len() > 2 * MOST_THREADS, "{}", stream.many);
+    // Each keeps its place: the end of a call is that of its own.
+    for tid in (1..most).step_by(2).chain(2 * most..4 * most) {
+        stream.event(tid, None, &event(Kind::Exit));
+        assert_eq!(
+            stream.current.as_ref().map(|(_, thread)| (thread.stack.len(), thread.sequence > 0)),
+            Some((0, true))
+        );
+    }
 }

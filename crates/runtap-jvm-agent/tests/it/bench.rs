@@ -1,39 +1,130 @@
-//! What a traced call costs. Not a gate: `cargo build -p runtap-jvm-agent --lib --profile agent`, then
-//! `RUNTAP_JVM_AGENT=target/agent/libruntap_jvm_agent.so cargo test -p runtap-jvm-agent --test it bench -- --ignored --nocapture`.
+//! What a traced call costs, beside what the JDK's own method timing and tracing cost (JEP 520, JDK 25). Not a gate:
+//! `cargo xtask bench jvm` runs it with the library as it is shipped, and docs/performance.md has the results.
+
+#![expect(clippy::print_stdout, reason = "it is read by people")]
 
 use runtap_bytefrog::hq::Options;
 use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, Record, WhenSlow};
-use runtap_testkit::{Jdk, Running, require};
+use runtap_testkit::{Finished, Jdk, Running, Skip, require};
 
-use crate::common::{Listening, demo, traced};
+use crate::common::{Listening, demo, programs, traced};
+
+/// Calls of each thread in a round; there are five.
+const CALLS: &str = "3000000";
+
+struct Case {
+    what: &'static str,
+    record: Record,
+    coarse_clock: bool,
+    when_slow: WhenSlow,
+    mode: Mode,
+    /// Nanoseconds a pair that are wanted: of one thread, and of each of two.
+    bar: Option<[f64; 2]>,
+}
+
+impl Case {
+    const fn new(what: &'static str, record: Record, coarse_clock: bool, bar: Option<[f64; 2]>) -> Self {
+        Self { what, record, coarse_clock, when_slow: WhenSlow::Block, mode: Mode::Suspended, bar }
+    }
+
+    /// With an HQ that takes it.
+    const fn told(self, when_slow: WhenSlow) -> Self {
+        Self { when_slow, mode: Mode::Tracing, ..self }
+    }
+}
+
+const CASES: [Case; 8] = [
+    Case::new("coverage", Record::Coverage, true, Some([1.0, 1.0])).told(WhenSlow::Block),
+    Case::new("counts", Record::Counts, true, None).told(WhenSlow::Block),
+    Case::new("full, ms, discarded", Record::Full, true, Some([25.0, 40.0])),
+    Case::new("full, ns, discarded", Record::Full, false, Some([110.0, 160.0])),
+    Case::new("full, ms, to HQ, block", Record::Full, true, None).told(WhenSlow::Block),
+    Case::new("full, ns, to HQ, block", Record::Full, false, None).told(WhenSlow::Block),
+    Case::new("full, ms, to HQ, drop", Record::Full, true, None).told(WhenSlow::Drop),
+    Case::new("full, ns, to HQ, drop", Record::Full, false, None).told(WhenSlow::Drop),
+];
+
+/// What JFR records of the same methods. A threshold of 0 has it record every call.
+const RIVALS: [(&str, &str); 3] = [
+    ("JFR, method timing", "jdk.MethodTiming#filter=demo.Bench"),
+    (
+        "JFR, method trace, no stacks",
+        "jdk.MethodTrace#filter=demo.Bench,jdk.MethodTrace#threshold=0ns,jdk.MethodTrace#stackTrace=false",
+    ),
+    ("JFR, method trace", "jdk.MethodTrace#filter=demo.Bench,jdk.MethodTrace#threshold=0ns"),
+];
 
 #[test]
 #[ignore = "it measures"]
 fn bench() {
-    let cases = [
-        ("coverage", Record::Coverage, true, WhenSlow::Block, Mode::Tracing),
-        ("counts", Record::Counts, true, WhenSlow::Block, Mode::Tracing),
-        ("full, ms, discarded", Record::Full, true, WhenSlow::Block, Mode::Suspended),
-        ("full, ns, discarded", Record::Full, false, WhenSlow::Block, Mode::Suspended),
-        ("full, ms, to HQ", Record::Full, true, WhenSlow::Block, Mode::Tracing),
-        ("full, ns, to HQ", Record::Full, false, WhenSlow::Block, Mode::Tracing),
-        ("full, ns, to HQ, drop", Record::Full, false, WhenSlow::Drop, Mode::Tracing),
-    ];
+    println!("processor time of a call's entry and exit, in each thread; elapsed time for the rate");
     for jdk in require!(Jdk::all()).iter().filter(|jdk| [17, 25].contains(&jdk.major())) {
-        for threads in ["1", "2"] {
-            for (what, record, coarse_clock, when_slow, mode) in cases {
-                let extension = Extension { record, coarse_clock, when_slow, ..Extension::default() };
-                let inclusions = vec![JavaString::from("^demo/Bench$")];
-                let configuration = Configuration { extension, inclusions, ..demo() };
-                let options = Options { configuration, begin: Some(mode), ..Options::default() };
-                let hq = Listening::new(options);
-                let port = hq.hq.address().port();
-                let java = require!(traced(jdk, port, "", &["demo.Bench", threads, "3000000"]));
-                let finished = Running::start(java).wait();
-                let said = String::from_utf8_lossy(&finished.stdout).into_owned();
-                println!("JDK {} {threads} thread(s) {what:22} {}", jdk.major(), said.trim());
-                assert!(finished.stderr.is_empty(), "{finished}");
+        for threads in [1, 2] {
+            row(jdk, threads, "without an agent", &require!(alone(jdk, threads, None)), None, "");
+            for case in &CASES {
+                require!(ours(jdk, threads, case));
+            }
+            if jdk.major() >= 25 {
+                for (what, settings) in RIVALS {
+                    let folder = tempfile::tempdir().unwrap();
+                    let file = folder.path().join("recording.jfr");
+                    let recording = format!("{settings},filename={}", file.display());
+                    let finished = require!(alone(jdk, threads, Some(&recording)));
+                    let bytes = std::fs::metadata(&file).unwrap().len();
+                    row(
+                        jdk,
+                        threads,
+                        what,
+                        &finished,
+                        None,
+                        &format!("a recording of {} MB", bytes / 1_000_000),
+                    );
+                }
             }
         }
     }
+}
+
+/// The program, without our agent.
+fn alone(jdk: &Jdk, threads: usize, recording: Option<&str>) -> Result<Finished, Skip> {
+    let mut java = jdk.java();
+    if let Some(recording) = recording {
+        java.arg(format!("-XX:StartFlightRecording:{recording}")).arg("-Xlog:jfr*=off");
+    }
+    java.arg("-cp").arg(programs()?).args(["demo.Bench", &threads.to_string(), CALLS]);
+    let finished = Running::start(java).wait();
+    finished.expect_code(0);
+    Ok(finished)
+}
+
+fn ours(jdk: &Jdk, threads: usize, case: &Case) -> Result<(), Skip> {
+    let Case { record, coarse_clock, when_slow, .. } = *case;
+    let extension = Extension { record, coarse_clock, when_slow, ..Extension::default() };
+    let inclusions = vec![JavaString::from("^demo/Bench$")];
+    let configuration = Configuration { extension, inclusions, ..demo() };
+    let hq = Listening::new(Options { configuration, begin: Some(case.mode), ..Options::default() });
+    let java = traced(jdk, hq.hq.address().port(), "", &["demo.Bench", &threads.to_string(), CALLS])?;
+    let finished = Running::start(java).wait();
+    finished.expect_code(0);
+    assert!(finished.stderr.is_empty(), "{finished}");
+    let counters = hq.report().counters;
+    let told = if case.mode == Mode::Tracing && record == Record::Full {
+        format!("HQ: {} pairs, {} events told as dropped", counters.entries, counters.dropped)
+    } else {
+        String::new()
+    };
+    row(jdk, threads, case.what, &finished, case.bar, &told);
+    Ok(())
+}
+
+/// `5.1 5.2 ns a pair; 12.34 million pairs a second`, with what is wanted.
+fn row(jdk: &Jdk, threads: usize, what: &str, finished: &Finished, bar: Option<[f64; 2]>, more: &str) {
+    let said = finished.text().trim();
+    let costs = said.split_once(" ns").map_or(said, |(costs, _)| costs).split(' ');
+    let most = costs.map(|cost| cost.parse::<f64>().unwrap()).fold(0.0, f64::max);
+    let bar = bar.map_or_else(String::new, |[one, two]| {
+        let bar = if threads == 1 { one } else { two };
+        format!("wanted: {bar}, {}", if most <= bar { "reached" } else { "MISSED" })
+    });
+    println!("JDK {} {threads} thread(s)  {what:28}  {said}  {bar}{more}", jdk.major());
 }

@@ -2,7 +2,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
 
 use runtap_bytefrog::hq::{AgentId, Options};
 use runtap_bytefrog_proto::hq::Settings;
@@ -37,9 +36,7 @@ fn nobody_listens() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let began = Instant::now();
     require!(run_both(&jdk, port, ",wait=1", COUNTS));
-    assert!(began.elapsed() < Duration::from_mins(1));
 }
 
 #[test]
@@ -82,13 +79,11 @@ fn an_hq_that_stops_reading() {
             // Open for ever, and never read again.
             std::mem::forget(socket.try_clone().unwrap());
         });
-        let began = Instant::now();
         let options = format!(",when-slow={when_slow}");
         let java = require!(traced(&jdk, port, &options, &["demo.Bench", "2", "300000"]));
         let finished = runtap_testkit::run(java);
         finished.expect_code(0);
         assert_eq!(finished.stderr, "", "{finished}");
-        assert!(began.elapsed() < Duration::from_mins(1), "{when_slow}: {:?}", began.elapsed());
     }
 }
 
@@ -103,9 +98,7 @@ fn stop_before_start() {
         // Until the agent has closed it.
         while matches!(socket.read(&mut [0; 256]), Ok(1..)) {}
     });
-    let began = Instant::now();
     require!(run_both(&jdk, port, "", COUNTS));
-    assert!(began.elapsed() < Duration::from_mins(1));
 }
 
 #[test]
@@ -117,8 +110,8 @@ fn a_configuration_in_pieces() {
             let _ = socket.write_all(&[byte]);
             let _ = socket.flush();
         }
-        std::thread::sleep(Duration::from_millis(200));
-        // Goes away before start.
+        // A heartbeat: it has read all of it. Goes away before start.
+        let _ = socket.read(&mut [0; 4]);
     });
     require!(run_both(&jdk, port, "", COUNTS));
 }
@@ -132,13 +125,46 @@ fn an_expression_that_is_none() {
     assert!(finished.stderr.contains("demo/("), "{finished}");
 }
 
+/// Counts, coverage and nanoseconds are F1's: with less, nothing is traced, whether HQ is old or the version was chosen.
 #[test]
 fn what_an_old_hq_can_not_take_is_refused() {
     let jdk = require!(Jdk::with_compiler());
-    let protocol = Settings { dialects: vec![Dialect::V1], ..Settings::default() };
-    let hq = Listening::new(Options { configuration: demo(), protocol, ..Options::default() });
-    let finished = require!(run_both(&jdk, hq.hq.address().port(), ",mode=counts", COUNTS));
-    assert!(finished.stderr.contains("mode=counts needs it"), "{finished}");
+    for (dialect, version) in [(Dialect::V1, ""), (Dialect::V4, ""), (Dialect::V4, ",version=4")] {
+        for wish in ["mode=counts", "mode=coverage", "clock=ns", "when-slow=counts"] {
+            let protocol = Settings { dialects: vec![dialect], ..Settings::default() };
+            let hq = Listening::new(Options { configuration: demo(), protocol, ..Options::default() });
+            let options = format!(",{wish}{version}");
+            let finished = require!(run_both(&jdk, hq.hq.address().port(), &options, COUNTS));
+            assert!(finished.stderr.contains(&format!("{wish} needs it")), "{finished}");
+            assert_eq!(hq.dialect(), None, "it has got no configuration");
+        }
+    }
+}
+
+/// Most HQs know version 1; one that does not is asked for the others.
+#[test]
+fn an_hq_that_knows_one_version() {
+    let jdk = require!(Jdk::with_compiler());
+    for dialect in [Dialect::V2, Dialect::V3, Dialect::V4] {
+        let protocol = Settings { dialects: vec![dialect], ..Settings::default() };
+        let hq = Listening::new(Options { configuration: demo(), protocol, ..Options::default() });
+        let finished = require!(run_both(&jdk, hq.hq.address().port(), "", COUNTS));
+        assert_eq!((finished.stderr.as_str(), hq.dialect()), ("", Some(dialect)));
+        assert!(hq.report().counters.entries > 1000);
+    }
+}
+
+/// An HQ that excludes nothing, and an agent that was told what to include: as with HQ's own inclusions, nothing else is traced.
+#[test]
+fn an_inclusion_alone_leaves_all_others_out() {
+    let jdk = require!(Jdk::with_compiler());
+    let everything = Configuration { inclusions: Vec::new(), exclusions: Vec::new(), ..demo() };
+    let hq = Listening::with(everything);
+    let options = ",include=^demo/Counts\\$Node$";
+    require!(run_both(&jdk, hq.hq.address().port(), options, COUNTS));
+    let report = hq.report();
+    let strange = report.methods.iter().find(|one| !one.signature.starts_with("demo/Counts$Node."));
+    assert_eq!((strange, report.methods.is_empty()), (None, false));
 }
 
 #[test]
@@ -161,7 +187,7 @@ fn hq_goes_away() {
 }
 
 /// Names of the agent's threads in a process.
-fn agent_threads(pid: u32) -> Vec<String> {
+pub(crate) fn agent_threads(pid: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
     names.filter(|name| name.starts_with("runtap-")).collect()

@@ -280,12 +280,13 @@ pub(crate) struct JvmAttach {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Its options are key=value, separated by commas: host, port, include, exclude, mode, clock, when-slow, wait, boot.
-It asks the collector ('jvm hq') at host and port what to trace.
+It asks the collector ('jvm hq') at host and port what to trace; without an expression on either side, that is
+all classes but the JDK's own.
 
 Examples:
   runtap jvm agent
   runtap jvm agent -o /opt/lib/agent.so
-  java -agentpath:/opt/lib/agent.so=host=127.0.0.1,port=8765 -jar service.jar")]
+  java -agentpath:/opt/lib/agent.so=host=127.0.0.1,port=8765,include=^com/example/ -jar service.jar")]
 pub(crate) struct JvmAgent {
     /// Where to write it; by default `libruntap_jvm_agent.so` in this directory
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]

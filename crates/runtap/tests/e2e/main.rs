@@ -62,6 +62,7 @@ mod real_full;
 mod real_gc;
 mod real_java;
 mod real_jvm;
+mod real_jvm_contained;
 mod real_launch;
 mod real_mtp;
 mod real_names;

@@ -32,7 +32,7 @@ public class Work {
 ";
 
 /// A folder with the compiled program.
-fn classes() -> Result<tempfile::TempDir, Skip> {
+pub(crate) fn classes() -> Result<tempfile::TempDir, Skip> {
     let folder = folder();
     let source = folder.path().join("Work.java");
     fs::write(&source, PROGRAM).unwrap();
@@ -54,14 +54,14 @@ fn traced(options: &[&str], java: &Command) -> Command {
 }
 
 /// Calls, returns and exceptions of a method.
-fn calls(agent: &Value, method: &str) -> [u64; 3] {
+pub(crate) fn calls(agent: &Value, method: &str) -> [u64; 3] {
     let mut methods = agent["methods"].as_array().unwrap().iter();
     let is_meant = |row: &&Value| row["signature"].as_str().unwrap().contains(method);
     let row = methods.find(is_meant).unwrap_or_else(|| panic!("{method}: {agent:#}"));
     ["entries", "exits", "exception_exits"].map(|member| row[member].as_u64().unwrap())
 }
 
-fn agents(document: &Value) -> Vec<Value> {
+pub(crate) fn agents(document: &Value) -> Vec<Value> {
     assert_eq!(document["schema"], "runtap.jvm/1");
     document["agents"].as_array().unwrap().clone()
 }
@@ -129,6 +129,50 @@ fn handed_on() -> Result<(), Skip> {
     Ok(())
 }
 
+/// `jvm attach`, until it is told to end.
+pub(crate) struct Traces {
+    process: Running,
+    recording: tempfile::TempDir,
+}
+
+impl Traces {
+    pub(crate) fn start(pid: &str, more: &[&str]) -> Self {
+        let recording = folder();
+        let mut attach = command(["jvm", "attach", pid, "--include", "^shop/", "--record"]);
+        attach.arg(recording.path().join("recording")).args(more);
+        // What it says on standard error can be read while it runs.
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "told=$1; shift; exec \"$@\" 2>\"$told\"", "sh"])
+            .arg(recording.path().join("told"));
+        shell.arg(attach.get_program()).args(attach.get_args());
+        Self { process: Running::start(shell), recording }
+    }
+
+    /// Waits until so many bytes of calls have come that it is clear that they come: a call of `work` has 176.
+    pub(crate) fn have_come(&self) {
+        let folder = self.recording.path().join("recording");
+        eventually("calls come", || {
+            let files = fs::read_dir(&folder).ok()?.flatten();
+            let bytes: u64 = files.map(|file| file.metadata().map_or(0, |file| file.len())).sum();
+            (bytes > 20_000).then_some(())
+        });
+    }
+
+    /// What it has said on standard error.
+    fn told(&self) -> String {
+        fs::read_to_string(self.recording.path().join("told")).unwrap_or_default()
+    }
+
+    /// What it says in the end.
+    pub(crate) fn end(self) -> Value {
+        self.process.signal(Signal::INT);
+        let finished = self.process.wait();
+        finished.expect_code(0);
+        finished.json()
+    }
+}
+
 #[test]
 fn a_program_that_runs_is_attached_to_and_left_ten_times() {
     said(each_version());
@@ -154,15 +198,11 @@ fn attach_and_leave(jdk: &Jdk, pid: u32) {
         maps.lines().filter(|line| line.contains("libruntap_jvm_agent") && line.contains("r-xp")).count()
     };
     runtap(["jvm", "detach", &p]).expect_code(3).says("has no agent of runtap");
-    let attach = |more: &[&str]| {
-        let mut words =
-            vec!["jvm", "attach", &p, "--include", "^shop/", "--duration", "300ms", "--format", "json"];
-        words.extend(more);
-        json(words)
-    };
     let mut after_first = None;
     for round in 0..10 {
-        let document = attach(&[]);
+        let traces = Traces::start(&p, &["--format", "json"]);
+        traces.have_come();
+        let document = traces.end();
         let [agent] = &agents(&document)[..] else { panic!("{major}: {document:#}") };
         let [entries, exits, thrown] = calls(agent, "shop/Work.work");
         assert!(entries > 20 && thrown == 0 && entries.abs_diff(exits) <= 1, "{major}: {entries} {exits}");
@@ -180,9 +220,15 @@ fn attach_and_leave(jdk: &Jdk, pid: u32) {
     // By its name, too, and in another mode.
     let by_name = runtap(["jvm", "attach", "-n", "no.such.Program"]);
     by_name.expect_code(3).says("no Java program of yours is called 'no.such.Program'");
-    let document = attach(&["--mode", "counts"]);
-    let [entries, ..] = calls(&agents(&document)[0], "shop/Work.work");
-    assert!(entries > 20, "{major}: {document:#}");
+    let mut time = 300;
+    eventually("calls are counted", || {
+        let duration = format!("{time}ms");
+        time *= 2;
+        let words = ["jvm", "attach", &p, "--include", "^shop/", "--duration", &duration];
+        let document = json(words.into_iter().chain(["--format", "json", "--mode", "counts"]));
+        let [entries, ..] = calls(&agents(&document)[0], "shop/Work.work");
+        (entries > 20).then_some(())
+    });
     runtap(["jvm", "detach", &p]).expect_code(0).says("the agent has left process");
 }
 
@@ -209,14 +255,39 @@ fn killed() -> Result<(), Skip> {
     drop(attached);
     runtap(["jvm", "detach", &p]).expect_code(0);
     // Ctrl-C is the way to end it, and whoever comes next finds it as it was.
-    let again = Running::start(command(["jvm", "attach", &p, "--include", "^shop/"]));
-    let began = std::time::Instant::now();
-    eventually("some calls", || (began.elapsed().as_secs() >= 2).then_some(()));
-    again.signal(Signal::INT);
-    let finished = again.wait();
+    let again = Traces::start(&p, &[]);
+    again.have_come();
+    again.process.signal(Signal::INT);
+    let finished = again.process.wait();
     finished.expect_code(0);
     assert!(finished.text().contains("shop.Work.leaf(int)"), "{finished}");
     Ok(())
+}
+
+/// The first page of a program for musl: its JVM would not load the agent, and print what nobody understands.
+#[test]
+fn a_java_for_musl_is_refused_before_it_is_started() {
+    let folder = folder();
+    let java = folder.path().join("java");
+    let loader = b"/lib/ld-musl-x86_64.so.1\0";
+    let mut bytes = [&b"\x7fELF\x02\x01\x01"[..], &[0; 120]].concat();
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    // One program header, behind the header: PT_INTERP, whose text is behind both.
+    put(32, &64u64.to_le_bytes());
+    put(54, &[56, 0, 1, 0]);
+    put(64, &3u32.to_le_bytes());
+    put(72, &127u64.to_le_bytes());
+    put(96, &(loader.len() as u64).to_le_bytes());
+    bytes.extend(loader);
+    fs::write(&java, bytes).unwrap();
+    fs::set_permissions(&java, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let refused = |java| {
+        run(java).expect_code(125).says("runs on musl").says("jvm hq");
+    };
+    refused(traced(&[], &Command::new(&java)));
+    let mut by_name = traced(&[], &Command::new("java"));
+    by_name.env("PATH", folder.path());
+    refused(by_name);
 }
 
 #[test]
@@ -301,12 +372,12 @@ fn refused() -> Result<(), Skip> {
         attached.expect_code(4).says("does not start: HQ refuses: \\u{1b}[31mnope");
         refuses.join().unwrap();
         // The first one is left alone, and there is one at a time.
-        let traces = Running::start(command(["jvm", "attach", &p, "--include", "^shop/"]));
-        eventually("it is traced", || agent_threads(&p).contains(&"runtap-drain\n".to_owned()).then_some(()));
+        let traces = Traces::start(&p, &[]);
+        traces.have_come();
         let second = runtap(["jvm", "attach", &p, "--include", "^shop/", "--duration", "10ms"]);
         second.expect_code(4).says("traced already").says(&format!("runtap jvm detach {p}"));
-        traces.signal(Signal::INT);
-        let finished = traces.wait();
+        traces.process.signal(Signal::INT);
+        let finished = traces.process.wait();
         finished.expect_code(0);
         assert!(finished.text().contains("shop.Work.leaf(int)"), "JDK {}: {finished}", jdk.major());
         runtap(["jvm", "detach", &p]).expect_code(0).says("before: nothing was traced");
@@ -330,7 +401,8 @@ fn lives(pid: u32) -> bool {
     !status.is_empty() && !status.contains("State:\tZ")
 }
 
-/// The program is frozen while it is traced: the second Ctrl-C does not wait for it.
+/// The program is frozen while it is traced: nobody waits for it, and its agent leaves once it goes on. That a second Ctrl-C waits
+/// for no agent is tested without Java (`cli_jvm`).
 #[test]
 fn who_is_frozen_is_left() {
     said(frozen());
@@ -343,22 +415,29 @@ fn frozen() -> Result<(), Skip> {
     let mut program = Program::start(java);
     program.wait_for("ready");
     let p = program.id().to_string();
-    let traces = Running::start(command(["jvm", "attach", &p, "--include", "^shop/"]));
-    let began = std::time::Instant::now();
-    eventually("some calls", || (began.elapsed().as_secs() >= 3).then_some(()));
+    let traces = Traces::start(&p, &[]);
+    // Calls come before the one who attaches hears that the agent is loaded.
+    eventually("it has attached", || traces.told().contains("Ctrl-C ends with a report").then_some(()));
+    traces.have_come();
     let freeze = |how: &str| {
         let mut kill = Command::new("kill");
         kill.args([how, &p]);
         run(kill).expect_code(0);
     };
     freeze("-STOP");
-    let began = std::time::Instant::now();
-    traces.signal(Signal::INT);
-    eventually("a moment", || (began.elapsed().as_millis() >= 500).then_some(()));
-    traces.signal(Signal::INT);
-    let finished = traces.wait();
-    assert!(began.elapsed().as_secs() < 4, "{:?}: {finished}", began.elapsed());
-    finished.expect_code(5).says("the agent");
+    eventually("each of its threads is frozen", || {
+        let tasks = fs::read_dir(format!("/proc/{p}/task")).unwrap().flatten();
+        let states = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+        let is_frozen = |stat: String| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'));
+        states.into_iter().all(is_frozen).then_some(())
+    });
+    traces.process.signal(Signal::INT);
+    eventually("it waits", || traces.told().contains("Ctrl-C again does not wait").then_some(()));
+    traces.process.signal(Signal::INT);
+    let Traces { process, recording } = traces;
+    process.wait().expect_code(5);
+    let told = fs::read_to_string(recording.path().join("told")).unwrap();
+    assert!(told.contains("the agent is still in process") && told.contains("is stopped"), "{told}");
     freeze("-CONT");
     // It has left by itself.
     eventually("the agent's threads have ended", || agent_threads(&p).is_empty().then_some(()));
@@ -366,7 +445,7 @@ fn frozen() -> Result<(), Skip> {
     Ok(())
 }
 
-fn said(test: Result<(), Skip>) {
+pub(crate) fn said(test: Result<(), Skip>) {
     if let Err(skip) = test {
         skip.report();
     }

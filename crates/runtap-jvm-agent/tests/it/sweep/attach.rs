@@ -1,11 +1,15 @@
 //! Attached to and left a hundred times while it works: nothing stays, and it is as fast as before.
 
-use runtap_bytefrog::hq::Event;
+use runtap_bytefrog::Report;
+use runtap_bytefrog::hq::{AgentId, Event};
 use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, Record, WhenSlow};
 use runtap_testkit::{Jdk, Skip, eventually};
 
 use super::{Attached, Part, said};
 use crate::common::{Listening, demo};
+
+/// An expression that no class matches.
+const NOTHING: &str = "^none/";
 
 /// What a cycle without classes may add to the resident memory, in KiB, once the first ones have set up what stays: that is
 /// what we leave, and what the JVM leaves of loading an agent.
@@ -58,14 +62,18 @@ impl Growth {
 
     fn cycle(&mut self, program: &Attached) {
         eventually("no thread of the agent is left", || (!program.has_agent_threads()).then_some(()));
-        let now = (program.threads(), program.files());
         self.cycles += 1;
-        match &self.first {
-            Some(first) if self.cycles > self.skipped => {
-                assert_eq!((now.0.len(), now.1), (first.0, first.1), "cycle {}: {:?}", self.cycles, now.0);
-            }
-            _ => self.first = Some((now.0.len(), now.1, Memory::of(program))),
+        if let Some((threads, files, _)) = self.first.as_ref().filter(|_| self.cycles > self.skipped) {
+            // The JVM closes the connection of the one who attaches a little later than it answers.
+            let what = format!("cycle {}: {threads} threads and {files} files", self.cycles);
+            eventually(&what, || {
+                (program.threads().len() <= *threads && program.files() <= *files).then_some(())
+            });
+            return;
         }
+        let least = self.first.as_ref().map_or((usize::MAX, usize::MAX), |first| (first.0, first.1));
+        let (threads, files) = (program.threads().len().min(least.0), program.files().min(least.1));
+        self.first = Some((threads, files, Memory::of(program)));
     }
 
     /// KiB a cycle: resident, and of the JVM by its own account.
@@ -89,8 +97,7 @@ fn without_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
     let (program, _) = Attached::start(jdk, &options, &["demo.Loaded", "0", "0"])?;
     let mut growth = Growth::of(part.of(100));
     for _ in 0..part.of(100) {
-        let (changed, _) = cycle_of(&program, Record::Full, "^none/");
-        assert_eq!(changed, 0);
+        assert_eq!(cycle_of(&program, Record::Full, NOTHING), 0);
         growth.cycle(&program);
     }
     let (resident, _) = growth.each(&program, &format!("JDK {}, no class", jdk.major()));
@@ -116,8 +123,8 @@ fn with_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
     let (mut begun, mut last) = (u64::MAX, u64::MAX);
     for cycle in 0..cycles {
         let record = [Record::Full, Record::Counts, Record::Coverage][cycle % 3];
-        let (changed, seen) = cycle_of(&program, record, "^com/sun/org/apache/");
-        assert!(changed >= classes && seen, "{major} {record:?}: {changed} classes were changed");
+        let changed = cycle_of(&program, record, "^com/sun/org/apache/");
+        assert!(changed >= classes, "{major} {record:?}: {changed} classes were changed");
         growth.cycle(&program);
         let tenth = part.of(100) / 10;
         if cycle <= tenth {
@@ -139,33 +146,36 @@ fn with_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
         assert!(resident <= taken + MOST_BESIDE, "{major}: {resident} KiB a cycle");
         assert!(last <= before + before / 5, "{major}: {last} after {before}");
     } else {
-        // Who stays in the interpreter is twenty times as slow.
-        assert!(last <= 3 * before, "{major}: {last} after {before}");
+        // Who stays in the interpreter is twenty times as slow; how soon the compilers come depends on the machine.
+        eventually("it is compiled again", || (program.ask("speed")[0] <= 3 * before).then_some(()));
     }
     program.end();
     Ok(())
 }
 
-/// Attaches, lets it work for a while, and leaves. Says how many classes HQ was told of as changed, and whether it has seen
-/// calls.
-fn cycle_of(program: &Attached, record: Record, include: &str) -> (usize, bool) {
+/// Attaches, waits for calls if there will be any, and leaves. Says how many classes HQ was told of as changed.
+fn cycle_of(program: &Attached, record: Record, include: &str) -> usize {
     let extension =
         Extension { record, when_slow: WhenSlow::Drop, snapshot_interval: 20, ..Extension::default() };
     let inclusions = vec![JavaString::from(include)];
     let hq = Listening::with(Configuration { extension, inclusions, ..demo() });
     program.load(&format!("port={},boot=yes", hq.hq.address().port())).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    let seen = |report: &Report| {
+        report.methods.iter().any(|method| match record {
+            Record::Full => method.entries > 0,
+            Record::Counts => method.counted.is_some_and(|(calls, ..)| calls > 0),
+            Record::Coverage => method.has_run,
+        })
+    };
+    if include != NOTHING {
+        eventually("it sees calls", || hq.hq.report(AgentId(0)).ok().filter(seen));
+    }
     program.load("detach").unwrap();
     let report = hq.report();
-    let seen = report.methods.iter().any(|method| match record {
-        Record::Full => method.entries > 0,
-        Record::Counts => method.counted.is_some_and(|(calls, ..)| calls > 0),
-        Record::Coverage => method.has_run,
-    });
     assert_eq!(report.counters.orphans, 0);
     let heard = hq.heard.lock().unwrap();
     let changed = |event: &Event| matches!(event, Event::Class { outcome: ClassOutcome::Transformed, .. });
-    (heard.iter().filter(|(_, event)| changed(event)).count(), seen)
+    heard.iter().filter(|(_, event)| changed(event)).count()
 }
 
 /// Memory in KiB.

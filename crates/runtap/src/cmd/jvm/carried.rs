@@ -81,6 +81,24 @@ mod tests {
         assert!(carried.name.starts_with(NAME) && carried.name.strip_suffix(".so").is_some());
     }
 
+    /// This is the library that is shipped, with its own profile. `tests/it/library.rs` of the agent looks at its own build in
+    /// more detail; the linker can find other versions for another profile.
+    #[test]
+    fn the_library_is_small_and_needs_no_new_glibc() {
+        let bytes = Carried::unpack().unwrap().bytes;
+        assert!(bytes.len() <= 1_500_000, "{} bytes", bytes.len());
+        // Each version that is needed is a text of its own in the table of names: `GLIBC_2.17`.
+        let texts = bytes.split(|byte| *byte == 0);
+        let versions = texts.filter_map(|text| std::str::from_utf8(text).ok()?.strip_prefix("GLIBC_"));
+        let mut seen = 0;
+        for version in versions {
+            let numbers: Vec<u32> = version.split('.').map(|part| part.parse().unwrap()).collect();
+            assert!(numbers <= vec![2, 17], "GLIBC_{version}");
+            seen += 1;
+        }
+        assert!(seen > 0, "it is linked against glibc");
+    }
+
     #[test]
     fn what_it_is_told() {
         assert_eq!(options("127.0.0.1:80".parse().unwrap()), "host=127.0.0.1,port=80");

@@ -9,6 +9,7 @@ mod document;
 mod hq;
 mod library;
 mod live;
+mod loader;
 mod patterns;
 mod program;
 mod replay;

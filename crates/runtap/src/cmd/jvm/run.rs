@@ -9,6 +9,7 @@ use runtap_record::{Command, Io, Launched, Stops};
 use super::super::trace::{exit_code, ours};
 use super::carried::{self, Carried};
 use super::hq::Collection;
+use super::loader;
 use super::patterns::{self, For};
 use super::program::explain;
 use crate::cli::JvmRun;
@@ -21,6 +22,9 @@ const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
 pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
     patterns::check(&options.tracing, For::Ours)?;
     let stops = Stops::listen()?;
+    if let Some(java) = options.command.first().filter(|word| is_java(word)) {
+        loader::check(java).map_err(ours)?;
+    }
     let carried = Carried::unpack().map_err(ours)?;
     // Nobody else can read the library, so the JVMs are of our own user.
     let users = vec![rustix::process::geteuid().as_raw()];
@@ -79,15 +83,17 @@ fn agent_option(library: &Path, options: &str) -> OsString {
     option
 }
 
+fn is_java(word: &OsStr) -> bool {
+    Path::new(word).file_name().is_some_and(|name| name == "java")
+}
+
 /// The command with the agent: behind `java`; else the value of the variable, behind what it had.
 fn with_agent(
     mut words: Vec<OsString>,
     option: &OsStr,
     variable: Option<&OsStr>,
 ) -> (Vec<OsString>, Option<OsString>) {
-    let is_java =
-        words.first().and_then(|word| Path::new(word).file_name()).is_some_and(|name| name == "java");
-    if is_java {
+    if words.first().is_some_and(|word| is_java(word)) {
         words.insert(1, option.to_owned());
         return (words, None);
     }

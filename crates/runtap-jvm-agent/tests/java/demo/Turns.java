@@ -1,0 +1,34 @@
+package demo;
+
+/** Does what it is told, line by line: {@code run N} has a new thread make N calls, {@code mark} makes one. */
+public final class Turns {
+    static int leaf(int n) {
+        return n * 31 + 7;
+    }
+
+    static int outer(int calls) {
+        int sum = 0;
+        for (int i = 0; i < calls; i++) {
+            sum = leaf(sum);
+        }
+        return sum;
+    }
+
+    static void mark() {
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        var lines = new java.io.BufferedReader(new java.io.InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            if (line.equals("mark")) {
+                mark();
+            } else {
+                int calls = Integer.parseInt(line.substring("run ".length()));
+                Thread thread = new Thread(() -> outer(calls));
+                thread.start();
+                thread.join();
+            }
+            System.out.println("did " + line);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The agent in a JVM that has numbers and files of its own, as in a container.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use runtap_testkit::{Jdk, Program, Skip, eventually};
+
+use crate::real_jvm::{Traces, agents, calls, classes, said};
+
+/// Its network is ours: the agent dials us.
+const WRAPPER: [&str; 6] = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"];
+
+#[test]
+fn a_program_in_namespaces_of_its_own_is_traced_and_left() {
+    said(contained());
+}
+
+fn contained() -> Result<(), Skip> {
+    let possible = Command::new(WRAPPER[0]).args(&WRAPPER[1..]).arg("true").stderr(Stdio::null()).status();
+    if !possible.is_ok_and(|status| status.success()) {
+        return Err(Skip::because("namespaces are not possible here: root makes them"));
+    }
+    let compiled = classes()?;
+    for jdk in Jdk::all()? {
+        if jdk.home().starts_with("/tmp") {
+            return Err(Skip::because("its own /tmp would hide the JDK from it"));
+        }
+        // Its own /tmp, into which the classes are copied.
+        let script = "cp -r \"$1\" /dev/shm/runtap-work-$$ && mount -t tmpfs none /tmp && \
+            mv /dev/shm/runtap-work-$$ /tmp/classes && shift && exec \"$@\"";
+        let mut command = Command::new(WRAPPER[0]);
+        command.args(&WRAPPER[1..]).args(["sh", "-c", script, "sh"]).arg(compiled.path());
+        command.arg(jdk.home().join("bin/java")).args([
+            "-cp",
+            "/tmp/classes",
+            "shop.Work",
+            "1000000",
+            "1",
+            "0",
+        ]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut wrapper = Program::start(command);
+        wrapper.wait_for("ready");
+        let children = format!("/proc/{0}/task/{0}/children", wrapper.id());
+        let pid: u32 =
+            eventually("the wrapper's child", || fs::read_to_string(&children).unwrap().trim().parse().ok());
+        for _ in 0..2 {
+            let traces = Traces::start(&pid.to_string(), &["--format", "json"]);
+            traces.have_come();
+            let document = traces.end();
+            let [agent] = &agents(&document)[..] else { panic!("{document:#}") };
+            let [entries, exits, thrown] = calls(agent, "shop/Work.work");
+            assert!(entries > 20 && thrown == 0 && entries.abs_diff(exits) <= 1, "{entries} {exits}");
+        }
+        let inside = fs::read_dir(format!("/proc/{pid}/root/tmp")).unwrap().flatten();
+        let left: Vec<_> = inside.map(|entry| entry.file_name()).filter(|name| name != "classes").collect();
+        let ours = left.iter().find(|name| name.to_string_lossy().contains("runtap"));
+        assert_eq!(ours, None, "JDK {}: {left:?}", jdk.major());
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! `cargo xtask bench jvm`: what the JVM agent costs, as it is shipped.
+//!
+//! Owns: building the library with its own profile, and the classes that are rewritten. The tests of the agent measure, since
+//! they start JVMs anyhow; HQ and the tests are optimized as well. Refuses to: judge, but for a mark where a bar is missed.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use crate::output;
+use crate::workspace::Workspace;
+
+pub(super) fn run(ws: &Workspace) -> Result<()> {
+    ws.cargo(&["build", "--package", "runtap-jvm-agent", "--lib", "--profile", "agent"]).run()?;
+    let library = ws.target().join("agent/libruntap_jvm_agent.so");
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    output::note(&format!("load of the machine: {}", load.trim()));
+    let tests = ["test", "--release", "--package", "runtap-jvm-agent", "--test", "it", "--"];
+    let mut tool = ws.cargo(&tests).env("RUNTAP_JVM_AGENT", &library);
+    if let Some(shared) = ws.shared()? {
+        tool = tool.env("RUNTAP_SHARED", shared);
+    }
+    let of_them = ["--ignored", "--nocapture", "--test-threads", "1", "bench::", "sweep::speed"];
+    tool.args(&of_them).run()?;
+    rewriting(ws)
+}
+
+/// Microseconds a class, of the classes of `java.xml`.
+fn rewriting(ws: &Workspace) -> Result<()> {
+    let Some(jimage) = jimage() else {
+        output::note(
+            "skipped: what a class takes to be rewritten, since there is no jimage (JAVA_HOME, or javac on the PATH)",
+        );
+        return Ok(());
+    };
+    let home = jimage.parent().and_then(Path::parent).context("a JDK has folders")?;
+    let classes = ws.target().join("bench-classes");
+    let (modules, folder) = (home.join("lib/modules"), classes.to_string_lossy().into_owned());
+    let jimage = ws.tool(&jimage.to_string_lossy());
+    let include = ["extract", "--include", "regex:/java.xml/.*", "--dir", &folder];
+    jimage.args(&include).arg(modules).run()?;
+    let example =
+        ["run", "--release", "--package", "runtap-classfile", "--example", "rewriting", "--", &folder, "10"];
+    ws.cargo(&example).run()
+}
+
+/// Of a JDK with tools.
+fn jimage() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let homes = env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin")).into_iter();
+    let tool =
+        |folder: PathBuf| folder.join("javac").canonicalize().ok()?.parent().map(|bin| bin.join("jimage"));
+    homes.chain(env::split_paths(&path)).filter_map(tool).find(|tool| tool.is_file())
+}
