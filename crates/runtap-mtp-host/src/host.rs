@@ -1,14 +1,13 @@
 //! A process of an application on its connection: handshake, sessions, exit code.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use runtap_mtp_proto::host::{Connection, Reply};
+use runtap_mtp_proto::host::Connection;
 use runtap_mtp_proto::{
     AzureDevOpsLog, CommandLineOptions, Display, DisplayLevel, ExecutionMode, FileArtifact, FileArtifacts,
-    Handshake, Message, TestInProgress, TestsInProgress, Version, Versions,
+    Handshake, Message, TestInProgress, TestsInProgress, Version,
 };
 
 use crate::control::Control;
@@ -56,7 +55,8 @@ impl Host {
         let mode = if is_discovery { ExecutionMode::Discover } else { ExecutionMode::Run };
         let mut link = Link::connect(&launch.server, PATIENCE)?;
         let mut connection = Connection::data();
-        let (version, greeting) = greet(&mut link, &mut connection, identity.handshake(role, &mode))?;
+        let handshake = identity.handshake(role, &mode);
+        let (version, greeting) = link.greet(&mut connection, handshake, PATIENCE)?;
         let cancel = Cancel::default();
         let pipe = greeting.server_control_pipe().filter(|_| link.has_control());
         let pipe = pipe.filter(|_| version >= Version::V1_4_0).map(PathBuf::from);
@@ -99,16 +99,17 @@ impl Host {
         let handshake = identity.handshake(&role, &ExecutionMode::Help);
         let mut link = Link::connect(&launch.server, PATIENCE)?;
         let mut connection = Connection::data();
-        match greet(&mut link, &mut connection, handshake) {
+        match link.greet(&mut connection, handshake, PATIENCE) {
             Ok(_) => {}
-            Err(HostError::Request(error)) => return Err(HostError::Request(error).into()),
+            // Whoever says nothing would not do so the second time.
+            Err(error @ (HostError::Request(_) | HostError::Silent { .. })) => return Err(error.into()),
             Err(_) => {
                 link = Link::connect(&launch.server, PATIENCE)?;
                 connection = Connection::data();
             }
         }
         let frame = connection.request(&message).map_err(HostError::from)?;
-        link.exchange(&frame, &mut connection)?;
+        link.exchange_within(&frame, &mut connection, PATIENCE)?;
         Ok(())
     }
 
@@ -309,25 +310,4 @@ pub enum HelpError {
     /// An option of the application has the name of one of the platform's.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-}
-
-fn greet(
-    link: &mut Link,
-    connection: &mut Connection,
-    handshake: Handshake,
-) -> Result<(Version, Handshake), HostError> {
-    let frame = connection.handshake(handshake)?;
-    // Whoever only listens is no server; later replies may take their time.
-    link.set_patience(Some(PATIENCE))?;
-    let reply = link.exchange(&frame, connection).map_err(|error| match &error {
-        HostError::Lost(lost) if matches!(lost.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            HostError::Silent { waited: PATIENCE }
-        }
-        _ => error,
-    })?;
-    link.set_patience(None)?;
-    match reply {
-        Reply::Accepted { version, handshake } => Ok((version, handshake)),
-        _ => Err(HostError::Rejected(Versions::all())),
-    }
 }
