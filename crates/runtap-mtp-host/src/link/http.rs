@@ -90,7 +90,7 @@ impl Http {
         };
         let mut request = format!("{}{}\r\n\r\n", self.head, frame.len()).into_bytes();
         request.extend_from_slice(frame);
-        let until = self.limit.from_now();
+        let until = self.limit.until();
         stream.write_all(&request).map_err(lost)?;
         let mut reader = ResponseReader::new();
         let mut buffer = [0; 4096];

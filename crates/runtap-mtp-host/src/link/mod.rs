@@ -115,7 +115,7 @@ struct Until(Option<Instant>);
 impl ReplyLimit {
     const NONE: Self = Self(None);
 
-    fn from_now(self) -> Until {
+    fn until(self) -> Until {
         Until(self.0.and_then(|limit| Instant::now().checked_add(limit)))
     }
 }

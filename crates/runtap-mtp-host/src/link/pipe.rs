@@ -31,7 +31,7 @@ impl Pipe {
 
     pub(super) fn exchange(&mut self, frame: &[u8], connection: &mut Connection) -> Result<Reply, HostError> {
         // In one go: MTP 1.8 dies of a length that arrives in parts.
-        let until = self.limit.from_now();
+        let until = self.limit.until();
         self.stream.write_all(frame).map_err(lost)?;
         let mut buffer = [0; 4096];
         loop {

@@ -1,14 +1,16 @@
 //! Servers that are not there, do not answer, or not in time: how long each of them is waited for. Limits are short here;
 //! that anything returns at all is what is tested.
 
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use runtap_mtp_proto::ExecutionMode;
 use runtap_mtp_proto::host::Connection;
+use runtap_mtp_proto::server::{self, Mode, Settings};
+use runtap_mtp_proto::{ExecutionMode, Message, SessionEvent, SessionEventType};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 use super::{Link, PATIENCE, dial};
@@ -46,7 +48,7 @@ fn a_server_that_never_answers_is_not_waited_for_without_end() {
 #[test]
 fn a_reply_that_comes_byte_by_byte_has_no_more_time() {
     /// Until the host has given up.
-    fn trickle(mut stream: impl std::io::Read + std::io::Write, reply: &[u8]) {
+    fn trickle(mut stream: impl Read + Write, reply: &[u8]) {
         assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
         let mut bytes = reply.iter().chain(std::iter::repeat(&0));
         while stream.write_all(&[*bytes.next().unwrap()]).is_ok() {
@@ -86,6 +88,82 @@ fn a_server_that_never_appears_is_dialled_until_the_limit() {
     let address = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
     let error = Link::connect(&http(address), SHORT).unwrap_err();
     assert!(matches!(&error, HostError::Connect { waited, .. } if *waited >= SHORT), "{error}");
+}
+
+#[test]
+fn a_server_may_appear_late() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    let (mut refused, mut listener) = (0, None);
+    let stream = dial(&path, PATIENCE, &mut || {
+        refused += 1;
+        // After the second time in vain.
+        if refused == 2 {
+            listener = Some(UnixListener::bind(&path).unwrap());
+        }
+        false
+    });
+    stream.unwrap();
+    assert_eq!(refused, 2);
+}
+
+/// A server that answers each request, and closes the connection behind it.
+#[test]
+fn over_http_a_closed_connection_is_dialled_again_without_a_handshake() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = http(listener.local_addr().unwrap());
+    let serving = thread::spawn(move || {
+        let mut application = server::Application::new(Settings::new(Mode::Run));
+        let mut connection = application.connect(server::Pipe::Data);
+        let mut heard = Vec::new();
+        for _ in 0..3 {
+            let (mut stream, _) = listener.accept().unwrap();
+            let frame = request(&mut stream);
+            let output = application.handle_bytes(&mut connection, &frame);
+            heard.extend(output.events);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                output.transmit.len()
+            );
+            stream.write_all(&[head.as_bytes(), &output.transmit].concat()).unwrap();
+        }
+        heard
+    });
+    let mut link = Link::connect(&server, PATIENCE).unwrap();
+    let mut connection = Connection::data();
+    let identity = Identity::this_program();
+    let role = Role::test_host().unwrap();
+    link.greet(&mut connection, identity.handshake(&role, &ExecutionMode::Run), PATIENCE).unwrap();
+    for session_type in [SessionEventType::START, SessionEventType::END] {
+        let event = Message::SessionEvent(SessionEvent {
+            session_type: Some(session_type),
+            session_uid: Some("s".to_owned()),
+            execution_id: Some(identity.execution_id.clone()),
+        });
+        let frame = connection.request(&event).unwrap();
+        link.exchange(&frame, &mut connection).unwrap();
+    }
+    let heard = serving.join().unwrap();
+    let messages = heard.iter().filter(|event| matches!(event, server::Event::Message(_))).count();
+    assert_eq!(messages, 2, "{heard:?}");
+    assert!(!heard.iter().any(|event| matches!(event, server::Event::Violation(_))), "{heard:?}");
+}
+
+/// The body of a request.
+fn request(stream: &mut impl Read) -> Vec<u8> {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = std::str::from_utf8(&bytes[..end]).unwrap();
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+            if bytes.len() == end + 4 + length.parse::<usize>().unwrap() {
+                return bytes.split_off(end + 4);
+            }
+        }
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "it has gone");
+        bytes.extend_from_slice(&buffer[..count]);
+    }
 }
 
 #[test]
