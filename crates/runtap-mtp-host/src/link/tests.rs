@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -183,6 +183,8 @@ fn who_does_not_want_to_any_more_stops_dialling() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_backlog_is_not_waited_for_without_end() {
+    use std::os::unix::net::UnixStream;
+
     use rustix::net::{SocketAddrUnix, listen};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
