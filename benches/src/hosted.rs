@@ -1,18 +1,18 @@
 //! What it costs a program to be a test application: 100,000 tests under the real `dotnet test`, with results in batches and
-//! one at a time; and how long Ctrl-C takes with one.
+//! one at a time; and how long Ctrl-C takes with one, and with a wrapped command.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 use runtap_mtp_host::{Application, Batching};
 use runtap_testkit::DotnetTest;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
 
 use crate::cost;
 use crate::output::{self, Table, bar, line, median};
@@ -22,7 +22,7 @@ use crate::output::{self, Table, bar, line, median};
 const PART: &str = "RUNTAP_BENCH_HOST";
 const TESTS: usize = 100_000;
 const RUNS: usize = 5;
-const INTERRUPTS: usize = 11;
+const INTERRUPTS: usize = 21;
 /// What the application may take, by the time of the whole.
 const MOST: f64 = 0.05;
 
@@ -56,7 +56,8 @@ fn application(part: &str) -> Result<ExitCode> {
     Ok(code)
 }
 
-pub(crate) fn run() -> Result<()> {
+/// `runtap` is the program that wraps a command.
+pub(crate) fn run(runtap: &str) -> Result<()> {
     output::machine();
     let sdk = match DotnetTest::available() {
         Ok(sdk) => sdk,
@@ -89,43 +90,60 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     table.print(&format!("{TESTS} tests of a Rust program under dotnet test, medians of {RUNS} runs"));
-    interrupts(&sdk, folder.path())?;
+    interrupts(&sdk, folder.path(), runtap)?;
     output::machine();
     Ok(())
 }
 
-/// Ctrl-C with an application, and with a script that does nothing, by turns: what the SDK itself takes.
-fn interrupts(sdk: &DotnetTest, folder: &Path) -> Result<()> {
+/// Ctrl-C with an application, with a wrapped command and with a script that does nothing, by turns: what the SDK itself
+/// takes, and what is left when it is gone.
+fn interrupts(sdk: &DotnetTest, folder: &Path, runtap: &str) -> Result<()> {
     let file = folder.join("pid");
     let script = folder.join("bench-script");
     fs::write(&script, format!("#!/bin/sh\necho $$ > '{}'; exec sleep 300\n", file.display()))?;
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
-    let modules = ["bench-host", "bench-script"];
-    let mut lived = modules.map(|_| Vec::new());
+    let wrapped = folder.join("bench-wrapped");
+    let two = format!("sleep 300 & echo 'running 1 test'; echo $$ > '{}'; wait", file.display());
+    let mut write = Command::new(runtap);
+    write
+        .args(["mtp", "host", "--from", "libtest", "--write-module"])
+        .arg(&wrapped)
+        .args(["--", "sh", "-c", &two]);
+    if !write.output()?.status.success() {
+        bail!("{runtap} can't write a module");
+    }
+    let modules = ["bench-host", "bench-wrapped", "bench-script"];
+    let mut all = modules.map(|_| (Vec::new(), Vec::new()));
     for _ in 0..INTERRUPTS {
-        for (module, lived) in modules.iter().zip(&mut lived) {
-            lived.push(interrupted(sdk, folder, module, &file)?);
+        for (module, (lived, left)) in modules.iter().zip(&mut all) {
+            let (server, rest) = interrupted(sdk, folder, module, &file)?;
+            lived.push(server);
+            left.push(rest);
         }
     }
-    let mut table = Table::new(&["", "fastest", "median", "slowest"]);
-    for (module, mut lived) in modules.iter().zip(lived) {
+    let mut table =
+        Table::new(&["", "fastest", "median", "slowest", "the rest gone after it: median", "slowest"]);
+    for (module, (mut lived, mut left)) in modules.iter().zip(all) {
         lived.sort_unstable();
+        left.sort_unstable();
         let shown = |time: Option<&Duration>| {
-            time.map_or_else(String::new, |time| format!("{} ms", time.as_millis()))
+            time.map_or_else(String::new, |time| format!("{:.1} ms", time.as_secs_f64() * 1e3))
         };
         table.row(&[
             (*module).to_owned(),
             shown(lived.first()),
             shown(lived.get(lived.len() / 2)),
             shown(lived.last()),
+            shown(left.get(left.len() / 2)),
+            shown(left.last()),
         ]);
     }
     table.print(&format!("from Ctrl-C until dotnet test is gone, {INTERRUPTS} runs each by turns"));
     Ok(())
 }
 
-/// From the signal to the process group until `dotnet test` has ended.
-fn interrupted(sdk: &DotnetTest, folder: &Path, module: &str, file: &Path) -> Result<Duration> {
+/// From the signal to the process group until `dotnet test` has ended, and from then until all have that it had started.
+fn interrupted(sdk: &DotnetTest, folder: &Path, module: &str, file: &Path) -> Result<(Duration, Duration)> {
     let _ = fs::remove_file(file);
     let mut command = sdk.command(folder, module);
     command.env(PART, format!("sleep - {}", file.display())).arg("--no-progress");
@@ -139,10 +157,38 @@ fn interrupted(sdk: &DotnetTest, folder: &Path, module: &str, file: &Path) -> Re
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+    let started = descendants(Pid::from_child(&server))?;
     let since = Instant::now();
     kill_process_group(Pid::from_child(&server), Signal::INT)?;
     server.wait()?;
-    Ok(since.elapsed())
+    let lived = since.elapsed();
+    let since = Instant::now();
+    while started.iter().any(|pid| test_kill_process(*pid).is_ok()) {
+        if since.elapsed() > Duration::from_secs(20) {
+            bail!("{module} has left processes behind");
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    Ok((lived, since.elapsed()))
+}
+
+/// Whom a process has started, and whom they have.
+fn descendants(root: Pid) -> Result<Vec<Pid>> {
+    let mut parents = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let parent =
+            stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse().ok());
+        parents.extend(pid.zip(parent.and_then(Pid::from_raw)));
+    }
+    let (mut found, mut at) = (vec![root], 0);
+    while let Some(parent) = found.get(at).copied() {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        at += 1;
+    }
+    Ok(found.split_off(1))
 }
 
 fn once(sdk: &DotnetTest, folder: &Path, batching: &str) -> Result<(Duration, Duration)> {

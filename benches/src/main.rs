@@ -15,7 +15,7 @@
 //!   program.
 //! - `samples`: what the sampler of its threads costs it.
 //! - `tests`: `runtap test` with test applications of ours, which `application` plays, and beside `dotnet test`.
-//! - `host`: a test application of `runtap-mtp-host` under the real `dotnet test`, which it plays itself.
+//! - `host`: a test application of `runtap-mtp-host` under the real `dotnet test`, which it plays itself, and a command that runtap wraps.
 //! - `measure`: one command and what it took, for those above.
 //!
 //! Refuses to: fail by the clock. A bar that is missed is said, and that is all.
@@ -47,7 +47,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | make-results FILE RESULTS | results FILE | repeat RECORDING FILE BYTES | bytefrog [EVENTS] | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | samples | clients | host | serve SOCKET | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | tests RUNTAP [SUBJECT] | application COUNT A-MESSAGE BYTES PAUSE FOLDER OPTIONS… | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | make-results FILE RESULTS | results FILE | repeat RECORDING FILE BYTES | bytefrog [EVENTS] | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | samples | clients | host RUNTAP | serve SOCKET | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | tests RUNTAP [SUBJECT] | application COUNT A-MESSAGE BYTES PAUSE FOLDER OPTIONS… | measure PROGRAM ARGS…";
 
 fn main() -> Result<ExitCode> {
     if let Some(played) = hosted::play() {
@@ -88,7 +88,7 @@ fn do_as_told() -> Result<()> {
         ["events"] => events::run(),
         ["instruments"] => instruments::run(),
         ["clients"] => clients::run(),
-        ["host"] => hosted::run(),
+        ["host", runtap] => hosted::run(runtap),
         ["serve", socket] => clients::serve(Path::new(socket)),
         ["capture", runtap] => capture::run(Path::new(runtap)),
         ["ps", runtap] => ps::run(Path::new(runtap)),

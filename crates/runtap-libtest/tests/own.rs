@@ -1,19 +1,21 @@
 //! The harness runs its own tests: how its example behaves as libtest. How it does as a test application is tested with real
 //! servers, in the tests of runtap.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+// A program of its own elsewhere. Here this program is it: what `cargo test --tests` has not built, or an earlier build has
+// left, is never run.
+#[expect(unreachable_pub, reason = "it is a program of its own")]
+#[path = "../examples/harness.rs"]
+mod harness;
 
-/// Cargo builds the examples of a crate with its tests.
-fn example() -> PathBuf {
-    let own = std::env::current_exe().expect("this program has a path");
-    let folder = own.parent().and_then(|deps| deps.parent()).expect("target/debug/deps");
-    folder.join("examples").join("harness")
-}
+use std::process::{Command, ExitCode, Output};
+
+/// Set for a process that is to be the example.
+const EXAMPLE: &str = "RUNTAP_LIBTEST_EXAMPLE";
 
 fn run(arguments: &[&str]) -> (i32, String) {
-    let output = Command::new(example())
+    let output = Command::new(std::env::current_exe().expect("this program has a path"))
         .args(arguments)
+        .env(EXAMPLE, "1")
         .env("TMPDIR", env!("CARGO_TARGET_TMPDIR"))
         .output()
         .expect("the example runs");
@@ -79,9 +81,15 @@ fn a_wrong_command_line_of_a_server_is_refused() {
     assert_eq!(code, 5);
 }
 
-runtap_libtest::main!(
-    it_lists_as_nextest_wants_it,
-    one_test_runs_as_nextest_runs_it,
-    all_of_them_run_as_cargo_runs_them,
-    a_wrong_command_line_of_a_server_is_refused,
-);
+fn main() -> ExitCode {
+    if std::env::var_os(EXAMPLE).is_some() {
+        return harness::main();
+    }
+    runtap_libtest::tests!(
+        it_lists_as_nextest_wants_it,
+        one_test_runs_as_nextest_runs_it,
+        all_of_them_run_as_cargo_runs_them,
+        a_wrong_command_line_of_a_server_is_refused,
+    )
+    .main()
+}

@@ -120,8 +120,13 @@ impl Application {
             },
             Mode::Discover | Mode::Run => match self.connect(launch) {
                 Ok(host) => match host.session(|session| body(session, launch)) {
-                    Ok(()) => host.exit(),
+                    Ok(()) => {
+                        let exit = host.exit();
+                        host.log.information(format_args!("exit code {exit}"));
+                        exit
+                    }
                     Err(error) => {
+                        host.log.problem(&error);
                         say(&error);
                         Exit::ERROR
                     }

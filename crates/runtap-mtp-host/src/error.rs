@@ -57,6 +57,14 @@ pub enum HostError {
     /// A response that is none, or refuses the request.
     #[error(transparent)]
     Http(#[from] HttpError),
+    /// The diagnostic log that was asked for.
+    #[error("can't write a diagnostic log into {directory}: {error}")]
+    Diagnostic {
+        /// Where it was to be.
+        directory: String,
+        /// Why not.
+        error: Arc<io::Error>,
+    },
     /// A thread that can't be started.
     #[error("can't start a thread: {0}")]
     Thread(Arc<io::Error>),

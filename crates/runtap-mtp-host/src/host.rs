@@ -1,17 +1,17 @@
 //! A process of an application on its connection: handshake, sessions, exit code.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use runtap_mtp_proto::host::{Connection, Reply};
+use runtap_mtp_proto::host::Connection;
 use runtap_mtp_proto::{
     AzureDevOpsLog, CommandLineOptions, Display, DisplayLevel, ExecutionMode, FileArtifact, FileArtifacts,
-    Handshake, Message, TestInProgress, TestsInProgress, Version, Versions,
+    Handshake, HandshakeKey, Message, TestInProgress, TestsInProgress, Version, Versions,
 };
 
 use crate::control::Control;
+use crate::diagnostic::Log;
 use crate::exit::Tally;
 use crate::link::{Link, PATIENCE};
 use crate::post::{Post, Sender};
@@ -38,6 +38,7 @@ pub struct Host {
     pub(crate) is_discovery: bool,
     pub(crate) filter_uids: Option<std::collections::HashSet<String>>,
     pub(crate) results_directory: Option<PathBuf>,
+    pub(crate) log: Log,
 }
 
 impl Host {
@@ -54,18 +55,37 @@ impl Host {
         let deadline = launch.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let is_discovery = launch.mode == Mode::Discover;
         let mode = if is_discovery { ExecutionMode::Discover } else { ExecutionMode::Run };
-        let mut link = Link::connect(&launch.server, PATIENCE)?;
+        let log = Log::open(launch, &identity.module)?;
+        let log_problem = |error: &HostError| log.problem(error);
+        let mut link = Link::connect(&launch.server, PATIENCE).inspect_err(log_problem)?;
         let mut connection = Connection::data();
-        let (version, greeting) = greet(&mut link, &mut connection, identity.handshake(role, &mode))?;
+        let handshake = identity.handshake(role, &mode);
+        let greeted = link.greet(&mut connection, handshake, PATIENCE);
+        let (version, greeting) = greeted.inspect_err(log_problem)?;
+        let of = |key| greeting.get(key).unwrap_or("?");
+        log.information(format_args!(
+            "negotiated version {version} of the protocol with process {} ({}, {}); offered were {}",
+            of(HandshakeKey::PID),
+            of(HandshakeKey::FRAMEWORK),
+            of(HandshakeKey::OS),
+            Versions::all(),
+        ));
         let cancel = Cancel::default();
+        if log.is_open() {
+            let log = log.clone();
+            cancel.listen(move |reason| log.information(format_args!("cancelled: {reason:?}")));
+        }
         let pipe = greeting.server_control_pipe().filter(|_| link.has_control());
         let pipe = pipe.filter(|_| version >= Version::V1_4_0).map(PathBuf::from);
         let control = pipe.map(|pipe| Control::start(pipe, cancel.clone())).transpose()?;
         let queue = Queue::new(batching, identity.execution_id.clone(), identity.instance_id.clone());
-        let sender = Sender { link, connection, deadline };
+        let sender = Sender { link, connection, deadline, log: log.clone() };
         let mut policy = launch.policy.clone();
         let ignored = std::env::var(crate::identity::EXIT_CODE_IGNORE).unwrap_or_default();
         policy.ignored.extend(ignored.split(';').filter_map(|code| code.trim().parse::<u8>().ok()));
+        if control.is_some() {
+            log.information(format_args!("listens on the server's control pipe"));
+        }
         Ok(Self {
             control,
             post: Post::new(sender, queue, cancel.clone())?,
@@ -79,6 +99,7 @@ impl Host {
             is_discovery,
             filter_uids: launch.filter_uids.clone().map(|uids| uids.into_iter().collect()),
             results_directory: launch.results_directory.clone(),
+            log,
         })
     }
 
@@ -99,16 +120,17 @@ impl Host {
         let handshake = identity.handshake(&role, &ExecutionMode::Help);
         let mut link = Link::connect(&launch.server, PATIENCE)?;
         let mut connection = Connection::data();
-        match greet(&mut link, &mut connection, handshake) {
+        match link.greet(&mut connection, handshake, PATIENCE) {
             Ok(_) => {}
-            Err(HostError::Request(error)) => return Err(HostError::Request(error).into()),
+            // Whoever says nothing would not do so the second time.
+            Err(error @ (HostError::Request(_) | HostError::Silent { .. })) => return Err(error.into()),
             Err(_) => {
                 link = Link::connect(&launch.server, PATIENCE)?;
                 connection = Connection::data();
             }
         }
         let frame = connection.request(&message).map_err(HostError::from)?;
-        link.exchange(&frame, &mut connection)?;
+        link.exchange_within(&frame, &mut connection, PATIENCE)?;
         Ok(())
     }
 
@@ -309,25 +331,4 @@ pub enum HelpError {
     /// An option of the application has the name of one of the platform's.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-}
-
-fn greet(
-    link: &mut Link,
-    connection: &mut Connection,
-    handshake: Handshake,
-) -> Result<(Version, Handshake), HostError> {
-    let frame = connection.handshake(handshake)?;
-    // Whoever only listens is no server; later replies may take their time.
-    link.set_patience(Some(PATIENCE))?;
-    let reply = link.exchange(&frame, connection).map_err(|error| match &error {
-        HostError::Lost(lost) if matches!(lost.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            HostError::Silent { waited: PATIENCE }
-        }
-        _ => error,
-    })?;
-    link.set_patience(None)?;
-    match reply {
-        Reply::Accepted { version, handshake } => Ok((version, handshake)),
-        _ => Err(HostError::Rejected(Versions::all())),
-    }
 }

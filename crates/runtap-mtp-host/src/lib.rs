@@ -1,5 +1,6 @@
 //! Makes any program a test application of Microsoft.Testing.Platform, run by the real `dotnet test`, by `runtap test` and by
-//! whatever else speaks the pipe. Without .NET, without async, for programs that embed it: it brings two small crates.
+//! whatever else speaks the pipe. Without .NET, without async, for programs that embed it: it brings rustix, thiserror, and the two
+//! crates of the protocol.
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -43,6 +44,7 @@ mod application;
 mod artifact;
 mod cancel;
 mod control;
+mod diagnostic;
 mod error;
 mod exit;
 #[cfg(fuzzing)]
@@ -61,6 +63,7 @@ mod wire;
 pub use application::Application;
 pub use artifact::Artifact;
 pub use cancel::{Cancel, CancelReason};
+pub use diagnostic::{Diagnostic, Verbosity};
 pub use error::HostError;
 pub use exit::{Exit, Policy};
 pub use host::{HelpError, Host};

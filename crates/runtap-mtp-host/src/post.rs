@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use runtap_mtp_proto::EncodeError;
 use runtap_mtp_proto::host::{Connection, RequestError};
 
+use crate::diagnostic::Log;
 use crate::link::Link;
 use crate::queue::{Due, Entry, Queue, Request};
 use crate::{Cancel, CancelReason, HostError};
@@ -27,6 +28,7 @@ pub(crate) struct Sender {
     pub(crate) connection: Connection,
     /// When the run has taken too long.
     pub(crate) deadline: Option<Instant>,
+    pub(crate) log: Log,
 }
 
 #[derive(Debug)]
@@ -182,6 +184,7 @@ impl Shared {
             if looked + IDLE <= now {
                 looked = now;
                 if sender.link.is_gone() {
+                    sender.log.problem(&HostError::Gone);
                     self.fail(state, HostError::Gone, cancel);
                     return;
                 }
@@ -210,8 +213,10 @@ impl Sender {
     /// Gives back the frame that was sent.
     fn send(&mut self, request: Result<Option<Request>, EncodeError>) -> Result<Vec<u8>, HostError> {
         let Some(Request { id, frame }) = request.map_err(RequestError::from)? else { return Ok(Vec::new()) };
+        self.log.detail(format_args!("sends {id}, {} bytes", frame.len()));
         self.connection.begin(id)?;
-        self.link.exchange(&frame, &mut self.connection)?;
+        let answered = self.link.exchange(&frame, &mut self.connection);
+        answered.inspect_err(|error| self.log.problem(error))?;
         Ok(frame)
     }
 }

@@ -58,7 +58,10 @@ impl<'h> Session<'h> {
 
     pub(crate) fn end(self) -> Result<(), HostError> {
         self.event(SessionEventType::END)?;
-        self.host.flush()
+        let flushed = self.host.flush();
+        let requests = self.host.requests();
+        self.host.log.information(format_args!("the session has ended after {requests} requests"));
+        flushed
     }
 
     fn event(&self, kind: SessionEventType) -> Result<(), HostError> {

@@ -6,6 +6,7 @@
 //!
 //! - Filters (`--filter-uid`) choose what is told, not what is run: no option is common to all commands.
 //! - A list is what the command lists with [`Wrap::list_arguments`]; a command that can't list is run.
+//! - Files that a report names are files of their tests, and the report is one of the session.
 //! - A command that fails and of which no test has failed (it did not compile, it died) fails the application, and the end of
 //!   what it has printed is on standard error, which servers show.
 //! - Whoever ends us ends all that the command has started: by a signal, SIGKILL too, over the control pipe, or by going
@@ -60,6 +61,8 @@ pub struct Wrap {
     pub list_arguments: Option<Vec<OsString>>,
     /// The file that servers show.
     pub module: Option<PathBuf>,
+    /// Whether standard error has which version of the protocol was negotiated, and which command is run.
+    pub verbose: bool,
     /// The arguments with which this program calls [`keep`] with the words that follow them.
     pub keeper: Vec<OsString>,
 }
@@ -107,6 +110,14 @@ impl Wrap {
 
     fn session(&self, session: &Session<'_>) -> Result<(), WrapError> {
         let (words, lists) = self.words(session.is_discovery());
+        if self.verbose {
+            let command = words.join(std::ffi::OsStr::new(" "));
+            let version = session.host().version();
+            tail::say(&format!(
+                "version {version} of the protocol was negotiated; runs {}",
+                command.display()
+            ));
+        }
         let report = self.report.as_ref().map(|path| match &self.directory {
             Some(directory) => directory.join(path),
             None => path.clone(),
@@ -136,7 +147,7 @@ impl Wrap {
         let ended = Arc::clone(&child);
         cancel.listen(move |_| ended.stop());
         let mut parser = Parser::new(if prints_list { Format::Libtest } else { self.format });
-        let mut teller = Teller::new(session, lists);
+        let mut teller = Teller::new(session, self.directory.clone());
         let mut tail = Tail::default();
         let printed = output::Pieces::of(output).map_err(WrapError::Output)?;
         while let Some(bytes) = printed.next(|| child.has_ended()) {
@@ -158,7 +169,10 @@ impl Wrap {
         let mut is_absent = false;
         if let Some(report) = &report {
             match report.read() {
-                Ok(bytes) => teller.tell(parser.feed(&bytes))?,
+                Ok(bytes) => {
+                    teller.tell(parser.feed(&bytes))?;
+                    teller.report(report.path())?;
+                }
                 Err(error) if status.success() => {
                     return Err(WrapError::Report { path: report.path().to_owned(), error });
                 }
@@ -188,7 +202,7 @@ impl Wrap {
         tail::say(&format!("the command has ended with {status}{colon}"));
         tail.print();
         if !teller.has_failures() {
-            let has_died = status.code().is_none() || !teller.problems().is_empty();
+            let has_died = status.code().is_none() || teller.has_cut();
             session.host().set_exit(if has_died { Exit::DIED } else { Exit::ERROR });
         }
         Ok(())
@@ -231,6 +245,7 @@ mod tests {
             report: None,
             list_arguments: list.map(of),
             module: None,
+            verbose: false,
             keeper: Vec::new(),
         };
         assert_eq!(wrap.words(false), (of(command), false));

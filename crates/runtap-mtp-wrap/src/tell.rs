@@ -1,14 +1,18 @@
 //! From what a command has said to what a server is told.
 
-use runtap_mtp_host::{Failure, HostError, Outcome, Session, TestNode, TestResult};
+use std::path::{Path, PathBuf};
+
+use runtap_mtp_host::{Artifact, Failure, HostError, Outcome, Session, TestNode, TestResult};
 use runtap_test_formats::{Case, Event, Outcome as Seen};
 
 #[derive(Debug)]
 pub(crate) struct Teller<'a> {
     session: &'a Session<'a>,
-    /// Whether a list is wanted.
-    lists: bool,
+    /// Where the command runs; where we do otherwise.
+    directory: Option<PathBuf>,
     problems: Vec<String>,
+    /// Some of them say that tests have not come to their end.
+    has_cut: bool,
     has_failures: bool,
     /// Tests have failed that nobody wants to know of: the command's exit code is theirs.
     has_other_failures: bool,
@@ -18,22 +22,30 @@ pub(crate) struct Teller<'a> {
 const MOST: usize = 20;
 
 impl<'a> Teller<'a> {
-    pub(crate) fn new(session: &'a Session<'a>, lists: bool) -> Self {
-        Self { session, lists, problems: Vec::new(), has_failures: false, has_other_failures: false }
+    pub(crate) fn new(session: &'a Session<'a>, directory: Option<PathBuf>) -> Self {
+        Self {
+            session,
+            directory,
+            problems: Vec::new(),
+            has_cut: false,
+            has_failures: false,
+            has_other_failures: false,
+        }
     }
 
     pub(crate) fn tell(&mut self, events: Vec<Event>) -> Result<(), HostError> {
         for event in events {
             match event {
-                Event::Begun { uid, .. } if !self.lists && self.session.wants(&uid) => {
+                Event::Begun { uid, .. } if !self.session.is_discovery() && self.session.wants(&uid) => {
                     self.session.begin(&TestNode::new(uid))?;
                 }
-                Event::Listed(case) if self.lists && self.session.wants(&case.uid) => {
+                Event::Listed(case) if self.session.is_discovery() && self.session.wants(&case.uid) => {
                     self.session.discovered(&node(&case))?;
                 }
-                Event::Ended(case) => {
+                Event::Ended(mut case) => {
                     let is_wanted = self.session.wants(&case.uid);
                     let node = node(&case);
+                    let artifacts = std::mem::take(&mut case.artifacts);
                     let result = result(*case);
                     if !is_wanted {
                         self.has_other_failures |= result.is_failure();
@@ -41,22 +53,60 @@ impl<'a> Teller<'a> {
                     }
                     // A command that is run for its list fails because of them, too.
                     self.has_failures |= result.is_failure();
-                    if self.lists {
+                    if self.session.is_discovery() {
                         self.session.discovered(&node)?;
                     } else {
+                        for path in artifacts {
+                            self.artifact(&node, Path::new(&path))?;
+                        }
                         self.session.report(&node, result)?;
                     }
                 }
-                Event::Problem(text) if self.problems.len() < MOST => self.problems.push(text),
+                Event::Problem(text) => {
+                    self.has_cut = true;
+                    self.problem(text);
+                }
+                Event::Unreadable(text) => self.problem(text),
                 _ => {}
             }
         }
         Ok(())
     }
 
+    fn problem(&mut self, text: String) {
+        if self.problems.len() < MOST {
+            self.problems.push(text);
+        }
+    }
+
+    /// A file of a test. One that is not there is of no use to anybody.
+    fn artifact(&self, node: &TestNode, path: &Path) -> Result<(), HostError> {
+        let path = match &self.directory {
+            Some(directory) => directory.join(path),
+            None => path.to_owned(),
+        };
+        if !path.exists() {
+            return Ok(());
+        }
+        self.session.test_artifact(node, &named(path))
+    }
+
+    /// The file that the command has left its results in.
+    pub(crate) fn report(&self, path: &Path) -> Result<(), HostError> {
+        if self.session.is_discovery() {
+            return Ok(());
+        }
+        self.session.artifact(&named(path.to_owned()).description("the report of the command"))
+    }
+
     /// What was wrong with the run.
     pub(crate) fn problems(&self) -> &[String] {
         &self.problems
+    }
+
+    /// Whether tests have not come to their end.
+    pub(crate) fn has_cut(&self) -> bool {
+        self.has_cut
     }
 
     /// Whether a test that is wanted has failed.
@@ -68,6 +118,11 @@ impl<'a> Teller<'a> {
     pub(crate) fn has_other_failures(&self) -> bool {
         self.has_other_failures
     }
+}
+
+fn named(path: PathBuf) -> Artifact {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Artifact::new(path).display_name(name)
 }
 
 fn node(case: &Case) -> TestNode {

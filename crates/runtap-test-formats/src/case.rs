@@ -51,6 +51,8 @@ pub struct Case {
     pub stderr: String,
     /// File and line, if they were said.
     pub place: Option<(String, u32)>,
+    /// The paths of files that it has left, as it has said them.
+    pub artifacts: Vec<String>,
 }
 
 impl Case {
@@ -67,6 +69,7 @@ impl Case {
             stdout: String::new(),
             stderr: String::new(),
             place: None,
+            artifacts: Vec::new(),
         }
     }
 }
@@ -88,6 +91,8 @@ pub enum Event {
     Listed(Box<Case>),
     /// Something is wrong with the run, and no test's fault.
     Problem(String),
+    /// The run may be as it should, but what it says of its tests can't be read.
+    Unreadable(String),
 }
 
 /// Seconds as a command has printed them.

@@ -1,5 +1,8 @@
 //! Documents of JUnit's form, as Surefire, pytest, gotestsum, nextest and many others write them: `testsuite` and `testcase`
-//! in any nesting, with `failure`, `error`, `skipped`, `system-out`, `system-err`.
+//! in any nesting, with `failure`, `error`, `skipped`, `system-out`, `system-err`. A line `[[ATTACHMENT|PATH]]` of the last two
+//! names a file that the test has left (Jenkins, GitLab; runtap's own reports), and is no output.
+
+use std::borrow::Cow;
 
 use quick_xml::Reader;
 use quick_xml::escape::unescape;
@@ -46,6 +49,24 @@ pub(crate) fn read(document: &[u8], out: &mut Vec<Event>) {
     }
 }
 
+/// The output without the lines that name files.
+fn without_attachments<'a>(text: &'a str, artifacts: &mut Vec<String>) -> Cow<'a, str> {
+    let path =
+        |line: &'a str| line.trim().strip_prefix("[[ATTACHMENT|").and_then(|rest| rest.strip_suffix("]]"));
+    if !text.contains("[[ATTACHMENT|") {
+        return Cow::Borrowed(text);
+    }
+    let mut output = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        match path(line).filter(|path| !path.is_empty()) {
+            Some(path) if artifacts.iter().any(|known| known == path) => {}
+            Some(path) => artifacts.push(path.to_owned()),
+            None => output.push_str(line),
+        }
+    }
+    Cow::Owned(output)
+}
+
 /// `test_shop.py:11: AssertionError`, the last line of pytest.
 fn place(line: &str) -> Option<(&str, u32, &str)> {
     let (rest, kind) = line.rsplit_once(": ")?;
@@ -67,7 +88,7 @@ struct State {
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let found = tag.attributes().flatten().find(|attribute| attribute.key.as_ref() == name.as_bytes())?;
     let raw = String::from_utf8_lossy(&found.value).into_owned();
-    Some(unescape(&raw).map(std::borrow::Cow::into_owned).unwrap_or(raw))
+    Some(unescape(&raw).map(Cow::into_owned).unwrap_or(raw))
 }
 
 impl State {
@@ -139,8 +160,12 @@ impl State {
             (b"skipped", Some(case)) if case.reason.is_empty() => {
                 text.trim().clone_into(&mut case.reason);
             }
-            (b"system-out", Some(case)) => case.stdout.push_str(&text),
-            (b"system-err", Some(case)) => case.stderr.push_str(&text),
+            (b"system-out", Some(case)) => {
+                case.stdout.push_str(&without_attachments(&text, &mut case.artifacts));
+            }
+            (b"system-err", Some(case)) => {
+                case.stderr.push_str(&without_attachments(&text, &mut case.artifacts));
+            }
             _ => {}
         }
     }

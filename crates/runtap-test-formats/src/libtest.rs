@@ -17,6 +17,8 @@
 //! the same. Colours are passed over. What libtest-mimic prints in the same form is read too: it pads names, and its blocks
 //! are headed `---- NAME ----`.
 //!
+//! `--quiet` prints a letter for each test and no names: that can't be read, and is said.
+//!
 //! A test may print lines of this form itself. Within the output of failed tests, `failures:` and `test result: ` count only
 //! if what follows, or has come before, is what libtest prints there.
 
@@ -39,6 +41,8 @@ pub(crate) struct Text {
     /// Whose output is read, and where it is within `failed`.
     block: Option<usize>,
     in_failures: bool,
+    /// There was a line of letters, as `--quiet` prints it.
+    is_terse: bool,
     /// What follows a `failures:` within them: the list of names, unless a line does not fit.
     names: Option<Vec<String>>,
 }
@@ -102,11 +106,18 @@ impl Text {
             && self.ended < expected
         {
             let suite = if self.suite.is_empty() { "the binary" } else { &self.suite };
-            let running = open.map(|name| format!(", while {name} ran")).unwrap_or_default();
             let ended = self.ended;
-            out.push(Event::Problem(format!("{suite} ended after {ended} of {expected} tests{running}")));
+            out.push(if ended == 0 && self.is_terse {
+                Event::Unreadable(format!(
+                    "{suite} tells results without names: it is run with -q, --quiet or --format terse, which can't be read"
+                ))
+            } else {
+                let running = open.map(|name| format!(", while {name} ran")).unwrap_or_default();
+                Event::Problem(format!("{suite} ended after {ended} of {expected} tests{running}"))
+            });
         }
         self.ended = 0;
+        self.is_terse = false;
     }
 
     /// A line of what failed tests have printed, or of the names behind that. Gives whether the binary has ended.
@@ -188,6 +199,7 @@ impl Read for Text {
             self.close(out);
             return true;
         }
+        self.is_terse |= self.expected.is_some() && is_letters(line);
         if line == "failures:" && !self.failed.is_empty() {
             self.in_failures = true;
             return true;
@@ -215,6 +227,15 @@ impl Read for Text {
     fn finish(&mut self, out: &mut Vec<Event>) {
         self.close(out);
     }
+}
+
+/// `..F.i`, and `..F.i  5/101` at the end of a full line.
+fn is_letters(line: &str) -> bool {
+    let (letters, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let count = rest.trim();
+    !letters.is_empty()
+        && letters.bytes().all(|c| b".Fiab".contains(&c))
+        && (count.is_empty() || count.bytes().all(|c| c.is_ascii_digit() || c == b'/'))
 }
 
 /// The name of the binary whose tests follow, if this is cargo's line.

@@ -19,7 +19,7 @@ fn cases(events: &[Event]) -> Vec<&Case> {
 
 fn problems(events: &[Event]) -> Vec<&str> {
     let problems = events.iter().filter_map(|event| match event {
-        Event::Problem(text) => Some(text.as_str()),
+        Event::Problem(text) | Event::Unreadable(text) => Some(text.as_str()),
         _ => None,
     });
     problems.collect()
@@ -251,6 +251,44 @@ fn junit_of_others() {
     let detail = case(&events, "C.m").detail.as_ref().unwrap();
     assert_eq!((detail.message.as_str(), detail.kind.as_str()), ("first line", "E"));
     assert_eq!(detail.stack, "first line\nsecond");
+}
+
+#[test]
+fn files_that_a_junit_document_names() {
+    let text = "<testsuite name='s'><testcase name='draws'><system-out>drawn\n[[ATTACHMENT|/out/a&amp;b.png]]\n\
+                [[ATTACHMENT|log.txt]]\nthe end [[ATTACHMENT|no.txt]]\n</system-out><system-err>\
+                <![CDATA[  [[ATTACHMENT|/out/c.png]]  \n[[ATTACHMENT|log.txt]]\n[[ATTACHMENT|]]]]></system-err></testcase>\
+                <testcase name='plain'/></testsuite>";
+    let events = read(Format::Junit, text.as_bytes());
+    let drawn = case(&events, "s.draws");
+    assert_eq!(drawn.artifacts, ["/out/a&b.png", "log.txt", "/out/c.png"]);
+    assert_eq!(drawn.stdout, "drawn\nthe end [[ATTACHMENT|no.txt]]\n");
+    assert_eq!(drawn.stderr, "[[ATTACHMENT|]]", "it names no file");
+    assert_eq!(case(&events, "s.plain").artifacts, [""; 0]);
+}
+
+#[test]
+fn what_quiet_libtest_leaves_out_is_said() {
+    let text = "     Running unittests src/lib.rs (target/debug/deps/shop-507999230d6984fa)\n\nrunning 3 tests\n.iF\nfailures:\n\n\
+                ---- tests::b stdout ----\nno\n\n\nfailures:\n    tests::b\n\ntest result: FAILED. 1 passed; 1 failed; 1 ignored; 0 \
+                measured; 0 filtered out; finished in 0.00s\n";
+    let expected = [
+        "shop tells results without names: it is run with -q, --quiet or --format terse, which can't be read",
+    ];
+    let events = read(Format::Libtest, text.as_bytes());
+    assert_eq!(problems(&events), expected, "{events:#?}");
+    assert!(matches!(events.last(), Some(Event::Unreadable(_))), "it has not died: {events:#?}");
+    // With more tests than a line has, a line ends in how many there were.
+    let many = format!(
+        "running 101 tests\n{}  88/101\n.............\ntest result: ok. 101 passed; 0 failed; 0 ignored\n",
+        ".".repeat(88)
+    );
+    let events = read(Format::Libtest, many.as_bytes());
+    let [problem] = problems(&events)[..] else { panic!("{events:#?}") };
+    assert!(problem.starts_with("the binary tells results without names"), "{problem}");
+    // A test that prints dots is another matter.
+    let dots = "running 1 test\n...\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored\n";
+    assert_eq!(problems(&read(Format::Libtest, dots.as_bytes())), [""; 0]);
 }
 
 #[test]

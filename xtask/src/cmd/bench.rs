@@ -37,14 +37,14 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     if let Some(alone @ ("clients" | "events" | "instruments" | "samples")) = args.word() {
         return ws.tool(&build(ws)?.to_string_lossy()).arg(alone).run();
     }
-    if let Some(shared @ ("bytefrog" | "host")) = args.word() {
-        let mut tool = ws.tool(&build(ws)?.to_string_lossy()).arg(shared);
+    if args.word() == Some("bytefrog") {
+        let mut tool = ws.tool(&build(ws)?.to_string_lossy()).arg("bytefrog");
         if let Some(shared) = ws.shared()? {
             tool = tool.env("RUNTAP_SHARED", shared);
         }
         return tool.run();
     }
-    let Some(live @ ("capture" | "nettrace" | "ports" | "ps" | "tests")) = args.word() else {
+    let Some(live @ ("capture" | "host" | "nettrace" | "ports" | "ps" | "tests")) = args.word() else {
         if let Outcome::Skipped(why) = check(ws)? {
             output::note(&format!("skipped: {why}"));
         }

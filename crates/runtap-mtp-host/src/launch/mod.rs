@@ -15,7 +15,7 @@ use thiserror::Error;
 
 pub use options::CommandOption;
 
-use crate::Policy;
+use crate::{Diagnostic, Policy, Verbosity};
 use options::{Given, OptionSet};
 
 /// What the application is to do. If several are asked for, the first of these counts.
@@ -60,6 +60,8 @@ pub struct Launch {
     pub config_file: Option<PathBuf>,
     /// `--diagnostic-output-directory`.
     pub diagnostic_output_directory: Option<PathBuf>,
+    /// The diagnostic log (`--diagnostic` and its other options).
+    pub diagnostic: Option<Diagnostic>,
     /// How long the session may take (`--timeout`).
     pub timeout: Option<Duration>,
     /// What decides the exit code.
@@ -150,6 +152,7 @@ impl Launch {
             results_directory: None,
             config_file: None,
             diagnostic_output_directory: None,
+            diagnostic: None,
             timeout: None,
             policy: Policy::default(),
             own: Vec::new(),
@@ -192,6 +195,16 @@ impl Launch {
         let timeout = given.text("timeout").map(|text| {
             duration(&text).ok_or_else(|| value("timeout", &text, "is a time such as 90s, 10m or 500ms"))
         });
+        let verbosity = given.text("diagnostic-verbosity").map(|text| {
+            let expected = "is Trace, Debug, Information, Warning, Error, Critical or None";
+            Verbosity::of(&text).ok_or_else(|| value("diagnostic-verbosity", &text, expected))
+        });
+        let verbosity = verbosity.transpose()?.unwrap_or(Verbosity::Everything);
+        let file_prefix = given.text("diagnostic-file-prefix").unwrap_or_else(|| "log".to_owned());
+        if file_prefix.contains('/') {
+            return Err(value("diagnostic-file-prefix", &file_prefix, "is the beginning of a name, no path"));
+        }
+        let diagnostic = given.has("diagnostic").then_some(Diagnostic { file_prefix, verbosity });
         Ok(Self {
             mode: mode.or(discover).unwrap_or(Mode::Run),
             server,
@@ -199,6 +212,7 @@ impl Launch {
             results_directory: given.text("results-directory").map(PathBuf::from),
             config_file: given.text("config-file").map(PathBuf::from),
             diagnostic_output_directory: given.text("diagnostic-output-directory").map(PathBuf::from),
+            diagnostic,
             timeout: timeout.transpose()?,
             policy,
             own: given.own(),

@@ -75,7 +75,23 @@ impl CommandOption {
 const PLATFORM: &[(&str, usize, usize, bool, &str)] = &[
     ("?", 0, 0, true, "Show the command line help."),
     ("config-file", 1, 1, false, "Specifies a configuration file for the application."),
+    ("diagnostic", 0, 0, false, "Writes a diagnostic log."),
+    (
+        "diagnostic-file-prefix",
+        1,
+        1,
+        false,
+        "What the name of the diagnostic log begins with; log otherwise.",
+    ),
     ("diagnostic-output-directory", 1, 1, false, "Directory for diagnostic logs."),
+    ("diagnostic-synchronous-write", 0, 0, true, "Lines of the diagnostic log are always written at once."),
+    (
+        "diagnostic-verbosity",
+        1,
+        1,
+        false,
+        "What the diagnostic log has: Trace, Debug, Information, Warning, Error, Critical or None.",
+    ),
     ("dotnet-test-http-endpoint", 1, 1, true, "Where the server of 'dotnet test' listens."),
     ("dotnet-test-http-token", 1, 1, true, "The token of the server of 'dotnet test'."),
     ("dotnet-test-pipe", 1, 1, true, "The pipe of 'dotnet test'."),

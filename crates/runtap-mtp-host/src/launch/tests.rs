@@ -49,6 +49,20 @@ fn the_first_of_info_help_and_list_counts() {
 }
 
 #[test]
+fn a_diagnostic_log_is_asked_for_in_the_platforms_words() {
+    assert_eq!(launch(PIPE).diagnostic, None);
+    let of = |line: &str| launch(&format!("{line} {PIPE}")).diagnostic.unwrap();
+    let all = Diagnostic { file_prefix: "log".to_owned(), verbosity: Verbosity::Everything };
+    assert_eq!(of("--diagnostic"), all);
+    assert_eq!(of("--diagnostic --diagnostic-synchronous-write --diagnostic-verbosity Debug"), all);
+    let less = of("--diagnostic --diagnostic-file-prefix mine --diagnostic-verbosity error");
+    assert_eq!(less, Diagnostic { file_prefix: "mine".to_owned(), verbosity: Verbosity::Problems });
+    for line in ["--diagnostic-verbosity loud", "--diagnostic-file-prefix ../x"] {
+        assert!(matches!(parse(&format!("{line} {PIPE}")), Err(LaunchError::Value { .. })), "{line}");
+    }
+}
+
+#[test]
 fn options_take_values_in_all_the_platforms_ways() {
     let launch = launch(&format!(
         "--filter-uid a b --filter-uid=-c --timeout:1.5m --ignore-exit-code 8;2 --minimum-expected-tests 3 \

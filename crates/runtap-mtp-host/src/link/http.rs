@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use runtap_mtp_proto::host::{Connection, Reply};
 
-use super::HttpError;
 use super::endpoint::Endpoint;
 use super::response::ResponseReader;
+use super::{HttpError, ReplyLimit};
 use crate::HostError;
 
 #[derive(Debug)]
@@ -21,6 +21,7 @@ pub(crate) struct Http {
     head: String,
     stream: Option<TcpStream>,
     patience: Duration,
+    limit: ReplyLimit,
 }
 
 impl Http {
@@ -34,7 +35,7 @@ impl Http {
             "POST {path} HTTP/1.1\r\nHost: {authority}\r\nAuthorization: Bearer {token}\r\n\
              Content-Type: application/octet-stream\r\nContent-Length: "
         );
-        let mut this = Self { endpoint, head, stream: None, patience };
+        let mut this = Self { endpoint, head, stream: None, patience, limit: ReplyLimit::NONE };
         this.stream = Some(this.dial()?);
         Ok(this)
     }
@@ -42,7 +43,7 @@ impl Http {
     fn dial(&self) -> Result<TcpStream, HostError> {
         let started = Instant::now();
         loop {
-            let error = match TcpStream::connect(&*self.endpoint.addresses) {
+            let error = match self.connect(self.patience.saturating_sub(started.elapsed())) {
                 Ok(stream) => {
                     // Requests are written in one go: nothing is gained by waiting for more.
                     stream.set_nodelay(true).map_err(lost)?;
@@ -59,6 +60,29 @@ impl Http {
         }
     }
 
+    /// To the first address that answers. A full backlog drops what comes, and the kernel goes on for minutes.
+    fn connect(&self, left: Duration) -> io::Result<TcpStream> {
+        let left = left.max(Duration::from_millis(1));
+        let mut error = io::ErrorKind::InvalidInput.into();
+        for address in &self.endpoint.addresses {
+            match TcpStream::connect_timeout(address, left) {
+                Ok(stream) => return Ok(stream),
+                Err(other) => error = other,
+            }
+        }
+        Err(error)
+    }
+
+    /// How long the reply to a message may take.
+    pub(super) fn set_limit(&mut self, limit: ReplyLimit) -> Result<(), HostError> {
+        self.limit = limit;
+        match &self.stream {
+            // What the last exchange has set.
+            Some(stream) => stream.set_read_timeout(None).map_err(lost),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn exchange(&mut self, frame: &[u8], connection: &mut Connection) -> Result<Reply, HostError> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
@@ -66,12 +90,16 @@ impl Http {
         };
         let mut request = format!("{}{}\r\n\r\n", self.head, frame.len()).into_bytes();
         request.extend_from_slice(frame);
+        let until = self.limit.until();
         stream.write_all(&request).map_err(lost)?;
         let mut reader = ResponseReader::new();
         let mut buffer = [0; 4096];
         let response = loop {
             if let Some(response) = reader.next()? {
                 break response;
+            }
+            if let Some(left) = until.left().map_err(lost)? {
+                stream.set_read_timeout(Some(left)).map_err(lost)?;
             }
             match stream.read(&mut buffer) {
                 Ok(0) => return Err(HttpError::Cut(reader.len()).into()),

@@ -8,10 +8,12 @@ mod response;
 #[cfg(fuzzing)]
 pub(crate) use response::ResponseReader;
 
+use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtap_mtp_proto::host::{Connection, Reply};
+use runtap_mtp_proto::{Handshake, Version, Versions};
 
 pub use endpoint::HttpError;
 pub(crate) use pipe::{Pipe, dial};
@@ -46,11 +48,45 @@ impl Link {
         }
     }
 
-    /// How long the reply to a message may take; `None`: for ever, as a server may be busy. HTTP has limits of its own.
-    pub(crate) fn set_patience(&self, patience: Option<Duration>) -> Result<(), HostError> {
+    /// The handshake, whose reply has to be there within `patience`: whoever only listens is no server. Later replies may
+    /// take their time.
+    pub(crate) fn greet(
+        &mut self,
+        connection: &mut Connection,
+        handshake: Handshake,
+        patience: Duration,
+    ) -> Result<(Version, Handshake), HostError> {
+        let frame = connection.handshake(handshake)?;
+        match self.exchange_within(&frame, connection, patience)? {
+            Reply::Accepted { version, handshake } => Ok((version, handshake)),
+            _ => Err(HostError::Rejected(Versions::all())),
+        }
+    }
+
+    /// As [`exchange`](Self::exchange), if it does not take longer.
+    pub(crate) fn exchange_within(
+        &mut self,
+        frame: &[u8],
+        connection: &mut Connection,
+        patience: Duration,
+    ) -> Result<Reply, HostError> {
+        self.set_limit(ReplyLimit(Some(patience)))?;
+        let reply = self.exchange(frame, connection).map_err(|error| match &error {
+            HostError::Lost(lost)
+                if matches!(lost.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
+            {
+                HostError::Silent { waited: patience }
+            }
+            _ => error,
+        })?;
+        self.set_limit(ReplyLimit::NONE)?;
+        Ok(reply)
+    }
+
+    fn set_limit(&mut self, limit: ReplyLimit) -> Result<(), HostError> {
         match self {
-            Self::Pipe(pipe) => pipe.set_patience(patience),
-            Self::Http(_) => Ok(()),
+            Self::Pipe(pipe) => pipe.set_limit(limit),
+            Self::Http(http) => http.set_limit(limit),
         }
     }
 
@@ -68,7 +104,35 @@ impl Link {
     }
 }
 
+/// How long a whole reply may take, in however many pieces it comes; `None`: for ever, as a server may be busy.
+#[derive(Debug, Clone, Copy)]
+struct ReplyLimit(Option<Duration>);
+
+/// When it has to be there.
+#[derive(Debug, Clone, Copy)]
+struct Until(Option<Instant>);
+
+impl ReplyLimit {
+    const NONE: Self = Self(None);
+
+    fn until(self) -> Until {
+        Until(self.0.and_then(|limit| Instant::now().checked_add(limit)))
+    }
+}
+
+impl Until {
+    /// What is left for the next piece.
+    fn left(self) -> io::Result<Option<Duration>> {
+        let Some(until) = self.0 else { return Ok(None) };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
 /// A path as errors show it.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
+
+#[cfg(test)]
+mod tests;

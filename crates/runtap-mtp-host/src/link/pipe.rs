@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use runtap_mtp_proto::host::{Connection, Reply};
 use rustix::net::RecvFlags;
 
-use super::shown;
+use super::{ReplyLimit, shown};
 use crate::HostError;
 
 /// The pause before the second attempt; it doubles up to [`LONGEST`].
@@ -18,19 +18,27 @@ const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub(crate) struct Pipe(UnixStream);
+pub(crate) struct Pipe {
+    stream: UnixStream,
+    limit: ReplyLimit,
+}
 
 impl Pipe {
     pub(super) fn connect(path: &Path, patience: Duration) -> Result<Self, HostError> {
-        dial(path, patience, &mut || false).map(Self)
+        let stream = dial(path, patience, &mut || false)?;
+        Ok(Self { stream, limit: ReplyLimit::NONE })
     }
 
     pub(super) fn exchange(&mut self, frame: &[u8], connection: &mut Connection) -> Result<Reply, HostError> {
         // In one go: MTP 1.8 dies of a length that arrives in parts.
-        self.0.write_all(frame).map_err(lost)?;
+        let until = self.limit.until();
+        self.stream.write_all(frame).map_err(lost)?;
         let mut buffer = [0; 4096];
         loop {
-            let count = match self.0.read(&mut buffer) {
+            if let Some(left) = until.left().map_err(lost)? {
+                self.stream.set_read_timeout(Some(left)).map_err(lost)?;
+            }
+            let count = match self.stream.read(&mut buffer) {
                 Ok(0) => {
                     connection.handle_eof()?;
                     return Err(HostError::Gone);
@@ -45,15 +53,17 @@ impl Pipe {
         }
     }
 
-    /// How long a reply may take; `None`: for ever.
-    pub(super) fn set_patience(&self, patience: Option<Duration>) -> Result<(), HostError> {
-        self.0.set_read_timeout(patience).map_err(lost)
+    /// How long the reply to a message may take.
+    pub(super) fn set_limit(&mut self, limit: ReplyLimit) -> Result<(), HostError> {
+        self.limit = limit;
+        // What the last exchange has set.
+        self.stream.set_read_timeout(None).map_err(lost)
     }
 
     pub(super) fn is_gone(&self) -> bool {
         let mut byte = [0_u8];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        match rustix::net::recv(&self.0, &mut byte[..], flags) {
+        match rustix::net::recv(&self.stream, &mut byte[..], flags) {
             // Bytes that nobody has asked for are found with the next request.
             Ok((count, _)) => count == 0,
             Err(error) => error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR,
@@ -74,7 +84,7 @@ pub(crate) fn dial(
     let started = Instant::now();
     let mut pause = SHORTEST;
     loop {
-        let error = match UnixStream::connect(path) {
+        let error = match connect(path) {
             Ok(stream) => return check(&stream, path).map(|()| stream),
             Err(error) => error,
         };
@@ -88,6 +98,24 @@ pub(crate) fn dial(
         thread::sleep(pause.min(patience.saturating_sub(waited)));
         pause = (pause * 2).min(LONGEST);
     }
+}
+
+/// Does not wait for a place in a full backlog: nobody may ever accept.
+#[cfg(target_os = "linux")]
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+/// Elsewhere a full backlog refuses.
+#[cfg(not(target_os = "linux"))]
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(path)
 }
 
 /// The platform's own hosts refuse a server of another user (.NET's `CurrentUserOnly`).

@@ -70,7 +70,7 @@ fn session(messages: &[Message]) -> String {
 
 /// Without the handshake, which says who we are.
 #[track_caller]
-fn greeted(messages: &[Message]) -> &[Message] {
+fn greeted<'a>(messages: &'a [Message], mode: &str) -> &'a [Message] {
     let Some((Message::Handshake(handshake), rest)) = messages.split_first() else { panic!("{messages:?}") };
     let identity = identity();
     let of = |key| handshake.get(key).unwrap_or_default();
@@ -79,6 +79,11 @@ fn greeted(messages: &[Message]) -> &[Message] {
     assert_eq!((of(HandshakeKey::EXECUTION_ID), of(HandshakeKey::INSTANCE_ID)), ("exec-1", "inst-1"));
     assert_eq!(of(HandshakeKey::FRAMEWORK), identity.framework);
     assert_eq!(of(HandshakeKey::MODULE_PATH), identity.module.to_str().unwrap());
+    assert_eq!(of(HandshakeKey::ARCHITECTURE), identity.architecture);
+    assert_eq!(of(HandshakeKey::OS), std::env::consts::OS);
+    assert_eq!((of(HandshakeKey::HOST_TYPE), of(HandshakeKey::EXECUTION_MODE)), ("TestHost", mode));
+    assert_eq!(of(HandshakeKey::ATTEMPT_NUMBER), "1");
+    assert_eq!(handshake.iter().count(), 11, "and nothing else: {handshake:?}");
     rest
 }
 
@@ -184,7 +189,7 @@ fn run() -> BTreeSet<MessageId> {
         Message::AzureDevOpsLog(AzureDevOpsLog { execution_id, instance_id, text: some("##[x]") }),
         end,
     ];
-    assert_eq!(greeted(&messages), expected);
+    assert_eq!(greeted(&messages, "run"), expected);
     messages.iter().chain([&waiting]).map(Message::id).collect()
 }
 
@@ -210,7 +215,7 @@ fn run_for_an_ide() -> BTreeSet<MessageId> {
         successful: Some(vec![begun]),
         failed: None,
     });
-    assert_eq!(greeted(&messages), [start, results, end]);
+    assert_eq!(greeted(&messages, "run"), [start, results, end]);
     messages.iter().map(Message::id).collect()
 }
 
@@ -248,7 +253,7 @@ fn list() -> BTreeSet<MessageId> {
         instance_id: some("inst-1"),
         tests: Some(vec![full, short]),
     });
-    assert_eq!(greeted(&messages), [start, found, end]);
+    assert_eq!(greeted(&messages, "discover"), [start, found, end]);
     messages.iter().map(Message::id).collect()
 }
 
@@ -257,7 +262,7 @@ fn help() -> BTreeSet<MessageId> {
     let own = [CommandOption::new("suite", "Which suite").values(1, 2)];
     Host::help(&judge.launch(&["--help"]), &identity(), &own).unwrap();
     let messages = heard(&judge, 1);
-    let [Message::CommandLineOptions(options)] = greeted(&messages) else { panic!("{messages:?}") };
+    let [Message::CommandLineOptions(options)] = greeted(&messages, "help") else { panic!("{messages:?}") };
     assert_eq!(options.module_path.as_deref(), identity().module.to_str());
     let suite = options.options.iter().flatten().find(|option| option.name.as_deref() == Some("suite"));
     let suite = suite.expect("the own option is there");

@@ -1,15 +1,17 @@
 //! How runs begin and end: attempts, cancelling, limits of the command line, servers that are late or go.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::num::NonZeroU32;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use runtap_mtp_host::{
-    Application, CancelReason, Exit, HostError, Identity, Launch, Role, Server, TestNode, TestResult,
+    Application, Artifact, CancelReason, Exit, HostError, Identity, Launch, Role, Server, Session, TestNode,
+    TestResult, Version,
 };
 use runtap_mtp_proto::server::{self, Mode, Pipe, Settings};
 use runtap_mtp_proto::{Message, Rule, SessionEventType, State};
@@ -113,25 +115,85 @@ fn a_body_that_fails_leaves_a_pair_of_events() {
 }
 
 #[test]
-fn the_server_may_appear_late_but_not_never() {
+fn what_can_never_be_a_server_is_not_waited_for() {
+    let launch = Launch::by(Server::Pipe(PathBuf::from("/dev/null/x")));
+    let error = Application::new().connect(&launch).unwrap_err();
+    let HostError::Connect { waited, error, .. } = &error else { panic!("{error}") };
+    assert!(*waited < runtap_mtp_host::PATIENCE, "{error}");
+}
+
+/// A process that watches a test host: its connection has a file and no session, beside that of the test host.
+#[test]
+fn a_controller_tells_of_files() {
     let judge = Judge::new(Settings::new(Mode::Run));
-    let (late, there) = (judge.folder.path().join("late"), judge.folder.path().join("data"));
-    let launch = Launch::by(Server::Pipe(late.clone()));
-    let linking = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(40));
-        std::os::unix::fs::symlink(there, late).unwrap();
-    });
-    let host = Application::new().connect(&launch).unwrap();
-    linking.join().unwrap();
+    let first = Identity::this_program();
+    let with_id = |id: &str| Identity { instance_id: id.to_owned(), ..first.clone() };
+    let controller = judge.connect_as(&[], &Role::Controller, with_id("c"));
+    let host = judge.connect_as(&[], &Role::TestHost { attempt: NonZeroU32::MIN }, with_id("h"));
     host.session(|session| session.test("a", || ())).unwrap();
     drop(host);
-    assert_eq!(results(&judge.messages(Exit::OK)).len(), 1);
-    // What is no socket is not waited for.
-    let launch = Launch::by(Server::Pipe(PathBuf::from("/dev/null/x")));
-    let started = Instant::now();
-    let error = Application::new().connect(&launch).unwrap_err();
-    assert!(matches!(error, HostError::Connect { .. }), "{error}");
-    assert!(started.elapsed() < runtap_mtp_host::PATIENCE / 2);
+    controller.artifact(&Artifact::new("/r/core.1").display_name("a dump")).unwrap();
+    controller.flush().unwrap();
+    drop(controller);
+    let messages = judge.messages(Exit::OK);
+    let Some(Message::FileArtifacts(files)) = messages.last() else { panic!("{messages:?}") };
+    assert_eq!(files.instance_id.as_deref(), Some("c"));
+    let [file] = &files.artifacts.as_ref().unwrap()[..] else { panic!("{files:?}") };
+    assert_eq!(file.full_path.as_deref(), Some("/r/core.1"));
+    // Of no test and no session.
+    assert_eq!((file.test_uid.as_deref(), file.session_uid.as_deref()), (Some(""), Some("")));
+    let sessions = messages.iter().filter(|message| matches!(message, Message::SessionEvent(_))).count();
+    assert_eq!(sessions, 2, "those of the test host: {messages:?}");
+}
+
+/// The text of the only log in the directory.
+fn log_in(directory: &Path) -> String {
+    let files: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [file] = &files[..] else { panic!("{files:?}") };
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("mine_") && name.contains(".diag"), "{name}");
+    fs::read_to_string(file).unwrap()
+}
+
+#[test]
+fn the_diagnostic_log_has_the_negotiated_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = folder.path().join("logs");
+    let launch = |judge: &Judge, more: &[&str]| {
+        let options =
+            ["--diagnostic-file-prefix", "mine", "--diagnostic-output-directory", logs.to_str().unwrap()];
+        judge.launch(&[&options, more].concat())
+    };
+    // A server knows one run.
+    let passes = |more: &[&str]| {
+        let judge = Judge::new(Settings::new(Mode::Run));
+        let test = |session: &Session<'_>, _: &Launch| session.test("secret", || ());
+        assert_eq!(Application::new().run::<HostError>(&launch(&judge, more), test), Exit::OK);
+    };
+    passes(&["--diagnostic"]);
+    let text = log_in(&logs);
+    for part in [
+        format!("information runtap-mtp-host {}, process {}", env!("CARGO_PKG_VERSION"), std::process::id()),
+        format!("information negotiated version {} of the protocol with process ", Version::V1_4_0),
+        "trace sends TestResultMessages, ".to_owned(),
+        "information the session has ended after 4 requests\n".to_owned(),
+        "information exit code 0\n".to_owned(),
+    ] {
+        assert!(text.contains(&part), "{part}: {text}");
+    }
+    assert!(!text.contains("secret"), "{text}");
+    fs::remove_dir_all(&logs).unwrap();
+    passes(&["--diagnostic", "--diagnostic-verbosity", "Information"]);
+    let text = log_in(&logs);
+    assert!(text.contains("negotiated version") && !text.contains(" trace "), "{text}");
+    fs::remove_dir_all(&logs).unwrap();
+    passes(&[]);
+    passes(&["--diagnostic", "--diagnostic-verbosity", "None"]);
+    assert!(!logs.exists(), "nobody has asked for one");
+    fs::write(&logs, "a file").unwrap();
+    let judge = Judge::new(Settings::new(Mode::Run));
+    let error = Application::new().connect(&launch(&judge, &["--diagnostic"])).unwrap_err();
+    assert!(matches!(error, HostError::Diagnostic { .. }), "{error}");
 }
 
 #[test]

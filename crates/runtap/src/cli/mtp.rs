@@ -168,9 +168,15 @@ impl ValueEnum for Printed {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The command runs as it is; its results are read from what it prints and told to the server: the real dotnet test, runtap
-test, or another one. Servers start the script that --write-module leaves, in any directory; the command runs in the
-current one. A command that can't be read to its end, or fails without a failed test, fails the application.
+The command runs as it is; its results are read from what it prints and told to the server: the \
+real dotnet test, runtap test, or another one. Servers start the script that --write-module leaves, \
+in any directory; the command runs in the current one. A command that can't be read to its end, or \
+fails without a failed test, fails the application. With -v, which the script keeps, standard error \
+has the negotiated version of the protocol.
+
+A script of your own passes the server's options on, before '--': they are the platform's \
+(--server dotnettestcli --dotnet-test-pipe PATH, --list-tests, --help, --filter-uid UID…, --timeout \
+TIME, --maximum-failed-tests N, --ignore-exit-code N, --diagnostic and so on), as are the exit codes.
 
 Examples:
   runtap mtp host --from libtest --write-module rust-tests -- cargo test --no-fail-fast
@@ -178,7 +184,8 @@ Examples:
   runtap mtp host --from tap --write-module node-tests -- node --test --test-reporter=tap
   runtap mtp host --from junit --report out.xml --write-module py-tests -- pytest --junitxml out.xml
   dotnet test --test-modules rust-tests
-  runtap test ./rust-tests bin/Shop.Tests.dll")]
+  runtap test ./rust-tests bin/Shop.Tests.dll
+  exec runtap mtp host --from tap \"$@\" -- node --test --test-reporter=tap")]
 pub(crate) struct MtpHost {
     /// What the command prints
     #[arg(long, value_name = "FORMAT", value_enum)]

@@ -11,6 +11,7 @@ mod harness;
 mod left_behind;
 mod real_interrupted;
 mod real_mtp_host;
+mod real_options;
 mod real_texts;
 mod real_wrapped;
 mod samples;
@@ -27,6 +28,8 @@ fn main() -> ExitCode {
         real_mtp_host::a_test_binary_of_the_harness,
         real_mtp_host::lists_of_both,
         real_mtp_host::exit_codes,
+        real_mtp_host::a_native_executable,
+        real_mtp_host::types_and_durations,
         real_mtp_host::rust_and_dotnet_modules_in_one_run,
         real_mtp_host::what_is_said_is_by_the_rules,
         real_mtp_host::attempts_of_an_orchestrator,
@@ -39,10 +42,16 @@ fn main() -> ExitCode {
         real_interrupted::a_wrapped_command,
         real_interrupted::a_server_that_is_killed,
         real_interrupted::a_wrapper_that_is_killed,
+        real_options::scripts_of_ones_own_pass_the_servers_options_on,
+        real_options::the_negotiated_version_is_said,
+        real_options::files_that_a_command_leaves,
+        real_options::quiet_libtest_is_refused,
+        real_options::a_test_that_ends_the_process,
         real_texts::of_the_harness,
         real_texts::of_a_wrapped_command,
         real_wrapped::cargo_test,
         real_wrapped::nextest,
+        real_wrapped::nextest_from_its_recorded_output,
         real_wrapped::go_test,
         real_wrapped::node_test,
         real_wrapped::pytest_leaves_a_report,

@@ -1,5 +1,6 @@
 //! Ctrl-C, and servers and wrappers that die: nothing of ours stays behind.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -17,7 +18,11 @@ fn interrupt(server: &mut Child) -> Duration {
     kill_process_group(Pid::from_child(server), Signal::INT).expect("the group is there");
     let started = Instant::now();
     server.wait().expect("it is our child");
-    started.elapsed()
+    let lived = started.elapsed();
+    // The bar is 20 ms on a machine that has nothing else to do, which `cargo xtask bench host` measures: here only that it
+    // does not wait for something.
+    let _ = writeln!(std::io::stderr(), "dotnet test was gone {} ms after SIGINT", lived.as_millis());
+    lived
 }
 
 pub(crate) fn the_harness() -> Outcome {
@@ -28,7 +33,6 @@ pub(crate) fn the_harness() -> Outcome {
         let mut server = start(dotnet_test(folder.path(), "sleeps", &[])?);
         let pid = written(&file);
         let lived = interrupt(&mut server);
-        // 20 ms on a machine that has nothing else to do.
         assert!(lived < Duration::from_secs(2), "{lived:?}");
         is_gone("the application has ended", pid);
         Ok(())

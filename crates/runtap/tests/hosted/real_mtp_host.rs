@@ -8,8 +8,11 @@ use runtap_testkit::{Skip, run, test_application};
 use serde_json::Value;
 
 use crate::real_wrapped::write;
-use crate::samples::module;
-use crate::servers::{dotnet_test, masked, or_skip, our_sums, runtap, sums, with_own_places};
+use crate::samples::{SAMPLE, module};
+use crate::servers::{Sums, dotnet_test, in_order, masked, or_skip, our_sums, runtap, sums, with_own_places};
+
+/// The suite `core` of the orchard: 11 pass, 14 do not (8 fail, 3 are errors, 2 take too long, 1 is cancelled), 2 are skipped.
+const ORCHARD: Sums = [27, 14, 11, 2];
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder for a test")
@@ -20,7 +23,7 @@ pub(crate) fn an_application_of_the_library() -> Outcome {
         let folder = folder();
         let path = module(folder.path(), "application", "application");
         let told = run(dotnet_test(folder.path(), "application", &[])?);
-        insta::assert_snapshot!("application", masked(&told, folder.path()));
+        insta::assert_snapshot!("application", in_order(&masked(&told, folder.path())));
         told.expect_code(2);
         assert_eq!(our_sums(folder.path(), &[&path], &[])?, (sums(&told), Some(2)));
         Ok(())
@@ -69,6 +72,12 @@ pub(crate) fn lists_of_both() -> Outcome {
         let path = module(folder.path(), "harness", "harness");
         let ours = run(runtap([Path::new("test"), &path, Path::new("--list-tests")]));
         assert_eq!(ours.expect_code(0).text().matches("math::").count(), 3, "{ours}");
+        let theirs = run(dotnet_test(folder.path(), "harness", &["--list-tests"])?);
+        assert_eq!(theirs.expect_code(0).text().matches("  math::").count(), 3, "{theirs}");
+        for name in ["divides", "io::needs_a_tape", "io::waits", "io::writes", "takes_long"] {
+            assert!(theirs.text().contains(&format!("  {name}\n")), "{name}: {theirs}");
+            assert!(ours.text().contains(name), "{name}: {ours}");
+        }
         Ok(())
     })
 }
@@ -94,6 +103,68 @@ pub(crate) fn exit_codes() -> Outcome {
     })
 }
 
+/// A program that servers start as it is, without a shell before it.
+pub(crate) fn a_native_executable() -> Outcome {
+    or_skip(|| {
+        // On the disk of the program: a link of it is the same file.
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder for a test");
+        let path = folder.path().join("native");
+        fs::hard_link(std::env::current_exe().expect("this program has a path"), &path).expect("a link");
+        let mut command = dotnet_test(folder.path(), "native", &[])?;
+        let told = run({
+            command.env(SAMPLE, "harness");
+            command
+        });
+        assert_eq!(sums(told.expect_code(2)), [8, 3, 3, 2]);
+        assert!(told.text().contains("/native (native|x64) failed with 3 error(s)"), "{told}");
+        let mut command = dotnet_test(folder.path(), "native", &["--list-tests"])?;
+        command.env(SAMPLE, "harness");
+        let listed = run(command);
+        assert!(listed.expect_code(0).text().contains("  math::adds\n"), "{listed}");
+        Ok(())
+    })
+}
+
+/// A field of a message as `mtp inspect` shows it: its number, its name, its value.
+fn field<'a>(message: &'a Value, name: &str) -> Option<&'a Value> {
+    message.as_array()?.iter().find(|field| field[1] == name).map(|field| &field[2])
+}
+
+/// What the real one is told of a failure and of a duration, and does not print.
+pub(crate) fn types_and_durations() -> Outcome {
+    or_skip(|| {
+        let folder = folder();
+        let path = module(folder.path(), "harness", "harness");
+        let file = folder.path().join("talk.jsonl");
+        let recorded = folder.path().join("recorded");
+        let words = ["mtp", "record", "-o", file.to_str().unwrap(), "--write-module"];
+        run(runtap(words.map(Path::new).into_iter().chain([&*recorded, Path::new("--"), &path])))
+            .expect_code(0);
+        let chosen = ["--filter", "math::overflows", "math::parses", "takes_long", "divides"];
+        run(dotnet_test(folder.path(), "recorded", &chosen)?).expect_code(2);
+        let document = run(runtap(["mtp", "inspect", file.to_str().unwrap(), "--format", "json"])).json();
+        let rows = document["rows"].as_array().expect("rows").iter();
+        let rows: Vec<_> = rows.filter(|row| row["name"] == "TestResultMessages").collect();
+        let of = |list: &str, name: &str| {
+            let lists = rows.iter().filter_map(|row| field(&row["fields"], list)?.as_array());
+            let found = lists.flatten().find(|test| field(test, "Uid").is_some_and(|uid| uid == name));
+            found.unwrap_or_else(|| panic!("{name} is not in {list}: {document:#}"))
+        };
+        let kind = |name: &str| {
+            let test = of("FailedTestMessageList", name);
+            let exceptions = field(test, "ExceptionMessageList").and_then(Value::as_array).expect("a list");
+            field(&exceptions[0], "ErrorType").and_then(Value::as_str).expect("it has a type").to_owned()
+        };
+        assert_eq!(kind("math::overflows"), "panic");
+        assert_eq!(kind("math::parses"), "core::num::error::ParseIntError");
+        // It sleeps for 20 ms: 200,000 units of 100 ns.
+        let long = field(of("SuccessfulTestMessageList", "takes_long"), "Duration").and_then(Value::as_i64);
+        assert!(long >= Some(200_000), "{long:?}");
+        assert_eq!(field(of("SuccessfulTestMessageList", "divides"), "Duration"), None, "it was skipped");
+        Ok(())
+    })
+}
+
 pub(crate) fn rust_and_dotnet_modules_in_one_run() -> Outcome {
     or_skip(|| {
         let folder = folder();
@@ -113,6 +184,10 @@ pub(crate) fn rust_and_dotnet_modules_in_one_run() -> Outcome {
         let dotnet = copied.join("orchard.dll");
         let (ours, code) = our_sums(folder.path(), &[&rust, &more, &dotnet], &[])?;
         assert_eq!(sums(&told), ours, "{told}");
+        // Of the harness, of the application, of the orchard.
+        let each: [Sums; 3] = [[8, 3, 3, 2], [6, 3, 2, 1], ORCHARD];
+        let all = each.into_iter().reduce(|a, b| std::array::from_fn(|at| a[at] + b[at]));
+        assert_eq!(Some(ours), all, "{told}");
         assert_eq!((told.code(), code), (Some(2), Some(2)));
         let text = told.text();
         assert!(text.contains("(net10.0|x64)") && text.contains("(native|x64)"), "{told}");
@@ -188,6 +263,24 @@ pub(crate) fn http_is_the_other_transport() -> Outcome {
         let path = module(folder.path(), "harness", "harness");
         let (ours, code) = our_sums(folder.path(), &[&path], &["--transport", "http"])?;
         assert_eq!((ours, code), ([8, 3, 3, 2], Some(2)));
+        let told = |module: &Path, options: &[&str]| {
+            let words = [Path::new("test"), module, Path::new("--transport"), Path::new("http")];
+            let mut command = runtap(words.into_iter().chain(options.iter().map(Path::new)));
+            with_own_places(&mut command, folder.path());
+            run(command)
+        };
+        let listed = told(&path, &["--list-tests"]);
+        assert_eq!(listed.expect_code(0).text().matches("math::").count(), 3, "{listed}");
+        let help = told(&path, &["--help"]);
+        assert!(help.expect_code(0).text().contains("--include-ignored"), "{help}");
+        // A wrapped command speaks it as well.
+        write(
+            folder.path(),
+            &["--from", "tap"],
+            &["sh", "-c", "echo 1..2; echo ok 1 - a; echo not ok 2 - b; exit 1"],
+        );
+        let ran = told(&folder.path().join("wrapped"), &[]);
+        assert!(ran.expect_code(2).text().contains("2 tests, 1 passed, 1 failed"), "{ran}");
         Ok(())
     })
 }

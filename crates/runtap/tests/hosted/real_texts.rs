@@ -8,7 +8,7 @@ use runtap_testkit::{Skip, run};
 
 use crate::real_wrapped::{CRATE, is_there, project, write};
 use crate::samples::module;
-use crate::servers::{dotnet_test, masked, or_skip};
+use crate::servers::{dotnet_test, in_order, masked, or_skip};
 
 /// A run, a list and the help of a module in the folder.
 fn texts(folder: &Path, module: &str, options: &[&str]) -> Result<[String; 3], Skip> {
@@ -21,38 +21,6 @@ fn texts(folder: &Path, module: &str, options: &[&str]) -> Result<[String; 3], S
     // What the SDK says of itself is not ours.
     let (_, help) = help.split_once("Running tests from").expect("the application is asked");
     Ok([in_order(&told(&["--output", "Detailed"], 2)?), told(&["--list-tests"], 0)?, help.to_owned()])
-}
-
-/// Results by name: which of them share a message, successes first, is a matter of time. Without process ids.
-fn in_order(text: &str) -> String {
-    let mut out = String::new();
-    let mut results: Vec<String> = Vec::new();
-    for line in text.lines() {
-        let line = without_pid(without_pid(line.to_owned(), "runtap-harness-", "."), "' (", ") panicked");
-        // Rust before 1.91 does not say it.
-        let line = line.replace("' (PID) panicked", "' panicked");
-        if ["passed ", "failed ", "skipped "].iter().any(|word| line.starts_with(word)) {
-            results.push(String::new());
-        } else if line.starts_with("FOLDER/") {
-            results.sort_unstable();
-            out.extend(results.drain(..));
-        }
-        let to = results.last_mut().unwrap_or(&mut out);
-        to.extend([&line, "\n"]);
-    }
-    out
-}
-
-/// A number between these as `PID`.
-fn without_pid(line: String, before: &str, after: &str) -> String {
-    let number =
-        line.split_once(before).and_then(|(_, rest)| rest.split_once(after)).map(|(number, _)| number);
-    match number {
-        Some(number) if !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit()) => {
-            line.replace(&format!("{before}{number}{after}"), &format!("{before}PID{after}"))
-        }
-        _ => line,
-    }
 }
 
 pub(crate) fn of_the_harness() -> Outcome {

@@ -94,6 +94,27 @@ pub(crate) fn nextest() -> Outcome {
     })
 }
 
+/// Where there is no nextest.
+pub(crate) fn nextest_from_its_recorded_output() -> Outcome {
+    or_skip(|| {
+        let recorded = include_str!("../../../runtap-test-formats/tests/fixtures/nextest.json");
+        let folder = project(&[("nextest.json", recorded)]);
+        let command = ["sh", "-c", "cat nextest.json; exit 100"];
+        let (told, sums) = under_both(folder.path(), &["--from", "nextest"], &command)?;
+        assert_eq!((sums, told.code()), ([6, 2, 3, 1], Some(2)), "{told}");
+        let text = told.text();
+        for part in [
+            "failed shop::shop$tests::overflows (13ms)",
+            "assertion `left == right` failed: it wraps",
+            "at tests::overflows in src/lib.rs:24",
+            "skipped shop::shop$tests::slow",
+        ] {
+            assert!(text.contains(part), "{part}: {told}");
+        }
+        Ok(())
+    })
+}
+
 pub(crate) fn go_test() -> Outcome {
     or_skip(|| {
         is_there("go", &["version"])?;

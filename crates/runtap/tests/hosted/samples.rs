@@ -10,7 +10,7 @@ use std::time::Duration;
 use runtap_libtest::{Test, Tests};
 use runtap_mtp_host::{ATTEMPT_NUMBER, Application, Batching, Exit, Host, HostError, Identity, Launch, Role};
 
-const SAMPLE: &str = "RUNTAP_HOSTED_SAMPLE";
+pub(crate) const SAMPLE: &str = "RUNTAP_HOSTED_SAMPLE";
 
 /// Which one this process is; none: it runs the tests.
 pub(crate) fn chosen() -> Option<String> {
@@ -24,6 +24,11 @@ pub(crate) fn run(sample: &str) -> ExitCode {
         ("many", count) => many(count, Batching::default()),
         ("unbatched", count) => many(count, Batching::NONE),
         ("retries", _) => retries(),
+        ("aborts", _) => Tests::new()
+            .with(Test::new("first", |_| ()))
+            .with(Test::new("second", |_| dies()))
+            .with(Test::new("third", |_| ()))
+            .main(),
         ("sleeps", file) => {
             let file = PathBuf::from(file);
             let sleeps = Test::new("sleeps", move |_| {
@@ -34,6 +39,10 @@ pub(crate) fn run(sample: &str) -> ExitCode {
         }
         _ => panic!("there is no {sample:?}"),
     }
+}
+
+fn dies() {
+    std::process::abort();
 }
 
 fn many(count: &str, batching: Batching) -> ExitCode {

@@ -117,3 +117,35 @@ fn without_time(line: &str) -> String {
     out.push_str(rest);
     out
 }
+
+/// Results by name: which of them share a message, successes first, is a matter of time. Without process ids.
+pub(crate) fn in_order(text: &str) -> String {
+    let mut out = String::new();
+    let mut results: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let line = without_pid(without_pid(line.to_owned(), "runtap-harness-", "."), "' (", ") panicked");
+        // Rust before 1.91 does not say it.
+        let line = line.replace("' (PID) panicked", "' panicked");
+        if ["passed ", "failed ", "skipped "].iter().any(|word| line.starts_with(word)) {
+            results.push(String::new());
+        } else if line.starts_with("FOLDER/") {
+            results.sort_unstable();
+            out.extend(results.drain(..));
+        }
+        let to = results.last_mut().unwrap_or(&mut out);
+        to.extend([&line, "\n"]);
+    }
+    out
+}
+
+/// A number between these as `PID`.
+fn without_pid(line: String, before: &str, after: &str) -> String {
+    let number =
+        line.split_once(before).and_then(|(_, rest)| rest.split_once(after)).map(|(number, _)| number);
+    match number {
+        Some(number) if !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit()) => {
+            line.replace(&format!("{before}{number}{after}"), &format!("{before}PID{after}"))
+        }
+        _ => line,
+    }
+}

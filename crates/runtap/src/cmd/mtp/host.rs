@@ -1,20 +1,74 @@
 //! `runtap mtp host`: a test command as a test application, or the script that is one.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use clap::CommandFactory as _;
 use runtap_mtp_host::Launch;
 use runtap_mtp_tap::write_module;
 use runtap_mtp_wrap::Wrap;
 
-use crate::cli::MtpHost;
+use crate::cli::{Cli, MtpHost};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
+
+/// Puts what a server has said before `--` where its words are in a script: behind the command's. So both
+/// `mtp host --from tap "$@" -- COMMAND` and `mtp host --from tap -- COMMAND` are of use to scripts of people's own, and
+/// `--help` of a server asks the test application.
+pub(in crate::cmd) fn familiar(words: &mut Vec<OsString>) {
+    let Some(end) = words.iter().position(|word| word == "--") else { return };
+    let Some(verb) = words.get(..end).and_then(|before| {
+        before.windows(2).position(|pair| matches!(pair, [mtp, host] if mtp == "mtp" && host == "host"))
+    }) else {
+        return;
+    };
+    let name = |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
+    let has = |wanted: &str| words[verb..end].iter().any(|word| name(word) == wanted);
+    if !has("--server") || has("--words") {
+        return;
+    }
+    let own = own_options();
+    let (mut kept, mut servers) = (Vec::new(), Vec::new());
+    let mut between = words[verb + 2..end].iter();
+    while let Some(word) = between.next() {
+        let known = own.iter().find(|(option, _)| *option == name(word));
+        // `-v`, `-vv`, `-q`.
+        let letters = word.to_str().and_then(|word| word.strip_prefix('-'));
+        let is_flag =
+            letters.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| b"vq".contains(&c)));
+        match known {
+            Some((_, takes_value)) => {
+                kept.push(word.clone());
+                if *takes_value && !word.to_string_lossy().contains('=') {
+                    kept.extend(between.next().cloned());
+                }
+            }
+            None if is_flag => kept.push(word.clone()),
+            None => servers.push(word.clone()),
+        }
+    }
+    let command = words.len() - end - 1;
+    kept.push(format!("--words={command}").into());
+    words.splice(verb + 2..end, kept);
+    words.extend(servers);
+}
+
+/// The verb's own options but for help, and whether they take a value.
+fn own_options() -> Vec<(String, bool)> {
+    let mut all = Cli::command();
+    all.build();
+    let host = all.find_subcommand("mtp").and_then(|mtp| mtp.find_subcommand("host"));
+    let options = host.into_iter().flat_map(clap::Command::get_arguments);
+    let options = options.filter(|option| option.get_id() != "help");
+    options
+        .filter_map(|option| Some((format!("--{}", option.get_long()?), option.get_action().takes_values())))
+        .collect()
+}
 
 pub(super) fn run(options: MtpHost, output: Output) -> anyhow::Result<u8> {
     match &options.write_module {
         Some(module) => write(&options, module, output),
-        None => host(options),
+        None => host(options, output),
     }
 }
 
@@ -32,17 +86,20 @@ fn write(options: &MtpHost, module: &Path, output: Output) -> anyhow::Result<u8>
     if let Some(list) = &options.list_arguments {
         words.push(format!("--list-arguments={list}").into());
     }
+    if output.is_verbose() {
+        words.push("--verbose".into());
+    }
     words.push(format!("--words={}", options.command.len()).into());
     words.push("--".into());
     words.extend(options.command.iter().cloned());
     write_module(module, &words)
         .map_err(|error| expected(exit::USAGE, format!("{}: {error}", module.display()), None))?;
-    let shown = options.command.join(std::ffi::OsStr::new(" "));
+    let shown = options.command.join(OsStr::new(" "));
     output.note(format_args!("{} runs {}", module.display(), shown.display()));
     Ok(exit::OK)
 }
 
-fn host(options: MtpHost) -> anyhow::Result<u8> {
+fn host(options: MtpHost, output: Output) -> anyhow::Result<u8> {
     let mut command = options.command;
     let arguments = command.split_off(options.words.unwrap_or(command.len()).min(command.len()));
     if command.is_empty() {
@@ -71,6 +128,7 @@ fn host(options: MtpHost) -> anyhow::Result<u8> {
         report: options.report,
         list_arguments: list.map(|list| list.split_whitespace().map(OsString::from).collect()),
         module: options.module,
+        verbose: output.is_verbose(),
         keeper: ["mtp", "keep", "--"].map(OsString::from).into(),
     };
     Ok(wrap.run(&launch).0)

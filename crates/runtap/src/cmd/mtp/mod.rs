@@ -17,6 +17,7 @@ use runtap_mtp_wrap::keep;
 use runtap_text::document::Partial;
 use runtap_text::{Clean, cut as shortened};
 
+pub(super) use self::host::familiar;
 use crate::cli::{Mtp, MtpVerb};
 use crate::exit::{self, expected};
 use crate::output::Output;

@@ -1,0 +1,149 @@
+//! What people ask of modules beside a run: their own scripts, the version that was negotiated, files, and what goes wrong.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use runtap_libtest::Outcome;
+use runtap_testkit::run;
+
+use crate::real_wrapped::{project, write};
+use crate::samples::module;
+use crate::servers::{dotnet_test, or_skip, our_sums, runtap, sums, with_own_places};
+
+/// `mtp host` with the server's options before `--`, as a script has them that people have written.
+pub(crate) fn scripts_of_ones_own_pass_the_servers_options_on() -> Outcome {
+    or_skip(|| {
+        let folder = project(&[("tests.tap", "1..2\nok 1 - adds\nok 2 - parses # SKIP not yet\n")]);
+        let script = folder.path().join("own");
+        let program = env!("CARGO_BIN_EXE_runtap");
+        let text = format!("#!/bin/sh\nexec '{program}' mtp host -q \"$@\" --from tap -- cat tests.tap\n");
+        fs::write(&script, text).expect("the script can be written");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("and made executable");
+        let told = |options: &[&str]| dotnet_test(folder.path(), "own", options).map(run);
+        assert_eq!(sums(told(&[])?.expect_code(0)), [2, 0, 1, 1]);
+        assert_eq!(sums(told(&["--filter-uid", "adds", "divides"])?.expect_code(0)), [1, 0, 1, 0]);
+        let listed = told(&["--list-tests"])?;
+        assert!(listed.expect_code(0).text().contains("  adds\n"), "{listed}");
+        let help = told(&["--help"])?;
+        assert!(help.expect_code(0).text().contains("--filter-uid"), "{help}");
+        assert!(
+            told(&["--no-such-option"])?.expect_code(5).text().contains("unknown option --no-such-option")
+        );
+        assert_eq!(our_sums(folder.path(), &[&script], &[])?, ([2, 0, 1, 1], Some(0)));
+        // A server that is not there, as cli.md has it.
+        let words = [
+            "mtp",
+            "host",
+            "--from",
+            "tap",
+            "--server",
+            "dotnettestcli",
+            "--dotnet-test-pipe",
+            "/dev/null/x",
+        ];
+        let absent = run(runtap(words.into_iter().chain(["--", "true"])));
+        assert!(absent.expect_code(1).stderr.contains("no server at /dev/null/x"), "{absent}");
+        Ok(())
+    })
+}
+
+pub(crate) fn the_negotiated_version_is_said() -> Outcome {
+    or_skip(|| {
+        let folder = project(&[]);
+        let failing = ["sh", "-c", "echo 1..1; echo not ok 1 - adds; exit 1"];
+        write(folder.path(), &["-v", "--from", "tap"], &failing);
+        let told = run(dotnet_test(folder.path(), "wrapped", &[])?);
+        let version = "version 1.0.0 of the protocol was negotiated; runs sh -c ";
+        assert!(told.expect_code(2).text().contains(version), "{told}");
+        write(folder.path(), &["--from", "tap"], &failing);
+        let told = run(dotnet_test(folder.path(), "wrapped", &[])?);
+        assert!(!told.expect_code(2).text().contains("negotiated"), "{told}");
+        // The platform's own way, for whichever module.
+        module(folder.path(), "harness", "harness");
+        for name in ["wrapped", "harness"] {
+            let logs = folder.path().join(name.to_owned() + "-logs");
+            let options =
+                ["--diagnostic", "--diagnostic-output-directory", logs.to_str().expect("a path of ours")];
+            run(dotnet_test(folder.path(), name, &options)?).expect_code(2);
+            let files = fs::read_dir(&logs).expect("there are logs").map(|entry| entry.unwrap().path());
+            let [log] = &files.collect::<Vec<_>>()[..] else { panic!("{}", logs.display()) };
+            let text = fs::read_to_string(log).expect("it can be read");
+            assert!(text.contains("negotiated version 1.0.0 of the protocol with process "), "{text}");
+            assert!(text.contains("(.NET 10."), "{text}");
+            assert!(text.ends_with("exit code 2\n"), "{text}");
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn files_that_a_command_leaves() -> Outcome {
+    or_skip(|| {
+        let report = "<testsuite name='s'><testcase name='draws'><system-out>drawn\n[[ATTACHMENT|pictures/a.png]]\n\
+                      [[ATTACHMENT|absent.png]]\n</system-out></testcase></testsuite>";
+        let folder = project(&[("recorded.xml", report), ("pictures/a.png", "a picture")]);
+        let options = ["--from", "junit", "--report", "out.xml"];
+        write(folder.path(), &options, &["cp", "recorded.xml", "out.xml"]);
+        let told = run(dotnet_test(folder.path(), "wrapped", &["--output", "Detailed"])?);
+        let text = told.expect_code(0).text();
+        let picture = folder.path().join("pictures/a.png");
+        for part in [
+            format!("- For test 's.draws': {}\n", picture.display()),
+            format!("- {}\n", folder.path().join("out.xml").display()),
+        ] {
+            assert!(text.contains(&part), "{part}: {told}");
+        }
+        assert!(
+            text.contains("drawn\n") && !text.contains("ATTACHMENT") && !text.contains("absent"),
+            "{told}"
+        );
+        // Into a report of ours and out of it again.
+        let ours = |module: &str, report: &str| {
+            let words = ["test", module, "--report", &format!("junit={report}")].map(str::to_owned);
+            let mut command = runtap(words);
+            with_own_places(&mut command, folder.path());
+            command.current_dir(folder.path());
+            run(command).expect_code(0);
+            fs::read_to_string(folder.path().join(report)).expect("there is a report")
+        };
+        let named = format!("[[ATTACHMENT|{}]]", picture.display());
+        assert!(ours("./wrapped", "first.xml").contains(&named));
+        write(folder.path(), &options, &["cp", "first.xml", "out.xml"]);
+        assert!(ours("./wrapped", "second.xml").contains(&named));
+        Ok(())
+    })
+}
+
+pub(crate) fn quiet_libtest_is_refused() -> Outcome {
+    or_skip(|| {
+        let folder = project(&[]);
+        let script = "echo; echo 'running 2 tests'; echo ..; echo; echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 \
+                      measured; 0 filtered out; finished in 0.00s'";
+        write(folder.path(), &["--from", "libtest"], &["sh", "-c", script]);
+        let told = run(dotnet_test(folder.path(), "wrapped", &[])?);
+        let said = "tells results without names: it is run with -q, --quiet or --format terse";
+        assert!(told.expect_code(1).text().contains(said), "{told}");
+        Ok(())
+    })
+}
+
+/// A server that asks for the tests that run knows which one has taken the process with it, and loses no result before it.
+pub(crate) fn a_test_that_ends_the_process() -> Outcome {
+    or_skip(|| {
+        let folder = project(&[]);
+        let path = module(folder.path(), "aborts", "aborts");
+        let options = ["--no-history", "--", "--test-threads", "1"].map(Path::new);
+        let words = [Path::new("test"), &path].into_iter().chain(options);
+        let mut command = runtap(words);
+        with_own_places(&mut command, folder.path());
+        let told = run(command);
+        assert_ne!(told.code(), Some(0), "{told}");
+        let text = told.text();
+        assert!(text.contains("second"), "it is named: {told}");
+        assert!(text.contains("2 passed"), "the one before it and the one after: {told}");
+        // The released SDK asks for none, and shows that the module has died.
+        let told = run(dotnet_test(folder.path(), "aborts", &["--test-threads", "1"])?);
+        assert!(told.expect_code(134).text().contains("Exit code: 134"), "{told}");
+        Ok(())
+    })
+}
