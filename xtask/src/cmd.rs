@@ -56,8 +56,8 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "qemu",
-        usage: "[--check|--inside]",
-        about: "the program for aarch64, run under qemu (--inside: where it starts them)",
+        usage: "[--check|--inside] [--release]",
+        about: "the program for aarch64, run under qemu (--inside: where it starts them; --release: compared with that)",
         run: qemu::command,
     },
     Command {

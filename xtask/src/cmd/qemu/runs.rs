@@ -1,7 +1,7 @@
 //! What the program for aarch64 is asked to do.
 //!
-//! Owns: the commands, and what each has to leave. What it makes of a recording is compared with what the release for the
-//! host makes of it: bytes do not depend on the processor.
+//! Owns: the commands, and what each has to leave. What it makes of a recording is compared with what the program for
+//! the host makes of it: bytes do not depend on the processor.
 
 use std::fs;
 use std::path::Path;
@@ -48,10 +48,9 @@ impl Runner<'_> {
 }
 
 /// Runs all of it in `folder`; gives what it was.
-pub(super) fn all(ws: &Workspace, program: &Path, folder: &Path) -> Result<Vec<String>> {
+pub(super) fn all(ws: &Workspace, program: &Path, host: &Path, folder: &Path) -> Result<Vec<String>> {
     let arm = Runner { ws, program, folder };
-    let release = ws.release_binary();
-    let host = Runner { program: &release, ..arm };
+    let host = Runner { program: host, ..arm };
     let version = arm.json(&["version", "--format", "json"])?;
     if version["target"] != ARM_MUSL {
         bail!("`runtap version` names another target: {version}");
@@ -117,7 +116,7 @@ fn converted(runner: &Runner<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the release for the host makes of the same recording; a difference is an error.
+/// What the program for the host makes of the same recording; a difference is an error.
 fn compare(arm: &Runner<'_>, host: &Runner<'_>) -> Result<()> {
     converted(host, "host")?;
     for (format, ending) in FORMATS {
