@@ -70,7 +70,7 @@ pub use random::random;
 #[cfg(windows)]
 pub use runtap_windows::random::fill as random;
 pub use socket::{Socket, SocketState};
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub use stream::MAX_DESCRIPTORS;
 pub use stream::Stream;
 pub use thread::{allow_many_files, in_a_thread, in_thread_called};
