@@ -2,12 +2,11 @@
 //!
 //! Owns: the build (`foreign.rs` has the linker), and where programs for aarch64 can be started as any others: the kernel
 //! hands them to qemu, as registered in a user namespace (`binfmt_misc`, Linux 6.7), so that nothing of the machine is
-//! changed and the program can start itself. What is run there is in `qemu/runs.rs`.
+//! changed and the program can start itself. What is run there is in `foreign/runs.rs`.
 //! Refuses to: register an emulator for the whole machine, and to take an emulated processor for a kernel: system calls are
 //! the host's.
 
 mod namespace;
-mod runs;
 
 use std::env;
 use std::fs;
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
-use crate::cmd::foreign::{self, ARM_LINKER, ARM_MUSL};
+use crate::cmd::foreign::{self, ARM_LINKER, ARM_MUSL, GIVEN_AGENT, runs};
 use crate::cmd::test;
 use crate::elf;
 use crate::output;
@@ -110,7 +109,7 @@ fn run(ws: &Workspace, host: Host) -> Result<Result<(), String>> {
     }
     host.build(ws)?;
     let build = ws.cargo(&["build", "-p", "runtap", "--target", ARM_MUSL]);
-    foreign::with_linkers(build).run()?;
+    foreign::with_linkers(build).env(GIVEN_AGENT, foreign::no_agent(ws)?).run()?;
     is_for_arm(&program(ws))?;
     let xtask = env::current_exe().context("xtask has no path")?;
     namespace::enter(ws, &emulator)
@@ -149,7 +148,7 @@ fn inside(ws: &Workspace, host: Host) -> Result<()> {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let rows = runs::all(ws, &program(ws), &host.program(ws), &folder)?;
+    let rows = runs::all(ws, ARM_MUSL, [&program(ws), &host.program(ws)], &folder)?;
     let head = "| aarch64 Linux, musl, static, by qemu-user | |\n| --- | --- |\n".to_owned();
     let table = rows.iter().fold(head, |table, row| table + "| " + row + " | ran |\n");
     fs::write(table_of(ws), table).context("cannot write the table")?;
