@@ -15,6 +15,7 @@ mod fuzz;
 pub(crate) mod layers;
 mod licenses;
 mod lint;
+mod musl;
 mod packages;
 mod peers;
 mod qemu;
@@ -56,10 +57,11 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "qemu",
-        usage: "[--check|--inside]",
-        about: "the program for aarch64, run under qemu (--inside: where it starts them)",
+        usage: "[--check|--inside] [--release]",
+        about: "the program for aarch64, run under qemu (--inside: where it starts them; --release: compared with that)",
         run: qemu::command,
     },
+    Command { name: "musl", usage: "", about: "the static program with musl, run here", run: musl::command },
     Command {
         name: "licenses",
         usage: "[--check]",

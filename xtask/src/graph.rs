@@ -1,4 +1,4 @@
-//! The packages that are linked into `runtap`, as `cargo metadata` has them.
+//! The packages that are linked into `runtap`, and into the agent for JVMs that it carries, as `cargo metadata` has them.
 //!
 //! Owns: which those are, for one target: no tools of the build, no macros, none that only tests need.
 //! Refuses to: judge their licences (`licenses`) or to write them down (`dist`).
@@ -10,6 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::workspace::Workspace;
+
+/// The library for JVMs.
+const AGENT: &str = "runtap-jvm-agent";
 
 /// A package that is linked.
 #[derive(Clone, Debug, Deserialize)]
@@ -61,10 +64,14 @@ impl Graph {
     pub(crate) fn of(ws: &Workspace, target: &str) -> Result<Self> {
         let cargo = ws.cargo(&["metadata", "--format-version", "1", "--locked"]);
         let text = cargo.args(&["--filter-platform", target]).quiet().capture()?;
-        Self::parse(serde_json::from_str(&text).context("cargo metadata printed no JSON")?)
+        let metadata = serde_json::from_str(&text).context("cargo metadata printed no JSON")?;
+        // Elsewhere the program carries none.
+        let carried = target.contains("-linux-").then_some(AGENT);
+        Self::parse(metadata, carried)
     }
 
-    fn parse(mut metadata: Value) -> Result<Self> {
+    /// `carried` is a file of its own inside the program, and has what it uses in it.
+    fn parse(mut metadata: Value, carried: Option<&str>) -> Result<Self> {
         let all: Vec<Package> = serde_json::from_value(metadata["packages"].take())?;
         let nodes: Vec<Node> = serde_json::from_value(metadata["resolve"]["nodes"].take())?;
         let package = |id: &str| all.iter().find(|package| package.id == id);
@@ -72,10 +79,19 @@ impl Graph {
             let is_macro = |it: &Target| it.kind.iter().any(|kind| kind == "proc-macro");
             package(id).is_some_and(|package| !package.targets.iter().any(is_macro))
         };
-        let root = all.iter().find(|package| package.name == "runtap").context("there is no runtap")?;
+        let named = |name: &str| {
+            let found = all.iter().find(|package| package.name == name);
+            found.with_context(|| format!("there is no {name}"))
+        };
+        let root = named("runtap")?;
         let mut seen = BTreeSet::new();
         let mut edges = Vec::new();
         let mut open = vec![root.id.as_str()];
+        if let Some(carried) = carried {
+            let carried = named(carried)?;
+            edges.push((root.id.clone(), carried.id.clone()));
+            open.push(&carried.id);
+        }
         while let Some(id) = open.pop() {
             if !seen.insert(id.to_owned()) {
                 continue;
@@ -133,7 +149,7 @@ pub(crate) mod tests {
                 { "id": "runtap-wire", "deps": [edge("a", None), edge("derive", None)] },
             ] }
         });
-        Graph::parse(metadata).unwrap()
+        Graph::parse(metadata, None).unwrap()
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub mod blocking;
 mod buffer;
 mod client;
 mod commands;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub mod core_file;
 mod dial;
 mod direct;
@@ -49,7 +49,7 @@ mod drain;
 pub mod environment;
 mod error;
 mod exchange;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub mod perf_map;
 #[cfg_attr(windows, path = "ports/absent.rs")]
 pub mod ports;

@@ -2,6 +2,12 @@
 //!
 //! [`Client::enable_perf_map`] has them written; nothing here reads them.
 
+#[cfg(all(test, target_os = "linux"))]
+mod bsd;
+#[cfg_attr(target_os = "linux", path = "perf_map/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "perf_map/bsd.rs")]
+mod view;
+
 use std::path::{Path, PathBuf};
 
 use runtap_diag_proto::PerfMapType;
@@ -39,11 +45,11 @@ pub async fn folder(client: &Client) -> Result<PathBuf, Error> {
 
 /// The files of a process that are there. `own_pid` is its number in its own pid namespace. None where we may not look.
 pub fn files(kind: PerfMapType, folder: &Path, pid: u32, own_pid: u32) -> Vec<MapFile> {
-    let Ok(view) = runtap_discover::file_view(pid) else { return Vec::new() };
+    let Some(find) = view::finder(pid) else { return Vec::new() };
     let file = |(before, behind): &(&str, &str)| {
         let theirs = folder.join(format!("{before}{own_pid}{behind}"));
-        let bytes = view.metadata(&theirs).ok()?.len();
-        Some(MapFile { path: view.shown(&theirs), target_path: theirs, bytes })
+        let (path, bytes) = find(&theirs)?;
+        Some(MapFile { path, target_path: theirs, bytes })
     };
     names(kind).iter().filter_map(file).collect()
 }

@@ -41,6 +41,10 @@ mod native {
         vec![root]
     }
 
+    pub(super) fn started_with(text: &[u8], asked: impl Fn(u32) -> bool) -> Vec<u32> {
+        macos::started_with(text, asked)
+    }
+
     pub(super) fn blind_spot() -> Option<String> {
         None
     }
@@ -206,6 +210,13 @@ impl System {
     /// A process and all below it, as far as the system tells who has started whom.
     pub fn tree(&self, root: u32) -> Vec<u32> {
         native::tree(root)
+    }
+
+    /// The processes that were started with `text` somewhere in their environment, as far as the system shows it.
+    /// Ourselves left out, and whoever is not `asked`.
+    #[cfg(unix)]
+    pub fn started_with(&self, text: &[u8], asked: impl Fn(u32) -> bool) -> Vec<u32> {
+        native::started_with(text, asked)
     }
 
     /// When a process was started.

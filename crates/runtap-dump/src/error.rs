@@ -9,6 +9,12 @@ use runtap_diag::core_file::CoreFileError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// Where a process may write can be seen on Linux only, and only its core files are read.
+    #[error(
+        "dumps are written on Linux only: on this system it can't be seen where a process may write, nor whether its \
+         dump is whole"
+    )]
+    Unsupported,
     /// It ends in what is no name.
     #[error("{} is no name for a file", .0.display())]
     NoName(PathBuf),

@@ -8,14 +8,16 @@ use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use runtap_diag::core_file::{self, CoreFile, CoreFileError};
-use runtap_discover::FileView;
+use runtap_discover::{FileView, Memory};
 use runtap_outputs::{Draft, numbered, with_extension};
 
 use crate::way::{RequestedPath, Way, Which};
-use crate::{Error, Wanted};
+use crate::{Error, Kind, Wanted};
 
 /// What `createdump` writes beside the dump.
 pub(crate) const CRASH_REPORT: &str = ".crashreport.json";
+/// What a dump takes beside the memory in it, and what one without the heap takes altogether.
+const BASE: u64 = 8 << 20;
 /// The longest crash report that is taken: 10,000 threads with deep stacks have less.
 const MOST_REPORT: u64 = 64 << 20;
 
@@ -81,6 +83,17 @@ impl Files {
         match which {
             Which::Dump => Some(&self.draft),
             Which::Report => self.report.as_ref(),
+        }
+    }
+}
+
+impl Kind {
+    /// About how large it becomes. Measured: full is all that can be read, heap is all that can be written.
+    pub(crate) fn estimate(self, memory: Memory) -> u64 {
+        match self {
+            Self::Full => memory.readable,
+            Self::Heap => memory.writable.saturating_add(BASE),
+            Self::Mini | Self::Triage => BASE,
         }
     }
 }

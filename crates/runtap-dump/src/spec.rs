@@ -3,11 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use runtap_diag::{DumpFlags, DumpType};
-use runtap_discover::Memory;
 use runtap_outputs::{NAMES_TRIED, insert_before_extension, is_free, numbered};
-
-/// What a dump takes beside the memory in it, and what one without the heap takes altogether.
-const BASE: u64 = 8 << 20;
 
 /// How much of a process a dump holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,15 +48,6 @@ impl Kind {
             Self::Heap => DumpType::WITH_HEAP,
             Self::Mini => DumpType::MINI,
             Self::Triage => DumpType::TRIAGE,
-        }
-    }
-
-    /// About how large it becomes. Measured: full is all that can be read, heap is all that can be written.
-    pub(crate) fn estimate(self, memory: Memory) -> u64 {
-        match self {
-            Self::Full => memory.readable,
-            Self::Heap => memory.writable.saturating_add(BASE),
-            Self::Mini | Self::Triage => BASE,
         }
     }
 }

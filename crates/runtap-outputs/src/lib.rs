@@ -23,6 +23,10 @@
 //!
 //! Refuses to know what is written, and to print.
 
+#[cfg(all(test, target_os = "linux"))]
+#[expect(dead_code, reason = "what a place asks is tried by itself")]
+#[path = "system/bsd.rs"]
+mod bsd;
 mod copy;
 mod draft;
 mod error;
@@ -35,6 +39,10 @@ mod outlet;
 mod place;
 #[cfg(unix)]
 mod shared;
+#[cfg(unix)]
+#[cfg_attr(target_os = "linux", path = "system/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "system/bsd.rs")]
+mod system;
 
 use std::path::Path;
 

@@ -10,23 +10,21 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{
-    Access, AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, StatxAttributes, StatxFlags,
-};
+use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::error::Cause;
 use crate::shared::is_shared;
+use crate::system::{self, FOLDER, Seen, Thing};
 
 /// As the kernel has it.
 const MOST_LINKS: usize = 40;
-const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// What a path leads to.
 #[derive(Debug)]
@@ -86,7 +84,7 @@ impl Folder {
     pub(crate) fn made(path: &Path) -> Result<Self, Cause> {
         let mut walk = Walk::new(path)?;
         while let Some(name) = walk.pending.pop() {
-            if name != ".." && matches!(walk.look(&name)?, Found::Nothing) {
+            if name != ".." && matches!(walk.look(&name)?, Seen::Nothing) {
                 match rustix::fs::mkdirat(&walk.at()?.fd, &name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
                     // Somebody else was first; what it is shows in the next step.
                     Ok(()) | Err(Errno::EXIST) => {}
@@ -116,16 +114,6 @@ struct Walk {
     /// A slash at the end, of the path or of the link that its last name is: only a folder is meant.
     means_folder: bool,
     links: usize,
-}
-
-/// What is under a name.
-enum Found {
-    Nothing,
-    Link,
-    /// The kernel knows where it leads, its text does not say it.
-    MagicLink,
-    Folder(OwnedFd),
-    Other(OwnedFd, Stat),
 }
 
 impl Walk {
@@ -179,33 +167,26 @@ impl Walk {
             }
             let path = self.at()?.path.join(&name);
             match self.look(&name)? {
-                Found::Nothing if self.means_folder => return Err(Cause::NoFolder(path)),
-                Found::MagicLink | Found::Other(..) if self.means_folder => {
+                Seen::Nothing if self.means_folder => return Err(Cause::NoFolder(path)),
+                Seen::MagicLink | Seen::Other(..) if self.means_folder => {
                     return Err(Cause::NotAFolder(path));
                 }
-                Found::Nothing => return Ok(Lead::Name(Place { folder: self.here()?, name, mode: None })),
-                Found::Link => self.follow(&name)?,
-                Found::MagicLink => {
+                Seen::Nothing => return Ok(Lead::Name(Place { folder: self.here()?, name, mode: None })),
+                Seen::Link => self.follow(&name)?,
+                Seen::MagicLink => {
                     // Of another process it leads to what that has open, for whatever it may do there.
-                    if self.is_elsewhere || !self.is_in_own_descriptors()? {
+                    if self.is_elsewhere || !system::has_own_descriptors(&self.at()?.path) {
                         return Err(Cause::Descriptor(path));
                     }
                     let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
                     let file = rustix::fs::openat(&self.at()?.fd, &name, flags, Mode::empty())?;
                     return Ok(Lead::AsItIs(file.into()));
                 }
-                Found::Folder(_) => return Err(Errno::ISDIR.into()),
-                Found::Other(fd, stat) => return self.there(name, &fd, &stat, &path),
+                Seen::Folder(_) => return Err(Errno::ISDIR.into()),
+                Seen::Other(thing) => return self.there(name, &thing, &path),
             }
         }
         Err(Errno::ISDIR.into())
-    }
-
-    /// Whether this folder is `/proc/PID/fd` of ourselves, or of one of our threads.
-    fn is_in_own_descriptors(&self) -> Result<bool, Cause> {
-        let here = &self.at()?.path;
-        let own = Path::new("/proc").join(std::process::id().to_string());
-        Ok(here.starts_with(own) || here.starts_with("/proc/self") || here.starts_with("/proc/thread-self"))
     }
 
     /// Goes into a folder, or follows the link to one.
@@ -215,9 +196,9 @@ impl Walk {
         }
         let path = self.at()?.path.join(name);
         match self.look(name).map_err(|error| Cause::At { path: path.clone(), error })? {
-            Found::Folder(fd) => self.stack.push(Folder { fd: Arc::new(fd), path }),
-            Found::Link => self.follow(name)?,
-            Found::MagicLink => {
+            Seen::Folder(fd) => self.stack.push(Folder { fd: Arc::new(fd), path }),
+            Seen::Link => self.follow(name)?,
+            Seen::MagicLink => {
                 let fd = rustix::fs::openat(&self.at()?.fd, name, FOLDER, Mode::empty())?;
                 let there = Folder { fd: Arc::new(fd), path };
                 self.begins_at_root = name == "root";
@@ -230,8 +211,8 @@ impl Walk {
                 }
                 self.stack = vec![there];
             }
-            Found::Nothing => return Err(Cause::NoFolder(path)),
-            Found::Other(..) => return Err(Cause::NotAFolder(path)),
+            Seen::Nothing => return Err(Cause::NoFolder(path)),
+            Seen::Other(..) => return Err(Cause::NotAFolder(path)),
         }
         Ok(())
     }
@@ -247,25 +228,12 @@ impl Walk {
         Ok(())
     }
 
-    fn look(&self, name: &OsStr) -> io::Result<Found> {
-        let folder = &self.at()?.fd;
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(Found::Nothing),
-            opened => opened?,
-        };
-        let stat = rustix::fs::fstat(&fd)?;
-        Ok(match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Symlink if rustix::fs::fstatfs(folder)?.f_type == PROC_SUPER_MAGIC => {
-                if self.is_elsewhere {
-                    return Err(Errno::LOOP.into());
-                }
-                Found::MagicLink
-            }
-            FileType::Symlink => Found::Link,
-            FileType::Directory => Found::Folder(fd),
-            _ => Found::Other(fd, stat),
-        })
+    fn look(&self, name: &OsStr) -> io::Result<Seen> {
+        let Folder { fd, path } = self.at()?;
+        match system::look(fd, path, name)? {
+            Seen::MagicLink if self.is_elsewhere => Err(Errno::LOOP.into()),
+            seen => Ok(seen),
+        }
     }
 
     /// Follows a link, if it is one to be followed.
@@ -275,11 +243,8 @@ impl Walk {
             return Err(Errno::LOOP.into());
         }
         let Folder { fd: folder, path } = self.at()?;
-        // Owner and text of one and the same link.
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let link = rustix::fs::openat(folder, name, flags, Mode::empty())?;
-        self.trust(&rustix::fs::fstat(&link)?, "link", &path.join(name))?;
-        let text = rustix::fs::readlinkat(&link, "", Vec::new())?;
+        let (stat, text) = system::link(folder, name)?;
+        self.trust(&stat, "link", &path.join(name))?;
         let text = PathBuf::from(OsString::from_vec(text.into_bytes()));
         if text.is_absolute() {
             let root = self.root.clone().ok_or(Errno::LOOP)?;
@@ -307,12 +272,13 @@ impl Walk {
     }
 
     /// A file that is there, and no folder or link.
-    fn there(self, name: OsString, fd: &OwnedFd, stat: &Stat, path: &Path) -> Result<Lead, Cause> {
+    fn there(self, name: OsString, thing: &Thing, path: &Path) -> Result<Lead, Cause> {
+        let stat = &thing.stat;
         let us = geteuid();
         let kind = FileType::from_raw_mode(stat.st_mode);
         let own = stat.st_uid == us.as_raw();
         let is_shared = self.is_shared()?;
-        if kind != FileType::RegularFile || is_mount(fd) {
+        if kind != FileType::RegularFile || thing.is_mount() {
             let what = match kind {
                 FileType::Fifo => "pipe",
                 FileType::Socket => "socket",
@@ -328,10 +294,7 @@ impl Walk {
                 let (path, owner) = (path.to_owned(), stat.st_uid);
                 return Err(Cause::NotOurs { path, what, owner, elsewhere: is_theirs });
             }
-            // The very thing that was looked at, whatever has this name by now.
-            let very = format!("/proc/self/fd/{}", fd.as_raw_fd());
-            let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
-            return Ok(Lead::AsItIs(rustix::fs::open(very, flags, Mode::empty())?.into()));
+            return Ok(Lead::AsItIs(thing.open(&self.at()?.fd, &name)?));
         }
         let folder = self.here()?;
         // It is replaced, not written to; what its owner has closed stays closed all the same.
@@ -347,11 +310,4 @@ impl Walk {
         let mode = is_only_ours.then(|| Mode::from_raw_mode(stat.st_mode).intersection(rights));
         Ok(Lead::Name(Place { folder, name, mode }))
     }
-}
-
-/// Whether a file has a mount of its own, as a container's single files have: it can't be replaced by another.
-fn is_mount(fd: &OwnedFd) -> bool {
-    // Before Linux 5.8 that isn't told.
-    rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::empty())
-        .is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }

@@ -4,11 +4,12 @@
 //! Source: `path_resolution(7)`, `acl(5)`, `proc_sys_fs(5)`.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{Mode, OFlags, Stat};
-use rustix::io::Errno;
+use rustix::fs::{Mode, Stat};
 use rustix::process::geteuid;
+
+use crate::system::{FOLDER, has_access_list};
 
 /// Whether anybody but us, root and `system` can make or exchange something in this folder.
 ///
@@ -23,7 +24,6 @@ pub(crate) fn is_shared(folder: impl AsFd, system: u32) -> io::Result<bool> {
 /// Whether anybody but us, root and `user` can put something else under the path of what lies in this folder: in the folder
 /// itself or in one above it. In folders with the sticky bit only its owner and theirs can.
 pub(crate) fn can_be_exchanged(folder: impl AsFd, user: u32) -> io::Result<bool> {
-    const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
     let trusted = [geteuid().as_raw(), 0, user, rustix::fs::stat("/")?.st_uid];
     let mut here = rustix::fs::openat(folder, ".", FOLDER, Mode::empty())?;
     loop {
@@ -51,14 +51,4 @@ fn lets_others_write(folder: BorrowedFd<'_>, stat: &Stat) -> bool {
     // same number, for nobody else, and a mask that lets it write.
     let is_private_group = !us.is_root() && [stat.st_uid, stat.st_gid] == [us.as_raw(); 2];
     !is_private_group || has_access_list(folder)
-}
-
-fn has_access_list(folder: BorrowedFd<'_>) -> bool {
-    // The folder is only pointed at, so it has no attributes but by a path.
-    let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
-    let none: &mut [u8] = &mut [];
-    !matches!(
-        rustix::fs::getxattr(path, "system.posix_acl_access", none),
-        Err(Errno::NODATA | Errno::OPNOTSUPP)
-    )
 }

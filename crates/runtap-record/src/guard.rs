@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -82,10 +82,14 @@ pub(crate) async fn leave_behind(
     port.leave();
 }
 
+/// This program, on Linux also when its file was replaced meanwhile.
+fn ourselves() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
+}
+
 /// The socket is its stdin.
 fn start(socket: OwnedFd, arguments: &[OsString], port: &Path, users: &BTreeSet<u32>) -> io::Result<Child> {
-    // Also when the file of the program was replaced meanwhile.
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(ourselves()?);
     command.args(arguments).arg(port).args(users.iter().map(u32::to_string));
     command.stdin(socket).stdout(Stdio::null()).stderr(Stdio::null());
     // Not with the others of this terminal when Ctrl-C is typed.

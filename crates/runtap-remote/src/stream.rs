@@ -62,18 +62,6 @@ pub async fn drive<H: Handshake>(
 /// The system has none.
 pub fn nonce() -> io::Result<Nonce> {
     let mut nonce = Nonce::default();
-    fill(&mut nonce)?;
+    runtap_transport::random(&mut nonce)?;
     Ok(nonce)
 }
-
-#[cfg(unix)]
-fn fill(bytes: &mut [u8]) -> io::Result<()> {
-    let mut filled = 0;
-    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        filled += rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty())?;
-    }
-    Ok(())
-}
-
-#[cfg(windows)]
-use runtap_windows::random::fill;

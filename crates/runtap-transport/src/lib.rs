@@ -6,6 +6,7 @@
 //! - [`Listener`] is the other side: a socket that is private from its first moment and gone when it is dropped.
 //! - [`shell`] quotes what stands in a command that is suggested to people.
 //! - [`in_a_thread`] is for what may take long, so that signals are handled meanwhile.
+//! - [`random`] has numbers that nobody can foresee.
 //! - [`naming`] has the names of diagnostics sockets: they say whose a socket is meant to be.
 //!
 //! Nothing here knows a byte of any protocol, nor looks for processes: that is `runtap-discover`'s.
@@ -26,6 +27,16 @@ pub mod naming;
 #[cfg(unix)]
 mod path_check;
 mod peer;
+#[cfg(target_os = "linux")]
+#[path = "random/linux.rs"]
+mod random;
+#[cfg(all(unix, not(target_os = "linux")))]
+#[path = "random/bsd.rs"]
+mod random;
+#[cfg(all(test, target_os = "linux"))]
+#[expect(unreachable_pub, reason = "it is the interface elsewhere")]
+#[path = "random/bsd.rs"]
+mod random_bsd;
 pub mod shell;
 mod socket;
 #[cfg_attr(unix, path = "stream/unix.rs")]
@@ -54,8 +65,12 @@ pub use listener::Listener;
 #[cfg(unix)]
 pub use path_check::PathCheck;
 pub use peer::Peer;
+#[cfg(unix)]
+pub use random::random;
+#[cfg(windows)]
+pub use runtap_windows::random::fill as random;
 pub use socket::{Socket, SocketState};
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub use stream::MAX_DESCRIPTORS;
 pub use stream::Stream;
 pub use thread::{allow_many_files, in_a_thread, in_thread_called};

@@ -29,8 +29,8 @@ pub enum StartError {
         #[source]
         error: io::Error,
     },
-    /// `process_vm_readv` is forbidden, as a rule by a seccomp filter.
-    #[error("read this process's own memory with process_vm_readv; allow that system call")]
+    /// `process_vm_readv` is forbidden, as a rule by a seccomp filter, and `/proc/self/mem` can't be read either.
+    #[error("read this process's own memory with process_vm_readv, or /proc/self/mem; allow one of them")]
     Memory(#[source] io::Error),
     /// There is no `/proc`, or no thread.
     #[error("start the sampling thread")]

@@ -52,9 +52,10 @@ pub(crate) use self::formats::unsuitable;
 pub(crate) use self::formats::{AnyFormat, Content};
 #[cfg(unix)]
 pub(crate) use self::jvm::{
-    Jvm, JvmAgent, JvmAttach, JvmClock, JvmDetach, JvmHq, JvmMode, JvmRun, JvmShown, JvmTarget, JvmTracing,
-    JvmVerb, WhenSlow,
+    Jvm, JvmAgent, JvmAttach, JvmClock, JvmDetach, JvmHq, JvmMode, JvmRun, JvmTracing, JvmVerb, WhenSlow,
 };
+#[cfg(target_os = "linux")]
+pub(crate) use self::jvm::{JvmShown, JvmTarget};
 #[cfg(unix)]
 pub(crate) use self::jvm_coverage::JvmCoverage;
 #[cfg(unix)]

@@ -11,8 +11,8 @@ use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::cmd::{
-    advisories, bench, book, conformance, cross, doc, extras, fmt, fuzz, layers, licenses, lint, packages,
-    peers, size, test,
+    advisories, bench, book, conformance, cross, doc, extras, fmt, fuzz, layers, licenses, lint, musl,
+    packages, peers, qemu, size, test, wine,
 };
 use crate::output;
 use crate::step::{self, Missing, Outcome};
@@ -40,6 +40,10 @@ const STEPS: &[(&str, Check)] = &[
     // Begun at the start: these wait for it.
     ("release", test::build),
     ("fuzz targets", fuzz::targets_built),
+    // What this machine can start of other systems' programs.
+    ("wine", wine::check),
+    ("musl", musl::check),
+    ("qemu", qemu::check),
     // Compared with what the release makes of the same recording.
     ("peers", peers::from_here),
     ("conformance", conformance::check),

@@ -1,137 +1,123 @@
 //! `cargo xtask cross`: does it compile for other systems?
 //!
-//! Owns: which targets there are, and what is expected to compile for each. A target whose standard library is not
-//! installed is named and passed over. Refuses to: install anything, and to call something tried that was not: to
-//! compile is not to run.
+//! Owns: which targets there are, and what is compiled for each. A target whose standard library is not installed is named,
+//! and the check counts as skipped. In `cargo xtask ci` those are left out that another step builds and runs.
+//! Refuses to: install anything, and to call something tried that was not: to compile is not to run.
 
-use std::fs;
-
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::args::Args;
-use crate::cmd::foreign;
+use crate::cmd::foreign::{self, GIVEN_AGENT};
 use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// What is expected to compile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
-    /// The program and all that it is made of.
-    Program,
-    /// The libraries up to the client: the program itself was not brought to that system so far.
-    Libraries,
+/// A system to compile for.
+#[derive(Debug)]
+struct Target {
+    name: &'static str,
+    package: &'static str,
+    /// The step of `cargo xtask ci` that builds the program for it, and runs it.
+    run_by: Option<&'static str>,
 }
 
-const TARGETS: &[(&str, Scope)] = &[
-    ("x86_64-unknown-linux-musl", Scope::Program),
-    ("aarch64-unknown-linux-gnu", Scope::Program),
-    ("aarch64-unknown-linux-musl", Scope::Program),
-    ("x86_64-apple-darwin", Scope::Libraries),
-    ("aarch64-apple-darwin", Scope::Libraries),
-    ("x86_64-pc-windows-gnu", Scope::Program),
-];
+const fn program(name: &'static str, run_by: Option<&'static str>) -> Target {
+    Target { name, package: "runtap", run_by }
+}
 
-/// Stands in for the agent that the program carries: to build it takes a linker, and optimizes it for nobody. Those that
-/// are used are built by `cargo xtask qemu` and with the release.
-const GIVEN_AGENT: &str = "RUNTAP_JVM_AGENT_LIBRARY";
-
-const LIBRARIES: &[&str] = &[
-    "runtap-wire",
-    "runtap-diag-proto",
-    "runtap-nettrace",
-    "runtap-providers",
-    "runtap-transport",
-    "runtap-discover",
-    "runtap-diag",
-    "runtap-diag-server",
-    "runtap-model",
-    "runtap-clr",
-    "runtap-sinks",
+const TARGETS: &[Target] = &[
+    program(foreign::MUSL, Some("musl")),
+    program(foreign::ARM_MUSL, Some("qemu")),
+    // Of glibc's there only is what JVMs load: the program is the same as with musl.
+    Target { name: "aarch64-unknown-linux-gnu", package: "runtap-jvm-agent", run_by: None },
+    program("aarch64-apple-darwin", None),
+    program("x86_64-apple-darwin", None),
+    program("x86_64-pc-windows-gnu", Some("wine")),
 ];
 
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
-    check(ws)?;
+    if let Outcome::Skipped(why) = compile(ws, TARGETS.iter())? {
+        output::note(&format!("skipped: {why}"));
+    }
     Ok(())
 }
 
+/// What no other step of `cargo xtask ci` compiles.
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
-    let agent = ws.target().join("no-agent.so");
-    fs::create_dir_all(ws.target())?;
-    fs::write(&agent, "").with_context(|| format!("cannot write {}", agent.display()))?;
-    let mut lines = Vec::new();
-    let mut failed = Vec::new();
-    for (target, scope) in TARGETS {
-        if !foreign::is_installed(ws, target)? {
-            lines.push(format!(
-                "{target}: not tried, its standard library is not here (rustup target add {target})"
-            ));
-            continue;
-        }
-        match ws.cargo(&arguments(target, *scope)).env(GIVEN_AGENT, &agent).run() {
-            Ok(()) => lines.push(format!("{target}: {} compile", scope.name())),
-            Err(error) => {
-                lines.push(format!("{target}: {error:#}"));
-                failed.push(*target);
-            }
-        }
+    compile(ws, TARGETS.iter().filter(|target| target.run_by.is_none()))
+}
+
+fn compile<'a>(ws: &Workspace, targets: impl Iterator<Item = &'a Target>) -> Result<Outcome> {
+    let agent = foreign::no_agent(ws)?;
+    let (mut missing, mut here) = (Vec::new(), Vec::new());
+    for target in targets {
+        let known = if foreign::is_installed(ws, target.name)? { &mut here } else { &mut missing };
+        known.push(target);
     }
-    for line in &lines {
-        output::note(line);
+    let mut failed = Vec::new();
+    for (package, names) in by_package(&here) {
+        // All at once: what runs while it is compiled is built once.
+        if let Err(error) = ws.cargo(&arguments(package, &names)).env(GIVEN_AGENT, &agent).run() {
+            failed.push(format!("{package} for {}: {error:#}", names.join(" or ")));
+        } else {
+            output::note(&format!("{package}: compiles for {}", names.join(", ")));
+        }
     }
     if !failed.is_empty() {
-        bail!("does not compile for {}", failed.join(", "));
+        bail!("does not compile: {}", failed.join("; "));
     }
-    Ok(Outcome::Passed)
+    if missing.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    let names: Vec<&str> = missing.iter().map(|target| target.name).collect();
+    let names = names.join(" ");
+    Ok(Outcome::Skipped(format!("no standard library for {names} (rustup target add {names})")))
 }
 
-impl Scope {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Program => "the program and its libraries",
-            Self::Libraries => "the libraries",
+/// The targets of each package.
+fn by_package(targets: &[&Target]) -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for target in targets {
+        match groups.iter_mut().find(|(package, _)| *package == target.package) {
+            Some((_, names)) => names.push(target.name),
+            None => groups.push((target.package, vec![target.name])),
         }
     }
+    groups
 }
 
-fn arguments(target: &str, scope: Scope) -> Vec<&str> {
-    let mut arguments = vec!["check", "--target", target];
-    let packages: &[&str] = match scope {
-        Scope::Program => &["runtap"],
-        Scope::Libraries => LIBRARIES,
-    };
-    arguments.extend(packages.iter().flat_map(|package| ["-p", package]));
-    arguments
-}
-
-/// Whether the whole program is expected to compile for a target: for the host and others that are not listed too.
-pub(crate) fn takes_program(target: &str) -> bool {
-    TARGETS.iter().find(|(known, _)| *known == target).is_none_or(|(_, scope)| *scope == Scope::Program)
+fn arguments<'a>(package: &'a str, targets: &[&'a str]) -> Vec<&'a str> {
+    let targets = targets.iter().flat_map(|target| ["--target", target]);
+    ["check", "-p", package].into_iter().chain(targets).collect()
 }
 
 /// Whether `cargo xtask cross` compiles for a target.
 #[cfg(test)]
 pub(crate) fn is_known(target: &str) -> bool {
-    TARGETS.iter().any(|(known, _)| *known == target)
+    TARGETS.iter().any(|known| known.name == target)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cmd::layers;
+    use crate::cmd::COMMANDS;
 
     #[test]
-    fn arguments_name_every_package() {
-        assert_eq!(arguments("t", Scope::Program), ["check", "--target", "t", "-p", "runtap"]);
-        let libraries = arguments("t", Scope::Libraries);
-        assert_eq!(libraries.len(), 3 + 2 * LIBRARIES.len());
-        assert!(libraries.ends_with(&["-p", "runtap-sinks"]));
+    fn targets_of_one_package_are_compiled_at_once() {
+        let targets: Vec<&Target> = TARGETS.iter().filter(|target| target.run_by.is_none()).collect();
+        let groups = by_package(&targets);
+        assert_eq!(
+            groups.iter().map(|(package, _)| *package).collect::<Vec<_>>(),
+            ["runtap-jvm-agent", "runtap"]
+        );
+        let expected = ["check", "-p", "p", "--target", "a", "--target", "b"];
+        assert_eq!(arguments("p", &["a", "b"]), expected);
     }
 
     #[test]
-    fn the_libraries_have_a_layer() {
-        for library in LIBRARIES {
-            assert!(layers::layer(library).is_some(), "{library}");
+    fn what_is_left_out_is_built_by_a_step() {
+        for step in TARGETS.iter().filter_map(|target| target.run_by) {
+            assert!(COMMANDS.iter().any(|command| command.name == step), "{step}");
         }
     }
 }

@@ -3,12 +3,33 @@
 //! Owns: the environment by which cargo finds a linker for a foreign target. Nothing of that is in a checked-in
 //! configuration: it would hold for everybody, whatever their linkers are called.
 
-use std::path::Path;
+pub(crate) mod runs;
 
-use anyhow::Result;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
 
 use crate::process::{self, Tool};
 use crate::workspace::Workspace;
+
+/// Stands in for the agent that the program carries: to build it optimizes it for nobody. Those that are used are built with
+/// the release.
+pub(crate) const GIVEN_AGENT: &str = "RUNTAP_JVM_AGENT_LIBRARY";
+
+/// An empty file for [`GIVEN_AGENT`].
+pub(crate) fn no_agent(ws: &Workspace) -> Result<PathBuf> {
+    let agent = ws.target().join("no-agent.so");
+    fs::create_dir_all(ws.target())?;
+    // Written anew, it would be newer than what was built with it.
+    if !agent.is_file() {
+        fs::write(&agent, "").with_context(|| format!("cannot write {}", agent.display()))?;
+    }
+    Ok(agent)
+}
+
+/// Static, for this processor.
+pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
 
 /// Arm, static.
 pub(crate) const ARM_MUSL: &str = "aarch64-unknown-linux-musl";

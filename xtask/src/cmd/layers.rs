@@ -88,7 +88,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("runtap-target", "runtap-doctor"),
     ("runtap-transcript", "runtap-outputs"),
     ("runtap-outputs", "runtap-windows"),
-    ("runtap-remote", "runtap-windows"),
+    ("runtap-remote", "runtap-transport"),
     ("runtap-transport", "runtap-windows"),
     ("runtap-discover", "runtap-windows"),
     ("runtap", "runtap-demo"),

@@ -2,10 +2,10 @@
 //! binary. `--check` fails where the list is not what Cargo.lock asks for.
 //!
 //! Owns: which licence is taken where several are offered, and the form of the list (`crates/runtap/licenses.txt`). Crates
-//! are read where cargo has unpacked them, for Linux; what no lock file knows (the standard library, the C library)
-//! stands in [`OTHERS`]. Refuses to: guess. A licence that is not in [`KNOWN`], or a crate without its text, is an error.
+//! are read where cargo has unpacked them, for all systems that there are releases for; what no lock file knows (the standard
+//! library, the C library) stands in [`OTHERS`]. Refuses to: guess. A licence that is not in [`KNOWN`], or a crate without its text, is an error.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -19,6 +19,10 @@ use crate::step::Outcome;
 use crate::workspace::Workspace;
 
 const LIST: &str = "crates/runtap/licenses.txt";
+
+/// What there are releases for.
+const TARGETS: [&str; 3] =
+    ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-musl", "x86_64-pc-windows-gnu"];
 
 /// What may be linked, the first one that is offered is taken: its identifier, and words of its text.
 const KNOWN: &[(&str, &str)] = &[
@@ -57,6 +61,27 @@ const OTHERS: &[(&str, &str, &str, &str, &[&str])] = &[
         &["xtask/licenses/LGPL-2.1.txt"],
     ),
     ("musl (in files for Linux with musl)", "", "https://musl.libc.org", "MIT", &["xtask/licenses/musl.txt"]),
+    (
+        "libgcc (in files for GNU/Linux and for Windows)",
+        "",
+        "https://gcc.gnu.org",
+        "GPL-3.0-or-later WITH GCC-exception-3.1",
+        &["xtask/licenses/GCC-exception-3.1.txt"],
+    ),
+    (
+        "libunwind of LLVM (in files for Linux with musl)",
+        "",
+        "https://github.com/llvm/llvm-project",
+        "Apache-2.0 WITH LLVM-exception",
+        &["LICENSE-APACHE", "xtask/licenses/LLVM-exception.txt"],
+    ),
+    (
+        "the runtime of mingw-w64 (in files for Windows)",
+        "",
+        "https://www.mingw-w64.org",
+        "ZPL-2.1",
+        &["xtask/licenses/mingw-w64.txt"],
+    ),
 ];
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
@@ -118,10 +143,16 @@ fn row(table: &mut String, columns: [&str; 4], numbers: &[usize]) -> Result<()> 
     Ok(writeln!(table, "{}\t{}", columns.join("\t"), numbers.join(" "))?)
 }
 
-/// The crates that are linked into `runtap` on Linux, sorted. Ours are one piece of software.
+/// The crates that are linked into `runtap` on any of these systems, sorted: everybody gets one list. Ours are one piece of
+/// software.
 fn linked(ws: &Workspace) -> Result<Vec<Package>> {
-    let graph = Graph::of(ws, "x86_64-unknown-linux-gnu")?;
-    Ok(graph.packages.into_iter().filter(|package| package.source.is_some()).collect())
+    let mut all = BTreeMap::new();
+    for target in TARGETS {
+        let packages = Graph::of(ws, target)?.packages;
+        let others = packages.into_iter().filter(|package| package.source.is_some());
+        all.extend(others.map(|package| ((package.name.clone(), package.version.clone()), package)));
+    }
+    Ok(all.into_values().collect())
 }
 
 /// The licence that is taken of an expression.

@@ -2,12 +2,11 @@
 //!
 //! Owns: the build (`foreign.rs` has the linker), and where programs for aarch64 can be started as any others: the kernel
 //! hands them to qemu, as registered in a user namespace (`binfmt_misc`, Linux 6.7), so that nothing of the machine is
-//! changed and the program can start itself. What is run there is in `qemu/runs.rs`.
+//! changed and the program can start itself. What is run there is in `foreign/runs.rs`.
 //! Refuses to: register an emulator for the whole machine, and to take an emulated processor for a kernel: system calls are
 //! the host's.
 
 mod namespace;
-mod runs;
 
 use std::env;
 use std::fs;
@@ -16,10 +15,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
-use crate::cmd::foreign::{self, ARM_LINKER, ARM_MUSL};
+use crate::cmd::foreign::{self, ARM_LINKER, ARM_MUSL, GIVEN_AGENT, runs};
+use crate::cmd::test;
 use crate::elf;
 use crate::output;
 use crate::process;
+use crate::step::Outcome;
 use crate::workspace::Workspace;
 
 const EMULATOR: &str = "qemu-aarch64-static";
@@ -31,25 +32,58 @@ const LAST: &str = "<!-- end -->\n";
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     if args.has("--inside") {
-        return inside(ws);
+        return inside(ws, if args.has("--release") { Host::Release } else { Host::Debug });
+    }
+    if let Err(why) = run(ws, Host::Debug)? {
+        bail!("{why}");
     }
     if args.has("--check") {
-        return check(ws);
+        return compare(ws);
     }
-    match run(ws)? {
-        Ok(()) => {
-            let path = ws.root().join(PLATFORMS);
-            fs::write(&path, documented(ws)?).with_context(|| format!("cannot write {PLATFORMS}"))
+    let path = ws.root().join(PLATFORMS);
+    fs::write(&path, documented(ws)?).with_context(|| format!("cannot write {PLATFORMS}"))
+}
+
+/// As continuous integration does: nothing is written.
+pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
+    if let Err(why) = run(ws, Host::Release)? {
+        return Ok(Outcome::Skipped(why));
+    }
+    compare(ws)?;
+    Ok(Outcome::Passed)
+}
+
+/// The program for this machine, whose files those from the emulator are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Host {
+    /// Where nothing else was built: quickly made.
+    Debug,
+    /// Where it was built anyway.
+    Release,
+}
+
+impl Host {
+    fn build(self, ws: &Workspace) -> Result<()> {
+        match self {
+            Self::Debug => ws.cargo(&["build", "-p", "runtap"]).run(),
+            Self::Release => test::build(ws).map(drop),
         }
-        Err(why) => bail!("{why}"),
+    }
+
+    /// As a word of the command line.
+    fn flag(self) -> Option<&'static str> {
+        (self == Self::Release).then_some("--release")
+    }
+
+    fn program(self, ws: &Workspace) -> PathBuf {
+        match self {
+            Self::Debug => ws.target().join("debug/runtap"),
+            Self::Release => ws.release_binary(),
+        }
     }
 }
 
-/// As continuous integration would: nothing is written.
-fn check(ws: &Workspace) -> Result<()> {
-    if let Err(why) = run(ws)? {
-        bail!("{why}");
-    }
+fn compare(ws: &Workspace) -> Result<()> {
     if documented(ws)? != platforms(ws)? {
         bail!("{PLATFORMS} does not say what was run: `cargo xtask qemu` writes it");
     }
@@ -57,7 +91,7 @@ fn check(ws: &Workspace) -> Result<()> {
 }
 
 /// Builds and runs all of it; or says what is missing here.
-fn run(ws: &Workspace) -> Result<Result<(), String>> {
+fn run(ws: &Workspace, host: Host) -> Result<Result<(), String>> {
     if !cfg!(target_os = "linux") {
         return Ok(Err("qemu runs programs for Linux on Linux only".to_owned()));
     }
@@ -73,18 +107,15 @@ fn run(ws: &Workspace) -> Result<Result<(), String>> {
     if let Err(why) = namespace::can_be_made(ws, &emulator) {
         return Ok(Err(why));
     }
-    if !ws.release_binary().is_file() {
-        return Ok(Err(
-            "no release for the host is built, which makes the recording and the same files".to_owned()
-        ));
-    }
+    host.build(ws)?;
     let build = ws.cargo(&["build", "-p", "runtap", "--target", ARM_MUSL]);
-    foreign::with_linkers(build).run()?;
+    foreign::with_linkers(build).env(GIVEN_AGENT, foreign::no_agent(ws)?).run()?;
     is_for_arm(&program(ws))?;
     let xtask = env::current_exe().context("xtask has no path")?;
     namespace::enter(ws, &emulator)
         .arg(xtask)
         .args(&["qemu", "--inside"])
+        .args(host.flag().as_slice())
         // Else it would not know its workspace.
         .env("CARGO_MANIFEST_DIR", ws.root().join("xtask"))
         .run()?;
@@ -111,13 +142,13 @@ fn is_for_arm(program: &Path) -> Result<()> {
 }
 
 /// In the namespace, where programs for aarch64 start.
-fn inside(ws: &Workspace) -> Result<()> {
+fn inside(ws: &Workspace, host: Host) -> Result<()> {
     let folder = ws.target().join("qemu");
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let rows = runs::all(ws, &program(ws), &folder)?;
+    let rows = runs::all(ws, ARM_MUSL, [&program(ws), &host.program(ws)], &folder)?;
     let head = "| aarch64 Linux, musl, static, by qemu-user | |\n| --- | --- |\n".to_owned();
     let table = rows.iter().fold(head, |table, row| table + "| " + row + " | ran |\n");
     fs::write(table_of(ws), table).context("cannot write the table")?;

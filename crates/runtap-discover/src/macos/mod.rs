@@ -73,6 +73,15 @@ pub(super) fn start_time(pid: u32) -> Option<u64> {
     listed(pid).map(|listed| listed.start)
 }
 
+/// The processes with `text` in the environment that they were started with, or in their command lines, which `ps` does not
+/// tell apart. The system shows only those of our own user, and to root all.
+pub(super) fn started_with(text: &[u8], asked: impl Fn(u32) -> bool) -> Vec<u32> {
+    process_list::with_environment(text)
+        .into_iter()
+        .filter(|pid| *pid != std::process::id() && asked(*pid))
+        .collect()
+}
+
 fn listed(pid: u32) -> Option<Listed> {
     process_list::all().into_iter().find(|listed| listed.pid == pid)
 }

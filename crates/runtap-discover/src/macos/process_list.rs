@@ -26,6 +26,23 @@ pub(super) fn all() -> Vec<Listed> {
     ps.output().map(|output| parse(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
 }
 
+/// The processes in whose lines there is `text` when `ps` shows environments too. Empty without `ps`.
+pub(super) fn with_environment(text: &[u8]) -> Vec<u32> {
+    let mut ps = Command::new("ps");
+    // Without a hyphen, as every `ps` of the BSDs has it, and that of Linux.
+    ps.args(["axeww", "-o", "pid=,command="]);
+    ps.output().map(|output| lines_with(&output.stdout, text)).unwrap_or_default()
+}
+
+fn lines_with(list: &[u8], text: &[u8]) -> Vec<u32> {
+    let pid = |line: &[u8]| {
+        let digits = line.trim_ascii_start().split(|byte| *byte == b' ').next()?;
+        str::from_utf8(digits).ok()?.parse().ok()
+    };
+    let has = |line: &&[u8]| !text.is_empty() && line.windows(text.len()).any(|part| part == text);
+    list.split(|byte| *byte == b'\n').filter(has).filter_map(pid).collect()
+}
+
 fn parse(list: &str) -> Vec<Listed> {
     list.lines().filter_map(parse_line).collect()
 }
@@ -65,6 +82,9 @@ fn seconds(year: u64, month: &str, day: u64, time: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
     use super::*;
 
     #[test]
@@ -87,6 +107,24 @@ mod tests {
             command: command.to_owned(),
         });
         assert_eq!(parse(list), expected);
+    }
+
+    #[test]
+    fn processes_by_what_is_in_their_environment() {
+        let list = b"  7 /bin/a A=1 PORT=/tmp/p,suspend\n 18 /bin/b PORT=/tmp/q\nx /tmp/p\n\n";
+        assert_eq!(lines_with(list, b"/tmp/p"), [7]);
+        assert_eq!(lines_with(list, b"/tmp/"), [7, 18]);
+        assert_eq!(lines_with(list, b""), [0; 0]);
+
+        let mark = format!("mark-of-ps-{}", std::process::id());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo up; read line"]).env("RUNTAP_TEST", &mark);
+        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // Its environment is there some time after the kernel has let its creator go on.
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        said.read_line(&mut String::new()).unwrap();
+        assert_eq!(with_environment(mark.as_bytes()), [child.id()]);
+        child.wait().unwrap();
     }
 
     #[test]

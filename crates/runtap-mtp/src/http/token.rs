@@ -6,7 +6,6 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::rand::{GetRandomFlags, getrandom};
 use subtle::ConstantTimeEq as _;
 
 /// Random bytes; twice as many characters.
@@ -29,10 +28,7 @@ impl Token {
     /// A new one. `file` must not exist; only its owner can read it, and it is removed with the token.
     pub(crate) fn new(file: PathBuf) -> io::Result<Self> {
         let mut random = [0; BYTES];
-        let mut filled = 0;
-        while let Some(rest) = random.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            filled += getrandom(rest, GetRandomFlags::empty())?;
-        }
+        runtap_transport::random(&mut random)?;
         let text = random.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
         let mut written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
         let token = Self { text, file };

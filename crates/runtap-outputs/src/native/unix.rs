@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::place::Folder;
 use crate::shared::can_be_exchanged;
+use crate::system;
 
 /// Read and write for us alone.
 pub(crate) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -82,9 +83,9 @@ pub(crate) fn random_u64() -> u64 {
 }
 
 /// The same file for reading, from its beginning, whatever has its name by now. A clone would share the place in it with
-/// whoever still writes. Its path is not needed here.
-pub fn reopened(file: &File, _path: &Path) -> io::Result<File> {
-    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+/// whoever still writes.
+pub fn reopened(file: &File, path: &Path) -> io::Result<File> {
+    system::reopened(file, path)
 }
 
 /// Whether two paths are those of the same file.

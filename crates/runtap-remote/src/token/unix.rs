@@ -1,14 +1,19 @@
 //! The file of a token on Unix: whose it is, and who can read it.
 
+#[cfg(all(test, target_os = "linux"))]
+mod bsd;
+#[cfg_attr(target_os = "linux", path = "linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "bsd.rs")]
+mod system;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat, readlinkat};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -21,7 +26,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, TokenError> {
     let file = open(path)?;
     let metadata = file.metadata().map_err(failed)?;
     // What the kernel tells of a process was not made to be a secret.
-    if !metadata.is_file() || is_of_proc(&file).map_err(failed)? {
+    if !metadata.is_file() || system::is_of_proc(&file).map_err(failed)? {
         return Err(TokenError::NoFile { path: owned() });
     }
     if metadata.uid() != geteuid().as_raw() && metadata.uid() != 0 {
@@ -51,24 +56,14 @@ fn open(path: &Path) -> Result<File, TokenError> {
             Err(Errno::LOOP) => {}
             Err(error) => return Err(at(&path, error.into())),
         }
-        // Owner and text of one and the same link.
-        let failed = |error: Errno| at(&path, error.into());
-        let link = openat(CWD, &path, OFlags::PATH | common, Mode::empty()).map_err(failed)?;
-        let uid = fstat(&link).map_err(failed)?.st_uid;
+        let Some((uid, text)) = system::link(&path).map_err(|source| at(&path, source))? else {
+            return Err(TokenError::NoFile { path });
+        };
         if uid != geteuid().as_raw() && uid != 0 {
             return Err(TokenError::ForeignLink { path, uid });
         }
-        if is_of_proc(&link).map_err(|source| at(&path, source))? {
-            return Err(TokenError::NoFile { path });
-        }
-        let text = readlinkat(&link, "", Vec::new()).map_err(failed)?;
         let text = OsString::from_vec(text.into_bytes());
         path = path.parent().unwrap_or_else(|| Path::new("")).join(text);
     }
     Err(at(&path, Errno::LOOP.into()))
-}
-
-/// Whether it lies in `/proc`.
-fn is_of_proc(file: &impl AsFd) -> io::Result<bool> {
-    Ok(fstatfs(file)?.f_type == PROC_SUPER_MAGIC)
 }

@@ -17,6 +17,12 @@
 
 mod connection;
 mod describe;
+#[cfg_attr(target_os = "linux", path = "ended/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "ended/bsd.rs")]
+mod ended;
+#[cfg(all(test, target_os = "linux"))]
+#[path = "ended/bsd.rs"]
+mod ended_bsd;
 mod journal;
 mod place;
 mod read;

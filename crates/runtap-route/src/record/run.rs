@@ -4,20 +4,18 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::future;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_transport::Listener;
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::process::{Pid, Signal};
 use thiserror::Error;
 use tokio::process::{self, Child};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
+use super::ended::ended;
 use super::journal::{Journal, Totals};
 use super::{Phase, Reporter, Way, record};
 
@@ -194,40 +192,4 @@ fn pass_on(child: &Child, stop: Stop) {
 pub fn is_in_foreground() -> bool {
     let Ok(terminal) = File::open("/dev/tty") else { return false };
     rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())
-}
-
-/// Ready when this process has ended; never without one, or where it can't be watched.
-async fn ended(process: Option<u32>) {
-    let watched = || {
-        let pid = Pid::from_raw(i32::try_from(process?).ok()?)?;
-        rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()
-    };
-    if let Some(watched) = watched() {
-        let (sender, receiver) = oneshot::channel();
-        // On a thread of its own, which looks now and then whether anybody still wants to know.
-        let watching = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
-            if has_ended(&watched, &sender) {
-                // Nobody may want to know any more.
-                let _ = sender.send(());
-            }
-        });
-        if watching.is_ok() && receiver.await.is_ok() {
-            return;
-        }
-    }
-    future::pending::<()>().await;
-}
-
-/// Waits for the end of a process, as long as somebody waits for the answer.
-fn has_ended(watched: &OwnedFd, answer: &oneshot::Sender<()>) -> bool {
-    let a_while = Timespec { tv_sec: 1, tv_nsec: 0 };
-    while !answer.is_closed() {
-        let mut polled = [PollFd::new(watched, PollFlags::IN)];
-        match rustix::event::poll(&mut polled, Some(&a_while)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return true,
-            Err(_) => return false,
-        }
-    }
-    false
 }

@@ -1,14 +1,67 @@
 //! Reading this process's own memory without trusting an address, and the processor time of its threads: system calls
 //! that the libraries in use have no safe form of. Half of the unsafe code of this crate; `signal` is the other.
+//!
+//! Memory is read by `process_vm_readv`. Where that is forbidden, as Docker did on kernels before 4.8, or not there, as in
+//! qemu-user, it is read from `/proc/self/mem`, which [`choose_way`] opens.
+//! Source: `process_vm_readv(2)`, `proc(5)`.
 
 #![expect(unsafe_code, reason = "system calls on raw addresses and on clocks that libc does not name")]
 
-use std::sync::atomic::AtomicU64;
+use std::fs::File;
+use std::io;
+use std::os::fd::IntoRawFd;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// The page size that a copy is split by. Larger ones are multiples of it.
 const PAGE: usize = 4096;
 /// Pieces for one call.
 const PIECES: usize = 32;
+
+/// The descriptor of `/proc/self/mem`, once that is needed: a handler may use it at any time, so it is never closed.
+static FILE: AtomicI32 = AtomicI32::new(NONE);
+const NONE: libc::c_int = -1;
+
+/// Finds out how memory can be read here. Not to be called by two threads at once.
+///
+/// # Errors
+/// In no way: why the system call can't be used.
+pub(super) fn choose_way() -> io::Result<()> {
+    if reads(Way::Call) || reads(Way::of_now()) {
+        return Ok(());
+    }
+    let why = io::Error::last_os_error();
+    let Ok(file) = File::open("/proc/self/mem") else { return Err(why) };
+    let descriptor = file.into_raw_fd();
+    if !reads(Way::File(descriptor)) {
+        return Err(why);
+    }
+    // One that is there from before a fork has the memory of that process.
+    FILE.store(descriptor, Ordering::Relaxed);
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Call,
+    File(libc::c_int),
+}
+
+impl Way {
+    fn of_now() -> Self {
+        match FILE.load(Ordering::Relaxed) {
+            NONE => Self::Call,
+            descriptor => Self::File(descriptor),
+        }
+    }
+}
+
+/// Whether memory can be read in this way, and it is ours.
+fn reads(way: Way) -> bool {
+    // The process that we are forked from may have its own in the same place.
+    let value = std::process::id().to_ne_bytes();
+    let mut copy = [0; 4];
+    copy_by(way, value.as_ptr() as u64, copy.as_mut_ptr(), copy.len()) == copy.len() && copy == value
+}
 
 /// Copies memory from `address` on to `to` and returns the number of bytes that could be read: less at the end of a
 /// mapping, none at a wrong address. Usable in a signal handler: no allocation, no lock.
@@ -23,6 +76,38 @@ pub(super) fn copy_bytes(address: u64, to: &mut [u8]) -> usize {
 
 /// `to` must be writable for `length` bytes: the two callers have it from a slice.
 fn copy(address: u64, to: *mut u8, length: usize) -> usize {
+    copy_by(Way::of_now(), address, to, length)
+}
+
+/// As [`copy`], of which `to` has to fulfil the condition.
+fn copy_by(way: Way, address: u64, to: *mut u8, length: usize) -> usize {
+    match way {
+        Way::Call => copy_by_call(address, to, length),
+        Way::File(descriptor) => copy_from_file(descriptor, address, to, length),
+    }
+}
+
+/// As [`copy`].
+fn copy_from_file(descriptor: libc::c_int, address: u64, to: *mut u8, length: usize) -> usize {
+    let Ok(from) = libc::off_t::try_from(address) else { return 0 };
+    let mut done = 0;
+    while done < length {
+        let Some(at) = libc::off_t::try_from(done).ok().and_then(|done| from.checked_add(done)) else {
+            break;
+        };
+        // SAFETY: the kernel writes at most `length - done` bytes behind `done`, which lie in the caller's slice; the
+        // address is a place in a file for it.
+        let read = unsafe { libc::pread(descriptor, to.wrapping_add(done).cast(), length - done, at) };
+        match usize::try_from(read) {
+            Ok(read @ 1..) => done += read,
+            _ => break,
+        }
+    }
+    done
+}
+
+/// As [`copy`].
+fn copy_by_call(address: u64, to: *mut u8, length: usize) -> usize {
     let Ok(from) = usize::try_from(address) else { return 0 };
     let mut done = 0;
     while done < length {
@@ -78,16 +163,47 @@ pub(super) fn current_thread() -> libc::pid_t {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     #[test]
     fn memory_is_read_to_the_end_of_its_mapping() {
         let bytes: Vec<u8> = (0..=255).cycle().take(200_000).collect();
-        let mut copy = vec![0; bytes.len()];
-        assert_eq!(copy_bytes(bytes.as_ptr() as u64, &mut copy), bytes.len());
-        assert_eq!(copy, bytes);
-        assert_eq!(copy_bytes(16, &mut copy), 0);
-        assert_eq!(copy_bytes(u64::MAX - 3, &mut copy), 0);
+        let file = File::open("/proc/self/mem").unwrap();
+        for way in [Way::Call, Way::File(file.as_raw_fd())] {
+            let mut copy = vec![0; bytes.len()];
+            let mut read = |address, length| copy_by(way, address, copy.as_mut_ptr(), length);
+            assert_eq!(read(bytes.as_ptr() as u64, bytes.len()), bytes.len());
+            assert_eq!(read(16, 8), 0, "{way:?}");
+            assert_eq!(read(u64::MAX - 3, 8), 0, "{way:?}");
+            assert_eq!(copy, bytes, "{way:?}");
+            assert!(reads(way), "{way:?}");
+        }
+    }
+
+    #[test]
+    fn a_hole_ends_what_is_read() {
+        let file = File::open("/proc/self/mem").unwrap();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let range = |line: &str| -> Option<(u64, u64)> {
+            let (start, end) = line.split(' ').next()?.split_once('-')?;
+            Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
+        };
+        let readable = |line: &&str| line.split(' ').nth(1).is_some_and(|rights| rights.starts_with('r'));
+        // Of this program's own file, behind which there is a hole, and in which nobody changes anything.
+        let ranges: Vec<(u64, u64)> = maps.lines().filter_map(range).collect();
+        let ends = |end: u64| ranges.iter().all(|(start, _)| *start != end);
+        let (_, end) = maps
+            .lines()
+            .filter(readable)
+            .filter_map(range)
+            .find(|(_, end)| ends(*end))
+            .expect("some mapping has nothing behind it");
+        for way in [Way::Call, Way::File(file.as_raw_fd())] {
+            let mut copy = [0; 64];
+            assert_eq!(copy_by(way, end - 24, copy.as_mut_ptr(), copy.len()), 24, "{way:?}");
+        }
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Sampler {
             return Err(StartError::AlreadyRunning);
         }
         let only_one = OnlyOne;
-        can_read_memory()?;
+        memory::choose_way().map_err(StartError::Memory)?;
         task::threads().map_err(StartError::Threads)?;
         signal::install(options.signal)?;
         let (shared, known) = (Arc::<Shared>::default(), Known::default());
@@ -186,14 +186,4 @@ impl Counters {
             self.0.each_ref().map(|place| place.load(Ordering::Relaxed));
         Statistics { rounds, samples, signals, unanswered, partial }
     }
-}
-
-/// In a container with a strict filter it is better to know now.
-fn can_read_memory() -> Result<(), StartError> {
-    let value = [0x5a_u8; 8];
-    let mut copy = [0; 8];
-    if memory::copy_bytes(value.as_ptr() as u64, &mut copy) == copy.len() {
-        return Ok(());
-    }
-    Err(StartError::Memory(std::io::Error::last_os_error()))
 }

@@ -15,9 +15,12 @@ use crate::workspace::Workspace;
 /// What separates flags in `CARGO_ENCODED_RUSTFLAGS`.
 const SEPARATOR: &str = "\u{1f}";
 
+/// Mingw's linker writes the time of day into the file's header, unless it is told not to.
+const NO_CLOCK: &str = "-Clink-arg=-Wl,--no-insert-timestamp";
+
 /// The program's file.
 pub(super) fn program(ws: &Workspace, source: &Source, release: &Release) -> Result<PathBuf> {
-    let flags = flags(ws, source)?;
+    let flags = flags(ws, source, release)?;
     let cargo = |args: &[&str]| environment(ws.cargo(args).args(&["--locked"]), source, release, &flags);
     let mut program = cargo(&["build", "--release", "-p", "runtap", "--target", release.target]);
     if let Some(target) = release.agent {
@@ -41,7 +44,7 @@ fn environment(mut tool: Tool, source: &Source, release: &Release, flags: &str) 
 }
 
 /// Our directory, cargo's, and the compiler's (where it has its sources) get names that are the same everywhere.
-fn flags(ws: &Workspace, source: &Source) -> Result<String> {
+fn flags(ws: &Workspace, source: &Source, release: &Release) -> Result<String> {
     let sysroot = ws.tool("rustc").args(&["--print", "sysroot"]).quiet().capture()?;
     let library = Path::new(sysroot.trim()).join("lib/rustlib/src/rust");
     let cargo = env::var_os("CARGO_HOME").map(PathBuf::from);
@@ -52,6 +55,10 @@ fn flags(ws: &Workspace, source: &Source) -> Result<String> {
         (cargo, "/cargo".to_owned()),
         (library, format!("/rustc/{}", source.compiler_commit)),
     ];
-    let flags = renamed.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+    let mut flags: Vec<String> =
+        renamed.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect();
+    if release.is_windows() {
+        flags.push(NO_CLOCK.to_owned());
+    }
     Ok(flags.join(SEPARATOR))
 }

@@ -34,17 +34,17 @@ pub(super) fn document(source: &Source, target: &str, graph: &Graph, checksums: 
     let (program, others): (Vec<&Package>, Vec<&Package>) =
         graph.packages.iter().partition(|package| package.name == "runtap");
     let mut components: Vec<Value> = others.iter().map(|package| component(package, checksums)).collect();
-    let standard = standard_library(source);
+    let beside = beside_crates(source, target);
     let mut dependencies: Vec<Value> = Vec::new();
     for package in &graph.packages {
         let mut on: Vec<String> = graph.uses(package).map(reference).collect();
         if program.iter().any(|it| it.id == package.id) {
-            on.push(STANDARD.to_owned());
+            on.extend(beside.iter().filter_map(|it| it["bom-ref"].as_str()).map(str::to_owned));
         }
         dependencies.push(json!({ "ref": reference(package), "dependsOn": on }));
     }
-    dependencies.push(json!({ "ref": STANDARD, "dependsOn": [] }));
-    components.push(standard);
+    dependencies.extend(beside.iter().map(|it| json!({ "ref": it["bom-ref"], "dependsOn": [] })));
+    components.extend(beside);
     let mut application = program.first().map_or(Value::Null, |package| component(package, checksums));
     application["type"] = json!("application");
     application["properties"] = json!([
@@ -69,20 +69,41 @@ pub(super) fn document(source: &Source, target: &str, graph: &Graph, checksums: 
     })
 }
 
-const STANDARD: &str = "rust-std";
-
-/// No package of cargo's, and linked all the same.
-fn standard_library(source: &Source) -> Value {
-    let version = source.compiler.split(' ').nth(1).unwrap_or_default();
-    json!({
-        "type": "library",
-        "bom-ref": STANDARD,
-        "name": "rust-std",
-        "version": version,
-        "purl": format!("pkg:generic/rust-std@{version}"),
-        "licenses": [{ "expression": "MIT OR Apache-2.0" }],
-        "externalReferences": [{ "type": "vcs", "url": "https://github.com/rust-lang/rust" }],
-    })
+/// No packages of cargo's, and linked all the same: what the target's linker takes from the compiler and the system. Their
+/// versions are those of where they come from: the compiler's, or of the distribution on which the release is made.
+fn beside_crates(source: &Source, target: &str) -> Vec<Value> {
+    let compiler = source.compiler.split(' ').nth(1).unwrap_or_default();
+    let component = |name: &str, version: &str, license: &str, address: &str| {
+        json!({
+            "type": "library",
+            "bom-ref": name,
+            "name": name,
+            "version": version,
+            "purl": format!("pkg:generic/{name}@{version}"),
+            "licenses": [{ "expression": license }],
+            "externalReferences": [{ "type": "vcs", "url": address }],
+        })
+    };
+    let mut all =
+        vec![component("rust-std", compiler, "MIT OR Apache-2.0", "https://github.com/rust-lang/rust")];
+    let gcc = || {
+        let license = "GPL-3.0-or-later WITH GCC-exception-3.1";
+        component("libgcc", &source.gcc, license, "https://gcc.gnu.org/git/gcc.git")
+    };
+    if target.ends_with("-musl") {
+        let of_rust = format!("rust-{compiler}");
+        all.push(component("musl", &of_rust, "MIT", "https://git.musl-libc.org/git/musl"));
+        let license = "Apache-2.0 WITH LLVM-exception";
+        all.push(component("libunwind", &of_rust, license, "https://github.com/llvm/llvm-project"));
+    } else if target.contains("-windows-gnu") {
+        all.push(gcc());
+        all.push(component("mingw-w64", &source.mingw, "ZPL-2.1", "https://git.code.sf.net/p/mingw-w64"));
+    } else if target.contains("-linux-gnu") {
+        all.push(gcc());
+        let address = "https://sourceware.org/git/glibc.git";
+        all.push(component("glibc", &source.glibc, "LGPL-2.1-or-later", address));
+    }
+    all
 }
 
 fn component(package: &Package, checksums: &Checksums) -> Value {
@@ -165,7 +186,22 @@ mod tests {
 
     fn sample() -> Value {
         let lock = "[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nchecksum = \"ab12\"\n\n[[package]]\nname = \"runtap\"\nversion = \"0.1.0\"\n";
-        document(&source::tests::sample(), "t", &graph::tests::sample(), &checksums(lock))
+        document(
+            &source::tests::sample(),
+            "x86_64-unknown-linux-gnu",
+            &graph::tests::sample(),
+            &checksums(lock),
+        )
+    }
+
+    #[test]
+    fn each_target_has_its_c_library() {
+        let names = |target: &str| {
+            let all = beside_crates(&source::tests::sample(), target);
+            all.iter().filter_map(|it| it["name"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+        };
+        assert_eq!(names("aarch64-unknown-linux-musl"), ["rust-std", "musl", "libunwind"]);
+        assert_eq!(names("x86_64-pc-windows-gnu"), ["rust-std", "libgcc", "mingw-w64"]);
     }
 
     #[test]
@@ -174,7 +210,7 @@ mod tests {
         validate(&document).unwrap();
         let names: Vec<&str> =
             document["components"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
-        assert_eq!(names, ["a", "b", "runtap-wire", "rust-std"]);
+        assert_eq!(names, ["a", "b", "runtap-wire", "rust-std", "libgcc", "glibc"]);
         assert_eq!(document["components"][0]["hashes"][0]["content"], "ab12");
         assert_eq!(document["components"][0]["licenses"][0]["expression"], "MIT OR Apache-2.0");
         let of_runtap = document["dependencies"]
@@ -184,7 +220,7 @@ mod tests {
             .find(|it| it["ref"] == "pkg:cargo/runtap@0.1.0");
         assert_eq!(
             of_runtap.unwrap()["dependsOn"],
-            json!(["pkg:cargo/b@2.0.0", "pkg:cargo/runtap-wire@0.1.0", "rust-std"])
+            json!(["pkg:cargo/b@2.0.0", "pkg:cargo/runtap-wire@0.1.0", "rust-std", "libgcc", "glibc"])
         );
         let serial = document["serialNumber"].as_str().unwrap();
         assert_eq!((serial.len(), serial.matches('-').count()), ("urn:uuid:".len() + 36, 4), "{serial}");

@@ -24,6 +24,10 @@ pub(super) struct Source {
     pub(super) host: String,
     /// The hash of the compiler's commit.
     pub(super) compiler_commit: String,
+    /// The versions of what is linked besides crates, or `unknown` where it is not here.
+    pub(super) gcc: String,
+    pub(super) glibc: String,
+    pub(super) mingw: String,
 }
 
 impl Source {
@@ -46,6 +50,9 @@ impl Source {
             compiler: said.lines().next().unwrap_or_default().to_owned(),
             host: field("host")?,
             compiler_commit: field("commit-hash")?,
+            gcc: said_by(ws, "cc", &["-dumpfullversion"], ""),
+            glibc: said_by(ws, "getconf", &["GNU_LIBC_VERSION"], "glibc "),
+            mingw: said_by(ws, "dpkg-query", &["-W", "-f=${Version}", "mingw-w64-x86-64-dev"], ""),
         })
     }
 
@@ -84,6 +91,14 @@ impl Source {
     }
 }
 
+/// The version that a tool prints behind `before`.
+fn said_by(ws: &Workspace, tool: &str, args: &[&str], before: &str) -> String {
+    let said = ws.tool(tool).args(args).quiet().capture().unwrap_or_default();
+    let version = said.trim();
+    let version = version.strip_prefix(before).unwrap_or(version);
+    if version.is_empty() { "unknown".to_owned() } else { version.to_owned() }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -96,6 +111,9 @@ pub(super) mod tests {
             compiler: "rustc 1.95.0".to_owned(),
             host: "x86_64-unknown-linux-gnu".to_owned(),
             compiler_commit: "0".repeat(40),
+            gcc: "12.2.0".to_owned(),
+            glibc: "2.36".to_owned(),
+            mingw: "unknown".to_owned(),
         }
     }
 

@@ -112,6 +112,7 @@ fn explained(error: Error) -> anyhow::Error {
     let text = error.to_string();
     let failed = |text: String, hint: &str| expected(exit::FAILED, text, hint.to_owned());
     match error {
+        Error::Unsupported => usage(text),
         Error::NoName(_) | Error::NotOrdinary(_) | Error::NotReplaceable(_) | Error::NoText(_) => usage(text),
         Error::Unseen { .. } => {
             let hint = "run runtap as root, or as the user who runs the process";

@@ -12,6 +12,7 @@ use crate::exit::usage;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum For {
     /// Our own agent.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "it is for Linux"))]
     Ours,
     /// Any agent that dials: what only Java has may be understood.
     Any,

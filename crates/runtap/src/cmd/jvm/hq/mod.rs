@@ -1,6 +1,7 @@
 //! `runtap jvm hq`: agents dial in, are told what to trace, and what comes is shown: as lines while it comes, and as a report
 //! at the end.
 
+#[cfg(target_os = "linux")]
 mod collection;
 mod end;
 mod summary;
@@ -19,6 +20,7 @@ use runtap_record::Stops;
 use runtap_transport::{BindError, BindOptions, Listener};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
+#[cfg(target_os = "linux")]
 pub(super) use self::collection::Collection;
 use self::summary::Summaries;
 use self::watch::{Line, Watch, Weight};

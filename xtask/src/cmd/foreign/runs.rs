@@ -1,7 +1,7 @@
-//! What the program for aarch64 is asked to do.
+//! What a program for another system is asked to do, where this machine can start it.
 //!
-//! Owns: the commands, and what each has to leave. What it makes of a recording is compared with what the release for the
-//! host makes of it: bytes do not depend on the processor.
+//! Owns: the commands, and what each has to leave. What it makes of a recording is compared with what the program for
+//! the host makes of it: bytes do not depend on the processor.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,6 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::cmd::foreign::ARM_MUSL;
 use crate::process::Tool;
 use crate::workspace::Workspace;
 
@@ -48,25 +47,29 @@ impl Runner<'_> {
 }
 
 /// Runs all of it in `folder`; gives what it was.
-pub(super) fn all(ws: &Workspace, program: &Path, folder: &Path) -> Result<Vec<String>> {
-    let arm = Runner { ws, program, folder };
-    let release = ws.release_binary();
-    let host = Runner { program: &release, ..arm };
-    let version = arm.json(&["version", "--format", "json"])?;
-    if version["target"] != ARM_MUSL {
+pub(crate) fn all(
+    ws: &Workspace,
+    target: &str,
+    [program, host]: [&Path; 2],
+    folder: &Path,
+) -> Result<Vec<String>> {
+    let other = Runner { ws, program, folder };
+    let host = Runner { program: host, ..other };
+    let version = other.json(&["version", "--format", "json"])?;
+    if version["target"] != target {
         bail!("`runtap version` names another target: {version}");
     }
     let mut rows = vec!["`runtap version`".to_owned()];
-    if !arm.json(&["ps", "--format", "json"])?["processes"].is_array() {
+    if !other.json(&["ps", "--format", "json"])?["processes"].is_array() {
         bail!("`ps` lists no processes");
     }
     rows.push("`runtap ps`".to_owned());
-    arm.tool(&["demo", "jvm", "--plain", "--duration", "2s"]).run()?;
+    other.tool(&["demo", "jvm", "--plain", "--duration", "2s"]).run()?;
     rows.push("`runtap demo jvm`: starts itself as a target, and collects what that calls".to_owned());
-    // Made by the host: the emulator has no `process_vm_readv`, by which the built-in program samples its threads.
-    host.tool(&["demo", "--quiet", "--duration", "2s", "-o", "demo"]).run()?;
-    files(&arm)?;
-    compare(&arm, &host)?;
+    other.tool(&["demo", "--quiet", "--duration", "2s", "-o", "demo"]).run()?;
+    rows.push("`runtap demo`: records itself, with the stacks of its threads".to_owned());
+    files(&other)?;
+    compare(&other, &host)?;
     rows.push(
         "`events`, `report`, `inspect`, `diff`, `repair`, `convert` to every format: the files are the host's, byte for byte"
             .to_owned(),
@@ -83,28 +86,28 @@ fn filled(file: &Path) -> Result<()> {
 }
 
 /// Verbs on recordings.
-fn files(arm: &Runner<'_>) -> Result<()> {
-    let counts = arm.json(&["events", "demo.nettrace", "--count", "--format", "json"])?;
+fn files(other: &Runner<'_>) -> Result<()> {
+    let counts = other.json(&["events", "demo.nettrace", "--count", "--format", "json"])?;
     if !counts["partial"].is_null() || counts["counts"].as_array().is_none_or(Vec::is_empty) {
         bail!("the recording of the demo is not whole, or has no events: {counts}");
     }
-    let report = arm.says(&["report", "demo.nettrace", "cpu"])?;
+    let report = other.says(&["report", "demo.nettrace", "cpu"])?;
     if !report.contains("hot_work") {
         bail!("the report does not name the function that takes the time:\n{report}");
     }
-    let inspected = arm.json(&["inspect", "demo.nettrace", "--format", "json"])?;
+    let inspected = other.json(&["inspect", "demo.nettrace", "--format", "json"])?;
     if inspected["blocks"].as_array().is_none_or(Vec::is_empty) {
         bail!("`inspect` found no blocks: {inspected}");
     }
-    arm.says(&["diff", "demo.nettrace", "demo.nettrace"]).map(drop)?;
-    let whole = fs::read(arm.folder.join("demo.nettrace")).context("cannot read the recording")?;
-    fs::write(arm.folder.join("cut.nettrace"), whole.get(..whole.len() * 4 / 5).unwrap_or_default())?;
-    arm.says(&["repair", "cut.nettrace", "-o", "repaired.nettrace"]).map(drop)?;
-    let repaired = arm.json(&["events", "repaired.nettrace", "--count", "--format", "json"])?;
+    other.says(&["diff", "demo.nettrace", "demo.nettrace"]).map(drop)?;
+    let whole = fs::read(other.folder.join("demo.nettrace")).context("cannot read the recording")?;
+    fs::write(other.folder.join("cut.nettrace"), whole.get(..whole.len() * 4 / 5).unwrap_or_default())?;
+    other.says(&["repair", "cut.nettrace", "-o", "repaired.nettrace"]).map(drop)?;
+    let repaired = other.json(&["events", "repaired.nettrace", "--count", "--format", "json"])?;
     if !repaired["partial"].is_null() {
         bail!("the repaired recording is not whole: {repaired}");
     }
-    converted(arm, "arm")
+    converted(other, "other")
 }
 
 /// Every format, below a name of their own.
@@ -117,16 +120,14 @@ fn converted(runner: &Runner<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the release for the host makes of the same recording; a difference is an error.
-fn compare(arm: &Runner<'_>, host: &Runner<'_>) -> Result<()> {
+/// What the program for the host makes of the same recording; a difference is an error.
+fn compare(other: &Runner<'_>, host: &Runner<'_>) -> Result<()> {
     converted(host, "host")?;
     for (format, ending) in FORMATS {
         let [ours, theirs] =
-            ["arm", "host"].map(|name| fs::read(arm.folder.join(format!("{name}.{ending}"))));
+            ["other", "host"].map(|name| fs::read(other.folder.join(format!("{name}.{ending}"))));
         if ours? != theirs? {
-            bail!(
-                "{format}: the file is another one than on the host (target/qemu/arm.{ending}, host.{ending})"
-            );
+            bail!("{format}: the file is another one than on the host (other.{ending}, host.{ending})");
         }
     }
     Ok(())

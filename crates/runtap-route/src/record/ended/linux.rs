@@ -1,0 +1,45 @@
+//! The end of a process that is not our child, by a descriptor of it. Source: `pidfd_open(2)`.
+
+use std::future;
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::sync::oneshot;
+
+/// Ready when this process has ended; never without one, or where it can't be watched.
+pub(super) async fn ended(process: Option<u32>) {
+    let watched = || {
+        let pid = Pid::from_raw(i32::try_from(process?).ok()?)?;
+        pidfd_open(pid, PidfdFlags::empty()).ok()
+    };
+    if let Some(watched) = watched() {
+        let (sender, receiver) = oneshot::channel();
+        // On a thread of its own, which looks now and then whether anybody still wants to know.
+        let watching = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
+            if has_ended(&watched, &sender) {
+                // Nobody may want to know any more.
+                let _ = sender.send(());
+            }
+        });
+        if watching.is_ok() && receiver.await.is_ok() {
+            return;
+        }
+    }
+    future::pending::<()>().await;
+}
+
+/// Waits for the end of a process, as long as somebody waits for the answer.
+fn has_ended(watched: &OwnedFd, answer: &oneshot::Sender<()>) -> bool {
+    let a_while = Timespec { tv_sec: 1, tv_nsec: 0 };
+    while !answer.is_closed() {
+        let mut polled = [PollFd::new(watched, PollFlags::IN)];
+        match rustix::event::poll(&mut polled, Some(&a_while)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return true,
+            Err(_) => return false,
+        }
+    }
+    false
+}

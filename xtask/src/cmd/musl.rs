@@ -1,0 +1,64 @@
+//! `cargo xtask musl`: the static program with musl's C library, on this machine, and the unit tests of libraries for which
+//! the C library matters or that are quick.
+//!
+//! Owns: the build, which needs no linker beside the host's, and the list of libraries. What is run is in
+//! `foreign/runs.rs`. Refuses to: install anything.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::args::Args;
+use crate::cmd::foreign::{self, GIVEN_AGENT, MUSL, runs};
+use crate::cmd::test;
+use crate::elf;
+use crate::output;
+use crate::step::Outcome;
+use crate::workspace::Workspace;
+
+/// Signals, stacks and memory; files; processes.
+const TESTED: [&str; 3] = ["runtap-unwind", "runtap-outputs", "runtap-discover"];
+
+pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
+    ws.cargo(&["build", "-p", "runtap"]).run()?;
+    match run(ws, &ws.target().join("debug/runtap"))? {
+        Outcome::Skipped(why) => bail!("{why}"),
+        _ => Ok(()),
+    }
+}
+
+/// As a step of the checks, where a release was built anyway.
+pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
+    test::build(ws)?;
+    run(ws, &ws.release_binary())
+}
+
+/// What it writes has to be what `host` writes.
+fn run(ws: &Workspace, host: &Path) -> Result<Outcome> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Ok(Outcome::Skipped("a program for Linux on x86-64 does not start here".to_owned()));
+    }
+    if !foreign::is_installed(ws, MUSL)? {
+        return Ok(Outcome::Skipped(format!("no standard library for {MUSL} (rustup target add {MUSL})")));
+    }
+    let agent = foreign::no_agent(ws)?;
+    ws.cargo(&["build", "-p", "runtap", "--target", MUSL]).env(GIVEN_AGENT, &agent).run()?;
+    let program = ws.target().join(MUSL).join("debug/runtap");
+    let bytes = fs::read(&program).with_context(|| format!("cannot read {}", program.display()))?;
+    let linking = elf::linking(&bytes)?;
+    if !linking.is_static() {
+        bail!("{} is not static: {linking:?}", program.display());
+    }
+    let folder = ws.target().join("musl");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    for row in runs::all(ws, MUSL, [&program, host], &folder)? {
+        output::note(&format!("{MUSL}: {row}"));
+    }
+    let packages: Vec<&str> = TESTED.iter().flat_map(|package| ["-p", package]).collect();
+    ws.cargo(&["test", "--lib", "--target", MUSL]).args(&packages).run()?;
+    Ok(Outcome::Passed)
+}
