@@ -46,6 +46,16 @@ macro_rules! rules {
                 match self { $(Self::$variant => Severity::$severity,)* }
             }
 
+            /// Whether something of what the agent had to say is missing when it is broken.
+            pub fn loses(self) -> bool {
+                self.severity() == Severity::Error && !self.is_early_end()
+            }
+
+            /// Whether it tells that an agent has ended before its program has: what was sent until then may be whole.
+            pub fn is_early_end(self) -> bool {
+                matches!(self, Self::AgentError | Self::EndWithoutShutdown)
+            }
+
             /// What is wrong when it is broken, in one line.
             pub fn summary(self) -> &'static str {
                 match self { $(Self::$variant => $summary,)* }

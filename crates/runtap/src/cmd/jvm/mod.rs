@@ -1,6 +1,7 @@
 //! `runtap jvm`: what Java programs call, from agents that speak Bytefrog. The work is [`runtap_bytefrog`]'s.
 
 mod attach;
+mod broken;
 mod carried;
 mod control;
 mod coverage;
