@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use runtap_discover::{Kind, Options, Process, System};
+use runtap_testkit::{Skip, require};
 
 use crate::fake::{Fake, FakeProcess};
 
@@ -103,12 +104,15 @@ fn counters_of_another_namespace_are_not_those_of_the_same_number_here() {
     assert_eq!(found(), [(7, 7), (43, 6)]);
 }
 
+fn root() -> Result<(), Skip> {
+    let root = rustix::process::geteuid().is_root();
+    root.then_some(()).ok_or_else(|| Skip::because("only root can give files to other users"))
+}
+
 /// Whoever can write to `/tmp` can put any number of files into a folder of counters, and any number of such folders.
 #[test]
 fn no_crowd_of_counters_is_read() {
-    if !rustix::process::getuid().is_root() {
-        return;
-    }
+    require!(root());
     let fake = Fake::new();
     let mut java = FakeProcess::new(42, 900);
     (java.uid, java.maps) = (7, COUNTERS_42);
