@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use runtap_wire::Severity;
+
 runtap_wire::rules! {
     /// A rule that agents and HQs have to follow.
     pub enum Rule;
@@ -98,6 +100,18 @@ runtap_wire::rules! {
     ThreadsExhausted "FROG030" Warning
         "all 65,536 ids of threads are used: threads may have shared one"
         "the original agents wrap silently";
+}
+
+impl Rule {
+    /// Whether something of what the agent had to say is missing when it is broken.
+    pub fn loses(self) -> bool {
+        self.severity() == Severity::Error && !self.is_early_end()
+    }
+
+    /// Whether it tells that an agent has ended before its program has: what was sent until then may be whole.
+    pub fn is_early_end(self) -> bool {
+        matches!(self, Self::AgentError | Self::EndWithoutShutdown)
+    }
 }
 
 /// A rule that was broken.

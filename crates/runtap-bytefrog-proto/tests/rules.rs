@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use runtap_bytefrog_proto::Rule;
+use runtap_bytefrog_proto::mode::Effect;
+use runtap_bytefrog_proto::{Command, Mode, Rule, State};
 
 #[test]
 fn ids_are_in_order_and_unique() {
@@ -25,4 +26,36 @@ fn the_page_has_every_rule() {
         })
         .collect();
     assert_eq!(rows, expected, "the table of docs/bytefrog-rules.md should be:\n{}", expected.join("\n"));
+}
+
+/// Where an agent can be, as the page has it.
+const STATES: [(State, &str); 6] = [
+    (State::NEW, "initializing"),
+    (State { mode: Mode::Suspended, started: false }, "suspended, waits for start"),
+    (State { mode: Mode::Tracing, started: true }, "tracing"),
+    (State { mode: Mode::Paused, started: true }, "paused"),
+    (State { mode: Mode::Suspended, started: true }, "suspended"),
+    (State { mode: Mode::ShuttingDown, started: true }, "shutting down"),
+];
+
+#[test]
+fn the_page_has_every_transition() {
+    let page = runtap_testkit::workspace_root().join("docs/bytefrog-rules.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let titles: Vec<&str> = STATES.iter().map(|(_, title)| *title).collect();
+    let mut expected =
+        vec![format!("| command | {} |", titles.join(" | ")), format!("| --- |{}", " --- |".repeat(6))];
+    for command in Command::ALL {
+        let cells = STATES.map(|(state, _)| match state.after(command) {
+            Effect::To(next) => {
+                let known = STATES.iter().find(|(state, _)| *state == next);
+                known.unwrap_or_else(|| panic!("{command} leads to {next:?}, which has no column")).1
+            }
+            Effect::Ignored => "*nothing*",
+            Effect::Illegal => "**illegal**",
+        });
+        expected.push(format!("| `{command}` | {} |", cells.join(" | ")));
+    }
+    let table = expected.join("\n");
+    assert!(page.contains(&table), "docs/bytefrog-rules.md should have:\n{table}");
 }

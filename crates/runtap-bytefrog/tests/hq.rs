@@ -176,3 +176,26 @@ fn an_agent_of_f1_falls_back() {
     assert_eq!(finished(&heard, 0), [Rule::UnknownVersion]);
     assert_eq!(hq.agents()[0].dialect, Dialect::V1);
 }
+
+/// The original agents call `read` once and take what it gives for the whole configuration. Larger than a page, and smaller
+/// than a segment of loopback, so that it comes in as many pieces as it was written in.
+#[test]
+fn a_configuration_is_there_with_one_read() {
+    use std::io::{Read as _, Write as _};
+    let inclusions: Vec<_> =
+        (0..500).map(|n| format!("^com/example/shop/package{n}/").as_str().into()).collect();
+    let configuration = Configuration { inclusions, ..filters() };
+    for dialect in [Dialect::V1, Dialect::V2, Dialect::V3, Dialect::V4, Dialect::F1] {
+        let options = Options { configuration: configuration.clone(), begin: None, ..Options::default() };
+        let (hq, _) = hq(options);
+        let mut agent = std::net::TcpStream::connect(hq.address()).expect("HQ listens");
+        agent.write_all(&[0, dialect.hello()]).expect("said");
+        let mut buffer = vec![0; 1 << 20];
+        let size = agent.read(&mut buffer).expect("a configuration");
+        let expected =
+            Configuration { run: 0, ..configuration.clone() }.to_message(dialect).expect("it fits");
+        assert!((4096..32_000).contains(&expected.len()), "{}", expected.len());
+        assert_eq!(size, expected.len(), "{dialect}: not all of it");
+        assert_eq!(buffer.get(..size), Some(&expected[..]), "{dialect}");
+    }
+}

@@ -4,6 +4,8 @@ mod common;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use common::{LONG, entry, filters, finished, hq, until, violations};
@@ -84,30 +86,29 @@ fn an_agent_that_falls_silent_is_told_of() {
     let (hq, heard) = hq(Options { configuration, ..Options::default() });
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Tracing)]).expect("served");
-    let all = until(&heard, |_, event| matches!(event, Event::Violation(_)));
-    assert_eq!(violations(&all), [Rule::HeartbeatMissing]);
+    until(&heard, |_, event| matches!(event, Event::Violation(v) if v.rule == Rule::HeartbeatMissing));
     agent.run(&[Step::CloseControl]).expect("closed");
-    assert_eq!(finished(&heard, 0), [Rule::EndWithoutShutdown]);
+    // On a slow machine its only heartbeat was late, too.
+    let mut others = finished(&heard, 0);
+    others.retain(|rule| !matches!(rule, Rule::HeartbeatMissing | Rule::ModeNotFollowed));
+    assert_eq!(others, [Rule::EndWithoutShutdown]);
 }
 
 #[test]
 fn silent_connections_and_too_many_of_them() {
-    let options =
-        Options { patience: Duration::from_millis(1500), connections: 3, agents: 1, ..Options::default() };
-    let (hq, heard) = hq(options);
+    let mut byte = [0];
+    // One that says nothing is closed when its time is over.
+    let (impatient, _) = hq(Options { patience: Duration::from_millis(50), ..Options::default() });
+    let mut mute = TcpStream::connect(impatient.address()).expect("HQ listens");
+    assert_eq!(mute.read(&mut byte).expect("the end"), 0);
+    // Here it is not over before the test is.
+    let (hq, heard) = hq(Options { patience: LONG * 100, connections: 3, agents: 1, ..Options::default() });
     let silent: Vec<TcpStream> =
         (0..3).map(|_| TcpStream::connect(hq.address()).expect("HQ listens")).collect();
-    let mut byte = [0];
     // The oldest that has said nothing makes room.
-    let began = Instant::now();
     let mut fourth = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     fourth.run(&[Step::Hello, Step::AwaitConfiguration]).expect("there is room");
-    let mut silent = silent.into_iter();
-    assert_eq!(silent.next().expect("three").read(&mut byte).expect("the end"), 0);
-    assert!(began.elapsed() < Duration::from_millis(1400), "before their time was over");
-    for mut stream in silent {
-        assert_eq!(stream.read(&mut byte).expect("the end"), 0);
-    }
+    assert_eq!((&silent[0]).read(&mut byte).expect("the end"), 0);
     // So does one that has said hello, and nothing else.
     let mut first = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     first.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).expect("served");
@@ -239,4 +240,30 @@ fn faults_of_the_original_agents() {
     let report = hq.report(AgentId(3)).expect("kept");
     assert!(report.findings.iter().any(|finding| finding.rule == Rule::LateBreak));
     assert_eq!(report.counters.data_breaks, 1);
+}
+
+/// An agent that does not read holds up whoever commands it, and nobody who looks at it.
+#[test]
+fn an_agent_that_does_not_read_is_still_seen() {
+    let (hq, heard) = hq(Options { begin: None, patience: LONG * 100, ..Options::default() });
+    let hq = Arc::new(hq);
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).expect("served");
+    until(&heard, |_, event| matches!(event, Event::Heartbeat { .. }));
+    let (writer, (began, begins)) = (Arc::clone(&hq), channel());
+    let writes = std::thread::spawn(move || {
+        // More than the buffers of a connection.
+        writer.configure(AgentId(0), |configuration| {
+            configuration.inclusions = vec!["a".repeat(60_000).as_str().into(); 1000];
+            began.send(()).expect("it is waited for");
+        })
+    });
+    begins.recv_timeout(LONG).expect("it begins");
+    let (looker, (seen, sees)) = (Arc::clone(&hq), channel());
+    std::thread::spawn(move || seen.send(looker.agents()));
+    let agents = sees.recv_timeout(LONG).expect("it is seen while the configuration is written");
+    assert_eq!(agents.len(), 1);
+    assert!(!writes.is_finished(), "nobody has read it");
+    drop(agent);
+    assert!(writes.join().expect("no panic").is_err());
 }

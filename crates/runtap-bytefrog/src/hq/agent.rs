@@ -17,8 +17,11 @@ pub(super) struct Agent {
     pub(super) id: AgentId,
     pub(super) run: u8,
     pub(super) dialect: Dialect,
-    /// State and socket together: commands of two threads are written in the order in which they changed the state.
-    control: Mutex<(Control, TcpStream)>,
+    control: Mutex<Control>,
+    socket: TcpStream,
+    /// Commands of two threads are written in the order in which they change the state. An agent may take its time to read
+    /// one: its state is to be seen meanwhile.
+    writing: Mutex<()>,
     /// The recording of the control connection.
     pub(super) tape: Taped,
     pub(super) model: Mutex<Model>,
@@ -49,7 +52,9 @@ impl Agent {
             id,
             run,
             dialect,
-            control: Mutex::new((control, socket)),
+            control: Mutex::new(control),
+            socket,
+            writing: Mutex::default(),
             tape: Taped::off(),
             model: Mutex::new(model),
             ends: Mutex::default(),
@@ -62,17 +67,16 @@ impl Agent {
         now: Duration,
         command: impl FnOnce(&mut Control) -> Result<Vec<u8>, CommandError>,
     ) -> Result<(), HqError> {
-        let mut guard = locked(&self.control);
-        let (control, socket) = &mut *guard;
-        let bytes = command(control)?;
+        let _next = locked(&self.writing);
+        let bytes = self.with(command)?;
         self.tape.write(Side::Hq, now, &bytes);
-        socket.write_all(&bytes)?;
+        (&self.socket).write_all(&bytes)?;
         Ok(())
     }
 
     /// The state of the control connection.
     pub(super) fn with<T>(&self, with: impl FnOnce(&mut Control) -> T) -> T {
-        with(&mut locked(&self.control).0)
+        with(&mut locked(&self.control))
     }
 
     pub(super) fn state(&self) -> AgentState {
@@ -97,7 +101,7 @@ impl Agent {
     /// Ends the control connection.
     pub(super) fn close(&self) {
         // It may be closed already.
-        let _ = locked(&self.control).1.shutdown(Shutdown::Both);
+        let _ = self.socket.shutdown(Shutdown::Both);
     }
 
     /// Whether nothing more can come.

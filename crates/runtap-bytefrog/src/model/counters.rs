@@ -50,7 +50,7 @@ impl Counters {
     }
 
     /// Whether events are missing, and nobody meant them to.
-    pub fn has_losses(&self) -> bool {
+    pub(super) fn has_losses(&self) -> bool {
         self.missing > 0 || self.dropped > 0 || self.drops_unknown > 0
     }
 }

@@ -41,6 +41,11 @@ impl Findings {
     }
 
     /// By the ids of the rules.
+    pub(crate) fn each(&self) -> &[Finding] {
+        &self.0
+    }
+
+    /// A copy of them.
     pub(crate) fn all(&self) -> Vec<Finding> {
         self.0.clone()
     }

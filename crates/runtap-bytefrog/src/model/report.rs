@@ -6,7 +6,7 @@
 use runtap_bytefrog_proto::{Dialect, Location, Rule};
 
 use super::Model;
-use super::apply::UNNAMED;
+use super::apply::{Core, UNNAMED};
 use super::call_tree::inclusive;
 use super::counters::Counters;
 use super::exceptions::Fate;
@@ -192,7 +192,20 @@ pub struct Report {
     pub too_deep: u64,
 }
 
+/// Whether a trace is less than what the agent had to say: of its events, of what had room, of what was understood.
+fn loses(counters: &Counters, without_room: [u64; 3], findings: &[Finding]) -> bool {
+    counters.has_losses()
+        || without_room.iter().any(|count| *count > 0)
+        || findings.iter().any(|finding| finding.rule.loses())
+}
+
 impl Report {
+    /// Whether it is less than what the agent had to say, and nobody meant it to: events never came, were dropped, or could
+    /// not be used, or there was no room for what they say. What recording was suspended for is no loss.
+    pub fn has_losses(&self) -> bool {
+        loses(&self.counters, [self.untold, self.beyond, self.too_deep], &self.findings)
+    }
+
     /// What the agent has told of calls.
     pub fn detail(&self) -> Detail {
         if self.counters.entries > 0 {
@@ -204,6 +217,13 @@ impl Report {
         } else {
             Detail::Calls
         }
+    }
+}
+
+impl Core {
+    /// Events of threads and methods, and places, that had no room.
+    fn beyond(&self) -> u64 {
+        self.calls.beyond + self.flow.beyond + self.segments.beyond
     }
 }
 
@@ -355,9 +375,16 @@ impl Model {
             lines,
             findings,
             untold: core.calls.tree.untold,
-            beyond: core.calls.beyond + core.flow.beyond + core.segments.beyond,
+            beyond: core.beyond(),
             too_deep: core.calls.too_deep,
         }
+    }
+
+    /// [`Report::has_losses`] without a report, which is much work.
+    pub fn has_losses(&self) -> bool {
+        let core = &self.core;
+        let without_room = [core.calls.tree.untold, core.beyond(), core.calls.too_deep];
+        loses(&core.counters, without_room, core.findings.each())
     }
 
     fn sequences(&self) -> Option<(u64, u64)> {

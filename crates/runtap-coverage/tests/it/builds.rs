@@ -73,7 +73,7 @@ fn lines_are_missed_only_where_lines_are_told() {
     let entry_lines = Options { entry_lines: true, ..Options::default() };
     assert_eq!(shown(&of(&v1, &entry_lines)), ["a/A.run 2 3:2", "a/A.idle 0 8:0", "a/B$C.run 0 2:0"]);
 
-    for dialect in [Dialect::V2, Dialect::V3, Dialect::V4] {
+    for dialect in [Dialect::V3, Dialect::V4] {
         let seen = observed(dialect, &[("a/A.run", &[3, 4]), ("a/A.run", &[3])]);
         let expected = ["a/A.run 2 3:2 4:1 5:0", "a/A.idle 0 8:0 9:0", "a/B$C.run 0 2:0"];
         assert_eq!(shown(&of(&seen, &Options::default())), expected);

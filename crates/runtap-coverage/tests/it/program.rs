@@ -106,7 +106,7 @@ fn expected() -> BTreeMap<u32, u64> {
 #[test]
 fn coverage_is_what_the_program_did() {
     let program = require!(Program::run());
-    for dialect in [Dialect::V2, Dialect::V3, Dialect::V4, Dialect::F1] {
+    for dialect in [Dialect::V3, Dialect::V4, Dialect::F1] {
         let coverage = program.coverage(dialect);
         let lines = coverage.packages["demo"].sources()["Shop.java"].lines();
         if dialect == Dialect::F1 {

@@ -14,10 +14,55 @@ pub struct Java {
     pub vm_name: String,
 }
 
+/// Options of the launcher whose values are words of their own (`java --help`).
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "elsewhere nothing else tells a machine"))]
+const WITH_A_VALUE: [&str; 15] = [
+    "-cp",
+    "-classpath",
+    "--class-path",
+    "-p",
+    "--module-path",
+    "--upgrade-module-path",
+    "--add-modules",
+    "--add-exports",
+    "--add-opens",
+    "--add-reads",
+    "--enable-native-access",
+    "--limit-modules",
+    "--patch-module",
+    "--source",
+    "--finalization",
+];
+
 impl Java {
     /// The version of Java, else that of the machine.
     pub fn version(&self) -> Option<&str> {
         [&self.version, &self.vm_version].into_iter().map(String::as_str).find(|text| !text.is_empty())
+    }
+
+    /// Of a machine without counters: what it was started with, program first. Its version is not there.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "elsewhere nothing else tells a machine"))]
+    pub(crate) fn of_command_line(words: &[String]) -> Self {
+        let mut words = words.iter().skip(1).map(String::as_str);
+        let mut main = None;
+        while let Some(word) = words.next() {
+            // What stands behind a module with a slash is its class, as the counters have it.
+            if let Some(module) = word.strip_prefix("--module=") {
+                main = Some(module);
+            } else if ["-jar", "-m", "--module"].contains(&word) {
+                main = words.next();
+            } else if WITH_A_VALUE.contains(&word) {
+                words.next();
+                continue;
+            } else if word.starts_with(['-', '@']) {
+                continue;
+            } else {
+                main = Some(word);
+            }
+            break;
+        }
+        let command: Vec<&str> = main.into_iter().chain(words).collect();
+        Self { command: command.join(" "), ..Self::default() }
     }
 
     /// Its main class without a module, or the name of its archive, with `.jar`. A path with blanks is cut at the first.
@@ -46,6 +91,22 @@ mod tests {
             Some("com.sun.tools.javac.Main")
         );
         assert_eq!(main(""), None);
+    }
+
+    #[test]
+    fn a_command_line_has_the_main_class_behind_its_options() {
+        let main = |words: &str| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            Java::of_command_line(&words).command
+        };
+        assert_eq!(main("java -Xmx1g -cp a:b -Dx=y shop.Main --port 80"), "shop.Main --port 80");
+        assert_eq!(main("/usr/bin/java -XX:-UsePerfData -jar /srv/app.jar -cp x"), "/srv/app.jar -cp x");
+        assert_eq!(main("java --add-opens a/b=c -p mods -m shop/shop.Main x"), "shop/shop.Main x");
+        assert_eq!(main("java @options --module=shop/shop.Main"), "shop/shop.Main");
+        for nothing in ["java", "java -version", "java -jar", "java -cp x"] {
+            assert_eq!(main(nothing), "");
+        }
+        assert_eq!(Java::of_command_line(&[]), Java::default());
     }
 
     #[test]

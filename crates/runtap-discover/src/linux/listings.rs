@@ -32,6 +32,8 @@ pub(super) struct Listing {
     sockets: Vec<SocketName>,
     /// The folders `hsperfdata_USER` of Java virtual machines.
     pub hsperfdata: Vec<OsString>,
+    /// The processes with attach sockets of Java, in order.
+    pub attached: Vec<u32>,
     /// There were more entries than are taken.
     pub is_truncated: bool,
 }
@@ -82,6 +84,7 @@ impl Listings {
             // What was seen up to a failure is better than nothing.
             let _ = listing.add(folder, budget);
             listing.sockets.sort_unstable_by_key(|name| name.pid);
+            listing.attached.sort_unstable();
             listing
         })
     }
@@ -116,6 +119,9 @@ impl Listing {
                 budget.kept -= 1;
             } else if text.starts_with(b"hsperfdata_") {
                 self.hsperfdata.push(OsStr::from_bytes(text).to_owned());
+                budget.kept -= 1;
+            } else if let Some(pid) = text.strip_prefix(b".java_pid") {
+                self.attached.extend(std::str::from_utf8(pid).ok().and_then(|pid| pid.parse::<u32>().ok()));
                 budget.kept -= 1;
             }
         }

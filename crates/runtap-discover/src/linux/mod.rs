@@ -11,6 +11,7 @@ mod facts;
 pub mod fuzzing;
 mod gather;
 mod holders;
+mod java;
 mod judge;
 mod key;
 mod listings;

@@ -21,6 +21,7 @@ use super::budget::UserBudgets;
 use super::candidate::Candidate;
 use super::environment::Environment;
 use super::gather::{self, Found};
+use super::java::JvmFiles;
 use super::key::{Clock, Key};
 use super::listings::{Identity, Listing, Listings};
 use super::own_counters;
@@ -28,7 +29,7 @@ use super::path_cache::PathCache;
 use super::proc_files::{self, ProcFiles as _};
 use super::sockets::{self, Bound};
 use super::system::System;
-use crate::jvm::{self, Counters};
+use crate::jvm;
 use crate::rank::FoundSocket;
 use crate::{Kind, Options, Process};
 
@@ -40,7 +41,7 @@ pub(super) struct Search<'a> {
     clock: Option<Clock>,
     pub(super) bound: Option<Bound>,
     listings: Listings,
-    paths: PathCache,
+    pub(super) paths: PathCache,
     /// How much may still be read of memory maps.
     pub(super) map_budgets: UserBudgets,
     /// How much of environments may still be read.
@@ -54,7 +55,7 @@ pub(super) struct Search<'a> {
     passwd: Option<Vec<u8>>,
 }
 
-type Jvms = Rc<Counters>;
+type Jvms = Rc<JvmFiles>;
 
 /// Of all processes that are looked at. When it is used up, what is read of each further one is what honest programs have.
 const MAX_ENVIRONMENT_BYTES: u64 = 64 << 20;
@@ -261,29 +262,31 @@ impl<'a> Search<'a> {
             }
             None => self.system.open_default_temp(name),
         };
-        let counters = match &theirs {
+        let files = match &theirs {
             Some(folder) => jvms(&mut self.jvms, self.listings.of(folder.try_clone()), open),
             None => Rc::clone(own),
         };
+        let counters = &files.counters;
         // Most processes are out of the question without being read. Those that may not be looked into seem to be root's.
-        if counters.is_empty() || !candidate.dir.owner().is_some_and(|it| it == 0 || counters.has_of(it)) {
-            return None;
-        }
-        if !candidate.dir.runs_a_program() {
-            return None;
-        }
-        let status = status.or_else(|| candidate.dir.status())?;
-        let java = counters.of_process(status.uid, status.ns_pid, &mut self.counters, open)?;
-        let before = self.map_budgets.left(status.uid);
-        let mut budget = before;
-        // Where that may not be seen they are taken for its own.
-        let are_its_own = own_counters::are_mapped(&candidate.dir, status.ns_pid, &mut budget) != Some(false);
-        self.map_budgets.spend(status.uid, before.saturating_sub(budget));
-        if !are_its_own {
-            return None;
-        }
+        let may_have = !counters.is_empty()
+            && candidate.dir.owner().is_some_and(|it| it == 0 || counters.has_of(it))
+            && candidate.dir.runs_a_program();
+        let status = if may_have { status.or_else(|| candidate.dir.status()) } else { status };
+        let java = status.as_ref().filter(|_| may_have).and_then(|status| {
+            let java = counters.of_process(status.uid, status.ns_pid, &mut self.counters, open)?;
+            let before = self.map_budgets.left(status.uid);
+            let mut budget = before;
+            // Where that may not be seen they are taken for its own.
+            let are_its_own =
+                own_counters::are_mapped(&candidate.dir, status.ns_pid, &mut budget) != Some(false);
+            self.map_budgets.spend(status.uid, before.saturating_sub(budget));
+            are_its_own.then_some(java)
+        });
+        let (Some(java), Some(status)) = (java, &status) else {
+            return self.jvm_without_counters(candidate, status, &files);
+        };
         let (comm, start) = candidate.dir.stat()?;
-        let seen = Snapshot { status, comm, start };
+        let seen = Snapshot { status: status.clone(), comm, start };
         let process = self.describe(candidate, Kind::Jvm, Vec::new(), seen);
         Some(Process { java: Some(java), ..process })
     }
@@ -383,12 +386,12 @@ fn names(listing: &Listing, ns_pid: u32, key: Option<Key>) -> (Vec<SocketName>, 
 /// of its own, and the same folder.
 const MAX_PER_PROCESS: usize = 1000;
 
-/// The folders of counters in a temporary directory, which is looked at once.
+/// What a temporary directory has of machines. It is looked at once.
 fn jvms(
     known: &mut HashMap<Identity, Jvms>,
     listing: &Listing,
     open: impl Fn(&OsStr) -> io::Result<OwnedFd>,
 ) -> Jvms {
     let Some(folder) = listing.folder else { return Jvms::default() };
-    Rc::clone(known.entry(folder).or_insert_with(|| Rc::new(Counters::of(&listing.hsperfdata, open))))
+    Rc::clone(known.entry(folder).or_insert_with(|| Rc::new(JvmFiles::of(listing, open))))
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use runtap_discover::{Kind, Options, Process, System};
+use runtap_testkit::{Skip, require};
 
 use crate::fake::{Fake, FakeProcess};
 
@@ -68,6 +69,72 @@ fn java_machines_are_found_by_their_counters() {
     assert_eq!(all.iter().map(|p| p.pid).collect::<Vec<_>>(), [43]);
 }
 
+/// With `-XX:-UsePerfData`: such a machine is told by what it has in its memory. Only processes that may be machines are asked.
+#[test]
+fn java_machines_without_counters_are_found_by_their_library() {
+    let library = "7f0000000000-7f0000008000 r-xp 00000000 08:01 7   /jdk/lib/server/libjvm.so\n";
+    let fake = Fake::new();
+    let uid = rustix::process::getuid().as_raw();
+    let home = fake.path("jdk-17");
+    fs::create_dir_all(home.join("bin")).unwrap();
+    fs::write(home.join("release"), "IMPLEMENTOR=\"x\"\nJAVA_VERSION=\"17.0.15\"\n").unwrap();
+    let add = |pid: u32, exe: &Path, maps, command: &str| {
+        let mut process = FakeProcess::new(pid, 900);
+        (process.uid, process.maps) = (uid, maps);
+        let folder = fake.add(&process);
+        fs::remove_file(folder.join("exe")).unwrap();
+        std::os::unix::fs::symlink(exe, folder.join("exe")).unwrap();
+        fs::write(folder.join("cmdline"), command.replace(' ', "\0") + "\0").unwrap();
+    };
+    add(42, &home.join("bin/java"), library, "java -XX:-UsePerfData -cp x shop.Main --port 80");
+    // A launcher of its own, that somebody has attached to, and one that is not known for one.
+    add(43, Path::new("/opt/shop/shop"), library, "shop -x");
+    add(44, Path::new("/opt/shop/shop"), library, "shop -x");
+    // No machine, however it is called.
+    add(45, Path::new("/usr/bin/java"), "7f0-7f8 r-xp 0 08:01 7   /usr/lib/libc.so.6\n", "java shop.Main");
+    fs::write(fake.path("tmp/.java_pid43"), "").unwrap();
+    fs::write(fake.path("tmp/.java_pid45x"), "").unwrap();
+    let all = System::at(fake.dir.path(), uid).processes(Options::default());
+    assert_eq!(all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm), (43, Kind::Jvm)]);
+    let java = all[0].java.as_ref().unwrap();
+    assert_eq!((java.main(), java.version()), (Some("shop.Main"), Some("17.0.15")));
+    assert_eq!(java.command, "shop.Main --port 80");
+    let java = all[1].java.as_ref().unwrap();
+    assert_eq!((java.main(), java.version()), (None, None));
+    // Where a version should be, there may be a pipe, which would hold up who opens it, or a link to a file of others.
+    fs::remove_file(home.join("release")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, home.join("release"), 0o600.into()).unwrap();
+    let version = || {
+        let all = System::at(fake.dir.path(), uid).processes(Options::default());
+        all[0].java.as_ref().unwrap().version().map(str::to_owned)
+    };
+    assert_eq!(version(), None);
+    fs::remove_file(home.join("release")).unwrap();
+    fs::write(fake.path("secret"), "JAVA_VERSION=\"1\"\n").unwrap();
+    std::os::unix::fs::symlink(fake.path("secret"), home.join("release")).unwrap();
+    assert_eq!(version(), None);
+    let mut others = Options::default();
+    others.jvm = false;
+    assert_eq!(System::at(fake.dir.path(), uid).processes(others), []);
+}
+
+/// A memory map may be endless: no more is read of it than is allowed for its user.
+#[test]
+fn endless_memory_maps_are_not_read_to_their_end() {
+    let fake = Fake::new();
+    let uid = rustix::process::getuid().as_raw();
+    let mut line = "7f0000000000-7f0000008000 r-xp 00000000 08:01 7   /x".repeat(100);
+    line.push('\n');
+    let maps = line.repeat(6 << 10) + "7f0-7f8 r-xp 00000000 08:01 7   /jdk/lib/server/libjvm.so\n";
+    let mut process = FakeProcess::new(50, 900);
+    process.uid = uid;
+    let folder = fake.add(&process);
+    fs::write(folder.join("maps"), &maps).unwrap();
+    fs::remove_file(folder.join("exe")).unwrap();
+    std::os::unix::fs::symlink("/usr/bin/java", folder.join("exe")).unwrap();
+    assert_eq!(System::at(fake.dir.path(), uid).processes(Options::default()), []);
+}
+
 /// A container may have our `/tmp`, and its machines their own numbers: those of ours are other processes.
 #[test]
 fn counters_of_another_namespace_are_not_those_of_the_same_number_here() {
@@ -103,12 +170,15 @@ fn counters_of_another_namespace_are_not_those_of_the_same_number_here() {
     assert_eq!(found(), [(7, 7), (43, 6)]);
 }
 
+fn root() -> Result<(), Skip> {
+    let root = rustix::process::geteuid().is_root();
+    root.then_some(()).ok_or_else(|| Skip::because("only root can give files to other users"))
+}
+
 /// Whoever can write to `/tmp` can put any number of files into a folder of counters, and any number of such folders.
 #[test]
 fn no_crowd_of_counters_is_read() {
-    if !rustix::process::getuid().is_root() {
-        return;
-    }
+    require!(root());
     let fake = Fake::new();
     let mut java = FakeProcess::new(42, 900);
     (java.uid, java.maps) = (7, COUNTERS_42);

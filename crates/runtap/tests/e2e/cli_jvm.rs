@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -98,6 +99,16 @@ impl Drop for Collector {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What the collector at this control socket says of an agent.
+#[track_caller]
+pub(crate) fn status(control: &Path, agent: usize) -> Value {
+    let mut stream = UnixStream::connect(control).unwrap();
+    stream.write_all(b"status\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    serde_json::from_str::<Value>(&line).unwrap()["agents"].get(agent).cloned().unwrap_or_default()
 }
 
 /// Says what a recorded agent has said, to its end.
@@ -213,13 +224,14 @@ fn the_report_tells_what_was_called_and_thrown() {
 #[test]
 fn an_interrupt_stops_the_agents_and_prints_what_came() {
     for (version, signal) in [("1", Signal::INT), ("f1", Signal::TERM)] {
-        let collector = Collector::start(&["--format", "json"]);
+        let folder = folder();
+        let path = folder.path().join("hq.sock");
+        let collector = Collector::start(&["--format", "json", "--control", path.to_str().unwrap()]);
         let address = collector.address.to_string();
         let agent = thread::spawn(move || {
             runtap(["demo", "jvm-agent", "--connect", &address, "--seconds", "60", "--version", version])
         });
-        collector.wait_for("is tracing");
-        thread::sleep(Duration::from_millis(300));
+        eventually("calls", || (status(&path, 0)["entries"].as_u64()? > 0).then_some(()));
         collector.signal(signal);
         let agents = collector.agents(0);
         let program = agent.join().unwrap();

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use runtap_testkit::fake_agent::{FakeAgent, recorded};
 use runtap_testkit::{Skip, eventually, jvm_recordings, require, shared_data, shared_dir};
@@ -231,7 +230,10 @@ fn a_collector_that_is_killed_leaves_its_recording() {
     let size = shared_data("bytefrog/v1_basic.data0.a2h.bin").unwrap().len() as u64;
     let data = dir.path().join("run.dir/agent0.data0.a2h.bin");
     eventually("all of it", || (fs::metadata(&data).ok()?.len() == size).then_some(()));
-    std::thread::sleep(Duration::from_millis(100));
+    // Its last line is written behind the bytes that it tells of.
+    let index = dir.path().join("run.dir/agent0.data0.a2h.chunks.tsv");
+    let last = format!("\t{size}\n");
+    eventually("the index of it", || fs::read_to_string(&index).ok()?.ends_with(&last).then_some(()));
     collector.signal(Signal::KILL);
     drop(collector);
     let replayed = runtap(["jvm", "replay", &target, "--format", "json"]);

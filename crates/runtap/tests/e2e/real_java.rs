@@ -17,9 +17,12 @@ fn each_version() -> Result<(), Skip> {
     let source = folder.path().join("Sleeper.java");
     fs::write(&source, SLEEPER).unwrap();
     Jdk::with_compiler()?.compile([&source], folder.path());
-    for jdk in Jdk::all()? {
+    // The second has no counters: what is known of it is in its memory, its command line and its installation.
+    let starts = ["-XX:+UsePerfData", "-XX:-UsePerfData"];
+    let jdks = Jdk::all()?;
+    for (jdk, counters) in jdks.iter().flat_map(|jdk| starts.map(|counters| (jdk, counters))) {
         let mut java = jdk.java();
-        java.arg("-cp").arg(folder.path()).args(["shop.Sleeper", "--port", "80"]);
+        java.arg(counters).arg("-cp").arg(folder.path()).args(["shop.Sleeper", "--port", "80"]);
         let java = Running::start(java);
         let pid = java.id();
         let row = eventually("the machine is listed with what runs in it", || {

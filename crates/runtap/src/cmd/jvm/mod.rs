@@ -4,6 +4,7 @@
 mod agent;
 #[cfg(target_os = "linux")]
 mod attach;
+mod broken;
 #[cfg(target_os = "linux")]
 mod carried;
 mod control;

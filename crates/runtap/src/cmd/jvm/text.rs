@@ -7,6 +7,7 @@ use runtap_bytefrog::{Detail, Fate, MethodReport, Report, fitted, readable};
 use runtap_text::units::{Count, Moment, Nanoseconds, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 
+use super::broken::Broken;
 use super::document::Classes;
 
 /// What numbers of a row take, beside the name of a method.
@@ -20,6 +21,8 @@ pub(in crate::cmd) struct ReportText<'a> {
     pub(in crate::cmd) title: String,
     pub(in crate::cmd) report: &'a Report,
     pub(in crate::cmd) classes: Classes,
+    /// The rules that the agent has broken, on its connections too.
+    pub(in crate::cmd) broken: Broken,
 }
 
 /// A method's name that fits where a table has these columns besides.
@@ -258,13 +261,14 @@ impl ReportText<'_> {
     }
 
     fn findings(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
-        if self.report.findings.is_empty() {
+        let rules = self.broken.rules();
+        if rules.is_empty() {
             return Ok(());
         }
         heading(out, options, "Rules that the agent has broken (docs/bytefrog-rules.md)")?;
         let mut table =
             Table::new("rule", [Column::text("rule"), Column::number("times"), Column::text("what")]);
-        table.fill(self.report.findings.iter(), options, |finding| {
+        table.fill(rules.iter(), options, |finding| {
             let first = finding.first.first().map_or_else(String::new, |first| format!(": {first}"));
             [
                 finding.rule.to_string(),

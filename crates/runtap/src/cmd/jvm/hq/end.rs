@@ -87,7 +87,7 @@ pub(super) async fn end(
     let partial = cut > 0
         || left_out > 0
         || watch.is_partial()
-        || reports.iter().any(|(.., report)| report.counters.has_losses());
+        || reports.iter().any(|(.., report)| report.has_losses());
     Ok(if partial { exit::PARTIAL } else { exit::OK })
 }
 
@@ -154,7 +154,12 @@ fn print(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: Output) 
         if index > 0 {
             output.text("\n")?;
         }
-        let text = ReportText { title: facts.title(*id), report, classes: facts.classes };
+        let text = ReportText {
+            title: facts.title(*id),
+            report,
+            classes: facts.classes,
+            broken: facts.broken.clone().and(report),
+        };
         output.print(&text, &shown)?;
     }
     Ok(())

@@ -13,6 +13,7 @@ use runtap_bytefrog_proto::{ClassOutcome, Dialect, ModeByte, Rule, Violation};
 use runtap_text::units::Things;
 use tokio::sync::Notify;
 
+use super::super::broken::{Broken, words};
 use super::super::document::Classes;
 
 /// Lines that wait to be shown.
@@ -54,7 +55,8 @@ pub(in crate::cmd::jvm) struct Facts {
     pub(in crate::cmd::jvm) finished: bool,
     /// Whether its end was as it should be.
     pub(in crate::cmd::jvm) partial: bool,
-    warned: BTreeMap<Rule, u64>,
+    /// The rules that were broken on its connections.
+    pub(in crate::cmd::jvm) broken: Broken,
 }
 
 #[derive(Debug, Default)]
@@ -276,7 +278,7 @@ impl State {
             data: 0,
             finished: false,
             partial: false,
-            warned: BTreeMap::new(),
+            broken: Broken::default(),
         };
         self.agents.insert(id, facts);
     }
@@ -286,14 +288,10 @@ impl Facts {
     fn violation(&mut self, violation: &Violation) -> (Weight, String) {
         self.silent |= violation.rule == Rule::HeartbeatMissing;
         // What came before is whole; what should have come behind is not there.
-        self.partial |= matches!(
-            violation.rule,
-            Rule::CutMessage | Rule::Undecodable | Rule::EndWithoutShutdown | Rule::AgentError
-        );
-        let count = self.warned.entry(violation.rule).or_default();
-        *count += 1;
-        let weight = if *count <= WARNINGS { Weight::Warning } else { Weight::Detail };
-        let more = if *count == WARNINGS { " (further ones are shown with --verbose only)" } else { "" };
+        self.partial |= violation.rule.loses() || violation.rule.is_early_end();
+        let count = self.broken.add(violation.rule, || words(None, violation));
+        let weight = if count <= WARNINGS { Weight::Warning } else { Weight::Detail };
+        let more = if count == WARNINGS { " (further ones are shown with --verbose only)" } else { "" };
         (weight, format!("breaks {violation}{more}"))
     }
 
@@ -309,6 +307,8 @@ impl Facts {
 
 #[cfg(test)]
 mod tests {
+    use runtap_bytefrog_proto::Severity;
+
     use super::*;
 
     fn connected(watch: &Watch, agent: AgentId) {
@@ -341,15 +341,32 @@ mod tests {
         connected(&watch, agent);
         for id in [Some(agent), None] {
             for _ in 0..100 {
-                let violation = Violation::new(Rule::UnknownVersion, "version 9", Some(1));
+                let violation = Violation::new(Rule::UnknownMode, "mode 0x39", Some(1));
                 watch.hear(id, Event::Violation(violation));
             }
         }
         let warnings = watch.lines().into_iter().filter(|line| line.weight == Weight::Warning).count();
         assert_eq!(u64::try_from(warnings), Ok(2 * WARNINGS));
         assert!(!watch.is_partial());
-        watch.hear(Some(agent), Event::Violation(Violation::new(Rule::CutMessage, "", None)));
-        assert!(watch.is_partial());
+        let broken = watch.facts(agent).unwrap().broken;
+        assert_eq!(
+            broken.rules().first().map(|finding| (finding.count, finding.first.len())),
+            Some((100, 5))
+        );
+    }
+
+    /// Whatever makes HQ throw away what an agent says makes the result partial.
+    #[test]
+    fn a_rule_whose_breach_loses_something_makes_the_result_partial() {
+        for rule in Rule::ALL.iter().copied() {
+            let (watch, agent) = (Watch::new(false), AgentId(0));
+            connected(&watch, agent);
+            watch.hear(None, Event::Violation(Violation::new(rule, "", None)));
+            assert!(!watch.is_partial(), "{rule}: a connection that is no agent's");
+            watch.hear(Some(agent), Event::Violation(Violation::new(rule, "", None)));
+            let loses = rule.severity() == Severity::Error || rule == Rule::EndWithoutShutdown;
+            assert_eq!(watch.is_partial(), loses, "{rule}");
+        }
     }
 
     #[test]

@@ -5,8 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use runtap_bytefrog_proto::Rule;
 use runtap_bytefrog_record::{Error, Options, Part, Recorded, Replayed, Resolved, find, replay};
 
+use super::super::broken::{Broken, words};
 use super::super::document::Classes;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -61,6 +63,15 @@ impl LoadedAgent {
     pub(in crate::cmd::jvm) fn classes(&self) -> Classes {
         let [transformed, ignored, failed] = self.replayed.class_counts;
         Classes { transformed, ignored, failed }
+    }
+
+    /// The rules that were broken on its connections.
+    pub(in crate::cmd::jvm) fn broken(&self) -> Broken {
+        let mut broken = Broken::default();
+        for (connection, violation) in &self.replayed.violations {
+            broken.add(violation.rule, || words(Some(*connection), violation));
+        }
+        broken
     }
 
     /// The agent in one line.
@@ -132,7 +143,8 @@ pub(in crate::cmd::jvm) fn load(
 }
 
 impl Loaded {
-    /// Says what is missing from it. Whether anything of the recording itself is.
+    /// Says what is missing from it. Whether anything is: of the recording itself, or of what agents have sent. How an agent
+    /// has ended is told, but a recording of that is whole.
     pub(in crate::cmd::jvm) fn warn(&self, output: Output) -> bool {
         let path = self.path.display();
         let mut is_partial = false;
@@ -142,7 +154,8 @@ impl Loaded {
                 .warning(format_args!("{path}: marks.tsv {trouble}; parts that were marked may be missing"));
             is_partial = true;
         }
-        for LoadedAgent { replayed, .. } in &self.agents {
+        for agent in &self.agents {
+            let replayed = &agent.replayed;
             for damage in &replayed.damage {
                 output.warning(format_args!(
                     "{path}: {} can't be read beyond offset {}: {}",
@@ -159,6 +172,17 @@ impl Loaded {
                 ));
                 is_partial = true;
             }
+            let broken = agent.broken();
+            let matters = |rule: Rule| rule.loses() || rule.is_early_end();
+            for finding in broken.rules().iter().filter(|finding| matters(finding.rule)) {
+                output.warning(format_args!(
+                    "{path}: {}: {}: {}; what came is shown",
+                    replayed.agent,
+                    finding.rule,
+                    finding.rule.summary()
+                ));
+            }
+            is_partial |= broken.loses() || replayed.model.has_losses();
             let counters = replayed.model.counters();
             for (count, what) in
                 [(counters.missing, "never came"), (counters.dropped, "were dropped by the agent")]

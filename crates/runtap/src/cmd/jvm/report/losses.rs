@@ -48,43 +48,16 @@ pub(super) struct RuleRow {
 
 /// Everything that a reader of the numbers should know.
 pub(super) fn losses(agent: &LoadedAgent, report: &Report) -> Losses {
-    /// In words.
-    const FIRST: usize = 5;
     let replayed = &agent.replayed;
     let tree = replayed.model.call_tree(None);
-    let mut rules: Vec<RuleRow> = report
-        .findings
-        .iter()
-        .map(|finding| RuleRow {
-            id: finding.rule.id(),
-            severity: finding.rule.severity().to_string(),
-            summary: finding.rule.summary(),
-            count: finding.count,
-            first: finding.first.clone(),
-        })
-        .collect();
-    for (connection, violation) in &replayed.violations {
-        let rule = violation.rule;
-        let place = violation.offset.map_or_else(String::new, |offset| format!(" at offset {offset}"));
-        let words = format!("{connection}{place}: {}", violation.detail);
-        let at = rules.iter().position(|row| row.id == rule.id()).unwrap_or_else(|| {
-            rules.push(RuleRow {
-                id: rule.id(),
-                severity: rule.severity().to_string(),
-                summary: rule.summary(),
-                count: 0,
-                first: Vec::new(),
-            });
-            rules.len() - 1
-        });
-        if let Some(row) = rules.get_mut(at) {
-            row.count += 1;
-            if row.first.len() < FIRST {
-                row.first.push(words);
-            }
-        }
-    }
-    rules.sort_by_key(|row| row.id);
+    let broken = agent.broken().and(report);
+    let rules = broken.rules().iter().map(|finding| RuleRow {
+        id: finding.rule.id(),
+        severity: finding.rule.severity().to_string(),
+        summary: finding.rule.summary(),
+        count: finding.count,
+        first: finding.first.clone(),
+    });
     let counters = &report.counters;
     Losses {
         missing: counters.missing,
@@ -112,6 +85,6 @@ pub(super) fn losses(agent: &LoadedAgent, report: &Report) -> Losses {
             .collect(),
         unfinished: replayed.unfinished.iter().map(ToString::to_string).collect(),
         errors: replayed.errors.clone(),
-        rules,
+        rules: rules.collect(),
     }
 }

@@ -109,7 +109,12 @@ pub(super) fn whole(all: &[Loaded], shown: &TextOptions<'_>, output: Output) -> 
             output.text("\n")?;
         }
         let report = agent.replayed.model.report();
-        let text = ReportText { title: agent.title(), report: &report, classes: agent.classes() };
+        let text = ReportText {
+            title: agent.title(),
+            report: &report,
+            classes: agent.classes(),
+            broken: agent.broken().and(&report),
+        };
         output.print(&text as &dyn Print, shown)?;
     }
     Ok(())

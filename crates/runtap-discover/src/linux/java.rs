@@ -1,0 +1,153 @@
+//! Java virtual machines without counters: they were started with `-XX:-UsePerfData`, or can't write to `/tmp`.
+//!
+//! Owns: how such a machine is told by the library that it has mapped, and what its command line and its installation say in
+//! the counters' stead. Refuses to: read the memory maps of everybody. They are long, and most processes are no machines: only
+//! those are looked at whose program is called so, or that have an attach socket (`/tmp/.java_pidN`, made when somebody
+//! attached to it: `openjdk/jdk` `src/hotspot/os/posix/attachListener_posix.cpp`).
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use runtap_transport::linux::Status;
+use rustix::fs::OFlags;
+
+use super::candidate::Candidate;
+use super::listings::Listing;
+use super::proc_files::ProcFiles as _;
+use super::search::{Search, Snapshot};
+use crate::jvm::{Counters, Java};
+use crate::{Kind, Process};
+
+/// Bytes that are read of each memory map, whatever was read of others.
+const MIN_MAPS: u64 = 16 << 10;
+/// Of the file that says what an installation is. It has a kilobyte or two.
+const MAX_RELEASE: u64 = 16 << 10;
+/// A file that is nothing else, and that nothing waits for.
+const FILE: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+/// What a temporary directory has of Java virtual machines.
+#[derive(Debug, Default)]
+pub(super) struct JvmFiles {
+    pub(super) counters: Counters,
+    /// The processes with attach sockets, by the numbers that they have themselves, in order.
+    attached: Vec<u32>,
+}
+
+impl JvmFiles {
+    /// Of a listed directory, whose folders `open` opens.
+    pub(super) fn of(listing: &Listing, open: impl Fn(&OsStr) -> io::Result<OwnedFd>) -> Self {
+        Self { counters: Counters::of(&listing.hsperfdata, open), attached: listing.attached.clone() }
+    }
+}
+
+impl Search<'_> {
+    /// A process that has the virtual machine in its memory.
+    pub(super) fn jvm_without_counters(
+        &mut self,
+        candidate: &Candidate,
+        status: Option<Status>,
+        files: &JvmFiles,
+    ) -> Option<Process> {
+        let number = status.as_ref().map_or(candidate.pid, |status| status.ns_pid);
+        let exe = candidate.dir.exe()?;
+        if !is_called_java(&exe) && files.attached.binary_search(&number).is_err() {
+            return None;
+        }
+        let status = status.or_else(|| candidate.dir.status())?;
+        let left = self.map_budgets.left(status.uid);
+        let mut has_library = false;
+        let (read, _) = candidate
+            .dir
+            .lines("maps", left.max(MIN_MAPS), |line| {
+                has_library = is_library(line);
+                has_library
+            })
+            .ok()?;
+        self.map_budgets.spend(status.uid, read);
+        if !has_library {
+            return None;
+        }
+        let (comm, start) = candidate.dir.stat()?;
+        let version = self.version(candidate, &status, &exe).unwrap_or_default();
+        let process = self.describe(candidate, Kind::Jvm, Vec::new(), Snapshot { status, comm, start });
+        let java = Java { version, ..Java::of_command_line(&process.command_line) };
+        Some(Process { java: Some(java), ..process })
+    }
+
+    /// The version that the installation of an executable says that it has.
+    fn version(&mut self, candidate: &Candidate, status: &Status, exe: &Path) -> Option<String> {
+        let home = exe.parent()?.parent()?;
+        // Java 8 has another one below it.
+        let outer = home.parent().filter(|_| home.ends_with("jre"));
+        [Some(home), outer].into_iter().flatten().find_map(|home| {
+            let place = candidate.location(&home.join("release"));
+            let file = File::from(self.paths.open(candidate.path_owner(status), &place, FILE).ok()?);
+            if !file.metadata().ok()?.is_file() {
+                return None;
+            }
+            let mut text = Vec::new();
+            file.take(MAX_RELEASE).read_to_end(&mut text).ok()?;
+            version_in(&String::from_utf8_lossy(&text))
+        })
+    }
+}
+
+/// Whether a program's path is one that Java's launchers have, such as `/usr/lib/jvm/java-17-openjdk-amd64/bin/jshell`.
+fn is_called_java(exe: &Path) -> bool {
+    let path = exe.as_os_str().as_encoded_bytes().to_ascii_lowercase();
+    [&b"java"[..], b"jdk", b"jre", b"jvm"]
+        .iter()
+        .any(|word| path.windows(word.len()).any(|part| part == *word))
+}
+
+/// Whether a line of `maps` is of the virtual machine. The file may have been replaced by that of a newer version.
+fn is_library(line: &[u8]) -> bool {
+    line.strip_suffix(b" (deleted)").unwrap_or(line).ends_with(b"/libjvm.so")
+}
+
+/// `JAVA_VERSION="17.0.15"` of the file `release`.
+fn version_in(release: &str) -> Option<String> {
+    let value = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?.trim().trim_matches('"');
+    let is_version = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
+    (!value.is_empty() && value.len() < 100 && value.chars().all(is_version)).then(|| value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_may_be_machines_are_told_by_their_paths() {
+        let is = |path: &str| is_called_java(Path::new(path));
+        assert!(
+            is("/usr/bin/java")
+                && is("/opt/graal/JDK/bin/x")
+                && is("/usr/lib/jvm/x")
+                && is("/opt/jre8/bin/x")
+        );
+        assert!(!is("/usr/bin/python3") && !is("/jv/m") && !is(""));
+    }
+
+    #[test]
+    fn the_library_is_told_by_its_name() {
+        let maps = |path: &str| is_library(format!("7f0-7f8 r-xp 00000000 08:01 42     {path}").as_bytes());
+        assert!(maps("/jdk/lib/server/libjvm.so") && maps("/jdk/lib/client/libjvm.so (deleted)"));
+        assert!(!maps("/jdk/lib/libjvm.so.1") && !maps("/x/notlibjvm.so") && !maps(""));
+    }
+
+    #[test]
+    fn the_version_is_one_or_none() {
+        assert_eq!(version_in("A=b\nJAVA_VERSION=\"17.0.15\"\nX=y\n").as_deref(), Some("17.0.15"));
+        assert_eq!(version_in("JAVA_VERSION=\"25-ea\"").as_deref(), Some("25-ea"));
+        for text in ["", "JAVA_VERSION=", "JAVA_VERSION=\"1\u{1b}[m\"", "XJAVA_VERSION=1"] {
+            assert_eq!(version_in(text), None, "{text}");
+        }
+    }
+}
