@@ -1,6 +1,7 @@
 //! `runtap test`: what the options ask for as a run, what happens as lines or JSON, reports at the end. The run itself is
 //! [`runtap_mtp`]'s.
 
+mod failures;
 mod help;
 mod lines;
 mod list;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use anstyle::Style;
-use runtap_mtp::{LaunchId, ModuleId, RunEvent, State};
+use runtap_mtp::{LaunchId, ModuleId, RunEvent, Totals};
 use runtap_text::{Clean, DIM};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -26,10 +26,8 @@ pub(super) struct Progress {
     titles: HashMap<ModuleId, String>,
     /// Processes that run, since when, and the tests in them.
     launches: BTreeMap<LaunchId, Launch>,
-    passed: u64,
-    failed: u64,
-    skipped: u64,
-    flaky: u64,
+    /// What has ended, each test once.
+    totals: Totals,
 }
 
 #[derive(Debug)]
@@ -48,10 +46,7 @@ impl Progress {
             ended: 0,
             titles: HashMap::new(),
             launches: BTreeMap::new(),
-            passed: 0,
-            failed: 0,
-            skipped: 0,
-            flaky: 0,
+            totals: Totals::default(),
         }
     }
 
@@ -72,21 +67,13 @@ impl Progress {
                     launch.tests.push((uid.clone(), name.clone(), Instant::now()));
                 }
             }
-            RunEvent::TestEnded { launch, result, .. } => {
+            RunEvent::TestEnded { launch, result, so_far, .. } => {
                 if let Some(launch) = self.launches.get_mut(launch)
                     && let Some(place) = launch.tests.iter().position(|(uid, ..)| *uid == result.uid)
                 {
                     launch.tests.remove(place);
                 }
-                match result.state {
-                    State::Passed => self.passed += 1,
-                    State::Skipped => self.skipped += 1,
-                    _ => self.failed += 1,
-                }
-                if result.flaky {
-                    self.flaky += 1;
-                    self.failed = self.failed.saturating_sub(1);
-                }
+                self.totals = *so_far;
             }
             RunEvent::LaunchEnded { launch, .. } => drop(self.launches.remove(launch)),
             RunEvent::ModuleEnded { .. } => self.ended += 1,
@@ -134,15 +121,16 @@ impl Progress {
 
     /// What has ended, and for how long it has been running: in as many words as there is room for.
     fn head(&self, elapsed: &str, columns: usize) -> String {
-        let Self { ended, modules, .. } = self;
+        let Self { ended, modules, totals, .. } = self;
         let unit = if *modules == 1 { "application" } else { "applications" };
         let begins = [format!("{ended} of {modules} {unit} done, "), format!("{ended} of {modules}, ")];
         let plain = |text: &str| (Style::new(), text.to_owned());
         let counts = [
-            (self.passed, "passed", GOOD),
-            (self.failed, "failed", BAD),
-            (self.flaky, "flaky", MIDDLE),
-            (self.skipped, "skipped", MIDDLE),
+            (totals.passed, "passed", GOOD),
+            (totals.unsuccessful(), "failed", BAD),
+            (totals.flaky, "flaky", MIDDLE),
+            (totals.quarantined, "in quarantine", MIDDLE),
+            (totals.skipped, "skipped", MIDDLE),
         ];
         for begin in begins {
             let mut head = vec![plain(&begin)];
@@ -159,7 +147,7 @@ impl Progress {
         }
         let mut head = vec![plain(&format!("{ended}/{modules} ")), (DIM, elapsed.to_owned())];
         // The worst first: what does not fit is missing.
-        for (count, word, style) in [counts[1], counts[2], counts[0], counts[3]] {
+        for (count, word, style) in [counts[1], counts[2], counts[0], counts[4], counts[3]] {
             let next = [plain(" "), (style, format!("{count} {word}"))];
             if count > 0 && width_of(&head) + width_of(&next) <= columns {
                 head.extend(next);
@@ -254,7 +242,7 @@ mod tests {
     #[test]
     fn where_there_is_little_room_names_are_cut_and_times_are_not() {
         let mut progress = Progress::new(12);
-        (progress.passed, progress.failed, progress.skipped) = (1234, 56, 7);
+        progress.totals = Totals { passed: 1234, failed: 56, skipped: 7, ..Totals::default() };
         progress.name(ModuleId(0), "bin/Release/Shop.Tests.dll");
         begun(&mut progress, 1, &["of_something_with_a_name_that_is_long"]);
         let started = progress.started;
@@ -276,17 +264,19 @@ mod tests {
     }
 
     #[test]
-    fn a_flaky_test_has_not_failed() {
+    fn tests_are_counted_and_not_their_attempts() {
         let mut progress = Progress::new(1);
         begun(&mut progress, 1, &["a"]);
-        let ended = |state, flaky, attempt| RunEvent::TestEnded {
-            module: ModuleId(0),
-            launch: LaunchId(1),
-            result: TestResult { uid: "a".into(), state, flaky, attempt, ..TestResult::default() },
+        let mut ended = |so_far| {
+            let result = TestResult { uid: "a".into(), ..TestResult::default() };
+            progress.event(&RunEvent::TestEnded { module: ModuleId(0), launch: LaunchId(1), result, so_far });
+            plain(&progress.lines(progress.started, 24, 80)).remove(0)
         };
-        progress.event(&ended(State::Failed, false, 1));
-        assert!(plain(&progress.lines(progress.started, 24, 80))[0].contains("0 passed, 1 failed"));
-        progress.event(&ended(State::Passed, true, 2));
-        assert!(plain(&progress.lines(progress.started, 24, 80))[0].contains("1 passed, 1 flaky"));
+        let failed = Totals { failed: 1, retried: 2, ..Totals::default() };
+        assert_eq!(ended(failed), "0 of 1 application done, 0 passed, 1 failed 0 ms");
+        let quarantined = Totals { failed: 1, quarantined: 1, ..Totals::default() };
+        assert_eq!(ended(quarantined), "0 of 1 application done, 0 passed, 1 in quarantine 0 ms");
+        let flaky = Totals { passed: 1, flaky: 1, retried: 2, ..Totals::default() };
+        assert_eq!(ended(flaky), "0 of 1 application done, 1 passed, 1 flaky 0 ms");
     }
 }
