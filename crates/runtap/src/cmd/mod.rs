@@ -103,7 +103,7 @@ fn wrong_usage() -> u8 {
 }
 
 /// The words of `dotnet-dump collect -p PID` for those of `dump -p PID`, alone the word may be a program's name; and those of
-/// dotnet-dsrouter.
+/// dotnet-dsrouter and `dotnet test`.
 fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_target = |word: &OsString| {
         let word = word.to_string_lossy();
@@ -120,6 +120,10 @@ fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
     #[cfg(unix)]
     if words.get(1).is_some_and(|verb| verb == "router") {
         router::familiar(&mut words);
+    }
+    #[cfg(unix)]
+    if words.get(1).is_some_and(|verb| verb == "test") {
+        test::familiar(&mut words);
     }
     if let [_, verb, second, rest @ ..] = &words[..]
         && verb == "dump"

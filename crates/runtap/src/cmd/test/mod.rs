@@ -1,10 +1,12 @@
 //! `runtap test`: what the options ask for as a run, what happens as lines or JSON, reports at the end. The run itself is
 //! [`runtap_mtp`]'s.
 
+mod dotnet_words;
 mod failures;
 mod help;
 mod lines;
 mod list;
+mod live;
 mod mistakes;
 mod model;
 mod nothing;
@@ -29,6 +31,7 @@ use runtap_test_run::history::{Recorder, Store};
 use runtap_test_run::plan::{Empty, PlanError, Planned, plan};
 use runtap_transport::in_a_thread;
 
+pub(super) use self::dotnet_words::familiar;
 use self::model::describe;
 use self::settings::Settings;
 use self::sink::Sink;
@@ -87,6 +90,7 @@ fn work(
     }
     spec.rules = settings.rules(&spec, &planned);
     let whole = planned.whole && !restricts(&spec.application.arguments);
+    spec.live_output = sink.follows_output();
     sink.know(std::mem::take(&mut planned.known));
     let mut recorder = Recorder::new(now(), spec.modules.clone(), whole);
     let mut trouble = None;
