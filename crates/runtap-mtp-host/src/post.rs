@@ -209,8 +209,8 @@ fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a,
 impl Sender {
     /// Gives back the frame that was sent.
     fn send(&mut self, request: Result<Option<Request>, EncodeError>) -> Result<Vec<u8>, HostError> {
-        let Some(Request { id, frame }) = request.map_err(RequestError::from)? else { return Ok(Vec::new()) };
-        self.connection.begin(id)?;
+        let Some(Request { frame, .. }) = request.map_err(RequestError::from)? else { return Ok(Vec::new()) };
+        self.connection.begin(&frame)?;
         self.link.exchange(&frame, &mut self.connection)?;
         Ok(frame)
     }

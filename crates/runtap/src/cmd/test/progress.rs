@@ -8,10 +8,13 @@ use runtap_mtp::{LaunchId, ModuleId, RunEvent, Totals};
 use runtap_text::{Clean, DIM};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use super::lines::{NAME, cleaned};
 use super::words::{BAD, GOOD, MIDDLE, time};
 
 /// As many running tests at most.
 const MOST: usize = 8;
+/// The same in a single line.
+const IN_A_LINE: usize = 3;
 
 /// From so many columns on, times stand below each other, in so many.
 const WIDE: usize = 60;
@@ -88,17 +91,7 @@ impl Progress {
         let columns = columns.saturating_sub(1);
         let most = (rows / 2).clamp(1, MOST + 1);
         let elapsed = |since: Instant| time(now.saturating_duration_since(since));
-        let mut running = Vec::new();
-        for launch in self.launches.values() {
-            let title = self.titles.get(&launch.module).map(String::as_str).unwrap_or_default();
-            for (_, name, since) in &launch.tests {
-                running.push((*since, Some(name.as_str()), title));
-            }
-            if launch.tests.is_empty() {
-                running.push((launch.since, None, title));
-            }
-        }
-        running.sort();
+        let running = self.running();
         let shown = if running.len() < most { running.len() } else { most.saturating_sub(2) };
         let mut lines = vec![self.head(&elapsed(self.started), columns)];
         // In a narrow terminal, blanks in front of times would take what names need.
@@ -117,6 +110,38 @@ impl Progress {
             lines.push(fit(&[(DIM, format!("  {} more", running.len() - shown))], columns));
         }
         lines
+    }
+
+    /// The same in one line, for where nothing is drawn: what has ended, and the tests that have been running for longest.
+    pub(super) fn beat(&self, now: Instant) -> String {
+        let elapsed = |since: Instant| time(now.saturating_duration_since(since));
+        let running = self.running();
+        let shown = running.iter().take(IN_A_LINE).map(|(since, name, title)| {
+            format!("{} ({})", cleaned(name.unwrap_or(title), NAME), elapsed(*since))
+        });
+        let mut shown: Vec<_> = shown.collect();
+        if running.len() > IN_A_LINE {
+            shown.push(format!("{} more", running.len() - IN_A_LINE));
+        }
+        let head = self.head(&elapsed(self.started), usize::MAX);
+        let colon = if shown.is_empty() { "" } else { ": " };
+        format!("{DIM}running{DIM:#} {head}{colon}{}\n", shown.join(", "))
+    }
+
+    /// Since when, the name of the test, its application; without a name, an application that runs none. The first began first.
+    fn running(&self) -> Vec<(Instant, Option<&str>, &str)> {
+        let mut running = Vec::new();
+        for launch in self.launches.values() {
+            let title = self.titles.get(&launch.module).map(String::as_str).unwrap_or_default();
+            for (_, name, since) in &launch.tests {
+                running.push((*since, Some(name.as_str()), title));
+            }
+            if launch.tests.is_empty() {
+                running.push((launch.since, None, title));
+            }
+        }
+        running.sort();
+        running
     }
 
     /// What has ended, and for how long it has been running: in as many words as there is room for.
@@ -225,6 +250,26 @@ mod tests {
             end: LaunchEnd::default(),
         });
         assert_eq!(plain(&progress.lines(now, 24, 80)).len(), 2);
+    }
+
+    #[test]
+    fn a_line_names_the_tests_that_run_for_longest() {
+        let mut progress = Progress::new(2);
+        let started = progress.started;
+        let beat = |progress: &Progress, seconds| {
+            let now = started + std::time::Duration::from_secs(seconds);
+            anstream::adapter::strip_str(&progress.beat(now)).to_string()
+        };
+        assert_eq!(beat(&progress, 30), "running 0 of 2 applications done, 0 passed 30.000 s\n");
+        progress.totals = Totals { passed: 3, failed: 1, ..Totals::default() };
+        begun(&mut progress, 1, &["a", "b", "c", "d", "e"]);
+        for (place, test) in progress.launches.values_mut().flat_map(|it| &mut it.tests).enumerate() {
+            test.2 = started + std::time::Duration::from_secs(u64::try_from(place).unwrap());
+        }
+        assert_eq!(
+            beat(&progress, 60),
+            "running 0 of 2 applications done, 3 passed, 1 failed 1 min 0 s: Test a (1 min 0 s), Test b (59.000 s), Test c (58.000 s), 2 more\n"
+        );
     }
 
     #[test]

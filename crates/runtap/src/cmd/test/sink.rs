@@ -219,17 +219,20 @@ fn tell_collected(collected: &Collected, output: Output) {
     }
 }
 
-/// Where people read; with the state of the run, if it can be drawn in place.
+/// Where people read; with the state of the run, drawn in place or as a line from time to time.
 fn screen(options: &Test, spec: &RunSpec, stdout_is_taken: bool, output: Output) -> Screen<Out> {
-    if stdout_is_taken {
-        let err = io::stderr();
-        let err = if options.no_ansi { AutoStream::never(err) } else { AutoStream::auto(err) };
-        return Screen::plain(Box::new(err));
+    let progress = Progress::new(spec.modules.len());
+    let out: Out = match (stdout_is_taken, options.no_ansi) {
+        (true, true) => Box::new(AutoStream::never(io::stderr())),
+        (true, false) => Box::new(AutoStream::auto(io::stderr())),
+        (false, true) => Box::new(AutoStream::never(io::stdout())),
+        (false, false) => Box::new(AutoStream::auto(io::stdout())),
+    };
+    if options.no_progress || output.is_quiet() {
+        Screen::plain(out)
+    } else if stdout_is_taken || options.no_ansi || !output.can_draw() {
+        Screen::with_beat(out, progress)
+    } else {
+        Screen::with_progress(out, progress, crate::output::size)
     }
-    let out = io::stdout();
-    let out = if options.no_ansi { AutoStream::never(out) } else { AutoStream::auto(out) };
-    if options.no_ansi || options.no_progress || !output.can_draw() {
-        return Screen::plain(Box::new(out));
-    }
-    Screen::with_progress(Box::new(out), Progress::new(spec.modules.len()), crate::output::size)
 }
