@@ -5,12 +5,19 @@
 //! Connection::control() ─▶ request(WaitForServerControl) ─▶ Reply::Control, maybe much later
 //! ```
 //!
-//! Each call gives the bytes to write, in one go; [`Connection::handle_bytes`] gives the reply.
+//! Each call gives the bytes to write, in one go; [`Connection::handle_bytes`] gives the reply. What breaks a rule is not
+//! written: [`RequestError::rule`] says which one. Who wants to break rules, as a test of servers does, writes
+//! [`Message::to_frame`] itself.
+
+mod conduct;
 
 use runtap_wire::DecodeError;
 use thiserror::Error;
 
-use crate::{EncodeError, FrameReader, Handshake, Limits, Message, MessageId, ServerControl, Version};
+use self::conduct::Conduct;
+use crate::{
+    EncodeError, Frame, FrameReader, Handshake, Limits, Message, MessageId, Rule, ServerControl, Version,
+};
 
 /// What the server has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,9 +67,26 @@ pub enum RequestError {
     /// A message that hosts do not send on this pipe.
     #[error("{0} is not sent by hosts on this pipe")]
     WrongPipe(MessageId),
+    /// It is not what the handshake and the messages before it have announced, or lacks what it must have.
+    #[error("{message} breaks {rule}, {}{}{detail}", rule.summary(), if detail.is_empty() { "" } else { ": " })]
+    Broken {
+        /// The rule.
+        rule: Rule,
+        /// The message.
+        message: MessageId,
+        /// How; empty where the rule says it all.
+        detail: String,
+    },
     /// It has no encoding.
     #[error(transparent)]
     Encode(#[from] EncodeError),
+}
+
+impl RequestError {
+    /// The rule that the request would have broken.
+    pub fn rule(&self) -> Option<Rule> {
+        conduct::rule(self)
+    }
 }
 
 /// What the server did wrong. The connection is of no use then.
@@ -109,12 +133,14 @@ pub struct Connection {
     stage: Stage,
     /// The request without a reply.
     in_flight: Option<MessageId>,
+    conduct: Conduct,
 }
 
 impl Connection {
     /// A connection to the pipe that was given on the command line.
     pub fn data() -> Self {
-        Self { reader: FrameReader::new(Limits::default()), stage: Stage::New, in_flight: None }
+        let reader = FrameReader::new(Limits::default());
+        Self { reader, stage: Stage::New, in_flight: None, conduct: Conduct::default() }
     }
 
     /// A connection to the control pipe: it has no handshake.
@@ -148,22 +174,35 @@ impl Connection {
     ///
     /// # Errors
     /// Another request has no reply yet, a handshake that is missing or a second one, a message that the chosen version or
-    /// this pipe does not have, a connection that is of no use any more: nothing has changed then.
+    /// this pipe does not have, a connection that is of no use any more; a message that does not fit to the handshake, the
+    /// mode, the kind of host or the sessions, or lacks what it must have. Nothing has changed then.
     pub fn request(&mut self, message: &Message) -> Result<Vec<u8>, RequestError> {
         let id = message.id();
         self.check(id)?;
+        self.conduct.check(message)?;
         let frame = message.to_frame()?;
+        self.conduct.said(message);
         self.in_flight = Some(id);
         Ok(frame)
     }
 
-    /// The same for a frame that was written elsewhere: it is to be sent now.
+    /// The same for a frame that was written elsewhere: it is to be sent now. Of results and lists of tests, which may be
+    /// long, only the ids are looked at.
     ///
     /// # Errors
     /// As [`request`](Self::request), but for those of writing.
-    pub fn begin(&mut self, id: MessageId) -> Result<(), RequestError> {
-        self.check(id)?;
-        self.in_flight = Some(id);
+    pub fn begin(&mut self, frame: &[u8]) -> Result<(), RequestError> {
+        let limits = self.reader.limits();
+        let (frame, _) = Frame::parse(frame, limits).map_err(|error| RequestError::Broken {
+            rule: Rule::FrameLength,
+            message: MessageId::VOID,
+            detail: error.to_string(),
+        })?;
+        self.check(frame.id)?;
+        if let Some(message) = self.conduct.check_frame(&frame, limits)? {
+            self.conduct.said(&message);
+        }
+        self.in_flight = Some(frame.id);
         Ok(())
     }
 
@@ -262,6 +301,7 @@ impl Connection {
         }
         let version = handshake.chosen_version().ok_or_else(|| ReplyError::Version(chosen.to_owned()))?;
         self.stage = Stage::Ready(version);
+        self.conduct.accepted(handshake.is_ide());
         Ok(Reply::Accepted { version, handshake })
     }
 }

@@ -335,6 +335,8 @@ pub enum RunEvent {
         launch: LaunchId,
         /// How.
         result: TestResult,
+        /// All results of the run so far, with this one: each test once, by its last attempt.
+        so_far: Totals,
     },
     /// An option that an application knows; only where they are asked for.
     Option {

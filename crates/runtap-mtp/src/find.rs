@@ -8,7 +8,9 @@ use glob::{MatchOptions, Pattern, PatternError};
 use thiserror::Error;
 
 use crate::dotnet::is_program;
+use crate::event::ModuleId;
 use crate::module::{Module, ModuleKind};
+use crate::order::of_directories;
 
 /// A path or a pattern that leads to no test application.
 #[derive(Debug, Error)]
@@ -91,8 +93,21 @@ const PLATFORM: &[u8] = b"Microsoft.Testing.Platform";
 pub struct Found {
     /// Test applications, in order of their paths, each once.
     pub modules: Vec<Module>,
+    /// The order in which they start where nothing is known of them: those that were named as they were named, then those
+    /// that a pattern matches, in the order of their directories.
+    pub order: Vec<ModuleId>,
     /// Libraries that were named beside an application, as a shell does that has replaced `*.dll` by what it matches.
     pub left_out: Vec<PathBuf>,
+}
+
+impl Found {
+    /// The same in the order in which `dotnet test` starts what `--test-modules` names, pattern or not.
+    #[must_use]
+    pub fn in_order_of_directories(mut self) -> Self {
+        let paths: Vec<_> = self.modules.iter().map(Module::path).collect();
+        self.order = of_directories(&paths).into_iter().map(ModuleId).collect();
+        self
+    }
 }
 
 /// Finds what `wanted` names, each a file, a pattern (`*`, `?`, `[…]`, `**`) or `!PATTERN` to leave out; patterns are
@@ -110,7 +125,7 @@ pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Found, FindError> 
     let left_out = left_out.into_iter().map(|pattern| compile(root, pattern.trim_start_matches('!')));
     let left_out = left_out.collect::<Result<Vec<_>, _>>()?;
     let keep = |path: &Path| !left_out.iter().any(|pattern| pattern.matches_path_with(path, OPTIONS));
-    let (mut found, mut libraries) = (BTreeSet::new(), BTreeMap::new());
+    let (mut found, mut named, mut libraries) = (BTreeSet::new(), Vec::new(), BTreeMap::new());
     for pattern in wanted {
         let path = root.join(pattern);
         if !path.exists() && pattern.contains(['*', '?', '[']) {
@@ -122,7 +137,10 @@ pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Found, FindError> 
             found.extend(modules);
         } else {
             match explicit(path) {
-                Ok(path) if keep(&path) => drop(found.insert(path)),
+                Ok(path) if keep(&path) => {
+                    named.push(path.clone());
+                    found.insert(path);
+                }
                 Ok(_) => {}
                 Err(FindError::Library { path, missing }) if keep(&path) => {
                     libraries.insert(path, missing);
@@ -140,10 +158,17 @@ pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Found, FindError> 
     if found.is_empty() {
         return Err(FindError::Nothing);
     }
-    Ok(Found {
-        modules: found.into_iter().map(Module::new).collect(),
-        left_out: libraries.into_keys().collect(),
-    })
+    let modules = found.into_iter().map(Module::new).collect();
+    let found = Found { modules, order: Vec::new(), left_out: libraries.into_keys().collect() };
+    let mut found = found.in_order_of_directories();
+    let places: BTreeMap<_, _> = named.iter().rev().zip((0..named.len()).rev()).collect();
+    let place =
+        |module: &ModuleId| found.modules.get(module.0).and_then(|it| places.get(&it.path().to_owned()));
+    let mut order = found.order.clone();
+    // Stable: the others stay as they are, behind them.
+    order.sort_by_key(|module| place(module).copied().unwrap_or(usize::MAX));
+    found.order = order;
+    Ok(found)
 }
 
 const OPTIONS: MatchOptions = MatchOptions {
@@ -225,6 +250,15 @@ mod tests {
             .iter()
             .map(|module| module.path().strip_prefix(root).unwrap().display().to_string())
             .collect())
+    }
+
+    #[test]
+    fn what_is_named_starts_as_it_is_named() {
+        let root = files();
+        let wanted = ["c/native", "a/One.Tests.dll", "b/*.dll", "c/native"].map(str::to_owned);
+        let found = find_modules(root.path(), &wanted).unwrap();
+        let name = |id: &ModuleId| found.modules[id.0].name();
+        assert_eq!(found.order.iter().map(name).collect::<Vec<_>>(), ["native", "One.Tests", "Two.Tests"]);
     }
 
     #[test]

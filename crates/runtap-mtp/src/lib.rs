@@ -38,6 +38,7 @@ mod identity;
 mod launch;
 mod listen;
 mod module;
+mod order;
 mod output;
 mod pipe;
 mod run;

@@ -8,8 +8,9 @@ use runtap_mtp::Module;
 use sha2::{Digest as _, Sha256};
 
 /// Of a larger file, beginning and end of this size are hashed, with its length: that is where the ids of builds are, and
-/// nobody should wait for more. Nothing is lost if two builds seem the same: what a module lists is asked for again.
-const MOST: u64 = 256 << 10;
+/// nobody should wait for more (a processor without instructions for it hashes 256 KiB in a millisecond). Nothing is lost if
+/// two builds seem the same: what a module lists is asked for again.
+const MOST: u64 = 64 << 10;
 
 /// The first 128 bits of the SHA-256 of the module's file, and of the `.dll` beside it where it is a small program that
 /// starts one. `None` if it can't be read.

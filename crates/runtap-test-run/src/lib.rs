@@ -2,6 +2,7 @@
 //!
 //! | module | owns |
 //! | --- | --- |
+//! | [`artifacts`] | copies of the files that applications leave |
 //! | [`config`] | where `runtap.toml` is found, and whether it may be believed |
 //! | [`plan`] | which tests of which modules become jobs, in which order, in how many processes |
 //! | [`rules`] | what holds for single tests: overrides and quarantine |
@@ -16,6 +17,7 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")
 )]
 
+pub mod artifacts;
 pub mod config;
 mod facts;
 mod fingerprint;

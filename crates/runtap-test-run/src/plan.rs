@@ -65,6 +65,8 @@ pub enum PlanError {
 pub struct Planned {
     /// The tests that the applications have listed, where they were asked.
     pub known: Vec<(ModuleId, TestInfo)>,
+    /// Modules that tell nothing but names of their tests, where more is asked for: conditions on that meet none of them.
+    pub untold: Vec<ModuleId>,
     /// Whether all tests of all modules are run.
     pub whole: bool,
     /// Failed tests are to be run again, and there are none.
@@ -109,7 +111,8 @@ impl Selection {
     }
 }
 
-/// Makes the jobs of a run: of the tests that are wanted, those that take longest first.
+/// Makes the jobs of a run: of the tests that are wanted, those that take longest first; before them, what is not known, in
+/// the order of the jobs that are there.
 ///
 /// Applications are asked for their tests where the selection can't be decided otherwise.
 ///
@@ -128,6 +131,10 @@ pub fn plan(
         chosen.fill(Some(uids));
     } else if selection.discover || selection.partition.is_some() || selection.filter.is_some() {
         planned.known = discover(spec, stop)?;
+        let needs_more = |filter: &Filter| !filter.needs_names_only();
+        if selection.discover || selection.filter.as_ref().is_some_and(needs_more) {
+            planned.untold = untold(&planned.known);
+        }
         if !selection.is_whole() {
             (chosen, planned.empty) = planner.choose(&planned.known);
         }
@@ -283,7 +290,14 @@ impl<'a> Planner<'a> {
     fn jobs(&self, chosen: &Lists, listed: &Lists) -> Vec<Job> {
         let lists = chosen.iter().zip(listed).map(|(chosen, listed)| chosen.as_ref().or(listed.as_ref()));
         let costs: Vec<_> = self.costs().zip(lists).map(|(costs, uids)| certain(costs, uids)).collect();
-        let schedule = schedule(&costs, &self.options);
+        let mut schedule = schedule(&costs, &self.options);
+        // What is known has its place by that; what is not, by the order in which it was asked for.
+        let asked = self.spec.jobs.iter().map(|job| job.module.0);
+        let places: HashMap<_, _> = asked.enumerate().map(|(place, module)| (module, place)).collect();
+        schedule.processes.sort_by_key(|process| match process.estimate {
+            None => (0, places.get(&process.module).copied()),
+            Some(_) => (1, None),
+        });
         let mut parts = vec![0; costs.len()];
         for process in &schedule.processes {
             if let Some(parts) = parts.get_mut(process.module) {
@@ -317,6 +331,18 @@ fn certain<'a>(mut costs: Costs<'a>, uids: Option<&'a Vec<String>>) -> Costs<'a>
         costs.tests = uids.iter().map(cost).collect();
     }
     costs
+}
+
+/// The modules that have tests and tell only names of them.
+fn untold(known: &[(ModuleId, TestInfo)]) -> Vec<ModuleId> {
+    let is_told = |test: &TestInfo| {
+        let facts = [&test.namespace, &test.type_name, &test.method, &test.file];
+        facts.into_iter().any(Option::is_some) || !test.traits.is_empty()
+    };
+    // They are in the order of their modules.
+    let of_modules = known.chunk_by(|(one, _), (other, _)| one == other);
+    let silent = of_modules.filter(|tests| !tests.iter().any(|(_, test)| is_told(test)));
+    silent.filter_map(|tests| tests.first()).map(|(module, _)| *module).collect()
 }
 
 /// All tests of the modules that have a job, in the order of their modules.

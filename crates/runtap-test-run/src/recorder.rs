@@ -68,7 +68,7 @@ impl Recorder {
                 self.heard.entry(*module).or_default().framework = introduction.target_framework();
             }
             RunEvent::TestStarted { module, launch, .. } => self.test(*module, *launch, now, Duration::ZERO),
-            RunEvent::TestEnded { module, launch, result } => {
+            RunEvent::TestEnded { module, launch, result, .. } => {
                 let duration = result.duration.unwrap_or_default();
                 self.test(*module, *launch, now, duration);
                 if result.state == runtap_mtp::State::Cancelled {

@@ -3,7 +3,9 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use runtap_mtp::{Introduction, LaunchEnd, LaunchId, Module, ModuleFailure, ModuleId, RunEvent, TestResult};
+use runtap_mtp::{
+    Introduction, LaunchEnd, LaunchId, Module, ModuleFailure, ModuleId, RunEvent, TestResult, Totals,
+};
 use runtap_test_plan::{ModuleKey, Outcome};
 use runtap_test_report::{Attempt, Memory, Module as Reported, Run, State, TestResult as Reporting};
 use runtap_test_run::history::{Recorder, Store, StoreError};
@@ -19,7 +21,7 @@ fn events(end: LaunchEnd) -> Vec<RunEvent> {
     vec![
         RunEvent::LaunchStarted { module: MODULE, launch: LAUNCH, attempt: 1, part: (1, 1), pid: 1 },
         RunEvent::Introduced { module: MODULE, launch: LAUNCH, introduction },
-        RunEvent::TestEnded { module: MODULE, launch: LAUNCH, result },
+        RunEvent::TestEnded { module: MODULE, launch: LAUNCH, result, so_far: Totals::default() },
         RunEvent::LaunchEnded { module: MODULE, launch: LAUNCH, end },
     ]
 }

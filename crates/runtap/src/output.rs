@@ -57,6 +57,12 @@ impl Output {
         self.verbose > 0
     }
 
+    /// Whether nobody wants to be told more than the result.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
+    pub(crate) fn is_quiet(self) -> bool {
+        self.quiet
+    }
+
     /// Whether a progress line may be shown: stderr is a terminal and nobody asked for silence.
     pub(crate) fn progress(self) -> bool {
         !self.quiet

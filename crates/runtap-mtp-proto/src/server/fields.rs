@@ -6,7 +6,7 @@ use crate::{Message, MessageId, Rule, State, TestResults};
 type Broken = Vec<(Rule, String)>;
 
 /// Appends what is wrong with a message.
-pub(super) fn check(message: &Message, is_ide: bool, broken: &mut Broken) {
+pub(crate) fn check(message: &Message, is_ide: bool, broken: &mut Broken) {
     let id = message.id();
     match message {
         Message::CommandLineOptions(message) => {

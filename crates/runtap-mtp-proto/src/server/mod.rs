@@ -29,7 +29,7 @@
 
 mod application;
 mod connection;
-mod fields;
+pub(crate) mod fields;
 mod handshake;
 mod sessions;
 
@@ -174,7 +174,7 @@ impl Output {
 }
 
 /// Text of the other side as it can be shown: quoted, escaped, and cut.
-fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     const SHOWN: usize = 100;
     let mut chars = text.chars();
     let head: String = chars.by_ref().take(SHOWN).collect();

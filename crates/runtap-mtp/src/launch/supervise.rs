@@ -19,6 +19,7 @@ use crate::event::{Exception, ModuleFailure, RunEvent, Severity, State, Stream, 
 use crate::listen::Listener;
 use crate::output::Output;
 use crate::stop::StopLevel;
+use crate::tally::Totals;
 
 /// More complaints about one process help nobody, nor do more about one rule.
 const MOST_FAILURES: usize = 20;
@@ -286,7 +287,9 @@ impl<'a> Supervisor<'a> {
             self.failed.retain(|uid| *uid != result.uid);
         }
         self.seen.insert(&result.uid);
-        self.emit(RunEvent::TestEnded { module: self.spec.id, launch: self.spec.launch, result });
+        // Who sees the whole run counts.
+        let so_far = Totals::default();
+        self.emit(RunEvent::TestEnded { module: self.spec.id, launch: self.spec.launch, result, so_far });
     }
 
     /// A result that we give, since the process does not.

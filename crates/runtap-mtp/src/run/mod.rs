@@ -19,7 +19,7 @@ pub use self::verdict::code;
 use self::verdict::{Circumstances, of_module, of_run};
 pub(crate) use self::workers::Done;
 use self::workers::{Queue, Task, Working};
-use crate::event::{ModuleFailure, ModuleId, RunEvent};
+use crate::event::{LaunchId, ModuleFailure, ModuleId, RunEvent};
 use crate::scratch::Scratch;
 use crate::stop::{Stop, StopLevel};
 use crate::tally::{Tally, Totals};
@@ -90,7 +90,14 @@ struct Coordinator<'a> {
     on_event: &'a mut dyn FnMut(RunEvent),
     modules: BTreeMap<ModuleId, ModuleState>,
     codes: Vec<i32>,
+    /// Which attempt each process is.
+    attempts: HashMap<LaunchId, u32>,
+    /// Of the modules that have ended.
     totals: Totals,
+    /// Of all results so far.
+    so_far: Totals,
+    /// Failures that count and that no further attempt will change.
+    settled: u64,
     too_many_failed: bool,
 }
 
@@ -125,7 +132,10 @@ impl<'a> Coordinator<'a> {
             on_event,
             modules,
             codes: Vec::new(),
+            attempts: HashMap::new(),
             totals: Totals::default(),
+            so_far: Totals::default(),
+            settled: 0,
             too_many_failed: false,
         }
     }
@@ -147,21 +157,28 @@ impl<'a> Coordinator<'a> {
 
     fn event(&mut self, mut event: RunEvent) {
         match &mut event {
-            RunEvent::LaunchStarted { module, .. } => {
+            RunEvent::LaunchStarted { module, launch, attempt, .. } => {
+                self.attempts.insert(*launch, *attempt);
                 if let Some(module) = self.modules.get_mut(module) {
                     module.started.get_or_insert_with(Instant::now);
                 }
             }
-            RunEvent::TestEnded { module, result, .. } => {
+            RunEvent::TestEnded { module, launch, result, so_far } => {
                 let rule = self.spec.rule(*module, &result.uid, &result.name);
+                let attempt = self.attempts.get(launch).copied().unwrap_or(1);
                 if let Some(module) = self.modules.get_mut(module) {
                     result.quarantined = rule.quarantined;
-                    result.flaky = module.tally.count(result);
+                    let before = (module.tally.totals(), module.tally.settled());
+                    result.flaky = module.tally.count(result, attempt > rule.retries);
+                    self.so_far.replace(&before.0, &module.tally.totals());
+                    self.settled = self.settled + module.tally.settled() - before.1;
                     if self.spec.rules.is_some() && result.state.is_failure() {
                         module.retries.insert(result.uid.as_str().into(), rule.retries);
                     }
                 }
+                *so_far = self.so_far;
             }
+            RunEvent::LaunchEnded { launch, .. } => drop(self.attempts.remove(launch)),
             _ => {}
         }
         (self.on_event)(event);
@@ -170,18 +187,9 @@ impl<'a> Coordinator<'a> {
 
     /// Failures count when no retry is left for them.
     fn stop_at_limit(&mut self) {
-        let Some(limit) = self.spec.max_failed else { return };
-        if self.too_many_failed || self.has_retries() {
-            return;
-        }
-        let running: u64 = self.modules.values().map(|module| module.tally.totals().unsuccessful()).sum();
-        if self.totals.unsuccessful() + running >= limit {
+        if !self.too_many_failed && self.spec.max_failed.is_some_and(|limit| self.settled >= limit) {
             self.give_up();
         }
-    }
-
-    fn has_retries(&self) -> bool {
-        self.spec.retries > 0 || self.spec.rules.is_some()
     }
 
     fn give_up(&mut self) {
@@ -218,10 +226,7 @@ impl<'a> Coordinator<'a> {
         if is_over {
             self.end_module(task.job.module);
         }
-        if self.has_retries() && self.spec.max_failed.is_some_and(|limit| self.totals.unsuccessful() >= limit)
-        {
-            self.give_up();
-        }
+        self.stop_at_limit();
         if self.modules.is_empty() {
             self.queue.close();
         }
@@ -230,6 +235,8 @@ impl<'a> Coordinator<'a> {
     fn end_module(&mut self, id: ModuleId) {
         let Some(module) = self.modules.remove(&id) else { return };
         let totals = module.tally.totals();
+        // What could not be run again is not, either.
+        self.settled = self.settled + totals.unsuccessful() - module.tally.settled();
         let stopped = self.stop.level().is_some();
         let exit_code = of_module(&totals, &module.failures, self.spec.flaky_fails, stopped);
         self.codes.push(exit_code);

@@ -95,6 +95,17 @@ pub(crate) struct Test {
     /// Where applications put their files
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Applications")]
     pub(crate) results_directory: Option<PathBuf>,
+    /// Copy the files that tests and applications leave into a directory for each application [default: test-artifacts in
+    /// --results-directory]
+    #[arg(
+        long,
+        value_name = "DIR",
+        num_args = 0..=1,
+        require_equals = true,
+        value_hint = ValueHint::DirPath,
+        help_heading = "Output"
+    )]
+    pub(crate) collect_artifacts: Option<Option<PathBuf>>,
     /// A testconfig.json for all applications
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Applications")]
     pub(crate) config_file: Option<PathBuf>,
@@ -209,12 +220,15 @@ pub(crate) struct Test {
     /// Neither progress nor colours
     #[arg(long, help_heading = "Output")]
     pub(crate) no_ansi: bool,
-    /// Write a report: junit, trx, ctrf, html [default path: test-results.EXT in --results-directory; - is stdout], or github
+    /// Write a report: junit, trx, ctrf, html, jsonl [default path: test-results.EXT in --results-directory; - is stdout], or github
     #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
     pub(crate) report: Vec<String>,
     /// With --format json: one document at the end instead of a line for each event
     #[arg(long, help_heading = "Output")]
     pub(crate) summary: bool,
+    /// What was said in the words of dotnet test and means nothing here
+    #[arg(long = "option-of-dotnet-test", require_equals = true, hide = true)]
+    pub(crate) options_of_dotnet_test: Vec<String>,
     /// Print help; with PATH, the applications' own options as well
     #[arg(short, long)]
     pub(crate) help: bool,

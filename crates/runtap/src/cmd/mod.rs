@@ -103,7 +103,7 @@ fn wrong_usage() -> u8 {
 }
 
 /// The words of `dotnet-dump collect -p PID` for those of `dump -p PID`, alone the word may be a program's name; and those of
-/// dotnet-dsrouter; and those of a server that starts `mtp host`.
+/// dotnet-dsrouter, `dotnet test`, and those of a server that starts `mtp host`.
 fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_target = |word: &OsString| {
         let word = word.to_string_lossy();
@@ -123,6 +123,10 @@ fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
     }
     #[cfg(unix)]
     mtp::familiar(&mut words);
+    #[cfg(unix)]
+    if words.get(1).is_some_and(|verb| verb == "test") {
+        test::familiar(&mut words);
+    }
     if let [_, verb, second, rest @ ..] = &words[..]
         && verb == "dump"
         && second == "collect"

@@ -7,6 +7,8 @@ mod beside;
 #[cfg(target_os = "linux")]
 mod harness;
 #[cfg(target_os = "linux")]
+mod live;
+#[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
 mod reports;
@@ -32,5 +34,6 @@ fn main() -> std::process::ExitCode {
     tests.push(Test::new("beside::nobody_disturbs_the_others", beside::nobody_disturbs_the_others));
     tests.push(Test::new("scenario::every_snapshot_has_a_scenario", scenario::every_snapshot_has_one));
     tests.extend(reports::all());
+    tests.extend(live::all());
     harness::run(tests)
 }

@@ -30,23 +30,23 @@ pub(crate) fn all() -> Vec<Test> {
 }
 
 /// A folder with applications.
-struct Folder(TempDir);
+pub(crate) struct Folder(TempDir);
 
 impl Folder {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::Builder::new().prefix("runtap-scripted-").tempdir().unwrap())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
     /// An application that plays this.
-    fn application(&self, name: &str, scenario: &str) -> PathBuf {
+    pub(crate) fn application(&self, name: &str, scenario: &str) -> PathBuf {
         let program = self.path(name);
         symlink(std::env::current_exe().unwrap(), &program).unwrap();
         fs::write(self.path(&format!("{name}.mtp")), scenario).unwrap();
@@ -54,7 +54,7 @@ impl Folder {
     }
 
     /// `runtap test` of these applications, in this folder.
-    fn command(&self, applications: &[&Path], options: &[&str]) -> Command {
+    pub(crate) fn command(&self, applications: &[&Path], options: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
         command.current_dir(self.0.path()).arg("test").args(applications).args(["-j", "1", "--no-history"]);
         command.args(options).env_remove("GITHUB_STEP_SUMMARY").env_remove("GITHUB_WORKSPACE");
@@ -64,7 +64,7 @@ impl Folder {
         command
     }
 
-    fn run(&self, applications: &[&Path], options: &[&str]) -> Finished {
+    pub(crate) fn run(&self, applications: &[&Path], options: &[&str]) -> Finished {
         run(self.command(applications, options))
     }
 }

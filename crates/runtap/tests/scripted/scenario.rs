@@ -6,8 +6,7 @@
 //! - `#: rules MTP001 …`: the rules that are named in what is shown; none where this is missing
 //! - `#: with NAME`: this scenario is a module beside it, instead of the well-behaved one
 //! - `#: alone`: no other module
-//! - `#: help`, `#: discover`: the application is asked for its options or its tests, by the library: `runtap test` does not
-//!   do the one, and shows less of the other
+//! - `#: help`: the application is asked for its options, of which the verb's own are not compared
 //! - `#: interrupt`: Ctrl-C is pressed as soon as a test is shown; `#: interrupt twice`: and once more
 //! - `#: memory 100MB`: more than that is not used
 //! - `#: within 5s`: it does not take longer
@@ -20,7 +19,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use runtap_mtp::{Mode, Module, RunEvent, RunSpec, Stop};
 use runtap_testkit::{Running, Signal, eventually, run, scripted};
 
 use crate::harness::Test;
@@ -37,7 +35,8 @@ pub(crate) struct Scenario {
     pub(crate) rules: BTreeSet<String>,
     options: Vec<String>,
     with: Vec<String>,
-    asked: Option<Mode>,
+    /// It is asked for its options.
+    help: bool,
     /// How often Ctrl-C is pressed.
     interrupt: u32,
     memory: Option<u64>,
@@ -57,8 +56,7 @@ impl Scenario {
                 "rules" => this.rules.extend(words()),
                 "with" => this.with = words().collect(),
                 "alone" => this.with.clear(),
-                "help" => this.asked = Some(Mode::Help),
-                "discover" => this.asked = Some(Mode::Discover),
+                "help" => this.help = true,
                 "interrupt" => this.interrupt = if rest == "twice" { 2 } else { 1 },
                 "memory" => {
                     let megabytes: u64 = rest.strip_suffix("MB").unwrap().parse().unwrap();
@@ -105,10 +103,7 @@ pub(crate) fn every_snapshot_has_one() {
 fn check(scenario: &Scenario) {
     let folder = tempfile::Builder::new().prefix("runtap-scripted-").tempdir().unwrap();
     let started = Instant::now();
-    let told = match scenario.asked {
-        Some(mode) => asked(scenario, mode, folder.path()),
-        None => told(scenario, folder.path()),
-    };
+    let told = told(scenario, folder.path());
     if let Some(limit) = scenario.within {
         assert!(started.elapsed() < limit, "{} took {:?}", scenario.name, started.elapsed());
     }
@@ -136,7 +131,9 @@ fn command(scenario: &Scenario, folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
     command.arg("test").arg(application(&scenario.name, folder));
     command.args(scenario.with.iter().map(|name| application(name, folder)));
-    command.args(["-j", "1", "--no-history", "-e", "SCRIPTED_HOST_STEADY=1"]).args(&scenario.options);
+    // Lines that come with time would not come everywhere.
+    command.args(["-j", "1", "--no-history", "--no-progress", "-e", "SCRIPTED_HOST_STEADY=1"]);
+    command.args(&scenario.options).args(scenario.help.then_some("--help"));
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
         command.env_remove(name);
     }
@@ -174,33 +171,17 @@ fn told(scenario: &Scenario, folder: &Path) -> String {
         run(command)
     };
     let mut text = finished.text().to_owned();
+    if scenario.help {
+        let mut own = Command::new(env!("CARGO_BIN_EXE_runtap"));
+        let own = run({
+            own.args(["test", "--help"]);
+            own
+        });
+        text = text.strip_prefix(own.text()).unwrap().to_owned();
+    }
     if !finished.stderr.is_empty() {
         write!(text, "\nstandard error:\n{}", finished.stderr).unwrap();
     }
     writeln!(text, "\nexit code {}", finished.code().unwrap_or(-1)).unwrap();
-    text
-}
-
-/// What the runner makes of an application that is asked for something.
-fn asked(scenario: &Scenario, mode: Mode, folder: &Path) -> String {
-    let module = Module::new(application(&scenario.name, folder));
-    let mut spec = RunSpec { mode, ..RunSpec::new(vec![module]) };
-    spec.application.environment = vec![("SCRIPTED_HOST_STEADY".into(), "1".into())];
-    let mut text = String::new();
-    let outcome = runtap_mtp::run(&spec, &Stop::new(), |event| match event {
-        RunEvent::Option { option, .. } => {
-            writeln!(text, "--{}  {}", option.name, option.description).unwrap();
-        }
-        RunEvent::Discovered { test, .. } => writeln!(text, "test {}", test.name).unwrap(),
-        RunEvent::Message { severity, text: said, .. } => writeln!(text, "{severity:?}: {said}").unwrap(),
-        RunEvent::LaunchEnded { end, .. } => {
-            for failure in end.failures {
-                writeln!(text, "{failure:?}").unwrap();
-            }
-        }
-        _ => {}
-    })
-    .unwrap();
-    writeln!(text, "exit code {}", outcome.exit_code).unwrap();
     text
 }

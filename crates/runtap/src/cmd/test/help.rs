@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 
 use anstyle::Style;
 use clap::CommandFactory as _;
-use runtap_mtp::{AppOption, Mode, Module, ModuleId, RunEvent, RunSpec, Stop, run};
+use runtap_mtp::{AppOption, Mode, Module, ModuleId, RunEvent, RunSpec, Severity, Stop, run};
 use runtap_text::{Clean, DIM};
 
 use super::model::describe;
@@ -28,9 +28,13 @@ pub(super) fn own(output: Output) -> anyhow::Result<()> {
 /// Asks the applications for their options. Returns the exit code.
 pub(super) fn of_applications(spec: &RunSpec, stop: &Stop, output: Output) -> anyhow::Result<u8> {
     let asking = RunSpec { mode: Mode::Help, ..spec.clone() };
-    let mut merged = Merged { modules: &spec.modules, options: BTreeMap::new(), broken: Vec::new() };
+    let mut merged =
+        Merged { modules: &spec.modules, options: BTreeMap::new(), broken: Vec::new(), said: Vec::new() };
     let outcome = run(&asking, stop, |event| match event {
         RunEvent::Option { module, option } => merged.add(module, option),
+        RunEvent::Message { module, severity: Severity::Warning | Severity::Error, text } => {
+            merged.said.push((module, text));
+        }
         RunEvent::LaunchEnded { module, end, .. } => {
             merged.broken.extend(end.failures.first().map(|failure| (module, describe(failure))));
         }
@@ -46,6 +50,8 @@ struct Merged<'a> {
     /// By whether an extension brings it, and by name: what it does, and which applications have it.
     options: BTreeMap<(bool, String), (String, Vec<ModuleId>)>,
     broken: Vec<(ModuleId, String)>,
+    /// What else is to be known of them.
+    said: Vec<(ModuleId, String)>,
 }
 
 impl Merged<'_> {
@@ -64,7 +70,8 @@ impl Merged<'_> {
     /// Whether nothing was heard of it, and not why.
     fn is_silent(&self, module: ModuleId) -> bool {
         let told = self.options.values().any(|(_, modules)| modules.contains(&module));
-        !told && !self.broken.iter().any(|(broken, _)| *broken == module)
+        let explained = |of: &[(ModuleId, String)]| of.iter().any(|(of, _)| *of == module);
+        !told && !explained(&self.broken) && !explained(&self.said)
     }
 
     fn name(&self, module: ModuleId) -> String {
@@ -95,7 +102,7 @@ impl Display for Merged<'_> {
                 }
             }
         }
-        for (module, why) in &self.broken {
+        for (module, why) in self.said.iter().chain(&self.broken) {
             writeln!(f, "\n{}: {}", Clean(&self.name(*module)), Clean(why))?;
         }
         for module in (0..self.modules.len()).map(ModuleId).filter(|module| self.is_silent(*module)) {

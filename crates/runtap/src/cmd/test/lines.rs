@@ -10,6 +10,7 @@ use runtap_mtp::{LaunchEnd, Module, ModuleId, RunEvent, Severity, TestResult, To
 use runtap_test_report::{Attempt, TestResult as Reported, text};
 use runtap_text::{Clean, DIM};
 
+use super::failures::{Failure, Failures, word};
 use super::model::{describe, explain};
 use super::screen::Screen;
 use super::words::{BAD, GOOD, MIDDLE, time};
@@ -20,16 +21,15 @@ use crate::units::Things;
 const HEAD: usize = 30;
 const TAIL: usize = 10;
 /// Characters of a name, and of a line of output, of which more is not shown.
-const NAME: usize = 300;
-const LINE: usize = 1000;
+pub(super) const NAME: usize = 300;
+pub(super) const LINE: usize = 1000;
 
 /// Writes them.
 pub(super) struct Lines<W> {
     out: Screen<W>,
     detail: Detail,
     modules: Vec<Shown>,
-    /// Failures, to be said once more.
-    failures: Vec<(ModuleId, String, String)>,
+    failures: Failures,
     broken: Vec<(ModuleId, String)>,
     flaky: Vec<(ModuleId, String)>,
     artifacts: Vec<(Option<String>, String)>,
@@ -61,7 +61,7 @@ impl<W: Write + Send + 'static> Lines<W> {
             out,
             detail,
             modules: shown,
-            failures: Vec::new(),
+            failures: Failures::default(),
             broken: Vec::new(),
             flaky: Vec::new(),
             artifacts: Vec::new(),
@@ -140,6 +140,7 @@ impl<W: Write + Send + 'static> Lines<W> {
     fn result(&mut self, module: ModuleId, result: &TestResult, reported: &Reported) -> io::Result<()> {
         use runtap_mtp::State;
 
+        self.failures.take(module, result, reported);
         if result.state == State::Passed && !result.flaky && self.detail != Detail::Detailed {
             return Ok(());
         }
@@ -162,25 +163,14 @@ impl<W: Write + Send + 'static> Lines<W> {
             }
             state => {
                 let text = failure(attempt);
-                let (style, word) = if result.quarantined {
-                    (MIDDLE, format!("{} in quarantine", state.word()))
-                } else {
-                    (BAD, state.word().to_owned())
-                };
+                let style = if result.quarantined { MIDDLE } else { BAD };
+                let word = word(state, result.quarantined);
                 writeln!(self.out, "{style}{word}{style:#}{again} {name}{took}")?;
                 writeln!(self.out, "  {DIM}from {}{DIM:#}", self.title(module))?;
                 self.out.write_all(text.as_bytes())?;
-                self.failures
-                    .retain(|(of, known, _)| !(*of == module && *known == name && result.attempt > 1));
-                self.failures.push((module, name, word + &took));
                 Ok(())
             }
-        }?;
-        if result.flaky {
-            let name = named(reported);
-            self.failures.retain(|(of, known, _)| !(*of == module && *known == name));
         }
-        Ok(())
     }
 
     fn launch_ended(&mut self, module: ModuleId, end: &LaunchEnd) -> io::Result<()> {
@@ -200,11 +190,15 @@ impl<W: Write + Send + 'static> Lines<W> {
         }
         // Beside failed tests too: more may have gone wrong than they say.
         let has_failed = end.exit.is_some_and(|exit| exit.code() != 0) && !end.stopped;
-        if end.failures.is_empty() && has_failed && !end.stderr.trim().is_empty() {
+        if end.failures.is_empty()
+            && has_failed
+            && self.detail != Detail::Detailed
+            && !end.stderr.trim().is_empty()
+        {
             writeln!(self.out, "{MIDDLE}note{MIDDLE:#} {}", self.title(module))?;
             writeln!(self.out, "  {DIM}error output:{DIM:#}\n{}", indented(&end.stderr))?;
         }
-        if !end.failures.is_empty() {
+        if !end.failures.is_empty() || self.detail == Detail::Detailed {
             for (what, text) in [("standard output", &end.stdout), ("error output", &end.stderr)] {
                 if !text.trim().is_empty() {
                     writeln!(self.out, "  {DIM}{what}:{DIM:#}\n{}", indented(text))?;
@@ -267,8 +261,9 @@ impl<W: Write + Send + 'static> Lines<W> {
         };
         if !self.failures.is_empty() {
             writeln!(self.out, "\nfailed:")?;
-            for (module, name, state) in &self.failures {
-                let line = format!("  {BAD}{state}{BAD:#} {name}{}\n", from(module, self));
+            for failure in self.failures.iter() {
+                let Failure { module, name, word, why, .. } = failure;
+                let line = format!("  {BAD}{word}{BAD:#} {name}{}\n{why}", from(module, self));
                 self.out.write_all(line.as_bytes())?;
             }
         }
@@ -362,7 +357,7 @@ fn failure(attempt: &Attempt) -> String {
 }
 
 /// The name of a test, with its class where that is known and the name does not say it.
-fn named(test: &Reported) -> String {
+pub(super) fn named(test: &Reported) -> String {
     match test.class().filter(|class| !test.name.starts_with(class.as_str())) {
         Some(class) => cleaned(&format!("{class}.{}", test.name), NAME),
         None => cleaned(&test.name, NAME),

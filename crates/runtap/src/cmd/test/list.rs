@@ -1,10 +1,10 @@
 //! The tests that were found, by module.
 
-use runtap_mtp::{Module, ModuleId, RunEvent, TestInfo};
+use runtap_mtp::{Module, ModuleId, RunEvent, Severity, TestInfo};
 use runtap_text::Clean;
 use serde::Serialize;
 
-use super::lines::cleaned;
+use super::lines::{LINE, cleaned};
 use super::model::describe;
 use crate::cli::ListFormat;
 use crate::output::Output;
@@ -15,6 +15,8 @@ use crate::units::Things;
 pub(super) struct Listed {
     json: bool,
     modules: Vec<ListedModule>,
+    /// What was said about modules, for people.
+    warnings: Vec<String>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -57,7 +59,11 @@ impl Listed {
             path: module.path().to_string_lossy().into_owned(),
             ..ListedModule::default()
         };
-        Self { json: json || format == ListFormat::Json, modules: modules.iter().map(listed).collect() }
+        Self {
+            json: json || format == ListFormat::Json,
+            modules: modules.iter().map(listed).collect(),
+            warnings: Vec::new(),
+        }
     }
 
     pub(super) fn take(&mut self, event: &RunEvent) {
@@ -71,6 +77,11 @@ impl Listed {
             RunEvent::Discovered { module, test } => {
                 if let Some(module) = self.of(*module) {
                     module.tests.push(test.into());
+                }
+            }
+            RunEvent::Message { module, severity: Severity::Warning | Severity::Error, text } => {
+                if let Some(module) = self.modules.get(module.0) {
+                    self.warnings.push(format!("{} {}", Clean(&module.path), cleaned(text, LINE)));
                 }
             }
             RunEvent::LaunchEnded { module, end, .. } => {
@@ -87,6 +98,9 @@ impl Listed {
     }
 
     pub(super) fn finish(&self, output: Output) -> anyhow::Result<()> {
+        for warning in &self.warnings {
+            output.warning(warning);
+        }
         for module in &self.modules {
             if let Some(error) = &module.error {
                 output.warning(format_args!("{} {}", Clean(&module.path), Clean(error)));

@@ -4,13 +4,18 @@ use std::path::Path;
 
 use runtap_mtp::FindError;
 
-use super::usage;
+use super::{dotnet_words, usage};
 use crate::cli::Test;
 use crate::output::Output;
 
 /// Options that have no effect together, or that belong in another place.
 pub(super) fn find(options: &Test, output: Output) -> anyhow::Result<()> {
-    let unused = [("--summary", options.summary), ("--report", !options.report.is_empty())];
+    dotnet_words::tell(&options.options_of_dotnet_test, output)?;
+    let unused = [
+        ("--summary", options.summary),
+        ("--report", !options.report.is_empty()),
+        ("--collect-artifacts", options.collect_artifacts.is_some()),
+    ];
     for option in unused.into_iter().filter_map(|(option, is_given)| is_given.then_some(option)) {
         if options.list_tests.is_some() {
             return Err(usage(format!("{option} is about results, and --list-tests runs no test"), None));

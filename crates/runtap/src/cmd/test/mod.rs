@@ -1,9 +1,12 @@
 //! `runtap test`: what the options ask for as a run, what happens as lines or JSON, reports at the end. The run itself is
 //! [`runtap_mtp`]'s.
 
+mod dotnet_words;
+mod failures;
 mod help;
 mod lines;
 mod list;
+mod live;
 mod mistakes;
 mod model;
 mod nothing;
@@ -19,8 +22,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use runtap_mtp::{
-    self as mtp, ApplicationOptions, Found, Mode, Module, ModuleKind, RunSpec, Stop, StopLevel, Transport,
-    find_modules, run as run_modules,
+    self as mtp, ApplicationOptions, Found, Job, Mode, Module, ModuleKind, RunSpec, Stop, StopLevel,
+    Transport, find_modules, run as run_modules,
 };
 use runtap_record::{StopRequest, Stops};
 use runtap_test_plan::{History, Partition};
@@ -28,6 +31,7 @@ use runtap_test_run::history::{Recorder, Store};
 use runtap_test_run::plan::{Empty, PlanError, Planned, plan};
 use runtap_transport::in_a_thread;
 
+pub(super) use self::dotnet_words::familiar;
 use self::model::describe;
 use self::settings::Settings;
 use self::sink::Sink;
@@ -80,12 +84,14 @@ fn work(
         output.note("no test failed when it was last run: there is nothing to run again");
         return Ok(0);
     }
+    nothing::tell_untold(&planned, &spec.modules, output);
     if let Some(empty) = &planned.empty {
         nothing::tell(empty, &settings.selection, output);
         spec.may_be_empty = matches!(empty, Empty::OtherParts { .. });
     }
     spec.rules = settings.rules(&spec, &planned);
     let whole = planned.whole && !restricts(&spec.application.arguments);
+    spec.live_output = sink.follows_output();
     sink.know(std::mem::take(&mut planned.known));
     let mut recorder = Recorder::new(now(), spec.modules.clone(), whole);
     let mut trouble = None;
@@ -224,7 +230,9 @@ fn usage(message: impl Into<String>, hint: impl Into<Option<String>>) -> anyhow:
 }
 
 fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<RunSpec> {
-    let mut spec = RunSpec::new(modules(options, &settings.root, output)?);
+    let Found { modules, order, .. } = found(options, &settings.root, output)?;
+    let mut spec = RunSpec::new(modules);
+    spec.jobs = order.into_iter().map(Job::whole).collect();
     if options.list_tests.is_some() {
         spec.mode = Mode::Discover;
     }
@@ -239,20 +247,22 @@ fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<R
     Ok(spec)
 }
 
-fn modules(options: &Test, root: &Path, output: Output) -> anyhow::Result<Vec<Module>> {
+fn found(options: &Test, root: &Path, output: Output) -> anyhow::Result<Found> {
     let named = options.patterns.iter().flat_map(|list| list.split(';'));
     let named = named.map(str::trim).filter(|pattern| !pattern.is_empty()).map(str::to_owned);
     let wanted: Vec<_> = options.paths.iter().cloned().chain(named).collect();
-    let Found { modules, left_out } =
+    let found =
         find_modules(root, &wanted).map_err(|error| mistakes::no_application(&error, options, root))?;
-    if let [first, more @ ..] = &left_out[..] {
+    if let [first, more @ ..] = &found.left_out[..] {
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         output.note(format_args!(
             "left out, since it is a library and no application: {}{more}; put patterns in quotes, then only test applications match",
             first.display()
         ));
     }
-    Ok(modules)
+    // Who has a command line of `dotnet test` has its order too.
+    let is_theirs = options.patterns.is_some() && options.paths.is_empty();
+    Ok(if is_theirs { found.in_order_of_directories() } else { found })
 }
 
 fn application(options: &Test, modules: &[Module]) -> anyhow::Result<ApplicationOptions> {

@@ -1,5 +1,6 @@
-//! Why no test is run: what matched nothing, in how many tests, and what may have been meant.
+//! Why no test is run, or fewer than may have been meant: what matched nothing, in how many tests, what is not known of them.
 
+use runtap_mtp::Module;
 use runtap_test_plan::Unmet;
 use runtap_test_run::plan::{Empty, Planned, Selection};
 
@@ -33,6 +34,15 @@ pub(super) fn tell(empty: &Empty, selection: &Selection, output: Output) {
                 output.note(format_args!("  and {} more conditions", unmet.len() - NAMED));
             }
         }
+    }
+}
+
+/// Says of which applications classes, traits and files are not known, where conditions are about them.
+pub(super) fn tell_untold(planned: &Planned, modules: &[Module], output: Output) {
+    for module in planned.untold.iter().filter_map(|module| modules.get(module.0)) {
+        output.warning(format_args!(
+            "{module} tells only the names of its tests: conditions on classes, namespaces, traits and files meet none of them (Microsoft.Testing.Platform tells these from version 1.9 on)"
+        ));
     }
 }
 

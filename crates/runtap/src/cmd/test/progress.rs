@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use anstyle::Style;
-use runtap_mtp::{LaunchId, ModuleId, RunEvent, State};
+use runtap_mtp::{LaunchId, ModuleId, RunEvent, Totals};
 use runtap_text::{Clean, DIM};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use super::lines::{NAME, cleaned};
 use super::words::{BAD, GOOD, MIDDLE, time};
 
 /// As many running tests at most.
 const MOST: usize = 8;
+/// The same in a single line.
+const IN_A_LINE: usize = 3;
 
 /// From so many columns on, times stand below each other, in so many.
 const WIDE: usize = 60;
@@ -26,10 +29,8 @@ pub(super) struct Progress {
     titles: HashMap<ModuleId, String>,
     /// Processes that run, since when, and the tests in them.
     launches: BTreeMap<LaunchId, Launch>,
-    passed: u64,
-    failed: u64,
-    skipped: u64,
-    flaky: u64,
+    /// What has ended, each test once.
+    totals: Totals,
 }
 
 #[derive(Debug)]
@@ -48,10 +49,7 @@ impl Progress {
             ended: 0,
             titles: HashMap::new(),
             launches: BTreeMap::new(),
-            passed: 0,
-            failed: 0,
-            skipped: 0,
-            flaky: 0,
+            totals: Totals::default(),
         }
     }
 
@@ -72,21 +70,13 @@ impl Progress {
                     launch.tests.push((uid.clone(), name.clone(), Instant::now()));
                 }
             }
-            RunEvent::TestEnded { launch, result, .. } => {
+            RunEvent::TestEnded { launch, result, so_far, .. } => {
                 if let Some(launch) = self.launches.get_mut(launch)
                     && let Some(place) = launch.tests.iter().position(|(uid, ..)| *uid == result.uid)
                 {
                     launch.tests.remove(place);
                 }
-                match result.state {
-                    State::Passed => self.passed += 1,
-                    State::Skipped => self.skipped += 1,
-                    _ => self.failed += 1,
-                }
-                if result.flaky {
-                    self.flaky += 1;
-                    self.failed = self.failed.saturating_sub(1);
-                }
+                self.totals = *so_far;
             }
             RunEvent::LaunchEnded { launch, .. } => drop(self.launches.remove(launch)),
             RunEvent::ModuleEnded { .. } => self.ended += 1,
@@ -101,17 +91,7 @@ impl Progress {
         let columns = columns.saturating_sub(1);
         let most = (rows / 2).clamp(1, MOST + 1);
         let elapsed = |since: Instant| time(now.saturating_duration_since(since));
-        let mut running = Vec::new();
-        for launch in self.launches.values() {
-            let title = self.titles.get(&launch.module).map(String::as_str).unwrap_or_default();
-            for (_, name, since) in &launch.tests {
-                running.push((*since, Some(name.as_str()), title));
-            }
-            if launch.tests.is_empty() {
-                running.push((launch.since, None, title));
-            }
-        }
-        running.sort();
+        let running = self.running();
         let shown = if running.len() < most { running.len() } else { most.saturating_sub(2) };
         let mut lines = vec![self.head(&elapsed(self.started), columns)];
         // In a narrow terminal, blanks in front of times would take what names need.
@@ -132,17 +112,50 @@ impl Progress {
         lines
     }
 
+    /// The same in one line, for where nothing is drawn: what has ended, and the tests that have been running for longest.
+    pub(super) fn beat(&self, now: Instant) -> String {
+        let elapsed = |since: Instant| time(now.saturating_duration_since(since));
+        let running = self.running();
+        let shown = running.iter().take(IN_A_LINE).map(|(since, name, title)| {
+            format!("{} ({})", cleaned(name.unwrap_or(title), NAME), elapsed(*since))
+        });
+        let mut shown: Vec<_> = shown.collect();
+        if running.len() > IN_A_LINE {
+            shown.push(format!("{} more", running.len() - IN_A_LINE));
+        }
+        let head = self.head(&elapsed(self.started), usize::MAX);
+        let colon = if shown.is_empty() { "" } else { ": " };
+        format!("{DIM}running{DIM:#} {head}{colon}{}\n", shown.join(", "))
+    }
+
+    /// Since when, the name of the test, its application; without a name, an application that runs none. The first began first.
+    fn running(&self) -> Vec<(Instant, Option<&str>, &str)> {
+        let mut running = Vec::new();
+        for launch in self.launches.values() {
+            let title = self.titles.get(&launch.module).map(String::as_str).unwrap_or_default();
+            for (_, name, since) in &launch.tests {
+                running.push((*since, Some(name.as_str()), title));
+            }
+            if launch.tests.is_empty() {
+                running.push((launch.since, None, title));
+            }
+        }
+        running.sort();
+        running
+    }
+
     /// What has ended, and for how long it has been running: in as many words as there is room for.
     fn head(&self, elapsed: &str, columns: usize) -> String {
-        let Self { ended, modules, .. } = self;
+        let Self { ended, modules, totals, .. } = self;
         let unit = if *modules == 1 { "application" } else { "applications" };
         let begins = [format!("{ended} of {modules} {unit} done, "), format!("{ended} of {modules}, ")];
         let plain = |text: &str| (Style::new(), text.to_owned());
         let counts = [
-            (self.passed, "passed", GOOD),
-            (self.failed, "failed", BAD),
-            (self.flaky, "flaky", MIDDLE),
-            (self.skipped, "skipped", MIDDLE),
+            (totals.passed, "passed", GOOD),
+            (totals.unsuccessful(), "failed", BAD),
+            (totals.flaky, "flaky", MIDDLE),
+            (totals.quarantined, "in quarantine", MIDDLE),
+            (totals.skipped, "skipped", MIDDLE),
         ];
         for begin in begins {
             let mut head = vec![plain(&begin)];
@@ -159,7 +172,7 @@ impl Progress {
         }
         let mut head = vec![plain(&format!("{ended}/{modules} ")), (DIM, elapsed.to_owned())];
         // The worst first: what does not fit is missing.
-        for (count, word, style) in [counts[1], counts[2], counts[0], counts[3]] {
+        for (count, word, style) in [counts[1], counts[2], counts[0], counts[4], counts[3]] {
             let next = [plain(" "), (style, format!("{count} {word}"))];
             if count > 0 && width_of(&head) + width_of(&next) <= columns {
                 head.extend(next);
@@ -240,6 +253,26 @@ mod tests {
     }
 
     #[test]
+    fn a_line_names_the_tests_that_run_for_longest() {
+        let mut progress = Progress::new(2);
+        let started = progress.started;
+        let beat = |progress: &Progress, seconds| {
+            let now = started + std::time::Duration::from_secs(seconds);
+            anstream::adapter::strip_str(&progress.beat(now)).to_string()
+        };
+        assert_eq!(beat(&progress, 30), "running 0 of 2 applications done, 0 passed 30.000 s\n");
+        progress.totals = Totals { passed: 3, failed: 1, ..Totals::default() };
+        begun(&mut progress, 1, &["a", "b", "c", "d", "e"]);
+        for (place, test) in progress.launches.values_mut().flat_map(|it| &mut it.tests).enumerate() {
+            test.2 = started + std::time::Duration::from_secs(u64::try_from(place).unwrap());
+        }
+        assert_eq!(
+            beat(&progress, 60),
+            "running 0 of 2 applications done, 3 passed, 1 failed 1 min 0 s: Test a (1 min 0 s), Test b (59.000 s), Test c (58.000 s), 2 more\n"
+        );
+    }
+
+    #[test]
     fn a_small_terminal_is_not_filled() {
         let mut progress = Progress::new(1);
         let many: Vec<String> = (0..50).map(|number| number.to_string()).collect();
@@ -254,7 +287,7 @@ mod tests {
     #[test]
     fn where_there_is_little_room_names_are_cut_and_times_are_not() {
         let mut progress = Progress::new(12);
-        (progress.passed, progress.failed, progress.skipped) = (1234, 56, 7);
+        progress.totals = Totals { passed: 1234, failed: 56, skipped: 7, ..Totals::default() };
         progress.name(ModuleId(0), "bin/Release/Shop.Tests.dll");
         begun(&mut progress, 1, &["of_something_with_a_name_that_is_long"]);
         let started = progress.started;
@@ -276,17 +309,19 @@ mod tests {
     }
 
     #[test]
-    fn a_flaky_test_has_not_failed() {
+    fn tests_are_counted_and_not_their_attempts() {
         let mut progress = Progress::new(1);
         begun(&mut progress, 1, &["a"]);
-        let ended = |state, flaky, attempt| RunEvent::TestEnded {
-            module: ModuleId(0),
-            launch: LaunchId(1),
-            result: TestResult { uid: "a".into(), state, flaky, attempt, ..TestResult::default() },
+        let mut ended = |so_far| {
+            let result = TestResult { uid: "a".into(), ..TestResult::default() };
+            progress.event(&RunEvent::TestEnded { module: ModuleId(0), launch: LaunchId(1), result, so_far });
+            plain(&progress.lines(progress.started, 24, 80)).remove(0)
         };
-        progress.event(&ended(State::Failed, false, 1));
-        assert!(plain(&progress.lines(progress.started, 24, 80))[0].contains("0 passed, 1 failed"));
-        progress.event(&ended(State::Passed, true, 2));
-        assert!(plain(&progress.lines(progress.started, 24, 80))[0].contains("1 passed, 1 flaky"));
+        let failed = Totals { failed: 1, retried: 2, ..Totals::default() };
+        assert_eq!(ended(failed), "0 of 1 application done, 0 passed, 1 failed 0 ms");
+        let quarantined = Totals { failed: 1, quarantined: 1, ..Totals::default() };
+        assert_eq!(ended(quarantined), "0 of 1 application done, 0 passed, 1 in quarantine 0 ms");
+        let flaky = Totals { passed: 1, flaky: 1, retried: 2, ..Totals::default() };
+        assert_eq!(ended(flaky), "0 of 1 application done, 1 passed, 1 flaky 0 ms");
     }
 }

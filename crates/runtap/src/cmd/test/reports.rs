@@ -1,9 +1,9 @@
-//! The reports at the end of a run: files, standard output, and what GitHub shows.
+//! The reports of a run: files, standard output, and what GitHub shows. Most are written at its end, one while it goes on.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,8 @@ use crate::output::Output;
 
 /// The name by which GitHub's report is asked for.
 const GITHUB: &str = "github";
+/// The names of the report that has all events while they happen.
+const EVENTS: [&str; 2] = ["jsonl", "events"];
 /// The path that means standard output.
 pub(super) const STDOUT: &str = "-";
 
@@ -31,6 +33,10 @@ enum Report {
     File(Format, Draft),
     /// Standard output, which has nothing else then.
     Stdout(Format),
+    /// All events, into a file that is there as soon as the run begins.
+    Events(Draft),
+    /// The same, on standard output.
+    EventsOnStdout,
     /// Annotations in the output, and the summary of the job.
     GitHub,
 }
@@ -38,6 +44,7 @@ enum Report {
 /// What a report is called on the command line and in the configuration.
 enum Kind {
     Format(Format),
+    Events,
     GitHub,
 }
 
@@ -46,8 +53,12 @@ impl Kind {
         if name == GITHUB {
             return Ok(Self::GitHub);
         }
+        if EVENTS.contains(&name) {
+            return Ok(Self::Events);
+        }
         Format::from_name(name).map(Self::Format).ok_or_else(|| {
-            let known: Vec<_> = Format::ALL.iter().map(|format| format.name()).chain([GITHUB]).collect();
+            let formats = Format::ALL.iter().map(|format| format.name());
+            let known: Vec<_> = formats.chain([EVENTS[0], GITHUB]).collect();
             usage(format!("'{name}' is no report"), format!("one of {}", known.join(", ")))
         })
     }
@@ -73,12 +84,17 @@ pub(super) fn open(
     check(wanted)?;
     let (mut reports, mut places) = (Vec::new(), HashSet::new());
     for (name, path) in wanted {
-        let Kind::Format(format) = Kind::of(name)? else {
-            reports.push(Report::GitHub);
-            continue;
+        let format = match Kind::of(name)? {
+            Kind::Format(format) => Some(format),
+            Kind::Events => None,
+            Kind::GitHub => {
+                reports.push(Report::GitHub);
+                continue;
+            }
         };
         let path = path.clone().unwrap_or_else(|| {
-            let name = format!("test-results.{}", format.extension().trim_start_matches('.'));
+            let extension = format.map_or(EVENTS[0], |format| format.extension().trim_start_matches('.'));
+            let name = format!("test-results.{extension}");
             directory.unwrap_or_else(|| Path::new("")).join(name)
         });
         if is_stdout(&path) {
@@ -86,10 +102,10 @@ pub(super) fn open(
                 let why = format!("the {name} report can't go to standard output: --format json does");
                 return Err(usage(why, format!("--report {name}=FILE")));
             }
-            if reports.iter().any(|report| matches!(report, Report::Stdout(_))) {
+            if reports.iter().any(Report::is_on_stdout) {
                 return Err(usage("standard output takes one report only", format!("--report {name}=FILE")));
             }
-            reports.push(Report::Stdout(format));
+            reports.push(format.map_or(Report::EventsOnStdout, Report::Stdout));
             continue;
         }
         let draft = draft(&path)?;
@@ -102,7 +118,10 @@ pub(super) fn open(
                 return Err(usage(format!("{} is a test application", path.display()), None));
             }
         }
-        reports.push(Report::File(format, draft));
+        reports.push(match format {
+            Some(format) => Report::File(format, draft),
+            None => Report::Events(draft),
+        });
     }
     Ok(Reports(reports))
 }
@@ -141,13 +160,33 @@ fn place(path: &Path) -> (PathBuf, OsString) {
 impl Reports {
     /// Whether standard output is one of them.
     pub(super) fn take_stdout(&self) -> bool {
-        self.0.iter().any(|report| matches!(report, Report::Stdout(_)))
+        self.0.iter().any(Report::is_on_stdout)
+    }
+
+    /// Where events go while they happen. The files are there from now on.
+    pub(super) fn begin(&mut self) -> anyhow::Result<Vec<Box<dyn Write + Send>>> {
+        let mut live: Vec<Box<dyn Write + Send>> = Vec::new();
+        for report in std::mem::take(&mut self.0) {
+            match report {
+                Report::Events(draft) => live.push(Box::new(draft.appear()?.0)),
+                Report::EventsOnStdout => {
+                    live.push(Box::new(io::stdout()));
+                    self.0.push(report);
+                }
+                other => self.0.push(other),
+            }
+        }
+        Ok(live)
     }
 
     /// Whether they show what only a listing says of tests, of a run that ended with this code. GitHub is told where tests
     /// are that did not pass.
     pub(super) fn want_facts(&self, exit_code: i32) -> bool {
-        self.0.iter().any(|report| !matches!(report, Report::GitHub) || exit_code != 0)
+        self.0.iter().any(|report| match report {
+            Report::File(..) | Report::Stdout(_) => true,
+            Report::GitHub => exit_code != 0,
+            Report::Events(_) | Report::EventsOnStdout => false,
+        })
     }
 
     /// Writes them. One that can't be written keeps none of the others from it.
@@ -159,6 +198,10 @@ impl Reports {
 }
 
 impl Report {
+    fn is_on_stdout(&self) -> bool {
+        matches!(self, Self::Stdout(_) | Self::EventsOnStdout)
+    }
+
     fn write(self, spool: &Spool<File>, stdout_is_taken: bool, output: Output) -> anyhow::Result<()> {
         match self {
             Self::File(format, draft) => {
@@ -174,6 +217,8 @@ impl Report {
                 format.write(spool, &mut out)?;
                 Ok(out.flush()?)
             }
+            // They are written.
+            Self::Events(_) | Self::EventsOnStdout => Ok(()),
             Self::GitHub => on_github(spool, stdout_is_taken, output),
         }
     }

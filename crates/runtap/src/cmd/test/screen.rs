@@ -1,4 +1,5 @@
-//! A terminal with lines that stay, and below them the state of the run, drawn anew again and again.
+//! A terminal with lines that stay, and below them the state of the run, drawn anew again and again; elsewhere, a line with
+//! that state from time to time.
 //!
 //! The cursor rests at the beginning of the state: what is [said beside](beside) it meanwhile takes its place, and the next
 //! drawing goes below that.
@@ -14,6 +15,9 @@ use super::progress::Progress;
 
 /// How often the state is drawn: times in it change, whatever happens.
 const TICK: Duration = Duration::from_millis(200);
+
+/// How often the state is a line of its own, where it is not drawn: who reads a log while it grows is to see that it does.
+const BEAT: Duration = Duration::from_secs(30);
 
 /// From the beginning of this line to the end of the screen, nothing: the terminal itself may have written `^C` there. In
 /// two steps, this line and those below it: whoever erases a whole screen at once has tmux keep it in its history.
@@ -58,19 +62,27 @@ impl<W: Write + Send + 'static> Screen<W> {
 
     /// Shows the progress below them as well, on a terminal of this size in rows and columns.
     pub(super) fn with_progress(out: W, progress: Progress, size: fn() -> Option<(usize, usize)>) -> Self {
-        let mut screen = Self::new(out, Some(progress), size);
-        let shared = Arc::clone(&screen.shared);
+        // Who writes lines hears of what is wrong with the terminal.
+        Self::new(out, Some(progress), size).ticking(TICK, |shared| drop(shared.draw(&[])))
+    }
+
+    /// Writes lines, and from time to time one with the progress.
+    pub(super) fn with_beat(out: W, progress: Progress) -> Self {
+        Self::new(out, Some(progress), || None).ticking(BEAT, |shared| drop(shared.beat(Instant::now())))
+    }
+
+    fn ticking(mut self, every: Duration, tick: fn(&mut Shared<W>)) -> Self {
+        let shared = Arc::clone(&self.shared);
         let (stop, stopped) = mpsc::channel();
-        let tick = move || {
-            while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                // Who writes lines hears of what is wrong with the terminal.
-                let _ = lock(&shared).draw(&[]);
+        let ticking = move || {
+            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                tick(&mut lock(&shared));
             }
         };
         // Without this thread the state is drawn when something is written.
-        let ticking = thread::Builder::new().name("test-progress".into()).spawn(tick);
-        screen.ticking = ticking.ok().map(|thread| (stop, thread));
-        screen
+        let ticking = thread::Builder::new().name("test-progress".into()).spawn(ticking);
+        self.ticking = ticking.ok().map(|thread| (stop, thread));
+        self
     }
 
     fn new(out: W, progress: Option<Progress>, size: fn() -> Option<(usize, usize)>) -> Self {
@@ -126,6 +138,14 @@ impl<W> Drop for Screen<W> {
 }
 
 impl<W: Write> Shared<W> {
+    /// The state as one line among the others.
+    fn beat(&mut self, now: Instant) -> io::Result<()> {
+        match self.progress.as_ref().map(|progress| progress.beat(now)) {
+            Some(line) => self.draw(line.as_bytes()),
+            None => Ok(()),
+        }
+    }
+
     /// Lines in the place of the state, and the state below them; in one piece, so that nothing flickers.
     fn draw(&mut self, lines: &[u8]) -> io::Result<()> {
         let _terminal = lock(&TERMINAL);
@@ -205,5 +225,23 @@ mod tests {
         screen.flush().unwrap();
         screen.end_progress().unwrap();
         assert_eq!(pipe.text(), "one\n");
+    }
+
+    #[test]
+    fn a_pipe_gets_the_state_as_lines_until_the_end() {
+        let pipe = Terminal::default();
+        let mut screen = Screen::with_beat(pipe.clone(), Progress::new(1));
+        writeln!(screen, "one").unwrap();
+        screen.flush().unwrap();
+        let now = Instant::now();
+        lock(&screen.shared).beat(now).unwrap();
+        writeln!(screen, "two").unwrap();
+        screen.flush().unwrap();
+        screen.end_progress().unwrap();
+        lock(&screen.shared).beat(now).unwrap();
+        let text = anstream::adapter::strip_str(&pipe.text()).to_string();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!((lines.len(), lines[0], lines[2]), (3, "one", "two"));
+        assert!(lines[1].starts_with("running 0 of 1 application done, 0 passed"), "{text}");
     }
 }

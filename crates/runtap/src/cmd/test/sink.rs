@@ -1,30 +1,37 @@
 //! Where the events of a run go: to people or to programs, and into reports.
 
 use std::fs::File;
-use std::io::{self, Stdout, Write};
+use std::io::{self, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
 use runtap_mtp::{Mode, ModuleId, RunEvent, RunSpec, Stop, StopLevel, TestInfo, code};
-use runtap_test_report::events::Events;
-use runtap_test_report::{Message, Source as _, Spool, TestResult, Totals};
+use runtap_test_report::{Source as _, Spool};
+use runtap_test_run::artifacts::{Collected, Collector};
 use runtap_test_run::listing;
 
-use super::lines::Lines;
+use super::lines::{LINE, Lines, cleaned};
 use super::list::Listed;
-use super::model::{Gathered, level, shown_artifact};
+use super::live::{Live, totals};
+use super::model::Gathered;
 use super::progress::Progress;
 use super::reports::{self, Reports};
 use super::screen::Screen;
 use super::settings::Settings;
+use super::usage;
 use crate::cli::Test;
 use crate::output::Output;
+use crate::units::Things;
 
 /// Takes the events of one run.
 pub(super) struct Sink {
     gathered: Gathered,
     shown: Shown,
+    /// Reports that are written while things happen.
+    live: Vec<Live<Out>>,
     reports: Reports,
+    collector: Option<Collector>,
     started: Instant,
     /// After this time the run is stopped.
     timeout: Option<Duration>,
@@ -36,7 +43,7 @@ type Out = Box<dyn Write + Send>;
 /// What is printed.
 enum Shown {
     Lines(Lines<Out>),
-    Events(Events<Stdout>),
+    Events(Live<Out>),
     /// One document at the end.
     Summary,
     /// Nobody reads it any more.
@@ -51,24 +58,42 @@ impl Sink {
         spec: &RunSpec,
         output: Output,
     ) -> anyhow::Result<Self> {
-        let reports = match spec.mode {
+        let mut reports = match spec.mode {
             Mode::Run => {
                 let directory = options.results_directory.as_deref();
                 reports::open(&settings.reports, directory, &spec.modules, output)?
             }
             _ => reports::check(&settings.reports).map(|()| Reports::default())?,
         };
+        let collector = match (&options.collect_artifacts, spec.mode) {
+            (Some(directory), Mode::Run) => Some(collector(directory.as_deref(), options, spec)?),
+            _ => None,
+        };
         let shown = match options.list_tests {
             Some(format) => Shown::List(Listed::new(format, output.json(), &spec.modules)),
             None if output.json() && options.summary => Shown::Summary,
-            None if output.json() => Shown::Events(Events::new(io::stdout())),
+            None if output.json() => Shown::Events(Live::new(Box::new(io::stdout()))),
             None => {
                 let screen = screen(options, spec, reports.take_stdout(), output);
                 Shown::Lines(Lines::new(screen, options.output, &spec.modules))
             }
         };
         let gathered = Gathered::new(&spec.modules, settings.has_retries())?;
-        Ok(Self { gathered, shown, reports, started: Instant::now(), timeout: options.timeout })
+        let live = reports.begin()?.into_iter().map(Live::new).collect();
+        Ok(Self {
+            gathered,
+            shown,
+            live,
+            reports,
+            collector,
+            started: Instant::now(),
+            timeout: options.timeout,
+        })
+    }
+
+    /// Whether somebody follows what applications print.
+    pub(super) fn follows_output(&self) -> bool {
+        matches!(self.shown, Shown::Events(_)) || !self.live.is_empty()
     }
 
     /// What was found out about tests before the run.
@@ -83,14 +108,18 @@ impl Sink {
 
     /// Takes in what has happened, and the texts of a result; `stopped`: the run was told to end.
     pub(super) fn take(&mut self, event: &mut RunEvent, stopped: bool) -> anyhow::Result<()> {
+        if let Some(collector) = &mut self.collector {
+            collector.event(event);
+        }
         let interrupted = stopped.then(|| self.interruption(event));
         let result = self.gathered.take(event, interrupted)?;
+        let ts = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        for live in &mut self.live {
+            live.event(ts, event, result.as_ref(), &self.gathered.spool)?;
+        }
         let shown = match &mut self.shown {
             Shown::Lines(lines) => lines.event(event, result.as_ref()),
-            Shown::Events(events) => {
-                let ts = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                write_event(events, ts, event, result.as_ref(), &self.gathered.spool)
-            }
+            Shown::Events(events) => events.event(ts, event, result.as_ref(), &self.gathered.spool),
             Shown::List(list) => {
                 list.take(event);
                 Ok(())
@@ -160,57 +189,50 @@ impl Sink {
             Shown::List(list) => list.finish(output)?,
             Shown::Lines(_) | Shown::Events(_) | Shown::Nothing => {}
         }
+        if let Some(collector) = self.collector {
+            tell_collected(&collector.finish(), output);
+        }
         self.reports.write(spool, output)
     }
 }
 
-/// Where people read; with the state of the run, if it can be drawn in place.
+/// Copies into this directory, or the usual one.
+fn collector(directory: Option<&Path>, options: &Test, spec: &RunSpec) -> anyhow::Result<Collector> {
+    let results = options.results_directory.as_deref().unwrap_or_else(|| Path::new(""));
+    let directory = directory.map_or_else(|| results.join("test-artifacts"), Path::to_owned);
+    Collector::new(directory, &spec.modules).map_err(|error| {
+        let advice = error.cause.advice().map(str::to_owned);
+        usage(format!("{error}: {}", error.cause), advice)
+    })
+}
+
+fn tell_collected(collected: &Collected, output: Output) {
+    let Collected { directory, copies, refused, more_refused } = collected;
+    let count = Things(*copies, "file");
+    output.note(format_args!("collected {count} in {}", directory.display()));
+    for (path, why) in refused {
+        let path = cleaned(&path.to_string_lossy(), LINE);
+        output.warning(format_args!("not collected: {path}: {why}"));
+    }
+    if *more_refused > 0 {
+        output.warning(format_args!("not collected: {more_refused} more"));
+    }
+}
+
+/// Where people read; with the state of the run, drawn in place or as a line from time to time.
 fn screen(options: &Test, spec: &RunSpec, stdout_is_taken: bool, output: Output) -> Screen<Out> {
-    if stdout_is_taken {
-        let err = io::stderr();
-        let err = if options.no_ansi { AutoStream::never(err) } else { AutoStream::auto(err) };
-        return Screen::plain(Box::new(err));
-    }
-    let out = io::stdout();
-    let out = if options.no_ansi { AutoStream::never(out) } else { AutoStream::auto(out) };
-    if options.no_ansi || options.no_progress || !output.can_draw() {
-        return Screen::plain(Box::new(out));
-    }
-    Screen::with_progress(Box::new(out), Progress::new(spec.modules.len()), crate::output::size)
-}
-
-fn totals(spool: &Spool<File>) -> io::Result<Vec<Totals>> {
-    (0..spool.modules().len()).map(|module| spool.totals(module)).collect()
-}
-
-fn write_event(
-    events: &mut Events<Stdout>,
-    ts: u64,
-    event: &RunEvent,
-    result: Option<&TestResult>,
-    spool: &Spool<File>,
-) -> io::Result<()> {
-    let of = |module: &ModuleId| spool.modules().get(module.0);
-    match event {
-        RunEvent::RunStarted { .. } => events.run_start(ts, spool.run()),
-        RunEvent::Introduced { module, .. } => of(module).map_or(Ok(()), |it| events.module_start(ts, it)),
-        RunEvent::TestStarted { module, uid, name, attempt, .. } => of(module).map_or(Ok(()), |it| {
-            events.test_start(ts, it, uid, name, usize::try_from(*attempt).unwrap_or(usize::MAX))
-        }),
-        RunEvent::TestEnded { module, .. } => match (of(module), result) {
-            (Some(module), Some(result)) => events.test_result(ts, module, result),
-            _ => Ok(()),
-        },
-        RunEvent::Artifact { module, artifact } => of(module).map_or(Ok(()), |it| {
-            events.artifact(ts, it, &shown_artifact(artifact), artifact.test_uid.as_deref())
-        }),
-        RunEvent::Message { module, severity, text } => of(module).map_or(Ok(()), |it| {
-            events.message(ts, it, &Message { level: level(*severity), text: text.clone() })
-        }),
-        RunEvent::ModuleEnded { module, .. } => {
-            of(module).map_or(Ok(()), |it| events.module_end(ts, it, &spool.totals(module.0)?))
-        }
-        RunEvent::RunEnded { .. } => events.run_end(ts, spool.run(), spool.modules(), &totals(spool)?),
-        _ => Ok(()),
+    let progress = Progress::new(spec.modules.len());
+    let out: Out = match (stdout_is_taken, options.no_ansi) {
+        (true, true) => Box::new(AutoStream::never(io::stderr())),
+        (true, false) => Box::new(AutoStream::auto(io::stderr())),
+        (false, true) => Box::new(AutoStream::never(io::stdout())),
+        (false, false) => Box::new(AutoStream::auto(io::stdout())),
+    };
+    if options.no_progress || output.is_quiet() {
+        Screen::plain(out)
+    } else if stdout_is_taken || options.no_ansi || !output.can_draw() {
+        Screen::with_beat(out, progress)
+    } else {
+        Screen::with_progress(out, progress, crate::output::size)
     }
 }

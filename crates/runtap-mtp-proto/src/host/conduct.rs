@@ -1,0 +1,253 @@
+//! What a host may say once the server has accepted it: the guidelines of the specification, each with the id of its rule.
+//!
+//! Owns: the mode, the kind of host, both ids, sessions, and what the fields of a message must be. Refuses to: know
+//! connections; the order of requests and replies is its caller's.
+
+use std::collections::BTreeMap;
+
+use super::RequestError;
+use crate::envelope::field;
+use crate::message::{DiscoveredTests, TestResults};
+use crate::server::{fields, quote};
+use crate::{
+    ExecutionMode, Frame, Handshake, HandshakeKey, HostType, Limits, Message, MessageId, Rule,
+    SessionEventType,
+};
+
+/// What a handshake must say. Before MTP 2.3 hosts do not say their mode.
+const NEEDED: [HandshakeKey; 6] = [
+    HandshakeKey::ARCHITECTURE,
+    HandshakeKey::FRAMEWORK,
+    HandshakeKey::SUPPORTED_VERSIONS,
+    HandshakeKey::HOST_TYPE,
+    HandshakeKey::EXECUTION_ID,
+    HandshakeKey::INSTANCE_ID,
+];
+
+/// What a host has said that later messages have to fit to.
+#[derive(Debug, Default)]
+pub(super) struct Conduct {
+    execution_id: Option<String>,
+    instance_id: Option<String>,
+    host_type: Option<HostType>,
+    mode: Option<ExecutionMode>,
+    /// Whether the server wants to hear of tests that run.
+    is_ide: bool,
+    /// Those that have begun: whether they go on.
+    sessions: BTreeMap<String, bool>,
+}
+
+impl Conduct {
+    /// Whether a handshake may be sent.
+    pub(super) fn check_handshake(handshake: &Handshake) -> Result<(), RequestError> {
+        let broken = |rule, detail: String| Err(broken(rule, MessageId::HANDSHAKE, detail));
+        if let Some(key) = NEEDED.into_iter().find(|key| handshake.get(*key).is_none_or(str::is_empty)) {
+            return broken(Rule::HandshakeProperty, format!("{key} is missing"));
+        }
+        if let Some(HostType::Other(other)) = handshake.host_type() {
+            return broken(Rule::HostType, quote(&other));
+        }
+        if handshake.module_path().is_none() {
+            return broken(Rule::ModulePath, String::new());
+        }
+        let attempt = handshake.get(HandshakeKey::ATTEMPT_NUMBER);
+        match attempt.filter(|_| handshake.attempt_number().is_none_or(|number| number == 0)) {
+            Some(attempt) => broken(Rule::AttemptNumber, quote(attempt)),
+            None => Ok(()),
+        }
+    }
+
+    /// The server has accepted the handshake, and said whether it wants to hear of tests that run.
+    pub(super) fn accepted(&mut self, is_ide: bool) {
+        self.is_ide = is_ide;
+    }
+
+    /// Whether a message of this kind may be sent, whatever is in it.
+    pub(super) fn check_kind(&self, id: MessageId) -> Result<(), RequestError> {
+        let is_about_tests = matches!(
+            id,
+            MessageId::DISCOVERED_TESTS
+                | MessageId::TEST_RESULTS
+                | MessageId::SESSION_EVENT
+                | MessageId::TESTS_IN_PROGRESS
+        );
+        let is_run = is_about_tests || id == MessageId::FILE_ARTIFACTS;
+        let outcome = matches!(id, MessageId::TEST_RESULTS | MessageId::FILE_ARTIFACTS);
+        let mode = self.mode.as_ref();
+        let rule = match id {
+            MessageId::COMMAND_LINE_OPTIONS if mode.is_some_and(|mode| *mode != ExecutionMode::Help) => {
+                Rule::UnexpectedOptions
+            }
+            _ if is_run && mode == Some(&ExecutionMode::Help) => Rule::HelpMode,
+            _ if outcome && mode == Some(&ExecutionMode::Discover) => Rule::DiscoveryMode,
+            _ if is_about_tests && self.host_type.as_ref().is_some_and(|it| *it != HostType::TestHost) => {
+                Rule::WrongHost
+            }
+            MessageId::TEST_RESULTS | MessageId::DISCOVERED_TESTS if !self.has_session() => {
+                Rule::OutsideSession
+            }
+            _ => return Ok(()),
+        };
+        Err(broken(rule, id, String::new()))
+    }
+
+    /// Whether a message says what it must.
+    pub(super) fn check(&self, message: &Message) -> Result<(), RequestError> {
+        let id = message.id();
+        if let Message::Handshake(handshake) = message {
+            return Self::check_handshake(handshake);
+        }
+        self.check_kind(id)?;
+        if let Some(given) = execution_id(message) {
+            self.check_ids(id, given, instance_id(message))?;
+        }
+        let mut wrong = Vec::new();
+        fields::check(message, self.is_ide, &mut wrong);
+        if let Some((rule, detail)) = wrong.into_iter().next() {
+            return Err(broken(rule, id, detail));
+        }
+        match message {
+            Message::SessionEvent(event) => {
+                let uid = event.session_uid.as_deref().unwrap_or_default();
+                let known = self.sessions.get(uid).copied();
+                let rule = match event.session_type {
+                    Some(SessionEventType::START) if known.is_some() => Rule::SessionTwice,
+                    Some(SessionEventType::END) if known != Some(true) => Rule::SessionEnd,
+                    Some(SessionEventType::START | SessionEventType::END) => return Ok(()),
+                    _ => Rule::SessionType,
+                };
+                Err(broken(rule, id, format!("session {}", quote(uid))))
+            }
+            Message::TestResults(results) => match self.outside(results) {
+                Some(uid) => {
+                    Err(broken(Rule::OutsideSession, id, format!("session {} does not go on", quote(uid))))
+                }
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for the frame of a message that was written elsewhere. Of results and lists, which may be long, only the ids
+    /// are read.
+    pub(super) fn check_frame(
+        &self,
+        frame: &Frame<'_>,
+        limits: Limits,
+    ) -> Result<Option<Message>, RequestError> {
+        if let MessageId::TEST_RESULTS | MessageId::DISCOVERED_TESTS = frame.id {
+            self.check_kind(frame.id)?;
+            let (execution, instance) = ids(frame).unwrap_or_default();
+            self.check_ids(frame.id, execution, Some(instance))?;
+            return Ok(None);
+        }
+        let message = Message::decode(frame, limits)
+            .map_err(|error| broken(Rule::Undecodable, frame.id, error.to_string()))?;
+        self.check(&message)?;
+        Ok(Some(message))
+    }
+
+    /// Whether the ids of a message are those of the handshake. The second one is `None` where such a message has none.
+    pub(super) fn check_ids(
+        &self,
+        id: MessageId,
+        execution: Option<&str>,
+        instance: Option<Option<&str>>,
+    ) -> Result<(), RequestError> {
+        let wrong = |rule, given: Option<&str>, own: &Option<String>| {
+            let given = given.map_or_else(|| "none".to_owned(), quote);
+            let own = own.as_deref().map_or_else(|| "none".to_owned(), quote);
+            Err(broken(rule, id, format!("it is {given}, that of the handshake {own}")))
+        };
+        if execution.is_none() || execution != self.execution_id.as_deref() {
+            return wrong(Rule::ExecutionId, execution, &self.execution_id);
+        }
+        match instance {
+            Some(instance) if instance.is_none() || instance != self.instance_id.as_deref() => {
+                wrong(Rule::InstanceId, instance, &self.instance_id)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The message is sent.
+    pub(super) fn said(&mut self, message: &Message) {
+        match message {
+            Message::Handshake(handshake) => {
+                self.execution_id = handshake.execution_id().map(str::to_owned);
+                self.instance_id = handshake.instance_id().map(str::to_owned);
+                self.host_type = handshake.host_type();
+                self.mode = handshake.execution_mode();
+            }
+            Message::SessionEvent(event) => {
+                let is_open = event.session_type == Some(SessionEventType::START);
+                if let Some(uid) = &event.session_uid {
+                    self.sessions.insert(uid.clone(), is_open);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn has_session(&self) -> bool {
+        self.sessions.values().any(|is_open| *is_open)
+    }
+
+    /// The session of a result that does not go on.
+    fn outside<'r>(&self, results: &'r TestResults) -> Option<&'r str> {
+        let successful = results.successful.iter().flatten().map(|test| &test.session_uid);
+        let failed = results.failed.iter().flatten().map(|test| &test.session_uid);
+        let named = successful.chain(failed).filter_map(|uid| uid.as_deref());
+        named.into_iter().find(|uid| self.sessions.get(*uid) != Some(&true))
+    }
+}
+
+/// The ids with which the body of results and of a list begins.
+fn ids<'f>(frame: &Frame<'f>) -> Option<(Option<&'f str>, Option<&'f str>)> {
+    let mut reader = frame.reader();
+    let (mut execution, mut instance) = (None, None);
+    for _ in 0..reader.u16("field count").ok()?.min(2) {
+        let (id, value) = field(&mut reader).ok()?;
+        let text = std::str::from_utf8(value.rest()).ok()?;
+        match id {
+            1 => execution = Some(text),
+            2 => instance = Some(text),
+            _ => {}
+        }
+    }
+    Some((execution, instance))
+}
+
+/// The ExecutionId of a message that must have one.
+fn execution_id(message: &Message) -> Option<Option<&str>> {
+    Some(match message {
+        Message::DiscoveredTests(DiscoveredTests { execution_id, .. })
+        | Message::TestResults(TestResults { execution_id, .. }) => execution_id.as_deref(),
+        Message::FileArtifacts(message) => message.execution_id.as_deref(),
+        Message::SessionEvent(message) => message.execution_id.as_deref(),
+        Message::TestsInProgress(message) => message.execution_id.as_deref(),
+        _ => return None,
+    })
+}
+
+/// The InstanceId of a message that must have one.
+fn instance_id(message: &Message) -> Option<Option<&str>> {
+    (message.id() != MessageId::SESSION_EVENT).then(|| message.instance_id())
+}
+
+fn broken(rule: Rule, message: MessageId, detail: String) -> RequestError {
+    RequestError::Broken { rule, message, detail }
+}
+
+/// What the other errors break, too.
+pub(super) fn rule(error: &RequestError) -> Option<Rule> {
+    Some(match error {
+        RequestError::InFlight(_) => Rule::Overlap,
+        RequestError::NoHandshake(_) => Rule::BeforeHandshake,
+        RequestError::SecondHandshake => Rule::SecondHandshake,
+        RequestError::NotNegotiated { .. } => Rule::NotNegotiated,
+        RequestError::WrongPipe(_) => Rule::WrongPipe,
+        RequestError::Broken { rule, .. } => *rule,
+        RequestError::Closed | RequestError::Encode(_) => return None,
+    })
+}

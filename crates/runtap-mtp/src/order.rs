@@ -1,0 +1,70 @@
+//! In which order applications start of which nothing is known: as `dotnet test` takes them, which is that of their
+//! directories. Any other order is as good, as long as it is not one that people choose for other reasons: by names, the
+//! longest one has a good chance to be the last.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The positions of these paths in the order of their directories: the files of a directory before those below it. What is
+/// not found in its directory comes last.
+pub(crate) fn of_directories(paths: &[&Path]) -> Vec<usize> {
+    let mut folders: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
+    let top = common(&folders);
+    let above: Vec<_> = folders.iter().flat_map(|folder| folder.ancestors()).collect();
+    folders.extend(above.into_iter().filter(|folder| folder.starts_with(&top)));
+    let mut found = Vec::new();
+    visit(&top, &folders, &mut found);
+    let place = |path: &Path| found.iter().position(|it| it == path).unwrap_or(usize::MAX);
+    let mut order: Vec<usize> = (0..paths.len()).collect();
+    order.sort_by_key(|&at| paths.get(at).map(|path| place(path)));
+    order
+}
+
+/// The directory that all of them are in.
+fn common(folders: &BTreeSet<&Path>) -> PathBuf {
+    let Some(first) = folders.first() else { return PathBuf::new() };
+    let holds_all = |above: &&Path| folders.iter().all(|folder| folder.starts_with(above));
+    first.ancestors().find(holds_all).map(Path::to_owned).unwrap_or_default()
+}
+
+/// The files of a directory, then those of the directories in it that are wanted.
+fn visit(folder: &Path, wanted: &BTreeSet<&Path>, found: &mut Vec<PathBuf>) {
+    // One that can't be read has an order that nobody knows.
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let (below, files): (Vec<_>, Vec<_>) =
+        entries.filter_map(Result::ok).map(|entry| entry.path()).partition(|path| wanted.contains(&**path));
+    found.extend(files);
+    for folder in below {
+        visit(&folder, wanted, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_is_that_of_the_directories() {
+        let place = tempfile::tempdir().unwrap();
+        let names = ["z.dll", "b/deep/er/x", "b/a", "c/one", "c/two", "a.dll", "c/three"];
+        let paths: Vec<PathBuf> = names.iter().map(|name| place.path().join(name)).collect();
+        for path in &paths {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let given: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        let order = of_directories(&given);
+        let at = |name: &str| order.iter().position(|&at| names[at] == name).unwrap();
+        assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), names.len());
+        assert!(at("z.dll") < 2 && at("a.dll") < 2, "files before directories: {order:?}");
+        assert_eq!(at("b/a") + 1, at("b/deep/er/x"), "a directory is whole");
+        let listed: Vec<_> =
+            fs::read_dir(place.path().join("c")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let ours = order.iter().map(|&at| names[at]).filter_map(|name| name.strip_prefix("c/"));
+        assert_eq!(ours.collect::<Vec<_>>(), listed, "as the system lists them");
+        let gone = place.path().join("0/gone");
+        assert_eq!(of_directories(&[&gone, given[0]]), [1, 0]);
+        assert_eq!(of_directories(&[]), []);
+    }
+}

@@ -1,0 +1,126 @@
+//! What is written while tests run, what is kept of the files that they leave, and the words of `dotnet test`.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::harness::Test;
+use crate::reports::Folder;
+
+pub(crate) fn all() -> Vec<Test> {
+    let tests: [(&str, fn()); 6] = [
+        ("what_applications_print_is_an_event", printed),
+        ("characters_are_whole_however_they_come", characters),
+        ("detailed_output_shows_what_a_good_application_prints", detailed),
+        ("a_report_of_events_is_written_beside_the_lines", report_of_events),
+        ("files_are_collected_by_application", collected),
+        ("options_of_dotnet_test_are_taken_or_explained", familiar),
+    ];
+    tests.map(|(name, test)| Test::new(format!("live::{name}"), test)).into()
+}
+
+const TALKS: &str = "handshake\nstart\nstdout \"to all\\n\"\nstderr \"beware\\n\"\npass t1\nend\nexit 0";
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// All that came on a stream.
+fn said(lines: &[Value], stream: &str) -> String {
+    let of = lines.iter().filter(|line| line["type"] == "output" && line["stream"] == stream);
+    of.map(|line| line["text"].as_str().unwrap()).collect()
+}
+
+fn printed() {
+    let folder = Folder::new();
+    let application = folder.application("talks", TALKS);
+    let told = folder.run(&[&application], &["--format", "json"]);
+    let lines = lines(told.text());
+    assert_eq!((said(&lines, "stdout"), said(&lines, "stderr")), ("to all\n".into(), "beware\n".into()));
+    let output = lines.iter().find(|line| line["type"] == "output").unwrap();
+    assert_eq!(output["module"], application.to_str().unwrap());
+}
+
+fn characters() {
+    let folder = Folder::new();
+    // It is none; what it prints is shown all the same.
+    let program = folder.path("prints");
+    fs::write(
+        &program,
+        "#!/bin/sh\nfor c in '\\303' '\\244' '\\360\\237' '\\246\\200' '\\342'; do printf $c; done\n",
+    )
+    .unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let told = folder.run(&[&program], &["--format", "json"]);
+    assert_eq!(said(&lines(told.text()), "stdout"), "ä🦀\u{fffd}", "{told}");
+}
+
+fn detailed() {
+    let folder = Folder::new();
+    let application = folder.application("talks", TALKS);
+    let told = folder.run(&[&application], &["--output", "detailed"]);
+    assert!(told.text().contains("standard output:\n    to all\n"), "{told}");
+    assert!(told.text().contains("error output:\n    beware\n"), "{told}");
+    let told = folder.run(&[&application], &[]);
+    assert!(!told.text().contains("to all"), "{told}");
+}
+
+fn report_of_events() {
+    let folder = Folder::new();
+    let application = folder.application("talks", TALKS);
+    let told = folder.run(&[&application], &["--report", "jsonl=r.jsonl", "--report", "events"]);
+    assert!(told.text().contains("passed: 1 test"), "{told}");
+    let first = folder.text("r.jsonl");
+    let kinds: Vec<_> = lines(&first).iter().map(|line| line["type"].as_str().unwrap().to_owned()).collect();
+    assert_eq!((kinds.first().unwrap().as_str(), kinds.last().unwrap().as_str()), ("run-start", "run-end"));
+    assert!(
+        ["module-start", "output", "test-result", "module-end"]
+            .iter()
+            .all(|kind| kinds.iter().any(|it| it == kind))
+    );
+    assert_eq!(lines(&folder.text("test-results.jsonl")).len(), kinds.len());
+    let told = folder.run(&[&application], &["--report", "jsonl=-"]);
+    assert_eq!(lines(told.text()).last().unwrap()["passed"], 1);
+    assert!(told.stderr.contains("passed: 1 test"), "{told}");
+    let told = folder.run(&[&application], &["--report", "jsonl=-", "--report", "junit=-"]);
+    assert_eq!(told.code(), Some(5), "{told}");
+}
+
+fn collected() {
+    let folder = Folder::new();
+    let log = folder.path("log.txt");
+    fs::write(&log, "what happened").unwrap();
+    let leaves = format!("handshake\nstart\npass t1\nartifact {}\nend\nexit 0", log.display());
+    let applications = [folder.application("one", &leaves), folder.application("two", &leaves)];
+    let told = folder.run(
+        &[&applications[0], &applications[1]],
+        &["--collect-artifacts", "--results-directory", "results"],
+    );
+    assert!(told.stderr.contains("collected 2 files in results/test-artifacts"), "{told}");
+    for name in ["one", "two"] {
+        assert_eq!(folder.text(&format!("results/test-artifacts/{name}/log.txt")), "what happened");
+    }
+    fs::remove_file(&log).unwrap();
+    let told = folder.run(&[&applications[0]], &["--collect-artifacts=kept"]);
+    assert_eq!(told.code(), Some(0), "{told}");
+    assert!(told.stderr.contains("not collected: "), "{told}");
+}
+
+fn familiar() {
+    let folder = Folder::new();
+    let application = folder.application("talks", TALKS);
+    let told = folder.run(&[&application], &["--no-build", "--nologo", "-v", "minimal", "-bl:x"]);
+    assert_eq!(told.code(), Some(0), "{told}");
+    assert!(told.stderr.contains("--no-build is not used: nothing is built here"), "{told}");
+    for (options, instead) in [
+        (&["-c", "Release"][..], "bin/Release"),
+        (&["--project", "Shop.Tests.csproj"], "bin/Release"),
+        (&["--logger", "trx"], "--report trx=FILE"),
+    ] {
+        let told = folder.run(&[&application], options);
+        assert_eq!(told.code(), Some(5), "{told}");
+        assert!(told.stderr.contains(instead), "{told}");
+    }
+    assert_eq!(folder.run(&[], &["-?"]).code(), Some(0));
+}
