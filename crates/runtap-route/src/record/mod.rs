@@ -18,6 +18,8 @@
 mod connection;
 mod describe;
 mod journal;
+mod passed;
+#[cfg_attr(windows, path = "place/windows.rs")]
 mod place;
 mod read;
 mod run;

@@ -1,23 +1,23 @@
 //! A recording from its beginning to its end: what ends it, the command that is started with it, and its exit code.
 
+#[cfg_attr(unix, path = "run/unix.rs")]
+#[cfg_attr(windows, path = "run/windows.rs")]
+mod system;
+
 use std::ffi::OsString;
-use std::fs::File;
 use std::future;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_transport::Listener;
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal};
 use thiserror::Error;
 use tokio::process::{self, Child};
 use tokio::sync::{oneshot, watch};
 
+pub use self::system::is_in_foreground;
+use self::system::{Watched, number, pass_on};
 use super::journal::{Journal, Totals};
 use super::{Phase, Reporter, Way, record};
 
@@ -105,11 +105,7 @@ impl Recording {
         };
         let passing = |phases| record(listener, way, Arc::clone(journal), phases, reporter);
         let status = conduct(passing, command.as_ref(), enough, stops).await?;
-        let code = status.map(|status: ExitStatus| {
-            let signal = || status.signal().map(|signal| -i64::from(signal));
-            status.code().map(i64::from).or_else(signal).unwrap_or(-1)
-        });
-        journal.end(code);
+        journal.end(status.map(number));
         Ok(Outcome { totals: journal.totals(), status })
     }
 }
@@ -179,34 +175,13 @@ async fn wait(child: Option<&mut Child>) -> io::Result<ExitStatus> {
     }
 }
 
-/// Passes a signal on to the command, unless the terminal has sent it to the command too.
-fn pass_on(child: &Child, stop: Stop) {
-    let typed = stop.signal == Some(Signal::INT.as_raw()) && is_in_foreground();
-    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-    let signal = stop.signal.and_then(Signal::from_named_raw).unwrap_or(Signal::TERM);
-    if let (Some(pid), false) = (pid, typed) {
-        // One that has just ended needs no signal.
-        let _ = rustix::process::kill_process(pid, signal);
-    }
-}
-
-/// Whether we are in the foreground of a terminal: what is typed there reaches the command too.
-pub fn is_in_foreground() -> bool {
-    let Ok(terminal) = File::open("/dev/tty") else { return false };
-    rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())
-}
-
 /// Ready when this process has ended; never without one, or where it can't be watched.
 async fn ended(process: Option<u32>) {
-    let watched = || {
-        let pid = Pid::from_raw(i32::try_from(process?).ok()?)?;
-        rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()
-    };
-    if let Some(watched) = watched() {
+    if let Some(watched) = process.and_then(Watched::new) {
         let (sender, receiver) = oneshot::channel();
         // On a thread of its own, which looks now and then whether anybody still wants to know.
         let watching = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
-            if has_ended(&watched, &sender) {
+            if watched.has_ended(&sender) {
                 // Nobody may want to know any more.
                 let _ = sender.send(());
             }
@@ -216,18 +191,4 @@ async fn ended(process: Option<u32>) {
         }
     }
     future::pending::<()>().await;
-}
-
-/// Waits for the end of a process, as long as somebody waits for the answer.
-fn has_ended(watched: &OwnedFd, answer: &oneshot::Sender<()>) -> bool {
-    let a_while = Timespec { tv_sec: 1, tv_nsec: 0 };
-    while !answer.is_closed() {
-        let mut polled = [PollFd::new(watched, PollFlags::IN)];
-        match rustix::event::poll(&mut polled, Some(&a_while)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return true,
-            Err(_) => return false,
-        }
-    }
-    false
 }

@@ -13,24 +13,12 @@ pub(crate) enum Missing {
     /// Write perf maps for code that the JIT compiles
     #[command(hide = true, name = "perfmap")]
     PerfMap(Words),
-    /// Route tools to a runtime over sockets and TCP
-    #[command(hide = true)]
-    Router(Words),
-    /// Record what tools and a runtime send each other
-    #[command(hide = true)]
-    Record(Words),
-    /// Play back a transcript
-    #[command(hide = true)]
-    Replay(Words),
     /// Run test applications of Microsoft.Testing.Platform
     #[command(hide = true)]
     Test(Words),
     /// Record, show, check and play back what test applications and their server say
     #[command(hide = true)]
     Mtp(Words),
-    /// Trace what Java programs call
-    #[command(hide = true)]
-    Jvm(Words),
 }
 
 /// Anything.
@@ -49,12 +37,8 @@ impl Missing {
                 ("dump", "where a process may write, and who can read it, is not looked at on Windows yet")
             }
             Self::PerfMap(_) => ("perfmap", "runtimes write perf maps on Linux alone"),
-            Self::Router(_) => ("router", "it routes over Unix sockets"),
-            Self::Record(_) => ("record", "it stands between tools and runtimes on Unix sockets"),
-            Self::Replay(_) => ("replay", "it plays on Unix sockets"),
             Self::Test(_) => ("test", "test applications are reached by Unix sockets so far"),
             Self::Mtp(_) => ("mtp", "test applications are reached by Unix sockets so far"),
-            Self::Jvm(_) => ("jvm", "collecting from Java programs was not brought to Windows yet"),
         }
     }
 }

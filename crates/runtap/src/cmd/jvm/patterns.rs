@@ -12,6 +12,7 @@ use crate::exit::usage;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum For {
     /// Our own agent.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "for the agent that is brought into programs"))]
     Ours,
     /// Any agent that dials: what only Java has may be understood.
     Any,
