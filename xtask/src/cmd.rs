@@ -133,8 +133,8 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "wine",
-        usage: "",
-        about: "runtap.exe under Wine, over real named pipes, where that and mingw are here",
+        usage: "[--check]",
+        about: "runtap.exe under Wine, over real named pipes: writes docs/platforms.md, or compares it",
         run: wine::command,
     },
 ];

@@ -143,7 +143,7 @@ fn streams(folder: &Path, wanted: Option<&str>) -> Result<Vec<StreamFiles>, Erro
 fn marks(path: &Path) -> Marks {
     let read = || -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        crate::open::open(path)?.take(MOST_MARKS + 1).read_to_end(&mut bytes)?;
+        runtap_outputs::open_ordinary(path)?.take(MOST_MARKS + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MOST_MARKS {
             return Err(io::ErrorKind::FileTooLarge.into());
         }

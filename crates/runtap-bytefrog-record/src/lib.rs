@@ -30,7 +30,6 @@ mod error;
 mod find;
 mod marks;
 mod names;
-mod open;
 mod part;
 mod player;
 mod profile;

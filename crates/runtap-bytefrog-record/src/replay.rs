@@ -177,7 +177,7 @@ fn greeting(recorded: &Recorded, streams: &[Stream]) -> Result<Dialect, Error> {
         use std::io::Read as _;
         let read = |error| Error::Read { path: files.bytes.clone(), error };
         let mut bytes = Vec::new();
-        let file = crate::open::open(&files.bytes).map_err(read)?;
+        let file = runtap_outputs::open_ordinary(&files.bytes).map_err(read)?;
         file.take(most).read_to_end(&mut bytes).map_err(read)?;
         Ok(bytes)
     };

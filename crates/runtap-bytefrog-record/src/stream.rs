@@ -46,7 +46,8 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) fn open(files: &StreamFiles) -> Result<Self, Error> {
         let read = |path: &std::path::Path, error| Error::Read { path: path.to_owned(), error };
-        let open = |path: &std::path::Path| crate::open::open(path).map_err(|error| read(path, error));
+        let open =
+            |path: &std::path::Path| runtap_outputs::open_ordinary(path).map_err(|error| read(path, error));
         let bytes = open(&files.bytes)?;
         let size = bytes.metadata().map_err(|error| read(&files.bytes, error))?.len();
         let rows = files.index.as_deref().map(open).transpose()?;

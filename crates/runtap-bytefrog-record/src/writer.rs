@@ -6,14 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use runtap_bytefrog::hq::{AgentId, Connection, Recorder, Tape};
 use runtap_bytefrog_proto::Side;
-use runtap_outputs::{Draft, make_folder};
+use runtap_outputs::{Draft, is_deleted, make_folder};
 
 use crate::chunks::Row;
 use crate::error::Error;
@@ -164,7 +163,7 @@ impl Tape for Files {
         }
         // The system takes every byte for a file that nobody can find any more.
         for file in self.directions.values().flat_map(|it| [&it.bytes, &it.index]) {
-            if file.metadata()?.nlink() == 0 {
+            if is_deleted(file)? {
                 return Err(io::Error::other("its files were deleted while they were written"));
             }
         }

@@ -1,6 +1,5 @@
 //! Asks a runtime one thing at a time. Owns time-outs and the order in which commands of different age are tried.
 
-#[cfg(unix)]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,6 @@ use runtap_diag_proto::{
 };
 use runtap_transport::Endpoint;
 
-#[cfg(unix)]
 use crate::ports::Slot;
 use crate::{
     Backlog, Error, Session,
@@ -84,7 +82,6 @@ impl Client {
     }
 
     /// A client of a runtime that dials in.
-    #[cfg(unix)]
     pub(crate) fn of_port(slot: Arc<Slot>) -> Self {
         Self { dial: Dial::In(slot), timeouts: Timeouts::default(), backlog: Backlog::default() }
     }

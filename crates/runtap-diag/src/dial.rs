@@ -1,13 +1,11 @@
 //! Where a client's connections come from: it dials the runtime, or the runtime dials in.
 
-#[cfg(unix)]
 use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_transport::{Endpoint, Stream};
 
 use crate::Error;
-#[cfg(unix)]
 use crate::ports::Slot;
 
 /// The way to one runtime. Cheap to clone.
@@ -16,7 +14,6 @@ pub(crate) enum Dial {
     /// It listens there.
     Out(Endpoint),
     /// It dials in on a port of ours, once for each command.
-    #[cfg(unix)]
     In(Arc<Slot>),
 }
 
@@ -25,7 +22,6 @@ impl Dial {
     pub(crate) fn endpoint(&self) -> &Endpoint {
         match self {
             Self::Out(endpoint) => endpoint,
-            #[cfg(unix)]
             Self::In(slot) => slot.endpoint(),
         }
     }
@@ -34,7 +30,6 @@ impl Dial {
     pub(crate) async fn connect(&self, within: Duration) -> Result<Stream, Error> {
         match self {
             Self::Out(endpoint) => Ok(endpoint.connect(within).await?),
-            #[cfg(unix)]
             Self::In(slot) => slot.take(within).await,
         }
     }

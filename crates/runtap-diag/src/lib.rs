@@ -51,7 +51,6 @@ mod error;
 mod exchange;
 #[cfg(unix)]
 pub mod perf_map;
-#[cfg_attr(windows, path = "ports/absent.rs")]
 pub mod ports;
 pub mod preflight;
 pub mod profiler;

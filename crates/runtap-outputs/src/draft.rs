@@ -322,6 +322,6 @@ pub fn unforeseen() -> String {
     format!("runtap.{:016x}.part", native::random_u64())
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 #[path = "draft_tests.rs"]
 mod tests;

@@ -19,6 +19,7 @@
 //! - [`Draft`] is a file in the making; [`Outlet`] is one, or standard output.
 //! - Links on the way are followed only where nobody else can have laid them; `docs/design/trust.md` has the rules.
 //! - [`copy`] copies what somebody else has made, as long as it was when it was looked at, with its holes.
+//! - [`open_ordinary`] opens what others may have put there, and [`open_named`] what the user has named, unless that is no file.
 //! - At its end a program [sweeps](sweep()) away what its threads have not finished.
 //!
 //! Refuses to know what is written, and to print.
@@ -34,6 +35,7 @@ mod names;
 #[cfg_attr(unix, path = "native/unix.rs")]
 #[cfg_attr(windows, path = "native/windows.rs")]
 mod native;
+mod ordinary;
 mod outlet;
 #[cfg_attr(windows, path = "place/windows.rs")]
 mod place;
@@ -56,6 +58,7 @@ pub use self::names::{
 #[cfg(unix)]
 pub use self::native::same;
 pub use self::native::{is_path_of, is_same_path, reopened};
+pub use self::ordinary::{is_deleted, open_named, open_ordinary};
 pub use self::outlet::{Destination, Outlet, Writer};
 use self::place::Folder;
 

@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn text_goes_before_the_extension() {
-        let with = |path: &str| insert_before_extension(Path::new(path), ".7").to_str().unwrap().to_owned();
+        let with =
+            |path: &str| insert_before_extension(Path::new(path), ".7").to_str().unwrap().replace('\\', "/");
         assert_eq!(with("d.1/t.nettrace"), "d.1/t.7.nettrace");
         assert_eq!(with("t.speedscope.json"), "t.7.speedscope.json");
         assert_eq!(with("my.app.out"), "my.app.7.out");

@@ -11,7 +11,6 @@ use std::time::Duration;
 use std::{future, io};
 
 use runtap_diag::ports::{Port, Runtime, Visitor};
-use rustix::process::Signal;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until, timeout};
@@ -229,8 +228,8 @@ impl PortHost {
             return;
         }
         if self.kill {
-            if let Some(command) = &self.command {
-                command.send(Signal::TERM);
+            if let Some(command) = &mut self.command {
+                command.end();
             }
             self.kill_at = Some(Instant::now() + PATIENCE);
         } else if self.dialled_in > 0 && self.job.stops.exit_code().is_none() {
@@ -241,8 +240,8 @@ impl PortHost {
 
     /// It did not end politely.
     fn end_command(&mut self) {
-        if let Some(command) = &self.command {
-            command.send(Signal::KILL);
+        if let Some(command) = &mut self.command {
+            command.kill();
         }
         self.kill_at = None;
     }

@@ -1,20 +1,21 @@
 //! A command that is started to be recorded: its environment, its input and output, the signals that are passed on
 //! to it, and its end.
 
+#[cfg_attr(unix, path = "launch/unix.rs")]
+#[cfg_attr(windows, path = "launch/windows.rs")]
+mod system;
+
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::future;
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use runtap_transport::naming::port_address;
 use tokio::process::{self, Child};
-use tokio::signal::unix::{self, SignalKind};
 
+use self::system::Signals;
 use crate::Error;
 use crate::start::PORTS;
-use crate::stops::is_ignored;
 
 /// The older name of the variable, which runtimes read where the newer one is not set.
 const OLD_PORTS: &str = "COMPlus_DiagnosticPorts";
@@ -51,12 +52,8 @@ pub(crate) struct Restore {
 #[derive(Debug)]
 pub struct Launched {
     child: Child,
-    pid: Option<Pid>,
-    signals: Vec<(Signal, Typed, unix::Signal)>,
+    signals: Signals,
 }
-
-/// Whether a terminal sends the signal to the command itself when its key is typed.
-type Typed = bool;
 
 impl Launched {
     /// Starts the command with `port` among its ports.
@@ -82,12 +79,11 @@ impl Launched {
             Io::ShownOnStderr => (io::stderr().into(), Stdio::inherit()),
         };
         // Before it is there: from its first moment every signal is passed on.
-        let signals = listen()?;
+        let signals = Signals::listen()?;
         let child = command.stdout(stdout).stderr(stderr).spawn();
         let child = child
             .map_err(|error| Error::Command { program: program.to_string_lossy().into_owned(), error })?;
-        let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        Ok(Self { child, pid, signals })
+        Ok(Self { child, signals })
     }
 
     /// Its process id, while it runs.
@@ -101,23 +97,23 @@ impl Launched {
     /// It can't be waited for.
     pub async fn ended(&mut self) -> io::Result<ExitStatus> {
         loop {
-            let (signal, typed) = tokio::select! {
+            let signal = tokio::select! {
                 status = self.child.wait() => return status,
-                signal = next(&mut self.signals) => signal,
+                signal = self.signals.next() => signal,
             };
-            if !(typed && is_in_foreground()) {
-                self.send(signal);
-            }
+            signal.pass_on(&self.child);
         }
     }
 
-    /// Sends it a signal, if it has not ended.
-    pub(crate) fn send(&self, signal: Signal) {
-        // Its id is its own as long as it was not waited for.
-        if let (Some(pid), Some(_)) = (self.pid, self.child.id()) {
-            // One that has just ended needs no signal.
-            let _ = kill_process(pid, signal);
-        }
+    /// Asks it to end, if it has not ended.
+    pub(crate) fn end(&mut self) {
+        system::end(&mut self.child);
+    }
+
+    /// Ends it, if it has not ended.
+    pub(crate) fn kill(&mut self) {
+        // One that has just ended needs nothing.
+        let _ = self.child.start_kill();
     }
 }
 
@@ -142,48 +138,9 @@ fn ports(port: &Path, existing: Option<&OsStr>) -> OsString {
         value.push(";");
         value
     });
-    value.push(port);
+    value.push(port_address(port));
     value.push(",suspend,connect");
     value
-}
-
-/// Every signal that is sent to a program to tell it something. A hang-up that is ignored stays so.
-fn listen() -> io::Result<Vec<(Signal, Typed, unix::Signal)>> {
-    let all = [
-        (Signal::INT, true),
-        (Signal::QUIT, true),
-        (Signal::TERM, false),
-        (Signal::HUP, false),
-        (Signal::USR1, false),
-        (Signal::USR2, false),
-    ];
-    let mut listening = Vec::new();
-    for (signal, typed) in all {
-        let kind = SignalKind::from_raw(signal.as_raw());
-        if signal == Signal::HUP && is_ignored(kind) {
-            continue;
-        }
-        listening.push((signal, typed, unix::signal(kind)?));
-    }
-    Ok(listening)
-}
-
-async fn next(signals: &mut [(Signal, Typed, unix::Signal)]) -> (Signal, Typed) {
-    future::poll_fn(|cx| {
-        for (signal, typed, stream) in signals.iter_mut() {
-            if stream.poll_recv(cx).is_ready() {
-                return std::task::Poll::Ready((*signal, *typed));
-            }
-        }
-        std::task::Poll::Pending
-    })
-    .await
-}
-
-/// Whether we are in the foreground of a terminal: what is typed there reaches the command too.
-fn is_in_foreground() -> bool {
-    let Ok(terminal) = File::open("/dev/tty") else { return false };
-    rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 #[cfg(test)]

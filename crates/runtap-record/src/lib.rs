@@ -21,12 +21,10 @@ mod conductor;
 mod error;
 mod event;
 mod files;
-#[cfg_attr(not(unix), path = "absent/guard.rs")]
+#[cfg_attr(windows, path = "guard/windows.rs")]
 mod guard;
-#[cfg_attr(not(unix), path = "absent/host.rs")]
 mod host;
 mod job;
-#[cfg_attr(not(unix), path = "absent/launch.rs")]
 mod launch;
 mod live;
 mod missing;
@@ -34,7 +32,7 @@ mod one;
 mod other_sessions;
 mod outcome;
 mod outputs;
-#[cfg_attr(not(unix), path = "absent/own_port.rs")]
+#[cfg_attr(windows, path = "own_port/windows.rs")]
 mod own_port;
 mod raw;
 mod recorder;

@@ -4,8 +4,6 @@
 //! and writes down what they say; [`replay`] plays such a transcript back to either side. The messages themselves are those
 //! of `runtap-diag-proto`, which this crate passes on unchanged.
 
-#![cfg(unix)]
-
 pub mod record;
 pub mod replay;
 pub mod router;

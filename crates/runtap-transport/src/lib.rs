@@ -15,10 +15,14 @@ mod bind;
 mod bridge;
 #[cfg(all(test, target_os = "linux"))]
 mod bsd;
+#[cfg_attr(unix, path = "descriptor/unix.rs")]
+#[cfg_attr(windows, path = "descriptor/windows.rs")]
+mod descriptor;
 mod endpoint;
 mod exposure;
 #[cfg(unix)]
 mod folder;
+mod keep_alive;
 #[cfg(target_os = "linux")]
 pub mod linux;
 #[cfg(unix)]
@@ -56,10 +60,14 @@ mod windows;
 
 pub use bind::{BindError, BindOptions};
 pub use bridge::{Bridge, Call, FarEnd};
+pub use descriptor::{Descriptor, Lent, lend, most_descriptors};
 pub use endpoint::{ConnectError, ConnectFailure, Endpoint, ProcessEndpoint};
 pub use exposure::Exposure;
 #[cfg(unix)]
-pub use folder::{Folder, random_u64};
+pub use folder::Folder;
+#[cfg(unix)]
+pub use folder::random_u64;
+pub use keep_alive::keep_alive;
 #[cfg(unix)]
 pub use listener::Listener;
 #[cfg(unix)]
@@ -68,7 +76,7 @@ pub use peer::Peer;
 #[cfg(unix)]
 pub use random::random;
 #[cfg(windows)]
-pub use runtap_windows::random::fill as random;
+pub use runtap_windows::random::{fill as random, random_u64};
 pub use socket::{Socket, SocketState};
 #[cfg(unix)]
 pub use stream::MAX_DESCRIPTORS;

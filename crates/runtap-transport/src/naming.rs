@@ -75,6 +75,16 @@ pub fn windows_pipe(pid: u32) -> String {
     format!("dotnet-diagnostic-{pid}")
 }
 
+/// How `DOTNET_DiagnosticPorts` names a port: by its path, on Windows by the name of the pipe alone.
+pub fn port_address(path: &Path) -> &Path {
+    path.to_str().and_then(|path| path.strip_prefix(r"\\.\pipe\")).map_or(path, Path::new)
+}
+
+/// The name of a router's pipe on Windows, without `\\.\pipe\`.
+pub fn windows_router_pipe(pid: u32) -> String {
+    format!("dotnet-diagnostic-dsrouter-{pid}")
+}
+
 /// The process id in the name of a runtime's pipe on Windows.
 pub fn parse_windows_pipe(name: &str) -> Option<u32> {
     decimal(name.strip_prefix("dotnet-diagnostic-")?.as_bytes())?.try_into().ok()
@@ -99,6 +109,12 @@ pub fn temp_dir(tmpdir: Option<&OsStr>) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_is_named_without_its_folder() {
+        assert_eq!(port_address(Path::new(r"\\.\pipe\grün")), Path::new("grün"));
+        assert_eq!(port_address(Path::new("/tmp/p")), Path::new("/tmp/p"));
+    }
 
     #[test]
     fn names_come_back() {

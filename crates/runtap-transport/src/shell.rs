@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_path_is_no_option() {
-        assert_eq!(path("-rf /"), "'./-rf /'");
+        let slash = std::path::MAIN_SEPARATOR;
+        assert_eq!(path("-rf /"), format!("'.{slash}-rf /'"));
         assert_eq!(path("/-x"), "/-x");
         #[cfg(unix)]
         {

@@ -1,13 +1,14 @@
 //! Open files: which one it is, whatever it is called by now, and the same one opened again. Refuses to open by a name.
 
+use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::os::windows::io::AsRawHandle;
 
 use windows_sys::Win32::Foundation::GENERIC_READ;
 use windows_sys::Win32::Storage::FileSystem::{
-    BY_HANDLE_FILE_INFORMATION, FILE_SHARE_DELETE, FILE_SHARE_READ, FILE_SHARE_WRITE,
-    GetFileInformationByHandle, ReOpenFile,
+    BY_HANDLE_FILE_INFORMATION, FILE_SHARE_DELETE, FILE_SHARE_READ, FILE_SHARE_WRITE, FILE_STANDARD_INFO,
+    FileStandardInfo, GetFileInformationByHandle, GetFileInformationByHandleEx, ReOpenFile,
 };
 
 use crate::handle::{owned, worked};
@@ -30,6 +31,20 @@ fn identity(file: &File) -> io::Result<(u32, u64)> {
     worked(unsafe { GetFileInformationByHandle(file.as_raw_handle(), &raw mut information) })?;
     let number = u64::from(information.nFileIndexHigh) << 32 | u64::from(information.nFileIndexLow);
     Ok((information.dwVolumeSerialNumber, number))
+}
+
+/// Whether nobody can find it any more: it was deleted while it was open.
+///
+/// # Errors
+/// It is no file.
+#[expect(unsafe_code, reason = "a call of the system, which fills a structure")]
+pub fn is_deleted(file: &File) -> io::Result<bool> {
+    let mut information = FILE_STANDARD_INFO::default();
+    let size = u32::try_from(size_of::<FILE_STANDARD_INFO>()).map_err(io::Error::other)?;
+    let room: *mut c_void = (&raw mut information).cast();
+    // SAFETY: the file is open, and there is room for the structure, whose size is told.
+    worked(unsafe { GetFileInformationByHandleEx(file.as_raw_handle(), FileStandardInfo, room, size) })?;
+    Ok(information.DeletePending || information.NumberOfLinks == 0)
 }
 
 /// The same file for reading, with a place in it of its own.

@@ -4,7 +4,9 @@ use std::io;
 use std::os::windows::io::{FromRawHandle, OwnedHandle};
 
 use windows_sys::Win32::Foundation::{HANDLE, INVALID_HANDLE_VALUE};
-use windows_sys::Win32::System::Threading::{OpenProcess, PROCESS_QUERY_LIMITED_INFORMATION};
+use windows_sys::Win32::System::Threading::{
+    OpenProcess, PROCESS_ACCESS_RIGHTS, PROCESS_QUERY_LIMITED_INFORMATION,
+};
 
 /// What a call has opened; its error, where it has opened nothing.
 ///
@@ -20,10 +22,15 @@ pub(crate) unsafe fn owned(handle: HANDLE) -> io::Result<OwnedHandle> {
 }
 
 /// A process, to look at. That takes no rights over it but being of the same user, as a rule.
-#[expect(unsafe_code, reason = "a call of the system")]
 pub(crate) fn process(pid: u32) -> io::Result<OwnedHandle> {
+    opened(pid, PROCESS_QUERY_LIMITED_INFORMATION)
+}
+
+/// A process, for what these rights allow.
+#[expect(unsafe_code, reason = "a call of the system")]
+pub(crate) fn opened(pid: u32, rights: PROCESS_ACCESS_RIGHTS) -> io::Result<OwnedHandle> {
     // SAFETY: takes numbers only, and gives a new handle or null.
-    unsafe { owned(OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, pid)) }
+    unsafe { owned(OpenProcess(rights, 0, pid)) }
 }
 
 /// Whether a call has worked, by what it gives.

@@ -1,9 +1,9 @@
 //! Named pipes: making one that nobody else can open, and asking the system who is at its other end. Refuses to know
 //! what they are called and what is said on them.
 
-use std::ffi::{OsStr, c_void};
+use std::ffi::OsStr;
 use std::io;
-use std::os::windows::io::{AsRawHandle, BorrowedHandle};
+use std::os::windows::io::{AsRawHandle, BorrowedHandle, OwnedHandle};
 use std::ptr;
 
 use tokio::net::windows::named_pipe::{NamedPipeServer, ServerOptions};
@@ -12,22 +12,55 @@ use windows_sys::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
 };
 use windows_sys::Win32::Security::{PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES};
+use windows_sys::Win32::Storage::FileSystem::{
+    FILE_FLAG_FIRST_PIPE_INSTANCE, FILE_FLAG_OVERLAPPED, PIPE_ACCESS_DUPLEX,
+};
 use windows_sys::Win32::System::Pipes::{
-    GetNamedPipeClientProcessId, GetNamedPipeServerProcessId, PeekNamedPipe, WaitNamedPipeW,
+    CreateNamedPipeW, GetNamedPipeClientProcessId, GetNamedPipeServerProcessId, PIPE_REJECT_REMOTE_CLIENTS,
+    PIPE_UNLIMITED_INSTANCES, PeekNamedPipe, WaitNamedPipeW,
 };
 
-use crate::handle::worked;
+use crate::handle::{owned, worked};
 use crate::text::wide;
 use crate::user::sid_of;
+
+/// Bytes on their way in each direction.
+const ROOM: u32 = 64 << 10;
 
 /// One more instance of a pipe that our own user, the system and administrators can open, and nobody over the network.
 /// `is_first`: it fails where the name is somebody's already, whoever that is. Needs a tokio runtime with I/O.
 ///
 /// # Errors
 /// The name is taken (`PermissionDenied`), or is no name of a pipe.
-#[expect(unsafe_code, reason = "calls of the system with a security descriptor that is freed behind them")]
+#[expect(unsafe_code, reason = "a call with a pointer to what lives until it is over")]
 pub fn listen(path: &OsStr, is_first: bool) -> io::Result<NamedPipeServer> {
-    // Full rights (GA) for the owner, SYSTEM (SY) and administrators (BA); protected (P): nothing is inherited.
+    let mut options = ServerOptions::new();
+    options.first_pipe_instance(is_first).reject_remote_clients(true);
+    for_us_alone(|attributes| {
+        // SAFETY: it points to SECURITY_ATTRIBUTES that are valid until the call is over.
+        unsafe { options.create_with_security_attributes_raw(path, attributes.cast()) }
+    })
+}
+
+/// The same without tokio, for calls that start work and wait for its end.
+#[expect(unsafe_code, reason = "a call of the system with pointers to what lives until it is over")]
+pub(crate) fn listen_blocking(path: &OsStr, is_first: bool) -> io::Result<OwnedHandle> {
+    let path = wide(path)?;
+    let first = if is_first { FILE_FLAG_FIRST_PIPE_INSTANCE } else { 0 };
+    let (open, mode) = (PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED | first, PIPE_REJECT_REMOTE_CLIENTS);
+    for_us_alone(|attributes| {
+        let path = path.as_ptr();
+        // SAFETY: the text ends with a zero, and the attributes are valid until the call is over; it gives a new handle
+        // or INVALID_HANDLE_VALUE.
+        unsafe {
+            owned(CreateNamedPipeW(path, open, mode, PIPE_UNLIMITED_INSTANCES, ROOM, ROOM, 0, attributes))
+        }
+    })
+}
+
+/// Full rights (GA) for the owner, SYSTEM (SY) and administrators (BA); protected (P): nothing is inherited.
+#[expect(unsafe_code, reason = "calls of the system with a security descriptor that is freed behind them")]
+fn for_us_alone<T>(make: impl FnOnce(*mut SECURITY_ATTRIBUTES) -> io::Result<T>) -> io::Result<T> {
     let rights = format!("D:P(A;;GA;;;{})(A;;GA;;;SY)(A;;GA;;;BA)", sid_of(std::process::id())?);
     let rights = wide(OsStr::new(&rights))?;
     let mut descriptor: PSECURITY_DESCRIPTOR = ptr::null_mut();
@@ -43,11 +76,7 @@ pub fn listen(path: &OsStr, is_first: bool) -> io::Result<NamedPipeServer> {
     let made = size().and_then(|size| {
         let mut attributes =
             SECURITY_ATTRIBUTES { nLength: size, lpSecurityDescriptor: descriptor, bInheritHandle: 0 };
-        let attributes: *mut c_void = (&raw mut attributes).cast();
-        let mut options = ServerOptions::new();
-        options.first_pipe_instance(is_first).reject_remote_clients(true);
-        // SAFETY: it points to SECURITY_ATTRIBUTES that are valid until the call is over.
-        unsafe { options.create_with_security_attributes_raw(path, attributes) }
+        make(&raw mut attributes)
     });
     // SAFETY: allocated by the first call, for us to free; the pipe has a copy.
     unsafe { LocalFree(descriptor) };
@@ -101,6 +130,11 @@ pub fn available(pipe: BorrowedHandle<'_>) -> io::Result<u32> {
         )
     })?;
     Ok(bytes)
+}
+
+/// Whether this is Wine, whose version 8 makes everybody the first instance of a name. For tests.
+pub fn is_wine() -> bool {
+    std::env::var_os("WINEPREFIX").is_some()
 }
 
 /// Whether somebody listens on a pipe of this path. Does not open it: a server serves one client for each instance.

@@ -5,15 +5,16 @@ use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use windows_sys::Win32::Foundation::FILETIME;
+use windows_sys::Win32::Foundation::{FILETIME, WAIT_OBJECT_0, WAIT_TIMEOUT};
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
 };
 use windows_sys::Win32::System::Threading::{
-    GetCurrentThreadId, GetExitCodeProcess, GetProcessTimes, QueryFullProcessImageNameW,
+    GetCurrentThreadId, GetExitCodeProcess, GetProcessTimes, INFINITE, PROCESS_SYNCHRONIZE,
+    QueryFullProcessImageNameW, WaitForSingleObject,
 };
 
-use crate::handle::{owned, process, worked};
+use crate::handle::{opened, owned, process, worked};
 use crate::text::from_wide;
 use crate::user::sid_of;
 
@@ -116,6 +117,35 @@ pub fn current_thread_id() -> u32 {
     unsafe { GetCurrentThreadId() }
 }
 
+/// A process that is waited for.
+#[derive(Debug)]
+pub struct Running(OwnedHandle);
+
+impl Running {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// It is gone, or not for us to look at.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        opened(pid, PROCESS_SYNCHRONIZE).map(Self)
+    }
+
+    /// Waits for its end, and says whether that has come.
+    ///
+    /// # Errors
+    /// It can't be waited for.
+    #[expect(unsafe_code, reason = "a call of the system")]
+    pub fn ends_within(&self, time: Duration) -> io::Result<bool> {
+        let milliseconds = u32::try_from(time.as_millis()).unwrap_or(INFINITE);
+        // SAFETY: the handle is open.
+        match unsafe { WaitForSingleObject(self.0.as_raw_handle(), milliseconds) } {
+            WAIT_OBJECT_0 => Ok(true),
+            WAIT_TIMEOUT => Ok(false),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
 /// Whether a process is of our own user.
 ///
 /// # Errors
@@ -136,6 +166,13 @@ mod tests {
         assert!(program.to_string_lossy().ends_with(&entry.name), "{program:?} {entry:?}");
         assert!(is_ours(me).unwrap());
         assert_eq!(start_time(me).unwrap(), start_time(me).unwrap());
+    }
+
+    #[test]
+    fn the_end_is_waited_for() {
+        let running = Running::open(std::process::id()).unwrap();
+        assert!(!running.ends_within(Duration::from_millis(1)).unwrap());
+        Running::open(u32::MAX).unwrap_err();
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Random numbers of the system. Refuses to make its own.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::ptr;
 
@@ -17,6 +18,16 @@ pub fn fill(bytes: &mut [u8]) -> io::Result<()> {
         BCryptGenRandom(ptr::null_mut(), bytes.as_mut_ptr(), length, BCRYPT_USE_SYSTEM_PREFERRED_RNG)
     };
     if status < 0 { Err(io::Error::other(format!("no random numbers: status {status:#x}"))) } else { Ok(()) }
+}
+
+/// A number for names that must not be there yet.
+pub fn random_u64() -> u64 {
+    let mut bytes = [0; 8];
+    match fill(&mut bytes) {
+        Ok(()) => u64::from_ne_bytes(bytes),
+        // The next best: it is not secret, and a name that is taken is tried again.
+        Err(_) => RandomState::new().hash_one(std::process::id()),
+    }
 }
 
 #[cfg(test)]

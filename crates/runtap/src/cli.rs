@@ -9,20 +9,17 @@ mod examples;
 #[cfg(unix)]
 mod files_of_targets;
 mod formats;
-#[cfg(unix)]
 mod jvm;
-#[cfg(unix)]
+#[cfg_attr(not(target_os = "linux"), path = "cli/no_jvm_agents.rs")]
+mod jvm_agents;
 mod jvm_coverage;
-#[cfg(unix)]
 mod jvm_report;
-#[cfg(unix)]
 mod middle;
 #[cfg(not(unix))]
 mod missing;
 #[cfg(unix)]
 mod mtp;
 mod reading;
-#[cfg(unix)]
 mod router;
 mod session;
 mod streams;
@@ -30,6 +27,8 @@ mod target;
 #[cfg(unix)]
 mod test;
 mod trace;
+#[cfg(not(target_os = "linux"))]
+mod words;
 
 use std::path::PathBuf;
 
@@ -42,32 +41,22 @@ pub(crate) use self::actions::{
     AttachProfiler, Profiler, ProfilerLibrary, Resume, SetEnv, StartupHook, StartupProfiler,
 };
 pub(crate) use self::defer::Deferred;
-#[cfg(unix)]
-pub(crate) use self::demo::AgentVersion;
-pub(crate) use self::demo::{Demo, DemoJvm, DemoJvmAgent, DemoServe, DemoTrace, DemoVerb};
+pub(crate) use self::demo::{AgentVersion, Demo, DemoJvm, DemoJvmAgent, DemoServe, DemoTrace, DemoVerb};
 #[cfg(unix)]
 pub(crate) use self::files_of_targets::{Dump, EnablePerfMap, PerfMap};
-#[cfg(unix)]
-pub(crate) use self::formats::unsuitable;
-pub(crate) use self::formats::{AnyFormat, Content};
-#[cfg(unix)]
-pub(crate) use self::jvm::{
-    Jvm, JvmAgent, JvmAttach, JvmClock, JvmDetach, JvmHq, JvmMode, JvmRun, JvmTracing, JvmVerb, WhenSlow,
-};
+pub(crate) use self::formats::{AnyFormat, Content, unsuitable};
+pub(crate) use self::jvm::{Jvm, JvmClock, JvmHq, JvmMode, JvmTracing, JvmVerb, WhenSlow};
+pub(crate) use self::jvm_agents::JvmAgents;
 #[cfg(target_os = "linux")]
-pub(crate) use self::jvm::{JvmShown, JvmTarget};
-#[cfg(unix)]
+pub(crate) use self::jvm_agents::{JvmAgent, JvmAttach, JvmDetach, JvmRun, JvmShown, JvmTarget};
 pub(crate) use self::jvm_coverage::JvmCoverage;
-#[cfg(unix)]
 pub(crate) use self::jvm_report::{JvmKind, JvmReplay, JvmReport, JvmSort, JvmView};
-#[cfg(unix)]
 pub(crate) use self::middle::{Part, Record, Replay, target_of};
 #[cfg(not(unix))]
 pub(crate) use self::missing::Missing;
 #[cfg(unix)]
 pub(crate) use self::mtp::{Mtp, MtpHost, MtpInspect, MtpLint, MtpRecord, MtpReplay, MtpVerb};
 pub(crate) use self::reading::{Convert, Diff, Events, Report};
-#[cfg(unix)]
 pub(crate) use self::router::{
     Common, IpcServer, Listen as RouterListen, Router, RuntimeDials, RuntimeListens,
 };
@@ -183,14 +172,11 @@ Examples:
     /// Show the blocks of a recording with their offsets
     Inspect(Deferred<Inspect>),
     /// Route tools to a runtime over sockets and TCP, as dotnet-dsrouter does
-    #[cfg(unix)]
     #[command(subcommand)]
     Router(Deferred<Router>),
     /// Record what tools and a runtime send each other, as a transcript
-    #[cfg(unix)]
     Record(Deferred<Box<Record>>),
     /// Play back a transcript, as the runtime to tools or as the client to a runtime
-    #[cfg(unix)]
     Replay(Deferred<Box<Replay>>),
     /// Run test applications of Microsoft.Testing.Platform
     #[cfg(unix)]
@@ -199,7 +185,6 @@ Examples:
     #[cfg(unix)]
     Mtp(Deferred<Box<Mtp>>),
     /// Trace what Java programs call: collect from Bytefrog agents
-    #[cfg(unix)]
     Jvm(Deferred<Jvm>),
     #[cfg(not(unix))]
     #[command(flatten)]
@@ -255,15 +240,12 @@ impl Verb {
                 PerfMap::Enable(EnablePerfMap { format, .. }) | PerfMap::Disable(Processes { format, .. }),
             )) => format.format,
             Self::Trace(options) | Self::Collect(options) => AnyFormat::of_result(options.format),
-            #[cfg(unix)]
             Self::Record(options) => options.format.format,
-            #[cfg(unix)]
             Self::Replay(options) => options.format.format,
             #[cfg(unix)]
             Self::Test(options) => options.format.format,
             #[cfg(unix)]
             Self::Mtp(options) => options.format(),
-            #[cfg(unix)]
             Self::Jvm(options) => options.format(),
             Self::Demo(options) => options.format(),
             Self::Convert(Deferred(Convert { format, .. })) | Self::Diff(Deferred(Diff { format, .. })) => {
@@ -271,7 +253,6 @@ impl Verb {
             }
             Self::Events(Deferred(Events { format, .. })) => TextOrJson::of_lines(*format),
             Self::Tail(options) => TextOrJson::of_lines(options.format),
-            #[cfg(unix)]
             Self::Router(mode) => mode.format().unwrap_or(TextOrJson::Text),
             Self::SetEnv(_)
             | Self::Resume(_)

@@ -3,6 +3,7 @@
 //! Owns: building it and what it needs (mingw's compiler), a prefix of Wine's own below `target/wine`, and the table of
 //! what ran. Refuses to: install anything, and to touch a Wine that is not its own.
 
+mod page;
 mod program;
 mod trials;
 
@@ -17,7 +18,6 @@ use self::trials::TRIALS;
 use crate::args::Args;
 use crate::output;
 use crate::process::find;
-use crate::step::Outcome;
 use crate::workspace::Workspace;
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
@@ -25,15 +25,21 @@ const COMPILER: &str = "x86_64-w64-mingw32-gcc";
 /// Debian's package has no link to it in the search path.
 const FOLDER: &str = "/usr/lib/wine";
 
-pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
-    match check(ws)? {
-        Outcome::Skipped(why) => bail!("{why}"),
-        _ => Ok(()),
+/// Crates whose own tests have something to see on Windows.
+const TESTED: [&str; 4] = ["runtap-windows", "runtap-outputs", "runtap-transport", "runtap-discover"];
+
+/// Runs all, and writes the table to the page about platforms; with `--check` it is compared with that.
+pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    match run(ws)? {
+        Ok(table) if args.has("--check") => page::check(ws, &table),
+        Ok(table) => page::write(ws, &table),
+        Err(why) => bail!("{why}"),
     }
 }
 
-pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
-    let skipped = |what: &str| Ok(Outcome::Skipped(what.to_owned()));
+/// The table of what ran; or says what is missing here.
+fn run(ws: &Workspace) -> Result<Result<String, String>> {
+    let skipped = |what: &str| Ok(Err(what.to_owned()));
     let Some(wine) = tool(ws, "wine64").or_else(|| tool(ws, "wine")) else {
         return skipped("there is no wine64");
     };
@@ -51,22 +57,40 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     let folder = ws.target().join("wine");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     build(ws, &folder)?;
-    let wine = Wine::new(wine, server, folder.clone());
+    let wine = Wine::new(wine, server, folder);
     wine.prepare()?;
-    let (table, failed) = run(&wine);
+    let (mut table, mut failed) = trials(&wine);
+    let outcome = match unit_tests(ws, &wine) {
+        Ok(()) => "work",
+        Err(error) => {
+            failed.push(format!("{error:#}"));
+            "**fail**"
+        }
+    };
+    // A string takes everything.
+    let _ =
+        writeln!(table, "| the tests of {} | {outcome} |", TESTED.map(|name| format!("`{name}`")).join(", "));
     let version = wine.version();
-    let text = format!("With {version}, {TARGET}:\n\n{table}");
-    let file = folder.join("table.md");
-    fs::write(&file, &text).with_context(|| format!("cannot write {}", file.display()))?;
-    output::note(&text);
+    output::note(&format!("With {version}, {TARGET}:\n\n{table}"));
     if !failed.is_empty() {
         bail!("under Wine: {}", failed.join("; "));
     }
-    Ok(Outcome::Passed)
+    Ok(Ok(table))
+}
+
+/// Tests of libraries, each program of theirs started by Wine.
+fn unit_tests(ws: &Workspace, wine: &Wine) -> Result<()> {
+    let mut words = vec!["test", "--target", TARGET, "--lib"];
+    words.extend(TESTED.iter().flat_map(|name| ["-p", *name]));
+    let mut cargo = ws.cargo(&words).env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", wine.program());
+    for (name, value) in wine.variables() {
+        cargo = cargo.env(name, value);
+    }
+    cargo.run()
 }
 
 /// Every trial, whatever came of the ones before, as rows of a table.
-fn run(wine: &Wine) -> (String, Vec<String>) {
+fn trials(wine: &Wine) -> (String, Vec<String>) {
     let mut table = "| what | outcome |\n| --- | --- |\n".to_owned();
     let mut failed = Vec::new();
     for (what, trial) in TRIALS {
@@ -90,7 +114,7 @@ fn build(ws: &Workspace, folder: &Path) -> Result<()> {
         .with_context(|| format!("cannot copy {}", built.display()))?;
     let sources = [
         ("prng.c", include_str!("wine/prng.c"), &["-shared", "-o", "bcryptprimitives.dll"][..], "-ladvapi32"),
-        ("visitor.c", include_str!("wine/visitor.c"), &["-o", "visitor.exe"][..], "-O1"),
+        ("visitor.c", include_str!("wine/visitor.c"), &["-o", "visitor.exe"][..], "-ladvapi32"),
     ];
     for (name, text, arguments, last) in sources {
         fs::write(folder.join(name), text).with_context(|| format!("cannot write {name}"))?;

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
-use runtap_transport::{Listener, Peer, Stream};
+use runtap_transport::{Listener, Peer, Stream, most_descriptors};
 use runtap_wire::Reader;
-use rustix::process::{Resource, getrlimit};
 use tokio::io::AsyncReadExt;
 use tokio::task::{AbortHandle, JoinSet, yield_now};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -85,7 +84,7 @@ impl Door {
             registry.came_in(peer);
         }
         // Looked up each time: the limit may have been raised since.
-        let limits = Limits::for_descriptors(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
+        let limits = Limits::for_descriptors(u64::try_from(most_descriptors()).unwrap_or(u64::MAX));
         let verdict =
             registry.admission().handle_connection(standing, peer.uid, self.opened.elapsed(), &limits);
         if let Some(ticket) = verdict.ticket {

@@ -50,6 +50,8 @@ mod admission;
 pub mod fuzzing {
     pub use super::admission::{Admission, DEADLINE, Limits, Standing, Verdict};
 }
+#[cfg(unix)]
+mod passing;
 mod process;
 mod registry;
 mod runtime;
@@ -57,8 +59,6 @@ mod slot;
 #[cfg(target_os = "linux")]
 mod waiting;
 
-use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -113,30 +113,6 @@ impl Port {
 
     fn bind_with(path: PathBuf, options: BindOptions) -> Result<Self, BindError> {
         Ok(Self::on(Listener::bind(path, options.replace_stale(true).keeps_name(true))?))
-    }
-
-    /// Goes on with the [`socket`](Self::socket) of a port of another process of ours. Needs a tokio runtime with I/O and
-    /// time.
-    ///
-    /// # Errors
-    /// For what is no such socket, or when its file is gone.
-    pub fn passed_on(socket: OwnedFd, path: &Path, everybody: bool) -> io::Result<Self> {
-        let options = BindOptions::default().everybody(everybody).keeps_name(true);
-        Ok(Self::on(Listener::passed_on(socket, path, options)?))
-    }
-
-    /// The socket, for a process of ours that goes on with it: from its first moment to its last it has its name.
-    /// [`leave`](Self::leave) it then.
-    ///
-    /// # Errors
-    /// Without descriptors.
-    pub fn socket(&self) -> io::Result<OwnedFd> {
-        self.listener.socket()
-    }
-
-    /// Hangs up on everybody, and leaves the socket's file to whoever goes on with it.
-    pub fn leave(self) {
-        self.listener.leave_file();
     }
 
     /// What other users can do to the name of the socket.

@@ -1,8 +1,7 @@
 //! What the kernel says of the process at the other end of a connection: whose it is, and what it calls itself. Looks
 //! only; who is let in is `admission`'s.
 
-use runtap_transport::Peer;
-use rustix::process::geteuid;
+use runtap_transport::{Peer, my_uid};
 
 use super::admission::Standing;
 
@@ -21,12 +20,13 @@ pub(super) fn standing(peer: Peer) -> Standing {
 
 /// Whether it is a process of our own user or of root.
 pub(super) fn is_trusted(peer: Peer) -> bool {
-    peer.uid == 0 || peer.uid == geteuid().as_raw()
+    peer.uid == 0 || peer.uid == my_uid()
 }
 
 /// The process id in its own pid namespace: what it has to call itself. `None` where that can't be seen.
 pub(super) fn own_pid(pid: u32) -> Option<u32> {
-    Status::of(pid)?.own_pid
+    // There is one namespace only.
+    if cfg!(windows) { Some(pid) } else { Status::of(pid)?.own_pid }
 }
 
 /// The user who has started process `pid`, also where it runs with another one's rights; `None` where that can't be seen.
@@ -93,7 +93,7 @@ impl Status {
 mod tests {
     use std::process::{Command, Stdio};
 
-    use rustix::process::getuid;
+    use rustix::process::{geteuid, getuid};
 
     use super::*;
 

@@ -5,9 +5,9 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use runtap_transport::naming::{SocketName, parse_windows_pipe, windows_pipe};
+use runtap_transport::naming::{SocketKind, SocketName, owner_of_pipe, windows_pipe, windows_router_pipe};
 use runtap_transport::{Socket, SocketState, my_uid, uid_of};
 use runtap_windows::pipe::is_there;
 use runtap_windows::process::{self, Entry};
@@ -83,15 +83,26 @@ fn pipes() -> io::Result<Vec<String>> {
 }
 
 fn has_pipe(pid: u32) -> bool {
-    is_there(path(pid).as_os_str())
+    !sockets(pid).is_empty()
 }
 
-fn path(pid: u32) -> PathBuf {
-    Path::new(PIPES).join(windows_pipe(pid))
+/// The pipes that bear the id of a process: a runtime's, a router's.
+fn sockets(pid: u32) -> Vec<Socket> {
+    let router = SocketName { pid, key: 0, kind: SocketKind::Router };
+    // A pipe goes with its process: it is never stale.
+    let both = [
+        (windows_pipe(pid), SocketName::runtime(pid, 0), SocketState::Matching),
+        (windows_router_pipe(pid), router, SocketState::Router),
+    ];
+    let there = |(name, socket, state)| {
+        let path = Path::new(PIPES).join(name);
+        is_there(path.as_os_str()).then(|| Socket::new(path, socket, state))
+    };
+    both.into_iter().filter_map(there).collect()
 }
 
 fn of_names(names: impl Iterator<Item = String>) -> Vec<u32> {
-    let mut pids: Vec<u32> = names.filter_map(|name| parse_windows_pipe(&name)).collect();
+    let mut pids: Vec<u32> = names.filter_map(|name| owner_of_pipe(&name)).collect();
     pids.sort_unstable();
     pids.dedup();
     pids
@@ -114,8 +125,7 @@ fn describe(pid: u32, name: Option<&str>) -> Process {
         command_line: Vec::new(),
         exe,
         java: None,
-        // A pipe goes with its process: it is never stale.
-        sockets: vec![Socket::new(path(pid), SocketName::runtime(pid, 0), SocketState::Matching)],
+        sockets: sockets(pid),
         other_mount_namespace: false,
         other_pid_namespace: false,
         container: None,
@@ -130,12 +140,13 @@ mod tests {
     fn processes_by_the_names_of_pipes() {
         let names = [
             "dotnet-diagnostic-42",
+            "dotnet-diagnostic-dsrouter-9",
             "lsass",
             "dotnet-diagnostic-7",
             "dotnet-diagnostic-",
             "dotnet-diagnostic-42",
         ];
-        assert_eq!(of_names(names.into_iter().map(str::to_owned)), [7, 42]);
+        assert_eq!(of_names(names.into_iter().map(str::to_owned)), [7, 9, 42]);
     }
 
     #[test]

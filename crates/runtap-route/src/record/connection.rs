@@ -2,12 +2,11 @@
 //!
 //! Neither waits for the other: a tool that does not read its stream holds up the stream and nothing else.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use runtap_diag_proto::tap::{Piece, Side, Tap, What};
-use runtap_transport::{ConnectError, Peer, Stream};
+use runtap_transport::{ConnectError, Descriptor, Lent, Peer, Stream, lend};
 
 use super::journal::ConnectionLog;
 use super::silent::Leave;
@@ -111,7 +110,7 @@ impl Passage {
 
     /// What the tool says first, when it is whole, and whether it has ended sending with that. `None`: it is gone, and
     /// has said nothing that a runtime could hear.
-    async fn request(&self, client: &Stream) -> Option<(Vec<Piece>, Vec<OwnedFd>, bool)> {
+    async fn request(&self, client: &Stream) -> Option<(Vec<Piece>, Vec<Descriptor>, bool)> {
         // Nobody who says nothing has a buffer. What is wrong with one that is broken, it says when it is read.
         let _ = client.readable().await;
         let mut buffer = vec![0; READ];
@@ -201,7 +200,7 @@ impl Passage {
         from: Side,
         source: &Stream,
         buffer: &mut [u8],
-    ) -> std::io::Result<(usize, Vec<OwnedFd>)> {
+    ) -> std::io::Result<(usize, Vec<Descriptor>)> {
         // Only a tool has descriptors to pass on, but nobody's are lost.
         let received = source.receive(buffer).await;
         lock(&self.log).received(from);
@@ -209,7 +208,7 @@ impl Passage {
     }
 
     /// Takes what a side has said, nothing at its end; writes down what passes, and gives that.
-    fn take(&self, from: Side, bytes: &[u8], descriptors: &[OwnedFd]) -> Vec<Piece> {
+    fn take(&self, from: Side, bytes: &[u8], descriptors: &[Descriptor]) -> Vec<Piece> {
         let mut tap = lock(&self.tap);
         if bytes.is_empty() {
             tap.handle_eof(from);
@@ -233,11 +232,11 @@ fn carrier(pieces: &[Piece]) -> usize {
 }
 
 /// Writes each piece in one go.
-async fn write(sink: &Stream, pieces: &[Piece], descriptors: &[OwnedFd]) -> std::io::Result<()> {
+async fn write(sink: &Stream, pieces: &[Piece], descriptors: &[Descriptor]) -> std::io::Result<()> {
     let carrier = carrier(pieces);
     for (n, piece) in pieces.iter().enumerate() {
-        let along: Vec<BorrowedFd<'_>> =
-            if n == carrier { descriptors.iter().map(AsFd::as_fd).collect() } else { Vec::new() };
+        let along: Vec<Lent<'_>> =
+            if n == carrier { descriptors.iter().map(lend).collect() } else { Vec::new() };
         sink.send_all(piece.bytes(), &along).await?;
     }
     Ok(())

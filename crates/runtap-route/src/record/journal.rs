@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -16,12 +15,13 @@ use runtap_diag_proto::{DecodeError, Request};
 use runtap_transcript::{
     Close, Entry, Error, Exit, Field, Frame, Header, More, Open, Writer, create, seconds, to_hex,
 };
-use runtap_transport::Peer;
+use runtap_transport::{Descriptor, Peer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::connection::lock;
 use super::describe::{Described, Direction};
+use super::passed::open_file;
 
 /// Where the streams of sessions go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl ConnectionLog {
         piece: &Piece,
         request: Option<&Request>,
         error: Option<&DecodeError>,
-        descriptors: &[OwnedFd],
+        descriptors: &[Descriptor],
     ) {
         let described = Described::of(piece, request, error);
         let bytes = piece.bytes();
@@ -283,10 +283,4 @@ impl ConnectionLog {
         self.journal.write(&Entry::Close(close));
         path
     }
-}
-
-/// What a descriptor is open for, as far as that can be told.
-fn open_file(descriptor: &OwnedFd) -> Value {
-    let path = std::fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd()));
-    path.map_or(Value::Null, |path| Value::from(path.to_string_lossy()))
 }

@@ -18,16 +18,21 @@
 mod connection;
 mod describe;
 #[cfg_attr(target_os = "linux", path = "ended/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "ended/bsd.rs")]
+#[cfg_attr(windows, path = "ended/windows.rs")]
+#[cfg_attr(not(any(target_os = "linux", windows)), path = "ended/bsd.rs")]
 mod ended;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "ended/bsd.rs"]
 mod ended_bsd;
 mod journal;
+mod passed;
+#[cfg_attr(windows, path = "place/windows.rs")]
 mod place;
 mod read;
 mod run;
 mod silent;
+#[cfg(any(target_os = "linux", windows))]
+mod watching;
 
 use std::path::PathBuf;
 use std::sync::Arc;

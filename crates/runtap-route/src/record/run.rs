@@ -1,20 +1,23 @@
 //! A recording from its beginning to its end: what ends it, the command that is started with it, and its exit code.
 
+#[cfg_attr(unix, path = "run/unix.rs")]
+#[cfg_attr(windows, path = "run/windows.rs")]
+mod system;
+
 use std::ffi::OsString;
-use std::fs::File;
 use std::future;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_transport::Listener;
-use rustix::process::{Pid, Signal};
 use thiserror::Error;
 use tokio::process::{self, Child};
 use tokio::sync::watch;
 
+pub use self::system::is_in_foreground;
+use self::system::{number, pass_on};
 use super::ended::ended;
 use super::journal::{Journal, Totals};
 use super::{Phase, Reporter, Way, record};
@@ -103,11 +106,7 @@ impl Recording {
         };
         let passing = |phases| record(listener, way, Arc::clone(journal), phases, reporter);
         let status = conduct(passing, command.as_ref(), enough, stops).await?;
-        let code = status.map(|status: ExitStatus| {
-            let signal = || status.signal().map(|signal| -i64::from(signal));
-            status.code().map(i64::from).or_else(signal).unwrap_or(-1)
-        });
-        journal.end(code);
+        journal.end(status.map(number));
         Ok(Outcome { totals: journal.totals(), status })
     }
 }
@@ -175,21 +174,4 @@ async fn wait(child: Option<&mut Child>) -> io::Result<ExitStatus> {
         Some(child) => child.wait().await,
         None => future::pending().await,
     }
-}
-
-/// Passes a signal on to the command, unless the terminal has sent it to the command too.
-fn pass_on(child: &Child, stop: Stop) {
-    let typed = stop.signal == Some(Signal::INT.as_raw()) && is_in_foreground();
-    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-    let signal = stop.signal.and_then(Signal::from_named_raw).unwrap_or(Signal::TERM);
-    if let (Some(pid), false) = (pid, typed) {
-        // One that has just ended needs no signal.
-        let _ = rustix::process::kill_process(pid, signal);
-    }
-}
-
-/// Whether we are in the foreground of a terminal: what is typed there reaches the command too.
-pub fn is_in_foreground() -> bool {
-    let Ok(terminal) = File::open("/dev/tty") else { return false };
-    rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use rustix::process::{Resource, getrlimit};
+use runtap_transport::most_descriptors;
 use tokio::sync::oneshot;
 
 /// How many there may be, if there are descriptors for four times as many.
@@ -22,9 +22,7 @@ pub(super) struct Silent {
 impl Silent {
     /// As many as the limit of descriptors allows.
     pub(super) fn new() -> Self {
-        let limit = getrlimit(Resource::Nofile).current;
-        let descriptors = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        Self { clients: VecDeque::new(), most: MOST.min(descriptors / 4).max(1) }
+        Self { clients: VecDeque::new(), most: MOST.min(most_descriptors() / 4).max(1) }
     }
 
     /// One has come. It has to leave when it hears so, and stays when it has dropped what it hears it by.

@@ -2,11 +2,9 @@
 //! else is no ordinary file.
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 
-use super::plain;
 use super::talk::TalkError;
 
 /// Bytes that a side has sent.
@@ -57,13 +55,13 @@ impl Parted<'_> {
                 if part.is_empty() {
                     return Ok(part);
                 }
-                let file = match self.file.take() {
+                let mut file = match self.file.take() {
                     Some(file) => file,
-                    None => plain::open(path).map_err(failed)?,
+                    None => runtap_outputs::open_ordinary(path).map_err(failed)?,
                 };
                 let at =
                     offset.checked_add(self.at).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
-                file.read_exact_at(&mut part, at).map_err(failed)?;
+                file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut part)).map_err(failed)?;
                 (self.file, self.at) = (Some(file), self.at.saturating_add(size));
                 Ok(part)
             }

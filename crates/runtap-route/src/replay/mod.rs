@@ -10,7 +10,6 @@
 
 mod client;
 mod data;
-mod plain;
 mod playing;
 mod report;
 mod runtime;

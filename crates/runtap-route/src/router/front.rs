@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
 use runtap_diag_server::dial_out;
-use runtap_transport::{Endpoint, Peer, Stream};
-use rustix::process::geteuid;
+use runtap_transport::{Endpoint, Peer, Stream, my_uid};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -100,7 +99,7 @@ async fn dial(tool: &Endpoint, advertise: Advertise, relay: &Relay) {
     let gone = Arc::new(Notify::new());
     let mut told = None;
     let may_know = |peer: Peer| {
-        let trusted = peer.uid == 0 || peer.uid == geteuid().as_raw();
+        let trusted = peer.uid == 0 || peer.uid == my_uid();
         if !trusted && told.replace(peer.uid) != Some(peer.uid) {
             relay.teller().tell(&Notice::ForeignTool { uid: peer.uid });
         }

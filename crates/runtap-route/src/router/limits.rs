@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rustix::process::{Resource, getrlimit};
+use runtap_transport::most_descriptors;
 
 /// What a router allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self::within(descriptors())
+        Self::within(most_descriptors())
     }
 }
 
@@ -52,11 +52,6 @@ impl Limits {
             shut_down: Duration::from_secs(2),
         }
     }
-}
-
-/// How many descriptors we may have.
-fn descriptors() -> usize {
-    getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use runtap_transport::{Listener, Stream};
-use rustix::net::sockopt::set_socket_keepalive;
+use runtap_transport::{Listener, Stream, keep_alive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -26,7 +25,7 @@ impl Link {
     pub fn tcp(stream: TcpStream) -> Self {
         // It works without, too.
         let _ = stream.set_nodelay(true);
-        let _ = set_socket_keepalive(&stream, true);
+        let _ = keep_alive(&stream);
         Self::Tcp(stream)
     }
 

@@ -6,11 +6,12 @@
 //! wrong proof, then who has not even said hello, the oldest first. After that it is a client as any other
 //! ([`Relay`](super::Relay)).
 
-use std::fs::symlink_metadata;
+#[cfg_attr(unix, path = "offer/unix.rs")]
+#[cfg_attr(windows, path = "offer/windows.rs")]
+mod owner;
+
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,12 +20,12 @@ use runtap_remote::{
     Handshake, HandshakeError, Listed, Refusal, Request, RouterHandshake, Token, drive, nonce,
 };
 use runtap_target::{Listing, Seen};
-use runtap_transport::{Endpoint, SocketState, in_a_thread};
-use rustix::process::geteuid;
+use runtap_transport::{Endpoint, SocketState, in_a_thread, my_uid};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
+use self::owner::is_file_of;
 use super::Ended;
 use super::back::RuntimeAddress;
 use super::crowd::{Crowd, Progress, Stage};
@@ -227,7 +228,7 @@ async fn send(handshake: &mut RouterHandshake, stream: &mut TcpStream, relay: &R
 /// The .NET processes of our own user that answer. As root not those of others: who knows the token is no root there.
 async fn list() -> io::Result<Vec<Listed>> {
     let mut processes = in_a_thread(|| Listing::now(false).processes).await?;
-    let me = geteuid().as_raw();
+    let me = my_uid();
     processes.retain(|process| process.uid == me && process.kind == Kind::Dotnet && !is_router(process));
     let started: Vec<(u32, u64)> =
         processes.iter().map(|process| (process.pid, process.start_time)).collect();
@@ -252,8 +253,10 @@ async fn list() -> io::Result<Vec<Listed>> {
 /// socket with a name of its own (`dotnet-diagnostic-dsrouter-PID-…`); somebody else can make such a name too, but not a file
 /// of the process's user.
 fn is_router(process: &Process) -> bool {
-    let is_its_own = |path: &Path| symlink_metadata(path).is_ok_and(|file| file.uid() == process.uid);
-    process.sockets.iter().any(|socket| socket.state == SocketState::Router && is_its_own(&socket.path))
+    process
+        .sockets
+        .iter()
+        .any(|socket| socket.state == SocketState::Router && is_file_of(&socket.path, process.uid))
 }
 
 /// The socket of a process, if it still is the one that was listed.
@@ -266,7 +269,7 @@ async fn find(pid: u32, started: u64) -> Result<Endpoint, Refusal> {
     if process.start_time != started {
         return Err(gone(format!("process {pid} has ended, and another one has its number")));
     }
-    if process.uid != geteuid().as_raw() {
+    if process.uid != my_uid() {
         return Err(gone(format!("process {pid} belongs to another user than the router")));
     }
     process.endpoint().ok_or_else(|| gone(format!("process {pid} has no diagnostic socket")))

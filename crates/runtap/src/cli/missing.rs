@@ -1,8 +1,8 @@
 //! The verbs that are not there on Windows: each takes whatever it is given, and says why. Not in the help.
 
-use std::ffi::OsString;
+use clap::Subcommand;
 
-use clap::{Args, Subcommand};
+use super::words::Words;
 
 /// A verb that other systems have.
 #[derive(Debug, Subcommand)]
@@ -13,32 +13,12 @@ pub(crate) enum Missing {
     /// Write perf maps for code that the JIT compiles
     #[command(hide = true, name = "perfmap")]
     PerfMap(Words),
-    /// Route tools to a runtime over sockets and TCP
-    #[command(hide = true)]
-    Router(Words),
-    /// Record what tools and a runtime send each other
-    #[command(hide = true)]
-    Record(Words),
-    /// Play back a transcript
-    #[command(hide = true)]
-    Replay(Words),
     /// Run test applications of Microsoft.Testing.Platform
     #[command(hide = true)]
     Test(Words),
     /// Record, show, check and play back what test applications and their server say
     #[command(hide = true)]
     Mtp(Words),
-    /// Trace what Java programs call
-    #[command(hide = true)]
-    Jvm(Words),
-}
-
-/// Anything.
-#[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
-pub(crate) struct Words {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) words: Vec<OsString>,
 }
 
 impl Missing {
@@ -49,12 +29,8 @@ impl Missing {
                 ("dump", "where a process may write, and who can read it, is not looked at on Windows yet")
             }
             Self::PerfMap(_) => ("perfmap", "runtimes write perf maps on Linux alone"),
-            Self::Router(_) => ("router", "it routes over Unix sockets"),
-            Self::Record(_) => ("record", "it stands between tools and runtimes on Unix sockets"),
-            Self::Replay(_) => ("replay", "it plays on Unix sockets"),
             Self::Test(_) => ("test", "test applications are reached by Unix sockets so far"),
             Self::Mtp(_) => ("mtp", "test applications are reached by Unix sockets so far"),
-            Self::Jvm(_) => ("jvm", "collecting from Java programs was not brought to Windows yet"),
         }
     }
 }

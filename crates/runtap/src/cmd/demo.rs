@@ -13,8 +13,6 @@ use runtap_record::Specification;
 use runtap_sinks::Format;
 use runtap_target::TargetSpec;
 
-#[cfg_attr(unix, path = "demo/jvm.rs")]
-#[cfg_attr(not(unix), path = "demo/no_jvm.rs")]
 mod jvm;
 
 use self::jvm::{be_agent, jvm};

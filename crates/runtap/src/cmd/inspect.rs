@@ -8,8 +8,6 @@ use runtap_nettrace::inspect::Inspected;
 use runtap_text::document::{LayoutDocument, Partial};
 use runtap_text::{layout_heading, layout_row};
 
-#[cfg_attr(unix, path = "inspect/transcript.rs")]
-#[cfg_attr(not(unix), path = "inspect/no_transcript.rs")]
 mod transcript;
 
 use self::transcript::transcript;

@@ -1,5 +1,6 @@
 //! One verb a file; this one chooses among them and turns their errors into exit codes.
 
+mod address;
 mod advice;
 mod asked;
 pub(crate) mod complete;
@@ -18,7 +19,6 @@ mod fix;
 mod info;
 mod inspect;
 mod interrupt;
-#[cfg(unix)]
 mod jvm;
 mod licenses;
 mod list_profiles;
@@ -30,15 +30,12 @@ mod named_port;
 mod perf_map;
 mod profiler;
 mod ps;
-#[cfg(unix)]
 mod record;
 mod recording;
 mod repair;
-#[cfg(unix)]
 mod replay;
 mod report;
 mod resume;
-#[cfg(unix)]
 mod router;
 mod set_env;
 mod silence;
@@ -117,7 +114,6 @@ fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
             },
         )
     };
-    #[cfg(unix)]
     if words.get(1).is_some_and(|verb| verb == "router") {
         router::familiar(&mut words);
     }
@@ -161,22 +157,18 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Events(options) => events::run(&options, output),
         Verb::Repair(options) => repair::run(&options, output),
         Verb::Inspect(options) => inspect::run(&options, output),
-        #[cfg(unix)]
         Verb::Router(Deferred(mode)) => block_on(router::run(mode, output)),
-        #[cfg(unix)]
         Verb::Record(Deferred(options)) => on_processes(record::run(*options, output), output),
-        #[cfg(unix)]
         Verb::Replay(Deferred(options)) => on_processes(replay::run(*options, output), output),
         #[cfg(unix)]
         Verb::Test(Deferred(options)) => block_on(test::run(*options, output)),
         #[cfg(unix)]
         Verb::Mtp(Deferred(options)) => mtp::run(*options, output),
-        #[cfg(unix)]
         Verb::Jvm(Deferred(options)) => jvm::run(options, output),
         #[cfg(not(unix))]
         Verb::Missing(missing) => {
             let (verb, why) = missing.reason();
-            Err(exit::expected(exit::USAGE, format!("'{verb}' is not there on Windows: {why}"), None))
+            Err(not_there(verb, why))
         }
         Verb::Demo(Deferred(options)) => demo::run(options, output),
         #[cfg(unix)]
@@ -187,6 +179,12 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Licenses(_) => licenses::run(output),
         Verb::Version(_) => version::run(output),
     }
+}
+
+/// For a verb that other systems have.
+#[cfg(not(unix))]
+fn not_there(verb: &str, why: &str) -> anyhow::Error {
+    exit::expected(exit::USAGE, format!("'{verb}' is not there on Windows: {why}"), None)
 }
 
 /// For a verb that looks for processes, of which there may be more than `/proc` shows.

@@ -1,13 +1,14 @@
 //! A port that the user names: what is to be known of it while programs are waited for there.
 
 use runtap_diag::ports::Port;
+use runtap_transport::naming::port_address;
 use runtap_transport::{Exposure, is_root, shell};
 
 use crate::output::Output;
 
 /// What to set for a program that is to dial in, and what is to be known of the place.
 pub(super) fn tell_listening(port: &Port, output: Output) {
-    let variable = format!("{}={}", runtap_record::PORTS, shell::word(port.path()));
+    let variable = format!("{}={}", runtap_record::PORTS, shell::word(port_address(port.path())));
     output.note(format_args!("waiting for a program that is started with {variable}"));
     tell_exposure(port, output);
 }

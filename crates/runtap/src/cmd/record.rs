@@ -3,7 +3,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -14,12 +13,13 @@ use runtap_route::record::{
 };
 use runtap_target::{PortSpec, Role, Subject, TargetSpec};
 use runtap_text::document::RecordDocument;
-use runtap_transport::naming::SocketName;
+use runtap_transport::naming::{SocketName, port_address};
 use runtap_transport::{Endpoint, shell};
 use tokio::sync::watch;
 
 use super::interrupt::unless;
 use super::target::{meant, resolve};
+use super::trace::signal_of;
 use crate::cli::{Record, target_of};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -78,7 +78,7 @@ struct Between {
 async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
     let target = target_of(&options.target);
     if let Some(tool) = &options.forward {
-        let (way, label) = (Way::ToTool(Endpoint::unix(tool)), format!("the tool at {}", tool.display()));
+        let (way, label) = (Way::ToTool(Endpoint::local(tool)), format!("the tool at {}", tool.display()));
         let port = match &options.target.diagnostic_port {
             None if options.command.is_empty() => {
                 return Err(usage(
@@ -143,7 +143,7 @@ fn command(options: &Record, place: &Place, stdout_on_stderr: bool) -> Option<Co
         if !ports.is_empty() {
             ports.push(";");
         }
-        ports.push(place.path());
+        ports.push(port_address(place.path()));
         ports.push(",suspend,connect");
         environment.push((OsString::from(PORTS), ports));
     } else if let Some(directory) = place.directory() {
@@ -163,6 +163,7 @@ pub(super) fn with_socket(words: &[OsString], socket: &Path) -> Vec<OsString> {
 fn tell(between: &Between, place: &Place, output: Output) {
     let path = shell::word(place.path());
     if let Way::ToTool(_) = between.way {
+        let path = shell::word(port_address(place.path()));
         output.note(format_args!("waiting for programs that are started with {PORTS}={path}"));
         return;
     }
@@ -214,7 +215,7 @@ pub(super) fn stop_requests(stops: &Stops) -> watch::Receiver<Stop> {
 
 /// The code of a command that has ended.
 pub(super) fn code_of(status: ExitStatus) -> u8 {
-    let signal = || status.signal().map(|signal| signal.saturating_add(128));
+    let signal = || signal_of(status).map(|signal| signal.saturating_add(128));
     status.code().or_else(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED)
 }
 

@@ -77,7 +77,7 @@ async fn as_runtime(
     }
     let mut directory = None;
     let (place, heard) = match &options.dial {
-        Some(port) if talk.dials_in() => (None, Heard::Dial(Endpoint::unix(port))),
+        Some(port) if talk.dials_in() => (None, Heard::Dial(Endpoint::local(port))),
         Some(_) => return Err(usage("no runtime had dialled in when this was recorded: use --listen")),
         None if talk.dials_in() => {
             return Err(usage(

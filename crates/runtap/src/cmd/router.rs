@@ -1,22 +1,24 @@
 //! `runtap router`: the two sides that the options name, made into a router that runs until it is interrupted.
 
+#[cfg_attr(unix, path = "router/names_unix.rs")]
+#[cfg_attr(windows, path = "router/names_windows.rs")]
+mod names;
+
 use std::ffi::OsString;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::SystemTime;
 
 use runtap_record::Stops;
-use runtap_remote::{AddressError, HostPort};
 use runtap_route::router::{
     Back, Ended, Front, Gate, Limits, Notice, Offer, Router, RuntimeAddress, Statistics,
 };
 use runtap_target::Given;
 use runtap_text::document::RouterDocument;
-use runtap_transport::naming::{SocketKind, SocketName};
 use runtap_transport::{BindError, BindOptions, Endpoint, Listener, allow_many_files, shell};
 
+use self::names::names;
+use super::address::{LISTEN, resolve};
 use super::target::{choose, token};
 use crate::cli::{self, Common, IpcServer, RouterListen, RuntimeDials, RuntimeListens, Target};
 use crate::exit::{self, expected, usage};
@@ -24,11 +26,6 @@ use crate::output::Output;
 
 /// Warnings of a router that are shown in any case.
 const WARNINGS: u32 = 20;
-/// How messages call the address of `listen`.
-const LISTEN: &str = "HOST:PORT";
-
-const BEYOND: &str = "stay on this machine (127.0.0.1), reach it from elsewhere through a tunnel such as 'ssh -L', or, on a \
-                      network where you trust everybody, say --insecure";
 
 /// The words of dotnet-dsrouter for ours: its short options have several letters, and its -v a level.
 pub(super) fn familiar(words: &mut Vec<OsString>) {
@@ -156,11 +153,7 @@ fn listen_for_tools(tools: &IpcServer, output: Output) -> anyhow::Result<Front> 
         (Gate::Local(Box::new(bind(path)?)), format!("--diagnostic-port {},connect", shell::word(path)))
     } else {
         // Microsoft's tools look for the name of a router only where that of a runtime is there, too.
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        let router = SocketName { pid, key: since, kind: SocketKind::Router };
-        let runtime = SocketName::runtime(pid, runtap_discover::start_time(pid).unwrap_or(since));
-        let [router, runtime] =
-            [router, runtime].map(|name| bind(&runtap_discover::temp_dir().join(name.to_string())));
+        let [router, runtime] = names(pid).map(|path| bind(&path));
         (Gate::Twice(Box::new([router?, runtime?])), format!("-p {pid}"))
     };
     output.note(format_args!("tools dial {gate}: dotnet-trace collect {how}"));
@@ -170,7 +163,7 @@ fn listen_for_tools(tools: &IpcServer, output: Output) -> anyhow::Result<Front> 
 /// The socket on which a tool listens.
 fn dial_tool(path: &Path) -> anyhow::Result<Front> {
     let path = socket(&path.display().to_string())?;
-    Ok(Front::Dial(Endpoint::unix(path)))
+    Ok(Front::Dial(Endpoint::local(&path)))
 }
 
 /// Where the runtime dials in.
@@ -228,29 +221,6 @@ fn bind(path: &Path) -> anyhow::Result<Listener> {
         ),
         _ => error.into(),
     })
-}
-
-/// The addresses of one side that is TCP.
-pub(super) async fn resolve(
-    option: &str,
-    address: &str,
-    insecure: bool,
-    output: Output,
-) -> anyhow::Result<Vec<SocketAddr>> {
-    let wrong = |error: AddressError| match error {
-        AddressError::Beyond { .. } => expected(exit::USAGE, format!("{option}: {error}"), BEYOND.to_owned()),
-        AddressError::Unknown { .. } => expected(exit::NO_TARGET, format!("{option}: {error}"), None),
-        error => usage(format!("{option}: {error}")),
-    };
-    let parsed = HostPort::parse(address).map_err(wrong)?;
-    let addresses = parsed.resolve(insecure).await.map_err(wrong)?;
-    if addresses.iter().any(|address| !address.ip().to_canonical().is_loopback()) {
-        output.warning(format_args!(
-            "{address} is reached from other machines: what passes is not encrypted, and {}",
-            if option == LISTEN { "can be read and changed on the way" } else { "nobody is asked who he is" }
-        ));
-    }
-    Ok(addresses)
 }
 
 fn of_mode(mode: &cli::Router) -> anyhow::Error {

@@ -1,7 +1,8 @@
 //! Programs under Wine: in a prefix of our own, with a time limit, and gone when we are done.
 
+use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
@@ -15,6 +16,9 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const LOOK: Duration = Duration::from_millis(20);
 /// A variable of the processes that the trials look at.
 pub(super) const MARK: (&str, &str) = ("RUNTAP_TRIAL", "grün ✓");
+
+/// The secret of those who route over TCP.
+pub(super) const TOKEN: (&str, &str) = ("RUNTAP_TOKEN", "0123456789abcdef-0123456789abcdef");
 
 /// Wine with a prefix of its own. What runs in it ends when this is dropped.
 pub(super) struct Wine {
@@ -36,6 +40,8 @@ pub(super) struct Running {
     child: Child,
     /// Its end is what some are told by.
     _stdin: Option<ChildStdin>,
+    /// What it prints, on either stream.
+    lines: Option<mpsc::Receiver<String>>,
 }
 
 impl Wine {
@@ -73,6 +79,11 @@ impl Wine {
         wait(self.command("../runtap.exe").args(words))
     }
 
+    /// The same, with what Wine says of its calls of a kind.
+    pub(super) fn traced(&self, kind: &str, words: &[&str]) -> Result<Said> {
+        wait(self.command("../runtap.exe").args(words).env("WINEDEBUG", format!("trace+{kind}")))
+    }
+
     /// The same, which has to work.
     pub(super) fn works(&self, words: &[&str]) -> Result<Said> {
         let said = self.runtap(words)?;
@@ -82,7 +93,7 @@ impl Wine {
         Ok(said)
     }
 
-    /// Starts a program, and gives the first line of its stdout that begins with `word`.
+    /// Starts a program, and gives what is behind `word` in the first line that it prints with that.
     pub(super) fn start(&self, program: &str, words: &[&str], word: &str) -> Result<(Running, String)> {
         let mut command = self.command(program);
         command
@@ -90,24 +101,15 @@ impl Wine {
             .env(MARK.0, MARK.1)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+            .stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
-        let (out, stdin) = (child.stdout.take(), child.stdin.take());
-        let running = Running { child, _stdin: stdin };
+        let (out, err, stdin) = (child.stdout.take(), child.stderr.take(), child.stdin.take());
         let (tell, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in BufReader::new(out.into_iter().next()?).lines() {
-                tell.send(line.ok()?).ok()?;
-            }
-            Some(())
-        });
-        let until = Instant::now() + PATIENCE;
-        while let Ok(line) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            if let Some(rest) = line.trim_end().strip_prefix(word) {
-                return Ok((running, rest.trim().to_owned()));
-            }
-        }
-        bail!("`{program} {}` does not say `{word}`", words.join(" "));
+        listen(out, tell.clone());
+        listen(err, tell);
+        let running = Running { child, _stdin: stdin, lines: Some(lines) };
+        let rest = running.says(word).with_context(|| format!("{program} {}", words.join(" ")))?;
+        Ok((running, rest))
     }
 
     /// Starts `runtap`, and waits for nothing.
@@ -115,15 +117,29 @@ impl Wine {
         let mut command = self.command("../runtap.exe");
         let child =
             command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Ok(Running { child: child.context("cannot start runtap.exe")?, _stdin: None })
+        Ok(Running { child: child.context("cannot start runtap.exe")?, _stdin: None, lines: None })
+    }
+
+    /// With these variables programs for Windows start as those of this machine do, by what cargo calls a runner.
+    pub(super) fn variables(&self) -> [(&'static str, OsString); 4] {
+        [
+            ("WINEPREFIX", self.folder.join("prefix").into()),
+            ("WINEDEBUG", "-all".into()),
+            ("WINEDLLOVERRIDES", "mscoree,mshtml=".into()),
+            // Where the library is that stands for one of newer versions.
+            ("WINEPATH", self.folder.as_os_str().to_owned()),
+        ]
+    }
+
+    pub(super) fn program(&self) -> &Path {
+        &self.program
     }
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(&self.program);
         command.arg(program).current_dir(self.files());
         // No window, and no questions about parts that are not needed.
-        command.env("WINEPREFIX", self.folder.join("prefix")).env("WINEDEBUG", "-all");
-        command.env("WINEDLLOVERRIDES", "mscoree,mshtml=").env_remove("DISPLAY");
+        command.envs(self.variables()).env(TOKEN.0, TOKEN.1).env_remove("DISPLAY");
         command
     }
 
@@ -139,10 +155,20 @@ impl Wine {
     }
 }
 
+/// Hands on what a stream says, line by line.
+fn listen(stream: Option<impl Read + Send + 'static>, tell: mpsc::Sender<String>) {
+    thread::spawn(move || {
+        for line in BufReader::new(stream?).lines() {
+            tell.send(line.ok()?).ok()?;
+        }
+        Some(())
+    });
+}
+
 /// Runs a program to its end.
 fn wait(command: &mut Command) -> Result<Said> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let read = |pipe: Option<Box<dyn std::io::Read + Send>>| {
+    let read = |pipe: Option<Box<dyn Read + Send>>| {
         thread::spawn(move || {
             let mut bytes = Vec::new();
             if let Some(mut pipe) = pipe {
@@ -154,7 +180,7 @@ fn wait(command: &mut Command) -> Result<Said> {
     };
     let out = read(child.stdout.take().map(|pipe| Box::new(pipe) as _));
     let err = read(child.stderr.take().map(|pipe| Box::new(pipe) as _));
-    let mut running = Running { child, _stdin: None };
+    let mut running = Running { child, _stdin: None, lines: None };
     let code = running.ended(PATIENCE)?;
     let text = |thread: thread::JoinHandle<String>| thread.join().unwrap_or_default();
     Ok(Said { code, out: text(out), err: text(err) })
@@ -167,6 +193,24 @@ impl Drop for Wine {
 }
 
 impl Running {
+    /// What is behind `word` in the next line that it prints with that.
+    pub(super) fn says(&self, word: &str) -> Result<String> {
+        let (until, mut said) = (Instant::now() + PATIENCE, Vec::new());
+        let lines = self.lines.as_ref().context("nobody listens to it")?;
+        while let Ok(line) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            if let Some((_, rest)) = line.split_once(word) {
+                return Ok(rest.trim().to_owned());
+            }
+            said.push(line);
+        }
+        bail!("it does not say `{word}`, but: {}", said.join("; "));
+    }
+
+    /// Whether it runs still.
+    pub(super) fn runs(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
+    }
+
     /// Waits for its end, and gives its exit code; it is killed when that takes too long.
     pub(super) fn ended(&mut self, limit: Duration) -> Result<Option<i32>> {
         let until = Instant::now() + limit;

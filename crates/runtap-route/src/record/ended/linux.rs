@@ -8,24 +8,18 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::sync::oneshot;
 
+use super::watching::on_a_thread;
+
 /// Ready when this process has ended; never without one, or where it can't be watched.
 pub(super) async fn ended(process: Option<u32>) {
     let watched = || {
         let pid = Pid::from_raw(i32::try_from(process?).ok()?)?;
         pidfd_open(pid, PidfdFlags::empty()).ok()
     };
-    if let Some(watched) = watched() {
-        let (sender, receiver) = oneshot::channel();
-        // On a thread of its own, which looks now and then whether anybody still wants to know.
-        let watching = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
-            if has_ended(&watched, &sender) {
-                // Nobody may want to know any more.
-                let _ = sender.send(());
-            }
-        });
-        if watching.is_ok() && receiver.await.is_ok() {
-            return;
-        }
+    if let Some(watched) = watched()
+        && on_a_thread(move |answer| has_ended(&watched, answer)).await
+    {
+        return;
     }
     future::pending::<()>().await;
 }

@@ -4,6 +4,9 @@
 #[cfg_attr(windows, path = "keyboard_windows.rs")]
 mod keyboard;
 mod show;
+#[cfg_attr(unix, path = "signal_unix.rs")]
+#[cfg_attr(windows, path = "signal_windows.rs")]
+mod signal;
 mod spec;
 mod summary;
 #[cfg_attr(not(target_os = "linux"), path = "no_user_events.rs")]
@@ -22,6 +25,7 @@ use runtap_target::{PortSpec, Role, Subject, TargetSpec};
 use self::keyboard::stop_on_enter;
 use self::show::Show;
 pub(super) use self::show::{described, guard, of_guard};
+pub(super) use self::signal::signal_of;
 use super::asked;
 use super::failure::of_recording;
 use super::interrupt::unless;
@@ -188,17 +192,6 @@ pub(super) fn ours(error: anyhow::Error) -> anyhow::Error {
 pub(super) fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| signal_of(status).map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
-}
-
-#[cfg(unix)]
-fn signal_of(status: ExitStatus) -> Option<i32> {
-    std::os::unix::process::ExitStatusExt::signal(&status)
-}
-
-/// Nothing but its code says how it has ended.
-#[cfg(not(unix))]
-fn signal_of(_status: ExitStatus) -> Option<i32> {
-    None
 }
 
 /// `runtap guard-port`: lets everybody go on who dials in, until nobody is left who could.

@@ -39,7 +39,7 @@ async fn ask(path: &Path, command: &str) -> anyhow::Result<String> {
         let hint = "start a collector with 'runtap jvm hq --control PATH'".to_owned();
         expected(exit::NO_TARGET, format!("{}: {error}", path.display()), hint)
     };
-    let stream = Endpoint::unix(path).connect(CONNECT).await.map_err(|error| nobody(error.to_string()))?;
+    let stream = Endpoint::local(path).connect(CONNECT).await.map_err(|error| nobody(error.to_string()))?;
     let mut stream = BufReader::new(stream);
     stream.write_all(format!("{}\n", command.trim()).as_bytes()).await?;
     let mut answer = String::new();

@@ -1,13 +1,11 @@
 //! Jars and class directories from the command line.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use runtap_classfile::jar::Options;
 use runtap_coverage::Inventory;
-use rustix::fs::OFlags;
 
 use crate::exit::{self, expected};
 
@@ -45,12 +43,7 @@ fn unreadable(path: &Path, error: impl std::fmt::Display) -> anyhow::Error {
 
 /// An ordinary file, by links too. Whoever opens a pipe waits for its writer, and a device has no end.
 fn read(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
-    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let about = file.metadata()?;
-    if !about.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file"));
-    }
+    let file = runtap_outputs::open_named(path)?;
     let mut bytes = Vec::new();
     file.take(largest + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > largest {

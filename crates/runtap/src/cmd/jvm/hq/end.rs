@@ -23,7 +23,7 @@ use crate::output::Output;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Stops the agents, waits for their ends, unless somebody is in a hurry, and prints the report.
-pub(super) async fn end(
+pub(in crate::cmd::jvm) async fn end(
     options: &JvmHq,
     hq: &Arc<Hq>,
     watch: &Arc<Watch>,

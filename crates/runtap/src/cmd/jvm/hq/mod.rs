@@ -1,9 +1,7 @@
 //! `runtap jvm hq`: agents dial in, are told what to trace, and what comes is shown: as lines while it comes, and as a report
 //! at the end.
 
-#[cfg(target_os = "linux")]
-mod collection;
-mod end;
+pub(super) mod end;
 mod summary;
 pub(super) mod watch;
 
@@ -20,11 +18,9 @@ use runtap_record::Stops;
 use runtap_transport::{BindError, BindOptions, Listener};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
-#[cfg(target_os = "linux")]
-pub(super) use self::collection::Collection;
 use self::summary::Summaries;
 use self::watch::{Line, Watch, Weight};
-use super::super::{block_on, router};
+use super::super::{address, block_on};
 use super::control::{self, Context, serve};
 use super::live;
 use super::patterns::{self, For};
@@ -59,7 +55,7 @@ async fn collect<T>(
     patterns::check(&options.tracing, For::Any)?;
     // Heard from the first moment on: whoever sees that we listen can end us.
     let stops = Stops::listen()?;
-    let addresses = router::resolve("--listen", &options.listen, options.insecure, output).await?;
+    let addresses = address::resolve("--listen", &options.listen, options.insecure, output).await?;
     let watch = Arc::new(Watch::new(output.is_verbose()));
     let hq = Arc::new(listen(options, &addresses, None, &watch)?);
     let listener = options.control.as_deref().map(bind).transpose()?;
@@ -73,13 +69,14 @@ async fn collect<T>(
     ));
     let started = start(hq.address())?;
     let over = options.duration.and_then(|duration| Instant::now().checked_add(duration)).unwrap_or_else(far);
-    if !options.plain && live::is_possible(output) {
-        let stays = !options.once && options.duration.is_none();
-        let last = live::show(&hq, &watch, &stops, over, stays).await?;
-        // What mattered stays to be read.
-        last.iter().filter(|line| line.weight == Weight::Warning).for_each(|line| say(line, output));
-    } else {
-        lines(options, &hq, &watch, &stops, over, output).await;
+    match live::possible(output).filter(|_| !options.plain) {
+        Some(view) => {
+            let stays = !options.once && options.duration.is_none();
+            let last = view.show(&hq, &watch, &stops, over, stays).await?;
+            // What mattered stays to be read.
+            last.iter().filter(|line| line.weight == Weight::Warning).for_each(|line| say(line, output));
+        }
+        None => lines(options, &hq, &watch, &stops, over, output).await,
     }
     let code = end::end(options, &hq, &watch, &stops, false, output).await;
     if let Some(controlled) = controlled {
@@ -149,7 +146,7 @@ fn recorder(path: &Path) -> anyhow::Result<Arc<dyn Recorder>> {
 }
 
 /// Listens at the first address where that is possible, for these users, or for everybody.
-fn listen(
+pub(super) fn listen(
     options: &JvmHq,
     addresses: &[SocketAddr],
     users: Option<&[u32]>,
@@ -180,12 +177,19 @@ fn listen(
 /// A time that does not come.
 const FAR: Duration = Duration::from_hours(24 * 365);
 
-fn far() -> Instant {
+pub(super) fn far() -> Instant {
     Instant::now() + FAR
 }
 
 /// Shows lines until the end is asked for, or it is the end.
-async fn lines(options: &JvmHq, hq: &Arc<Hq>, watch: &Watch, stops: &Stops, over: Instant, output: Output) {
+pub(super) async fn lines(
+    options: &JvmHq,
+    hq: &Arc<Hq>,
+    watch: &Watch,
+    stops: &Stops,
+    over: Instant,
+    output: Output,
+) {
     let begin = Instant::now();
     let mut summaries = Summaries::new(begin.into_std());
     let every = if options.interval.is_zero() { Duration::MAX } else { options.interval };
@@ -212,7 +216,7 @@ async fn lines(options: &JvmHq, hq: &Arc<Hq>, watch: &Watch, stops: &Stops, over
 }
 
 /// Shows the lines that wait.
-fn show(watch: &Watch, output: Output) {
+pub(super) fn show(watch: &Watch, output: Output) {
     for line in watch.lines() {
         say(&line, output);
     }

@@ -147,6 +147,7 @@ impl Watch {
     }
 
     /// Whether there was an agent, and all that there were have ended.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "for the live view"))]
     pub(in crate::cmd::jvm) fn all_have_finished(&self) -> bool {
         let state = self.lock();
         !state.agents.is_empty() && state.agents.values().all(|facts| facts.finished)

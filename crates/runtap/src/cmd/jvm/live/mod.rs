@@ -36,66 +36,73 @@ const KEYS: usize = 64;
 /// The size of the terminal is looked at this often, whatever happens.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Whether there is a terminal for a live view: one to draw on and one to type on.
-pub(in crate::cmd) fn is_possible(output: Output) -> bool {
-    output.is_seen() && output.progress() && io::stdin().is_terminal()
+/// A view that there can be.
+#[derive(Debug)]
+pub(in crate::cmd) struct View(());
+
+/// A live view, where there is a terminal for it: one to draw on and one to type on.
+pub(in crate::cmd) fn possible(output: Output) -> Option<View> {
+    (output.is_seen() && output.progress() && io::stdin().is_terminal()).then_some(View(()))
 }
 
-/// Shows the view until the end is asked for, or it is the end; where it `stays`, the end of the first agent is none. The
-/// lines that were shown last are given back.
-///
-/// # Errors
-/// The terminal can't be taken, or drawn on.
-pub(super) async fn show(
-    hq: &Arc<Hq>,
-    heard: &Arc<Watch>,
-    stops: &Stops,
-    over: Instant,
-    stays: bool,
-) -> io::Result<Vec<Line>> {
-    let (to, mut snapshots) = watch::channel(Snapshot::default());
-    let gatherer = Gatherer::start(Arc::clone(hq), Arc::clone(heard), to)?;
-    let screen = Screen::take()?;
-    let (typed, mut keys) = mpsc::channel(KEYS);
-    let listening = input::listen(typed)?;
-    let colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
-    let mut terminal = Terminal::new(Ansi::new(BufWriter::new(io::stdout()), colours))?;
-    let mut state = State::default();
-    loop {
-        draw(&mut terminal, &mut state)?;
-        tokio::select! {
-            biased;
-            () = stops.stopping() => break,
-            () = sleep_until(over) => break,
-            Some(key) = keys.recv() => {
-                let mut next = Some(key);
-                // All that was typed meanwhile, before it is drawn once.
-                while let Some(key) = next {
-                    if let Some(action) = state.key(key) {
-                        act(action, hq, heard, stops);
+impl View {
+    /// Shows the view until the end is asked for, or it is the end; where it `stays`, the end of the first agent is none. The
+    /// lines that were shown last are given back.
+    ///
+    /// # Errors
+    /// The terminal can't be taken, or drawn on.
+    pub(super) async fn show(
+        self,
+        hq: &Arc<Hq>,
+        heard: &Arc<Watch>,
+        stops: &Stops,
+        over: Instant,
+        stays: bool,
+    ) -> io::Result<Vec<Line>> {
+        let (to, mut snapshots) = watch::channel(Snapshot::default());
+        let gatherer = Gatherer::start(Arc::clone(hq), Arc::clone(heard), to)?;
+        let screen = Screen::take()?;
+        let (typed, mut keys) = mpsc::channel(KEYS);
+        let listening = input::listen(typed)?;
+        let colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
+        let mut terminal = Terminal::new(Ansi::new(BufWriter::new(io::stdout()), colours))?;
+        let mut state = State::default();
+        loop {
+            draw(&mut terminal, &mut state)?;
+            tokio::select! {
+                biased;
+                () = stops.stopping() => break,
+                () = sleep_until(over) => break,
+                Some(key) = keys.recv() => {
+                    let mut next = Some(key);
+                    // All that was typed meanwhile, before it is drawn once.
+                    while let Some(key) = next {
+                        if let Some(action) = state.key(key) {
+                            act(action, hq, heard, stops);
+                        }
+                        next = keys.try_recv().ok();
                     }
-                    next = keys.try_recv().ok();
+                    gatherer.ask(state.wants());
                 }
-                gatherer.ask(state.wants());
-            }
-            Ok(()) = snapshots.changed() => {
-                let snapshot = snapshots.borrow_and_update().clone();
-                state.update(snapshot);
-                gatherer.ask(state.wants());
-            }
-            () = heard.news.notified() => {
-                state.hear(heard.lines());
-                if !stays && heard.one_has_finished() {
-                    break;
+                Ok(()) = snapshots.changed() => {
+                    let snapshot = snapshots.borrow_and_update().clone();
+                    state.update(snapshot);
+                    gatherer.ask(state.wants());
                 }
-                state.over = heard.all_have_finished();
+                () = heard.news.notified() => {
+                    state.hear(heard.lines());
+                    if !stays && heard.one_has_finished() {
+                        break;
+                    }
+                    state.over = heard.all_have_finished();
+                }
+                () = sleep_until(Instant::now() + LOOK) => {}
             }
-            () = sleep_until(Instant::now() + LOOK) => {}
         }
+        drop(listening);
+        drop(screen);
+        Ok(state.log.into_iter().collect())
     }
-    drop(listening);
-    drop(screen);
-    Ok(state.log.into_iter().collect())
 }
 
 fn draw<B: Backend>(terminal: &mut Terminal<B>, state: &mut State) -> Result<(), B::Error> {

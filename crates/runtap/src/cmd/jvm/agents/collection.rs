@@ -9,13 +9,13 @@ use runtap_bytefrog::hq::Hq;
 use runtap_record::Stops;
 use tokio::time::Instant;
 
-use super::watch::Watch;
-use super::{end, far, lines, listen, show};
+use super::hq::watch::Watch;
+use super::hq::{end, far, lines, listen, show};
 use crate::cli::{JvmHq, JvmShown, JvmTracing};
 use crate::output::Output;
 
 /// HQ on a free port of the loopback interface.
-pub(in super::super) struct Collection {
+pub(super) struct Collection {
     options: JvmHq,
     hq: Arc<Hq>,
     watch: Arc<Watch>,
@@ -27,7 +27,7 @@ impl Collection {
     ///
     /// # Errors
     /// There is no port.
-    pub(in super::super) fn begin(
+    pub(super) fn begin(
         tracing: &JvmTracing,
         shown: JvmShown,
         duration: Option<Duration>,
@@ -58,23 +58,23 @@ impl Collection {
     }
 
     /// Where agents dial.
-    pub(in super::super) fn address(&self) -> SocketAddr {
+    pub(super) fn address(&self) -> SocketAddr {
         self.hq.address()
     }
 
     /// Whether an agent has said hello.
-    pub(in super::super) fn has_agents(&self) -> bool {
+    pub(super) fn has_agents(&self) -> bool {
         self.watch.seen() > 0
     }
 
     /// Shows lines until the first agent has ended, the time is over, or somebody asks for the end.
-    pub(in super::super) async fn collect(&self, output: Output) {
+    pub(super) async fn collect(&self, output: Output) {
         let over = self.options.duration.and_then(|duration| Instant::now().checked_add(duration));
         lines(&self.options, &self.hq, &self.watch, &self.stops, over.unwrap_or_else(far), output).await;
     }
 
     /// Shows lines until something is done.
-    pub(in super::super) async fn until<T>(&self, work: impl Future<Output = T>, output: Output) -> T {
+    pub(super) async fn until<T>(&self, work: impl Future<Output = T>, output: Output) -> T {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -92,7 +92,7 @@ impl Collection {
     ///
     /// # Errors
     /// Without an agent, and those of printing.
-    pub(in super::super) async fn end(self, hurry: bool, output: Output) -> anyhow::Result<u8> {
+    pub(super) async fn end(self, hurry: bool, output: Output) -> anyhow::Result<u8> {
         end::end(&self.options, &self.hq, &self.watch, &self.stops, hurry, output).await
     }
 }

@@ -6,13 +6,13 @@ use std::path::Path;
 use runtap_jvm_attach::Placed;
 use runtap_record::{Command, Io, Launched, Stops};
 
-use super::super::trace::{exit_code, ours};
 use super::carried::{self, Carried};
-use super::hq::Collection;
+use super::collection::Collection;
 use super::loader;
 use super::patterns::{self, For};
 use super::program::explain;
 use crate::cli::JvmRun;
+use crate::cmd::trace::{exit_code, ours};
 use crate::exit;
 use crate::output::Output;
 

@@ -4,12 +4,12 @@ use runtap_jvm_attach::{AttachError, Client};
 use runtap_record::Stops;
 use runtap_remote::HostPort;
 
-use super::super::interrupt::unless;
 use super::carried::{self, Carried};
-use super::hq::Collection;
+use super::collection::Collection;
 use super::patterns::{self, For};
 use super::program;
 use crate::cli::JvmAttach;
+use crate::cmd::interrupt::unless;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 

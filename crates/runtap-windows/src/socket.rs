@@ -1,0 +1,33 @@
+//! Sockets of TCP. Refuses to open one.
+
+use std::io;
+use std::os::windows::io::{AsRawSocket, BorrowedSocket};
+
+use windows_sys::Win32::Networking::WinSock::{SO_KEEPALIVE, SOCKET, SOL_SOCKET, setsockopt};
+
+/// Has the system ask the other machine now and then whether it is there.
+///
+/// # Errors
+/// The system does not.
+#[expect(unsafe_code, reason = "a call of the system, which reads a number")]
+pub fn keep_alive(socket: BorrowedSocket<'_>) -> io::Result<()> {
+    let raw = SOCKET::try_from(socket.as_raw_socket()).map_err(io::Error::other)?;
+    let on = 1u32.to_ne_bytes();
+    let size = i32::try_from(on.len()).map_err(io::Error::other)?;
+    // SAFETY: the socket is open, and there are `size` bytes to be read.
+    let result = unsafe { setsockopt(raw, SOL_SOCKET, SO_KEEPALIVE, on.as_ptr(), size) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::windows::io::AsSocket as _;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_takes_it() {
+        keep_alive(TcpListener::bind(("127.0.0.1", 0)).unwrap().as_socket()).unwrap();
+    }
+}

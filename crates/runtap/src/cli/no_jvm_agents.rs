@@ -1,0 +1,46 @@
+//! The verbs of `runtap jvm` that bring the agent into a Java program, where there is no agent: each takes whatever it is
+//! given. Not in the help.
+
+use clap::Subcommand;
+
+use super::TextOrJson;
+use super::words::Words;
+
+pub(super) const JVM_EXAMPLES: &str = "\
+Examples:
+  runtap demo jvm
+  runtap jvm hq --once --include '^com/example/'
+  runtap jvm hq --format json > calls.json";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JvmAgents {
+    /// Run a Java program with the agent
+    #[command(hide = true)]
+    Run(Words),
+    /// Trace a Java program that runs
+    #[command(hide = true)]
+    Attach(Words),
+    /// Write the agent's library to a file
+    #[command(hide = true)]
+    Agent(Words),
+    /// Unload an agent that was left in a program
+    #[command(hide = true)]
+    Detach(Words),
+}
+
+impl JvmAgents {
+    /// How the result is printed.
+    #[expect(clippy::unused_self, reason = "elsewhere there are results")]
+    pub(super) fn format(&self) -> TextOrJson {
+        TextOrJson::Text
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "run",
+            Self::Attach(_) => "attach",
+            Self::Agent(_) => "agent",
+            Self::Detach(_) => "detach",
+        }
+    }
+}

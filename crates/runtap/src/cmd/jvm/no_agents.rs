@@ -1,0 +1,10 @@
+//! The verbs that bring the agent's library into a Java program, where there is none to bring.
+
+use crate::cli::JvmAgents;
+use crate::cmd::not_there;
+use crate::output::Output;
+
+pub(super) fn run(verb: JvmAgents, _output: Output) -> anyhow::Result<u8> {
+    let name = format!("jvm {}", verb.name());
+    Err(not_there(&name, "the agent for JVMs is a library for Linux; 'jvm hq' collects from other agents"))
+}
