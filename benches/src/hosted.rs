@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 use runtap_mtp_host::{Application, Batching};
 use runtap_testkit::DotnetTest;
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::cost;
 use crate::output::{self, Table, bar, line, median};
@@ -163,13 +163,20 @@ fn interrupted(sdk: &DotnetTest, folder: &Path, module: &str, file: &Path) -> Re
     server.wait()?;
     let lived = since.elapsed();
     let since = Instant::now();
-    while started.iter().any(|pid| test_kill_process(*pid).is_ok()) {
+    while started.iter().any(|pid| lives(*pid)) {
         if since.elapsed() > Duration::from_secs(20) {
             bail!("{module} has left processes behind");
         }
         std::thread::sleep(Duration::from_micros(100));
     }
     Ok((lived, since.elapsed()))
+}
+
+/// Whether it does not only wait for somebody to ask how it has ended: init may take seconds.
+fn lives(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !"ZX".contains(state))
 }
 
 /// Whom a process has started, and whom they have.
