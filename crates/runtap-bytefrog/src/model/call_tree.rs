@@ -126,7 +126,9 @@ impl Model {
                 *total = total.saturating_add(self.nanoseconds(time));
             }
         };
-        nodes.iter().for_each(|node| add(node, node.inclusive));
+        for node in nodes {
+            add(node, node.inclusive);
+        }
         for (node, so_far) in calls.cut.iter().map(|(node, so_far)| (*node, *so_far)).chain(calls.open()) {
             if let Some(node) = nodes.get(node as usize) {
                 add(node, so_far.total);
