@@ -107,7 +107,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "[decode|bytefrog|capture|nettrace|ports|ps|tests|clients|host|events|instruments|samples]",
+        usage: "[decode|bytefrog|capture|nettrace|ports|ps|tests|clients|host|events|instruments|samples] [--events N]",
         about: "what reading a recording costs (default), or recording and listing real runtimes",
         run: bench::command,
     },

@@ -34,6 +34,9 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     }
     if let Some(shared @ ("bytefrog" | "host")) = args.word() {
         let mut tool = ws.tool(&build(ws)?.to_string_lossy()).arg(shared);
+        if let Some(events) = args.number("--events") {
+            tool = tool.arg(events.to_string());
+        }
         if let Some(shared) = ws.shared()? {
             tool = tool.env("RUNTAP_SHARED", shared);
         }
@@ -76,7 +79,7 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
         files.push(file);
     }
     let mut above = Vec::new();
-    let each = results(ws, &program)?;
+    let each = made(ws, &program, "results")?;
     output::note(&format!("{:<8} {each:>6} instructions a result, {RESULT_LIMIT} allowed", "results"));
     if each > RESULT_LIMIT {
         above.push("results");
@@ -99,16 +102,16 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Instructions a result, without those of the start.
-fn results(ws: &Workspace, program: &Path) -> Result<u64> {
+/// Instructions for each of what a stage is given, without those of the start.
+fn made(ws: &Workspace, program: &Path, stage: &str) -> Result<u64> {
     let mut counted = Vec::new();
-    for results in [SHORT, LONG] {
-        let file = ws.target().join(format!("bench-{results}.mtp")).to_string_lossy().into_owned();
+    for size in [SHORT, LONG] {
+        let file = ws.target().join(format!("bench-{size}.{stage}")).to_string_lossy().into_owned();
         ws.tool(&program.to_string_lossy())
-            .args(&["make-results", &file, &results.to_string()])
+            .args(&[&format!("make-{stage}"), &file, &size.to_string()])
             .quiet()
             .run()?;
-        counted.push(callgrind::instructions(ws, program, &["results", &file])?);
+        counted.push(callgrind::instructions(ws, program, &[stage, &file])?);
     }
     let more = counted.last().zip(counted.first()).map_or(0, |(long, short)| long.saturating_sub(*short));
     Ok(more / (LONG - SHORT))
