@@ -3,8 +3,9 @@
 //! - `decode`: bytes to messages, and no more.
 //! - `tree`: the same with order, call tree, counts and exceptions, as HQ does it live.
 //!
-//! The recording of version 1 is repeated with sequence ids and times that go on; F1 has the same events as batches. The
-//! original HQ takes 0.15 to 0.36 million events/s (measured with the original programs).
+//! The recordings of versions 1 and 4, which has the lines that ran besides, are repeated with sequence ids and times that go on;
+//! F1 has the events of version 1 as batches. The original HQ takes 0.15 to 0.36 million events/s (measured with the original
+//! programs). For counting instructions there is a stream that needs no recording ([`make`], [`take`]).
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -12,9 +13,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use nix::time::ClockId;
-use runtap_bytefrog::{Limits, Model};
+use runtap_bytefrog::{Counters, Limits, Model};
 use runtap_bytefrog_proto::f1::{Batch, BatchEvent, BatchKind, Rows};
-use runtap_bytefrog_proto::{Decoder, Dialect, Limits as Wire, Message, Stamp, Stream, encode};
+use runtap_bytefrog_proto::{
+    Decoder, Dialect, Exit, JavaStr, Limits as Wire, Message, Stamp, Stream, encode, to_bytes,
+};
 use runtap_testkit::shared_data;
 
 use crate::output::line;
@@ -33,27 +36,34 @@ type Messages = Vec<(u64, Vec<u8>)>;
 
 /// With a number: so many events of each kind, and the memory that they take.
 pub(crate) fn run(events: Option<u64>) -> Result<()> {
-    let recording = match shared_data("bytefrog/v1_basic.data0.a2h.bin") {
-        Ok(recording) => recording,
-        Err(skip) => {
+    let recordings =
+        ["v1_basic", "v4_basic"].map(|name| shared_data(format!("bytefrog/{name}.data0.a2h.bin")));
+    let [v1, v4] = match recordings {
+        [Ok(v1), Ok(v4)] => [v1, v4],
+        [Err(skip), _] | [_, Err(skip)] => {
             line(skip);
             return Ok(());
         }
     };
-    let (once, each) = first(&recording)?;
-    let ours = batches(&once)?;
+    let (v1, v4) = (first(&v1, Dialect::V1)?, first(&v4, Dialect::V4)?);
+    let ours = batches(&v1)?;
+    let rows = [
+        ("version 1, the recording", Dialect::V1, &v1),
+        ("version 4, with lines", Dialect::V4, &v4),
+        ("F1, as version 1", Dialect::F1, &ours),
+    ];
     if let Some(events) = events {
-        long(&once, Dialect::V1, events / each)?;
-        return long(&ours, Dialect::F1, events / each);
+        for (_, dialect, round) in rows {
+            long(round, dialect, events / round.counts.all())?;
+        }
+        return Ok(());
     }
     line(format_args!("{:<28} {:>10} {:>14}", "Mevents/s, one core", "decode", "tree"));
-    for (name, dialect, round) in [
-        ("version 1, the recording", Dialect::V1, once.as_slice()),
-        ("F1, the same", Dialect::F1, ours.as_slice()),
-    ] {
-        let stream = repeated(round, dialect, EVENTS / each)?;
+    for (name, dialect, round) in rows {
+        let rounds = EVENTS / round.counts.all();
+        let stream = repeated(round, dialect, rounds)?;
         let decode = (0..3).map(|_| decode(&stream, dialect)).try_fold(0.0, best)?;
-        let tree = (0..3).map(|_| tree(&stream, dialect, each)).try_fold(0.0, best)?;
+        let tree = (0..3).map(|_| tree(&stream, dialect, round.counts, rounds)).try_fold(0.0, best)?;
         let told = if tree < BAR { format!(", below the bar of {BAR}") } else { String::new() };
         line(format_args!(
             "{name:<28} {decode:>10.1} {tree:>14.1}  ({:.0} x the original HQ{told})",
@@ -63,28 +73,81 @@ pub(crate) fn run(events: Option<u64>) -> Result<()> {
     Ok(())
 }
 
+/// What a recording has of each kind of event. All rows of one recording have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Counts {
+    entries: u64,
+    exits: u64,
+    exceptions: u64,
+    bubbles: u64,
+    visits: u64,
+}
+
+impl Counts {
+    fn all(self) -> u64 {
+        self.entries + self.exits + self.exceptions + self.bubbles + self.visits
+    }
+
+    fn add(&mut self, message: &Message<'_>) {
+        match message {
+            Message::Entry { .. } => self.entries += 1,
+            // That an exception ended the call is a flag of versions 2 to 4.
+            Message::Exit { exit: Exit::Thrown(1..), .. } => self.bubbles += 1,
+            Message::Exit { .. } => self.exits += 1,
+            Message::Exception { .. } => self.exceptions += 1,
+            Message::Bubble { .. } => self.bubbles += 1,
+            Message::Visit { .. } => self.visits += 1,
+            _ => {}
+        }
+    }
+
+    fn of(counters: &Counters) -> Self {
+        Self {
+            entries: counters.entries,
+            exits: counters.exits,
+            exceptions: counters.exceptions,
+            bubbles: counters.bubbles,
+            visits: counters.visits,
+        }
+    }
+
+    fn times(self, rounds: u64) -> Self {
+        Self {
+            entries: self.entries * rounds,
+            exits: self.exits * rounds,
+            exceptions: self.exceptions * rounds,
+            bubbles: self.bubbles * rounds,
+            visits: self.visits * rounds,
+        }
+    }
+}
+
+/// The events and names of a recording without its hello, each as its message.
+struct Round {
+    messages: Messages,
+    counts: Counts,
+}
+
 fn best(so_far: f64, next: Result<f64>) -> Result<f64> {
     next.map(|next| so_far.max(next))
 }
 
-/// The events and names of a recording without its hello, each as its message; and how many events there are.
-fn first(recording: &[u8]) -> Result<(Messages, u64)> {
-    let mut all = Vec::new();
-    let mut events = 0;
+fn first(recording: &[u8], dialect: Dialect) -> Result<Round> {
+    let mut round = Round { messages: Vec::new(), counts: Counts::default() };
     let mut failed = None;
-    let mut decoder = Decoder::new(Stream::data_from_agent(Some(Dialect::V1)));
+    let mut decoder = Decoder::new(Stream::data_from_agent(Some(dialect)));
     decoder.feed(recording, |offset, message| {
         if !matches!(message, Message::DataHello { .. }) {
             let mut bytes = Vec::new();
-            if let Err(error) = encode(&message, Dialect::V1, &mut bytes) {
+            if let Err(error) = encode(&message, dialect, &mut bytes) {
                 failed = Some(error);
             }
-            events += u64::from(stamp(&message).is_some());
-            all.push((offset, bytes));
+            round.counts.add(&message);
+            round.messages.push((offset, bytes));
         }
         None
     })?;
-    failed.map_or(Ok((all, events)), |error| Err(error.into()))
+    failed.map_or(Ok(round), |error| Err(error.into()))
 }
 
 fn stamp(message: &Message<'_>) -> Option<Stamp> {
@@ -92,92 +155,107 @@ fn stamp(message: &Message<'_>) -> Option<Stamp> {
         Message::Entry { at, .. }
         | Message::Exit { at, .. }
         | Message::Exception { at, .. }
-        | Message::Bubble { at, .. } => Some(at),
+        | Message::Bubble { at, .. }
+        | Message::Visit { at, .. } => Some(at),
         _ => None,
     }
 }
 
-/// The same events as F1 has them: in order, a batch for each run of entries and exits of a thread.
-fn batches(once: &[(u64, Vec<u8>)]) -> Result<Messages> {
+/// Sequence ids are put in with each round.
+fn batch(thread: u32, rows: &[[u8; 8]]) -> Message<'_> {
+    Message::Batch(Batch { thread, sequence: 0, base: 0, rows: Rows::new(rows) })
+}
+
+/// The same events as F1 has them: a batch for each run of entries and exits of a thread, exceptions as messages of their own.
+fn batches(once: &Round) -> Result<Round> {
+    let stream = Stream::data_from_agent(Some(Dialect::V1));
     let mut events = BTreeMap::new();
     let mut out = Vec::new();
-    for (_, bytes) in once {
-        let stream = Stream::data_from_agent(Some(Dialect::V1));
+    for (_, bytes) in &once.messages {
         let (message, _) = runtap_bytefrog_proto::decode(bytes, 0, stream, Wire::default())?;
         match stamp(&message) {
             Some(at) => drop(events.insert(at.sequence, (at, bytes))),
-            None => out.push((0, runtap_bytefrog_proto::to_bytes(&message, Dialect::F1)?)),
+            None => out.push((0, to_bytes(&message, Dialect::F1)?)),
         }
     }
     let mut waiting: BTreeMap<u32, Vec<[u8; 8]>> = BTreeMap::new();
-    let mut next: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut send = |thread: u32, rows: &mut Vec<[u8; 8]>, next: &mut BTreeMap<u32, u64>| -> Result<()> {
-        let sequence = next.entry(thread).or_default();
-        let batch = Batch { thread, sequence: *sequence, base: 0, rows: Rows::new(rows) };
-        out.push((0, runtap_bytefrog_proto::to_bytes(&Message::Batch(batch), Dialect::F1)?));
-        *sequence += rows.len() as u64;
-        rows.clear();
+    let mut send = |message: &Message<'_>| -> Result<()> {
+        out.push((0, to_bytes(message, Dialect::F1)?));
         Ok(())
     };
     for (at, bytes) in events.values() {
-        let stream = Stream::data_from_agent(Some(Dialect::V1));
         let (message, _) = runtap_bytefrog_proto::decode(bytes, 0, stream, Wire::default())?;
         let delta = u32::try_from(at.time)?.saturating_mul(1_000_000);
         let rows = waiting.entry(at.thread).or_default();
-        let (kind, method) = match message {
-            Message::Entry { method, .. } => (BatchKind::Entry, method),
-            // Exceptions as messages of their own would be measured beside the batches: as ends, the events are as many.
-            Message::Exit { method, .. }
-            | Message::Bubble { method, .. }
-            | Message::Exception { method, .. } => (BatchKind::Exit, method),
+        let stamp = Stamp { time: delta.into(), sequence: 0, thread: at.thread };
+        let (row, alone) = match message {
+            Message::Entry { method, .. } => {
+                (Some(BatchEvent { kind: BatchKind::Entry, method, delta }), None)
+            }
+            Message::Exit { method, .. } => (Some(BatchEvent { kind: BatchKind::Exit, method, delta }), None),
+            Message::Exception { method, exception, line, .. } => {
+                (None, Some(Message::Exception { at: stamp, method, exception, line }))
+            }
+            Message::Bubble { method, exception, .. } => {
+                (None, Some(Message::Bubble { at: stamp, method, exception }))
+            }
             _ => continue,
         };
-        rows.push(BatchEvent { kind, method, delta }.to_bytes());
-        if rows.len() == 1000 {
-            send(at.thread, rows, &mut next)?;
+        rows.extend(row.map(BatchEvent::to_bytes));
+        if !rows.is_empty() && (rows.len() == 1000 || alone.is_some()) {
+            send(&batch(at.thread, rows))?;
+            rows.clear();
+        }
+        if let Some(alone) = alone {
+            send(&alone)?;
         }
     }
-    for (thread, rows) in &mut waiting {
-        send(*thread, rows, &mut next)?;
+    for (thread, rows) in waiting.iter().filter(|(_, rows)| !rows.is_empty()) {
+        send(&batch(*thread, rows))?;
     }
-    Ok(out)
+    Ok(Round { messages: out, counts: once.counts })
 }
 
-/// One round after the other, with ids that go on. A round of version 1 has all ids from 0.
+/// One round after the other, with ids that go on. A round of versions 1 to 4 has all ids from 0, and of F1 each thread.
 struct Rounds<'a> {
-    round: &'a [(u64, Vec<u8>)],
+    round: &'a Round,
     dialect: Dialect,
-    /// Events of a round of version 1.
-    each: u64,
     number: u64,
     next: BTreeMap<u32, u64>,
 }
 
 impl<'a> Rounds<'a> {
-    fn new(round: &'a [(u64, Vec<u8>)], dialect: Dialect) -> Self {
-        let event = |(_, bytes): &&(u64, Vec<u8>)| matches!(bytes.first(), Some(0x14..=0x17));
-        let each = round.iter().filter(event).count() as u64;
-        Self { round, dialect, each, number: 0, next: BTreeMap::new() }
+    fn new(round: &'a Round, dialect: Dialect) -> Self {
+        Self { round, dialect, number: 0, next: BTreeMap::new() }
     }
 
     /// Appends the next round. Names come with the first one only.
     fn write(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let stream = Stream::data_from_agent(Some(self.dialect));
-        for (_, bytes) in self.round {
+        let each = self.round.counts.all();
+        let mut numbered = |thread: u32, count: u64| {
+            let next = self.next.entry(thread).or_default();
+            *next += count;
+            *next - count
+        };
+        for (_, bytes) in &self.round.messages {
             let (mut message, _) = runtap_bytefrog_proto::decode(bytes, 0, stream, Wire::default())?;
             match &mut message {
+                Message::Exception { at, .. } | Message::Bubble { at, .. } if self.dialect == Dialect::F1 => {
+                    at.sequence = numbered(at.thread, 1);
+                    at.time += self.number * 1_000_000_000;
+                }
                 Message::Entry { at, .. }
                 | Message::Exit { at, .. }
                 | Message::Exception { at, .. }
-                | Message::Bubble { at, .. } => {
-                    at.sequence = (at.sequence + self.number * self.each) & 0xffff_ffff;
+                | Message::Bubble { at, .. }
+                | Message::Visit { at, .. } => {
+                    at.sequence = (at.sequence + self.number * each) & 0xffff_ffff;
                     at.time = (at.time + self.number) & 0xffff_ffff;
                 }
                 Message::Batch(batch) => {
-                    let next = self.next.entry(batch.thread).or_default();
-                    batch.sequence = *next;
+                    batch.sequence = numbered(batch.thread, batch.rows.len() as u64);
                     batch.base = self.number * 1_000_000_000;
-                    *next += batch.rows.len() as u64;
                 }
                 _ if self.number > 0 => continue,
                 _ => {}
@@ -189,7 +267,7 @@ impl<'a> Rounds<'a> {
     }
 }
 
-fn repeated(round: &[(u64, Vec<u8>)], dialect: Dialect, rounds: u64) -> Result<Vec<u8>> {
+fn repeated(round: &Round, dialect: Dialect, rounds: u64) -> Result<Vec<u8>> {
     let (mut all, mut out) = (Rounds::new(round, dialect), Vec::new());
     for _ in 0..rounds {
         all.write(&mut out)?;
@@ -198,7 +276,7 @@ fn repeated(round: &[(u64, Vec<u8>)], dialect: Dialect, rounds: u64) -> Result<V
 }
 
 /// So many events, made as they are needed, and the memory of the process at each tenth of them: it should not grow.
-fn long(round: &[(u64, Vec<u8>)], dialect: Dialect, rounds: u64) -> Result<()> {
+fn long(round: &Round, dialect: Dialect, rounds: u64) -> Result<()> {
     let (mut all, mut out) = (Rounds::new(round, dialect), Vec::new());
     let mut decoder = Decoder::new(Stream::data_from_agent(Some(dialect)));
     let mut model = Model::new(dialect, &Limits::default(), 1_000_000_000);
@@ -210,8 +288,7 @@ fn long(round: &[(u64, Vec<u8>)], dialect: Dialect, rounds: u64) -> Result<()> {
             None
         })?;
         if number.is_multiple_of((rounds / 10).max(1)) {
-            let counters = model.report().counters;
-            let seen = counters.entries + counters.exits + counters.bubbles + counters.exceptions;
+            let seen = Counts::of(&model.counters()).all();
             let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
             let memory = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
             line(format_args!("version {dialect}: {seen:>13} events, {}", memory.replace('\t', " ")));
@@ -254,8 +331,21 @@ fn decode(stream: &[u8], dialect: Dialect) -> Result<f64> {
     speed(events, start)
 }
 
-fn tree(stream: &[u8], dialect: Dialect, each: u64) -> Result<f64> {
+fn tree(stream: &[u8], dialect: Dialect, counts: Counts, rounds: u64) -> Result<f64> {
     let start = now()?;
+    let model = played(stream, dialect)?;
+    let expected = counts.times(rounds);
+    let speed = speed(expected.all(), start)?;
+    let counters = model.counters();
+    if Counts::of(&counters) != expected || counters.missing + counters.repeated + counters.orphans > 0 {
+        return Err(anyhow!("{expected:?} were sent, and these were seen: {counters:?}"));
+    }
+    model.report().methods.first().context("no method was seen")?;
+    Ok(speed)
+}
+
+/// What HQ makes of a data connection.
+fn played(stream: &[u8], dialect: Dialect) -> Result<Model> {
     let mut decoder = Decoder::new(Stream::data_from_agent(Some(dialect)));
     let mut model = Model::new(dialect, &Limits::default(), 1_000_000_000);
     for chunk in stream.chunks(CHUNK) {
@@ -265,13 +355,78 @@ fn tree(stream: &[u8], dialect: Dialect, each: u64) -> Result<f64> {
         })?;
     }
     model.finish();
-    let speed = speed(EVENTS / each * each, start)?;
-    let report = model.report();
-    let counters = report.counters;
-    let seen = counters.entries + counters.exits + counters.bubbles + counters.exceptions;
-    if seen != EVENTS / each * each || counters.missing + counters.repeated > 0 {
-        return Err(anyhow!("{seen} events were seen: {counters:?}"));
+    Ok(model)
+}
+
+/// A stream of version 1 with about so many events, of a program that is made up: a recursion, loops over a few methods, now
+/// and then an exception; three threads by turns.
+pub(crate) fn make(events: u64) -> Result<Vec<u8>> {
+    let mut out = to_bytes(&Message::DataHello { run: 0 }, Dialect::V1)?;
+    for method in 0..20 {
+        let signature = format!("shop/Cart.method{method};1;(I)V");
+        let signature = JavaStr::from_bytes(signature.as_bytes());
+        encode(&Message::MapMethod { method, signature }, Dialect::V1, &mut out)?;
     }
-    report.methods.first().context("no method was seen")?;
-    Ok(speed)
+    let name = JavaStr::from_bytes(b"java.lang.IllegalStateException");
+    encode(&Message::MapException { exception: 0, name }, Dialect::V1, &mut out)?;
+    let mut made = Made { out, sequence: 0, thread: 0 };
+    while made.sequence < events {
+        made.thread = (made.thread + 1) % 3;
+        made.recursion(8)?;
+        for method in 2..20 {
+            made.say(true, method)?;
+            made.say(false, method)?;
+        }
+        made.thrown()?;
+    }
+    Ok(made.out)
+}
+
+struct Made {
+    out: Vec<u8>,
+    sequence: u64,
+    thread: u32,
+}
+
+impl Made {
+    fn at(&mut self) -> Stamp {
+        self.sequence += 1;
+        Stamp { time: self.sequence >> 10, sequence: self.sequence - 1, thread: self.thread }
+    }
+
+    fn say(&mut self, entry: bool, method: u32) -> Result<()> {
+        let at = self.at();
+        let message = if entry {
+            Message::Entry { at, method }
+        } else {
+            Message::Exit { at, method, exit: Exit::Line(1) }
+        };
+        Ok(encode(&message, Dialect::V1, &mut self.out)?)
+    }
+
+    fn recursion(&mut self, depth: u32) -> Result<()> {
+        self.say(true, 1)?;
+        if depth > 1 {
+            self.recursion(depth - 1)?;
+            self.recursion(depth - 2)?;
+        }
+        self.say(false, 1)
+    }
+
+    fn thrown(&mut self) -> Result<()> {
+        self.say(true, 0)?;
+        let at = self.at();
+        encode(&Message::Exception { at, method: 0, exception: 0, line: 7 }, Dialect::V1, &mut self.out)?;
+        let at = self.at();
+        Ok(encode(&Message::Bubble { at, method: 0, exception: 0 }, Dialect::V1, &mut self.out)?)
+    }
+}
+
+/// HQ's whole work on such a stream: how many events there were.
+pub(crate) fn take(stream: &[u8]) -> Result<u64> {
+    let counters = played(stream, Dialect::V1)?.counters();
+    if counters.missing + counters.repeated + counters.orphans > 0 {
+        return Err(anyhow!("not as it was made: {counters:?}"));
+    }
+    Ok(Counts::of(&counters).all())
 }

@@ -3,6 +3,7 @@
 //! - `decode`, `count`, `fields`, `stacks`, `profile`: stages of reading a recording, for a tool that counts their instructions; `make`
 //!   writes such a recording.
 //! - `results`: the runner's side of the `dotnet test` pipe, for the same tool; `make-results` writes what an application sends.
+//! - `calls`: HQ's side of a Java agent's connection, to the call tree, for the same tool; `make-calls` writes what an agent sends.
 //! - `repeat`: writes a long recording out of a short one, for trials by hand.
 //! - `speed`: the same stages by the clock.
 //! - `bytefrog`: HQ of Bytefrog agents, from bytes to the call tree; with a number, the memory of so many events.
@@ -47,7 +48,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | make-results FILE RESULTS | results FILE | repeat RECORDING FILE BYTES | bytefrog [EVENTS] | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | samples | clients | host RUNTAP | serve SOCKET | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | tests RUNTAP [SUBJECT] | application COUNT A-MESSAGE BYTES PAUSE FOLDER OPTIONS… | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | make-results FILE RESULTS | results FILE | make-calls FILE EVENTS | calls FILE | repeat RECORDING FILE BYTES | bytefrog [EVENTS] | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | samples | clients | host RUNTAP | serve SOCKET | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | tests RUNTAP [SUBJECT] | application COUNT A-MESSAGE BYTES PAUSE FOLDER OPTIONS… | measure PROGRAM ARGS…";
 
 fn main() -> Result<ExitCode> {
     if let Some(played) = hosted::play() {
@@ -70,6 +71,14 @@ fn do_as_told() -> Result<()> {
         }
         ["results", file] => {
             line(tests::frames::take(&fs::read(file)?)?);
+            Ok(())
+        }
+        ["make-calls", file, events] => {
+            let events = events.parse().context("the number of events is no number")?;
+            Ok(fs::write(file, bytefrog::make(events)?)?)
+        }
+        ["calls", file] => {
+            line(bytefrog::take(&fs::read(file)?)?);
             Ok(())
         }
         ["repeat", recording, file, size] => {

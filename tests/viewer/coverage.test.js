@@ -1,11 +1,12 @@
 // Reads a coverage file of ours with a reader that is not. README.md says how to run this.
 
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import jacoco from 'jacoco-parse';
-import { run, which, workspace } from './lib/files.js';
+import { binary, jvmRecording, run, which, workspace } from './lib/files.js';
 
 const parse = promisify(jacoco.parseFile);
 
@@ -29,4 +30,20 @@ describe('coverage', { skip: !which('cargo') && 'no cargo on PATH' }, () => {
     const never = files[2].functions.details.find((method) => method.name === 'never');
     assert.deepEqual([never.line, never.hit], [11, 0]);
   });
+});
+
+const recording = jvmRecording('v4_basic');
+const missing = (!recording && 'no recordings (RUNTAP_SHARED)') || (!existsSync(binary) && `no ${binary}`);
+
+test('JaCoCo: jacoco-parse finds what an original agent has sent', { skip: missing }, async () => {
+  const path = join(workspace, 'v4_basic.jacoco.xml');
+  run(binary, ['jvm', 'report', recording, '--coverage', `jacoco=${path}`]);
+  const files = await parse(path);
+  const found = files.map(({ file, lines, functions }) => [file, lines.hit, lines.found, functions.hit, functions.found]);
+  assert.deepEqual(found.sort(), [
+    ['demo/Counts.java', 28, 28, 18, 18],
+    ['demo/Worker.java', 2, 2, 2, 2],
+  ]);
+  const counts = files.find(({ file }) => file === 'demo/Counts.java');
+  assert.ok(counts.functions.details.some(({ name, line, hit }) => name === 'fib' && line === 4 && hit === 1));
 });

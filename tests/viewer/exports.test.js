@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
 import Ajv from 'ajv';
 import { executable, launch, open } from './lib/browser.js';
 import { run, sources, which, workspace } from './lib/files.js';
@@ -57,8 +58,10 @@ for (const source of sources()) {
         chrome: '/chrome.json',
         mergedChrome: '/merged.json',
         pprof: '/profile.pb.gz',
+        folded: '/profile.folded',
       };
-      server = await serve(Object.fromEntries(Object.entries(served).map(([kind, path]) => [path, files[kind]])));
+      const pages = Object.fromEntries(Object.entries(served).map(([kind, path]) => [path, files[kind]]));
+      server = await serve(pages);
       if (!noBrowser) browser = await launch();
     });
     after(async () => {
@@ -200,6 +203,40 @@ for (const source of sources()) {
       const top = run('go', ['tool', 'pprof', '-top', files.pprof], { env: { ...process.env, HOME: workspace } });
       assert.ok(top.includes(`\nType: ${sum}\n`), top.slice(0, 300));
       assert.match(top, source.frame ? /\d+%.*\(/ : /\d+%.*!/);
+    });
+
+    test('folded: every line is a stack and its number', (t) => {
+      if (missing(t, files.folded)) return;
+      const lines = readFileSync(files.folded, 'utf8').trimEnd().split('\n');
+      assert.ok(lines.length > 1);
+      for (const line of lines) assert.match(line, /^Thread \(\d+\)[^;]*(;[^;]+)+ [1-9]\d*$/);
+      if (!files.speedscope) return;
+      // The same stacks as in the other format, and as often.
+      const { profiles } = readJson(files.speedscope);
+      const total = profiles.flatMap((profile) => profile.weights).reduce((a, b) => a + b, 0);
+      const sum = lines.map((line) => Number(line.slice(line.lastIndexOf(' ') + 1))).reduce((a, b) => a + b, 0);
+      assert.equal(sum, total);
+    });
+
+    test('folded: speedscope opens it', { skip: noBrowser }, async (t) => {
+      if (missing(t, files.folded)) return;
+      await openInSpeedscope(t, '/profile.folded', [], 'folded');
+    });
+
+    test('firefox: the tables of each thread fit together', (t) => {
+      if (missing(t, files.firefox)) return;
+      const { meta, threads } = JSON.parse(gunzipSync(readFileSync(files.firefox)));
+      assert.ok(meta.preprocessedProfileVersion > 0 && threads.length > 0);
+      for (const { name, samples, stackTable, frameTable, funcTable, stringArray } of threads) {
+        assert.match(name, /^Thread \(\d+\)/);
+        for (const list of ['stack', 'time', 'weight']) assert.equal(samples[list].length, samples.length, name);
+        assert.ok(samples.time.every((time, at) => at === 0 || time >= samples.time[at - 1]), name);
+        for (const stack of samples.stack) assert.ok(stack === null || stack < stackTable.length, name);
+        stackTable.prefix.forEach((prefix, at) => assert.ok(prefix === null || prefix < at, name));
+        for (const frame of stackTable.frame) assert.ok(frame < frameTable.length, name);
+        for (const func of frameTable.func) assert.ok(func < funcTable.length, name);
+        assert.ok(funcTable.name.every((text) => typeof stringArray[text] === 'string'), name);
+      }
     });
 
     test('pprof: speedscope opens it', { skip: noBrowser }, async (t) => {

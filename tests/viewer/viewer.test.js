@@ -49,7 +49,7 @@ for (const source of sources()) {
       assert.ok(file.profiles.length > 0);
       for (const { name, unit, startValue, endValue, samples, weights } of file.profiles) {
         assert.match(name, /^Thread \(\d+\)/);
-        assert.equal(unit, 'nanoseconds');
+        assert.equal(unit, source.unit ?? 'nanoseconds');
         assert.equal(samples.length, weights.length, name);
         assert.equal(sum(weights), endValue - startValue, name);
         assert.ok(samples.flat().every((frame) => frame in file.shared.frames), name);
@@ -91,14 +91,15 @@ for (const source of sources()) {
       const { page, complaints } = await open(browser, server.origin, '/graph.svg');
       assert.equal(await page.locator('parsererror').count(), 0);
       assert.notEqual((await page.locator('#title').textContent()).trim(), '');
-      assert.match(await page.locator('#subtitle').textContent(), /\d+\.\d s recorded · [\d,]+ samples?/);
+      assert.match(await page.locator('#subtitle').textContent(), /\d+\.\d m?s recorded · [\d,]+ samples?/);
+      const part = source.frame ?? '!';
       const labels = await page.locator('#frames > g > text').allTextContents();
       assert.ok(labels.some((label) => label.includes('(')), 'some frame shows its name');
       assert.ok(labels.every((label) => !label.includes('!')), 'and leaves its module to the tooltip');
       await shoot(t, page, 'flamegraph');
 
       // A box of a frame that is wide enough to hit and narrower than the picture.
-      const boxes = page.locator('#frames > g').filter({ hasText: '!' });
+      const boxes = page.locator('#frames > g').filter({ hasText: part });
       const widths = await boxes.locator('rect').evaluateAll((all) => all.map((r) => parseFloat(r.getAttribute('width'))));
       const chosen = widths.findIndex((width) => width > 3 && width < 95);
       assert.notEqual(chosen, -1, 'there is a box to click');

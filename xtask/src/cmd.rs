@@ -109,7 +109,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "[decode|bytefrog|capture|nettrace|ports|ps|tests|clients|host|events|instruments|samples|jvm]",
+        usage: "[decode|bytefrog|capture|nettrace|ports|ps|tests|clients|host|events|instruments|samples|jvm] [--events N]",
         about: "what reading a recording costs (default), or recording and listing real runtimes",
         run: bench::command,
     },

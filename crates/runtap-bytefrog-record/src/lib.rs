@@ -45,7 +45,7 @@ pub use find::{Recorded, StreamFiles, find};
 pub use marks::{Mark, MarkProblem, Marks, MarksTrouble};
 pub use names::StreamName;
 pub use part::{Edge, Part, PartProblem, Resolved, UnknownPart};
-pub use profile::{CALLS, SELF_TIME, profile};
+pub use profile::{CALLS, Of, SELF_TIME, Sums, profile};
 pub use replay::{Damage, Options, Replayed, replay, replay_with};
 pub use sets::{Called, Operation, SetRow, combine};
 pub use writer::Folder;

@@ -5,7 +5,7 @@
 //! nor is where one call ends and the same begins again in one step: what has to be exact, calls and sums, is in the call
 //! tree, of which the others are made.
 
-use runtap_bytefrog::{Change, Model, Report, StackChange, readable};
+use runtap_bytefrog::{Change, Model, Report, StackChange, TreeRow, readable};
 use runtap_model::{
     Class, Frame, FrameHandle, KindInfo, Origin, Process, SampleKind, StackHandle, ThreadHandle, Trace,
     TraceBuilder, Unit,
@@ -20,24 +20,36 @@ pub const SELF_TIME: KindInfo = KindInfo { class: Class::Weighed, name: "time", 
 /// Calls that have begun.
 pub const CALLS: KindInfo = KindInfo { class: Class::Weighed, name: "calls", unit: Unit::Count };
 
+/// What is added up for each path of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sums {
+    /// [`SELF_TIME`].
+    Time,
+    /// [`CALLS`].
+    Calls,
+}
+
+/// What a profile has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// Sums of the call trees.
+    Tree(Sums),
+    /// Time in its course: the recording is read once more, for at most so many pieces of time, 24 bytes each; further ones
+    /// are counted as [left out](Trace::left_out).
+    Timeline(u64),
+}
+
 /// Makes a profile of a recording that was replayed with these options.
-///
-/// With `timeline` the recording is read once more, for at most `most` pieces of time, 24 bytes each; further ones are
-/// counted as [left out](Trace::left_out).
 ///
 /// # Errors
 /// The recording can't be read once more.
-pub fn profile(
-    recorded: &Recorded,
-    replayed: &Replayed,
-    options: &Options,
-    timeline: Option<u64>,
-) -> Result<Trace, Error> {
+pub fn profile(recorded: &Recorded, replayed: &Replayed, options: &Options, of: Of) -> Result<Trace, Error> {
     let report = replayed.model.report();
     let mut draft = Draft::new(replayed, &report);
-    match timeline {
-        None => draft.tree(&replayed.model),
-        Some(most) => {
+    drop(report);
+    match of {
+        Of::Tree(sums) => draft.tree(&replayed.model, sums),
+        Of::Timeline(most) => {
             draft.room = most;
             replay_with(recorded, options, &mut |_, change| draft.change(change))?;
             draft.end();
@@ -99,25 +111,33 @@ impl<'a> Draft<'a> {
     }
 
     /// Sums of each path of each thread. Their time is 0: nobody knows any.
-    fn tree(&mut self, model: &Model) {
+    fn tree(&mut self, model: &Model, of: Sums) {
         let [time, calls] = self.kinds;
-        let trees = model.call_trees();
-        for (thread, rows) in self.threads.clone().into_iter().zip(&trees.threads) {
-            let mut path: Vec<StackHandle> = Vec::new();
+        let mut path: Vec<StackHandle> = Vec::new();
+        let Self { builder, threads, .. } = self;
+        model.each_call_tree(|thread, signatures, rows| {
+            let Some(thread) = threads.get(thread).copied() else { return };
+            // There can be as many as the trace has places.
+            let own = |row: &TreeRow| row.own.saturating_add(row.own_so_far);
+            let count = match of {
+                Sums::Time => rows.iter().filter(|row| own(row) > 0).count(),
+                Sums::Calls => rows.len(),
+            };
+            builder.reserve_weighed(thread, count);
             for row in rows {
                 path.truncate(row.depth);
-                let name = trees.signatures.get(row.signature).map_or("", String::as_str);
-                let frame = method_frame(&mut self.builder, name);
-                let stack = self.builder.stack(path.last().copied(), frame);
+                let name = signatures.get(row.signature).map_or("", String::as_str);
+                let frame = method_frame(builder, name);
+                let stack = builder.stack(path.last().copied(), frame);
                 path.push(stack);
                 // As in a timeline, where what has no end lasts until that is clear.
-                let own = row.own.saturating_add(row.own_so_far);
-                if own > 0 {
-                    self.builder.add_weighed(thread, 0, own, time, Some(stack));
+                match of {
+                    Sums::Time if own(row) == 0 => {}
+                    Sums::Time => builder.add_weighed(thread, 0, own(row), time, Some(stack)),
+                    Sums::Calls => builder.add_weighed(thread, 0, row.calls, calls, Some(stack)),
                 }
-                self.builder.add_weighed(thread, 0, row.calls, calls, Some(stack));
             }
-        }
+        });
     }
 
     fn change(&mut self, change: Change) {

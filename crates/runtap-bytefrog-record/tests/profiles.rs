@@ -7,7 +7,7 @@ use std::path::Path;
 use runtap_bytefrog_proto::f1::{Batch, BatchEvent, BatchKind, Drop, DropReason, Process, Rows};
 use runtap_bytefrog_proto::{Dialect, JavaStr, Message, to_bytes};
 use runtap_bytefrog_record::{
-    CALLS, Difference, Options, Order, Part, Recorded, Replayed, SELF_TIME, find, profile, replay,
+    CALLS, Difference, Of, Options, Order, Part, Recorded, Replayed, SELF_TIME, Sums, find, profile, replay,
 };
 use runtap_model::{KindInfo, StackHandle, Trace, View};
 use runtap_testkit::{require, shared_data, shared_dir};
@@ -100,7 +100,8 @@ fn sums_are_those_of_the_call_tree() {
     let folder = tempfile::tempdir().expect("a folder");
     let recorded = made_by_hand(folder.path());
     let (options, replayed) = played(&recorded, "");
-    let trace = profile(&recorded, &replayed, &options, None).expect("read");
+    let of = |sums| profile(&recorded, &replayed, &options, Of::Tree(sums)).expect("read");
+    let trace = of(Sums::Time);
     assert_eq!(trace.process().label(), "shop.Main (7)");
     assert_eq!(trace.start_unix_ns(), Some(5_000_000_000));
     assert_eq!(
@@ -113,7 +114,7 @@ fn sums_are_those_of_the_call_tree() {
         ]
     );
     assert_eq!(
-        folded(&trace, CALLS),
+        folded(&of(Sums::Calls), CALLS),
         [
             "Thread (3) worker;java.util.List.inner(int) 1",
             "Thread (3) worker;shop.Cart.outer() 1",
@@ -128,7 +129,7 @@ fn a_timeline_opens_and_closes_calls_and_bridges_no_loss() {
     let recorded = made_by_hand(folder.path());
     let timeline = |part: &str, most| {
         let (options, replayed) = played(&recorded, part);
-        profile(&recorded, &replayed, &options, Some(most)).expect("read")
+        profile(&recorded, &replayed, &options, Of::Timeline(most)).expect("read")
     };
     let trace = timeline("", 100);
     assert_eq!(trace.left_out(), 0);
@@ -160,11 +161,14 @@ fn a_timeline_has_the_time_that_the_call_tree_has() {
     for scenario in ["v1_basic", "v1_pause", "v1_reconfigure", "v4_basic"] {
         let recorded = find(&folder.join(scenario)).expect("a recording").remove(0);
         let (options, replayed) = played(&recorded, "");
-        let trace = |timeline| profile(&recorded, &replayed, &options, timeline).expect("read");
-        let (sums, lines) = (trace(None), trace(Some(1_000_000)));
+        let trace = |of| profile(&recorded, &replayed, &options, of).expect("read");
+        let (sums, lines) = (trace(Of::Tree(Sums::Time)), trace(Of::Timeline(1_000_000)));
         assert_eq!(folded(&sums, SELF_TIME), folded(&lines, SELF_TIME), "{scenario}");
-        let calls: u64 =
-            folded(&sums, CALLS).iter().filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum();
+        let calls = trace(Of::Tree(Sums::Calls));
+        let calls: u64 = folded(&calls, CALLS)
+            .iter()
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+            .sum();
         assert_eq!(calls, replayed.model.report().counters.entries, "{scenario}");
     }
 }

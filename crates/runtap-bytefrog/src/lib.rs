@@ -15,7 +15,7 @@ pub mod hq;
 mod model;
 mod signature;
 
-pub use model::call_tree::{CallTree, ThreadTrees, TreeRow};
+pub use model::call_tree::{CallTree, TreeRow};
 pub use model::report::{
     Detail, ExceptionReport, Line, MethodReport, Report, SegmentReport, SlowCall, ThreadReport,
 };

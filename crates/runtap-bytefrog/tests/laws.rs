@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::{collection::vec, prelude::*};
-use runtap_bytefrog::{Limits, Model, Report, Selection, StackChange};
+use runtap_bytefrog::{Limits, Model, Report, Selection, StackChange, TreeRow};
 use runtap_bytefrog_proto::f1::{Batch, BatchEvent, BatchKind, Drop, DropReason, Rows};
 use runtap_bytefrog_proto::{Dialect, Exit, JavaStr, Message, Stamp};
 
@@ -124,13 +124,22 @@ proptest! {
             .map(|row| row.calls)
             .sum();
         prop_assert_eq!(each, rows);
-        // Made one by one, or all at once.
-        let trees = model.call_trees();
-        for (thread, rows) in trees.threads.iter().enumerate() {
+        // Made one by one, or one after the other.
+        let mut trees = vec![Vec::new(); report.threads.len()];
+        let mut signatures = Vec::new();
+        model.each_call_tree(|thread, all, rows| {
+            trees[thread] = rows.to_vec();
+            signatures = all.to_vec();
+        });
+        let totals = model.thread_totals();
+        prop_assert_eq!(totals.len(), trees.len());
+        for (thread, rows) in trees.iter().enumerate() {
             let one = model.call_tree(Some(thread));
-            prop_assert_eq!((&one.rows, &one.signatures), (rows, &trees.signatures));
+            prop_assert_eq!(&one.rows, rows);
+            prop_assert!(rows.is_empty() || one.signatures == signatures);
+            let outermost = rows.iter().filter(|row| row.depth == 0);
+            prop_assert_eq!(totals[thread], outermost.map(TreeRow::total).fold(0, u64::saturating_add));
         }
-        prop_assert_eq!(trees.threads.len(), report.threads.len());
         prop_assert!(report.threads.len() <= limits.threads as usize);
         prop_assert!(report.methods.len() <= limits.methods as usize);
         prop_assert!(report.slow_calls.len() <= limits.slow_calls);

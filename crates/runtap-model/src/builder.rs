@@ -231,6 +231,11 @@ impl TraceBuilder {
         self.trace.duration_ns = self.trace.duration_ns.max(time_ns);
     }
 
+    /// Makes room for exactly so many samples of [`Self::add_weighed`], 24 bytes each: for who knows how many come.
+    pub fn reserve_weighed(&mut self, thread: ThreadHandle, more: usize) {
+        self.trace.threads[thread.index()].reserve_weighed(more);
+    }
+
     /// The handle of a frame that is no code: the type of an object, the reason of a pause. It shows as `text` alone.
     pub fn label(&mut self, text: &str) -> FrameHandle {
         self.add_frame(&Frame::label(text))

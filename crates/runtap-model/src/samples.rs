@@ -294,6 +294,12 @@ impl Thread {
         (self.last_ns, self.ticked) = (self.last_ns.max(last_ns), true);
     }
 
+    /// Makes room for exactly so many samples that have their weights.
+    pub(crate) fn reserve_weighed(&mut self, more: usize) {
+        self.runs.reserve_exact(more);
+        self.weights.reserve_exact(self.runs.len().saturating_sub(self.weights.len()).saturating_add(more));
+    }
+
     /// Adds a sample that has its weight.
     pub(crate) fn push_weighed(
         &mut self,

@@ -121,6 +121,44 @@ fn coverage_files_beside_the_recording_and_where_they_are_wanted() {
     assert_eq!(json["coverage"]["files"][0]["format"], "cobertura");
 }
 
+/// What others read of files that are made of a recording of an original agent: what it has counted.
+#[test]
+fn readers_that_are_not_ours_find_what_the_agent_has_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    require!(shared_data("bytefrog/v4_basic.json"));
+    let recording = runtap_testkit::shared_dir().expect("it was read").join("data/bytefrog/v4_basic");
+    let recording = recording.to_str().unwrap();
+    let files = ["--coverage", "lcov=v4.info", "--coverage", "cobertura=v4.xml"];
+    let written = report(folder.path(), [&[recording][..], &files].concat());
+    let text = written.expect_code(0).text();
+    assert!(text.starts_with("4 of 4 classes, 20 of 20 methods and 30 of 30 lines ran\n"), "{text}");
+    let mut lcov = require!(tool("lcov"));
+    lcov.current_dir(folder.path()).args(["--summary", "v4.info"]);
+    let said = run(lcov);
+    let text = format!("{}{}", said.expect_code(0).text(), said.stderr);
+    assert!(text.contains("(30 of 30 lines)") && text.contains("(20 of 20 functions)"), "{text}");
+    assert!(!text.contains("WARNING"), "{text}");
+    let mut pycobertura = require!(tool("pycobertura"));
+    pycobertura.current_dir(folder.path()).args(["show", "--format", "json", "v4.xml"]);
+    let shown = run(pycobertura).expect_code(0).json();
+    assert_eq!((&shown["total"]["Stmts"], &shown["total"]["Miss"]), (&30.into(), &0.into()), "{shown}");
+    let files: Vec<_> =
+        shown["files"].as_array().unwrap().iter().map(|file| (&file["Filename"], &file["Stmts"])).collect();
+    assert_eq!(
+        files,
+        [(&"demo/Counts.java".into(), &28.into()), (&"demo/Worker.java".into(), &2.into())],
+        "{shown}"
+    );
+}
+
+/// A program that answers when it is asked for its version.
+fn tool(name: &str) -> Result<Command, Skip> {
+    match Command::new(name).arg("--version").output() {
+        Ok(output) if output.status.success() => Ok(Command::new(name)),
+        _ => Err(Skip::because(format!("{name} is not here"))),
+    }
+}
+
 #[test]
 fn mistakes_are_told_before_anything_is_written() {
     let folder = require!(folder());

@@ -28,6 +28,12 @@ export function which(name) {
   return folders.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? null;
 }
 
+/** A recording of an original Java agent, or null. */
+export function jvmRecording(scenario) {
+  const recording = shared && join(shared, 'data/bytefrog', scenario);
+  return recording && existsSync(`${recording}.ctl.a2h.bin`) ? recording : null;
+}
+
 /** The kinds of files, each with its extension and with the variable of the environment that names one. */
 const KINDS = {
   speedscope: ['.speedscope.json', 'RUNTAP_VIEW_SPEEDSCOPE'],
@@ -36,6 +42,8 @@ const KINDS = {
   chrome: ['.chromium.json', 'RUNTAP_VIEW_CHROME'],
   perfetto: ['.perfetto-trace', 'RUNTAP_VIEW_PERFETTO'],
   pprof: ['.pb.gz', 'RUNTAP_VIEW_PPROF'],
+  folded: ['.folded', 'RUNTAP_VIEW_FOLDED'],
+  firefox: ['.firefox.json.gz', 'RUNTAP_VIEW_FIREFOX'],
   mergedChrome: ['.merged.chromium.json', 'RUNTAP_VIEW_MERGED_CHROME'],
   mergedPerfetto: ['.merged.perfetto-trace', 'RUNTAP_VIEW_MERGED_PERFETTO'],
 };
@@ -55,8 +63,8 @@ export function sources() {
     existsSync(binary)
       ? { name: 'demo', make: () => demo(binary) }
       : { name: 'demo', skip: 'no target/release/runtap (cargo build --release -p runtap)' },
-    // Frames of Java have no modules, and what is added up is time that was measured.
-    { name: 'jvm', frame: 'demo.Counts', pprof: ['events', 'time'], ...jvm(binary) },
+    // Frames of Java have no modules, and what is added up is time that was measured, or calls.
+    { name: 'jvm', frame: 'demo.Counts', unit: 'none', pprof: ['events', 'time'], ...jvm() },
   ];
 }
 
@@ -64,7 +72,8 @@ export function sources() {
 async function sample() {
   const folder = join(workspace, 'sample');
   run('cargo', ['run', '-q', '-p', 'runtap-sinks', '--example', 'sample_files', '--', folder]);
-  return each((extension) => join(folder, `sample${extension}`));
+  const made = each((extension) => join(folder, `sample${extension}`));
+  return { ...made, folded: null, firefox: null };
 }
 
 const DEMO = 'speedscope,flamegraph,chrome,perfetto,pprof';
@@ -80,7 +89,7 @@ async function demo(binary) {
     run(binary, ['convert', output, '--to', 'speedscope', '--evented', '-o', evented]);
     const made = each((extension) => join(workspace, `demo${extension}`));
     // It is one process.
-    return { ...made, mergedChrome: null, mergedPerfetto: null };
+    return { ...made, folded: null, firefox: null, mergedChrome: null, mergedPerfetto: null };
   } finally {
     target.kill();
     if (target.exitCode === null && target.signalCode === null) await once(target, 'exit');
@@ -88,17 +97,27 @@ async function demo(binary) {
 }
 
 /** A trace of a Java program, from a recording of its agent. */
-function jvm(binary) {
-  const recording = shared && join(shared, 'data/bytefrog/v1_basic');
-  if (!recording || !existsSync(`${recording}.ctl.a2h.bin`)) return { skip: 'no recordings (RUNTAP_SHARED)' };
+function jvm() {
+  const recording = jvmRecording('v1_basic');
+  if (!recording) return { skip: 'no recordings (RUNTAP_SHARED)' };
   if (!existsSync(binary)) return { skip: `no ${binary}` };
   const make = async () => {
-    const formats = { evented: 'speedscope', chrome: 'chrome', perfetto: 'perfetto', pprof: 'pprof' };
+    const formats = {
+      evented: ['speedscope', 'time'],
+      chrome: ['chrome', 'time'],
+      perfetto: ['perfetto', 'time'],
+      pprof: ['pprof', 'time'],
+      firefox: ['firefox', 'time'],
+      speedscope: ['speedscope', 'calls'],
+      svg: ['flamegraph', 'calls'],
+      folded: ['folded', 'calls'],
+    };
     return each((extension, variable) => {
       const kind = Object.keys(KINDS).find((name) => KINDS[name][1] === variable);
       if (!formats[kind]) return null;
+      const [format, view] = formats[kind];
       const path = join(workspace, `jvm${extension}`);
-      run(binary, ['jvm', 'report', recording, '--to', formats[kind], '-o', path]);
+      run(binary, ['jvm', 'report', recording, '--to', format, '--view', view, '-o', path]);
       return path;
     });
   };

@@ -2,6 +2,9 @@
 //!
 //! Owns: how each tool is called and what is said when it is not there. Refuses to: install anything; `.ci/run` does.
 
+use std::collections::BTreeSet;
+use std::fs;
+
 use anyhow::Result;
 
 use crate::process;
@@ -44,9 +47,32 @@ pub(crate) fn viewer(ws: &Workspace) -> Result<Outcome> {
     if !browser && std::env::var_os("CHROMIUM").is_none() {
         return Ok(Outcome::Skipped("Chromium is not there".to_owned()));
     }
-    with(ws, "node", || {
-        ws.tool("node").arg("--test").env("RUNTAP_BIN", ws.release_binary()).folder(&folder).run()
-    })
+    let results = ws.target().join("viewer.tap");
+    let outcome = with(ws, "node", || {
+        let mut node = ws.tool("node").args(&["--test", "--test-reporter=spec", "--test-reporter=tap"]);
+        node = node.arg("--test-reporter-destination=stdout");
+        node = node.arg(format!("--test-reporter-destination={}", results.display()));
+        node = node.env("RUNTAP_BIN", ws.release_binary());
+        // A relative path is seen from the root, here and there.
+        if let Some(shared) = ws.shared()? {
+            node = node.env("RUNTAP_SHARED", shared);
+        }
+        node.folder(&folder).run()
+    })?;
+    match (outcome, skipped(&fs::read_to_string(&results).unwrap_or_default())) {
+        (Outcome::Passed, missing) if !missing.is_empty() => Ok(Outcome::Skipped(missing)),
+        (outcome, _) => Ok(outcome),
+    }
+}
+
+/// Why tests were skipped that should not be, by node's results in the form of TAP. What a source of files does not have is
+/// no reason.
+fn skipped(results: &str) -> String {
+    let reasons =
+        results.lines().filter_map(|line| line.trim_start().strip_prefix("ok ")?.split_once(" # SKIP"));
+    let reasons: BTreeSet<&str> =
+        reasons.map(|(_, why)| why.trim()).filter(|why| *why != "not given").collect();
+    reasons.into_iter().collect::<Vec<_>>().join("; ")
 }
 
 /// What the viewer tests look for, where `CHROMIUM` does not say.
@@ -58,4 +84,18 @@ fn with(ws: &Workspace, tool: &str, check: impl FnOnce() -> Result<()>) -> Resul
     }
     check()?;
     Ok(Outcome::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipped_tests_are_told_by_their_reasons() {
+        let results = "TAP version 13\n# Subtest: a\n    ok 1 - speedscope: it opens\n    ok 2 - merged # SKIP not given\n\
+            \x20   ok 3 - pprof # SKIP no go on PATH\nok 4 - jvm files # SKIP no recordings (RUNTAP_SHARED)\n\
+            ok 5 - pprof again # SKIP no go on PATH\n1..5\n# skipped 4\n";
+        assert_eq!(skipped(results), "no go on PATH; no recordings (RUNTAP_SHARED)");
+        assert_eq!(skipped("ok 1 - a\nnot ok 2 - b\n"), "");
+    }
 }

@@ -1,13 +1,13 @@
 //! Who has called whom, for people: nodes of all threads, or of one, with signatures in the place of ids.
 //!
-//! Owns: [`CallTree`], [`ThreadTrees`], and what methods took with their callees.
+//! Owns: [`CallTree`], those of single threads, and what methods took with their callees.
 
 use hashbrown::HashMap;
 
 use super::Model;
 use super::calls::SoFar;
 use super::report::MethodReport;
-use super::tree::NONE;
+use super::tree::{NONE, Node};
 
 /// A row of a call tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,15 +56,6 @@ pub struct CallTree {
     pub rows: Vec<TreeRow>,
 }
 
-/// The call trees of all threads, each on its own.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ThreadTrees {
-    /// Signatures, sorted.
-    pub signatures: Vec<String>,
-    /// The rows of each thread, at its place in [`Report::threads`](super::report::Report::threads).
-    pub threads: Vec<Vec<TreeRow>>,
-}
-
 impl Model {
     /// Who has called whom, in one thread (an index into [`Report::threads`](super::report::Report::threads)) or in all
     /// together.
@@ -82,20 +73,68 @@ impl Model {
         CallTree { signatures, rows }
     }
 
-    /// The same for each thread, in the time that one of them takes.
-    pub fn call_trees(&self) -> ThreadTrees {
+    /// The same for each thread that has called anything, in the time that one of them takes, and one at a time: its index, the
+    /// signatures of all, and its rows. All of them together can be more than the trace itself.
+    pub fn each_call_tree(&self, mut take: impl FnMut(usize, &[String], &[TreeRow])) {
         let (signatures, which) = self.signatures();
         let mut shape = Shape::new(self, which);
-        let mut nodes: Vec<(u32, u32)> = self.threads_of_nodes().into_iter().zip(0..).collect();
-        nodes.sort_unstable();
-        let mut threads = vec![Vec::new(); self.core.calls.threads.len()];
-        for of_one in nodes.chunk_by(|(one, _), (other, _)| one == other) {
-            let place = of_one.first().and_then(|(thread, _)| threads.get_mut(*thread as usize));
-            if let Some(place) = place {
-                *place = shape.rows(of_one.iter().map(|(_, node)| *node));
+        let (order, ends) = self.nodes_by_thread();
+        let mut start = 0;
+        for (thread, end) in ends.into_iter().enumerate() {
+            let rows = shape.rows(order.get(start..end).unwrap_or_default().iter().copied());
+            start = end;
+            if !rows.is_empty() {
+                take(thread, &signatures, &rows);
             }
         }
-        ThreadTrees { signatures, threads }
+    }
+
+    /// The nodes of one thread after the other, callers before callees, and where those of each thread end.
+    fn nodes_by_thread(&self) -> (Vec<u32>, Vec<usize>) {
+        let threads = self.threads_of_nodes();
+        let mut ends = vec![0; self.core.calls.threads.len()];
+        for thread in &threads {
+            if let Some(count) = ends.get_mut(*thread as usize) {
+                *count += 1;
+            }
+        }
+        let mut sum = 0;
+        for end in &mut ends {
+            (*end, sum) = (sum, sum + *end);
+        }
+        // They are where each thread begins, and move to its end.
+        let mut order = vec![NONE; sum];
+        for (node, thread) in (0..).zip(threads) {
+            let Some(end) = ends.get_mut(thread as usize) else { continue };
+            if let Some(place) = order.get_mut(*end) {
+                *place = node;
+            }
+            *end += 1;
+        }
+        (order, ends)
+    }
+
+    /// What the outermost calls of each thread took, in nanoseconds; of those without an end, as far as it was seen. In the order
+    /// of [`Report::threads`](super::report::Report::threads).
+    pub fn thread_totals(&self) -> Vec<u64> {
+        let calls = &self.core.calls;
+        let nodes = calls.tree.nodes();
+        let mut totals = vec![0u64; calls.threads.len()];
+        let mut add = |node: &Node, time: u64| {
+            let root = nodes.get(node.parent as usize).filter(|root| root.parent == NONE);
+            if let Some(total) = root.and_then(|root| totals.get_mut(root.method as usize)) {
+                *total = total.saturating_add(self.nanoseconds(time));
+            }
+        };
+        for node in nodes {
+            add(node, node.inclusive);
+        }
+        for (node, so_far) in calls.cut.iter().map(|(node, so_far)| (*node, *so_far)).chain(calls.open()) {
+            if let Some(node) = nodes.get(node as usize) {
+                add(node, so_far.total);
+            }
+        }
+        totals
     }
 
     fn node_count(&self) -> u32 {
@@ -124,8 +163,8 @@ struct Shape<'a> {
     open: HashMap<u32, u64>,
     /// What calls without an end took, by node.
     so_far: HashMap<u32, SoFar, foldhash::fast::RandomState>,
-    /// The row of each node that was looked at; none for roots.
-    place: Vec<Option<usize>>,
+    /// The row of each node that was looked at; `NONE` for roots.
+    place: Vec<u32>,
 }
 
 impl<'a> Shape<'a> {
@@ -136,7 +175,7 @@ impl<'a> Shape<'a> {
             *open.entry(node).or_default() += 1;
             so_far.entry(node).or_default().add(time);
         }
-        Self { model, which, open, so_far, place: vec![None; model.core.calls.tree.nodes().len()] }
+        Self { model, which, open, so_far, place: vec![NONE; model.core.calls.tree.nodes().len()] }
     }
 
     /// The rows of these nodes: whole threads, callers before callees.
@@ -150,7 +189,8 @@ impl<'a> Shape<'a> {
             if node.parent == NONE {
                 continue;
             }
-            let parent = self.place.get(node.parent as usize).copied().flatten();
+            let parent = self.place.get(node.parent as usize).copied().filter(|place| *place != NONE);
+            let parent = parent.map(|place| place as usize);
             let signature = self.which.get(node.method as usize).copied().unwrap_or(0);
             let key = (parent.map_or(0, |parent| parent + 1), signature);
             let row = *known.entry(key).or_insert_with(|| {
@@ -176,7 +216,8 @@ impl<'a> Shape<'a> {
                 row
             });
             if let Some(place) = self.place.get_mut(index as usize) {
-                *place = Some(row);
+                // There are as many rows as nodes at most.
+                *place = u32::try_from(row).unwrap_or(NONE);
             }
             if let Some(row) = rows.get_mut(row) {
                 row.calls += node.calls;

@@ -259,5 +259,6 @@ impl Model {
     pub fn finish(&mut self) {
         let core = &mut self.core;
         self.window.flush(|ordered| core.apply(ordered));
+        core.calls.tree.seal();
     }
 }

@@ -66,6 +66,12 @@ impl Tree {
         self.nodes.get_mut(node as usize)
     }
 
+    /// No more calls are expected: what finds their nodes is not needed. If one comes all the same, it gets a node beside the one
+    /// that it could have had.
+    pub(crate) fn seal(&mut self) {
+        self.children = HashTable::new();
+    }
+
     /// The root of a new thread.
     pub(crate) fn root(&mut self, thread: u32) -> u32 {
         self.push(NONE, thread)

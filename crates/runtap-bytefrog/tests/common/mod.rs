@@ -51,7 +51,9 @@ pub(crate) fn until(
 }
 
 pub(crate) fn finished(heard: &Heard, id: u32) -> Vec<Rule> {
-    let all = until(heard, |agent, event| agent == Some(AgentId(id)) && *event == Event::Finished);
+    let mut all = until(heard, |agent, event| agent == Some(AgentId(id)) && *event == Event::Finished);
+    // Others end when they do.
+    all.retain(|(agent, _)| *agent == Some(AgentId(id)));
     violations(&all)
 }
 

@@ -19,7 +19,7 @@ use crate::cli_jvm_wrong::{Collected, begin, breaks, collect_from, end, entry, e
 use crate::common::{folder, runtap};
 
 /// From hello to a data connection, as F1 has it.
-fn begin_f1() -> Vec<Step> {
+pub(crate) fn begin_f1() -> Vec<Step> {
     let process = Process {
         pid: 7,
         wall: 0,

@@ -53,7 +53,7 @@ fn sequence(letters: impl Iterator<Item = char>) -> String {
 
 /// Waits until a row of the screen has this text.
 #[track_caller]
-fn see(terminal: &Terminal, text: &str) {
+pub(crate) fn see(terminal: &Terminal, text: &str) {
     eventually(text, || drawn(&terminal.raw()).iter().any(|row| row.contains(text)).then_some(()));
 }
 

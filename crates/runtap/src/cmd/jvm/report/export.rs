@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runtap_bytefrog::Detail;
-use runtap_bytefrog_record::{CALLS, SELF_TIME, profile};
+use runtap_bytefrog_record::{CALLS, Of, SELF_TIME, Sums, profile};
 use runtap_convert::{Content, FileFormat, Made, Note, Planned, plan, refuse_overwriting, write_all};
 use runtap_model::{KindInfo, Trace, View};
 use runtap_outputs::{Destination, Outlet};
@@ -82,18 +82,29 @@ pub(super) fn run(
     let mut made = Made::default();
     let mut told = Ok(());
     let mut left_out = 0;
-    for (planned, with_time) in [(lines, true), (sums, false)] {
+    let recorded = loaded.agents.iter().map(|agent| agent.recorded.bytes()).sum();
+    let lost = loaded.agents.iter().map(|agent| agent.replayed.model.counters().missing);
+    let lost = lost.fold(0, u64::saturating_add);
+    let code = ended(&[&loaded], output);
+    let mut loaded = Some(loaded);
+    let sum = if is_timed { Sums::Time } else { Sums::Calls };
+    let is_last = |with_time: bool| !with_time || sums.is_empty();
+    for (planned, with_time) in [(&lines, true), (&sums, false)] {
         if planned.is_empty() {
             continue;
         }
-        let trace = trace(&loaded, with_time)?;
+        let Some(whole) = &loaded else { break };
+        let trace = trace(whole, (!with_time).then_some(sum))?;
+        if is_last(with_time) {
+            // What files are written of is the profile: the traces need not be held beside it.
+            loaded = None;
+        }
         left_out += trace.left_out();
         content.view = Some(view_of(&trace, if is_timed { SELF_TIME } else { CALLS }));
         // Calls begin and end: nothing is sampled.
         content.evented = with_time;
         let outlets =
             planned.iter().map(|planned| (planned.format, Outlet::open(&planned.to).map_err(Into::into)));
-        let recorded = loaded.agents.iter().map(|agent| agent.recorded.bytes()).sum();
         let mut tell = |note: Note| match &note {
             Note::Written(file) if !output.json() => {
                 let line = output.print(&convert::output_file(file), &output.options());
@@ -118,11 +129,8 @@ pub(super) fn run(
     let outputs: Vec<_> = made.files.iter().map(convert::output_file).collect();
     let hint = made.failures.iter().any(runtap_convert::Error::is_nothing_to_show);
     if output.json() && !outputs.is_empty() {
-        let lost = loaded.agents.iter().map(|agent| agent.replayed.model.counters().missing);
-        let lost = lost.fold(0, u64::saturating_add);
         output.document_beside(&ConvertDocument::new(&operand.path, outputs, lost, None), to_stdout)?;
     }
-    let code = ended(&[&loaded], output);
     if hint {
         let advice = if is_timed {
             "no call takes as long as a step of the agent's clock: --view calls shows how often methods are called"
@@ -135,11 +143,12 @@ pub(super) fn run(
     Ok(if made.is_cut || left_out > 0 { exit::PARTIAL } else { code })
 }
 
-/// The profile of all agents.
-fn trace(loaded: &Loaded, with_time: bool) -> anyhow::Result<Trace> {
+/// The profile of all agents: sums, or a timeline.
+fn trace(loaded: &Loaded, sums: Option<Sums>) -> anyhow::Result<Trace> {
     let share = MOST / (loaded.agents.len() as u64).max(1);
+    let of = sums.map_or(Of::Timeline(share), Of::Tree);
     let one = |LoadedAgent { recorded, replayed, options }: &LoadedAgent| {
-        profile(recorded, replayed, options, with_time.then_some(share)).map_err(explained)
+        profile(recorded, replayed, options, of).map_err(explained)
     };
     if let [agent] = &loaded.agents[..] {
         return one(agent);

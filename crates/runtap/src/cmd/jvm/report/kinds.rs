@@ -340,17 +340,12 @@ fn slow(report: &Report) -> Vec<SlowRow> {
 }
 
 fn threads(agent: &LoadedAgent, report: &Report) -> Vec<ThreadRow> {
-    let trees = agent.replayed.model.call_trees();
-    let each = report.threads.iter().zip(&trees.threads);
-    each.map(|(thread, rows)| ThreadRow {
+    let each = report.threads.iter().zip(agent.replayed.model.thread_totals());
+    each.map(|(thread, total_ns)| ThreadRow {
         id: thread.id,
         name: thread.name.clone(),
         entries: thread.entries,
-        total_ns: rows
-            .iter()
-            .filter(|row| row.depth == 0)
-            .map(runtap_bytefrog::TreeRow::total)
-            .fold(0, u64::saturating_add),
+        total_ns,
         ended: thread.ended,
     })
     .collect()

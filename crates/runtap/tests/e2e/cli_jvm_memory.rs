@@ -1,0 +1,110 @@
+//! What a large trace takes of the program's memory. The bar is 100 MB for 10,000 methods in each of 100 threads, each with a
+//! place of its own in the call tree, whatever is asked of it (docs/jvm-recordings.md has the figures). Here it is a quarter of
+//! that, which a program without optimization has done in time: what is held more than once is seen just as well.
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use runtap_bytefrog_proto::f1::{Batch, BatchEvent, BatchKind, Rows};
+use runtap_bytefrog_proto::{Dialect, JavaStr, Message};
+use runtap_testkit::eventually;
+use runtap_testkit::fake_agent::{FakeAgent, Step, say};
+
+use crate::cli_jvm_extremes::begin_f1;
+use crate::cli_jvm_live::see;
+use crate::cli_jvm_wrong::end;
+use crate::cli_terminal::Terminal;
+use crate::common::{command, folder};
+
+const METHODS: u32 = 10_000;
+const THREADS: u32 = 25;
+/// A quarter of what is left of the bar without what a small trace takes, and that. The executable, of which tests have a large
+/// one, is not in it.
+const MOST: u64 = 32_000_000;
+
+/// What an agent says on its data connection.
+fn calls() -> Vec<u8> {
+    let names = (0..METHODS).flat_map(|method| {
+        let signature =
+            format!("com/example/shop/Class{}.method{method};1;(Ljava/lang/String;)V", method / 10);
+        let signature = JavaStr::from_bytes(signature.as_bytes());
+        say(Dialect::F1, &Message::MapMethod { method, signature })
+    });
+    let rows: Vec<_> = (0..METHODS)
+        .flat_map(|method| {
+            [(BatchKind::Entry, 0), (BatchKind::Exit, 1)].map(|(kind, more)| (kind, method, more))
+        })
+        .map(|(kind, method, more)| BatchEvent { kind, method, delta: 2 * method + more }.to_bytes())
+        .collect();
+    let batches = (0..THREADS).flat_map(|thread| {
+        let batch = Batch { thread, sequence: 0, base: 0, rows: Rows::new(&rows) };
+        say(Dialect::F1, &Message::Batch(batch))
+    });
+    names.chain(batches).collect()
+}
+
+/// The most that a program has had in memory so far, without what is mapped from files.
+fn peak(id: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let of = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
+    };
+    Some(of("VmHWM:")?.saturating_sub(of("RssFile:")?) * 1024)
+}
+
+/// The most that a program has had, until its end.
+#[track_caller]
+fn most(child: &mut Child, what: &str) {
+    let id = child.id();
+    let mut most = 0;
+    eventually("its end", || {
+        most = most.max(peak(id).unwrap_or(0));
+        child.try_wait().unwrap()
+    });
+    assert!(most > 0 && most <= MOST, "{what}: {most} bytes");
+}
+
+#[test]
+fn reports_of_a_large_trace_stay_within_the_bar() {
+    let folder = folder();
+    fs::write(folder.path().join("agent0.ctl.a2h.bin"), [0, 0xf1]).unwrap();
+    fs::write(folder.path().join("agent0.data0.a2h.bin"), [vec![0x1e, 0], calls()].concat()).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let all: [&[&str]; 3] =
+        [&["threads"], &["--to", "folded", "-o", "-"], &["--to", "folded", "--view", "calls", "-o", "-"]];
+    for words in all {
+        let mut report = command([&["jvm", "report", path][..], words].concat());
+        report.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut report = report.spawn().unwrap();
+        most(&mut report, &words.join(" "));
+    }
+}
+
+/// The live view of all threads, of one, and of the methods.
+#[test]
+fn the_live_view_of_a_large_trace_stays_within_the_bar() {
+    let mut terminal = Terminal::start(command(["jvm", "hq", "--listen", "127.0.0.1:0"]), 100);
+    let address = eventually("an address", || {
+        let raw = terminal.raw();
+        let (_, rest) = raw.split_once("bytefrog-tracer.jar=")?;
+        rest.split(|c: char| c.is_whitespace() || c == '\x1b').next()?.parse().ok()
+    });
+    let mut agent = FakeAgent::dial(address, Dialect::F1).unwrap();
+    agent.run(&[begin_f1(), vec![Step::Data(0, calls())]].concat()).unwrap();
+    let mut most = 0;
+    for (keys, text) in
+        [("2", ".method"), ("1", ".method"), ("t", ", thread 0"), ("t", ", thread 1"), ("2", ".method")]
+    {
+        terminal.type_in(keys);
+        see(&terminal, text);
+        most = most.max(peak(terminal.id()).unwrap());
+    }
+    agent.run(&end()).unwrap();
+    see(&terminal, "ended");
+    most = most.max(peak(terminal.id()).unwrap());
+    terminal.type_in("q");
+    let (text, code) = terminal.wait();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(most <= MOST, "{most} bytes");
+}
