@@ -98,8 +98,8 @@ impl Conduct {
             return Self::check_handshake(handshake);
         }
         self.check_kind(id)?;
-        if let Some(given) = execution_id(message) {
-            self.check_ids(id, given, instance_id(message))?;
+        if let Some(ids) = Ids::of(message) {
+            self.check_ids(id, ids)?;
         }
         let mut wrong = Vec::new();
         fields::check(message, self.is_ide, &mut wrong);
@@ -137,8 +137,7 @@ impl Conduct {
     ) -> Result<Option<Message>, RequestError> {
         if let MessageId::TEST_RESULTS | MessageId::DISCOVERED_TESTS = frame.id {
             self.check_kind(frame.id)?;
-            let (execution, instance) = ids(frame).unwrap_or_default();
-            self.check_ids(frame.id, execution, Some(instance))?;
+            self.check_ids(frame.id, Ids::in_front(frame).unwrap_or_default())?;
             return Ok(None);
         }
         let message = Message::decode(frame, limits)
@@ -147,27 +146,21 @@ impl Conduct {
         Ok(Some(message))
     }
 
-    /// Whether the ids of a message are those of the handshake. The second one is `None` where such a message has none.
-    pub(super) fn check_ids(
-        &self,
-        id: MessageId,
-        execution: Option<&str>,
-        instance: Option<Option<&str>>,
-    ) -> Result<(), RequestError> {
+    /// Whether the ids of a message are those of the handshake.
+    fn check_ids(&self, id: MessageId, ids: Ids<'_>) -> Result<(), RequestError> {
         let wrong = |rule, given: Option<&str>, own: &Option<String>| {
             let given = given.map_or_else(|| "none".to_owned(), quote);
             let own = own.as_deref().map_or_else(|| "none".to_owned(), quote);
             Err(broken(rule, id, format!("it is {given}, that of the handshake {own}")))
         };
+        let Ids { execution, instance, has_instance } = ids;
         if execution.is_none() || execution != self.execution_id.as_deref() {
             return wrong(Rule::ExecutionId, execution, &self.execution_id);
         }
-        match instance {
-            Some(instance) if instance.is_none() || instance != self.instance_id.as_deref() => {
-                wrong(Rule::InstanceId, instance, &self.instance_id)
-            }
-            _ => Ok(()),
+        if has_instance && (instance.is_none() || instance != self.instance_id.as_deref()) {
+            return wrong(Rule::InstanceId, instance, &self.instance_id);
         }
+        Ok(())
     }
 
     /// The message is sent.
@@ -202,37 +195,52 @@ impl Conduct {
     }
 }
 
-/// The ids with which the body of results and of a list begins.
-fn ids<'f>(frame: &Frame<'f>) -> Option<(Option<&'f str>, Option<&'f str>)> {
-    let mut reader = frame.reader();
-    let (mut execution, mut instance) = (None, None);
-    for _ in 0..reader.u16("field count").ok()?.min(2) {
-        let (id, value) = field(&mut reader).ok()?;
-        let text = std::str::from_utf8(value.rest()).ok()?;
-        match id {
-            1 => execution = Some(text),
-            2 => instance = Some(text),
-            _ => {}
-        }
+/// The ids that a message has.
+#[derive(Debug, Clone, Copy)]
+struct Ids<'m> {
+    execution: Option<&'m str>,
+    instance: Option<&'m str>,
+    /// Whether such a message must have the second one.
+    has_instance: bool,
+}
+
+impl Default for Ids<'_> {
+    /// Both are missing.
+    fn default() -> Self {
+        Self { execution: None, instance: None, has_instance: true }
     }
-    Some((execution, instance))
 }
 
-/// The ExecutionId of a message that must have one.
-fn execution_id(message: &Message) -> Option<Option<&str>> {
-    Some(match message {
-        Message::DiscoveredTests(DiscoveredTests { execution_id, .. })
-        | Message::TestResults(TestResults { execution_id, .. }) => execution_id.as_deref(),
-        Message::FileArtifacts(message) => message.execution_id.as_deref(),
-        Message::SessionEvent(message) => message.execution_id.as_deref(),
-        Message::TestsInProgress(message) => message.execution_id.as_deref(),
-        _ => return None,
-    })
-}
+impl<'m> Ids<'m> {
+    /// Of a message that must have them.
+    fn of(message: &'m Message) -> Option<Self> {
+        let execution = match message {
+            Message::DiscoveredTests(DiscoveredTests { execution_id, .. })
+            | Message::TestResults(TestResults { execution_id, .. }) => execution_id,
+            Message::FileArtifacts(message) => &message.execution_id,
+            Message::SessionEvent(message) => &message.execution_id,
+            Message::TestsInProgress(message) => &message.execution_id,
+            _ => return None,
+        };
+        let has_instance = message.id() != MessageId::SESSION_EVENT;
+        Some(Self { execution: execution.as_deref(), instance: message.instance_id(), has_instance })
+    }
 
-/// The InstanceId of a message that must have one.
-fn instance_id(message: &Message) -> Option<Option<&str>> {
-    (message.id() != MessageId::SESSION_EVENT).then(|| message.instance_id())
+    /// Those with which the body of results and of a list begins.
+    fn in_front(frame: &Frame<'m>) -> Option<Self> {
+        let mut reader = frame.reader();
+        let mut ids = Self::default();
+        for _ in 0..reader.u16("field count").ok()?.min(2) {
+            let (id, value) = field(&mut reader).ok()?;
+            let text = std::str::from_utf8(value.rest()).ok()?;
+            match id {
+                1 => ids.execution = Some(text),
+                2 => ids.instance = Some(text),
+                _ => {}
+            }
+        }
+        Some(ids)
+    }
 }
 
 fn broken(rule: Rule, message: MessageId, detail: String) -> RequestError {

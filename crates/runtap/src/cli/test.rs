@@ -102,10 +102,12 @@ pub(crate) struct Test {
         value_name = "DIR",
         num_args = 0..=1,
         require_equals = true,
+        // Where that is depends on other options.
+        default_missing_value = "",
         value_hint = ValueHint::DirPath,
         help_heading = "Output"
     )]
-    pub(crate) collect_artifacts: Option<Option<PathBuf>>,
+    pub(crate) collect_artifacts: Option<String>,
     /// A testconfig.json for all applications
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Applications")]
     pub(crate) config_file: Option<PathBuf>,
@@ -228,7 +230,7 @@ pub(crate) struct Test {
     pub(crate) summary: bool,
     /// What was said in the words of dotnet test and means nothing here
     #[arg(long = "option-of-dotnet-test", require_equals = true, hide = true)]
-    pub(crate) options_of_dotnet_test: Vec<String>,
+    pub(crate) without_meaning: Vec<String>,
     /// Print help; with PATH, the applications' own options as well
     #[arg(short, long)]
     pub(crate) help: bool,

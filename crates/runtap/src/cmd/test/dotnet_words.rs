@@ -83,7 +83,7 @@ const KNOWN: &[Known] = &[
     Known(&["--test-adapter-path"], true, Fate::Refusal("an application brings its adapters itself")),
 ];
 
-/// What MSBuild calls its degrees of verbosity.
+/// What `MSBuild` calls its degrees of verbosity.
 const DEGREES: [&str; 10] =
     ["q", "quiet", "m", "minimal", "n", "normal", "d", "detailed", "diag", "diagnostic"];
 
@@ -115,12 +115,11 @@ pub(crate) fn familiar(words: &mut Vec<OsString>) {
                 words.push(format!("{UNUSED}=--verbosity").into());
             }
             None if name == "--show-test-results" => {
-                let states = match value {
-                    Some(value) => value.to_owned(),
-                    None => {
-                        let next = given.next_if(|next| !next.to_string_lossy().starts_with('-'));
-                        next.unwrap_or_default().to_string_lossy().into_owned()
-                    }
+                let states = if let Some(value) = value {
+                    value.to_owned()
+                } else {
+                    let next = given.next_if(|next| !next.to_string_lossy().starts_with('-'));
+                    next.unwrap_or_default().to_string_lossy().into_owned()
                 };
                 words.push(format!("--output={}", detail(&states)).into());
             }

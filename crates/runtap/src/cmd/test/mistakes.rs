@@ -10,7 +10,7 @@ use crate::output::Output;
 
 /// Options that have no effect together, or that belong in another place.
 pub(super) fn find(options: &Test, output: Output) -> anyhow::Result<()> {
-    dotnet_words::tell(&options.options_of_dotnet_test, output)?;
+    dotnet_words::tell(&options.without_meaning, output)?;
     let unused = [
         ("--summary", options.summary),
         ("--report", !options.report.is_empty()),

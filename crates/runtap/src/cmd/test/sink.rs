@@ -66,7 +66,7 @@ impl Sink {
             _ => reports::check(&settings.reports).map(|()| Reports::default())?,
         };
         let collector = match (&options.collect_artifacts, spec.mode) {
-            (Some(directory), Mode::Run) => Some(collector(directory.as_deref(), options, spec)?),
+            (Some(directory), Mode::Run) => Some(collector(directory, options, spec)?),
             _ => None,
         };
         let shown = match options.list_tests {
@@ -196,10 +196,10 @@ impl Sink {
     }
 }
 
-/// Copies into this directory, or the usual one.
-fn collector(directory: Option<&Path>, options: &Test, spec: &RunSpec) -> anyhow::Result<Collector> {
+/// Copies into this directory, or, without a name, into the usual one.
+fn collector(directory: &str, options: &Test, spec: &RunSpec) -> anyhow::Result<Collector> {
     let results = options.results_directory.as_deref().unwrap_or_else(|| Path::new(""));
-    let directory = directory.map_or_else(|| results.join("test-artifacts"), Path::to_owned);
+    let directory = if directory.is_empty() { results.join("test-artifacts") } else { directory.into() };
     Collector::new(directory, &spec.modules).map_err(|error| {
         let advice = error.cause.advice().map(str::to_owned);
         usage(format!("{error}: {}", error.cause), advice)
