@@ -3,12 +3,16 @@
 
 #![expect(clippy::print_stdout, reason = "it is read by people")]
 
+use std::time::Duration;
+
 use runtap_bytefrog::hq::Options;
 use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, Record, WhenSlow};
 use runtap_testkit::{Finished, Jdk, Running, Skip, require};
 
 use crate::common::{Listening, demo, programs, traced};
 
+/// How long a run may take, on a machine with much else to do.
+const LIMIT: Duration = Duration::from_mins(15);
 /// Calls of each thread in a round; there are five.
 const CALLS: &str = "3000000";
 
@@ -92,7 +96,7 @@ fn alone(jdk: &Jdk, threads: usize, recording: Option<&str>) -> Result<Finished,
         java.arg(format!("-XX:StartFlightRecording:{recording}")).arg("-Xlog:jfr*=off");
     }
     java.arg("-cp").arg(programs()?).args(["demo.Bench", &threads.to_string(), CALLS]);
-    let finished = Running::start(java).wait();
+    let finished = Running::start(java).wait_within(LIMIT);
     finished.expect_code(0);
     Ok(finished)
 }
@@ -104,7 +108,7 @@ fn ours(jdk: &Jdk, threads: usize, case: &Case) -> Result<(), Skip> {
     let configuration = Configuration { extension, inclusions, ..demo() };
     let hq = Listening::new(Options { configuration, begin: Some(case.mode), ..Options::default() });
     let java = traced(jdk, hq.hq.address().port(), "", &["demo.Bench", &threads.to_string(), CALLS])?;
-    let finished = Running::start(java).wait();
+    let finished = Running::start(java).wait_within(LIMIT);
     finished.expect_code(0);
     assert!(finished.stderr.is_empty(), "{finished}");
     let counters = hq.report().counters;

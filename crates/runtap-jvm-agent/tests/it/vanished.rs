@@ -19,7 +19,6 @@ const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 /// Not a test: HQ, in a network of its own.
 #[test]
 #[ignore = "the other one starts it"]
-#[expect(clippy::print_stdout, reason = "the other one reads where it listens")]
 fn hq() {
     if std::env::var_os(HQ).is_none() {
         return;
