@@ -15,6 +15,7 @@ mod release;
 mod sbom;
 mod source;
 mod trial;
+mod windows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
