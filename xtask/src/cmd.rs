@@ -19,6 +19,7 @@ mod musl;
 mod packages;
 mod peers;
 mod qemu;
+mod semver;
 mod size;
 mod sweep;
 mod test;
@@ -126,8 +127,14 @@ pub(crate) const COMMANDS: &[Command] = &[
         run: packages::command,
     },
     Command {
+        name: "semver",
+        usage: "",
+        about: "what the libraries' interfaces have become since the last release",
+        run: semver::command,
+    },
+    Command {
         name: "dist",
-        usage: "[linux-x86_64|linux-aarch64|windows-x86_64] [--check] [--try]",
+        usage: "[linux-x86_64|linux-aarch64|windows-x86_64] [--check] [--try] [--without-dotnet]",
         about: "what a release offers, in target/dist; --check: built twice and compared; --try: run in an empty root",
         run: dist::command,
     },

@@ -2,7 +2,8 @@
 //! packages, a `Containerfile`, and `SHA256SUMS`. docs/releasing.md says how a release is made of it.
 //!
 //! Owns: the order of the work. Which systems there are is in `dist/release.rs`, what is in an archive in `dist/contents.rs`.
-//! `--check` builds the commit in another directory and compares; `--try` runs the program in an empty root.
+//! `--check` builds the commit in another directory and compares; `--try` runs the program in an empty root, with a real .NET
+//! unless `--without-dotnet` is given.
 //! Refuses to: build with anything but the release profile, or to differ from run to run: owners, order and times are
 //! fixed, and directories leave no trace.
 
@@ -15,6 +16,7 @@ mod release;
 mod sbom;
 mod source;
 mod trial;
+mod windows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +37,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     let source = Source::of(ws)?;
     let dist = ws.target().join("dist");
     if args.has("--try") {
-        return trial::run(ws, &source, &dist);
+        return trial::run(ws, &source, &dist, args.has("--without-dotnet"));
     }
     if args.has("--check") {
         check::committed(ws)?;

@@ -25,6 +25,19 @@ use crate::workspace::Workspace;
 
 const EMULATOR: &str = "qemu-aarch64-static";
 const EM_AARCH64: u16 = 183;
+/// What cargo starts tests for that target with.
+const RUNNER: &str = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER";
+
+/// Formats and protocols, whose tests need no other program: what depends on a processor's types and order of bytes.
+const TESTED: [&str; 7] = [
+    "runtap-wire",
+    "runtap-diag-proto",
+    "runtap-nettrace",
+    "runtap-bytefrog-proto",
+    "runtap-mtp-proto",
+    "runtap-classfile",
+    "runtap-objfile",
+];
 
 const PLATFORMS: &str = "docs/platforms.md";
 const FIRST: &str = "<!-- written by `cargo xtask qemu` -->\n";
@@ -111,6 +124,7 @@ fn run(ws: &Workspace, host: Host) -> Result<Result<(), String>> {
     let build = ws.cargo(&["build", "-p", "runtap", "--target", ARM_MUSL]);
     foreign::with_linkers(build).env(GIVEN_AGENT, foreign::no_agent(ws)?).run()?;
     is_for_arm(&program(ws))?;
+    unit_tests(ws, &emulator)?;
     let xtask = env::current_exe().context("xtask has no path")?;
     namespace::enter(ws, &emulator)
         .arg(xtask)
@@ -124,6 +138,13 @@ fn run(ws: &Workspace, host: Host) -> Result<Result<(), String>> {
 
 fn program(ws: &Workspace) -> PathBuf {
     ws.target().join(ARM_MUSL).join("debug/runtap")
+}
+
+/// The libraries' own tests, each started by the emulator.
+fn unit_tests(ws: &Workspace, emulator: &Path) -> Result<()> {
+    let packages: Vec<&str> = TESTED.iter().flat_map(|package| ["-p", package]).collect();
+    let cargo = ws.cargo(&["test", "--lib", "--target", ARM_MUSL]).args(&packages);
+    foreign::with_linkers(cargo).env(RUNNER, emulator).run()
 }
 
 /// A static file for the right machine, before anybody wonders why it does not start.
@@ -148,7 +169,8 @@ fn inside(ws: &Workspace, host: Host) -> Result<()> {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let rows = runs::all(ws, ARM_MUSL, [&program(ws), &host.program(ws)], &folder)?;
+    let mut rows = runs::all(ws, ARM_MUSL, [&program(ws), &host.program(ws)], &folder)?;
+    rows.push(format!("unit tests: `{}`", TESTED.join("`, `")));
     let head = "| aarch64 Linux, musl, static, by qemu-user | |\n| --- | --- |\n".to_owned();
     let table = rows.iter().fold(head, |table, row| table + "| " + row + " | ran |\n");
     fs::write(table_of(ws), table).context("cannot write the table")?;

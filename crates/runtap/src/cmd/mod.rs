@@ -182,9 +182,10 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
 }
 
 /// For a verb that other systems have.
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 fn not_there(verb: &str, why: &str) -> anyhow::Error {
-    exit::expected(exit::USAGE, format!("'{verb}' is not there on Windows: {why}"), None)
+    let system = if cfg!(windows) { "Windows" } else { "macOS" };
+    exit::expected(exit::USAGE, format!("'{verb}' is not there on {system}: {why}"), None)
 }
 
 /// For a verb that looks for processes, of which there may be more than `/proc` shows.

@@ -11,11 +11,14 @@ use anyhow::{Context as _, Result};
 use super::release::Release;
 use super::sbom;
 use super::source::Source;
+use super::windows;
 use crate::graph::Graph;
 use crate::workspace::Workspace;
 
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 pub(super) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+/// Those of Windows; bash comes with git there.
+const WINDOWS_SHELLS: [&str; 2] = ["powershell", "bash"];
 /// The program's list of what is linked into it.
 pub(super) const THIRD_PARTY: &str = "THIRD-PARTY.txt";
 
@@ -36,12 +39,18 @@ pub(super) fn fill(
     write(&folder.join(THIRD_PARTY), &writer().arg("licenses").capture()?)?;
     let completions = folder.join("completions");
     make(&completions)?;
-    for shell in SHELLS {
+    let shells = if release.is_windows() { &WINDOWS_SHELLS[..] } else { &SHELLS };
+    for shell in shells {
+        // The scripts ask the program itself what there is: they are the same for each.
         let script = writer().args(&["completions", shell]).capture()?;
-        write(&completions.join(format!("runtap.{shell}")), &script)?;
+        let ending = if *shell == "powershell" { "ps1" } else { shell };
+        write(&completions.join(format!("runtap.{ending}")), &script)?;
     }
     let man = folder.join("man");
     writer().args(&["man", "--out-dir"]).arg(&man).run()?;
+    if release.is_windows() {
+        windows::without_missing_verbs(ws, &man)?;
+    }
     let lock = fs::read_to_string(ws.root().join("Cargo.lock")).context("cannot read Cargo.lock")?;
     let sbom =
         sbom::document(source, release.target, &Graph::of(ws, release.target)?, &sbom::checksums(&lock));

@@ -1,0 +1,106 @@
+//! The manual of `runtap.exe`: that of the program for this machine without the verbs that Windows does not have.
+//!
+//! Owns: which those are: the ones that the program itself refuses (`crates/runtap/src/cli/missing.rs`). Refuses to: start
+//! the program: whether there is a Wine must not change what a release has in it.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+use super::contents;
+use crate::workspace::Workspace;
+
+const MISSING: &str = "crates/runtap/src/cli/missing.rs";
+
+/// Takes the pages of verbs that are missing on Windows, and their mentions, out of `man`.
+pub(super) fn without_missing_verbs(ws: &Workspace, man: &Path) -> Result<()> {
+    let source = ws.root().join(MISSING);
+    // Without it there is nothing that Windows lacks.
+    let missing = if source.is_file() { verbs(&fs::read_to_string(&source)?) } else { Vec::new() };
+    for verb in &missing {
+        for page in contents::files(man)? {
+            let name = page.to_string_lossy();
+            if name == format!("runtap-{verb}.1") || name.starts_with(&format!("runtap-{verb}-")) {
+                fs::remove_file(man.join(&page)).with_context(|| format!("cannot remove {name}"))?;
+            }
+        }
+    }
+    let first = man.join("runtap.1");
+    let text = fs::read_to_string(&first).context("cannot read the manual's first page")?;
+    contents::write(&first, without_mentions(&text, &missing))
+}
+
+/// The names of an enum's variants as clap makes them, or as an attribute gives them.
+fn verbs(source: &str) -> Vec<String> {
+    let body = source.split_once("enum Missing {").map_or("", |(_, rest)| rest);
+    let body = body.split_once("\n}").map_or(body, |(body, _)| body);
+    let mut named = None;
+    let mut verbs = Vec::new();
+    for line in body.lines().map(str::trim) {
+        if let Some((_, rest)) = line.split_once("name = \"") {
+            named = rest.split_once('"').map(|(name, _)| name.to_owned());
+        } else if let Some((variant, _)) = line.split_once('(').filter(|_| !line.starts_with(['#', '/'])) {
+            verbs.push(named.take().unwrap_or_else(|| kebab(variant)));
+        }
+    }
+    verbs
+}
+
+fn kebab(variant: &str) -> String {
+    let mut name = String::new();
+    for letter in variant.chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.extend(letter.to_lowercase());
+    }
+    name
+}
+
+/// The list of verbs has a paragraph for each: `.TP`, the name of its page, a line about it.
+fn without_mentions(page: &str, missing: &[String]) -> String {
+    let is_missing = |paragraph: &str| {
+        let first = paragraph.lines().next().unwrap_or_default().replace('\\', "");
+        missing.iter().any(|verb| first == format!("runtap-{verb}(1)"))
+    };
+    let mut kept = String::new();
+    for (index, paragraph) in page.split(".TP\n").enumerate() {
+        if index > 0 && is_missing(paragraph) {
+            // What follows the list stands behind its last paragraph.
+            if let Some((_, rest)) = paragraph.split_once("\n.SH ") {
+                kept.push_str(".SH ");
+                kept.push_str(rest);
+            }
+            continue;
+        }
+        if index > 0 {
+            kept.push_str(".TP\n");
+        }
+        kept.push_str(paragraph);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_that_are_missing_are_read_from_the_program() {
+        let source = "pub(crate) enum Missing {\n    /// Write (a) dump\n    #[command(hide = true)]\n    Dump(Words),\n    \
+                      #[command(hide = true, name = \"perfmap\")]\n    PerfMap(Words),\n    SetAll(Words),\n}\n\nstruct X(u8);\n";
+        assert_eq!(verbs(source), ["dump", "perfmap", "set-all"]);
+        assert!(verbs("").is_empty());
+    }
+
+    #[test]
+    fn their_paragraphs_go_and_the_rest_stays() {
+        let page = ".SH NAME\nx\n.SH SUBCOMMANDS\n.TP\nruntap\\-ps(1)\nList\n.TP\nruntap\\-dump(1)\nWrite\n.TP\n\
+                    runtap\\-jvm(1)\nTrace\n.SH VERSION\nv1\n";
+        let missing = ["dump".to_owned(), "jvm".to_owned()];
+        let expected = ".SH NAME\nx\n.SH SUBCOMMANDS\n.TP\nruntap\\-ps(1)\nList\n.SH VERSION\nv1\n";
+        assert_eq!(without_mentions(page, &missing), expected);
+        assert_eq!(without_mentions(page, &[]), page);
+    }
+}
