@@ -189,7 +189,7 @@ fn explicit(path: PathBuf) -> Result<PathBuf, FindError> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

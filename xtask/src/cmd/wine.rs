@@ -109,9 +109,12 @@ fn trials(wine: &Wine) -> (String, Vec<String>) {
 
 fn build(ws: &Workspace, folder: &Path) -> Result<()> {
     ws.cargo(&["build", "--target", TARGET, "-p", "runtap"]).run()?;
-    let built = ws.target().join(TARGET).join("debug").join("runtap.exe");
-    fs::copy(&built, folder.join("runtap.exe"))
-        .with_context(|| format!("cannot copy {}", built.display()))?;
+    ws.cargo(&["build", "--target", TARGET, "-p", "runtap-libtest", "--example", "harness"]).run()?;
+    let built = ws.target().join(TARGET).join("debug");
+    for (program, name) in [("runtap.exe", "runtap.exe"), ("examples/harness.exe", "harness.exe")] {
+        let built = built.join(program);
+        fs::copy(&built, folder.join(name)).with_context(|| format!("cannot copy {}", built.display()))?;
+    }
     let sources = [
         ("prng.c", include_str!("wine/prng.c"), &["-shared", "-o", "bcryptprimitives.dll"][..], "-ladvapi32"),
         ("visitor.c", include_str!("wine/visitor.c"), &["-o", "visitor.exe"][..], "-ladvapi32"),

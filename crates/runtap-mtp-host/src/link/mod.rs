@@ -14,7 +14,7 @@ use std::time::Duration;
 use runtap_mtp_proto::host::{Connection, Reply};
 
 pub use endpoint::HttpError;
-pub(crate) use pipe::{Pipe, dial};
+pub(crate) use pipe::{Pipe, Stream, dial};
 
 use crate::{HostError, Server};
 use http::Http;

@@ -1,15 +1,18 @@
 //! The socket: dialled until it is there, used only if its server is of our own user.
 
+#[cfg_attr(unix, path = "pipe/unix.rs")]
+#[cfg_attr(windows, path = "pipe/windows.rs")]
+mod system;
+
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use runtap_mtp_proto::host::{Connection, Reply};
-use rustix::net::RecvFlags;
 
+pub(crate) use self::system::Stream;
 use super::shown;
 use crate::HostError;
 
@@ -18,7 +21,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub(crate) struct Pipe(UnixStream);
+pub(crate) struct Pipe(Stream);
 
 impl Pipe {
     pub(super) fn connect(path: &Path, patience: Duration) -> Result<Self, HostError> {
@@ -51,13 +54,7 @@ impl Pipe {
     }
 
     pub(super) fn is_gone(&self) -> bool {
-        let mut byte = [0_u8];
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        match rustix::net::recv(&self.0, &mut byte[..], flags) {
-            // Bytes that nobody has asked for are found with the next request.
-            Ok((count, _)) => count == 0,
-            Err(error) => error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR,
-        }
+        system::is_gone(&self.0)
     }
 }
 
@@ -70,12 +67,12 @@ pub(crate) fn dial(
     path: &Path,
     patience: Duration,
     is_over: &mut dyn FnMut() -> bool,
-) -> Result<UnixStream, HostError> {
+) -> Result<Stream, HostError> {
     let started = Instant::now();
     let mut pause = SHORTEST;
     loop {
-        let error = match UnixStream::connect(path) {
-            Ok(stream) => return check(&stream, path).map(|()| stream),
+        let error = match system::connect(path) {
+            Ok(stream) => return system::check(&stream, path).map(|()| stream),
             Err(error) => error,
         };
         let is_absent = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
@@ -88,21 +85,4 @@ pub(crate) fn dial(
         thread::sleep(pause.min(patience.saturating_sub(waited)));
         pause = (pause * 2).min(LONGEST);
     }
-}
-
-/// The platform's own hosts refuse a server of another user (.NET's `CurrentUserOnly`).
-#[cfg(target_os = "linux")]
-fn check(stream: &UnixStream, path: &Path) -> Result<(), HostError> {
-    let peer = rustix::net::sockopt::socket_peercred(stream).map_err(|error| lost(error.into()))?;
-    if peer.uid == rustix::process::geteuid() {
-        return Ok(());
-    }
-    Err(HostError::NotOurUser { path: shown(path), uid: peer.uid.as_raw() })
-}
-
-/// Only Linux has a safe way to ask; elsewhere the directory of the socket has to be private.
-#[cfg(not(target_os = "linux"))]
-#[expect(clippy::unnecessary_wraps, reason = "Linux can refuse")]
-fn check(_: &UnixStream, _: &Path) -> Result<(), HostError> {
-    Ok(())
 }

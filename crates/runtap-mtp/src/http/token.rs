@@ -1,13 +1,17 @@
 //! The secret by which the server knows an application's requests.
 
+#[cfg_attr(unix, path = "token/unix.rs")]
+#[cfg_attr(windows, path = "token/windows.rs")]
+mod system;
+
 use std::fmt;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::rand::{GetRandomFlags, getrandom};
 use subtle::ConstantTimeEq as _;
+
+use self::system::{fill, private};
 
 /// Random bytes; twice as many characters.
 const BYTES: usize = 32;
@@ -29,12 +33,9 @@ impl Token {
     /// A new one. `file` must not exist; only its owner can read it, and it is removed with the token.
     pub(crate) fn new(file: PathBuf) -> io::Result<Self> {
         let mut random = [0; BYTES];
-        let mut filled = 0;
-        while let Some(rest) = random.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            filled += getrandom(rest, GetRandomFlags::empty())?;
-        }
+        fill(&mut random)?;
         let text = random.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-        let mut written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
+        let mut written = private(&file)?;
         let token = Self { text, file };
         writeln!(written, "--dotnet-test-http-token {}", token.text)?;
         Ok(token)

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
@@ -39,7 +39,7 @@ pub(super) struct Said {
 pub(super) struct Running {
     child: Child,
     /// Its end is what some are told by.
-    _stdin: Option<ChildStdin>,
+    stdin: Option<ChildStdin>,
     /// What it prints, on either stream.
     lines: Option<mpsc::Receiver<String>>,
 }
@@ -107,7 +107,7 @@ impl Wine {
         let (tell, lines) = mpsc::channel();
         listen(out, tell.clone());
         listen(err, tell);
-        let running = Running { child, _stdin: stdin, lines: Some(lines) };
+        let running = Running { child, stdin, lines: Some(lines) };
         let rest = running.says(word).with_context(|| format!("{program} {}", words.join(" ")))?;
         Ok((running, rest))
     }
@@ -117,7 +117,18 @@ impl Wine {
         let mut command = self.command("../runtap.exe");
         let child =
             command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Ok(Running { child: child.context("cannot start runtap.exe")?, _stdin: None, lines: None })
+        Ok(Running { child: child.context("cannot start runtap.exe")?, stdin: None, lines: None })
+    }
+
+    /// Starts `runtap` at a console, which Wine makes of the terminal that `script` gives it.
+    pub(super) fn at_console(&self, words: &[&str]) -> Result<Running> {
+        let line = format!("{} ../runtap.exe {}", self.program.display(), words.join(" "));
+        let mut command = self.prepared(Path::new("script"));
+        command.args(["-qec", &line, "/dev/null"]);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = child.context("cannot start script (of Debian's bsdutils)")?;
+        let stdin = child.stdin.take();
+        Ok(Running { child, stdin, lines: None })
     }
 
     /// With these variables programs for Windows start as those of this machine do, by what cargo calls a runner.
@@ -136,8 +147,14 @@ impl Wine {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(&self.program);
-        command.arg(program).current_dir(self.files());
+        let mut command = self.prepared(&self.program);
+        command.arg(program);
+        command
+    }
+
+    fn prepared(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.files());
         // No window, and no questions about parts that are not needed.
         command.envs(self.variables()).env(TOKEN.0, TOKEN.1).env_remove("DISPLAY");
         command
@@ -180,7 +197,7 @@ fn wait(command: &mut Command) -> Result<Said> {
     };
     let out = read(child.stdout.take().map(|pipe| Box::new(pipe) as _));
     let err = read(child.stderr.take().map(|pipe| Box::new(pipe) as _));
-    let mut running = Running { child, _stdin: None, lines: None };
+    let mut running = Running { child, stdin: None, lines: None };
     let code = running.ended(PATIENCE)?;
     let text = |thread: thread::JoinHandle<String>| thread.join().unwrap_or_default();
     Ok(Said { code, out: text(out), err: text(err) })
@@ -204,6 +221,11 @@ impl Running {
             said.push(line);
         }
         bail!("it does not say `{word}`, but: {}", said.join("; "));
+    }
+
+    /// Types something at its console.
+    pub(super) fn type_in(&mut self, keys: &[u8]) -> Result<()> {
+        Ok(self.stdin.as_mut().context("it has no console")?.write_all(keys)?)
     }
 
     /// Whether it runs still.
