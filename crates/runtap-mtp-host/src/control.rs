@@ -3,7 +3,6 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -11,13 +10,13 @@ use std::thread::{self, JoinHandle};
 use runtap_mtp_proto::host::{Connection, Reply};
 use runtap_mtp_proto::{ControlKind, Message};
 
-use crate::link::{PATIENCE, dial};
+use crate::link::{PATIENCE, Stream, dial};
 use crate::{Cancel, CancelReason, HostError};
 
 #[derive(Debug, Default)]
 struct State {
     is_closing: bool,
-    stream: Option<UnixStream>,
+    stream: Option<Stream>,
 }
 
 /// A connection to the control pipe, in the background. Dropping it closes the connection.
@@ -80,7 +79,7 @@ fn listen(path: &Path, state: &Mutex<State>, cancel: &Cancel) {
 }
 
 /// Parks a request until the server answers.
-fn wait(stream: &mut UnixStream) -> Result<ControlKind, ()> {
+fn wait(stream: &mut Stream) -> Result<ControlKind, ()> {
     let mut connection = Connection::control();
     let frame = connection.request(&Message::WaitForServerControl).map_err(drop)?;
     stream.write_all(&frame).map_err(drop)?;

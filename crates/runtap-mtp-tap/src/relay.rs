@@ -11,17 +11,18 @@ use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write as _};
 use std::net::Shutdown;
 use std::ops::ControlFlow;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runtap_mtp::Pipe as Socket;
+use runtap_mtp::{Pipe as Socket, socket_in};
 use runtap_mtp_proto::server::Pipe;
 use runtap_mtp_proto::{Frame, HandshakeKey, Limits, Message, MessageId};
 use runtap_transcript::More;
+use runtap_transport::LocalStream;
+use runtap_transport::naming::port_address;
 
 use crate::direction::Direction;
 use crate::journal::{Journal, Name, more};
@@ -55,7 +56,7 @@ impl Relay {
     }
 
     /// Passes one connection of the application on to the server, until either ends it.
-    pub(crate) fn serve(self: &Arc<Self>, host: &UnixStream, server: &Path, pipe: Pipe) {
+    pub(crate) fn serve(self: &Arc<Self>, host: &LocalStream, server: &Path, pipe: Pipe) {
         let name = self.journal.open(pipe);
         let server = match self.dial(server) {
             Ok(server) => server,
@@ -106,10 +107,10 @@ impl Relay {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn dial(&self, server: &Path) -> io::Result<UnixStream> {
+    fn dial(&self, server: &Path) -> io::Result<LocalStream> {
         let since = Instant::now();
         loop {
-            match UnixStream::connect(server) {
+            match LocalStream::connect(server) {
                 Err(error)
                     if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
                         && since.elapsed() < PATIENCE
@@ -125,8 +126,8 @@ impl Relay {
     /// Passes one direction on until its end, or until nobody takes it.
     fn pass(
         self: &Arc<Self>,
-        from: &UnixStream,
-        mut to: &UnixStream,
+        from: &LocalStream,
+        mut to: &LocalStream,
         direction: Direction,
         name: &Name,
     ) -> End {
@@ -185,7 +186,7 @@ impl Relay {
                 return Some((bytes.to_vec(), more([("control_not_recorded", error.to_string().into())])));
             }
         };
-        let shown = ours.to_str()?;
+        let shown = port_address(&ours).to_str()?;
         handshake.set(HandshakeKey::SERVER_CONTROL_PIPE, shown);
         let said = more([("control_passed_on_as", shown.into())]);
         Some((Message::Handshake(handshake).to_frame().ok()?, said))
@@ -200,7 +201,7 @@ impl Relay {
         if controls.len() >= MOST_CONTROLS || self.closing.load(Ordering::SeqCst) {
             return Err(io::Error::other("there are too many control pipes"));
         }
-        let path = self.scratch.join(format!("c{}", controls.len()));
+        let path = socket_in(&self.scratch, &format!("c{}", controls.len()));
         let server = socket_path(OsStr::new(theirs));
         let own = Arc::clone(self);
         let socket =

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +16,8 @@ use runtap_mtp_proto::{
 };
 use runtap_transcript::{Entry, Header, Located};
 use thiserror::Error;
+
+use runtap_transport::LocalStream;
 
 use crate::direction::{Direction, implied, mode_of, pipe_of};
 use crate::tap::socket_path;
@@ -107,7 +108,7 @@ pub struct Replay {
 
 /// A connection to the server.
 struct Link {
-    stream: UnixStream,
+    stream: LocalStream,
     pipe: Pipe,
     received: Vec<u8>,
     /// The request without a reply, and the line of it.
@@ -254,7 +255,7 @@ impl Player<'_> {
         Ok(false)
     }
 
-    fn opened(&mut self, conn: String, stream: UnixStream, pipe: Pipe) {
+    fn opened(&mut self, conn: String, stream: LocalStream, pipe: Pipe) {
         self.played.connections += 1;
         let link = Link { stream, pipe, received: Vec::new(), pending: None, is_rejected: false };
         self.links.insert(conn, link);
@@ -323,10 +324,10 @@ fn shown(id: Option<MessageId>) -> String {
     id.map_or_else(|| "bytes that are no message".to_owned(), |id| id.to_string())
 }
 
-fn connect(path: &Path) -> Result<UnixStream, ReplayError> {
+fn connect(path: &Path) -> Result<LocalStream, ReplayError> {
     let since = Instant::now();
     loop {
-        match UnixStream::connect(path) {
+        match LocalStream::connect(path) {
             Ok(stream) => return Ok(stream),
             Err(error) if error.kind() == ErrorKind::NotFound && since.elapsed() < PATIENCE => {
                 thread::sleep(Duration::from_millis(5));

@@ -1,17 +1,21 @@
 //! An application that is started with a tap in front of it, from its start until nothing of it is connected.
 
+#[cfg_attr(unix, path = "run/unix.rs")]
+#[cfg_attr(windows, path = "run/windows.rs")]
+mod system;
+
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use runtap_transport::naming::port_address;
 use thiserror::Error;
 
+pub use self::system::Signals;
+use self::system::{behind, number, up_to, wait};
 use crate::direction::{PIPE_OPTION, mode_of};
 use crate::journal::{Journal, Totals};
 use crate::tally::Tally;
@@ -66,21 +70,6 @@ pub struct Outcome {
     pub tally: Option<Tally>,
 }
 
-/// Sends signals to the application while it runs. Clones reach the same one.
-#[derive(Debug, Clone, Default)]
-pub struct Signals(Arc<Mutex<Option<Pid>>>);
-
-impl Signals {
-    /// Sends it this signal; nothing if it does not run.
-    pub fn send(&self, signal: i32) {
-        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(pid), Some(signal)) = (*running, Signal::from_named_raw(signal)) {
-            // It may have ended, and is not reaped before this lock is free.
-            let _ = kill_process(pid, signal);
-        }
-    }
-}
-
 impl Application {
     /// Who answers it: the server that its arguments name, else we.
     ///
@@ -92,8 +81,8 @@ impl Application {
                 self.words.get(at).map(|name| Server::At(socket_path(name))).ok_or(Error::NoPipe)
             }
             Some(Given::Here(at, length)) => {
-                let word = self.words.get(at).map(|word| word.as_bytes()).unwrap_or_default();
-                Ok(Server::At(socket_path(OsStr::from_bytes(word.get(length..).unwrap_or_default()))))
+                let word = self.words.get(at).map(OsString::as_os_str).unwrap_or_default();
+                Ok(Server::At(socket_path(&behind(word, length))))
             }
             None => {
                 let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy()).collect();
@@ -104,7 +93,7 @@ impl Application {
 
     /// The words with our socket in them.
     fn tapped(&self, socket: &Path) -> Vec<OsString> {
-        let mut words = self.words.clone();
+        let (mut words, socket) = (self.words.clone(), port_address(socket));
         match pipe_argument(&words) {
             Some(Given::Next(at)) => {
                 if let Some(word) = words.get_mut(at) {
@@ -113,9 +102,8 @@ impl Application {
             }
             Some(Given::Here(at, length)) => {
                 if let Some(word) = words.get_mut(at) {
-                    let mut bytes = word.as_bytes().get(..length).unwrap_or_default().to_vec();
-                    bytes.extend_from_slice(socket.as_os_str().as_bytes());
-                    *word = OsString::from_vec(bytes);
+                    *word = up_to(word, length);
+                    word.push(socket);
                 }
             }
             None => words.extend(
@@ -139,7 +127,7 @@ enum Given {
 /// The platform takes `--option value`, `--option=value` and `--option:value`.
 fn pipe_argument(words: &[OsString]) -> Option<Given> {
     words.iter().enumerate().skip(1).find_map(|(at, word)| {
-        match word.as_bytes().strip_prefix(PIPE_OPTION.as_bytes())? {
+        match word.as_encoded_bytes().strip_prefix(PIPE_OPTION.as_bytes())? {
             [] => Some(Given::Next(at + 1)),
             [b'=' | b':', ..] => Some(Given::Here(at, PIPE_OPTION.len() + 1)),
             _ => None,
@@ -167,19 +155,10 @@ pub fn run(application: &Application, journal: &Arc<Journal>, signals: &Signals)
     }
     let name = || program.to_string_lossy().into_owned();
     let mut child = command.spawn().map_err(|source| Error::Start { program: name(), source })?;
-    let pid = Pid::from_child(&child);
-    let running = || signals.0.lock().unwrap_or_else(PoisonError::into_inner);
-    *running() = Some(pid);
-    let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    while matches!(waitid(WaitId::Pid(pid), how), Err(rustix::io::Errno::INTR)) {}
-    // No signal is sent to whoever has its number next.
-    let mut none = running();
-    *none = None;
-    let status = child.wait().map_err(Error::Wait)?;
-    drop(none);
+    let status = wait(&mut child, signals).map_err(Error::Wait)?;
     let code = status.code();
     let tally = tap.close(Instant::now() + LINGER, code);
-    journal.end(code.map(i64::from).or_else(|| status.signal().map(|signal| -i64::from(signal))));
+    journal.end(number(status));
     Ok(Outcome { status, totals: journal.totals(), tally })
 }
 

@@ -2,13 +2,13 @@
 
 use std::io::Write as _;
 use std::ops::ControlFlow;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use runtap_mtp::server_settings;
 use runtap_mtp_proto::server::{Application, Mode, Output, Pipe};
 use runtap_transcript::More;
+use runtap_transport::LocalStream;
 
 use crate::direction::Direction;
 use crate::journal::{Journal, Name};
@@ -48,7 +48,7 @@ impl Answering {
     }
 
     /// Serves one connection until its end.
-    pub(crate) fn serve(&self, stream: &UnixStream, pipe: Pipe) {
+    pub(crate) fn serve(&self, stream: &LocalStream, pipe: Pipe) {
         let name = self.journal.open(pipe);
         let (mut connection, _) = self.with(|application| (application.connect(pipe), Output::default()));
         let (mut pieces, mut side) = (Pieces::default(), Direction::FromHost);
@@ -86,7 +86,7 @@ impl Answering {
     }
 
     /// Whether it was taken.
-    fn say(&self, mut stream: &UnixStream, replies: &[u8], name: &Name) -> bool {
+    fn say(&self, mut stream: &LocalStream, replies: &[u8], name: &Name) -> bool {
         for piece in Pieces::default().feed(replies) {
             if let Piece::Frame(frame) = piece {
                 self.journal.frame(name, Direction::FromServer, &frame, More::new());

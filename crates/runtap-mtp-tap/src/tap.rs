@@ -1,15 +1,18 @@
 //! A socket for one application, on which everything that it and its server say is written down.
 
-use std::ffi::{OsStr, OsString};
+#[cfg_attr(unix, path = "tap/unix.rs")]
+#[cfg_attr(windows, path = "tap/windows.rs")]
+mod system;
+
+use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use runtap_mtp::{Pipe as Socket, Scratch};
+use runtap_mtp::{Pipe as Socket, Scratch, socket_in};
 use runtap_mtp_proto::server::{Mode, Pipe};
+use runtap_transport::LocalStream;
 
 use crate::journal::Journal;
 use crate::relay::Relay;
@@ -28,18 +31,7 @@ pub enum Server {
 /// The socket that a server's name on a command line, or in a handshake, stands for: a path as it is, any other name as .NET
 /// makes a path of it.
 pub fn socket_path(name: &OsStr) -> PathBuf {
-    socket_of(name, std::env::var_os("TMPDIR"))
-}
-
-/// .NET: a rooted name is a path, any other one stands for `CoreFxPipe_NAME` in the directory for temporary files.
-fn socket_of(name: &OsStr, temporary: Option<OsString>) -> PathBuf {
-    if name.as_bytes().starts_with(b"/") {
-        return PathBuf::from(name);
-    }
-    let directory = temporary.filter(|value| !value.is_empty()).unwrap_or_else(|| "/tmp".into());
-    let mut file = OsString::from("CoreFxPipe_");
-    file.push(name);
-    Path::new(&directory).join(file)
+    system::socket_path(name)
 }
 
 /// Listens for one application. Dropping it closes all connections.
@@ -64,7 +56,7 @@ impl Tap {
     /// There is no such directory, or no socket in it.
     pub fn listen(server: Server, journal: &Arc<Journal>) -> io::Result<Self> {
         let scratch = Scratch::new()?;
-        let place = |name: &str| scratch.path().join(name);
+        let place = |name: &str| socket_in(scratch.path(), name);
         let (data, parts) = match server {
             Server::At(server) => {
                 let relay = Arc::new(Relay::new(Arc::clone(journal), scratch.path().to_owned()));
@@ -78,7 +70,7 @@ impl Tap {
                 let answering = Arc::new(Answering::new(mode, Arc::clone(journal), &place("c")));
                 let serve = |pipe| {
                     let own = Arc::clone(&answering);
-                    move |_, stream: UnixStream| own.serve(&stream, pipe)
+                    move |_, stream: LocalStream| own.serve(&stream, pipe)
                 };
                 let control = Socket::listen(place("c"), serve(Pipe::Control))?;
                 let data = Socket::listen(place("d"), serve(Pipe::Data))?;
@@ -110,21 +102,5 @@ impl Tap {
                 Some(answering.finish(code))
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_dotnet() {
-        let of = |name: &str, temporary: Option<&str>| {
-            socket_of(OsStr::new(name), temporary.map(OsString::from)).display().to_string()
-        };
-        assert_eq!(of("/tmp/a", Some("/x")), "/tmp/a");
-        assert_eq!(of("a", Some("/x")), "/x/CoreFxPipe_a");
-        assert_eq!(of("a", Some("")), "/tmp/CoreFxPipe_a");
-        assert_eq!(of("a", None), "/tmp/CoreFxPipe_a");
     }
 }

@@ -10,9 +10,11 @@
 //! - A command that fails and of which no test has failed (it did not compile, it died) fails the application, and the end of
 //!   what it has printed is on standard error, which servers show.
 //! - Whoever ends us ends all that the command has started: by a signal, SIGKILL too, over the control pipe, or by going
-//!   away. [`keep`] is the process that sees to it.
+//!   away. [`keep`] is the process that sees to it; on Windows a job object does.
 
+#[cfg_attr(windows, path = "child/windows.rs")]
 mod child;
+#[cfg_attr(windows, path = "keeper/windows.rs")]
 mod keeper;
 mod output;
 mod report;

@@ -1,13 +1,15 @@
 //! The file that a command leaves its results in: read only if this run has written it, and never removed. It may be
 //! anything that people have named by mistake.
 
-use std::fs::{self, Metadata};
+#[cfg_attr(unix, path = "report/unix.rs")]
+#[cfg_attr(windows, path = "report/windows.rs")]
+mod system;
+
+use std::fs;
 use std::io::{self, Error};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// What a file looks like that was not written since.
-type Look = (u64, u64, u64, i64, i64);
+use self::system::{Look, look};
 
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -37,10 +39,6 @@ impl Report {
         }
         fs::read(&self.path)
     }
-}
-
-fn look(there: &Metadata) -> Look {
-    (there.dev(), there.ino(), there.size(), there.ctime(), there.ctime_nsec())
 }
 
 #[cfg(test)]

@@ -65,11 +65,13 @@ pub(crate) fn is_program(path: &Path) -> bool {
         std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0
     };
     #[cfg(not(unix))]
-    let executable = |_: &fs::Metadata| true;
+    let executable = |_: &fs::Metadata| {
+        path.extension().is_some_and(|it| ["exe", "cmd"].iter().any(|known| it.eq_ignore_ascii_case(known)))
+    };
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && executable(&metadata))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -214,7 +214,7 @@ fn explicit(path: PathBuf) -> Result<PathBuf, FindError> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use runtap_mtp_proto::server::{Mode, Settings};
 use runtap_mtp_proto::{Handshake, HandshakeKey};
+use runtap_transport::naming::port_address;
 
 /// Settings of a server that wants to hear of tests that have begun, and has a control pipe at this path.
 pub fn server_settings(mode: Mode, control: Option<&Path>) -> Settings {
@@ -17,6 +18,6 @@ pub fn server_settings(mode: Mode, control: Option<&Path>) -> Settings {
         .with(HandshakeKey::ARCHITECTURE, architecture)
         .with(HandshakeKey::FRAMEWORK, concat!("runtap ", env!("CARGO_PKG_VERSION")))
         .with(HandshakeKey::OS, std::env::consts::OS);
-    let control_pipe = control.and_then(Path::to_str).map(str::to_owned);
+    let control_pipe = control.map(port_address).and_then(Path::to_str).map(str::to_owned);
     Settings { is_ide: true, control_pipe, identity, ..Settings::new(mode) }
 }

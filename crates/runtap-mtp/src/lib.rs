@@ -45,6 +45,7 @@ mod run;
 mod scratch;
 mod stop;
 mod tally;
+#[cfg(unix)]
 mod tree;
 
 pub use child::Exit;
@@ -59,6 +60,6 @@ pub use output::Output;
 pub use pipe::Pipe;
 pub use run::{Job, Outcome, RunSpec, TestRule, TestRules, Timeouts, code, run};
 pub use runtap_mtp_proto::server::Mode;
-pub use scratch::Scratch;
+pub use scratch::{Scratch, socket_in};
 pub use stop::{Stop, StopLevel};
 pub use tally::Totals;

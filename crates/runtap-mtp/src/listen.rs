@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::time::Instant;
 
+use runtap_transport::naming::port_address;
+
 use crate::http::Http;
 use crate::pipe::Pipe;
 
@@ -28,7 +30,7 @@ impl Listener {
     /// The options by which the application finds us.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         match self {
-            Self::Pipe(pipe) => vec!["--dotnet-test-pipe".into(), pipe.path().into()],
+            Self::Pipe(pipe) => vec!["--dotnet-test-pipe".into(), port_address(pipe.path()).into()],
             Self::Http(http) => http.arguments(),
         }
     }

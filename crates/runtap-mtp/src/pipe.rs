@@ -1,18 +1,24 @@
 //! A listening socket for one application: many connections, each served by a thread of its own, so that one that is silent or
 //! slow holds up nobody. Knows no byte of the protocol.
 //!
-//! The socket has mode 0600, and is to be in a directory that only its owner can enter ([`Scratch`](crate::Scratch)).
+//! The socket has mode 0600, and is to be in a directory that only its owner can enter ([`Scratch`](crate::Scratch)); a
+//! pipe of Windows is for its owner alone.
 
-use std::fs::Permissions;
+#[cfg_attr(unix, path = "pipe/unix.rs")]
+#[cfg_attr(windows, path = "pipe/windows.rs")]
+mod system;
+
 use std::io;
 use std::net::Shutdown;
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use runtap_transport::{LocalListener, LocalStream};
+
+use self::system::{close_name, restrict, wake};
 
 /// More connections at a time are closed at once: an application has one for each of its processes.
 pub(crate) const MOST: usize = 256;
@@ -24,13 +30,13 @@ const MOST_WAITING: usize = 4096;
 const LAST: Duration = Duration::from_secs(1);
 
 /// Serves one connection until it is at its end.
-type Serve = Arc<dyn Fn(u64, UnixStream) + Send + Sync>;
+type Serve = Arc<dyn Fn(u64, LocalStream) + Send + Sync>;
 
 /// A socket that is listened on. Dropping it closes all connections.
 #[derive(Debug)]
 pub struct Pipe {
     path: PathBuf,
-    listener: UnixListener,
+    listener: LocalListener,
     shared: Arc<Shared>,
     accepting: Option<JoinHandle<()>>,
 }
@@ -39,7 +45,7 @@ pub struct Pipe {
 struct Shared {
     closing: AtomicBool,
     refused: AtomicU64,
-    open: Mutex<Vec<(u64, UnixStream)>>,
+    open: Mutex<Vec<(u64, LocalStream)>>,
     changed: Condvar,
 }
 
@@ -50,10 +56,10 @@ impl Pipe {
     /// The socket can't be made there, or there is no thread.
     pub fn listen(
         path: PathBuf,
-        serve: impl Fn(u64, UnixStream) + Send + Sync + 'static,
+        serve: impl Fn(u64, LocalStream) + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let listener = UnixListener::bind(&path)?;
-        std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        let listener = LocalListener::bind(&path)?;
+        restrict(&path)?;
         let shared = Arc::<Shared>::default();
         let (own, serve): (_, Serve) = (Arc::clone(&shared), Arc::new(serve));
         let accepting = thread::Builder::new().name("mtp-accept".into());
@@ -71,15 +77,12 @@ impl Pipe {
     pub(crate) fn stop_accepting(&mut self) {
         let Some(accepting) = self.accepting.take() else { return };
         self.shared.closing.store(true, Ordering::SeqCst);
-        // On Linux, who accepts is woken by that, after all who wait; elsewhere by a connection.
-        if !cfg!(target_os = "linux")
-            || rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both).is_err()
-        {
-            drop(UnixStream::connect(&self.path));
+        if !wake(&self.listener) {
+            drop(LocalStream::connect(&self.path));
         }
         // Nothing to tell but that it has ended.
         let _ = accepting.join();
-        let _ = std::fs::remove_file(&self.path);
+        close_name(&self.path);
     }
 
     /// Whether all that was accepted was served to its end.
@@ -134,12 +137,12 @@ impl Drop for Pipe {
 }
 
 impl Shared {
-    fn open(&self) -> MutexGuard<'_, Vec<(u64, UnixStream)>> {
+    fn open(&self) -> MutexGuard<'_, Vec<(u64, LocalStream)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn accept(listener: &UnixListener, shared: &Arc<Shared>, serve: &Serve) {
+fn accept(listener: &LocalListener, shared: &Arc<Shared>, serve: &Serve) {
     let mut left = MOST_WAITING;
     for number in 0.. {
         let accepted = listener.accept();
@@ -162,7 +165,7 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>, serve: &Serve) {
     }
 }
 
-fn start(stream: UnixStream, number: u64, shared: &Arc<Shared>, serve: &Serve) -> io::Result<()> {
+fn start(stream: LocalStream, number: u64, shared: &Arc<Shared>, serve: &Serve) -> io::Result<()> {
     let mut open = shared.open();
     if open.len() >= MOST {
         // In the end, we dial ourselves.
@@ -213,8 +216,8 @@ mod tests {
             }
         })
         .unwrap();
-        let mut silent = UnixStream::connect(pipe.path()).unwrap();
-        let mut other = UnixStream::connect(pipe.path()).unwrap();
+        let mut silent = LocalStream::connect(pipe.path()).unwrap();
+        let mut other = LocalStream::connect(pipe.path()).unwrap();
         let mut byte = [7];
         other.write_all(&byte).unwrap();
         other.read_exact(&mut byte).unwrap();
@@ -225,7 +228,7 @@ mod tests {
         pipe.cut(Instant::now() + Duration::from_mins(1));
         assert!(pipe.is_idle());
         assert_eq!(silent.read(&mut byte).unwrap(), 0, "it was closed");
-        assert!(UnixStream::connect(pipe.path()).is_err());
+        assert!(LocalStream::connect(pipe.path()).is_err());
     }
 
     #[test]
@@ -240,7 +243,7 @@ mod tests {
         })
         .unwrap();
         for number in 0..50 {
-            UnixStream::connect(pipe.path()).unwrap().write_all(number.to_string().as_bytes()).unwrap();
+            LocalStream::connect(pipe.path()).unwrap().write_all(number.to_string().as_bytes()).unwrap();
         }
         pipe.stop_accepting();
         while !pipe.is_idle() {
@@ -259,7 +262,7 @@ mod tests {
             let _ = stream.read(&mut [0]);
         })
         .unwrap();
-        let all: Vec<_> = (0..MOST + 3).map(|_| UnixStream::connect(pipe.path()).unwrap()).collect();
+        let all: Vec<_> = (0..MOST + 3).map(|_| LocalStream::connect(pipe.path()).unwrap()).collect();
         while pipe.refused() < 3 {
             thread::yield_now();
         }

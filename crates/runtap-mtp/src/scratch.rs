@@ -1,17 +1,14 @@
 //! The directory of a run: private, with a short name, gone at the end.
 
-use std::env;
-use std::fs::{self, DirBuilder};
+#[cfg_attr(unix, path = "scratch/unix.rs")]
+#[cfg_attr(windows, path = "scratch/windows.rs")]
+mod system;
+
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use runtap_transport::random_u64;
-
-/// The platform refuses longer paths of sockets, for the sake of macOS.
-const LONGEST_SOCKET: usize = 103;
-/// The longest name of a socket in here.
-const SOCKET_NAME: usize = "/18446744073709551615c".len();
 
 /// A directory of mode 0700 that is removed with all that is in it when it is dropped.
 #[derive(Debug)]
@@ -23,12 +20,7 @@ impl Scratch {
     /// # Errors
     /// Neither can be written to.
     pub fn new() -> io::Result<Self> {
-        let name = format!("runtap-{:016x}", random_u64());
-        let usual = env::temp_dir().join(&name);
-        let fits = usual.as_os_str().len() + SOCKET_NAME <= LONGEST_SOCKET;
-        let path = if fits { usual } else { Path::new("/tmp").join(name) };
-        // Fails if somebody has it already, which can't be foreseen.
-        DirBuilder::new().mode(0o700).create(&path)?;
+        let path = system::make(&format!("runtap-{:016x}", random_u64()))?;
         Ok(Self(path))
     }
 
@@ -36,6 +28,12 @@ impl Scratch {
     pub fn path(&self) -> &Path {
         &self.0
     }
+}
+
+/// Where a socket of this name is listened on for a run with this directory: in there, or on Windows a pipe with a name that
+/// nobody can foresee.
+pub fn socket_in(directory: &Path, name: &str) -> PathBuf {
+    system::socket(directory, name)
 }
 
 impl Drop for Scratch {

@@ -42,7 +42,7 @@ fn has(process: &procfs::process::Process, mark: &str) -> bool {
 }
 
 /// Elsewhere, the process group has to do.
-#[cfg(not(target_os = "linux"))]
+#[cfg(all(unix, not(target_os = "linux")))]
 pub(crate) fn kill_marked(_: &str) -> usize {
     0
 }

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use runtap_mtp::Module;
@@ -64,7 +63,9 @@ pub enum StoreError {
     #[error("the test history can't be kept: {0}")]
     Unwritable(String),
     /// Nobody has said where.
-    #[error("no test history is kept: neither XDG_STATE_HOME nor HOME is an absolute path")]
+    #[error(
+        "no test history is kept: neither XDG_STATE_HOME nor HOME (on Windows: LOCALAPPDATA) is an absolute path"
+    )]
     NoHome,
     /// It would be in another user's directory.
     #[error("no test history is kept: {} belongs to user {user}", .path.display())]
@@ -82,21 +83,26 @@ impl Store {
         Self { directory, named: true }
     }
 
-    /// That of the runs in this directory: `$XDG_STATE_HOME/runtap/tests/NAME-HASH`, by default in `~/.local/state`.
+    /// That of the runs in this directory: `$XDG_STATE_HOME/runtap/tests/NAME-HASH`, by default in `~/.local/state`,
+    /// on Windows in `%LOCALAPPDATA%`.
     ///
     /// # Errors
     /// There is no home, or it is another user's.
     pub fn of_directory(directory: &Path) -> Result<Self, StoreError> {
         let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+        let state = if cfg!(windows) {
+            absolute("LOCALAPPDATA")
+        } else {
+            absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))
+        };
         let state = state.ok_or(StoreError::NoHome)?;
-        let nearest = state.ancestors().find_map(|it| Some((it, rustix::fs::stat(it).ok()?.st_uid)));
+        let nearest = state.ancestors().find_map(|it| Some((it, own_file::owner_of(it)?)));
         let (path, user) = nearest.ok_or(StoreError::NoHome)?;
-        if user != rustix::process::geteuid().as_raw() {
+        if user != runtap_transport::my_uid() {
             return Err(StoreError::ForeignHome { path: path.to_owned(), user });
         }
         let name = directory.file_name().unwrap_or_default().to_string_lossy();
-        let name = unmistakable(&name, directory.as_os_str().as_bytes());
+        let name = unmistakable(&name, directory.as_os_str().as_encoded_bytes());
         Ok(Self { directory: state.join("runtap/tests").join(name), named: false })
     }
 

@@ -27,6 +27,7 @@ mod keep_alive;
 pub mod linux;
 #[cfg(unix)]
 mod listener;
+mod local;
 pub mod naming;
 #[cfg(unix)]
 mod path_check;
@@ -70,6 +71,7 @@ pub use folder::random_u64;
 pub use keep_alive::keep_alive;
 #[cfg(unix)]
 pub use listener::Listener;
+pub use local::{LocalListener, LocalStream};
 #[cfg(unix)]
 pub use path_check::PathCheck;
 pub use peer::Peer;

@@ -1,6 +1,7 @@
 //! The calls of Windows that have no safe form in the standard library or in tokio, each behind a safe function.
 //!
 //! - `pipe`: named pipes that only their owner can open, who is at the other end of one, whether one is there.
+//! - `job`: processes that end together.
 //! - `local`: named pipes for threads.
 //! - `console`: how wide it is. `random`: numbers that nobody can foresee.
 //! - `file`: which file an open one is, and the same one opened again.
@@ -14,6 +15,7 @@
 pub mod console;
 pub mod file;
 mod handle;
+pub mod job;
 pub mod local;
 pub mod pipe;
 pub mod process;

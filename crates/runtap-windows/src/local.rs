@@ -12,7 +12,7 @@ use std::os::windows::io::{AsHandle, AsRawHandle, BorrowedHandle, OwnedHandle};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use windows_sys::Win32::Foundation::{
@@ -43,8 +43,10 @@ pub struct LocalListener {
 struct Shared {
     path: PathBuf,
     nonblocking: AtomicBool,
-    /// What the next client gets.
+    /// What the next client gets. Locked while it is waited for.
     waiting: Mutex<Option<LocalStream>>,
+    /// The same, for who ends that.
+    awaited: Mutex<Option<LocalStream>>,
 }
 
 /// One end of a connection. Clones are the same one.
@@ -69,7 +71,12 @@ impl LocalListener {
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
         let first = LocalStream::of(pipe::listen_blocking(path.as_os_str(), true)?);
-        let shared = Shared { path, nonblocking: AtomicBool::new(false), waiting: Mutex::new(Some(first)) };
+        let shared = Shared {
+            path,
+            nonblocking: AtomicBool::new(false),
+            waiting: Mutex::new(Some(first)),
+            awaited: Mutex::default(),
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -81,13 +88,38 @@ impl LocalListener {
         let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.shared.path.as_os_str();
         let stream = match waiting.as_ref() {
-            Some(stream) => stream.clone(),
+            Some(stream) => {
+                stream.end.patience.store(INFINITE, Ordering::SeqCst);
+                stream.clone()
+            }
             None => waiting.insert(LocalStream::of(pipe::listen_blocking(path, false)?)).clone(),
         };
-        stream.end.connected(self.shared.nonblocking.load(Ordering::SeqCst))?;
+        *self.awaited() = Some(stream.clone());
+        if self.shared.nonblocking.load(Ordering::SeqCst) {
+            stream.end.patience.store(0, Ordering::SeqCst);
+        }
+        let connected = stream.end.connected();
+        *self.awaited() = None;
+        connected?;
+        stream.end.patience.store(INFINITE, Ordering::SeqCst);
         // Before this one is served, so that the name is there at any time.
         *waiting = pipe::listen_blocking(path, false).ok().map(LocalStream::of);
         Ok((stream, ()))
+    }
+
+    /// Has a thread that waits for a client wait no more (`WouldBlock`), and makes that so for those that come.
+    #[expect(unsafe_code, reason = "a call of the system")]
+    pub fn wake(&self) {
+        self.shared.nonblocking.store(true, Ordering::SeqCst);
+        if let Some(stream) = &*self.awaited() {
+            stream.end.patience.store(0, Ordering::SeqCst);
+            // SAFETY: the handle is open; whoever waits hears that there is no client.
+            unsafe { CancelIoEx(stream.end.handle.as_raw_handle(), ptr::null()) };
+        }
+    }
+
+    fn awaited(&self) -> MutexGuard<'_, Option<LocalStream>> {
+        self.shared.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same listener once more.
@@ -191,16 +223,20 @@ impl AsHandle for LocalStream {
 }
 
 impl End {
+    fn patience(&self) -> u32 {
+        self.patience.load(Ordering::SeqCst)
+    }
+
     /// Waits for a client.
     #[expect(unsafe_code, reason = "a call of the system")]
-    fn connected(&self, at_once: bool) -> io::Result<()> {
+    fn connected(&self) -> io::Result<()> {
         let handle = self.handle.as_raw_handle();
-        let patience = if at_once { 0 } else { INFINITE };
         // SAFETY: the handle is open, and the structure is there until the work is over.
-        let connected = self.overlapped(patience, |work| unsafe { ConnectNamedPipe(handle, work) });
+        let connected = self.overlapped(|| self.patience(), |work| unsafe { ConnectNamedPipe(handle, work) });
         match connected {
             // It came before we asked, or has gone already: what it has said can be read.
             Err(error) if is(&error, ERROR_PIPE_CONNECTED) || is(&error, ERROR_NO_DATA) => Ok(()),
+            Err(error) if is(&error, ERROR_OPERATION_ABORTED) => Err(io::ErrorKind::WouldBlock.into()),
             connected => connected.map(drop),
         }
     }
@@ -208,7 +244,11 @@ impl End {
     /// Starts some work, and waits for its end: how many bytes were moved. What takes longer than `patience` milliseconds
     /// is taken back, and is `WouldBlock`.
     #[expect(unsafe_code, reason = "calls of the system with a structure that lives until the work is over")]
-    fn overlapped(&self, patience: u32, start: impl FnOnce(*mut OVERLAPPED) -> i32) -> io::Result<usize> {
+    fn overlapped(
+        &self,
+        patience: impl FnOnce() -> u32,
+        start: impl FnOnce(*mut OVERLAPPED) -> i32,
+    ) -> io::Result<usize> {
         // SAFETY: takes nothing of ours, and gives a new handle or null.
         let event = unsafe { owned(CreateEventW(ptr::null(), 1, 0, ptr::null())) }?;
         let mut work = OVERLAPPED { hEvent: event.as_raw_handle(), ..Default::default() };
@@ -224,7 +264,7 @@ impl End {
         let is_shut = self.shut.load(Ordering::SeqCst);
         // SAFETY: the event is open.
         let is_late =
-            !is_shut && unsafe { WaitForSingleObject(event.as_raw_handle(), patience) } != WAIT_OBJECT_0;
+            !is_shut && unsafe { WaitForSingleObject(event.as_raw_handle(), patience()) } != WAIT_OBJECT_0;
         if is_shut || is_late {
             // SAFETY: the handle is open, and the work is that which was begun above.
             unsafe { CancelIoEx(handle, work) };
@@ -251,7 +291,7 @@ impl End {
             // the work is over.
             unsafe { ReadFile(handle, buffer.as_mut_ptr(), room, ptr::null_mut(), work) }
         };
-        match self.overlapped(self.patience.load(Ordering::SeqCst), start) {
+        match self.overlapped(|| self.patience(), start) {
             Err(error) if is_end(&error) || self.shut.load(Ordering::SeqCst) => Ok(0),
             read => read,
         }
@@ -268,7 +308,7 @@ impl End {
             // work is over.
             unsafe { WriteFile(handle, bytes.as_ptr(), size, ptr::null_mut(), work) }
         };
-        match self.overlapped(INFINITE, start) {
+        match self.overlapped(|| INFINITE, start) {
             Err(error) if is_end(&error) => Err(io::ErrorKind::BrokenPipe.into()),
             written => written,
         }
@@ -327,64 +367,4 @@ fn is_end(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use super::*;
-
-    fn path(what: &str) -> PathBuf {
-        PathBuf::from(format!(r"\\.\pipe\runtap-local-{}-{what}", std::process::id()))
-    }
-
-    #[test]
-    fn a_thread_reads_while_another_writes() {
-        let listener = LocalListener::bind(path("both")).unwrap();
-        let client = thread::spawn(|| LocalStream::connect(path("both")).unwrap());
-        let (server, ()) = listener.accept().unwrap();
-        let mut client = client.join().unwrap();
-        let reading = thread::spawn({
-            let mut server = server.clone();
-            move || {
-                let mut text = String::new();
-                server.read_to_string(&mut text).unwrap();
-                text
-            }
-        });
-        // While that waits.
-        (&server).write_all(b"hello").unwrap();
-        let mut buffer = [0; 5];
-        client.read_exact(&mut buffer).unwrap();
-        client.write_all(b"good bye").unwrap();
-        drop(client);
-        assert_eq!((reading.join().unwrap().as_str(), &buffer), ("good bye", b"hello"));
-        assert!(server.is_at_end());
-    }
-
-    #[test]
-    fn whoever_waits_is_woken() {
-        let listener = LocalListener::bind(path("woken")).unwrap();
-        let client = thread::spawn(|| LocalStream::connect(path("woken")).unwrap());
-        let (server, ()) = listener.accept().unwrap();
-        let mut client = client.join().unwrap();
-        let reading = thread::spawn({
-            let mut server = server.clone();
-            move || server.read(&mut [0]).unwrap()
-        });
-        server.shutdown(Shutdown::Both).unwrap();
-        assert_eq!(reading.join().unwrap(), 0);
-        client.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        assert_eq!(client.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        client.set_read_timeout(None).unwrap();
-        assert_eq!((&server).read(&mut [0]).unwrap(), 0);
-        (&server).write_all(b"x").unwrap_err();
-        drop(server);
-        assert_eq!(client.read(&mut [0]).unwrap(), 0);
-        listener.set_nonblocking(true).unwrap();
-        assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        if !pipe::is_wine() {
-            LocalListener::bind(path("woken")).unwrap_err();
-        }
-        drop(listener);
-        assert_eq!(LocalStream::connect(path("woken")).unwrap_err().kind(), io::ErrorKind::NotFound);
-    }
-}
+mod tests;

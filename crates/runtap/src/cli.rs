@@ -17,14 +17,12 @@ mod jvm_report;
 mod middle;
 #[cfg(not(unix))]
 mod missing;
-#[cfg(unix)]
 mod mtp;
 mod reading;
 mod router;
 mod session;
 mod streams;
 mod target;
-#[cfg(unix)]
 mod test;
 mod trace;
 #[cfg(not(target_os = "linux"))]
@@ -54,7 +52,6 @@ pub(crate) use self::jvm_report::{JvmKind, JvmReplay, JvmReport, JvmSort, JvmVie
 pub(crate) use self::middle::{Part, Record, Replay, target_of};
 #[cfg(not(unix))]
 pub(crate) use self::missing::Missing;
-#[cfg(unix)]
 pub(crate) use self::mtp::{Mtp, MtpHost, MtpInspect, MtpLint, MtpRecord, MtpReplay, MtpVerb};
 pub(crate) use self::reading::{Convert, Diff, Events, Report};
 pub(crate) use self::router::{
@@ -63,7 +60,6 @@ pub(crate) use self::router::{
 pub(crate) use self::session::{SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
 pub(crate) use self::target::{All, Target, TargetOptions};
-#[cfg(unix)]
 pub(crate) use self::test::{Detail, FlakyResult, ListFormat, Rerun, Test, TestTransport};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
@@ -179,10 +175,8 @@ Examples:
     /// Play back a transcript, as the runtime to tools or as the client to a runtime
     Replay(Deferred<Box<Replay>>),
     /// Run test applications of Microsoft.Testing.Platform
-    #[cfg(unix)]
     Test(Deferred<Box<Test>>),
     /// Record, show, check and play back what test applications and their server say
-    #[cfg(unix)]
     Mtp(Deferred<Box<Mtp>>),
     /// Trace what Java programs call: collect from Bytefrog agents
     Jvm(Deferred<Jvm>),
@@ -242,9 +236,7 @@ impl Verb {
             Self::Trace(options) | Self::Collect(options) => AnyFormat::of_result(options.format),
             Self::Record(options) => options.format.format,
             Self::Replay(options) => options.format.format,
-            #[cfg(unix)]
             Self::Test(options) => options.format.format,
-            #[cfg(unix)]
             Self::Mtp(options) => options.format(),
             Self::Jvm(options) => options.format(),
             Self::Demo(options) => options.format(),

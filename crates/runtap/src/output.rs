@@ -253,7 +253,6 @@ pub(crate) fn stdout_in_turns() -> BufWriter<impl Write> {
     BufWriter::with_capacity(1 << 16, Stdout)
 }
 
-#[cfg(unix)]
 pub(crate) use self::native::size;
 
 /// Whether a progress line stands on the terminal: a message must not be appended to it.

@@ -1,11 +1,9 @@
 //! Values of options, with what the command line has to say where one is wrong. How units are read and written is
 //! [`runtap_text::units`].
 
-#[cfg(unix)]
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-#[cfg(unix)]
 use runtap_test_plan::Limit;
 pub(crate) use runtap_text::units::{
     Bytes, Clock, Count, Span, Things, parse_duration, parse_hex, parse_limit_megabytes, parse_megabytes,
@@ -25,7 +23,6 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses the value of an option that switches a limit off as well.
-#[cfg(unix)]
 pub(crate) fn parse_limit(text: &str) -> Result<Limit<Duration>, String> {
     if text == "none" {
         return Ok(Limit::None);
@@ -34,7 +31,6 @@ pub(crate) fn parse_limit(text: &str) -> Result<Limit<Duration>, String> {
 }
 
 /// Parses how many applications run at a time.
-#[cfg(unix)]
 pub(crate) fn parse_parallel(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_no_number| "it is a number, at least 1".to_owned())
 }

@@ -3,10 +3,9 @@
 //! The platform's grammar: a line that begins with `#` is a comment; words are separated by blanks; quotation marks keep
 //! blanks together and are not part of the word. A response file names no other one.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::LaunchError;
 
@@ -18,21 +17,32 @@ const LARGEST: u64 = 64 << 20;
 pub(super) fn expand(words: Vec<OsString>) -> Vec<Result<OsString, LaunchError>> {
     let mut all = Vec::with_capacity(words.len());
     for word in words {
-        match word.as_bytes().strip_prefix(b"@") {
-            Some(path) if !path.is_empty() => {
-                let path = Path::new(std::ffi::OsStr::from_bytes(path));
-                match read(path) {
-                    Ok(text) => all.extend(text.lines().flat_map(split).map(|word| Ok(word.into()))),
-                    Err(error) => {
-                        let path = path.display().to_string();
-                        all.push(Err(LaunchError::ResponseFile { path, error }));
-                    }
+        match named(&word) {
+            Some(path) if !path.as_os_str().is_empty() => match read(&path) {
+                Ok(text) => all.extend(text.lines().flat_map(split).map(|word| Ok(word.into()))),
+                Err(error) => {
+                    let path = path.display().to_string();
+                    all.push(Err(LaunchError::ResponseFile { path, error }));
                 }
-            }
+            },
             _ => all.push(Ok(word)),
         }
     }
     all
+}
+
+/// The path behind `@`.
+#[cfg(unix)]
+fn named(word: &OsStr) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    word.as_bytes().strip_prefix(b"@").map(|path| OsStr::from_bytes(path).into())
+}
+
+/// The same; what is no text is no word of a server's.
+#[cfg(not(unix))]
+fn named(word: &OsStr) -> Option<PathBuf> {
+    word.to_str()?.strip_prefix('@').map(PathBuf::from)
 }
 
 fn read(path: &Path) -> Result<String, String> {

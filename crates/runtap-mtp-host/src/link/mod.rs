@@ -16,7 +16,7 @@ use runtap_mtp_proto::host::{Connection, Reply};
 use runtap_mtp_proto::{Handshake, Version, Versions};
 
 pub use endpoint::HttpError;
-pub(crate) use pipe::{Pipe, dial};
+pub(crate) use pipe::{Pipe, Stream, dial};
 
 use crate::{HostError, Server};
 use http::Http;

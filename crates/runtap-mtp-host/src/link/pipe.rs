@@ -1,15 +1,18 @@
 //! The socket: dialled until it is there, used only if its server is of our own user.
 
+#[cfg_attr(unix, path = "pipe/unix.rs")]
+#[cfg_attr(windows, path = "pipe/windows.rs")]
+mod system;
+
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use runtap_mtp_proto::host::{Connection, Reply};
-use rustix::net::RecvFlags;
 
+pub(crate) use self::system::Stream;
 use super::{ReplyLimit, shown};
 use crate::HostError;
 
@@ -19,7 +22,7 @@ const LONGEST: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(crate) struct Pipe {
-    stream: UnixStream,
+    stream: Stream,
     limit: ReplyLimit,
 }
 
@@ -61,13 +64,7 @@ impl Pipe {
     }
 
     pub(super) fn is_gone(&self) -> bool {
-        let mut byte = [0_u8];
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        match rustix::net::recv(&self.stream, &mut byte[..], flags) {
-            // Bytes that nobody has asked for are found with the next request.
-            Ok((count, _)) => count == 0,
-            Err(error) => error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR,
-        }
+        system::is_gone(&self.stream)
     }
 }
 
@@ -80,12 +77,12 @@ pub(crate) fn dial(
     path: &Path,
     patience: Duration,
     is_over: &mut dyn FnMut() -> bool,
-) -> Result<UnixStream, HostError> {
+) -> Result<Stream, HostError> {
     let started = Instant::now();
     let mut pause = SHORTEST;
     loop {
-        let error = match connect(path) {
-            Ok(stream) => return check(&stream, path).map(|()| stream),
+        let error = match system::connect(path) {
+            Ok(stream) => return system::check(&stream, path).map(|()| stream),
             Err(error) => error,
         };
         let is_absent = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
@@ -98,39 +95,4 @@ pub(crate) fn dial(
         thread::sleep(pause.min(patience.saturating_sub(waited)));
         pause = (pause * 2).min(LONGEST);
     }
-}
-
-/// Does not wait for a place in a full backlog: nobody may ever accept.
-#[cfg(target_os = "linux")]
-fn connect(path: &Path) -> io::Result<UnixStream> {
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
-    let stream = UnixStream::from(socket);
-    stream.set_nonblocking(false)?;
-    Ok(stream)
-}
-
-/// Elsewhere a full backlog refuses.
-#[cfg(not(target_os = "linux"))]
-fn connect(path: &Path) -> io::Result<UnixStream> {
-    UnixStream::connect(path)
-}
-
-/// The platform's own hosts refuse a server of another user (.NET's `CurrentUserOnly`).
-#[cfg(target_os = "linux")]
-fn check(stream: &UnixStream, path: &Path) -> Result<(), HostError> {
-    let peer = rustix::net::sockopt::socket_peercred(stream).map_err(|error| lost(error.into()))?;
-    if peer.uid == rustix::process::geteuid() {
-        return Ok(());
-    }
-    Err(HostError::NotOurUser { path: shown(path), uid: peer.uid.as_raw() })
-}
-
-/// Only Linux has a safe way to ask; elsewhere the directory of the socket has to be private.
-#[cfg(not(target_os = "linux"))]
-#[expect(clippy::unnecessary_wraps, reason = "Linux can refuse")]
-fn check(_: &UnixStream, _: &Path) -> Result<(), HostError> {
-    Ok(())
 }

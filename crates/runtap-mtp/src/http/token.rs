@@ -1,12 +1,17 @@
 //! The secret by which the server knows an application's requests.
 
+#[cfg_attr(unix, path = "token/unix.rs")]
+#[cfg_attr(windows, path = "token/windows.rs")]
+mod system;
+
 use std::fmt;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use subtle::ConstantTimeEq as _;
+
+use self::system::private;
 
 /// Random bytes; twice as many characters.
 const BYTES: usize = 32;
@@ -30,7 +35,7 @@ impl Token {
         let mut random = [0; BYTES];
         runtap_transport::random(&mut random)?;
         let text = random.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-        let mut written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
+        let mut written = private(&file)?;
         let token = Self { text, file };
         writeln!(written, "--dotnet-test-http-token {}", token.text)?;
         Ok(token)

@@ -1,12 +1,13 @@
 //! The control pipe: every process of an application waits there for a word of ours, and one word is known: cancel.
 
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use runtap_mtp_proto::ControlKind;
 use runtap_mtp_proto::server::{Application, Connection, Event, Mode, Pipe as Kind, Settings};
+
+use runtap_transport::LocalStream;
 
 use crate::pipe::Pipe;
 
@@ -29,7 +30,7 @@ struct Waiting {
 #[derive(Debug)]
 struct Process {
     number: u64,
-    stream: UnixStream,
+    stream: LocalStream,
     connection: Connection,
 }
 
@@ -69,7 +70,7 @@ fn tell(process: &mut Process) -> Option<()> {
 }
 
 /// A process asks, and waits for the answer. Closing its end is its way to leave.
-fn serve(number: u64, mut stream: &UnixStream, shared: &Mutex<Waiting>) {
+fn serve(number: u64, mut stream: &LocalStream, shared: &Mutex<Waiting>) {
     // What is asked here depends on nothing that was said elsewhere.
     let mut application = Application::new(Settings::new(Mode::Run));
     let Ok(own) = stream.try_clone() else { return };

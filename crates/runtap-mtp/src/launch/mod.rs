@@ -39,6 +39,7 @@ use crate::module::Module;
 use crate::output::read_all;
 use crate::pipe::Pipe;
 use crate::run::{Done, RunSpec, Timeouts};
+use crate::scratch::socket_in;
 use crate::stop::{Stop, StopLevel};
 
 /// What is to be started.
@@ -143,7 +144,8 @@ struct Begun {
 fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
     let (send, happenings) = mpsc::channel();
     let gate = Gate::new(send);
-    let socket = |suffix: &str| spec.scratch.join(format!("{}{suffix}", spec.launch.0));
+    let name = |suffix: &str| format!("{}{suffix}", spec.launch.0);
+    let socket = |suffix: &str| socket_in(spec.scratch, &name(suffix));
     // Before the program: one that finds no socket tries for ever.
     let control = match spec.transport {
         Transport::Pipe => Some(Control::listen(socket("c"))?),
@@ -158,7 +160,7 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
         }
         Transport::Http => {
             let largest = u64::from(speaker.largest_frame()) + 4;
-            Listener::Http(Http::listen(socket("t"), largest, Posts::new(serving, said))?)
+            Listener::Http(Http::listen(spec.scratch.join(name("t")), largest, Posts::new(serving, said))?)
         }
     };
     let start = Start {

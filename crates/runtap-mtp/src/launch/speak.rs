@@ -1,12 +1,13 @@
 //! One connection of an application: bytes in, replies out, and what they say.
 
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use runtap_mtp_proto::server::{Application, Connection, Event, Mode, Output, Peer, Pipe};
 use runtap_mtp_proto::{Rule, Severity as RuleSeverity, Violation};
+
+use runtap_transport::LocalStream;
 
 use super::Happening;
 use super::gate::Gate;
@@ -67,7 +68,7 @@ impl Speaker {
     }
 
     /// Serves a connection until its end.
-    pub(crate) fn serve(&self, mut stream: &UnixStream, gate: &Gate) {
+    pub(crate) fn serve(&self, mut stream: &LocalStream, gate: &Gate) {
         let mut connection = self.application().connect(Pipe::Data);
         let mut sent = Sent::default();
         let mut buffer = vec![0; 64 << 10];

@@ -62,7 +62,6 @@ pub(crate) async fn leave_behind(
 ///
 /// # Errors
 /// Always.
-#[expect(clippy::unused_async, reason = "the same as elsewhere")]
 pub async fn guard_port(_path: &Path, _users: &BTreeSet<u32>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

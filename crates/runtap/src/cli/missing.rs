@@ -13,12 +13,6 @@ pub(crate) enum Missing {
     /// Write perf maps for code that the JIT compiles
     #[command(hide = true, name = "perfmap")]
     PerfMap(Words),
-    /// Run test applications of Microsoft.Testing.Platform
-    #[command(hide = true)]
-    Test(Words),
-    /// Record, show, check and play back what test applications and their server say
-    #[command(hide = true)]
-    Mtp(Words),
 }
 
 impl Missing {
@@ -29,8 +23,6 @@ impl Missing {
                 ("dump", "where a process may write, and who can read it, is not looked at on Windows yet")
             }
             Self::PerfMap(_) => ("perfmap", "runtimes write perf maps on Linux alone"),
-            Self::Test(_) => ("test", "test applications are reached by Unix sockets so far"),
-            Self::Mtp(_) => ("mtp", "test applications are reached by Unix sockets so far"),
         }
     }
 }

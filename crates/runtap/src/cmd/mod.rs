@@ -8,7 +8,6 @@ pub(crate) mod convert;
 mod demo;
 mod diff;
 mod doctor;
-#[cfg(unix)]
 mod dotnet;
 #[cfg(unix)]
 mod dump;
@@ -23,7 +22,6 @@ mod jvm;
 mod licenses;
 mod list_profiles;
 mod man;
-#[cfg(unix)]
 mod mtp;
 mod named_port;
 #[cfg(unix)]
@@ -42,7 +40,6 @@ mod silence;
 mod startup_hook;
 mod tail;
 mod target;
-#[cfg(unix)]
 mod test;
 mod trace;
 mod version;
@@ -160,9 +157,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Router(Deferred(mode)) => block_on(router::run(mode, output)),
         Verb::Record(Deferred(options)) => on_processes(record::run(*options, output), output),
         Verb::Replay(Deferred(options)) => on_processes(replay::run(*options, output), output),
-        #[cfg(unix)]
         Verb::Test(Deferred(options)) => block_on(test::run(*options, output)),
-        #[cfg(unix)]
         Verb::Mtp(Deferred(options)) => mtp::run(*options, output),
         Verb::Jvm(Deferred(options)) => jvm::run(options, output),
         #[cfg(not(unix))]

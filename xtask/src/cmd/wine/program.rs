@@ -1,10 +1,11 @@
 //! Programs under Wine: in a prefix of our own, with a time limit, and gone when we are done.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io::{BufRead as _, BufReader, Read};
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ pub(super) struct Wine {
     program: PathBuf,
     server: PathBuf,
     folder: PathBuf,
+    /// How many programs were run to their end.
+    runs: AtomicU32,
 }
 
 /// What a program said, and how it ended.
@@ -39,14 +42,14 @@ pub(super) struct Said {
 pub(super) struct Running {
     child: Child,
     /// Its end is what some are told by.
-    _stdin: Option<ChildStdin>,
+    stdin: Option<ChildStdin>,
     /// What it prints, on either stream.
     lines: Option<mpsc::Receiver<String>>,
 }
 
 impl Wine {
     pub(super) fn new(program: PathBuf, server: PathBuf, folder: PathBuf) -> Self {
-        Self { program, server, folder }
+        Self { program, server, folder, runs: AtomicU32::new(0) }
     }
 
     /// Makes the prefix, and an empty folder for what the programs write.
@@ -57,7 +60,7 @@ impl Wine {
             fs::remove_dir_all(&files).with_context(|| format!("cannot remove {}", files.display()))?;
         }
         fs::create_dir_all(&files).with_context(|| format!("cannot create {}", files.display()))?;
-        let said = wait(self.command("wineboot").arg("-i"))?;
+        let said = self.wait(self.command("wineboot").arg("-i"))?;
         if said.code != Some(0) {
             bail!("wineboot ended with {:?}: {}", said.code, said.err);
         }
@@ -70,18 +73,18 @@ impl Wine {
     }
 
     pub(super) fn version(&self) -> String {
-        let said = wait(Command::new(&self.program).arg("--version"));
+        let said = self.wait(Command::new(&self.program).arg("--version"));
         said.map_or_else(|_| "Wine".to_owned(), |said| said.out.trim().to_owned())
     }
 
     /// `runtap WORDS…`, to its end.
     pub(super) fn runtap(&self, words: &[&str]) -> Result<Said> {
-        wait(self.command("../runtap.exe").args(words))
+        self.wait(self.command("../runtap.exe").args(words))
     }
 
     /// The same, with what Wine says of its calls of a kind.
     pub(super) fn traced(&self, kind: &str, words: &[&str]) -> Result<Said> {
-        wait(self.command("../runtap.exe").args(words).env("WINEDEBUG", format!("trace+{kind}")))
+        self.wait(self.command("../runtap.exe").args(words).env("WINEDEBUG", format!("trace+{kind}")))
     }
 
     /// The same, which has to work.
@@ -107,7 +110,7 @@ impl Wine {
         let (tell, lines) = mpsc::channel();
         listen(out, tell.clone());
         listen(err, tell);
-        let running = Running { child, _stdin: stdin, lines: Some(lines) };
+        let running = Running { child, stdin, lines: Some(lines) };
         let rest = running.says(word).with_context(|| format!("{program} {}", words.join(" ")))?;
         Ok((running, rest))
     }
@@ -117,7 +120,18 @@ impl Wine {
         let mut command = self.command("../runtap.exe");
         let child =
             command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Ok(Running { child: child.context("cannot start runtap.exe")?, _stdin: None, lines: None })
+        Ok(Running { child: child.context("cannot start runtap.exe")?, stdin: None, lines: None })
+    }
+
+    /// Starts `runtap` at a console, which Wine makes of the terminal that `script` gives it.
+    pub(super) fn at_console(&self, words: &[&str]) -> Result<Running> {
+        let line = format!("{} ../runtap.exe {}", self.program.display(), words.join(" "));
+        let mut command = self.prepared(Path::new("script"));
+        command.args(["-qec", &line, "/dev/null"]);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = child.context("cannot start script (of Debian's bsdutils)")?;
+        let stdin = child.stdin.take();
+        Ok(Running { child, stdin, lines: None })
     }
 
     /// With these variables programs for Windows start as those of this machine do, by what cargo calls a runner.
@@ -136,8 +150,29 @@ impl Wine {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(&self.program);
-        command.arg(program).current_dir(self.files());
+        let mut command = self.prepared(&self.program);
+        command.arg(program);
+        command
+    }
+
+    /// Runs a program to its end. What it says goes to files: services of Wine that it happens to start keep a pipe open.
+    fn wait(&self, command: &mut Command) -> Result<Said> {
+        let number = self.runs.fetch_add(1, Ordering::Relaxed);
+        let [out, err] = ["out", "err"].map(|what| self.folder.join(format!("said.{number}.{what}")));
+        command.stdin(Stdio::null()).stdout(File::create(&out)?).stderr(File::create(&err)?);
+        let mut running = Running { child: command.spawn()?, stdin: None, lines: None };
+        let code = running.ended(PATIENCE)?;
+        let text = |path: &Path| -> Result<String> {
+            let text = String::from_utf8_lossy(&fs::read(path)?).replace("\r\n", "\n");
+            fs::remove_file(path)?;
+            Ok(text)
+        };
+        Ok(Said { code, out: text(&out)?, err: text(&err)? })
+    }
+
+    fn prepared(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.files());
         // No window, and no questions about parts that are not needed.
         command.envs(self.variables()).env(TOKEN.0, TOKEN.1).env_remove("DISPLAY");
         command
@@ -165,27 +200,6 @@ fn listen(stream: Option<impl Read + Send + 'static>, tell: mpsc::Sender<String>
     });
 }
 
-/// Runs a program to its end.
-fn wait(command: &mut Command) -> Result<Said> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let read = |pipe: Option<Box<dyn Read + Send>>| {
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            if let Some(mut pipe) = pipe {
-                // What could be read is what there is.
-                let _ = pipe.read_to_end(&mut bytes);
-            }
-            String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
-        })
-    };
-    let out = read(child.stdout.take().map(|pipe| Box::new(pipe) as _));
-    let err = read(child.stderr.take().map(|pipe| Box::new(pipe) as _));
-    let mut running = Running { child, _stdin: None, lines: None };
-    let code = running.ended(PATIENCE)?;
-    let text = |thread: thread::JoinHandle<String>| thread.join().unwrap_or_default();
-    Ok(Said { code, out: text(out), err: text(err) })
-}
-
 impl Drop for Wine {
     fn drop(&mut self) {
         self.end();
@@ -204,6 +218,11 @@ impl Running {
             said.push(line);
         }
         bail!("it does not say `{word}`, but: {}", said.join("; "));
+    }
+
+    /// Types something at its console.
+    pub(super) fn type_in(&mut self, keys: &[u8]) -> Result<()> {
+        Ok(self.stdin.as_mut().context("it has no console")?.write_all(keys)?)
     }
 
     /// Whether it runs still.

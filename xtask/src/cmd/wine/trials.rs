@@ -3,6 +3,7 @@
 mod between;
 mod jvm;
 mod rights;
+mod tests;
 mod words;
 
 use std::fs;
@@ -14,6 +15,7 @@ use anyhow::{Context as _, Result, bail};
 use self::between::{dial_in, launch, record, route};
 use self::jvm::jvm;
 use self::rights::{first, hostile, squatter};
+use self::tests::{hosted, played, tests};
 use self::words::{change, names, pages};
 use super::program::{MARK, Running, Said, Wine};
 
@@ -35,6 +37,7 @@ pub(super) const TRIALS: &[(&str, Trial)] = &[
     ),
     ("the target is killed in mid-stream", target_killed),
     ("the client is killed in mid-stream", client_killed),
+    ("Ctrl-C at a console: the recording ends as it should", interrupted),
     ("`demo`: the program, its recording and its end", demo),
     ("`demo jvm`; `jvm hq` with its control pipe and recording; `jvm report`, `jvm replay`", jvm),
     ("`router`: pipes and TCP; `ps` and `info` through it", route),
@@ -43,6 +46,9 @@ pub(super) const TRIALS: &[(&str, Trial)] = &[
     ("`trace -- COMMAND`: suspended until its session has begun; its exit code", launch),
     ("names of files and words beyond ASCII", names),
     ("`resume`, `profiler`, `startup-hook`: what they are told", change),
+    ("`test`: an application written in Rust, its outcomes, a report, a filter, a list", tests),
+    ("`mtp record`, `inspect`, `lint`, `replay`: what it says, and once more without it", played),
+    ("`mtp host`: a test command as an application", hosted),
     ("`completions`, `man`", pages),
     ("verbs that are not there say why", refused),
 ];
@@ -236,6 +242,24 @@ fn client_killed(wine: &Wine) -> Result<()> {
     wine.works(&recording(&pid, "1s", "after.nettrace")).map(drop)
 }
 
+fn interrupted(wine: &Wine) -> Result<()> {
+    const CTRL_C: &[u8] = &[3];
+    let (_target, pid) = serve(wine)?;
+    let mut client = wine.at_console(&recording(&pid, "5m", "typed.nettrace"))?;
+    until(|| Ok(ticks(wine, "typed.nettrace")? > 0), "no tick was recorded")?;
+    client.type_in(CTRL_C)?;
+    let code = client.ended(PATIENCE)?;
+    if code != Some(0) {
+        bail!("it ended with {code:?}");
+    }
+    // Whole: with its end.
+    let said = wine.works(&["inspect", "typed.nettrace"])?;
+    if !said.err.is_empty() {
+        bail!("the recording is not whole: {}", said.err);
+    }
+    Ok(())
+}
+
 fn demo(wine: &Wine) -> Result<()> {
     let said = wine.works(&["demo", "--duration", "1s", "-o", "demo"])?;
     if !said.err.contains("\"ticks\"") {
@@ -246,7 +270,7 @@ fn demo(wine: &Wine) -> Result<()> {
 }
 
 fn refused(wine: &Wine) -> Result<()> {
-    for verb in ["dump", "perfmap", "test", "mtp"] {
+    for verb in ["dump", "perfmap"] {
         let said = wine.runtap(&[verb, "--some", "words"])?;
         if said.code != Some(2) || !said.err.contains("not there on Windows") {
             bail!("{verb}: {:?}, {}", said.code, said.err);

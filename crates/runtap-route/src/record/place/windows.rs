@@ -48,7 +48,6 @@ impl Place {
     }
 
     /// The directory in which tools find it by a process id: there are none of pipes.
-    #[expect(clippy::unused_self, reason = "the same as on Unix")]
     pub fn directory(&self) -> Option<&Path> {
         None
     }

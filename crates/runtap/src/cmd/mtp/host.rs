@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::CommandFactory as _;
 use runtap_mtp_host::Launch;
 use runtap_mtp_tap::write_module;
-use runtap_mtp_wrap::Wrap;
+use runtap_mtp_wrap::{Wrap, keep};
 
 use crate::cli::{Cli, MtpHost};
 use crate::exit::{self, expected, usage};
@@ -132,4 +132,10 @@ fn host(options: MtpHost, output: Output) -> anyhow::Result<u8> {
         keeper: ["mtp", "keep", "--"].map(OsString::from).into(),
     };
     Ok(wrap.run(&launch).0)
+}
+
+/// The process that ends what a command has started, whoever ends us.
+pub(super) fn keep_watch(command: &[OsString]) -> anyhow::Result<u8> {
+    keep(command).map_err(|error| expected(exit::USAGE, format!("keep: {error}"), None))?;
+    Ok(exit::OK)
 }

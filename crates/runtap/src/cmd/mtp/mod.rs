@@ -13,7 +13,6 @@ use std::path::Path;
 use runtap_mtp_tap::{
     Cut, Input, OpenError, Reader, ScriptError, TranscriptError, offset_of_line, open, write_module,
 };
-use runtap_mtp_wrap::keep;
 use runtap_text::document::Partial;
 use runtap_text::{Clean, cut as shortened};
 
@@ -29,10 +28,7 @@ pub(super) fn run(options: Mtp, output: Output) -> anyhow::Result<u8> {
         MtpVerb::Inspect(options) => inspect::run(&options, output),
         MtpVerb::Lint(options) => lint::run(&options, output),
         MtpVerb::Host(options) => host::run(options, output),
-        MtpVerb::Keep(options) => {
-            keep(&options.command).map_err(|error| expected(exit::USAGE, format!("keep: {error}"), None))?;
-            Ok(exit::OK)
-        }
+        MtpVerb::Keep(options) => host::keep_watch(&options.command),
     }
 }
 

@@ -1,7 +1,10 @@
 //! `runtap mtp record`: an application with a tap in front of it, or a script that starts one.
 
+#[cfg_attr(unix, path = "record/words_unix.rs")]
+#[cfg_attr(windows, path = "record/words_windows.rs")]
+mod words;
+
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +17,6 @@ use runtap_record::Stops;
 use runtap_route::record::is_in_foreground;
 use runtap_text::units::Bytes;
 use runtap_transport::in_a_thread;
-use rustix::process::Signal;
 use serde::Serialize;
 
 use super::write_script;
@@ -24,6 +26,9 @@ use crate::cmd::{block_on, dotnet};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 use crate::units::{Count, Things};
+
+/// SIGINT, on every system.
+const INTERRUPT: i32 = 2;
 
 /// `runtap.mtp-record/1`
 #[derive(Debug, Serialize)]
@@ -119,17 +124,7 @@ fn words_of(words: &[OsString]) -> Vec<String> {
 
 /// `%p` is this process's id: a module is started several times.
 fn numbered(path: &Path) -> PathBuf {
-    let (mut rest, mut name) = (path.as_os_str().as_bytes(), Vec::new());
-    while let [first, behind @ ..] = rest {
-        rest = if let Some(behind) = rest.strip_prefix(b"%p") {
-            name.extend_from_slice(std::process::id().to_string().as_bytes());
-            behind
-        } else {
-            name.push(*first);
-            behind
-        };
-    }
-    OsString::from_vec(name).into()
+    words::replaced(path.as_os_str(), "%p", &std::process::id().to_string()).into()
 }
 
 async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
@@ -162,7 +157,7 @@ async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
             Ok(()) = requests.changed() => {
                 let signal = requests.borrow_and_update().signal;
                 // What is typed on a terminal reaches the application too: a second one would kill it.
-                let typed = signal == Some(Signal::INT.as_raw()) && is_in_foreground();
+                let typed = signal == Some(INTERRUPT) && is_in_foreground();
                 if let Some(signal) = signal.filter(|_| !typed) {
                     signals.send(signal);
                 }

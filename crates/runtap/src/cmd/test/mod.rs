@@ -15,6 +15,9 @@ mod reports;
 mod screen;
 mod settings;
 mod sink;
+#[cfg_attr(unix, path = "system_unix.rs")]
+#[cfg_attr(windows, path = "system_windows.rs")]
+mod system;
 mod words;
 
 use std::ffi::OsString;

@@ -62,7 +62,7 @@ impl Gathered {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             exit_code: 0,
             interrupted: None,
-            machine: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            machine: super::system::machine(),
         };
         // A file of its own that never gets a name.
         let mut spool = Spool::new(run, Draft::within(&std::env::temp_dir())?.file().try_clone()?);

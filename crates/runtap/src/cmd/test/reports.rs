@@ -4,14 +4,13 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use runtap_mtp::Module;
 use runtap_outputs::{Draft, make_folder};
 use runtap_test_report::{Format, Spool, github};
-use rustix::fs::OFlags;
 
+use super::system::append;
 use super::usage;
 use crate::output::Output;
 
@@ -244,8 +243,7 @@ fn on_github(spool: &Spool<File>, stdout_is_taken: bool, output: Output) -> anyh
     let mut text = Vec::new();
     github::summary(spool, &mut text)?;
     // Where others can write, a link may be theirs.
-    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
-    let mut file = File::options().append(true).create(true).custom_flags(flags).open(&path)?;
+    let mut file = append(&path)?;
     file.write_all(&text)?;
     Ok(())
 }

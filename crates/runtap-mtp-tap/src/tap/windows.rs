@@ -1,0 +1,14 @@
+//! Names of pipes.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+/// A name stands for a pipe of this machine.
+pub(super) fn socket_path(name: &OsStr) -> PathBuf {
+    if name.as_encoded_bytes().starts_with(br"\\") {
+        return PathBuf::from(name);
+    }
+    let mut path = OsString::from(r"\\.\pipe\");
+    path.push(name);
+    path.into()
+}
