@@ -389,6 +389,33 @@ fn refused() -> Result<(), Skip> {
     Ok(())
 }
 
+/// A collector that knows only version 4, as there are: the agent finds that out.
+#[test]
+fn a_collector_of_version_4_is_told_too() {
+    said(of_version_4());
+}
+
+fn of_version_4() -> Result<(), Skip> {
+    let classes = classes()?;
+    let mut java = java(&Jdk::with_compiler()?, classes.path(), ["1000000", "1", "0"]);
+    java.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = Program::start(java);
+    program.wait_for("ready");
+    let mut options = runtap_bytefrog::hq::Options::default();
+    options.protocol.dialects = vec![runtap_bytefrog_proto::Dialect::V4];
+    let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let hq = runtap_bytefrog::hq::Hq::listen(any, options, |_, _| {}).unwrap();
+    let p = program.id().to_string();
+    runtap(["jvm", "attach", &p, "--hq", &hq.address().to_string()]).expect_code(0).says("dials");
+    eventually("calls come", || {
+        let report = hq.report(runtap_bytefrog::hq::AgentId(0)).ok()?;
+        assert_eq!(report.dialect, runtap_bytefrog_proto::Dialect::V4);
+        (report.counters.entries > 100).then_some(())
+    });
+    runtap(["jvm", "detach", &p]).expect_code(0);
+    Ok(())
+}
+
 /// Names of the agent's threads in a process, as the system has them.
 fn agent_threads(pid: &str) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
