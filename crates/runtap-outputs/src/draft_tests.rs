@@ -68,9 +68,11 @@ fn what_leads_nowhere_is_told() {
     symlink("b", at("a")).unwrap();
     symlink("a", at("b")).unwrap();
     fs::write(at("file"), "").unwrap();
+    // Each C library has its own words for it.
+    let in_a_circle = std::io::Error::from(rustix::io::Errno::LOOP).to_string();
     for (path, why) in [
-        ("a", "Too many levels of symbolic links"),
-        ("a/x", "Too many levels of symbolic links"),
+        ("a", in_a_circle.as_str()),
+        ("a/x", in_a_circle.as_str()),
         ("nowhere/x", "there is no folder"),
         ("file/x", "is no folder"),
         (".", "Is a directory"),
