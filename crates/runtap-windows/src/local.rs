@@ -80,11 +80,11 @@ impl LocalListener {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The next client.
+    /// The next client, and its process where the system tells.
     ///
     /// # Errors
     /// The system gives no further instance; nobody has dialled and it is not to wait.
-    pub fn accept(&self) -> io::Result<(LocalStream, ())> {
+    pub fn accept(&self) -> io::Result<(LocalStream, Option<u32>)> {
         let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.shared.path.as_os_str();
         let stream = match waiting.as_ref() {
@@ -104,7 +104,8 @@ impl LocalListener {
         stream.end.patience.store(INFINITE, Ordering::SeqCst);
         // Before this one is served, so that the name is there at any time.
         *waiting = pipe::listen_blocking(path, false).ok().map(LocalStream::of);
-        Ok((stream, ()))
+        let process = pipe::client_process(stream.as_handle()).ok();
+        Ok((stream, process))
     }
 
     /// Has a thread that waits for a client wait no more (`WouldBlock`), and makes that so for those that come.

@@ -6,7 +6,7 @@ use std::process::{Child, ExitStatus};
 
 /// Would send signals to the application: there are none.
 #[derive(Debug, Clone, Default)]
-pub struct Signals;
+pub struct Signals(());
 
 impl Signals {
     /// Nothing.

@@ -12,7 +12,8 @@ fn path(what: &str) -> PathBuf {
 fn a_thread_reads_while_another_writes() {
     let listener = LocalListener::bind(path("both")).unwrap();
     let client = thread::spawn(|| LocalStream::connect(path("both")).unwrap());
-    let (server, ()) = listener.accept().unwrap();
+    let (server, process) = listener.accept().unwrap();
+    assert_eq!(process, Some(std::process::id()));
     let mut client = client.join().unwrap();
     let reading = thread::spawn({
         let mut server = server.clone();
@@ -36,7 +37,8 @@ fn a_thread_reads_while_another_writes() {
 fn whoever_waits_is_woken() {
     let listener = LocalListener::bind(path("woken")).unwrap();
     let client = thread::spawn(|| LocalStream::connect(path("woken")).unwrap());
-    let (server, ()) = listener.accept().unwrap();
+    let (server, process) = listener.accept().unwrap();
+    assert_eq!(process, Some(std::process::id()));
     let mut client = client.join().unwrap();
     let reading = thread::spawn({
         let mut server = server.clone();

@@ -21,6 +21,7 @@ pub(in crate::cmd) fn possible(_output: Output) -> Option<View> {
 }
 
 impl View {
+    #[expect(clippy::unused_async, reason = "the same as elsewhere")]
     pub(super) async fn show(
         self,
         _hq: &Arc<Hq>,

@@ -14,25 +14,17 @@ const NAME: &str = "grün ✓ 🦀";
 pub(super) fn names(wine: &Wine) -> Result<()> {
     let (_target, pid) = serve(wine)?;
     fs::create_dir_all(wine.files().join(NAME))?;
-    let output = format!("{NAME}/{NAME}.nettrace");
-    let words = [
-        "--duration",
-        "1s",
-        "--providers",
-        "Runtap-Demo:1:5",
-        "--profile",
-        "dotnet-sampled-thread-time",
-        "--to",
-        "speedscope",
-    ];
-    wine.works(&[&["trace", "-p", &pid, "-o", &output][..], &words].concat())?;
+    let output = format!("{NAME}/{NAME}");
+    let kinds = ["--providers", "Runtap-Demo:1:5", "--profile", "dotnet-sampled-thread-time"];
+    let words = ["--duration", "1s", "--to", "nettrace", "--to", "speedscope"];
+    wine.works(&[&["trace", "-p", &pid, "-o", &output][..], &kinds, &words].concat())?;
     for name in fs::read_dir(wine.files().join(NAME))? {
         let name = name?.file_name();
         if !name.to_string_lossy().starts_with(NAME) {
             bail!("a file is called {}", name.display());
         }
     }
-    let said = wine.works(&["inspect", &output, "--format", "json"])?;
+    let said = wine.works(&["inspect", &format!("{output}.nettrace"), "--format", "json"])?;
     contains(&said, &[NAME])?;
     let variable = format!("RUNTAP_NAME={NAME}");
     wine.works(&["set-env", &pid, &variable])?;
