@@ -28,6 +28,12 @@ pub(crate) fn no_agent(ws: &Workspace) -> Result<PathBuf> {
     Ok(agent)
 }
 
+/// What is built to be run a few times has no use for line numbers, nor for what makes its next
+/// build quicker.
+pub(crate) fn lean(cargo: Tool) -> Tool {
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0")
+}
+
 /// Static, for this processor.
 pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
 

@@ -43,7 +43,7 @@ fn run(ws: &Workspace, host: &Path) -> Result<Outcome> {
         return Ok(Outcome::Skipped(format!("no standard library for {MUSL} (rustup target add {MUSL})")));
     }
     let agent = foreign::no_agent(ws)?;
-    ws.cargo(&["build", "-p", "runtap", "--target", MUSL]).env(GIVEN_AGENT, &agent).run()?;
+    foreign::lean(ws.cargo(&["build", "-p", "runtap", "--target", MUSL])).env(GIVEN_AGENT, &agent).run()?;
     let program = ws.target().join(MUSL).join("debug/runtap");
     let bytes = fs::read(&program).with_context(|| format!("cannot read {}", program.display()))?;
     let linking = elf::linking(&bytes)?;
@@ -59,6 +59,6 @@ fn run(ws: &Workspace, host: &Path) -> Result<Outcome> {
         output::note(&format!("{MUSL}: {row}"));
     }
     let packages: Vec<&str> = TESTED.iter().flat_map(|package| ["-p", package]).collect();
-    ws.cargo(&["test", "--lib", "--target", MUSL]).args(&packages).run()?;
+    foreign::lean(ws.cargo(&["test", "--lib", "--target", MUSL])).args(&packages).run()?;
     Ok(Outcome::Passed)
 }

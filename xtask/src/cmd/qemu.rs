@@ -122,7 +122,7 @@ fn run(ws: &Workspace, host: Host) -> Result<Result<(), String>> {
     }
     host.build(ws)?;
     let build = ws.cargo(&["build", "-p", "runtap", "--target", ARM_MUSL]);
-    foreign::with_linkers(build).env(GIVEN_AGENT, foreign::no_agent(ws)?).run()?;
+    foreign::lean(foreign::with_linkers(build)).env(GIVEN_AGENT, foreign::no_agent(ws)?).run()?;
     is_for_arm(&program(ws))?;
     unit_tests(ws, &emulator)?;
     let xtask = env::current_exe().context("xtask has no path")?;
@@ -144,7 +144,7 @@ fn program(ws: &Workspace) -> PathBuf {
 fn unit_tests(ws: &Workspace, emulator: &Path) -> Result<()> {
     let packages: Vec<&str> = TESTED.iter().flat_map(|package| ["-p", package]).collect();
     let cargo = ws.cargo(&["test", "--lib", "--target", ARM_MUSL]).args(&packages);
-    foreign::with_linkers(cargo).env(RUNNER, emulator).run()
+    foreign::lean(foreign::with_linkers(cargo)).env(RUNNER, emulator).run()
 }
 
 /// A static file for the right machine, before anybody wonders why it does not start.
