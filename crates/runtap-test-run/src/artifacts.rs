@@ -4,18 +4,17 @@
 //! Owns: where the copies go, and what is no file to be copied. An application names any path that it likes: only regular
 //! files of this user are taken, no links, and no more than there is room for in a limit. Refuses to: print; know formats.
 
+#[cfg_attr(unix, path = "artifacts/unix.rs")]
+#[cfg_attr(windows, path = "artifacts/windows.rs")]
+mod system;
+
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
-use std::fs::{File, Permissions};
-use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use runtap_mtp::{Module, ModuleId, RunEvent};
 use runtap_outputs::{Draft, Error, copy, make_folder, numbered, plain_name};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-use rustix::process::geteuid;
 
 /// All copies of a run together have no more bytes: a limit for an application that leaves files without an end.
 pub const MOST: u64 = 8 << 30;
@@ -113,9 +112,7 @@ fn copied(path: &Path, folder: &Path, most: u64) -> Result<u64, String> {
     make_folder(folder).map_err(told)?;
     let draft = Draft::within(folder).map_err(told)?;
     copy(&from, draft.file()).map_err(|error| error.to_string())?;
-    // Whoever may read the one may read the other.
-    let rights = Permissions::from_mode(metadata.mode() & 0o777);
-    draft.file().set_permissions(rights).map_err(|error| error.to_string())?;
+    system::same_rights(&metadata, draft.file()).map_err(|error| error.to_string())?;
     let part = |text: Option<&OsStr>| text.map(|text| plain_name(&text.to_string_lossy()));
     let base = folder.join(part(path.file_stem()).unwrap_or_default());
     let extension = part(path.extension()).map(|it| format!(".{it}")).unwrap_or_default();
@@ -128,30 +125,13 @@ fn open(path: &Path) -> Result<File, String> {
     if !path.is_absolute() {
         return Err("its path is not absolute".to_owned());
     }
-    // Neither a terminal nor a pipe holds us up.
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file = File::options().read(true).custom_flags(flags).open(path).map_err(|error| {
-        if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
-            "it is a link".to_owned()
-        } else {
-            error.to_string()
-        }
-    })?;
-    let regular = |metadata: io::Result<std::fs::Metadata>| match metadata {
-        Ok(metadata) if !metadata.is_file() => Err("it is no regular file".to_owned()),
-        Ok(metadata) if metadata.uid() != geteuid().as_raw() => Err("another user owns it".to_owned()),
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    };
-    regular(file.metadata())?;
-    Ok(file)
+    system::open(path)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
     use super::*;
     use runtap_mtp::{Artifact, LaunchEnd, LaunchId};
