@@ -114,9 +114,7 @@ fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|verb| verb == "router") {
         router::familiar(&mut words);
     }
-    #[cfg(unix)]
     mtp::familiar(&mut words);
-    #[cfg(unix)]
     if words.get(1).is_some_and(|verb| verb == "test") {
         test::familiar(&mut words);
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rustix::net::RecvFlags;
 
-use super::super::shown;
-use super::lost;
+#[cfg(target_os = "linux")]
+use super::{super::shown, lost};
 use crate::HostError;
 
 pub(crate) use std::os::unix::net::UnixStream as Stream;
