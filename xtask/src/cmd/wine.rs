@@ -3,7 +3,6 @@
 //! Owns: building it and what it needs (mingw's compiler), a prefix of Wine's own below `target/wine`, and the table of
 //! what ran. Refuses to: install anything, and to touch a Wine that is not its own.
 
-mod page;
 mod program;
 mod trials;
 
@@ -16,11 +15,14 @@ use anyhow::{Context as _, Result, bail};
 use self::program::Wine;
 use self::trials::TRIALS;
 use crate::args::Args;
+use crate::cmd::foreign::page;
 use crate::output;
 use crate::process::find;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
+/// As the page about platforms has it.
+const COMMAND: &str = "wine";
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const COMPILER: &str = "x86_64-w64-mingw32-gcc";
 /// Debian's package has no link to it in the search path.
@@ -32,8 +34,8 @@ const TESTED: [&str; 4] = ["runtap-windows", "runtap-outputs", "runtap-transport
 /// Runs all, and writes the table to the page about platforms; with `--check` it is compared with that.
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     match run(ws)? {
-        Ok(table) if args.has("--check") => page::check(ws, &table),
-        Ok(table) => page::write(ws, &table),
+        Ok(table) if args.has("--check") => page::check(ws, COMMAND, &table),
+        Ok(table) => page::write(ws, COMMAND, &table),
         Err(why) => bail!("{why}"),
     }
 }
@@ -41,7 +43,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
 /// The step of `cargo xtask ci`: what ran is what the page says.
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     match run(ws)? {
-        Ok(table) => page::check(ws, &table).map(|()| Outcome::Passed),
+        Ok(table) => page::check(ws, COMMAND, &table).map(|()| Outcome::Passed),
         Err(why) => Ok(Outcome::Skipped(why)),
     }
 }
