@@ -29,7 +29,8 @@ const COMPILER: &str = "x86_64-w64-mingw32-gcc";
 const FOLDER: &str = "/usr/lib/wine";
 
 /// Crates whose own tests have something to see on Windows.
-const TESTED: [&str; 4] = ["runtap-windows", "runtap-outputs", "runtap-transport", "runtap-discover"];
+const TESTED: [&str; 5] =
+    ["runtap-windows", "runtap-outputs", "runtap-transport", "runtap-discover", "runtap-dump"];
 
 /// Runs all, and writes the table to the page about platforms; with `--check` it is compared with that.
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
@@ -120,11 +121,15 @@ fn trials(wine: &Wine) -> (String, Vec<String>) {
 
 fn build(ws: &Workspace, folder: &Path) -> Result<()> {
     ws.cargo(&["build", "--target", TARGET, "-p", "runtap"]).run()?;
-    ws.cargo(&["build", "--target", TARGET, "-p", "runtap-libtest", "--example", "harness"]).run()?;
     let built = ws.target().join(TARGET).join("debug");
-    for (program, name) in [("runtap.exe", "runtap.exe"), ("examples/harness.exe", "harness.exe")] {
-        let built = built.join(program);
-        fs::copy(&built, folder.join(name)).with_context(|| format!("cannot copy {}", built.display()))?;
+    let copy = |built: PathBuf, name: &str| {
+        let copied = fs::copy(&built, folder.join(format!("{name}.exe")));
+        copied.map(drop).with_context(|| format!("cannot copy {}", built.display()))
+    };
+    copy(built.join("runtap.exe"), "runtap")?;
+    for (package, name) in [("runtap-libtest", "harness"), ("runtap-dump", "writer")] {
+        ws.cargo(&["build", "--target", TARGET, "-p", package, "--example", name]).run()?;
+        copy(built.join("examples").join(format!("{name}.exe")), name)?;
     }
     let sources = [
         ("prng.c", include_str!("wine/prng.c"), &["-shared", "-o", "bcryptprimitives.dll"][..], "-ladvapi32"),

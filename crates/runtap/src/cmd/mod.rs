@@ -9,7 +9,6 @@ mod demo;
 mod diff;
 mod doctor;
 mod dotnet;
-#[cfg(unix)]
 mod dump;
 mod env;
 mod events;
@@ -114,9 +113,7 @@ fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|verb| verb == "router") {
         router::familiar(&mut words);
     }
-    #[cfg(unix)]
     mtp::familiar(&mut words);
-    #[cfg(unix)]
     if words.get(1).is_some_and(|verb| verb == "test") {
         test::familiar(&mut words);
     }
@@ -138,7 +135,6 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Env(options) => at_once(env::run(&options, output), output),
         Verb::SetEnv(options) => at_once(set_env::run(&options, output), output),
         Verb::Resume(options) => at_once(resume::run(&options, output), output),
-        #[cfg(unix)]
         Verb::Dump(options) => on_processes(dump::run(&options, output), output),
         Verb::Profiler(Deferred(options)) => at_once(profiler::run(options, output), output),
         #[cfg(unix)]
