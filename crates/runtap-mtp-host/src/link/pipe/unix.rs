@@ -5,7 +5,9 @@ use std::path::Path;
 
 use rustix::net::RecvFlags;
 
+#[cfg(target_os = "linux")]
 use super::super::shown;
+#[cfg(target_os = "linux")]
 use super::lost;
 use crate::HostError;
 
