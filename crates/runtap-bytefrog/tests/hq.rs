@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Instant;
 
-use common::{LONG, filters, finished, hq, until};
+use common::{LONG, filters, finished, hq, until, violations};
 use runtap_bytefrog::hq::{AgentId, Event, Options};
 use runtap_bytefrog_proto::agent::Reply;
 use runtap_bytefrog_proto::f1::{Batch, BatchEvent, BatchKind, Process, Rows};
@@ -167,13 +167,16 @@ fn an_agent_of_f1_falls_back() {
     let (hq, heard) = hq(options);
     let mut first = FakeAgent::dial(hq.address(), Dialect::F1).expect("HQ listens");
     first.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
+    // Who is refused is no agent.
+    let refused = until(&heard, |agent, event| agent.is_none() && matches!(event, Event::Violation(_)));
+    assert_eq!(violations(&refused), [Rule::UnknownVersion]);
     assert_eq!(first.errors, ["Invalid Protocol Version"]);
     let fallback = first.fallback.expect("version 1");
     let mut second = FakeAgent::dial(hq.address(), fallback).expect("HQ listens");
     let steps =
         [Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl];
     second.run(&steps).expect("served");
-    assert_eq!(finished(&heard, 0), [Rule::UnknownVersion]);
+    assert_eq!(finished(&heard, 0), []);
     assert_eq!(hq.agents()[0].dialect, Dialect::V1);
 }
 

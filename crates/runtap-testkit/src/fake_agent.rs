@@ -111,6 +111,11 @@ impl FakeAgent {
         steps.iter().try_for_each(|step| self.step(step))
     }
 
+    /// A data connection by its number from 0, for somebody else to write to: it is not the agent's any more.
+    pub fn take_data(&mut self, number: usize) -> Option<TcpStream> {
+        self.data.get_mut(number)?.take()
+    }
+
     fn step(&mut self, step: &Step) -> io::Result<()> {
         match step {
             Step::Hello => self.control.write_all(&[0, self.dialect.hello()]),

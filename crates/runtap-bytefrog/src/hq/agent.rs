@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpStream};
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use runtap_bytefrog_proto::hq::{CommandError, Control};
@@ -12,6 +12,9 @@ use super::record::Taped;
 use super::shared::locked;
 use super::{AgentId, AgentState, HqError};
 use crate::Model;
+
+/// For how long data connections wait for an event that another one should have.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) struct Agent {
     pub(super) id: AgentId,
@@ -25,6 +28,8 @@ pub(super) struct Agent {
     /// The recording of the control connection.
     pub(super) tape: Taped,
     pub(super) model: Mutex<Model>,
+    /// The event that the model waits for has come, or a data connection has ended.
+    moved: Condvar,
     ends: Mutex<Ends>,
 }
 
@@ -37,6 +42,8 @@ struct Ends {
     numbered: u32,
     /// Everything has ended, and was said to.
     over: bool,
+    /// An event that was waited for in vain.
+    lost: Option<u64>,
 }
 
 impl Agent {
@@ -57,6 +64,7 @@ impl Agent {
             writing: Mutex::default(),
             tape: Taped::off(),
             model: Mutex::new(model),
+            moved: Condvar::new(),
             ends: Mutex::default(),
         }
     }
@@ -122,10 +130,42 @@ impl Agent {
 
     /// A data connection has ended: how many are open, and whether that was the last of all.
     pub(super) fn close_data(&self) -> (usize, bool) {
-        let mut ends = locked(&self.ends);
-        ends.data = ends.data.saturating_sub(1);
-        ends.over = ends.control && ends.data == 0;
-        (ends.data, ends.over)
+        let now = {
+            let mut ends = locked(&self.ends);
+            ends.data = ends.data.saturating_sub(1);
+            ends.over = ends.control && ends.data == 0;
+            *ends
+        };
+        // Whoever holds the model has seen that, or waits.
+        drop(locked(&self.model));
+        self.moved.notify_all();
+        (now.data, now.over)
+    }
+
+    /// How many data connections are open.
+    pub(super) fn data(&self) -> usize {
+        locked(&self.ends).data
+    }
+
+    /// To be called after a data connection's chunk, before which the model awaited this event. Ids are ascending in each
+    /// connection but for a few: one whose chunk has not brought that event is ahead of the one that has it, and waits if it
+    /// may be too far ahead soon. The agent is then told by its full socket.
+    pub(super) fn give_way(&self, before: u64) {
+        let model = locked(&self.model);
+        let awaited = model.awaited();
+        if awaited != before {
+            self.moved.notify_all();
+            return;
+        }
+        let waits = |model: &mut Model| {
+            let ends = *locked(&self.ends);
+            model.awaited() == awaited && model.is_crowded() && ends.data > 1 && ends.lost != Some(awaited)
+        };
+        let waited = self.moved.wait_timeout_while(model, PATIENCE, waits);
+        let (_model, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
+            locked(&self.ends).lost = Some(awaited);
+        }
     }
 
     /// The control connection has ended: whether that was the last of all.

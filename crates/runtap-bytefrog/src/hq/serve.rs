@@ -17,8 +17,10 @@ use super::shared::{Shared, locked};
 use super::{AgentId, Connection, Event, HqError, peer};
 use crate::Model;
 
-/// Bytes of a read of events.
+/// Bytes of a read of events, for up to [`SHARED`] connections of an agent; more share them.
 const CHUNK: usize = 256 << 10;
+/// So many chunks have fewer events than the window has room for.
+const SHARED: usize = 4;
 
 /// The least time between two looks at what is overdue.
 const TICK: Duration = Duration::from_millis(50);
@@ -320,7 +322,8 @@ fn events(
     stream.set_read_timeout(None)?;
     let mut buffer = vec![0; CHUNK];
     loop {
-        let size = match stream.read(&mut buffer) {
+        let share = CHUNK * SHARED / agent.data().max(SHARED);
+        let size = match stream.read(buffer.get_mut(..share).unwrap_or_default()) {
             Ok(0) => return Ok(()),
             Ok(size) => size,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -328,10 +331,12 @@ fn events(
         };
         let bytes = buffer.get(..size).unwrap_or_default();
         record(Side::Agent, bytes);
-        let output = {
+        let (output, before) = {
             let mut model = locked(&agent.model);
-            data.handle_bytes(bytes, |_| None, |_, message| model.take(&message))
+            let before = model.awaited();
+            (data.handle_bytes(bytes, |_| None, |_, message| model.take(&message)), before)
         };
+        agent.give_way(before);
         tell_all(shared, Some(agent.id), output.violations);
         if output.close {
             record(Side::Hq, &output.transmit);

@@ -158,6 +158,16 @@ impl Model {
         self.window.waiting()
     }
 
+    /// The sequence id of the next event that counts, in 64 bits.
+    pub(crate) fn awaited(&self) -> u64 {
+        self.window.next()
+    }
+
+    /// Whether events wait for it that are so far ahead that there may soon be no room for more: then it is given up.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.window.is_crowded()
+    }
+
     /// Takes a message of a data connection, or a data break. Others are not for a trace, and ignored.
     #[inline]
     pub fn take(&mut self, message: &Message<'_>) {

@@ -33,13 +33,15 @@ pub(crate) struct Window<T> {
     held: Vec<u64>,
     waiting: usize,
     next: u64,
+    /// The id of the one that was furthest ahead.
+    furthest: u64,
 }
 
 impl<T: Copy + Default> Window<T> {
     /// A window of at least 64 events; a power of two.
     pub(crate) fn new(size: usize) -> Self {
         let size = size.clamp(64, 1 << 24).next_power_of_two();
-        Self { size, slots: Vec::new(), held: vec![0; size / 64], waiting: 0, next: 0 }
+        Self { size, slots: Vec::new(), held: vec![0; size / 64], waiting: 0, next: 0, furthest: 0 }
     }
 
     /// The id that the next event should have.
@@ -50,6 +52,11 @@ impl<T: Copy + Default> Window<T> {
     /// How many events wait for those before them.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    /// Whether an event waits that is ahead by a quarter of the window.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.waiting > 0 && self.furthest.saturating_sub(self.next) > self.size as u64 / 4
     }
 
     /// The whole id of one from the wire: the closest to the one that is expected. Before the first there is none, which
@@ -100,6 +107,7 @@ impl<T: Copy + Default> Window<T> {
             *slot = event;
         }
         self.waiting += 1;
+        self.furthest = self.furthest.max(id);
         Ok(())
     }
 

@@ -7,7 +7,6 @@ use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use runtap_bytefrog::Limits;
 use runtap_bytefrog::hq::{AgentId, Hq, Options};
 use runtap_bytefrog_proto::hq::Settings;
 use runtap_bytefrog_proto::{Configuration, Dialect, JavaString, Message, Mode, Record, to_bytes};
@@ -156,10 +155,8 @@ fn a_second_configuration_replaces_the_first() {
 fn version_1_on_three_connections() {
     for jdk in require!(Jdk::all()) {
         let configuration = Configuration { data_senders: 3, ..demo() };
-        // HQ has room for all of it: on a busy machine one of its readers can be far behind the others.
-        let limits = Limits { window: 1 << 20, ..Limits::default() };
         let protocol = only(Dialect::V1);
-        let hq = Listening::new(Options { configuration, protocol, limits, ..Options::default() });
+        let hq = Listening::new(Options { configuration, protocol, ..Options::default() });
         require!(run_both(&jdk, hq.hq.address().port(), "", &["demo.Counts", "16", "60"]));
         counts_are_right(&hq, 16, 60);
         let report = hq.hq.report(AgentId(0)).unwrap();

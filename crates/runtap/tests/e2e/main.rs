@@ -73,6 +73,7 @@ mod real_record;
 mod real_remote;
 mod real_resume;
 mod real_router;
+mod real_screen;
 mod real_server_ends;
 mod real_session;
 mod real_single_file;

@@ -6,9 +6,7 @@ use std::path::Path;
 use rustix::net::RecvFlags;
 
 #[cfg(target_os = "linux")]
-use super::super::shown;
-#[cfg(target_os = "linux")]
-use super::lost;
+use super::{super::shown, lost};
 use crate::HostError;
 
 pub(crate) use std::os::unix::net::UnixStream as Stream;

@@ -1,0 +1,101 @@
+//! Data connections of one agent that are not read at the same time.
+
+mod common;
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use common::{filters, finished, hq};
+use runtap_bytefrog::hq::{AgentId, Options};
+use runtap_bytefrog_proto::{Configuration, Dialect, Exit, Message, Mode, Rule, Stamp};
+use runtap_testkit::fake_agent::{FakeAgent, Step, say};
+
+/// Calls of a method, in pieces of a thousand events.
+fn calls(ids: Range<u32>) -> impl Iterator<Item = Vec<u8>> {
+    let event = |id: u32| {
+        let at = Stamp { time: 0, sequence: id.into(), thread: 0 };
+        let exit = Exit::Line(1);
+        let (entry, exit) = (Message::Entry { at, method: 1 }, Message::Exit { at, method: 1, exit });
+        say(Dialect::V1, if id.is_multiple_of(2) { &entry } else { &exit })
+    };
+    ids.step_by(1000).map(move |from| (from..from + 1000).flat_map(event).collect())
+}
+
+/// Neither waits for heartbeats nor sends a command.
+fn patient() -> Options {
+    let configuration = Configuration { heartbeat_interval: 60_000, ..filters() };
+    Options { configuration, begin: None, ..Options::default() }
+}
+
+fn agent(hq: &runtap_bytefrog::hq::Hq) -> (FakeAgent, [TcpStream; 2]) {
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let steps = [Step::Hello, Step::AwaitConfiguration, Step::Dial, Step::Dial];
+    agent.run(&steps).expect("served");
+    let data = [0, 1].map(|number| agent.take_data(number).expect("dialled"));
+    (agent, data)
+}
+
+/// Until nothing has been written for a while, or everything has.
+fn until_it_stands_still(written: &AtomicU32, all: u32) {
+    let mut before = None;
+    loop {
+        let now = written.load(Ordering::SeqCst);
+        if now == all || now > 0 && before == Some(now) {
+            return;
+        }
+        before = Some(now);
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn a_connection_that_is_ahead_waits_for_the_one_behind() {
+    // The window has 131,072 events.
+    const BEHIND: u32 = 50_000;
+    const ALL: u32 = 1_500_000;
+    let (hq, heard) = hq(patient());
+    let (mut agent, [mut ahead, mut behind]) = agent(&hq);
+    let written = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&written);
+    let writer = thread::spawn(move || {
+        for piece in calls(BEHIND..ALL) {
+            ahead.write_all(&piece).expect("HQ takes it");
+            count.fetch_add(1000, Ordering::SeqCst);
+        }
+    });
+    until_it_stands_still(&written, ALL - BEHIND);
+    for piece in calls(0..BEHIND) {
+        behind.write_all(&piece).expect("HQ takes it");
+    }
+    writer.join().expect("it has written everything");
+    drop(behind);
+    agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("served");
+    assert_eq!(finished(&heard, 0), []);
+    let report = hq.report(AgentId(0)).expect("it is kept");
+    let counters = report.counters;
+    assert_eq!((counters.entries, counters.exits), (u64::from(ALL) / 2, u64::from(ALL) / 2));
+    assert_eq!((counters.missing, counters.repeated, counters.orphans), (0, 0, 0));
+}
+
+#[test]
+fn what_never_comes_holds_nobody_up() {
+    const LOST: u32 = 1000;
+    const ALL: u32 = 300_000;
+    let (hq, heard) = hq(patient());
+    let (mut agent, [mut sending, idle]) = agent(&hq);
+    for piece in calls(LOST..ALL) {
+        sending.write_all(&piece).expect("HQ takes it");
+    }
+    drop((sending, idle));
+    agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("served");
+    assert_eq!(finished(&heard, 0), []);
+    let report = hq.report(AgentId(0)).expect("it is kept");
+    assert_eq!(report.counters.missing, u64::from(LOST));
+    assert_eq!(report.counters.entries, u64::from(ALL - LOST) / 2);
+    assert!(report.findings.iter().any(|finding| finding.rule == Rule::SequenceGap), "{:?}", report.findings);
+}
