@@ -1,12 +1,16 @@
-//! Any bytes as an ELF file: no panic, and no more of anything than bytes allow.
+//! Any bytes as an ELF file, and as a minidump: no panic, and no more of anything than bytes allow.
 #![no_main]
 
 use runtap_objfile::elf::{CoreFile, Header, exports};
+use runtap_objfile::minidump;
 
 libfuzzer_sys::fuzz_target!(|file: &[u8]| {
     let core = CoreFile::inspect(file);
     if let Ok(core) = &core {
         assert!(core.process.threads.len() <= file.len() && core.bytes == file.len() as u64);
+    }
+    if let Ok(core) = minidump::inspect(file) {
+        assert!(core.process.threads.len() <= file.len() && core.memory <= file.len() as u64);
     }
     let _ = exports(file, ["DotNetRuntimeInfo"]);
     // Whatever the rest says, one with a header that can't be read is nothing.

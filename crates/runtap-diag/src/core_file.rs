@@ -1,17 +1,25 @@
-//! Looks into a core file that a runtime says it has written: of which process it is, and whether it is whole
-//! ([`runtap_objfile::elf`]).
+//! Looks into what a runtime says it has written of its process: of which one it is, and whether it is whole. A core file
+//! ([`runtap_objfile::elf`]), on Windows a minidump ([`runtap_objfile::minidump`]).
 
 use std::fs::File;
 
-use runtap_objfile::ReadCache;
 pub use runtap_objfile::elf::{CoreFile, CoreFileError, CoreProcess};
+use runtap_objfile::{ReadCache, minidump};
 
-/// Looks into a file, of which a few kilobytes are read.
+/// Looks into a core file, of which a few kilobytes are read.
 ///
 /// # Errors
 /// It is cut, no core file, or can't be read.
 pub fn inspect(file: &File) -> Result<CoreFile, CoreFileError> {
     CoreFile::inspect(&ReadCache::new(file))
+}
+
+/// Looks into a minidump, of which a few kilobytes are read.
+///
+/// # Errors
+/// It is cut, no minidump, or can't be read.
+pub fn inspect_minidump(file: &File) -> Result<CoreFile, CoreFileError> {
+    minidump::inspect(&ReadCache::new(file))
 }
 
 #[cfg(test)]

@@ -41,7 +41,6 @@ pub mod blocking;
 mod buffer;
 mod client;
 mod commands;
-#[cfg(unix)]
 pub mod core_file;
 mod dial;
 mod direct;

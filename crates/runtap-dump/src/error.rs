@@ -9,12 +9,21 @@ use runtap_diag::core_file::CoreFileError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Where a process may write can be seen on Linux only, and only its core files are read.
+    /// Where a process may write can't be seen there, nor are its core files read.
     #[error(
-        "dumps are written on Linux only: on this system it can't be seen where a process may write, nor whether its \
-         dump is whole"
+        "dumps are written on Linux and Windows only: on this system it can't be seen where a process may write, nor \
+         whether its dump is whole"
     )]
     Unsupported,
+    /// Runtimes write crash reports elsewhere than on Windows.
+    #[error("runtimes write no crash reports on Windows")]
+    NoCrashReports,
+    /// It is a share, a device or a pipe: who writes there tells another machine or program who he is.
+    #[error("{} is on no disk of this machine", .0.display())]
+    NoDisk(PathBuf),
+    /// Nothing that is there is replaced on Windows.
+    #[error("{} is there already, and is not replaced", .0.display())]
+    Taken(PathBuf),
     /// It ends in what is no name.
     #[error("{} is no name for a file", .0.display())]
     NoName(PathBuf),

@@ -21,22 +21,24 @@
 //!   [`Outcome`].
 //! - `place`: where it is wanted, and whether there is room. `way`: where the target writes; the rules are in
 //!   `docs/design/trust.md`. `ask`: the request, and how the file grows.
-//! - Whether a file is a whole core file of the target says [`Dump::flaw`].
+//! - Whether a file is a whole core file (on Windows: minidump) of the target says [`Dump::flaw`].
 //!
-//! Only Linux shows where a process may write, and only its core files are read: elsewhere [`Prepared::open`] says so.
+//! On Windows the target writes beside the place that is wanted, on a disk of this machine, and nothing that is there is
+//! replaced (`place/windows.rs`). On macOS [`Prepared::open`] says that it can't be had.
 //!
 //! Refuses to print, to choose words for people, and to find processes.
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod ask;
 mod error;
 mod event;
 mod outcome;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
+#[cfg_attr(windows, path = "place/windows.rs")]
 mod place;
-#[cfg_attr(not(target_os = "linux"), path = "unsupported.rs")]
+#[cfg_attr(not(any(target_os = "linux", windows)), path = "unsupported.rs")]
 mod prepared;
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no dump is asked for there"))]
+#[cfg_attr(not(any(target_os = "linux", windows)), allow(dead_code, reason = "no dump is asked for there"))]
 mod spec;
 #[cfg(target_os = "linux")]
 mod way;

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use runtap_diag::core_file::{self, CoreFile, CoreFileError};
 use runtap_discover::{FileView, Memory};
-use runtap_outputs::{Draft, numbered, with_extension};
+use runtap_outputs::{Draft, with_extension};
 
+use crate::spec::nth;
 use crate::way::{RequestedPath, Way, Which};
 use crate::{Error, Kind, Wanted};
 
@@ -35,6 +36,7 @@ pub(crate) struct Files {
 /// The way of a dump.
 #[derive(Debug)]
 pub(crate) struct Place {
+    view: FileView,
     files: Files,
     way: Way,
     told: RequestedPath,
@@ -44,6 +46,8 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
+    /// Where the target wrote it, or sees it now.
+    pub(crate) target_path: PathBuf,
     pub(crate) bytes: u64,
     pub(crate) core: Result<CoreFile, CoreFileError>,
     /// The path of the crash report, if there is one.
@@ -99,19 +103,21 @@ impl Kind {
 }
 
 impl Place {
-    /// Finds a way to the files for a target of the user `owner`.
+    /// Finds a way to the files for this process, and makes what is to be there before it is asked.
     ///
     /// # Errors
-    /// There is no folder that the target may write to.
-    pub(crate) fn find(view: &FileView, owner: u32, files: Files) -> Result<Self, Error> {
-        let lent = Way::lend(view, owner, &files);
-        let (way, told) = lent.or_else(|why| Way::fetch(view, owner, &files.ours, why))?;
-        Ok(Self { files, way, told })
-    }
-
-    /// Makes what is to be there before the target is asked.
-    pub(crate) fn prepare(&mut self, view: &FileView) {
-        self.way.prepare(view, &mut self.told);
+    /// There is no folder that the target may write to, or none with enough room.
+    pub(crate) fn of(pid: u32, files: Files, kind: Kind) -> Result<Self, Error> {
+        let view = runtap_discover::file_view(pid).map_err(|error| Error::Unseen { pid, error })?;
+        let owner = runtap_discover::facts(pid).file_uid;
+        let lent = Way::lend(&view, owner, &files);
+        let (way, told) = lent.or_else(|why| Way::fetch(&view, owner, &files.ours, why))?;
+        let mut place = Self { view, files, way, told };
+        if let Ok(memory) = runtap_discover::memory(pid) {
+            place.check_space(kind.estimate(memory))?;
+        }
+        place.way.prepare(&place.view, &mut place.told);
+        Ok(place)
     }
 
     /// Where the target writes it, as the target sees it.
@@ -136,7 +142,7 @@ impl Place {
     ///
     /// # Errors
     /// A file system on the way is too full.
-    pub(crate) fn check_space(&self, needed: u64) -> Result<(), Error> {
+    fn check_space(&self, needed: u64) -> Result<(), Error> {
         let folder = self.files.ours.parent().unwrap_or(&self.files.ours).to_owned();
         let ours = rustix::fs::fstatvfs(self.files.draft.file()).map_err(io::Error::from)?;
         let twice = matches!(self.way, Way::Lent { .. });
@@ -187,10 +193,11 @@ impl Place {
         };
         let report = crash_report.then(|| self.take_report());
         self.clean();
+        let fetched = self.fetched().is_some();
         let Files { ours, wanted, draft, report: report_draft } = self.files;
         let path = match wanted {
             Wanted::Given(_) => draft.appear_whole()?,
-            Wanted::Fresh(_) => draft.settle_whole(|n| numbered(&ours, n, ""))?,
+            Wanted::Fresh(_) => draft.settle_whole(|n| nth(&ours, n))?,
         };
         let crash_report = match (report, report_draft) {
             (Some(Ok(())), Some(mut draft)) => {
@@ -200,7 +207,10 @@ impl Place {
             (Some(Err(error)), _) => Err(error),
             _ => Ok(None),
         };
-        Ok(Found { path, bytes, core, crash_report })
+        // Where the target wrote into our file, that has its name by now.
+        let seen = if fetched { Some(theirs) } else { self.view.to_target(&path).ok().flatten() };
+        let target_path = seen.unwrap_or_else(|| path.clone());
+        Ok(Found { path, target_path, bytes, core, crash_report })
     }
 
     /// The dump goes on, or may be there, and nobody waits for it: it stays where the target writes it.

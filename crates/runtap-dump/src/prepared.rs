@@ -46,12 +46,7 @@ impl Prepared {
             pids = target.pids() => pids?,
             () = stopped.as_mut() => return Err(Error::Interrupted),
         };
-        let view = runtap_discover::file_view(pid).map_err(|error| Error::Unseen { pid, error })?;
-        let mut place = Place::find(&view, runtap_discover::facts(pid).file_uid, files)?;
-        if let Ok(memory) = runtap_discover::memory(pid) {
-            place.check_space(spec.kind.estimate(memory))?;
-        }
-        place.prepare(&view);
+        let place = Place::of(pid, files, spec.kind)?;
         if let Some(why) = place.fetched() {
             tell(Event::Fetching { theirs: place.theirs(), why });
         }
@@ -92,18 +87,13 @@ impl Prepared {
         };
         let duration = started.elapsed();
         let crash_report = spec.crash_report && form != DumpForm::GenerateCoreDump;
-        let theirs = place.fetched().is_some().then(|| place.theirs().to_owned());
         // Maybe a long copy.
         let found = tokio::select! {
             biased;
             found = in_a_thread(move || place.finish(crash_report)) => found??,
             () = stopped => return Err(Error::Interrupted),
         };
-        // Where the target wrote into our file, that has its name by now.
-        let target_path = theirs
-            .or_else(|| view.to_target(&found.path).ok().flatten())
-            .unwrap_or_else(|| found.path.clone());
-        let Found { path, bytes, core, crash_report } = found;
+        let Found { path, target_path, bytes, core, crash_report } = found;
         Ok(Outcome::Written(Box::new(Dump {
             pid,
             path,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use runtap_diag::{DumpFlags, DumpType};
-use runtap_outputs::{NAMES_TRIED, insert_before_extension, is_free, numbered};
+use runtap_outputs::{NAMES_TRIED, insert_before_extension, is_free};
 
 /// How much of a process a dump holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Wanted {
             None => Path::new(""),
         };
         let base = folder.join(base);
-        let mut candidates = (1..=NAMES_TRIED).map(|n| numbered(&base, n, ""));
+        let mut candidates = (1..=NAMES_TRIED).map(|n| nth(&base, n));
         Self::Fresh(candidates.find(|path| is_free(path)).unwrap_or(base))
     }
 
@@ -85,6 +85,11 @@ impl Wanted {
             Self::Given(path) | Self::Fresh(path) => path,
         }
     }
+}
+
+/// The n-th name to try, from 1.
+pub(crate) fn nth(base: &Path, n: u32) -> PathBuf {
+    if n == 1 { base.to_owned() } else { insert_before_extension(base, &format!("_{n}")) }
 }
 
 /// A dump that is to be written.
@@ -130,6 +135,7 @@ mod tests {
         assert_eq!(at(), fresh("core_1"));
         std::fs::write(folder.path().join("core_1"), "").unwrap();
         assert_eq!(at(), fresh("core_1_2"));
+        assert_eq!(nth(Path::new("dump_1.dmp"), 2), Path::new("dump_1_2.dmp"));
         let given = |path: &str, pid| Wanted::at(Some(Path::new(path)), "core_1", pid);
         assert_eq!(given("x/y", None), Wanted::Given("x/y".into()));
         assert_eq!(given("x/y.dmp", Some(7)), Wanted::Given("x/y.7.dmp".into()));

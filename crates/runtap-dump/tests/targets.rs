@@ -1,4 +1,5 @@
 //! What is told, and what is left behind, by targets that write something: runtimes of ours in this process.
+#![cfg(target_os = "linux")]
 
 use std::cell::RefCell;
 use std::fmt;

@@ -2,6 +2,7 @@
 //!
 //! - [`elf`]: what an ELF file is for, which names it exports, and what a core file says about its process: id, name,
 //!   threads, and whether it is whole.
+//! - [`minidump`]: the same of what Windows writes of a process.
 //! - [`pe`]: whether a PE file is a managed assembly, for which processor, what it refers to, and which types and
 //!   methods it has.
 //!
@@ -16,6 +17,7 @@
 #![warn(clippy::cast_possible_truncation)]
 
 pub mod elf;
+pub mod minidump;
 pub mod pe;
 
 pub use object::read::{ReadCache, ReadRef};

@@ -4,10 +4,9 @@ mod actions;
 mod choices;
 mod defer;
 mod demo;
+mod dump;
 #[cfg(all(test, unix))]
 mod examples;
-#[cfg(unix)]
-mod files_of_targets;
 mod formats;
 mod jvm;
 #[cfg_attr(not(target_os = "linux"), path = "cli/no_jvm_agents.rs")]
@@ -18,6 +17,8 @@ mod middle;
 #[cfg(not(unix))]
 mod missing;
 mod mtp;
+#[cfg(unix)]
+mod perf_map;
 mod reading;
 mod router;
 mod session;
@@ -40,8 +41,7 @@ pub(crate) use self::actions::{
 };
 pub(crate) use self::defer::Deferred;
 pub(crate) use self::demo::{AgentVersion, Demo, DemoJvm, DemoJvmAgent, DemoServe, DemoTrace, DemoVerb};
-#[cfg(unix)]
-pub(crate) use self::files_of_targets::{Dump, EnablePerfMap, PerfMap};
+pub(crate) use self::dump::Dump;
 pub(crate) use self::formats::{AnyFormat, Content, unsuitable};
 pub(crate) use self::jvm::{Jvm, JvmClock, JvmHq, JvmMode, JvmTracing, JvmVerb, WhenSlow};
 pub(crate) use self::jvm_agents::JvmAgents;
@@ -53,6 +53,8 @@ pub(crate) use self::middle::{Part, Record, Replay, target_of};
 #[cfg(not(unix))]
 pub(crate) use self::missing::Missing;
 pub(crate) use self::mtp::{Mtp, MtpHost, MtpInspect, MtpLint, MtpRecord, MtpReplay, MtpVerb};
+#[cfg(unix)]
+pub(crate) use self::perf_map::{EnablePerfMap, PerfMap};
 pub(crate) use self::reading::{Convert, Diff, Events, Report};
 pub(crate) use self::router::{
     Common, IpcServer, Listen as RouterListen, Router, RuntimeDials, RuntimeListens,
@@ -137,7 +139,6 @@ Examples:
     /// Resume a process that is suspended at startup
     Resume(Deferred<Resume>),
     /// Write a core dump of a process
-    #[cfg(unix)]
     Dump(Deferred<Dump>),
     /// Load a profiler into a process
     #[command(subcommand)]
@@ -225,12 +226,12 @@ impl Verb {
             | Self::Report(Deferred(Report { format, .. }))
             | Self::Repair(Deferred(Repair { format, .. }))
             | Self::Inspect(Deferred(Inspect { format, .. }))
+            | Self::Dump(Deferred(Dump { format, .. }))
             | Self::ListProfiles(Deferred(format))
             | Self::Licenses(Deferred(format))
             | Self::Version(Deferred(format)) => format.format,
             #[cfg(unix)]
-            Self::Dump(Deferred(Dump { format, .. }))
-            | Self::PerfMap(Deferred(
+            Self::PerfMap(Deferred(
                 PerfMap::Enable(EnablePerfMap { format, .. }) | PerfMap::Disable(Processes { format, .. }),
             )) => format.format,
             Self::Trace(options) | Self::Collect(options) => AnyFormat::of_result(options.format),

@@ -3,6 +3,7 @@
 //! Owns: the environment by which cargo finds a linker for a foreign target. Nothing of that is in a checked-in
 //! configuration: it would hold for everybody, whatever their linkers are called.
 
+pub(crate) mod page;
 pub(crate) mod runs;
 
 use std::fs;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
-use crate::cmd::foreign::{self, ARM_LINKER, ARM_MUSL, GIVEN_AGENT, runs};
+use crate::cmd::foreign::{self, ARM_LINKER, ARM_MUSL, GIVEN_AGENT, page, runs};
 use crate::cmd::test;
 use crate::elf;
 use crate::output;
@@ -39,9 +39,8 @@ const TESTED: [&str; 7] = [
     "runtap-objfile",
 ];
 
-const PLATFORMS: &str = "docs/platforms.md";
-const FIRST: &str = "<!-- written by `cargo xtask qemu` -->\n";
-const LAST: &str = "<!-- end -->\n";
+/// As the page about platforms has it.
+const COMMAND: &str = "qemu";
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     if args.has("--inside") {
@@ -51,10 +50,9 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
         bail!("{why}");
     }
     if args.has("--check") {
-        return compare(ws);
+        return page::check(ws, COMMAND, &table(ws)?);
     }
-    let path = ws.root().join(PLATFORMS);
-    fs::write(&path, documented(ws)?).with_context(|| format!("cannot write {PLATFORMS}"))
+    page::write(ws, COMMAND, &table(ws)?)
 }
 
 /// As continuous integration does: nothing is written.
@@ -62,8 +60,7 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     if let Err(why) = run(ws, Host::Release)? {
         return Ok(Outcome::Skipped(why));
     }
-    compare(ws)?;
-    Ok(Outcome::Passed)
+    page::check(ws, COMMAND, &table(ws)?).map(|()| Outcome::Passed)
 }
 
 /// The program for this machine, whose files those from the emulator are compared with.
@@ -94,13 +91,6 @@ impl Host {
             Self::Release => ws.release_binary(),
         }
     }
-}
-
-fn compare(ws: &Workspace) -> Result<()> {
-    if documented(ws)? != platforms(ws)? {
-        bail!("{PLATFORMS} does not say what was run: `cargo xtask qemu` writes it");
-    }
-    Ok(())
 }
 
 /// Builds and runs all of it; or says what is missing here.
@@ -182,32 +172,6 @@ fn table_of(ws: &Workspace) -> PathBuf {
     ws.target().join("qemu/platforms.md")
 }
 
-fn platforms(ws: &Workspace) -> Result<String> {
-    fs::read_to_string(ws.root().join(PLATFORMS)).with_context(|| format!("cannot read {PLATFORMS}"))
-}
-
-/// The page about platforms with the table of this run.
-fn documented(ws: &Workspace) -> Result<String> {
-    let table = fs::read_to_string(table_of(ws)).context("the run has left no table")?;
-    insert(&platforms(ws)?, &table).with_context(|| format!("{PLATFORMS} has no place for the table"))
-}
-
-fn insert(page: &str, table: &str) -> Option<String> {
-    let (before, rest) = page.split_once(FIRST)?;
-    let (_, after) = rest.split_once(LAST)?;
-    Some(format!("{before}{FIRST}\n{table}\n{LAST}{after}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_replaces_the_one_before() {
-        let page = format!("a\n{FIRST}old\n{LAST}b\n");
-        let new = insert(&page, "new\n").unwrap();
-        assert_eq!(new, format!("a\n{FIRST}\nnew\n\n{LAST}b\n"));
-        assert_eq!(insert(&new, "new\n").unwrap(), new);
-        assert_eq!(insert("a\n", "new\n"), None);
-    }
+fn table(ws: &Workspace) -> Result<String> {
+    fs::read_to_string(table_of(ws)).context("the run has left no table")
 }

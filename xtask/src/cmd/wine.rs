@@ -3,7 +3,6 @@
 //! Owns: building it and what it needs (mingw's compiler), a prefix of Wine's own below `target/wine`, and the table of
 //! what ran. Refuses to: install anything, and to touch a Wine that is not its own.
 
-mod page;
 mod program;
 mod trials;
 
@@ -16,24 +15,28 @@ use anyhow::{Context as _, Result, bail};
 use self::program::Wine;
 use self::trials::TRIALS;
 use crate::args::Args;
+use crate::cmd::foreign::page;
 use crate::output;
 use crate::process::find;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
+/// As the page about platforms has it.
+const COMMAND: &str = "wine";
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const COMPILER: &str = "x86_64-w64-mingw32-gcc";
 /// Debian's package has no link to it in the search path.
 const FOLDER: &str = "/usr/lib/wine";
 
 /// Crates whose own tests have something to see on Windows.
-const TESTED: [&str; 4] = ["runtap-windows", "runtap-outputs", "runtap-transport", "runtap-discover"];
+const TESTED: [&str; 5] =
+    ["runtap-windows", "runtap-outputs", "runtap-transport", "runtap-discover", "runtap-dump"];
 
 /// Runs all, and writes the table to the page about platforms; with `--check` it is compared with that.
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     match run(ws)? {
-        Ok(table) if args.has("--check") => page::check(ws, &table),
-        Ok(table) => page::write(ws, &table),
+        Ok(table) if args.has("--check") => page::check(ws, COMMAND, &table),
+        Ok(table) => page::write(ws, COMMAND, &table),
         Err(why) => bail!("{why}"),
     }
 }
@@ -41,7 +44,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
 /// The step of `cargo xtask ci`: what ran is what the page says.
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     match run(ws)? {
-        Ok(table) => page::check(ws, &table).map(|()| Outcome::Passed),
+        Ok(table) => page::check(ws, COMMAND, &table).map(|()| Outcome::Passed),
         Err(why) => Ok(Outcome::Skipped(why)),
     }
 }
@@ -118,11 +121,15 @@ fn trials(wine: &Wine) -> (String, Vec<String>) {
 
 fn build(ws: &Workspace, folder: &Path) -> Result<()> {
     ws.cargo(&["build", "--target", TARGET, "-p", "runtap"]).run()?;
-    ws.cargo(&["build", "--target", TARGET, "-p", "runtap-libtest", "--example", "harness"]).run()?;
     let built = ws.target().join(TARGET).join("debug");
-    for (program, name) in [("runtap.exe", "runtap.exe"), ("examples/harness.exe", "harness.exe")] {
-        let built = built.join(program);
-        fs::copy(&built, folder.join(name)).with_context(|| format!("cannot copy {}", built.display()))?;
+    let copy = |built: PathBuf, name: &str| {
+        let copied = fs::copy(&built, folder.join(format!("{name}.exe")));
+        copied.map(drop).with_context(|| format!("cannot copy {}", built.display()))
+    };
+    copy(built.join("runtap.exe"), "runtap")?;
+    for (package, name) in [("runtap-libtest", "harness"), ("runtap-dump", "writer")] {
+        ws.cargo(&["build", "--target", TARGET, "-p", package, "--example", name]).run()?;
+        copy(built.join("examples").join(format!("{name}.exe")), name)?;
     }
     let sources = [
         ("prng.c", include_str!("wine/prng.c"), &["-shared", "-o", "bcryptprimitives.dll"][..], "-ladvapi32"),

@@ -72,6 +72,9 @@ pub enum CoreFileError {
     /// An ELF file of another kind: a program or a library.
     #[error("it is no core file: it is a program or a library")]
     OtherKind(FileType),
+    /// It does not begin as a minidump does.
+    #[error("it is no minidump: {0}")]
+    NotMinidump(#[source] DecodeError),
     /// A core file of a 32-bit process.
     #[error("it can't be looked into: it is of a 32-bit process")]
     Bits32,
@@ -81,9 +84,9 @@ pub enum CoreFileError {
 }
 
 impl CoreFileError {
-    /// Whether it is something else altogether, and not part of a core file.
+    /// Whether it is something else altogether, and not part of a core file or minidump.
     pub fn is_no_core(&self) -> bool {
-        matches!(self, Self::NotElf(_) | Self::OtherKind(_))
+        matches!(self, Self::NotElf(_) | Self::OtherKind(_) | Self::NotMinidump(_))
     }
 }
 

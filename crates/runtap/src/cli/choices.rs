@@ -71,7 +71,6 @@ macro_rules! named {
 named!(FileFormat, Self::all(), |it: Self| Some(it.about()), Self::aliases);
 named!(View, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), Self::aliases);
-#[cfg(unix)]
 named!(runtap_dump::Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 #[cfg(unix)]
 named!(runtap_diag::PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);

@@ -9,7 +9,6 @@ mod demo;
 mod diff;
 mod doctor;
 mod dotnet;
-#[cfg(unix)]
 mod dump;
 mod env;
 mod events;
@@ -136,7 +135,6 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Env(options) => at_once(env::run(&options, output), output),
         Verb::SetEnv(options) => at_once(set_env::run(&options, output), output),
         Verb::Resume(options) => at_once(resume::run(&options, output), output),
-        #[cfg(unix)]
         Verb::Dump(options) => on_processes(dump::run(&options, output), output),
         Verb::Profiler(Deferred(options)) => at_once(profiler::run(options, output), output),
         #[cfg(unix)]

@@ -1,6 +1,7 @@
 //! What is tried under Wine, each by itself: programs of their own for the server, its clients, and who is not welcome.
 
 mod between;
+mod dump;
 mod jvm;
 mod rights;
 mod tests;
@@ -46,6 +47,11 @@ pub(super) const TRIALS: &[(&str, Trial)] = &[
     ("`trace -- COMMAND`: suspended until its session has begun; its exit code", launch),
     ("names of files and words beyond ASCII", names),
     ("`resume`, `profiler`, `startup-hook`: what they are told", change),
+    (
+        "`dump` of a program that writes a minidump, a part of one, something else or nothing, or refuses",
+        dump::written,
+    ),
+    ("`dump` to a share, a device, a pipe or a stream: refused", dump::refused),
     ("`test`: an application written in Rust, its outcomes, a report, a filter, a list", tests),
     ("`mtp record`, `inspect`, `lint`, `replay`: what it says, and once more without it", played),
     ("`mtp host`: a test command as an application", hosted),
@@ -270,10 +276,10 @@ fn demo(wine: &Wine) -> Result<()> {
 }
 
 fn refused(wine: &Wine) -> Result<()> {
-    for verb in ["dump", "perfmap"] {
-        let said = wine.runtap(&[verb, "--some", "words"])?;
+    for words in [["perfmap", "--some"], ["jvm", "attach"]] {
+        let said = wine.runtap(&[&words[..], &["words"]].concat())?;
         if said.code != Some(2) || !said.err.contains("not there on Windows") {
-            bail!("{verb}: {:?}, {}", said.code, said.err);
+            bail!("{}: {:?}, {}", words.join(" "), said.code, said.err);
         }
     }
     Ok(())

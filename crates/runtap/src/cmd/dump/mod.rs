@@ -45,10 +45,13 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     each(all, output, dump).await
 }
 
+/// What dotnet-dump puts before and behind the date in the name of a file.
+const NAME: (&str, &str) = if cfg!(windows) { ("dump_", ".dmp") } else { ("core_", "") };
+
 /// Opens the files: `-o`, a name like dotnet-dump's in the folder that it names, or that name here. With a process id that
 /// is in the name.
 fn prepare(options: &Dump, in_the_name: Option<u32>) -> anyhow::Result<Prepared> {
-    let base = format!("core_{}", Zoned::now().strftime("%Y%m%d_%H%M%S"));
+    let base = format!("{}{}{}", NAME.0, Zoned::now().strftime("%Y%m%d_%H%M%S"), NAME.1);
     let wanted = Wanted::at(options.output.as_deref(), &base, in_the_name);
     let mut spec = Specification::new(options.r#type, wanted);
     (spec.logging, spec.crash_report) = (options.diag, options.crashreport);
@@ -112,7 +115,7 @@ fn explained(error: Error) -> anyhow::Error {
     let text = error.to_string();
     let failed = |text: String, hint: &str| expected(exit::FAILED, text, hint.to_owned());
     match error {
-        Error::Unsupported => usage(text),
+        Error::Unsupported | Error::NoCrashReports | Error::NoDisk(_) | Error::Taken(_) => usage(text),
         Error::NoName(_) | Error::NotOrdinary(_) | Error::NotReplaceable(_) | Error::NoText(_) => usage(text),
         Error::Unseen { .. } => {
             let hint = "run runtap as root, or as the user who runs the process";

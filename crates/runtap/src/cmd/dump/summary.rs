@@ -23,7 +23,7 @@ pub(super) fn conclude(kind: &'static str, mut dump: Dump, output: Output) -> an
     document.verified = flaw.is_none();
     document.threads = core.map(|core| core.process.threads.len());
     document.crash_report = report.as_deref();
-    document.program = core.map(|core| &*core.process.name);
+    document.program = core.map(|core| &*core.process.name).filter(|name| !name.is_empty());
     output.show(&document)?;
     match (flaw, no_report) {
         (None, None) => Ok(exit::OK),

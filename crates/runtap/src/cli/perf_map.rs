@@ -1,0 +1,38 @@
+//! `runtap perfmap`, as clap sees it.
+
+use clap::{Args, Subcommand};
+use runtap_diag::PerfMapType;
+
+use super::choices::choice;
+use super::{All, Processes, ResultFormat, Target};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PerfMap {
+    /// Write the addresses of compiled methods, including those compiled already
+    Enable(EnablePerfMap),
+    /// Stop writing; existing files are kept
+    #[command(after_help = "\
+Examples:
+  runtap perfmap disable 1234")]
+    Disable(Processes),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The files are written into the target's /tmp, or where DOTNET_PerfMapJitDumpPath points. Needs .NET 8 or later on Linux;
+.NET 8 and 9 can't be asked while they are suspended at startup (set DOTNET_PerfMapEnabled=1 for them).
+
+Examples:
+  runtap perfmap enable 1234 --type perfmap     then: perf record -g -p 1234
+  runtap perfmap disable 1234")]
+pub(crate) struct EnablePerfMap {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) all: All,
+    /// Which files
+    #[arg(long, value_name = "TYPE", default_value = "all", ignore_case = true, value_parser = choice::<PerfMapType>())]
+    pub(crate) r#type: PerfMapType,
+    #[command(flatten)]
+    pub(crate) format: ResultFormat,
+}

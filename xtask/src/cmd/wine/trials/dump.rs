@@ -1,0 +1,56 @@
+//! Dumps, of a program that writes what it is told to.
+
+use std::fs;
+
+use anyhow::{Result, bail};
+
+use super::contains;
+use crate::cmd::wine::program::{Said, Wine};
+
+/// Of a program that writes this.
+fn dump(wine: &Wine, what: &str, words: &[&str]) -> Result<Said> {
+    let (_target, pid) = wine.start("../writer.exe", &[what], "pid ")?;
+    wine.runtap(&[&["dump", &pid, "--type", "mini"][..], words].concat())
+}
+
+fn ends(said: &Said, code: i32, why: &str) -> Result<()> {
+    if said.code != Some(code) || !said.err.contains(why) {
+        bail!("it ended with {:?}, and does not say `{why}`: {}{}", said.code, said.out, said.err);
+    }
+    Ok(())
+}
+
+/// What is kept, what is not, and what is said of it.
+pub(super) fn written(wine: &Wine) -> Result<()> {
+    let folder = wine.files().join("dumps 100%");
+    fs::create_dir_all(&folder)?;
+    let path = "dumps 100%/grün.dmp";
+    let said = dump(wine, "whole", &["-o", path, "--format", "json"])?;
+    ends(&said, 0, "")?;
+    contains(&said, &["\"verified\": true", "\"threads\": 1", "\"bytes\": 120"])?;
+    if !fs::read(wine.files().join(path))?.starts_with(b"MDMP") {
+        bail!("the file is no minidump");
+    }
+    // What is there stays as it is.
+    ends(&dump(wine, "whole", &["-o", path])?, 2, "is not replaced")?;
+    ends(&dump(wine, "whole", &["-o", "dumps 100%"])?, 0, "")?;
+    ends(&dump(wine, "cut", &["-o", "dumps 100%/cut.dmp"])?, 5, "can't be used")?;
+    let there = fs::read_dir(&folder)?.count();
+    ends(&dump(wine, "text", &["-o", "dumps 100%/text.dmp"])?, 1, "is no minidump")?;
+    ends(&dump(wine, "nothing", &["-o", "dumps 100%/nothing.dmp"])?, 1, "can't be taken")?;
+    ends(&dump(wine, "refuse", &["-o", "dumps 100%/refused.dmp"])?, 4, "made of cheese")?;
+    if there != 3 || fs::read_dir(&folder)?.count() != there {
+        bail!("something was left behind, or is missing: there were {there}");
+    }
+    Ok(())
+}
+
+/// Where no dump goes; nobody is asked for one.
+pub(super) fn refused(wine: &Wine) -> Result<()> {
+    for path in [r"\\server\share\x.dmp", r"\\.\pipe\x", "NUL", "nul.dmp", r"C:\windows\com1"] {
+        ends(&dump(wine, "whole", &["-o", path])?, 2, "is on no disk of this machine")?;
+    }
+    ends(&dump(wine, "whole", &["-o", "x.dmp:stream"])?, 2, "is no name for a file")?;
+    ends(&dump(wine, "whole", &["-o", "x.dmp", "--crashreport"])?, 2, "no crash reports")?;
+    ends(&dump(wine, "whole", &["-o", "nowhere/x.dmp"])?, 2, "nowhere")
+}
