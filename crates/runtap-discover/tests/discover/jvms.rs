@@ -125,7 +125,7 @@ fn endless_memory_maps_are_not_read_to_their_end() {
     let uid = rustix::process::getuid().as_raw();
     let mut line = "7f0000000000-7f0000008000 r-xp 00000000 08:01 7   /x".repeat(100);
     line.push('\n');
-    let maps = line.repeat(6 << 10) + "7f0-7f8 r-xp 00000000 08:01 7   /jdk/lib/server/libjvm.so\n";
+    let maps = line.repeat(8 << 10) + "7f0-7f8 r-xp 00000000 08:01 7   /jdk/lib/server/libjvm.so\n";
     let mut process = FakeProcess::new(50, 900);
     process.uid = uid;
     let folder = fake.add(&process);
