@@ -4,7 +4,8 @@
 #![no_main]
 
 use runtap_mtp_proto::{
-    Frame, FrameReader, Limits, Message, MessageId, Rule, Versions, host, is_old_layout,
+    Frame, FrameReader, Handshake, HandshakeKey, Limits, Message, MessageId, Rule, Versions, host,
+    is_old_layout,
     render::Rendering,
     server::{Application, Event, Mode, Pipe, Settings},
 };
@@ -67,8 +68,18 @@ fn said(settings: u8, stream: &[u8], chunk: usize) -> String {
 /// The same bytes as what a server answers.
 fn answer(stream: &[u8]) {
     let mut host = host::Connection::data();
-    let request = host.request(&Message::Handshake(Default::default()));
-    assert!(request.is_ok());
+    let needed = [
+        (HandshakeKey::ARCHITECTURE, "X64"),
+        (HandshakeKey::FRAMEWORK, "none"),
+        (HandshakeKey::SUPPORTED_VERSIONS, "1.0.0;1.4.0"),
+        (HandshakeKey::HOST_TYPE, "TestHost"),
+        (HandshakeKey::MODULE_PATH, "/a"),
+        (HandshakeKey::EXECUTION_ID, "e"),
+        (HandshakeKey::INSTANCE_ID, "i"),
+    ];
+    let handshake = needed.into_iter().fold(Handshake::new(), |all, (key, value)| all.with(key, value));
+    let request = host.handshake(handshake);
+    assert!(request.is_ok(), "{request:?}");
     while let Ok(Some(_)) = host.handle_bytes(stream) {
         if host.request(&Message::Unknown { id: MessageId(99), body: Vec::new() }).is_err() {
             break;
