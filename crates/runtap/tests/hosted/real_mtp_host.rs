@@ -300,7 +300,8 @@ pub(crate) fn many_results_take_few_messages() -> Outcome {
             Ok(document["rows"].as_array().unwrap().iter().filter(|row| row["id"] == 6).count())
         };
         let count = counted("many:2000")?;
-        assert!((2..200).contains(&count), "{count}");
+        // A message grows while the server is busy: on a quick machine one can have all of them.
+        assert!((1..200).contains(&count), "{count}");
         assert_eq!(counted("unbatched:2000")?, 2000);
         Ok(())
     })
