@@ -1,5 +1,5 @@
 //! The library as a file: what it needs from the system, and what it offers. The one that is shipped, which is optimized, is
-//! looked at where it is carried (`crates/runtap/src/cmd/jvm/carried.rs`).
+//! looked at where it is carried (`crates/runtap/src/cmd/jvm/agents/carried.rs`).
 
 use object::read::elf::{Dyn as _, FileHeader as _, Sym as _};
 use object::{Endianness, elf};

@@ -1,5 +1,5 @@
 //! What a large trace takes of the program's memory. The bar is 100 MB for 10,000 methods in each of 100 threads, each with a
-//! place of its own in the call tree, whatever is asked of it (docs/jvm-recordings.md has the figures). Here it is a quarter of
+//! place of its own in the call tree, whatever is asked of it (docs/jvm-recordings.md has the figures). Reports have a quarter of
 //! that, which a program without optimization has done in time: what is held more than once is seen just as well.
 
 use std::fs;
