@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use runtap_bytefrog_proto::hq::{CommandError, Control};
@@ -12,9 +12,6 @@ use super::record::Taped;
 use super::shared::locked;
 use super::{AgentId, AgentState, HqError};
 use crate::Model;
-
-/// For how long data connections wait for an event that another one should have.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) struct Agent {
     pub(super) id: AgentId,
@@ -42,8 +39,8 @@ struct Ends {
     numbered: u32,
     /// Everything has ended, and was said to.
     over: bool,
-    /// An event that was waited for in vain.
-    lost: Option<u64>,
+    /// Events before this one were waited for in vain, and are not any more.
+    lost: u64,
 }
 
 impl Agent {
@@ -147,24 +144,41 @@ impl Agent {
         locked(&self.ends).data
     }
 
-    /// To be called after a data connection's chunk, before which the model awaited this event. Ids are ascending in each
-    /// connection but for a few: one whose chunk has not brought that event is ahead of the one that has it, and waits if it
-    /// may be too far ahead soon. The agent is then told by its full socket.
-    pub(super) fn give_way(&self, before: u64) {
-        let model = locked(&self.model);
-        let awaited = model.awaited();
-        if awaited != before {
+    /// Takes a data connection's chunk. Ids are ascending in each connection but for a few: one whose last event is far ahead
+    /// of the awaited one does not have that, and waits for the connection that has it. The agent is then told by its full
+    /// socket.
+    pub(super) fn take<T>(&self, patience: Duration, chunk: impl FnOnce(&mut Model) -> T) -> T {
+        let mut model = locked(&self.model);
+        let before = model.awaited();
+        let taken = chunk(&mut model);
+        if model.awaited() != before {
             self.moved.notify_all();
-            return;
         }
-        let waits = |model: &mut Model| {
-            let ends = *locked(&self.ends);
-            model.awaited() == awaited && model.is_crowded() && ends.data > 1 && ends.lost != Some(awaited)
-        };
-        let waited = self.moved.wait_timeout_while(model, PATIENCE, waits);
-        let (_model, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-        if waited.timed_out() {
-            locked(&self.ends).lost = Some(awaited);
+        if let Some(latest) = model.latest() {
+            self.give_way(model, latest, patience);
+        }
+        taken
+    }
+
+    /// Waits as long as the model is far behind this event, and moves.
+    fn give_way(&self, mut model: MutexGuard<'_, Model>, latest: u64, patience: Duration) {
+        loop {
+            let awaited = model.awaited();
+            let is_held_up = |model: &Model| {
+                let ends = *locked(&self.ends);
+                model.is_far(latest) && ends.data > 1 && awaited >= ends.lost
+            };
+            if !is_held_up(&model) {
+                return;
+            }
+            let waits = |model: &mut Model| model.awaited() == awaited && is_held_up(model);
+            let waited = self.moved.wait_timeout_while(model, patience, waits);
+            let (now, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            model = now;
+            if waited.timed_out() {
+                locked(&self.ends).lost = model.resumes_at();
+                self.moved.notify_all();
+            }
         }
     }
 

@@ -64,6 +64,8 @@ pub struct Options {
     pub connections: usize,
     /// How long a connection may take to say hello, and a write to be taken.
     pub patience: Duration,
+    /// Versions 1 to 4: for how long data connections that are far ahead wait for an event that another one should have.
+    pub gap_patience: Duration,
     /// The users (numbers of the system) whose processes may connect: for an address of the loopback interface, IPv4. All
     /// others are told of ([`Event::Stranger`]) and hear nothing. `None`: everybody may.
     pub users: Option<Vec<u32>>,
@@ -73,7 +75,7 @@ pub struct Options {
 
 impl Default for Options {
     /// All versions; everything is traced from the beginning; calls of 100 ms are slow; 64 agents, 200 connections; 10
-    /// seconds.
+    /// seconds, and 3 for gaps.
     fn default() -> Self {
         Self {
             protocol: Settings::default(),
@@ -84,6 +86,7 @@ impl Default for Options {
             agents: 64,
             connections: 200,
             patience: Duration::from_secs(10),
+            gap_patience: Duration::from_secs(3),
             users: None,
             recorder: None,
         }

@@ -331,12 +331,9 @@ fn events(
         };
         let bytes = buffer.get(..size).unwrap_or_default();
         record(Side::Agent, bytes);
-        let (output, before) = {
-            let mut model = locked(&agent.model);
-            let before = model.awaited();
-            (data.handle_bytes(bytes, |_| None, |_, message| model.take(&message)), before)
-        };
-        agent.give_way(before);
+        let output = agent.take(shared.options.gap_patience, |model| {
+            data.handle_bytes(bytes, |_| None, |_, message| model.take(&message))
+        });
         tell_all(shared, Some(agent.id), output.violations);
         if output.close {
             record(Side::Hq, &output.transmit);

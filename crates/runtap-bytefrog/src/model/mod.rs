@@ -163,9 +163,20 @@ impl Model {
         self.window.next()
     }
 
-    /// Whether events wait for it that are so far ahead that there may soon be no room for more: then it is given up.
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.window.is_crowded()
+    /// The id of the event that came last since this was last asked for.
+    pub(crate) fn latest(&mut self) -> Option<u64> {
+        self.window.latest()
+    }
+
+    /// Whether the awaited event is missing, and this one so far ahead of it that there may soon be no room for more: then
+    /// it is given up.
+    pub(crate) fn is_far(&self, id: u64) -> bool {
+        self.window.is_far(id)
+    }
+
+    /// The id of the first event that waits. Those between the awaited one and it have not come either.
+    pub(crate) fn resumes_at(&self) -> u64 {
+        self.window.resumes_at()
     }
 
     /// Takes a message of a data connection, or a data break. Others are not for a trace, and ignored.

@@ -33,15 +33,15 @@ pub(crate) struct Window<T> {
     held: Vec<u64>,
     waiting: usize,
     next: u64,
-    /// The id of the one that was furthest ahead.
-    furthest: u64,
+    /// The id, as it was on the wire, of the event that came last, until that is asked for.
+    latest: Option<u32>,
 }
 
 impl<T: Copy + Default> Window<T> {
     /// A window of at least 64 events; a power of two.
     pub(crate) fn new(size: usize) -> Self {
         let size = size.clamp(64, 1 << 24).next_power_of_two();
-        Self { size, slots: Vec::new(), held: vec![0; size / 64], waiting: 0, next: 0, furthest: 0 }
+        Self { size, slots: Vec::new(), held: vec![0; size / 64], waiting: 0, next: 0, latest: None }
     }
 
     /// The id that the next event should have.
@@ -54,9 +54,19 @@ impl<T: Copy + Default> Window<T> {
         self.waiting
     }
 
-    /// Whether an event waits that is ahead by a quarter of the window.
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.waiting > 0 && self.furthest.saturating_sub(self.next) > self.size as u64 / 4
+    /// The whole id of the event that came last since this was last asked for.
+    pub(crate) fn latest(&mut self) -> Option<u64> {
+        self.latest.take().and_then(|id| self.whole(id))
+    }
+
+    /// Whether an event waits, and this one is ahead of what it waits for by a quarter of the window.
+    pub(crate) fn is_far(&self, id: u64) -> bool {
+        self.waiting > 0 && id.saturating_sub(self.next) > self.size as u64 / 4
+    }
+
+    /// The first id that is held. Those before it have not come.
+    pub(crate) fn resumes_at(&self) -> u64 {
+        if self.waiting == 0 { self.next } else { self.first() }
     }
 
     /// The whole id of one from the wire: the closest to the one that is expected. Before the first there is none, which
@@ -75,6 +85,8 @@ impl<T: Copy + Default> Window<T> {
         event: T,
         mut give: impl FnMut(Ordered<T>),
     ) -> Result<(), Late> {
+        // Ids of versions 1 to 4 have 32 bits.
+        self.latest = u32::try_from(at.sequence & 0xffff_ffff).ok();
         // How far ahead it is, as far as 32 bits can say.
         let ahead = at.sequence.wrapping_sub(self.next) & 0xffff_ffff;
         if ahead == 0 {
@@ -107,7 +119,6 @@ impl<T: Copy + Default> Window<T> {
             *slot = event;
         }
         self.waiting += 1;
-        self.furthest = self.furthest.max(id);
         Ok(())
     }
 
