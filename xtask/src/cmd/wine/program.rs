@@ -125,7 +125,8 @@ impl Wine {
 
     /// Starts `runtap` at a console, which Wine makes of the terminal that `script` gives it.
     pub(super) fn at_console(&self, words: &[&str]) -> Result<Running> {
-        let line = format!("{} ../runtap.exe {}", self.program.display(), words.join(" "));
+        // Without `exec`, some shells stay between, and Ctrl-C ends them.
+        let line = format!("exec {} ../runtap.exe {}", self.program.display(), words.join(" "));
         let mut command = self.prepared(Path::new("script"));
         command.args(["-qec", &line, "/dev/null"]);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
