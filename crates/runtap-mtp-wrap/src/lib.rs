@@ -12,7 +12,6 @@
 //! - Whoever ends us ends all that the command has started: by a signal, SIGKILL too, over the control pipe, or by going
 //!   away. [`keep`] is the process that sees to it; on Windows a job object does.
 
-#[cfg_attr(windows, path = "child/windows.rs")]
 mod child;
 #[cfg_attr(windows, path = "keeper/windows.rs")]
 mod keeper;
