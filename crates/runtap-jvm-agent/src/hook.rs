@@ -33,6 +33,16 @@ pub(crate) struct Told {
     pub(crate) name: Vec<u8>,
 }
 
+impl Told {
+    /// That this class could not be changed.
+    pub(crate) fn failed(name: &[u8], why: &str) -> Self {
+        let mut told = name.to_vec();
+        told.extend(format!(" ({why})").into_bytes());
+        told.truncate(usize::from(u16::MAX));
+        Self { outcome: ClassOutcome::Failed, name: told }
+    }
+}
+
 impl Plan {
     fn probes(&self) -> Probes<'_> {
         let which = usize::from(self.coarse);
@@ -79,11 +89,7 @@ impl Plan {
             let told = Told { outcome: ClassOutcome::Ignored, name: name.to_vec() };
             return (None, Some(told));
         }
-        let failed = |why: String| {
-            let mut told = name.unwrap_or(b"?").to_vec();
-            told.extend(format!(" ({why})").into_bytes());
-            (None, Some(Told { outcome: ClassOutcome::Failed, name: told }))
-        };
+        let failed = |why: String| (None, Some(Told::failed(name.unwrap_or(b"?"), &why)));
         let class = match ClassFile::parse(bytes) {
             Ok(class) => class,
             Err(error) => return failed(error.to_string()),
@@ -129,10 +135,7 @@ fn finished(class: &ClassFile<'_>, own: &[u8], rewritten: Rewritten) -> (Option<
     if let Some(first) = reasons.next() {
         // The class is changed but for these.
         let all = reasons.fold(first, |all, next| format!("{all}; {next}"));
-        let mut name = own.to_vec();
-        name.extend(format!(" ({all})").into_bytes());
-        name.truncate(usize::from(u16::MAX));
-        return (rewritten.bytes, Some(Told { outcome: ClassOutcome::Failed, name }));
+        return (rewritten.bytes, Some(Told::failed(own, &all)));
     }
     (rewritten.bytes, Some(Told { outcome: ClassOutcome::Transformed, name: own.to_vec() }))
 }

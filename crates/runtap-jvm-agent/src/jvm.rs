@@ -7,6 +7,7 @@ use std::ffi::CString;
 use runtap_classfile::Text;
 
 use crate::clock;
+use crate::hook::Told;
 use crate::natives::natives;
 use crate::probe::{self, Layout};
 use crate::session::{Agent, locked};
@@ -73,9 +74,14 @@ pub(crate) fn trace(agent: &'static Agent) {
     agent.vm.attached(NAME, |jni| {
         let _ = jvmti.enable(Event::ThreadEnd, true);
         let _ = jvmti.enable(Event::ClassFileLoadHook, true);
-        retransform(jvmti, jni, |name, class| {
+        let wants = |name: &[u8], class| {
             let by_boot_loader = jvmti.class_loader(class).is_ok_and(Object::is_null);
             plan.wants(&Text::new(name).to_string_lossy(), by_boot_loader)
+        };
+        retransform(jvmti, jni, wants, |name, why| {
+            if let Some(session) = agent.session() {
+                session.tell(Told::failed(name, why));
+            }
         });
     });
 }
@@ -87,13 +93,18 @@ pub(crate) fn untrace(agent: &'static Agent) {
     let Some(jvmti) = agent.jvmti().filter(|_| !traced.is_empty()) else { return };
     agent.vm.attached(NAME, |jni| {
         // JVMTI gives the hook the bytes that the class was loaded with; it leaves them.
-        retransform(jvmti, jni, |name, _| traced.contains(name));
+        retransform(jvmti, jni, |name, _| traced.contains(name), |_, _| {});
         let _ = jvmti.enable(Event::ClassFileLoadHook, false);
     });
 }
 
-/// Sends all classes that are wanted through the hook again.
-fn retransform(jvmti: Jvmti, jni: Jni, wants: impl Fn(&[u8], Object) -> bool) {
+/// Sends all classes that are wanted through the hook again. Those that can't be are told, with the reason.
+fn retransform(
+    jvmti: Jvmti,
+    jni: Jni,
+    wants: impl Fn(&[u8], Object) -> bool,
+    mut refused: impl FnMut(&[u8], &str),
+) {
     // A reference for each class there is: they are freed together.
     if !jni.push_frame(MOST_REFERENCES) {
         return;
@@ -102,20 +113,34 @@ fn retransform(jvmti: Jvmti, jni: Jni, wants: impl Fn(&[u8], Object) -> bool) {
     for class in jvmti.loaded_classes().unwrap_or_default() {
         let signature = jvmti.class_signature(class).unwrap_or_default();
         let name = signature.strip_prefix(b"L").and_then(|name| name.strip_suffix(b";"));
-        // Arrays and primitive types have no bytes; hidden classes are not modifiable.
-        if name.is_some_and(|name| wants(name, class)) && jvmti.is_modifiable(class) {
+        // Arrays and primitive types have no bytes.
+        let Some(name) = name.filter(|name| wants(name, class)) else { continue };
+        if jvmti.is_modifiable(class) {
             chosen.push(class);
+        } else if !is_hidden(name) {
+            refused(name, "the JVM lets nobody change it");
         }
     }
     for part in chosen.chunks(AT_ONCE) {
         if jvmti.retransform(part).is_err() {
             // One of them can't be: the others can.
             for class in part {
-                let _ = jvmti.retransform(std::slice::from_ref(class));
+                if let Err(error) = jvmti.retransform(std::slice::from_ref(class)) {
+                    let signature = jvmti.class_signature(*class).unwrap_or_default();
+                    let name = signature.get(1..signature.len().saturating_sub(1)).unwrap_or_default();
+                    refused(name, &error.to_string());
+                }
             }
         }
     }
     jni.pop_frame();
+}
+
+/// Whether it is the name of a class of a lambda or the like, which nobody can change or asks for by name: `Name.0x…`, before JDK
+/// 15 `Name/0x…` or `Name/123…`.
+fn is_hidden(name: &[u8]) -> bool {
+    let last = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    name.contains(&b'.') || last.first().is_some_and(u8::is_ascii_digit)
 }
 
 /// The version of the JVM, and what was started. On a thread of the JVM.

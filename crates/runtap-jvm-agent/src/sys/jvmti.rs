@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "JVMTI is a table of C functions")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt;
 use std::ptr::{self, NonNull};
 
 use super::{Jni, Object, Table, index};
@@ -19,6 +20,12 @@ unsafe impl Sync for Jvmti {}
 /// An error of JVMTI, as it numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JvmtiError(pub(crate) c_int);
+
+impl fmt::Display for JvmtiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JVMTI error {}", self.0)
+    }
+}
 
 /// Events, as JVMTI numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

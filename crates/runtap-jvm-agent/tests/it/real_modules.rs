@@ -18,6 +18,9 @@ use crate::oracle::{LONG, jars};
 const NEVER: &[&str] =
     &["java/lang/Object", "java/lang/Thread", "jdk/internal/misc/Unsafe", "sun/misc/Unsafe"];
 
+/// Classes that the JVM lets nobody change; since JDK 21.
+const FIXED: &[&str] = &["jdk/internal/vm/Continuation"];
+
 fn never(name: &str) -> bool {
     NEVER.iter().any(|one| {
         name.strip_prefix(one)
@@ -102,13 +105,19 @@ fn link(jdk: &Jdk, record: Record, part: Part, jars: &[&str], at_least: usize) -
     assert!(results == fs::read_to_string(&without).unwrap(), "{who}: {traced}");
     let report = hq.report();
     assert_eq!((report.findings, report.counters.orphans), (Vec::new(), 0), "{who}");
-    assert_eq!(told(&hq, ClassOutcome::Failed), BTreeSet::new(), "{who}");
+    let failed = told(&hq, ClassOutcome::Failed);
+    let fixed =
+        |told: &&String| FIXED.iter().any(|name| **told == format!("{name} (the JVM lets nobody change it)"));
+    let broken: Vec<&String> = failed.iter().filter(|told| !fixed(told)).collect();
+    assert_eq!(broken, Vec::<&String>::new(), "{who}");
     let (transformed, ignored) = (told(&hq, ClassOutcome::Transformed), told(&hq, ClassOutcome::Ignored));
     let wrongly: Vec<&String> = ignored.iter().filter(|name| !never(name)).collect();
     assert_eq!(wrongly, Vec::<&String>::new(), "{who}: ignored");
     let linked: Vec<&str> = results.lines().filter_map(|line| line.strip_prefix("linked ")).collect();
-    let lost: Vec<&&str> =
-        linked.iter().filter(|name| !transformed.contains(**name) && !never(name)).collect();
+    let lost: Vec<&&str> = linked
+        .iter()
+        .filter(|name| !transformed.contains(**name) && !never(name) && !FIXED.contains(name))
+        .collect();
     assert_eq!(lost, Vec::<&&str>::new(), "{who}: nothing was said of them");
     println!(
         "| {who} | {} linked | {} transformed | {}",
@@ -135,7 +144,8 @@ fn all_classes_of_all_modules_and_of_a_big_library() {
     let library: Vec<&str> = library.iter().map(|path| path.to_str().unwrap()).collect();
     for jdk in require!(Jdk::all()) {
         require!(link(&jdk, Record::Full, (0, 1), &[], 15_000));
-        require!(link(&jdk, Record::Full, (0, 1), &library, 2000));
+        // Others need libraries that are not there, and can't be linked without the agent either.
+        require!(link(&jdk, Record::Full, (0, 1), &library, 1500));
     }
 }
 

@@ -152,7 +152,8 @@ for round in range({rounds}):
         name: "jython",
         // Its manifest names what it needs, in the same directory.
         class_path: jars(&["jython"])?,
-        options: words("-Dpython.cachedir.skip=true"),
+        // No collection: what is collected when the machine ends, finalizers see after JVMTI's last event.
+        options: words("-Dpython.cachedir.skip=true -XX:+UseSerialGC -Xms1500m -Xmn1200m"),
         main: "org.python.util.jython",
         arguments: words("-S in.py"),
         files: vec![("in.py", source.into_bytes())],
