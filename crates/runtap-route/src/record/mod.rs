@@ -26,7 +26,6 @@ mod ended;
 mod ended_bsd;
 mod journal;
 mod passed;
-#[cfg_attr(windows, path = "place/windows.rs")]
 mod place;
 mod read;
 mod run;
