@@ -16,7 +16,8 @@ use crate::workspace::Workspace;
 
 /// Compares with the release in `dist`, which was just made.
 pub(super) fn check(ws: &Workspace, source: &Source, chosen: Option<&str>, dist: &Path) -> Result<()> {
-    let other = ws.target().join("dist-check/another directory");
+    // Without a space: what links for Windows (dlltool) takes none.
+    let other = ws.target().join("dist-check/another-directory");
     // One that is there was left by a check that did not end well: what it has built still holds.
     if !other.join(".git").exists() {
         ws.tool("git").args(&["clone", "--quiet", "--shared"]).arg(ws.root()).arg(&other).run()?;
