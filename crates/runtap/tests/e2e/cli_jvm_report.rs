@@ -9,7 +9,7 @@ use runtap_testkit::{Skip, eventually, jvm_recordings, require, shared_data, sha
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::cli_jvm::Collector;
+use crate::cli_jvm::{Collector, has_the_members_of_an_agent};
 use crate::common::{folder, json, runtap};
 
 /// Where the recordings of the original agents are.
@@ -60,28 +60,7 @@ fn every_recording_has_the_counts_of_its_json() {
             .sum();
         assert_eq!(agent["last_sequence"].as_u64(), events.checked_sub(1), "{scenario}");
         assert_eq!(agent["first_sequence"].as_u64(), (events > 0).then_some(0), "{scenario}");
-        // Exactly these.
-        let mut members: Vec<&str> = agent.as_object().unwrap().keys().map(String::as_str).collect();
-        let mut wanted = [
-            "version",
-            "run_id",
-            "entries",
-            "exits",
-            "exceptions",
-            "bubbles",
-            "markers",
-            "data_breaks",
-            "signatures",
-            "threads",
-            "first_sequence",
-            "last_sequence",
-            "gaps",
-            "classes",
-            "methods",
-        ];
-        members.sort_unstable();
-        wanted.sort_unstable();
-        assert_eq!(members, wanted);
+        has_the_members_of_an_agent(agent);
         if let Some(oracle) = recording.oracle() {
             let lines: Vec<String> = agent["methods"]
                 .as_array()
