@@ -14,8 +14,13 @@ const NOTHING: &str = "^none/";
 /// What a cycle without classes may add to the resident memory, in KiB, once the first ones have set up what stays: that is
 /// what we leave, and what the JVM leaves of loading an agent.
 const MOST_OURS: u64 = 8;
+/// What a cycle with classes may add to the resident memory, in KiB, when old versions of classes are collected.
+const MOST_KEPT: u64 = 400;
+/// After so many cycles comes a full collection, as it does by itself in a program that works: without one the JVM keeps every
+/// version of a class that there has been.
+const COLLECTS: usize = 10;
 /// What a cycle may add besides what the JVM says that it has taken: pages that it had taken before and did not use.
-const MOST_BESIDE: u64 = 96;
+const MOST_BESIDE: u64 = 192;
 
 #[test]
 fn a_tenth_of_a_hundred_times() {
@@ -114,43 +119,53 @@ fn with_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
     let classes = if part == Part::Whole { 200 } else { 50 };
     let (mut program, loaded) = Attached::start(jdk, OPTIONS, &["demo.Loaded", "1", &classes.to_string()])?;
     assert_eq!(loaded, classes.to_string());
-    // The compilers take a while.
-    let mut before = u64::MAX;
-    for _ in 0..5 {
-        before = before.min(program.ask("speed")[0]);
-    }
+    // In the whole sweep as many as the compilers take who come to a loop anew after seconds.
+    let asks = if part == Part::Whole { 500 } else { 8 };
+    // Has nothing else to do than to answer.
+    let (mut other, _) = Attached::start(jdk, OPTIONS, &["demo.Loaded", "0", "0"])?;
+    let before = steady(asks, &mut program, &mut other);
     let mut growth = Growth::of(cycles);
-    let (mut begun, mut last) = (u64::MAX, u64::MAX);
     for cycle in 0..cycles {
         let record = [Record::Full, Record::Counts, Record::Coverage][cycle % 3];
         let changed = cycle_of(&program, record, "^com/sun/org/apache/");
         assert!(changed >= classes, "{major} {record:?}: {changed} classes were changed");
+        if cycle % COLLECTS == COLLECTS - 1 {
+            program.command("GC.run");
+        }
         growth.cycle(&program);
-        let tenth = part.of(100) / 10;
-        if cycle <= tenth {
-            begun = begun.min(program.ask("speed")[0]);
-        }
-        if cycle + tenth + 1 >= cycles {
-            last = last.min(program.ask("speed")[0]);
-        }
     }
     let (resident, taken) = growth.each(&program, &format!("JDK {major}, {classes} classes"));
-    // Once it has been compiled anew.
-    for _ in 0..5 {
-        last = last.min(program.ask("speed")[0]);
-    }
-    println!(
-        "JDK {major}: {before} ns a document before, {begun} after the first cycles, {last} after the last"
-    );
     if part == Part::Whole {
+        let last = steady(asks, &mut program, &mut other);
+        println!(
+            "JDK {major}: {} ns a document before, {} after the last cycle; in a program beside it {} and {}",
+            before[0], last[0], before[1], last[1]
+        );
         assert!(resident <= taken + MOST_BESIDE, "{major}: {resident} KiB a cycle");
-        assert!(last <= before + before / 5, "{major}: {last} after {before}");
+        assert!(resident <= MOST_KEPT, "{major}: {resident} KiB a cycle");
+        let as_fast = before[0].max(last[1]);
+        assert!(last[0] <= as_fast + as_fast / 10, "{major}: {last:?} after {before:?}");
     } else {
         // Who stays in the interpreter is twenty times as slow; how soon the compilers come depends on the machine.
-        eventually("it is compiled again", || (program.ask("speed")[0] <= 3 * before).then_some(()));
+        eventually("it is compiled again", || (program.ask("speed")[0] <= 3 * before[0]).then_some(()));
     }
     program.end();
+    other.end();
     Ok(())
+}
+
+/// The least processor time of a document, in ns, in the program and in one that nobody attaches to, asked by turns: what else
+/// the machine does makes both slower. It takes thousands of documents until the compilers have nothing more to do, after a
+/// change of classes as at the start: that is taken to be so when so many asks have brought nothing.
+fn steady(asks: u32, program: &mut Attached, other: &mut Attached) -> [u64; 2] {
+    let (mut best, mut since) = ([u64::MAX; 2], 0);
+    while since < asks {
+        let now = [program.ask("speed")[0], other.ask("speed")[0]];
+        let better = now.iter().zip(best).any(|(now, best)| *now < best - best / 100);
+        since = if better { 0 } else { since + 1 };
+        best = [now[0].min(best[0]), now[1].min(best[1])];
+    }
+    best
 }
 
 /// Attaches, waits for calls if there will be any, and leaves. Says how many classes HQ was told of as changed.
