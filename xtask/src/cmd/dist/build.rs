@@ -15,8 +15,9 @@ use crate::workspace::Workspace;
 /// What separates flags in `CARGO_ENCODED_RUSTFLAGS`.
 const SEPARATOR: &str = "\u{1f}";
 
-/// Mingw's linker writes the time of day into the file's header, unless it is told not to.
-const NO_CLOCK: &str = "-Clink-arg=-Wl,--no-insert-timestamp";
+/// Mingw's linker writes the time of day into the file's header, unless it is told not to. Symbols have names of temporary
+/// directories in them (import libraries that rustc makes), and nothing reads them there: `strip` overrules the profile.
+const FOR_WINDOWS: [&str; 2] = ["-Clink-arg=-Wl,--no-insert-timestamp", "-Cstrip=symbols"];
 
 /// The program's file.
 pub(super) fn program(ws: &Workspace, source: &Source, release: &Release) -> Result<PathBuf> {
@@ -58,7 +59,7 @@ fn flags(ws: &Workspace, source: &Source, release: &Release) -> Result<String> {
     let mut flags: Vec<String> =
         renamed.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect();
     if release.is_windows() {
-        flags.push(NO_CLOCK.to_owned());
+        flags.extend(FOR_WINDOWS.map(str::to_owned));
     }
     Ok(flags.join(SEPARATOR))
 }
