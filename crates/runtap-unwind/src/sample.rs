@@ -29,7 +29,7 @@ impl Sample<'_> {
     }
 }
 
-/// What a sampler has done so far.
+/// What a sampler has done until the end of its last round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {

@@ -7,6 +7,7 @@ mod verdict;
 mod workers;
 
 use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
 use std::io;
 use std::sync::mpsc;
 use std::thread;
@@ -78,8 +79,8 @@ pub fn run(spec: &RunSpec, stop: &Stop, mut on_event: impl FnMut(RunEvent)) -> i
 pub(crate) enum Said {
     /// Something has happened, in this order.
     Events(Vec<RunEvent>),
-    /// A task is done.
-    Done(Task, Done),
+    /// A task is done. The last is dropped when it is decided what follows.
+    Done(Task, Done, mpsc::SyncSender<Infallible>),
 }
 
 /// Counts and decides.
@@ -151,7 +152,10 @@ impl<'a> Coordinator<'a> {
     fn hear(&mut self, said: Said) {
         match said {
             Said::Events(events) => events.into_iter().for_each(|event| self.event(event)),
-            Said::Done(task, done) => self.done(&task, done),
+            Said::Done(task, done, decided) => {
+                self.done(&task, done);
+                drop(decided);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -135,8 +135,11 @@ impl Working<'_> {
     pub(crate) fn run(self) {
         while let Some(task) = self.queue.take() {
             let done = self.work(&task);
+            let (decided, decision) = mpsc::sync_channel(0);
             // Who listens is there until all have ended.
-            let _ = self.send.send(Said::Done(task, done));
+            let _ = self.send.send(Said::Done(task, done, decided));
+            // What comes of it is before all that waits, and may be the end of the run. Nothing is ever sent.
+            let _ = decision.recv();
         }
     }
 

@@ -203,9 +203,7 @@ fn given_up() {
     let folder = Folder::new();
     let fails = folder.application("a-fails", "handshake\nstart\nfail t1\nend\nexit 2\n");
     let next = folder.application("b-next", PASSES);
-    // One after the other: the second has not begun.
-    let options = ["--max-fail", "1", "--max-parallel-test-modules", "1"];
-    let told = folder.run(&[&fails, &next], &[&options, &ALL[..]].concat());
+    let told = folder.run(&[&fails, &next], &[&["--max-fail", "1"], &ALL[..]].concat());
     told.expect_code(13);
     let junit = folder.text("r.xml");
     let not_run = "<error message=\"was not run: the run was stopped before\" type=\"error\"/>";
