@@ -11,7 +11,7 @@ use crate::hook::Told;
 use crate::natives::natives;
 use crate::probe::{self, Layout};
 use crate::session::{Agent, locked};
-use crate::sys::{Event, Jni, Jvmti, Object};
+use crate::sys::{Event, Jni, Jvmti, Object, class_name};
 
 /// The name of a thread that is attached to the JVM for a moment.
 const NAME: &std::ffi::CStr = c"runtap-agent";
@@ -112,9 +112,7 @@ fn retransform(
     let mut chosen = Vec::new();
     for class in jvmti.loaded_classes().unwrap_or_default() {
         let signature = jvmti.class_signature(class).unwrap_or_default();
-        let name = signature.strip_prefix(b"L").and_then(|name| name.strip_suffix(b";"));
-        // Arrays and primitive types have no bytes.
-        let Some(name) = name.filter(|name| wants(name, class)) else { continue };
+        let Some(name) = class_name(&signature).filter(|name| wants(name, class)) else { continue };
         if jvmti.is_modifiable(class) {
             chosen.push(class);
         } else if !is_hidden(name) {
@@ -127,8 +125,7 @@ fn retransform(
             for class in part {
                 if let Err(error) = jvmti.retransform(std::slice::from_ref(class)) {
                     let signature = jvmti.class_signature(*class).unwrap_or_default();
-                    let name = signature.get(1..signature.len().saturating_sub(1)).unwrap_or_default();
-                    refused(name, &error.to_string());
+                    refused(class_name(&signature).unwrap_or_default(), &error.to_string());
                 }
             }
         }

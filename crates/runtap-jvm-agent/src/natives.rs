@@ -16,7 +16,7 @@ use runtap_bytefrog_proto::WhenSlow;
 
 use crate::ring::{CAPACITY, Kind, Raw, Ring, method_of};
 use crate::session::{Agent, agent};
-use crate::sys::{Jni, Native, Object};
+use crate::sys::{Jni, Native, Object, class_name};
 
 thread_local! {
     /// The ring of this thread, as long as the thread lives: `Agent::rings` owns it.
@@ -137,9 +137,8 @@ fn exception(agent: &Agent, jni: Jni, throwable: Object) -> (u32, bool) {
             return *id;
         }
         // `Ljava/io/IOException;` is `java.io.IOException`.
-        let name = signature.strip_prefix(b"L").and_then(|name| name.strip_suffix(b";"));
-        let name: Vec<u8> =
-            name.unwrap_or(&signature).iter().map(|byte| if *byte == b'/' { b'.' } else { *byte }).collect();
+        let name = class_name(&signature).unwrap_or(&signature);
+        let name: Vec<u8> = name.iter().map(|byte| if *byte == b'/' { b'.' } else { *byte }).collect();
         let id = agent.exceptions.id(&name, u32::MAX).unwrap_or(u32::MAX);
         known.insert(signature, id);
         id

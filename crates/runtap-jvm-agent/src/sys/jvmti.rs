@@ -27,6 +27,11 @@ impl fmt::Display for JvmtiError {
     }
 }
 
+/// `java/lang/String` of `Ljava/lang/String;`. Arrays and primitive types have no name, nor bytes.
+pub(crate) fn class_name(signature: &[u8]) -> Option<&[u8]> {
+    signature.strip_prefix(b"L")?.strip_suffix(b";")
+}
+
 /// Events, as JVMTI numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]

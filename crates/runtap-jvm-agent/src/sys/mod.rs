@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
 
 pub(crate) use jni::{Jni, Native};
-pub(crate) use jvmti::{Callbacks, Event, Jvmti};
+pub(crate) use jvmti::{Callbacks, Event, Jvmti, class_name};
 
 /// Sources of facts: the number in the comment above each function of `struct jvmtiInterface_1_` in `jvmti.h`, which begin
 /// with 1, and the place in `struct JNINativeInterface_` in `jni.h`, which begin with 0. A test compares them.

@@ -151,7 +151,7 @@ fn the_demo_is_collected_as_it_was() {
     }
 }
 
-/// Exactly these.
+/// An agent's document has these, and no others.
 pub(crate) fn has_the_members_of_an_agent(document: &Value) {
     let members: Vec<&str> = document.as_object().unwrap().keys().map(String::as_str).collect();
     let mut contract = [
