@@ -20,7 +20,8 @@
 //!
 //! * `sampler`: the thread and its handle. * `threads`: which threads are looked at, and how. * `task`: what `/proc` says
 //!   of a thread. * `modules`: the ELF objects in memory, and unwinding by their tables. * `symbols`, `name`: addresses to
-//!   functions. * `signal`, `memory`: the only unsafe code.
+//!   functions. * `schedule`: when the sampler gets a processor. * `signal`, `memory`. The last three have the only unsafe
+//!   code.
 //!
 //! Refuses to know what samples are for. Elsewhere than on Linux on x86-64 and arm64, it compiles and refuses to start.
 

@@ -1,5 +1,5 @@
 //! Reading this process's own memory without trusting an address, and the processor time of its threads: system calls
-//! that the libraries in use have no safe form of. Half of the unsafe code of this crate; `signal` is the other.
+//! that the libraries in use have no safe form of.
 //!
 //! Memory is read by `process_vm_readv`. Where that is forbidden, as Docker did on kernels before 4.8, or not there, as in
 //! qemu-user, it is read from `/proc/self/mem`, which [`choose_way`] opens.

@@ -3,6 +3,7 @@
 mod memory;
 mod modules;
 mod sampler;
+mod schedule;
 mod signal;
 mod symbols;
 mod task;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::memory;
 use super::modules::Known;
+use super::schedule;
 use super::signal;
 use super::task;
 use super::threads::Threads;
@@ -152,6 +153,7 @@ impl Shared {
     }
 
     fn run(&self, options: &Options, known: &Known, on_sample: &mut dyn FnMut(&Sample<'_>)) {
+        schedule::ask_for_short_slices();
         let mut threads: Option<Threads> = None;
         let mut next = Instant::now();
         let mut last = 0;
