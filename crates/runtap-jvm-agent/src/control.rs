@@ -279,12 +279,13 @@ impl Trace<'_> {
         let stream = Stream::new(self.dialect, self.start, sockets.len(), methods, exceptions);
         let interval = Duration::from_millis(configuration.extension.snapshot_interval.into());
         let session = self.agent.session().ok_or(LinkError::Over)?;
-        let (agent, record) = (self.agent, plan.record);
+        let agent = self.agent;
         agent.set_gone(false);
+        // Made before any class gets probes: what is in the rings, and what was counted, counts as an earlier trace's.
+        let drain = Drain::new(agent, Arc::clone(&session), stream, sockets, plan.record, interval);
         let thread = std::thread::Builder::new().name("runtap-drain".to_owned());
         self.drain = Some(thread.spawn(move || {
-            let run = || Drain::new(agent, &session, stream, sockets, record, interval).run();
-            if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
+            if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drain.run())).is_err() {
                 agent.set_gone(true);
                 session.set_lost();
             }

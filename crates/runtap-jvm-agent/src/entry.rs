@@ -18,9 +18,10 @@ use crate::jvm;
 use crate::natives;
 use crate::options::Options;
 use crate::region::Region;
-use crate::ring::{MOST_METHODS, Table};
+use crate::ring::MOST_METHODS;
 use crate::session::{Agent, Phase, Session, agent, locked};
 use crate::sys::{Callbacks, Event, Jni, Jvmti, Object, Vm};
+use crate::table::Table;
 
 /// The result that says that all is well (`JNI_OK`).
 const OK: c_int = 0;

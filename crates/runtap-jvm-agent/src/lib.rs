@@ -31,3 +31,4 @@ mod session;
 mod silence;
 mod stream;
 pub mod sys;
+mod table;

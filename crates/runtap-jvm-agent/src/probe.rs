@@ -10,7 +10,8 @@ use runtap_classfile::assemble::{AssembleError, ClassBuilder, CodeBuilder, Label
 use runtap_classfile::code::{FrameKind, Opcode, VerificationType};
 use runtap_classfile::{AccessFlags, Index, Version};
 
-use crate::ring::{CAPACITY, COUNTS, CURRENT, EVENTS, Kind, LIMIT, SLOTS};
+use crate::ring::{CAPACITY, COUNTS, CURRENT, EVENTS, Kind, LIMIT};
+use crate::table::SLOTS;
 
 /// What differs between JVMs, and where our memory is.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
-//! A ring of events for each thread, and the table in which probes find it.
+//! A ring of events for each thread.
 //!
-//! Owns: the layout of both, which the probes (`probe`) know too; writing from the slow path; reading. One thread writes
+//! Owns: its layout, which the probes (`probe`) know too; writing from the slow path; reading. One thread writes
 //! into a ring, and one native thread reads: no lock, no atomic read-modify-write.
 //!
 //! ```text
@@ -10,7 +10,6 @@
 //!         64  limit: how far head may go              by the reader
 //!       4096  events: two words each, time and what
 //! what:    kind 8 bits, 8 bits 0, line 16 bits, method 32 bits
-//! table:   65,536 pairs of words: id of a Java thread, address of its ring
 //! ```
 //!
 //! A probe writes if `head < limit`. Everything that is not writing an event is made by a limit, or a head, for which that
@@ -31,9 +30,6 @@ pub(crate) const CURRENT: usize = 8;
 pub(crate) const COUNTS: usize = 16;
 pub(crate) const LIMIT: usize = 64;
 pub(crate) const EVENTS: usize = 4096;
-/// Slots of the table: ids of threads are given one after the other, so two live threads share one only if as many others were
-/// started between them.
-pub(crate) const SLOTS: u64 = 65_536;
 /// The bit of a head that sends the probe to the slow path.
 pub(crate) const SLOW: u64 = 1 << 62;
 /// The limit when nobody reads: events go around for ever.
@@ -197,6 +193,14 @@ impl Ring {
         }
     }
 
+    /// The reader: begins to read a ring that nobody has read, whose events went around, and says from which number on. No
+    /// event from there on is written over before it is read.
+    pub(crate) fn begin_reading(&self) -> u64 {
+        self.set_limit(self.head() + CAPACITY);
+        // Not the head of before: what is written in between may be more than the ring has room for.
+        self.head()
+    }
+
     pub(crate) fn limit(&self) -> u64 {
         self.region.word(LIMIT).load(Ordering::Acquire)
     }
@@ -271,46 +275,6 @@ impl Ring {
     }
 }
 
-/// Where probes look for the ring of their thread.
-#[derive(Debug)]
-pub(crate) struct Table(Region);
-
-impl Table {
-    pub(crate) fn new() -> io::Result<Self> {
-        let region = Region::new(usize::try_from(SLOTS).unwrap_or(0) * 16)?;
-        // A thread whose object is not constructed yet has the id 0, which is what empty slots have.
-        region.word(0).store(u64::MAX, Ordering::Release);
-        Ok(Self(region))
-    }
-
-    pub(crate) fn address(&self) -> u64 {
-        self.0.address()
-    }
-
-    fn slot(tid: u64) -> usize {
-        usize::try_from(tid % SLOTS).unwrap_or(0) * 16
-    }
-
-    /// Lets the thread's probes find its ring. Not if another live thread has the slot: its probes take the slow path then.
-    pub(crate) fn enter(&self, ring: &Ring) {
-        let slot = Self::slot(ring.tid);
-        // An id that no thread has holds the slot while the address is written.
-        let claimed =
-            self.0.word(slot).compare_exchange(0, u64::MAX, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        if claimed {
-            self.0.word(slot + 8).store(ring.address(), Ordering::Release);
-            self.0.word(slot).store(ring.tid, Ordering::Release);
-        }
-    }
-
-    /// The thread is gone.
-    pub(crate) fn leave(&self, ring: &Ring) {
-        let word = self.0.word(Self::slot(ring.tid));
-        // Somebody else's stays.
-        let _ = word.compare_exchange(ring.tid, 0, Ordering::SeqCst, Ordering::SeqCst);
-    }
-}
-
 /// All rings. Locked when a thread makes its first event, and by the reader: never by an event.
 #[derive(Debug, Default)]
 pub(crate) struct Rings(Mutex<Vec<Arc<Ring>>>);
@@ -373,25 +337,23 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_belongs_to_one_thread_at_a_time() {
-        let table = Table::new().unwrap();
-        let ring = |tid| Ring::new(tid, Vec::new(), CAPACITY).unwrap();
-        let (first, second, none) = (ring(5), ring(5 + SLOTS), ring(SLOTS));
-        let slot = |tid: u64| {
-            let at = Table::slot(tid);
-            (table.0.word(at).load(Ordering::Relaxed), table.0.word(at + 8).load(Ordering::Relaxed))
-        };
-        table.enter(&first);
-        table.enter(&second);
-        assert_eq!(slot(5), (5, first.address()));
-        table.leave(&second);
-        assert_eq!(slot(5).0, 5, "it was not its own");
-        table.leave(&first);
-        table.enter(&second);
-        assert_eq!(slot(5), (5 + SLOTS, second.address()));
-        // Slot 0 would match a thread without an id.
-        table.enter(&none);
-        assert_eq!(slot(0), (u64::MAX, 0));
+    fn what_comes_once_somebody_reads_is_not_written_over() {
+        let ring = Ring::new(9, Vec::new(), NOBODY).unwrap();
+        for number in 0..3 * CAPACITY {
+            assert!(ring.has_room(1));
+            ring.write(&[event(number)]);
+        }
+        let tail = ring.begin_reading();
+        assert_eq!(tail, 3 * CAPACITY);
+        let written = (tail..).take_while(|number| {
+            let room = ring.has_room(1);
+            if room {
+                ring.write(&[event(*number)]);
+            }
+            room
+        });
+        assert_eq!(written.count() as u64, CAPACITY);
+        assert_eq!((ring.head(), ring.event(tail)), (tail + CAPACITY, event(tail)));
     }
 
     #[test]

@@ -16,8 +16,9 @@ use crate::hook::{Plan, Told};
 use crate::names::Names;
 use crate::options::Options;
 use crate::region::Region;
-use crate::ring::{CAPACITY, NOBODY, Rings, Table};
+use crate::ring::{CAPACITY, NOBODY, Rings};
 use crate::sys::{Jvmti, Vm};
+use crate::table::Table;
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -37,9 +37,9 @@ struct Reader {
 }
 
 /// What is sent how.
-pub(crate) struct Drain<'a> {
+pub(crate) struct Drain {
     pub(crate) agent: &'static Agent,
-    pub(crate) session: &'a Session,
+    pub(crate) session: Arc<Session>,
     pub(crate) stream: Stream,
     pub(crate) sockets: Vec<TcpStream>,
     pub(crate) record: Record,
@@ -54,16 +54,17 @@ pub(crate) struct Drain<'a> {
     last_snapshot: Instant,
 }
 
-impl<'a> Drain<'a> {
+impl Drain {
     /// Begins to read. What is in the rings of an earlier trace is passed over.
     pub(crate) fn new(
         agent: &'static Agent,
-        session: &'a Session,
+        session: Arc<Session>,
         stream: Stream,
         sockets: Vec<TcpStream>,
         record: Record,
         interval: Duration,
     ) -> Self {
+        let suspended = session.mode() == Mode::Suspended;
         let mut drain = Self {
             agent,
             session,
@@ -72,7 +73,7 @@ impl<'a> Drain<'a> {
             record,
             interval,
             readers: Vec::new(),
-            suspended: session.mode() == Mode::Suspended,
+            suspended,
             gone: Vec::new(),
             before: Vec::new(),
             covered: Vec::new(),
@@ -91,7 +92,7 @@ impl<'a> Drain<'a> {
             ring.degraded.store(false, Ordering::Relaxed);
         }
         ring.adopted.store(true, Ordering::Relaxed);
-        let tail = if old { ring.head() } else { 0 };
+        let tail = if old { ring.begin_reading() } else { 0 };
         let (limit, tid) = (ring.limit(), ring.current().load(Ordering::Relaxed));
         let tid = if old { tid } else { ring.tid };
         self.readers.push(Reader { ring, tail, limit, tid, degraded: false });
@@ -211,7 +212,15 @@ impl<'a> Drain<'a> {
     fn read(&mut self, number: usize, head: u64, until: u64) -> bool {
         let Some(reader) = self.readers.get_mut(number) else { return false };
         let (ring, mut tid) = (Arc::clone(&reader.ring), reader.tid);
-        let mut at = if head.saturating_sub(reader.tail) > CAPACITY { head } else { reader.tail };
+        if head.saturating_sub(reader.tail) > CAPACITY {
+            // Made while nobody read, it had no limit yet.
+            reader.tail = head;
+            let (time, name) =
+                (self.stream.since_start(clock::now()), (tid == ring.tid).then_some(ring.name.as_slice()));
+            self.stream.drop_events(tid, name, time, DropMessage::UNKNOWN, DropReason::FULL);
+            return true;
+        }
+        let mut at = reader.tail;
         let began = at;
         let mut discarded = 0;
         let mut discarded_since = 0;

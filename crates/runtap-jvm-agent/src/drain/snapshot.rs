@@ -10,7 +10,7 @@ use super::Drain;
 use crate::clock;
 use crate::ring::Ring;
 
-impl Drain<'_> {
+impl Drain {
     /// Counts and coverage of an earlier trace are not of this one.
     pub(super) fn forget_counts(&mut self) {
         self.before = self.sums();
