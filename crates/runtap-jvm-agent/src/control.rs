@@ -47,7 +47,10 @@ pub(crate) fn begin(agent: &'static Agent, of: &Arc<Session>) -> io::Result<()> 
         match result {
             Ok(Ok(())) => {}
             Ok(Err(error)) => session.fail(error.to_string(), say),
-            Err(_panic) => jvm::untrace(agent),
+            Err(_panic) => {
+                session.set_lost();
+                jvm::untrace(agent);
+            }
         }
         session.set_phase(Phase::Ended);
     };
@@ -263,6 +266,10 @@ impl Trace<'_> {
             }
         };
         let sockets = link::data(&self.session.options, self.dialect, &configuration)?;
+        if self.session.is_finishing() || self.session.is_lost() {
+            // Nobody waits for it any more.
+            return Err(LinkError::Over);
+        }
         // An older HQ can't be asking for counts: its configuration has no such key. Who asks here was refused (`connect`).
         let wanted = configuration.extension.when_slow;
         let theirs = if self.dialect == Dialect::F1 { wanted } else { WhenSlow::default() };
@@ -369,12 +376,17 @@ impl Trace<'_> {
             let _ = self.beat();
         }
         // The program that ends keeps its probes: there is no time, and no need.
-        if !self.session.is_finishing() {
+        let ends_with_program = self.session.is_finishing();
+        if !ends_with_program {
             jvm::untrace(self.agent);
         }
         self.session.set_finishing();
         if let Some(drain) = self.drain.take() {
             let _ = drain.join();
+        }
+        // A class that was being loaded may have had its probes since.
+        if !ends_with_program {
+            jvm::untrace(self.agent);
         }
         if let Some((end, ticker)) = self.ticker.take() {
             end.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -204,6 +204,8 @@ fn detach(agent: &'static Agent) -> bool {
     // Before the rest is sent: what runs meanwhile is not of this trace.
     jvm::untrace(agent);
     session.finish(PATIENCE);
+    // The trace may just have begun, or a class have got its probes, meanwhile.
+    jvm::untrace(agent);
     is_alive
 }
 

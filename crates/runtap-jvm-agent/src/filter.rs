@@ -24,11 +24,13 @@ pub struct Filter {
     exclude: Vec<Regex>,
 }
 
-/// Names that never are traced: our probes call them, or are them.
+/// Names that never are traced: our probes call them, or are them. The methods of a virtual thread begin as those of one thread
+/// and end as those of another.
 const NEVER: &[&str] = &[
     "java/lang/Object",
     "java/lang/RuntapProbe",
     "java/lang/Thread",
+    "java/lang/VirtualThread",
     "jdk/internal/misc/Unsafe",
     "sun/misc/Unsafe",
 ];

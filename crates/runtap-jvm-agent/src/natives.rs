@@ -166,7 +166,12 @@ fn put(agent: &Agent, ring: &Ring, current: u64, events: &[Raw]) {
         if ring.has_room(needed) {
             break;
         }
-        if agent.is_paused() {
+        if agent.is_gone() {
+            return;
+        }
+        // Whether the program is paused is what the limit says: who asked elsewhere could find that it goes on, and no room
+        // yet.
+        if ring.is_paused() {
             ring.wait(needed);
             continue;
         }
@@ -213,10 +218,13 @@ fn degraded(ring: &Ring, word: u64) {
     }
 }
 
-/// This thread ends: its ring is drained and freed by whoever reads it.
+/// This thread ends: its ring is drained and freed by whoever reads it, at once if nobody does.
 pub(crate) fn end(agent: &Agent) {
     if let Some(ring) = MINE.take() {
         agent.table.leave(ring);
         ring.ended.store(true, Ordering::Release);
+        if agent.is_gone() {
+            agent.rings.forget(ring);
+        }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) const EVENTS: usize = 4096;
 pub(crate) const SLOW: u64 = 1 << 62;
 /// The limit when nobody reads: events go around for ever.
 pub(crate) const NOBODY: u64 = SLOW - 1;
+/// The limit while the program is paused.
+pub(crate) const PAUSED: u64 = 0;
 /// Methods that counts have room for, and coverage too.
 pub(crate) const MOST_METHODS: u32 = 1 << 20;
 /// Bytes of the counts of a method: calls, and those that an exception ended.
@@ -205,6 +207,11 @@ impl Ring {
         self.region.word(LIMIT).load(Ordering::Acquire)
     }
 
+    /// The thread: whether the reader lets it write nothing at all, and nothing is lost by waiting.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.limit() == PAUSED
+    }
+
     /// The thread: whether so many events can be written now.
     pub(crate) fn has_room(&self, events: u64) -> bool {
         self.head() + events <= self.limit()
@@ -292,8 +299,8 @@ impl Rings {
         locked(&self.0).len()
     }
 
-    pub(crate) fn forget(&self, ring: &Arc<Ring>) {
-        locked(&self.0).retain(|other| !Arc::ptr_eq(other, ring));
+    pub(crate) fn forget(&self, ring: &Ring) {
+        locked(&self.0).retain(|other| !std::ptr::eq(&raw const **other, ring));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::hook::{Plan, Told};
 use crate::names::Names;
 use crate::options::Options;
 use crate::region::Region;
-use crate::ring::{CAPACITY, NOBODY, Rings};
+use crate::ring::{CAPACITY, NOBODY, PAUSED, Rings};
 use crate::sys::{Jvmti, Vm};
 use crate::table::Table;
 
@@ -102,7 +102,7 @@ impl Agent {
         if self.is_gone() {
             NOBODY
         } else if self.is_paused() {
-            0
+            PAUSED
         } else {
             CAPACITY
         }

@@ -3,6 +3,7 @@
 //! Owns: the loop of the native thread that does so, and the limits of rings: how far a thread may write, which is how a
 //! program is paused too. Refuses to: know messages (`stream` does).
 
+mod losses;
 mod snapshot;
 
 use std::io::{self, Write as _};
@@ -49,8 +50,12 @@ pub(crate) struct Drain {
     /// Counts of threads that are gone, and what was counted before the last reset.
     gone: Vec<[u64; 2]>,
     before: Vec<[u64; 2]>,
+    /// What was counted when recording was suspended, as long as it is.
+    held: Option<Vec<[u64; 2]>>,
     covered: Vec<bool>,
     any_degraded: bool,
+    /// Some of a virtual thread's calls are only counted: on the carriers that had no room.
+    carrier_degraded: bool,
     last_snapshot: Instant,
 }
 
@@ -76,26 +81,41 @@ impl Drain {
             suspended,
             gone: Vec::new(),
             before: Vec::new(),
+            held: None,
             covered: Vec::new(),
             any_degraded: false,
+            carrier_degraded: false,
             last_snapshot: Instant::now(),
         };
         for ring in agent.rings.all() {
             drain.adopt(ring, true);
         }
         drain.forget_counts();
+        drain.held = suspended.then(|| drain.before.clone());
         drain
     }
 
     fn adopt(&mut self, ring: Arc<Ring>, old: bool) {
         if old {
             ring.degraded.store(false, Ordering::Relaxed);
+            ring.dropped.store(0, Ordering::Relaxed);
         }
         ring.adopted.store(true, Ordering::Relaxed);
         let tail = if old { ring.begin_reading() } else { 0 };
         let (limit, tid) = (ring.limit(), ring.current().load(Ordering::Relaxed));
         let tid = if old { tid } else { ring.tid };
         self.readers.push(Reader { ring, tail, limit, tid, degraded: false });
+    }
+
+    /// Takes rings that were made since.
+    fn adopt_new(&mut self) {
+        if self.agent.rings.count() != self.readers.len() {
+            for ring in self.agent.rings.all() {
+                if !ring.adopted.load(Ordering::Relaxed) {
+                    self.adopt(ring, false);
+                }
+            }
+        }
     }
 
     /// Reads and sends until the trace is over, and frees everybody then.
@@ -129,7 +149,7 @@ impl Drain {
         loop {
             let finishing = self.session.is_finishing();
             self.follow_mode();
-            let any = self.round()?;
+            let any = self.round(finishing)?;
             self.session.progressed();
             if self.snapshot_is_due(finishing) {
                 self.snapshot(self.session.take_snapshot());
@@ -139,7 +159,7 @@ impl Drain {
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
             if finishing {
-                self.tell_rest();
+                self.tell_rest()?;
                 return self.flush(0);
             }
             rest = if any { Duration::ZERO } else { (rest * 2).clamp(Duration::from_micros(50), REST) };
@@ -155,28 +175,27 @@ impl Drain {
         let suspended = self.session.mode() == Mode::Suspended;
         if suspended && !self.suspended {
             // What was recorded before is sent.
-            let _ = self.round();
+            let _ = self.round(false);
             self.stream.break_here();
+            self.hold_counts();
+        }
+        if !suspended && self.suspended {
+            self.adopt_new();
+            self.pass_counts();
         }
         self.suspended = suspended;
     }
 
-    /// Everything that is there now. Says whether there was anything.
-    fn round(&mut self) -> io::Result<bool> {
-        if self.agent.rings.count() != self.readers.len() {
-            for ring in self.agent.rings.all() {
-                if !ring.adopted.load(Ordering::Relaxed) {
-                    self.adopt(ring, false);
-                }
-            }
-        }
+    /// Everything that is there now. Says whether there was anything. In the last rounds nobody gets room for more.
+    fn round(&mut self, last: bool) -> io::Result<bool> {
+        // Read before anything else: an event of this time or before it is in a ring that is looked at, if a later one of the
+        // same thread is in another.
+        let until = clock::now();
+        self.adopt_new();
         let mut any = false;
         // Ended is read before the head: nothing comes behind that head then.
         let ended: Vec<bool> =
             self.readers.iter().map(|one| one.ring.ended.load(Ordering::Acquire)).collect();
-        // The time is read before the heads: an event of this time or before it is in its ring, if a later one of the same
-        // thread is in another.
-        let until = clock::now();
         let heads: Vec<u64> = self.readers.iter().map(|one| one.ring.head()).collect();
         let mut carriers = Vec::new();
         for (number, head) in heads.iter().enumerate() {
@@ -196,13 +215,8 @@ impl Drain {
         self.session.set_waiting(waiting);
         self.tell_degraded();
         self.flush(0)?;
-        let paused = self.session.mode() == Mode::Paused;
-        for reader in &mut self.readers {
-            let limit = if paused { 0 } else { reader.tail + CAPACITY };
-            if limit != reader.limit {
-                reader.limit = limit;
-                reader.ring.set_limit(limit);
-            }
+        if !last {
+            self.give_room();
         }
         self.bury(&ended, &heads);
         Ok(any)
@@ -242,6 +256,9 @@ impl Drain {
                     2
                 }
                 Kind::Drop => {
+                    if ring.carries.load(Ordering::SeqCst) {
+                        self.stream.lose_of_virtual();
+                    }
                     let reason = DropReason(u8::try_from(method_of(event.word)).unwrap_or(u8::MAX));
                     self.stream.drop_events(tid, name, time, more(), reason);
                     2
@@ -329,35 +346,6 @@ impl Drain {
             self.keep_counts(&ring);
             self.stream.end_thread(ring.tid, now);
             self.agent.rings.forget(&ring);
-        }
-    }
-
-    fn tell_dropped(&mut self, ring: &Ring) {
-        let dropped = ring.dropped.swap(0, Ordering::Relaxed);
-        if dropped > 0 {
-            let time = self.stream.since_start(ring.dropped_since.load(Ordering::Relaxed));
-            self.stream.drop_events(ring.tid, Some(&ring.name), time, dropped, DropReason::FULL);
-        }
-    }
-
-    fn tell_degraded(&mut self) {
-        for reader in &mut self.readers {
-            let degraded = reader.ring.degraded.load(Ordering::Acquire);
-            if degraded && !reader.degraded && reader.ring.head() == reader.tail {
-                reader.degraded = true;
-                self.any_degraded = true;
-                let time = self.stream.since_start(reader.ring.dropped_since.load(Ordering::Relaxed));
-                let (tid, name) = (reader.tid, Some(reader.ring.name.as_slice()));
-                self.stream.drop_events(tid, name, time, DropMessage::UNKNOWN, DropReason::DEGRADED);
-            }
-        }
-    }
-
-    /// At the end: what live threads have dropped.
-    fn tell_rest(&mut self) {
-        let rings: Vec<_> = self.readers.iter().map(|reader| Arc::clone(&reader.ring)).collect();
-        for ring in rings {
-            self.tell_dropped(&ring);
         }
     }
 

@@ -19,6 +19,32 @@ impl Drain {
         }
     }
 
+    /// Recording is suspended: what is counted from here on is not told.
+    pub(super) fn hold_counts(&mut self) {
+        if self.record == Record::Coverage {
+            self.snapshot(false);
+        }
+        self.held = Some(self.sums());
+    }
+
+    /// Recording goes on: what was counted meanwhile is passed over.
+    pub(super) fn pass_counts(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        let sums = self.sums();
+        self.before.resize(sums.len(), [0; 2]);
+        for (method, (before, now)) in self.before.iter_mut().zip(&sums).enumerate() {
+            let then = held.get(method).copied().unwrap_or_default();
+            for ((before, now), then) in before.iter_mut().zip(now).zip(then) {
+                *before += now.saturating_sub(then);
+            }
+        }
+        for method in 0..self.agent.methods.count() {
+            if self.covered.get(method) != Some(&true) {
+                self.agent.coverage.byte(method).store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Keeps the counts of a thread that is gone.
     pub(super) fn keep_counts(&mut self, ring: &Ring) {
         add(&mut self.gone, ring, self.agent.methods.count());
@@ -44,9 +70,12 @@ impl Drain {
         self.last_snapshot = Instant::now();
         let time = self.stream.since_start(clock::now());
         if self.record == Record::Coverage {
-            return self.coverage(time, reset);
+            if self.held.is_none() {
+                self.coverage(time, reset);
+            }
+            return;
         }
-        let sums = self.sums();
+        let sums = self.held.clone().unwrap_or_else(|| self.sums());
         let mut counts = Vec::new();
         for (method, [calls, thrown]) in sums.iter().enumerate() {
             let [calls_before, thrown_before] = self.before.get(method).copied().unwrap_or_default();
@@ -68,14 +97,12 @@ impl Drain {
         let mut hits = Vec::new();
         for (method, covered) in self.covered.iter_mut().enumerate() {
             let byte = self.agent.coverage.byte(method);
-            if !*covered && byte.load(Ordering::Relaxed) != 0 {
-                *covered = true;
+            let marked =
+                if reset { byte.swap(0, Ordering::Relaxed) } else { byte.load(Ordering::Relaxed) } != 0;
+            if marked && !*covered {
                 hits.push(u32::try_from(method).unwrap_or(u32::MAX));
             }
-            if reset {
-                *covered = false;
-                byte.store(0, Ordering::Relaxed);
-            }
+            *covered = !reset && (*covered || marked);
         }
         self.stream.coverage(time, &hits);
     }

@@ -66,7 +66,6 @@ impl Stream {
     pub(super) fn drop_f1(&mut self, time: u64, count: u64, reason: DropReason) {
         self.end_batch();
         let Some((_, thread)) = &mut self.current else { return };
-        thread.stack.clear();
         if self.dialect != Dialect::F1 {
             return;
         }

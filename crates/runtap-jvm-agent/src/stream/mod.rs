@@ -4,6 +4,7 @@
 //! data connection. `f1` and `old` know the two kinds of messages. Refuses to: open a socket or read a clock.
 
 mod f1;
+mod losses;
 mod old;
 #[cfg(test)]
 mod tests;
@@ -11,7 +12,7 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use runtap_bytefrog_proto::f1::{Count, CountRows, DropReason, Hit, HitRows, MOST_ROWS, Rows};
+use runtap_bytefrog_proto::f1::{Count, CountRows, Hit, HitRows, MOST_ROWS, Rows};
 use runtap_bytefrog_proto::{Dialect, JavaStr, Message, encode};
 
 use crate::names::Names;
@@ -40,6 +41,10 @@ struct Thread {
     /// Events that were thrown away since it was last told, and the time of the first.
     missing: u64,
     missing_since: u64,
+    /// Events of it are missing: one that ends a call whose begin is not known may be of those.
+    lossy: bool,
+    /// A virtual one: how often its carriers had lost events when it was last looked at.
+    losses: u64,
 }
 
 /// An event, with its time since the agent's time 0.
@@ -70,6 +75,8 @@ pub(crate) struct Stream {
     next_wire: u32,
     /// Versions 1 to 4: ids of threads that are gone.
     free: Vec<u32>,
+    /// How often carriers have lost events, of whichever virtual threads.
+    losses: u64,
     /// Versions 1 to 4: the number of the next event.
     sequence: u32,
     /// Versions 1 to 4: numbers of events before which others are missing.
@@ -102,6 +109,7 @@ impl Stream {
             many: MOST_THREADS,
             next_wire: 0,
             free: Vec::new(),
+            losses: 0,
             sequence: 0,
             breaks: Vec::new(),
             batch: f1::Batch::default(),
@@ -229,6 +237,8 @@ impl Stream {
             is_virtual: name.is_none(),
             missing: 0,
             missing_since: 0,
+            lossy: false,
+            losses: 0,
         })
     }
 
@@ -250,6 +260,10 @@ impl Stream {
     /// An event of a thread. The name is that of a thread that is seen for the first time.
     pub(crate) fn event(&mut self, tid: u64, name: Option<&[u8]>, event: &Event) {
         if !self.select(tid, name, event.time) {
+            return;
+        }
+        self.tell_losses(event);
+        if !self.belongs(event) {
             return;
         }
         self.tell_method(event.method);
@@ -315,47 +329,14 @@ impl Stream {
         }
     }
 
-    /// Events of a thread were thrown away here, because recording is suspended.
-    pub(crate) fn discard(&mut self, tid: u64, name: Option<&[u8]>, time: u64, count: u64) {
-        if !self.select(tid, name, time) {
-            return;
-        }
-        if let Some((_, thread)) = &mut self.current {
-            if thread.missing == 0 {
-                thread.missing_since = time;
-            }
-            thread.missing += count;
-            thread.stack.clear();
-        }
-    }
-
-    /// Tells what was thrown away of the thread.
-    fn tell_missing(&mut self) {
-        let Some((_, thread)) = &mut self.current else { return };
-        if thread.missing > 0 {
-            let (count, since) = (std::mem::take(&mut thread.missing), thread.missing_since);
-            self.drop_f1(since, count, DropReason::SUSPENDED);
-        }
-    }
-
-    /// Events of a thread are missing.
-    pub(crate) fn drop_events(
-        &mut self,
-        tid: u64,
-        name: Option<&[u8]>,
-        time: u64,
-        count: u64,
-        reason: DropReason,
-    ) {
-        if self.select(tid, name, time) {
-            self.tell_missing();
-            self.drop_f1(time, count, reason);
-            self.break_here();
-        }
-    }
-
     /// A thread is gone.
     pub(crate) fn end_thread(&mut self, tid: u64, time: u64) {
+        if self.threads.get(&tid).is_some_and(|thread| thread.missing > 0) {
+            self.select(tid, None, time);
+        }
+        if self.current.as_ref().is_some_and(|(current, _)| *current == tid) {
+            self.tell_missing();
+        }
         self.end_batch();
         let current = self.current.take_if(|(current, _)| *current == tid).map(|(_, thread)| thread);
         let Some(thread) = current.or_else(|| self.threads.remove(&tid)) else { return };

@@ -48,22 +48,50 @@ fn stream(dialect: Dialect, connections: usize) -> Stream {
     Stream::new(dialect, 0, connections, methods, exceptions)
 }
 
-/// Does the steps; gives the events of entries and exits.
+/// What is known of a thread: its open calls, and whether it has lost events.
+type Known = HashMap<u64, (Vec<u32>, bool)>;
+
+/// Whether an event is to be said: that of a call that is open, or may be.
+fn is_of_this_trace(known: &mut Known, tid: u64, kind: Kind, method: u32) -> bool {
+    let (open, lossy) = known.entry(tid).or_default();
+    if kind == Kind::Entry {
+        open.push(method);
+        return true;
+    }
+    let place = open.iter().rposition(|one| *one == method);
+    if let (Some(place), Kind::Exit | Kind::Bubble) = (place, kind) {
+        open.truncate(place);
+    }
+    place.is_some() || *lossy
+}
+
+/// Does the steps; gives the events of entries and exits that are to be said.
 fn run(stream: &mut Stream, steps: &[Step]) -> Vec<(Kind, u32, u64)> {
     let (mut time, mut events) = (0, Vec::new());
+    let mut known = Known::new();
     for step in steps {
         match *step {
             Step::Event(tid, kind, method) => {
                 time += 1;
                 let event = Event { kind, time, method, line: 7, exception: 0 };
                 stream.event(tid, Some(b"thread"), &event);
-                if matches!(kind, Kind::Entry | Kind::Exit) {
+                let is_said = is_of_this_trace(&mut known, tid, kind, method);
+                if is_said && matches!(kind, Kind::Entry | Kind::Exit) {
                     events.push((kind, method, time));
                 }
             }
-            Step::Discard(tid) => stream.discard(tid, Some(b"thread"), time, 3),
-            Step::Drop(tid) => stream.drop_events(tid, Some(b"thread"), time, 5, DropReason::FULL),
-            Step::End(tid) => stream.end_thread(tid, time),
+            Step::Discard(tid) => {
+                stream.discard(tid, Some(b"thread"), time, 3);
+                known.insert(tid, (Vec::new(), true));
+            }
+            Step::Drop(tid) => {
+                stream.drop_events(tid, Some(b"thread"), time, 5, DropReason::FULL);
+                known.insert(tid, (Vec::new(), true));
+            }
+            Step::End(tid) => {
+                stream.end_thread(tid, time);
+                known.remove(&tid);
+            }
             Step::Later(more) => time += more,
         }
     }
@@ -157,6 +185,60 @@ fn calls_above_one_that_ends_have_ended() {
             .unwrap();
     }
     assert_eq!(bubbles, [2, 2, 1]);
+}
+
+/// What was said of drops: of which thread, how many, why.
+fn drops(stream: &mut Stream) -> Vec<(u32, u64, DropReason)> {
+    let bytes = stream.buffers().concat();
+    let mut drops = Vec::new();
+    Decoder::new(Direction::data_from_agent(Some(Dialect::F1)))
+        .feed(&bytes, |_, message| {
+            if let Message::Drop(drop) = message {
+                drops.push((drop.thread, drop.count, drop.reason));
+            }
+            None
+        })
+        .unwrap();
+    drops
+}
+
+/// Recording is suspended, and a thread says nothing any more: what was thrown away is told when it ends, or all do.
+#[test]
+fn what_was_thrown_away_is_told_at_the_end() {
+    let mut stream = stream(Dialect::F1, 1);
+    let event = |kind, time| Event { kind, time, method: 0, line: 0, exception: 0 };
+    for tid in 1..4 {
+        stream.event(tid, Some(b"thread"), &event(Kind::Entry, 1));
+        stream.discard(tid, Some(b"thread"), 2, tid);
+    }
+    stream.end_thread(2, 3);
+    assert_eq!(drops(&mut stream), [(1, 2, DropReason::SUSPENDED)]);
+    for buffer in stream.buffers() {
+        buffer.clear();
+    }
+    stream.tell_all_missing();
+    assert_eq!(drops(&mut stream), [(0, 1, DropReason::SUSPENDED), (2, 3, DropReason::SUSPENDED)]);
+}
+
+/// A carrier has lost events of some virtual thread: each that has open calls, or ends one, may be it. One that begins its first
+/// call is none.
+#[test]
+fn what_a_carrier_has_lost_may_be_of_any_virtual_thread() {
+    let mut stream = stream(Dialect::F1, 1);
+    let event = |kind, time| Event { kind, time, method: 0, line: 0, exception: 0 };
+    stream.event(1, None, &event(Kind::Entry, 1));
+    stream.event(2, None, &event(Kind::Entry, 2));
+    stream.event(2, None, &event(Kind::Exit, 3));
+    stream.event(3, Some(b"platform"), &event(Kind::Entry, 4));
+    stream.lose_of_virtual();
+    for time in 5..9 {
+        stream.event(1, None, &event(Kind::Exit, time));
+    }
+    stream.event(2, None, &event(Kind::Entry, 9));
+    stream.event(3, Some(b"platform"), &event(Kind::Exit, 10));
+    stream.event(4, None, &event(Kind::Exit, 11));
+    let unknown = u64::MAX;
+    assert_eq!(drops(&mut stream), [(0, unknown, DropReason::FULL), (3, unknown, DropReason::FULL)]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod faults;
 mod gate;
 mod headers;
 mod library;
+mod losses;
 mod modes;
 mod oracle;
 mod real_defects;

@@ -16,7 +16,7 @@ fn extended(extension: Extension) -> Configuration {
     Configuration { extension, ..demo() }
 }
 
-fn calls(report: &Report, method: &str) -> u64 {
+pub(crate) fn calls(report: &Report, method: &str) -> u64 {
     let found = report.methods.iter().find(|one| one.signature.starts_with(&format!("demo/{method};")));
     found.map_or(0, |method| method.entries)
 }

@@ -15,8 +15,13 @@ use crate::common::{Listening, library, programs};
 use crate::oracle::{LONG, jars};
 
 /// Classes that are never traced, with those inside of them: `filter.rs` says why.
-const NEVER: &[&str] =
-    &["java/lang/Object", "java/lang/Thread", "jdk/internal/misc/Unsafe", "sun/misc/Unsafe"];
+const NEVER: &[&str] = &[
+    "java/lang/Object",
+    "java/lang/Thread",
+    "java/lang/VirtualThread",
+    "jdk/internal/misc/Unsafe",
+    "sun/misc/Unsafe",
+];
 
 /// Classes that the JVM lets nobody change; since JDK 21.
 const FIXED: &[&str] = &["jdk/internal/vm/Continuation"];

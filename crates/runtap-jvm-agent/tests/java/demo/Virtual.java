@@ -4,7 +4,10 @@ import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Virtual threads that go from one carrier to another (JDK 21 and later). Arguments: threads, rounds. */
+/**
+ * Virtual threads that go from one carrier to another (JDK 21 and later). Arguments: threads, rounds. With a third one, once
+ * more after a line of input.
+ */
 public final class Virtual {
     static int step(int n) throws InterruptedException {
         if (n % 5 == 0) {
@@ -32,6 +35,16 @@ public final class Virtual {
     public static void main(String[] arguments) throws Exception {
         int threads = Integer.parseInt(arguments[0]);
         int rounds = Integer.parseInt(arguments[1]);
+        all(threads, rounds);
+        if (arguments.length > 2) {
+            System.out.println("once");
+            System.in.read();
+            all(threads, rounds);
+        }
+        System.out.println("done");
+    }
+
+    static void all(int threads, int rounds) throws Exception {
         Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
         List<Thread> all = new ArrayList<>();
         for (int i = 0; i < threads; i++) {
@@ -40,6 +53,5 @@ public final class Virtual {
         for (Thread thread : all) {
             thread.join();
         }
-        System.out.println("done");
     }
 }

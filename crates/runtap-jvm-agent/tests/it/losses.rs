@@ -1,0 +1,170 @@
+//! What a program does while it is paused or suspended, what carriers have lost, and what an earlier trace has left: told
+//! right, and taken for nothing else.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+use std::time::Duration;
+
+use runtap_bytefrog::hq::AgentId;
+use runtap_bytefrog_proto::{Configuration, Extension, Mode, Record, WhenSlow};
+use runtap_testkit::{Jdk, Skip, eventually, require};
+
+use crate::common::{Listening, demo, library, programs, traced};
+use crate::gate::{Gate, Turns};
+use crate::modes::calls;
+
+const AGENT: AgentId = AgentId(0);
+
+fn extended(extension: Extension) -> Configuration {
+    Configuration { extension, ..demo() }
+}
+
+/// Waits until the agent says that it is so.
+fn go(hq: &Listening, mode: Mode) {
+    hq.hq.go(AGENT, mode).unwrap();
+    eventually("the agent follows", || {
+        let said = hq.hq.agents().first()?.said?;
+        (said.mode() == Some(mode)).then_some(())
+    });
+}
+
+/// Who would rather lose events, or count, than wait does neither when a pause ends: it was no lack of room.
+#[test]
+fn the_end_of_a_pause_loses_nothing() {
+    let jdk = require!(Jdk::with_compiler());
+    for when_slow in [WhenSlow::Block, WhenSlow::Drop, WhenSlow::Counts] {
+        let hq = Listening::with(extended(Extension { when_slow, ..Extension::default() }));
+        let mut turns = require!(Turns::start(&jdk, hq.hq.address().port(), ""));
+        let pauses = 25;
+        for _ in 0..pauses {
+            turns.turn("mark");
+            go(&hq, Mode::Paused);
+            turns.say("mark");
+            // It gets to its next call, as a rule: nothing depends on it.
+            std::thread::sleep(Duration::from_millis(20));
+            go(&hq, Mode::Tracing);
+            turns.hear("mark");
+        }
+        turns.end();
+        let report = hq.report();
+        assert_eq!(calls(&report, "Turns.mark"), 2 * pauses, "{when_slow:?}");
+        let counters = &report.counters;
+        assert_eq!((counters.drops, counters.dropped, counters.drops_unknown), (0, 0, 0), "{counters:?}");
+        assert_eq!((counters.orphans, report.findings), (0, Vec::new()), "{when_slow:?}");
+    }
+}
+
+/// What is counted while recording is suspended is not told.
+#[test]
+fn suspended_counts_are_left_out() {
+    let jdk = require!(Jdk::with_compiler());
+    let extension = Extension { record: Record::Counts, snapshot_interval: 10, ..Extension::default() };
+    let hq = Listening::with(extended(extension));
+    let mut turns = require!(Turns::start(&jdk, hq.hq.address().port(), ""));
+    let counted = |name: &str| {
+        let report = hq.hq.report(AGENT).unwrap();
+        let found = report.methods.into_iter().find(|one| one.signature.starts_with(name));
+        found.and_then(|method| method.counted).map_or(0, |(calls, ..)| calls)
+    };
+    turns.turn("run 5");
+    eventually("it counts", || (counted("demo/Turns.leaf;") == 5).then_some(()));
+    go(&hq, Mode::Suspended);
+    let mut marks = 0;
+    // The agent has said so; its counts follow within a round.
+    let before = eventually("nothing is counted", || {
+        let before = counted("demo/Turns.mark;");
+        turns.turn("mark");
+        marks += 1;
+        std::thread::sleep(Duration::from_millis(100));
+        (counted("demo/Turns.mark;") == before).then_some(before)
+    });
+    turns.turn("run 1000");
+    go(&hq, Mode::Tracing);
+    eventually("it counts again", || {
+        turns.turn("mark");
+        marks += 1;
+        (counted("demo/Turns.mark;") > before).then_some(())
+    });
+    turns.turn("run 7");
+    turns.end();
+    let report = hq.report();
+    let leaf = report.methods.iter().find(|one| one.signature.starts_with("demo/Turns.leaf;")).unwrap();
+    assert_eq!(leaf.counted, Some((12, 0, 0)));
+    let mark = counted("demo/Turns.mark;");
+    assert!(mark > before && mark < marks, "{before} {mark} {marks}");
+}
+
+/// Of which virtual thread the events are that a carrier has no room for, nobody knows: no call of one is ended by another
+/// call's end, and none without a begin.
+#[test]
+fn what_carriers_lose_is_told_to_virtual_threads() {
+    let jdks = require!(Jdk::all());
+    let Some(jdk) = jdks.iter().rfind(|jdk| jdk.major() >= 21) else {
+        return Skip::because("there is no JDK with virtual threads").report();
+    };
+    for when_slow in [WhenSlow::Drop, WhenSlow::Counts] {
+        let hq = Listening::with(extended(Extension { when_slow, ..Extension::default() }));
+        let gate = Gate::before(hq.hq.address().port());
+        let (threads, rounds) = ("50", "10000");
+        let mut java = require!(traced(jdk, gate.port, "", &["demo.Virtual", threads, rounds, "again"]));
+        let mut child = java.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, "once\n");
+        gate.open();
+        child.stdin.take().unwrap().write_all(b"\n").unwrap();
+        assert!(child.wait().unwrap().success());
+        let report = hq.report();
+        let counters = &report.counters;
+        assert!(counters.dropped > 0 || counters.drops_unknown > 0, "{when_slow:?}: {counters:?}");
+        assert_eq!((counters.orphans, &report.findings), (0, &Vec::new()), "{when_slow:?}: {counters:?}");
+        let tree = hq.hq.call_tree(AGENT, None).unwrap();
+        let of = |name: &str| {
+            tree.rows
+                .iter()
+                .filter(|row| tree.signatures[row.signature].contains(name))
+                .max_by_key(|row| row.depth)
+        };
+        let deepest = of("Virtual.step;").unwrap();
+        // The lambda, `work`, `step`; a call whose end was lost would be the caller of the next.
+        assert!(deepest.depth <= 3, "{when_slow:?}: {}", deepest.depth);
+    }
+}
+
+/// A call that was made while an earlier trace ran has its probes until it ends: its end is not of this one.
+#[test]
+fn what_an_earlier_trace_has_left_is_not_told() {
+    let tools = require!(Jdk::with_compiler());
+    let mut java = tools.java();
+    if tools.major() >= 21 {
+        java.arg("-XX:+EnableDynamicAgentLoading");
+    }
+    java.arg("-cp").arg(require!(programs())).arg("demo.Turns");
+    let mut turns = Turns::spawn(java);
+    turns.turn("run 1");
+    let id = turns.id().to_string();
+    let load = |options: &str| {
+        let mut command = std::process::Command::new(tools.home().join("bin/jcmd"));
+        command.args([&id, "JVMTI.agent_load"]).arg(library()).arg(format!("\"{options}\""));
+        let finished = runtap_testkit::run(command);
+        assert!(String::from_utf8_lossy(&finished.stdout).contains("return code: 0"), "{finished}");
+    };
+    let attach = || {
+        let hq = Listening::with(demo());
+        load(&format!("host=127.0.0.1,port={}", hq.hq.address().port()));
+        hq
+    };
+    let first = attach();
+    turns.turn("hold");
+    load("detach");
+    assert_eq!(calls(&first.report(), "Turns.held"), 1);
+    let second = attach();
+    turns.turn("mark");
+    turns.turn("free");
+    load("detach");
+    let report = second.report();
+    assert_eq!((calls(&report, "Turns.held"), calls(&report, "Turns.mark")), (0, 1));
+    assert_eq!((report.counters.orphans, report.findings), (0, Vec::new()), "{:?}", report.counters);
+    turns.end();
+}
