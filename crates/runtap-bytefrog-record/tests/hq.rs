@@ -15,7 +15,12 @@ use runtap_testkit::require;
 
 fn options() -> Options {
     Options {
-        configuration: Configuration { inclusions: vec!["^demo/".into()], ..Configuration::default() },
+        configuration: Configuration {
+            inclusions: vec!["^demo/".into()],
+            // A machine that stands still for seconds misses none.
+            heartbeat_interval: 60_000,
+            ..Configuration::default()
+        },
         ..Options::default()
     }
 }

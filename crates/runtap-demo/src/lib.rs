@@ -67,8 +67,8 @@ pub fn serve(
 
     let stop = Arc::new(AtomicBool::new(false));
     let worker = work::start(Arc::clone(&stop))?;
-    say(out, &format!("pid {}\nready", std::process::id()))?;
-    let ticks = tick_until_told(lifetime, &tick)?;
+    let ready = || say(out, &format!("pid {}\nready", std::process::id()));
+    let ticks = tick_until_told(lifetime, &tick, ready)?;
     stop.store(true, Ordering::Relaxed);
     let done = worker.join().map_err(|_panic| Error::Worker)?;
     server.shut_down();
@@ -100,10 +100,16 @@ fn tick_event() -> Metadata {
 
 /// The main thread's work: ticks, counted from 1, until the time is over or a signal comes. Returns their number.
 #[inline(never)]
-fn tick_until_told(lifetime: Duration, event: &Event) -> io::Result<i32> {
+fn tick_until_told(
+    lifetime: Duration,
+    event: &Event,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> io::Result<i32> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut told = std::pin::pin!(native::told_to_end()?);
+        // Who reads it may tell it at once.
+        ready()?;
         let mut over = std::pin::pin!(sleep(lifetime));
         let mut ticking = interval_at(Instant::now() + TICK_EVERY, TICK_EVERY);
         let mut n = 0;

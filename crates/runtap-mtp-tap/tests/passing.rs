@@ -14,7 +14,7 @@ use common::{Memory, broken, lint, rows};
 use runtap_mtp_proto::{Frame, Handshake, HandshakeKey, Limits, Message, SessionEvent, SessionEventType};
 use runtap_mtp_tap::{Header, Journal, Mode, Row, Server, Tap};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_mins(1);
 
 /// A tap, the server behind it, and what is written.
 struct Between {

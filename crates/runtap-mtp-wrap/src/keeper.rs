@@ -90,7 +90,11 @@ async fn run(words: &[OsString]) -> io::Result<()> {
             }
         };
         match until {
-            Some(until) if is_alone || Instant::now() > until => return Ok(()),
+            Some(until) if is_alone || Instant::now() > until => {
+                // However late it is: none is left that was not told.
+                end_children();
+                return Ok(());
+            }
             Some(_) => {
                 end_children();
                 tokio::select! {

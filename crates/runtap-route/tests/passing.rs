@@ -306,7 +306,8 @@ fn an_answer_that_comes_before_a_runtime_hangs_up_with_bytes_unread_arrives() {
     });
     let mut recorder = Recorder::start(runtime.way());
     let mut client = recorder.dial();
-    client.write_all(&[RESUME, &vec![9; 100_000]].concat()).unwrap();
+    // It may have been answered, and closed, before all of it was written.
+    let _ = client.write_all(&[RESUME, &vec![9; 100_000]].concat());
     assert_eq!(all(&client), OK);
     assert_eq!(runtime.thread.join().unwrap(), RESUME);
     drop(client);

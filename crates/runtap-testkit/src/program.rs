@@ -240,16 +240,18 @@ impl Drop for Program {
     }
 }
 
-/// The socket and the debugger's pipes of the runtime with this pid.
+/// What a runtime with this pid leaves: the socket and the debugger's pipes of .NET, the socket of a JVM, which is always in
+/// this place.
 fn remains(command: &Command, pid: u32) -> Vec<PathBuf> {
     let given =
         command.get_envs().find(|(name, _)| *name == "TMPDIR").map(|(_, value)| value.map(OsStr::to_owned));
     let temp = given.unwrap_or_else(|| env::var_os("TMPDIR")).filter(|folder| !folder.is_empty());
     let temp = temp.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
-    let Some(key) = start_time(pid) else { return Vec::new() };
+    let of_jvm = PathBuf::from(format!("/tmp/.java_pid{pid}"));
+    let Some(key) = start_time(pid) else { return vec![of_jvm] };
     let socket = format!("dotnet-diagnostic-{pid}-{key}-socket");
     let pipes = ["in", "out"].map(|end| format!("clr-debug-pipe-{pid}-{key}-{end}"));
-    [socket].into_iter().chain(pipes).map(|name| temp.join(name)).collect()
+    [socket].into_iter().chain(pipes).map(|name| temp.join(name)).chain([of_jvm]).collect()
 }
 
 /// The 22nd field of `/proc/PID/stat`, by which a runtime names its files. Read here, so that tests of decoders need no

@@ -59,6 +59,12 @@ impl Running {
         Self { what, child, stdout, stderr }
     }
 
+    /// What it has written to its standard error by now.
+    pub fn stderr_so_far(&self) -> String {
+        let bytes = self.stderr.as_ref().map(Collected::so_far).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -156,7 +162,7 @@ impl Collected {
         std::mem::take(&mut self.bytes.lock().expect("nobody panics with it"))
     }
 
-    fn so_far(self) -> Vec<u8> {
+    fn so_far(&self) -> Vec<u8> {
         self.bytes.lock().expect("nobody panics with it").clone()
     }
 }

@@ -54,7 +54,10 @@ pub(crate) fn finished(heard: &Heard, id: u32) -> Vec<Rule> {
     let mut all = until(heard, |agent, event| agent == Some(AgentId(id)) && *event == Event::Finished);
     // Others end when they do.
     all.retain(|(agent, _)| *agent == Some(AgentId(id)));
-    violations(&all)
+    // Nor is anybody late but a machine that stands still.
+    let mut rules = violations(&all);
+    rules.retain(|rule| !matches!(rule, Rule::HeartbeatMissing | Rule::ModeNotFollowed));
+    rules
 }
 
 pub(crate) fn violations(all: &[(Option<AgentId>, Event)]) -> Vec<Rule> {

@@ -3,6 +3,7 @@
 //! Owns: [`run`]. One thread does everything in turn: it hears commands, says heartbeats, and runs the program a step at a
 //! time. Without a collector the program runs untraced.
 
+use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread::sleep;
@@ -22,14 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the program, and tells the collector of it. Returns what was told.
 pub(super) fn run(hq: SocketAddr, dialect: Dialect, lifetime: Duration, stop: &dyn Fn() -> bool) -> Truth {
-    let began = Instant::now();
-    let is_over = || stop() || began.elapsed() >= lifetime;
+    // The time of the program counts from its start: how long the collector takes before, is nobody's choice.
+    let began = Cell::new(Instant::now());
+    let is_over = || stop() || began.get().elapsed() >= lifetime;
     let mut truth = Truth::default();
     let mut speaks = Some(dialect);
     while let Some(dialect) = speaks.take() {
         // A collector that goes away ends the trace, and not the program.
         if let Ok(mut agent) = Agent::dial(hq, dialect, &is_over) {
-            let _ = agent.trace(&is_over);
+            let _ = agent.trace(&is_over, &|| began.set(Instant::now()));
             speaks = agent.fallback;
             truth = agent.teller.truth;
         }
@@ -81,7 +83,7 @@ impl Agent {
     }
 
     /// From the configuration to the end.
-    fn trace(&mut self, is_over: &dyn Fn() -> bool) -> io::Result<()> {
+    fn trace(&mut self, is_over: &dyn Fn() -> bool, starts: &dyn Fn()) -> io::Result<()> {
         while !self.over && !self.control.state().started {
             if is_over() {
                 return Ok(());
@@ -92,6 +94,7 @@ impl Agent {
         if self.over {
             return Ok(());
         }
+        starts();
         let began = Instant::now();
         let events = self.shop.open();
         self.program(&events)?;

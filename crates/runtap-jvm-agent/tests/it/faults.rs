@@ -32,11 +32,10 @@ fn configuration(dialect: Dialect) -> Vec<u8> {
 #[test]
 fn nobody_listens() {
     let jdk = require!(Jdk::with_compiler());
-    // Bound and closed: nobody else gets it meanwhile.
+    // The port of a client: nobody listens there, and nobody else gets it meanwhile.
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
-    require!(run_both(&jdk, port, ",wait=1", COUNTS));
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    require!(run_both(&jdk, client.local_addr().unwrap().port(), ",wait=1", COUNTS));
 }
 
 #[test]
@@ -294,7 +293,7 @@ fn a_refusal_is_the_end_of_the_agent_and_not_of_the_program() {
             });
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("answer");
-            let options = format!("host=127.0.0.1,port={port},wait=5,version=f1,answer={}", file.display());
+            let options = format!("host=127.0.0.1,port={port},wait=60,version=f1,answer={}", file.display());
             let said = load(child.id(), &options).unwrap();
             assert!(said.contains("return code: -1"), "JDK {}: {said}", jdk.major());
             let reason = std::fs::read_to_string(&file).unwrap();

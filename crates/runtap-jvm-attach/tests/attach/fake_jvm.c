@@ -70,6 +70,7 @@ int main(int count, char **words) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "/tmp/.java_pid%d", getpid());
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    unlink(address.sun_path); /* left by one that had this id before */
     if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 5)) return 4;
     for (;;) {
         int client = accept(listener, NULL, NULL);

@@ -5,35 +5,60 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ExitStatus};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 /// Sends signals to the application while it runs. Clones reach the same one.
 #[derive(Debug, Clone, Default)]
-pub struct Signals(Arc<Mutex<Option<Pid>>>);
+pub struct Signals(Arc<Mutex<Application>>);
+
+/// How far it is.
+#[derive(Debug)]
+enum Application {
+    /// It gets these when it runs.
+    ToCome(Vec<Signal>),
+    Runs(Pid),
+    Over,
+}
+
+impl Default for Application {
+    fn default() -> Self {
+        Self::ToCome(Vec::new())
+    }
+}
 
 impl Signals {
-    /// Sends it this signal; nothing if it does not run.
+    /// Sends it this signal, at its start if it does not run yet; nothing once it has ended.
     pub fn send(&self, signal: i32) {
-        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(pid), Some(signal)) = (*running, Signal::from_named_raw(signal)) {
+        let Some(signal) = Signal::from_named_raw(signal) else { return };
+        match &mut *self.lock() {
+            Application::ToCome(signals) => signals.push(signal),
             // It may have ended, and is not reaped before this lock is free.
-            let _ = kill_process(pid, signal);
+            Application::Runs(pid) => drop(kill_process(*pid, signal)),
+            Application::Over => {}
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Application> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Waits for its end.
 pub(super) fn wait(child: &mut Child, signals: &Signals) -> io::Result<ExitStatus> {
     let pid = Pid::from_child(child);
-    let running = || signals.0.lock().unwrap_or_else(PoisonError::into_inner);
-    *running() = Some(pid);
+    if let Application::ToCome(early) = std::mem::replace(&mut *signals.lock(), Application::Runs(pid)) {
+        for signal in early {
+            // As above.
+            let _ = kill_process(pid, signal);
+        }
+    }
     let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while matches!(waitid(WaitId::Pid(pid), how), Err(rustix::io::Errno::INTR)) {}
     // No signal is sent to whoever has its number next.
-    let mut none = running();
-    *none = None;
+    let mut application = signals.lock();
+    *application = Application::Over;
     child.wait()
 }
 

@@ -138,7 +138,7 @@ fn the_demo_is_collected_as_it_was() {
         for member in ["entries", "exits", "exceptions", "bubbles", "markers"] {
             assert_eq!(agent[member], truth[member], "{number}: {member}");
         }
-        assert!(truth["entries"].as_u64().unwrap() > 100, "{truth}");
+        assert!(truth["entries"].as_u64().unwrap() > 0, "{truth}");
         let methods = agent["methods"].as_array().unwrap();
         assert_eq!(methods.len(), truth["methods"].as_object().unwrap().len());
         for method in methods {

@@ -64,7 +64,7 @@ fn live(words: &[&str]) -> Terminal {
 #[test]
 fn keys_show_and_command_and_the_report_is_left() {
     let mut terminal = live(&["--duration", "60s"]);
-    let before = terminal.modes();
+    let before = terminal.modes.clone();
     see(&terminal, "shop.Worker.run()");
     assert!(terminal.raw().contains(ENTER));
     assert_ne!(terminal.modes(), before);
@@ -95,7 +95,7 @@ fn keys_show_and_command_and_the_report_is_left() {
 fn signals_give_the_terminal_back() {
     for signal in [Signal::TERM, Signal::INT] {
         let terminal = live(&["--duration", "60s"]);
-        let before = terminal.modes();
+        let before = terminal.modes.clone();
         see(&terminal, "shop.Worker.run()");
         terminal.signal(signal);
         let (raw, keyboard) = (terminal.shared(), terminal.keyboard());

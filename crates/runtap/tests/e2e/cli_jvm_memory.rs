@@ -96,6 +96,8 @@ fn the_live_view_of_a_large_trace_stays_within_the_bar() {
     });
     let mut agent = FakeAgent::dial(address, Dialect::F1).unwrap();
     agent.run(&[begin_f1(), vec![Step::Data(0, calls(WATCHED))]].concat()).unwrap();
+    // All of it has come: a view of a part has other threads.
+    see(&terminal, "50,000 calls");
     let mut most = 0;
     for (keys, text) in
         [("2", ".method"), ("1", ".method"), ("t", ", thread 0"), ("t", ", thread 1"), ("2", ".method")]

@@ -6,7 +6,6 @@ use std::process::Stdio;
 
 use runtap_testkit::{Program, Running, Signal, eventually};
 
-use crate::bridge::free_port;
 use crate::cli_launch::demo;
 use crate::common::{command, folder, json, runtap, socket_in};
 
@@ -82,7 +81,7 @@ fn a_name_that_is_taken_is_not_taken_again() {
     second.signal(Signal::TERM);
     second.wait().expect_code(0);
     assert!(!socket.exists());
-    let busy = std::net::TcpListener::bind(free_port()).unwrap();
+    let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = busy.local_addr().unwrap().to_string();
     runtap(["router", "server-server", "--tcp-server", &address]).expect_code(1).says(&address);
 }

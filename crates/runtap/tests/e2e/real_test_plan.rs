@@ -153,7 +153,7 @@ fn what_was_broken_or_stopped_is_run_again_as_a_whole() {
 #[test]
 fn parts_by_time_are_all_tests_together() {
     let Some(trial) = Trial::of(&[("orchard-2.5.2", "orchard.dll")]) else { return };
-    let suite = ["--suite", "slow:2:500+fast:10"];
+    let suite = ["--suite", "slow:2:2500+fast:10"];
     trial.run(&[], &suite).expect_code(0);
     let file = fs::read_dir(trial.path().join("history")).unwrap().next().unwrap().unwrap().path();
     let history = fs::read(&file).unwrap();

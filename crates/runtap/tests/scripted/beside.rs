@@ -16,7 +16,7 @@ pub(crate) fn nobody_disturbs_the_others() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
     command.arg("test").args(BAD.map(|name| application(name, folder.path())));
     command.arg(application("well-behaved", folder.path()));
-    command.args(["-j", "7", "--no-history", "--start-timeout", "2s", "--format", "json"]);
+    command.args(["-j", "7", "--no-history", "--start-timeout", "10s", "--format", "json"]);
     let told = run(command);
     let lines: Vec<Value> = told.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let ended: Vec<_> = lines.iter().filter(|line| line["type"] == "module-end").collect();

@@ -119,7 +119,7 @@ fn nothing_listed() {
     // One that hangs costs its time, and nothing else.
     let hangs = "handshake\nif discover\nhang\nfi\nstart\npass 1a2b name=Adds\nend\n";
     let hangs = folder.application("hangs", hangs);
-    let told = folder.run(&[&hangs], &["--report", "junit=h.xml", "--start-timeout", "1s"]);
+    let told = folder.run(&[&hangs], &["--report", "junit=h.xml", "--start-timeout", "3s"]);
     told.expect_code(0).says("did not list its tests");
     assert!(folder.text("h.xml").contains("errors=\"0\""));
 }

@@ -159,8 +159,9 @@ fn told(scenario: &Scenario, folder: &Path) -> String {
         eventually("a test is shown", || shown().contains("passed").then_some(()));
         for press in 0..scenario.interrupt {
             if press > 0 {
-                // So close together that the kernel makes one of them, they would be one.
-                std::thread::sleep(Duration::from_millis(200));
+                // Before the first was heard, they would be one.
+                let heard = || running.stderr_so_far().contains("stopping: ").then_some(());
+                eventually("it is stopping", heard);
             }
             running.signal(Signal::INT);
         }

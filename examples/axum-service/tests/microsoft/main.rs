@@ -33,7 +33,7 @@ fn real_counters_are_what_the_service_counted() {
     (0..7)
         .for_each(|id| assert_eq!(service.get(&format!("/orders/{id}")).0, if id == 3 { 409 } else { 200 }));
     let asked = "Example.Service,EventCounters\\Example-Counters,EventCounters\\System.Runtime";
-    let arguments = ["counters", "--pid", &service.pid(), "--seconds", "5", "--counters", asked];
+    let arguments = ["counters", "--pid", &service.pid(), "--seconds", "12", "--counters", asked];
     let reader = Running::start(on(&service, &peer, &arguments));
     eventually("a session", || (service.truth()["measured"] == true).then_some(()));
     let before = service.truth();
@@ -74,7 +74,7 @@ fn real_counters_are_what_the_service_counted() {
 fn real_logs_are_what_the_service_logged() {
     let peer = require!(Peer::available("mspipe"));
     let service = Service::new();
-    let arguments = ["logs", "--pid", &service.pid(), "--seconds", "4", "--level", "Information"];
+    let arguments = ["logs", "--pid", &service.pid(), "--seconds", "8", "--level", "Information"];
     let mut reader = Running::start(on(&service, &peer, &arguments));
     let mut id = 0;
     while !reader.has_ended() {

@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(high_water("Name:\tx\nVmHWM:\t   12 kB\nVmRSS:\t 3 kB\n"), Some(12 << 10));
         assert_eq!(high_water(""), None);
         if cfg!(target_os = "linux") {
-            let ended = watch(Command::new("sh").args(["-c", "sleep 0.2; exit 5"])).unwrap();
+            let ended = watch(Command::new("sh").args(["-c", "sleep 2; exit 5"])).unwrap();
             assert_eq!(ended.code, Some(5));
             assert!(ended.peak > 100_000, "{}", ended.peak);
         }
