@@ -100,6 +100,8 @@ pub(crate) struct Supervisor<'a> {
     warned: BTreeSet<Rule>,
     /// Stopped by a test that took too long.
     pub(super) overdue: bool,
+    /// Tests that have our result, since they took too long: theirs may still come.
+    given_up: Vec<String>,
     pub(super) unsuccessful: u64,
     pub(super) results: u64,
 }
@@ -138,6 +140,7 @@ impl<'a> Supervisor<'a> {
             more_failures: 0,
             warned: BTreeSet::new(),
             overdue: false,
+            given_up: Vec::new(),
             unsuccessful: 0,
             results: 0,
         }
@@ -240,6 +243,7 @@ impl<'a> Supervisor<'a> {
                 let attempt = self.spec.attempt;
                 self.emit(RunEvent::TestStarted { module, launch, uid, name, attempt });
             }
+            Heard::Result(result) if self.is_given_up(&result) => {}
             Heard::Result(result) => self.result(result),
             Heard::Artifact(artifact) => self.emit(RunEvent::Artifact { module, artifact }),
             Heard::Message(severity, text) => self.emit(RunEvent::Message { module, severity, text }),
@@ -290,6 +294,20 @@ impl<'a> Supervisor<'a> {
         // Who sees the whole run counts.
         let so_far = Totals::default();
         self.emit(RunEvent::TestEnded { module: self.spec.id, launch: self.spec.launch, result, so_far });
+    }
+
+    /// Gives a test up that takes too long.
+    pub(super) fn give_up(&mut self, test: &RunningTest, message: String) {
+        self.made_up(test, State::Timeout, message);
+        self.given_up.push(test.uid.clone());
+    }
+
+    /// Whether this is the result of a test that was given up, which says once more how it ended: it has had its time. One of
+    /// a later attempt counts.
+    fn is_given_up(&mut self, result: &TestResult) -> bool {
+        let place = self.given_up.iter().position(|uid| *uid == result.uid);
+        let place = place.filter(|_| result.attempt <= self.spec.attempt);
+        place.map(|place| self.given_up.swap_remove(place)).is_some()
     }
 
     /// A result that we give, since the process does not.
