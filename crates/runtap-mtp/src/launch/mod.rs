@@ -191,7 +191,7 @@ fn listen_to(from: impl io::Read + Send + 'static, stream: Stream, gate: &Gate) 
     let gate = gate.clone();
     thread::Builder::new().name("mtp-output".into()).spawn(move || {
         read_all(from, |bytes| {
-            gate.say(Happening::Printed(stream, bytes.to_vec()));
+            gate.say_or_leave_out(Happening::Printed(stream, bytes.to_vec()));
         });
         gate.say_at_once(Happening::PrintedAll);
     })?;

@@ -9,7 +9,7 @@ use runtap_mtp_proto::Rule;
 
 use super::conclude::Concluded;
 use super::control::Control;
-use super::gate::Gate;
+use super::gate::{self, Gate};
 use super::running::{RunningTest, RunningTests};
 use super::speak::{Heard, Speaker};
 use super::{Happening, LaunchSpec};
@@ -28,8 +28,12 @@ const MOST_OF_A_RULE: usize = 5;
 /// What an application says within this time is taken together, unless it comes with so much at once.
 const COLLECT: Duration = Duration::from_micros(300);
 const MANY: usize = 8;
-/// So many events are handed on together.
+/// So many events are handed on together, of at most as many happenings.
 const TOGETHER: usize = 64;
+/// So much more is heard after a time is over, before that is acted on. What had been said in time is among it, as it has
+/// waited at the gate: a test that has ended is not to take too long because we were busy. But who never stops speaking has
+/// no more time than others.
+const LATE: usize = 4 * gate::MOST;
 
 /// What a process is asked to do about its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +106,8 @@ pub(crate) struct Supervisor<'a> {
     pub(super) overdue: bool,
     /// Tests that have our result, since they took too long: theirs may still come.
     given_up: Vec<String>,
+    /// How much was heard since a time was over.
+    late: usize,
     pub(super) unsuccessful: u64,
     pub(super) results: u64,
 }
@@ -141,6 +147,7 @@ impl<'a> Supervisor<'a> {
             warned: BTreeSet::new(),
             overdue: false,
             given_up: Vec::new(),
+            late: 0,
             unsuccessful: 0,
             results: 0,
         }
@@ -175,12 +182,20 @@ impl<'a> Supervisor<'a> {
             std::thread::sleep(COLLECT);
         }
         self.happened(happening);
-        while self.events.len() < TOGETHER
-            && let Ok(happening) = happenings.try_recv()
-        {
-            self.gate.heard();
+        // Not all that happens becomes an event.
+        for _ in 0..TOGETHER {
+            if self.events.len() >= TOGETHER {
+                break;
+            }
+            let Ok(happening) = happenings.try_recv() else { break };
+            self.took();
             self.happened(happening);
         }
+    }
+
+    fn took(&mut self) {
+        self.gate.heard();
+        self.late += 1;
     }
 
     /// Whether it has ended and all that it has said was heard.
@@ -189,15 +204,22 @@ impl<'a> Supervisor<'a> {
     }
 
     /// What happens next; `None` when a time is over before.
-    fn next(&self, happenings: &Receiver<Happening>) -> Option<Happening> {
+    fn next(&mut self, happenings: &Receiver<Happening>) -> Option<Happening> {
         let happening = match self.deadline() {
             None => happenings.recv().ok(),
             Some(deadline) => {
-                happenings.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
+                let left = deadline.saturating_duration_since(Instant::now());
+                if !left.is_zero() {
+                    self.late = 0;
+                } else if self.late >= LATE {
+                    self.late = 0;
+                    return None;
+                }
+                happenings.recv_timeout(left).ok()
             }
         };
         if happening.is_some() {
-            self.gate.heard();
+            self.took();
         }
         happening
     }

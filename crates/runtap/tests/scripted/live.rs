@@ -1,7 +1,7 @@
 //! What is written while tests run, what is kept of the files that they leave, and the words of `dotnet test`.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -9,12 +9,14 @@ use crate::harness::Test;
 use crate::reports::Folder;
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 8] = [
         ("what_applications_print_is_an_event", printed),
         ("characters_are_whole_however_they_come", characters),
         ("detailed_output_shows_what_a_good_application_prints", detailed),
         ("a_report_of_events_is_written_beside_the_lines", report_of_events),
         ("files_are_collected_by_application", collected),
+        ("who_floods_has_no_more_time_than_others", overdue_in_a_flood),
+        ("what_is_left_behind_and_floods_is_not_waited_for", left_behind),
         ("options_of_dotnet_test_are_taken_or_explained", familiar),
     ];
     tests.map(|(name, test)| Test::new(format!("live::{name}"), test)).into()
@@ -45,13 +47,8 @@ fn printed() {
 fn characters() {
     let folder = Folder::new();
     // It is none; what it prints is shown all the same.
-    let program = folder.path("prints");
-    fs::write(
-        &program,
-        "#!/bin/sh\nfor c in '\\303' '\\244' '\\360\\237' '\\246\\200' '\\342'; do printf $c; done\n",
-    )
-    .unwrap();
-    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let program = folder
+        .script("prints", "for c in '\\303' '\\244' '\\360\\237' '\\246\\200' '\\342'; do printf $c; done");
     let told = folder.run(&[&program], &["--format", "json"]);
     assert_eq!(said(&lines(told.text()), "stdout"), "ä🦀\u{fffd}", "{told}");
 }
@@ -105,6 +102,32 @@ fn collected() {
     let told = folder.run(&[&applications[0]], &["--collect-artifacts=kept"]);
     assert_eq!(told.code(), Some(0), "{told}");
     assert!(told.stderr.contains("not collected: "), "{told}");
+}
+
+/// Each piece becomes a line of JSON: a program prints faster than that.
+const SLOWLY: [&str; 2] = ["--format", "json"];
+
+fn overdue_in_a_flood() {
+    let folder = Folder::new();
+    let floods = "ignore sigint\nhandshake\nstart\nbegin t1\npass t1\nbegin t2\n\
+        if run\nspawn one\nspawn other\nsleep 4s\nfi\npass t2\nend\n\
+        part one\nflood stdout 2000MB\npart other\nflood stderr 2000MB\n";
+    let floods = folder.application("floods", floods);
+    let options = ["--timeout-per-test", "300ms", "--grace", "300ms"];
+    let told = folder.run(&[&floods], &[&SLOWLY[..], &options].concat());
+    let lines = lines(told.expect_code(2).text());
+    let state = |uid: &str| lines.iter().find(|line| line["uid"] == uid && line["state"].is_string());
+    assert_eq!(state("t1").unwrap()["state"], "passed");
+    assert_eq!(state("t2").unwrap()["state"], "timeout");
+}
+
+fn left_behind() {
+    let folder = Folder::new();
+    let leaves = folder.script("leaves", "timeout 12 yes &");
+    let started = Instant::now();
+    let told = folder.run(&[&leaves], &SLOWLY);
+    assert!(told.text().contains("still holds its output 2 s after its end"));
+    assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
 }
 
 fn familiar() {
