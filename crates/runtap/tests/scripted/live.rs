@@ -1,15 +1,23 @@
 //! What is written while tests run, what is kept of the files that they leave, and the words of `dotnet test`.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
+use runtap_testkit::{Running, Signal, eventually, run};
+use rustix::fs::OFlags;
 use serde_json::Value;
 
 use crate::harness::Test;
 use crate::reports::Folder;
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, fn()); 8] = [
+    let tests: [(&str, fn()); 9] = [
         ("what_applications_print_is_an_event", printed),
         ("characters_are_whole_however_they_come", characters),
         ("detailed_output_shows_what_a_good_application_prints", detailed),
@@ -17,6 +25,7 @@ pub(crate) fn all() -> Vec<Test> {
         ("files_are_collected_by_application", collected),
         ("who_floods_has_no_more_time_than_others", overdue_in_a_flood),
         ("what_is_left_behind_and_floods_is_not_waited_for", left_behind),
+        ("a_terminal_that_takes_nothing_holds_up_no_ctrl_c", stuck),
         ("options_of_dotnet_test_are_taken_or_explained", familiar),
     ];
     tests.map(|(name, test)| Test::new(format!("live::{name}"), test)).into()
@@ -128,6 +137,44 @@ fn left_behind() {
     let told = folder.run(&[&leaves], &SLOWLY);
     assert!(told.text().contains("still holds its output 2 s after its end"));
     assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
+}
+
+fn stuck() {
+    let folder = Folder::new();
+    let mut make = Command::new("mkfifo");
+    make.arg(folder.path("stuck"));
+    run(make).expect_code(0);
+    let no_wait = OFlags::NONBLOCK.bits().cast_signed();
+    let mut stuck = fs::File::options();
+    let mut stuck = stuck.read(true).write(true).custom_flags(no_wait).open(folder.path("stuck")).unwrap();
+    let start = "handshake\ncontrol\nsleep 300ms\nstart\npass t1\nbegin t2\nawait cancel\n";
+    for (times, how) in [(1, "cancelled t2\nend\nexit 3\n"), (2, "hang\n")] {
+        let application = folder.application(&format!("waits-{times}"), &format!("{start}{how}"));
+        let tested = folder.command(&[&application], &["--output", "detailed", "--grace", "5m"]);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "exec \"$0\" \"$@\" 2>stuck"]).arg(tested.get_program()).args(tested.get_args());
+        let shown = format!("shown-{times}");
+        command.current_dir(folder.path(".")).stdout(fs::File::create(folder.path(&shown)).unwrap());
+        while stuck.write(b" ").is_ok() {}
+        let running = Running::start_as_it_is(command);
+        eventually("a test is shown", || folder.text(&shown).contains("passed t1").then_some(()));
+        for _ in 0..times {
+            running.signal(Signal::INT);
+            // So close together that the kernel makes one of them, they would be one.
+            thread::sleep(Duration::from_millis(200));
+        }
+        eventually("the application has ended", || (!is_running(&application)).then_some(()));
+        while stuck.read(&mut [0; 4096]).is_ok() {}
+        running.wait().expect_code(3);
+        assert!(folder.text(&shown).contains("cancelled t2"), "{}", folder.text(&shown));
+    }
+}
+
+/// Whether there is a process that was started by this path.
+fn is_running(program: &Path) -> bool {
+    let processes = fs::read_dir("/proc").unwrap();
+    let mut lines = processes.filter_map(|entry| fs::read(entry.unwrap().path().join("cmdline")).ok());
+    lines.any(|line| line.starts_with(program.as_os_str().as_bytes()))
 }
 
 fn familiar() {
