@@ -28,6 +28,7 @@ use self::conclude::Concluded;
 use self::control::Control;
 use self::gate::Gate;
 use self::post::Posts;
+use self::rest::Rest;
 use self::speak::{Heard, Speaker};
 use self::supervise::{Process, Supervisor};
 use crate::child::Running;
@@ -53,6 +54,8 @@ pub(crate) struct LaunchSpec<'a> {
     pub mode: Mode,
     pub uids: Option<&'a [String]>,
     pub attempt: u32,
+    /// What another process did not come to is to be run.
+    pub rest: bool,
     pub part: (usize, usize),
     pub application: &'a ApplicationOptions,
     pub transport: Transport,
@@ -111,11 +114,23 @@ fn start(
 ) -> Done {
     match begin(spec, stop) {
         Ok(begun) => {
-            let Concluded { mut done, cut_short } = begun.supervise(spec, failure, emit);
+            let Concluded { mut done, mut end, cut_short } = begun.supervise(spec, failure, emit);
+            let mut goes_on = None;
             if let Some(seen) = cut_short
                 && stop.level().is_none()
             {
-                done.remaining = rest::find(spec, &seen, stop, emit);
+                let Rest { uids, unknown } = rest::find(spec, &seen, stop);
+                goes_on = uids.as_ref().map(|uids| {
+                    let tests = if uids.len() == 1 { "1 test" } else { &format!("{} tests", uids.len()) };
+                    format!("{tests} that it did not come to will be run in another process")
+                });
+                done.remaining = uids;
+                done.failures.extend(unknown.clone());
+                end.failures.extend(unknown);
+            }
+            emit(vec![RunEvent::LaunchEnded { module: spec.id, launch: spec.launch, end }]);
+            if let Some(text) = goes_on {
+                emit(vec![RunEvent::Message { module: spec.id, severity: Severity::Warning, text }]);
             }
             done
         }
