@@ -119,7 +119,7 @@ mod tests {
     fn what_comes_without_an_end_comes_to_one_when_the_gate_is_open() {
         let (send, receive) = mpsc::channel();
         let gate = Gate::new(send);
-        let (speaking, ended) = (gate.clone(), gate.clone());
+        let speaking = gate.clone();
         let speaker = thread::spawn(move || {
             for _ in 0..3 * MOST {
                 speaking.say_or_leave_out(Happening::PrintedAll);
@@ -129,7 +129,7 @@ mod tests {
             thread::yield_now();
         }
         assert!(!speaker.is_finished());
-        ended.open();
+        gate.open();
         speaker.join().unwrap();
         assert!(receive.try_iter().count() <= MOST);
     }

@@ -188,16 +188,18 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
     };
     let (mut command, mark) = command(spec.application, &start)?;
     let started = Instant::now();
-    let mut running = Running::start(&mut command, mark)?;
-    let (stdout, stderr) = running.outputs();
-    if let Some(stdout) = stdout {
-        listen_to(stdout, Stream::Stdout, &gate)?;
-    }
-    if let Some(stderr) = stderr {
-        listen_to(stderr, Stream::Stderr, &gate)?;
-    }
-    let (ended, stopped) = (gate.clone(), gate.clone());
-    running.on_end(move || ended.say_at_once(Happening::Exited))?;
+    let running = Running::start(&mut command, mark)?.attended(|running| {
+        let (stdout, stderr) = running.outputs();
+        if let Some(stdout) = stdout {
+            listen_to(stdout, Stream::Stdout, &gate)?;
+        }
+        if let Some(stderr) = stderr {
+            listen_to(stderr, Stream::Stderr, &gate)?;
+        }
+        let ended = gate.clone();
+        running.on_end(move || ended.say_at_once(Happening::Exited)).map(drop)
+    })?;
+    let stopped = gate.clone();
     let listening = stop.listen(move |level| stopped.say_at_once(Happening::Stop(level)));
     Ok(Begun { running, listener, control, speaker, happenings, gate, _listening: listening, started })
 }
