@@ -48,6 +48,15 @@ impl Running {
         Ok(Self { child, tree })
     }
 
+    /// Has it attended to. If that fails, as where no thread can be had, nobody would ever end it: so it is ended now.
+    pub(crate) fn attended(mut self, attend: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<Self> {
+        let Err(error) = attend(&mut self) else { return Ok(self) };
+        self.kill();
+        // Why it is not attended to is what matters.
+        let _ = self.reap();
+        Err(error)
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -79,5 +88,33 @@ impl Running {
     /// Takes note of its end.
     pub(crate) fn reap(&mut self) -> io::Result<Exit> {
         Ok(exit_of(self.child.wait()?))
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Pid, test_kill_process};
+
+    use super::*;
+
+    #[test]
+    fn who_is_not_attended_to_is_ended() {
+        let started = Instant::now();
+        let mut sleep = Command::new("sleep");
+        let running = Running::start(sleep.arg("60"), "RUNTAP_TEST_MARK=1".to_owned()).unwrap();
+        let pid = Pid::from_raw(running.pid().cast_signed()).unwrap();
+        running.attended(|_| Err(io::Error::other("no thread"))).unwrap_err();
+        assert!(test_kill_process(pid).is_err(), "it is still there");
+        assert!(started.elapsed() < Duration::from_secs(50));
+    }
+
+    #[test]
+    fn who_is_attended_to_goes_on() {
+        let mut exit = Command::new("sh");
+        let running = Running::start(exit.args(["-c", "exit 3"]), "RUNTAP_TEST_MARK=1".to_owned()).unwrap();
+        let mut running = running.attended(|_| Ok(())).unwrap();
+        assert_eq!(running.reap().unwrap(), Exit::Code(3));
     }
 }

@@ -246,6 +246,8 @@ pub enum ModuleFailure {
     ExitCode(i32),
     /// It was ended since it did not answer in time.
     Unresponsive(String),
+    /// A process ended before it had come to all of its tests, and no other one has run them; which, or why not.
+    NotRun(String),
 }
 
 /// How a process ended.

@@ -214,6 +214,8 @@ async fn serve(leaving: Leaving, stream: TcpStream) {
     // A process may say nothing for as long as a test takes: only who is unproven has little time.
     let connection = http1::Builder::new()
         .header_read_timeout(None)
+        // A process may have ended when its last request is read: that is answered all the same, and then it is over.
+        .half_close(true)
         .max_buf_size(HEAD)
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(stream), service);

@@ -1,7 +1,7 @@
 //! Clients that mean well, and those that don't.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use super::*;
@@ -201,6 +201,45 @@ fn who_is_slow_or_silent_holds_up_nobody() {
     served.http.shut();
     assert!(is_closed(&mut half));
     drop(silent);
+}
+
+#[test]
+fn the_last_words_of_who_has_gone_already_are_looked_at() {
+    let served = serve();
+    let mut stream = served.connect();
+    assert_eq!(ask(&mut stream, &served.request(b"abc")).0, 200);
+    // Who serves has to put another connection on the list first, and hears of the request and of its end at once.
+    let open = served.http.server.open();
+    let other = served.connect();
+    thread::sleep(Duration::from_millis(50));
+    stream.write_all(&served.request(b"last words")).unwrap();
+    drop(stream);
+    drop((open, other));
+    becomes_idle(&served.http);
+    assert!(served.asked.try_iter().any(|(_, frame)| frame == b"last words"));
+}
+
+#[test]
+fn who_will_send_no_more_is_answered_and_let_go() {
+    let served = serve();
+    let mut stream = served.connect();
+    stream.write_all(&served.request(b"abc")).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(response(&mut stream), (200, b"cba".to_vec()));
+    assert!(is_closed(&mut stream));
+    becomes_idle(&served.http);
+    let mut before = served.connect();
+    assert_eq!(ask(&mut before, &served.request(b"abc")).0, 200);
+    before.shutdown(Shutdown::Write).unwrap();
+    assert!(is_closed(&mut before));
+    becomes_idle(&served.http);
+    for cut in ["", "POST / HT", &served.head("Content-Length: 4\r\n")] {
+        let mut stream = served.connect();
+        stream.write_all(cut.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    becomes_idle(&served.http);
 }
 
 #[test]

@@ -23,6 +23,7 @@ const NOTICED: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct Concluded {
     pub done: Done,
+    pub end: LaunchEnd,
     /// It did not come to all of its tests, and nobody knows which it has: these are those that have a result.
     pub cut_short: Option<Uids>,
 }
@@ -103,15 +104,13 @@ impl Supervisor<'_> {
             duration: self.started.elapsed(),
             stopped: was_ended && self.ending != Ending::Killed(Because::Useless),
         };
-        let (module, launch) = (self.spec.id, self.spec.launch);
-        self.emit(RunEvent::LaunchEnded { module, launch, end });
         self.hand_on();
         // Who dies after its session has come to all of its tests.
         let in_time = self.overdue || self.sessions > 0;
         let whole = self.spec.uids.is_none() && self.spec.mode == Mode::Run;
         let cut_short = self.was_cut_short(died) && in_time && whole;
         let cut_short = cut_short.then_some(self.seen);
-        Concluded { done: Done { failed: self.failed, remaining, failures: self.failures }, cut_short }
+        Concluded { done: Done { failed: self.failed, remaining, failures: self.failures }, end, cut_short }
     }
 
     fn was_killed(&mut self, because: Because) {
@@ -187,16 +186,22 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Tests of a part that its process does not know: nothing else runs them.
+    /// Tests of a part, or of a process before it, that its process does not know: nothing else runs them.
     fn complain_of_missing(&mut self) {
-        let (Some(uids), true) = (self.spec.uids, self.spec.part.1 > 1) else { return };
+        let (Some(uids), true) = (self.spec.uids, self.spec.rest || self.spec.part.1 > 1) else { return };
         let missing: Vec<_> = uids.iter().filter(|uid| !self.seen.contains(uid)).collect();
         let Some(first) = missing.first() else { return };
-        self.tell(format!(
-            "{} of {} listed tests were not run, the first of them {first}: can this application be run in parts?",
-            missing.len(),
-            uids.len()
-        ));
+        let (count, all) = (missing.len(), uids.len());
+        if self.spec.rest {
+            let text = format!(
+                "{count} of {all} that another process did not come to are missing, the first of them {first}"
+            );
+            self.fail(ModuleFailure::NotRun(text));
+        } else {
+            self.tell(format!(
+                "{count} of {all} listed tests were not run, the first of them {first}: can this application be run in parts?"
+            ));
+        }
     }
 
     /// Tests that were asked for and that no process will come to.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::running::RunningTest;
 use super::supervise::{Because, Ending, Supervisor, seconds};
-use crate::event::{ModuleFailure, RunEvent, State};
+use crate::event::{ModuleFailure, RunEvent};
 
 /// Connections that are still open after the end are looked at so often.
 const LOOK: Duration = Duration::from_millis(1);
@@ -80,7 +80,7 @@ impl Supervisor<'_> {
         for test in overdue {
             let limit = test.limit.unwrap_or_default();
             let message = format!("The test ran longer than {}; its process was ended.", seconds(limit));
-            self.made_up(&test, State::Timeout, message);
+            self.give_up(&test, message);
         }
         self.ask_to_end();
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use super::Happening;
 
 /// So many happenings may wait: each is a piece of output or a batch of a message's tests.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 
 /// The way in. Clones share it.
 #[derive(Debug, Clone)]
@@ -47,6 +47,21 @@ impl Gate {
         state.waiting += 1;
         drop(state);
         self.send.send(happening).is_ok()
+    }
+
+    /// The same for what may come without an end: when nobody has to wait any more, what would have to is left out.
+    pub(crate) fn say_or_leave_out(&self, happening: Happening) {
+        let mut state = self.state();
+        while state.waiting >= MOST {
+            if state.open {
+                return;
+            }
+            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waiting += 1;
+        drop(state);
+        // Without a listener there is nobody to be told.
+        let _ = self.send.send(happening);
     }
 
     /// Says it at once: for what is said once, and by whom must not wait.
@@ -98,5 +113,24 @@ mod tests {
         gate.open();
         assert!(speaker.join().unwrap());
         assert_eq!(receive.try_iter().count(), 2 * MOST - 1);
+    }
+
+    #[test]
+    fn what_comes_without_an_end_comes_to_one_when_the_gate_is_open() {
+        let (send, receive) = mpsc::channel();
+        let gate = Gate::new(send);
+        let speaking = gate.clone();
+        let speaker = thread::spawn(move || {
+            for _ in 0..3 * MOST {
+                speaking.say_or_leave_out(Happening::PrintedAll);
+            }
+        });
+        while receive.try_iter().count() == 0 {
+            thread::yield_now();
+        }
+        assert!(!speaker.is_finished());
+        gate.open();
+        speaker.join().unwrap();
+        assert!(receive.try_iter().count() <= MOST);
     }
 }

@@ -28,6 +28,7 @@ use self::conclude::Concluded;
 use self::control::Control;
 use self::gate::Gate;
 use self::post::Posts;
+use self::rest::Rest;
 use self::speak::{Heard, Speaker};
 use self::supervise::{Process, Supervisor};
 use crate::child::Running;
@@ -53,6 +54,8 @@ pub(crate) struct LaunchSpec<'a> {
     pub mode: Mode,
     pub uids: Option<&'a [String]>,
     pub attempt: u32,
+    /// What another process did not come to is to be run.
+    pub rest: bool,
     pub part: (usize, usize),
     pub application: &'a ApplicationOptions,
     pub transport: Transport,
@@ -111,11 +114,23 @@ fn start(
 ) -> Done {
     match begin(spec, stop) {
         Ok(begun) => {
-            let Concluded { mut done, cut_short } = begun.supervise(spec, failure, emit);
+            let Concluded { mut done, mut end, cut_short } = begun.supervise(spec, failure, emit);
+            let mut goes_on = None;
             if let Some(seen) = cut_short
                 && stop.level().is_none()
             {
-                done.remaining = rest::find(spec, &seen, stop, emit);
+                let Rest { uids, unknown } = rest::find(spec, &seen, stop);
+                goes_on = uids.as_ref().map(|uids| {
+                    let tests = if uids.len() == 1 { "1 test" } else { &format!("{} tests", uids.len()) };
+                    format!("{tests} that it did not come to will be run in another process")
+                });
+                done.remaining = uids;
+                done.failures.extend(unknown.clone());
+                end.failures.extend(unknown);
+            }
+            emit(vec![RunEvent::LaunchEnded { module: spec.id, launch: spec.launch, end }]);
+            if let Some(text) = goes_on {
+                emit(vec![RunEvent::Message { module: spec.id, severity: Severity::Warning, text }]);
             }
             done
         }
@@ -173,16 +188,18 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
     };
     let (mut command, mark) = command(spec.application, &start)?;
     let started = Instant::now();
-    let mut running = Running::start(&mut command, mark)?;
-    let (stdout, stderr) = running.outputs();
-    if let Some(stdout) = stdout {
-        listen_to(stdout, Stream::Stdout, &gate)?;
-    }
-    if let Some(stderr) = stderr {
-        listen_to(stderr, Stream::Stderr, &gate)?;
-    }
-    let (ended, stopped) = (gate.clone(), gate.clone());
-    running.on_end(move || ended.say_at_once(Happening::Exited))?;
+    let running = Running::start(&mut command, mark)?.attended(|running| {
+        let (stdout, stderr) = running.outputs();
+        if let Some(stdout) = stdout {
+            listen_to(stdout, Stream::Stdout, &gate)?;
+        }
+        if let Some(stderr) = stderr {
+            listen_to(stderr, Stream::Stderr, &gate)?;
+        }
+        let ended = gate.clone();
+        running.on_end(move || ended.say_at_once(Happening::Exited)).map(drop)
+    })?;
+    let stopped = gate.clone();
     let listening = stop.listen(move |level| stopped.say_at_once(Happening::Stop(level)));
     Ok(Begun { running, listener, control, speaker, happenings, gate, _listening: listening, started })
 }
@@ -191,7 +208,7 @@ fn listen_to(from: impl io::Read + Send + 'static, stream: Stream, gate: &Gate) 
     let gate = gate.clone();
     thread::Builder::new().name("mtp-output".into()).spawn(move || {
         read_all(from, |bytes| {
-            gate.say(Happening::Printed(stream, bytes.to_vec()));
+            gate.say_or_leave_out(Happening::Printed(stream, bytes.to_vec()));
         });
         gate.say_at_once(Happening::PrintedAll);
     })?;

@@ -7,29 +7,31 @@ use runtap_mtp_proto::server::Mode;
 
 use super::{LaunchSpec, begin};
 use crate::digest::Uids;
-use crate::event::{ModuleFailure, RunEvent, Severity};
+use crate::event::{ModuleFailure, RunEvent};
 use crate::run::Timeouts;
 use crate::stop::Stop;
 
-/// Asks the application. `None`: nothing is left, or it can't be found out, which is told.
-pub(super) fn find(
-    spec: &LaunchSpec<'_>,
-    seen: &Uids,
-    stop: &Stop,
-    emit: &mut dyn FnMut(Vec<RunEvent>),
-) -> Option<Vec<String>> {
-    let mut tell = |text: String| {
-        emit(vec![RunEvent::Message { module: spec.id, severity: Severity::Warning, text }]);
+/// What is left for another process.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    pub uids: Option<Vec<String>>,
+    /// It can't be found out: tests that nobody knows are not run.
+    pub unknown: Option<ModuleFailure>,
+}
+
+/// Asks the application.
+pub(super) fn find(spec: &LaunchSpec<'_>, seen: &Uids, stop: &Stop) -> Rest {
+    let unknown = |why: String| {
+        let text = format!("those that it did not come to are not known, since it can't list them: {why}");
+        Rest { unknown: Some(ModuleFailure::NotRun(text)), ..Rest::default() }
     };
-    let cannot =
-        "the tests that it did not come to are not run, since they are not known: it can't list them";
     // Nobody waits for a list without an end.
     let timeouts = Timeouts { whole: Some(spec.timeouts.start), ..spec.timeouts };
     let application = &spec.application.only_known_lists();
     let asking = LaunchSpec { mode: Mode::Discover, live_output: false, timeouts, application, ..*spec };
     let (mut left, mut known) = (Vec::new(), HashSet::new());
     let listed = begin(&asking, stop).map(|begun| {
-        begun.supervise(&asking, None, &mut |events| {
+        begun.supervise(&asking, None, &mut |events: Vec<RunEvent>| {
             for event in events {
                 if let RunEvent::Discovered { test, .. } = event
                     && !seen.contains(&test.uid)
@@ -42,30 +44,21 @@ pub(super) fn find(
     });
     match listed {
         // It was told to end itself: nothing is begun any more.
-        _ if stop.level().is_some() => None,
+        _ if stop.level().is_some() => Rest::default(),
         Ok(listed) => match listed.done.failures.first() {
-            Some(failure) => {
-                tell(format!("{cannot}: {}", shortly(failure)));
-                None
-            }
-            None if left.is_empty() => None,
-            None => {
-                let tests = if left.len() == 1 { "1 test" } else { &format!("{} tests", left.len()) };
-                tell(format!("{tests} that it did not come to will be run in another process"));
-                Some(left)
-            }
+            Some(failure) => unknown(shortly(failure)),
+            None => Rest { uids: (!left.is_empty()).then_some(left), unknown: None },
         },
-        Err(error) => {
-            tell(format!("{cannot}: {error}"));
-            None
-        }
+        Err(error) => unknown(error.to_string()),
     }
 }
 
 /// What a process has failed by, in a few words.
 fn shortly(failure: &ModuleFailure) -> String {
     match failure {
-        ModuleFailure::NotStarted(why) | ModuleFailure::Unresponsive(why) => why.clone(),
+        ModuleFailure::NotStarted(why) | ModuleFailure::Unresponsive(why) | ModuleFailure::NotRun(why) => {
+            why.clone()
+        }
         ModuleFailure::Incompatible(what) | ModuleFailure::Protocol(what) => {
             what.lines().next().unwrap_or_default().to_owned()
         }

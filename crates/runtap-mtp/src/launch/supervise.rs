@@ -9,7 +9,7 @@ use runtap_mtp_proto::Rule;
 
 use super::conclude::Concluded;
 use super::control::Control;
-use super::gate::Gate;
+use super::gate::{self, Gate};
 use super::running::{RunningTest, RunningTests};
 use super::speak::{Heard, Speaker};
 use super::{Happening, LaunchSpec};
@@ -28,8 +28,12 @@ const MOST_OF_A_RULE: usize = 5;
 /// What an application says within this time is taken together, unless it comes with so much at once.
 const COLLECT: Duration = Duration::from_micros(300);
 const MANY: usize = 8;
-/// So many events are handed on together.
+/// So many events are handed on together, of at most as many happenings.
 const TOGETHER: usize = 64;
+/// So much more is heard after a time is over, before that is acted on. What had been said in time is among it, as it has
+/// waited at the gate: a test that has ended is not to take too long because we were busy. But who never stops speaking has
+/// no more time than others.
+const LATE: usize = 4 * gate::MOST;
 
 /// What a process is asked to do about its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,6 +104,10 @@ pub(crate) struct Supervisor<'a> {
     warned: BTreeSet<Rule>,
     /// Stopped by a test that took too long.
     pub(super) overdue: bool,
+    /// Tests that have our result, since they took too long: theirs may still come.
+    given_up: Vec<String>,
+    /// How much was heard since a time was over.
+    late: usize,
     pub(super) unsuccessful: u64,
     pub(super) results: u64,
 }
@@ -138,6 +146,8 @@ impl<'a> Supervisor<'a> {
             more_failures: 0,
             warned: BTreeSet::new(),
             overdue: false,
+            given_up: Vec::new(),
+            late: 0,
             unsuccessful: 0,
             results: 0,
         }
@@ -172,12 +182,20 @@ impl<'a> Supervisor<'a> {
             std::thread::sleep(COLLECT);
         }
         self.happened(happening);
-        while self.events.len() < TOGETHER
-            && let Ok(happening) = happenings.try_recv()
-        {
-            self.gate.heard();
+        // Not all that happens becomes an event.
+        for _ in 0..TOGETHER {
+            if self.events.len() >= TOGETHER {
+                break;
+            }
+            let Ok(happening) = happenings.try_recv() else { break };
+            self.took();
             self.happened(happening);
         }
+    }
+
+    fn took(&mut self) {
+        self.gate.heard();
+        self.late += 1;
     }
 
     /// Whether it has ended and all that it has said was heard.
@@ -186,15 +204,22 @@ impl<'a> Supervisor<'a> {
     }
 
     /// What happens next; `None` when a time is over before.
-    fn next(&self, happenings: &Receiver<Happening>) -> Option<Happening> {
+    fn next(&mut self, happenings: &Receiver<Happening>) -> Option<Happening> {
         let happening = match self.deadline() {
             None => happenings.recv().ok(),
             Some(deadline) => {
-                happenings.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
+                let left = deadline.saturating_duration_since(Instant::now());
+                if !left.is_zero() {
+                    self.late = 0;
+                } else if self.late >= LATE {
+                    self.late = 0;
+                    return None;
+                }
+                happenings.recv_timeout(left).ok()
             }
         };
         if happening.is_some() {
-            self.gate.heard();
+            self.took();
         }
         happening
     }
@@ -240,6 +265,7 @@ impl<'a> Supervisor<'a> {
                 let attempt = self.spec.attempt;
                 self.emit(RunEvent::TestStarted { module, launch, uid, name, attempt });
             }
+            Heard::Result(result) if self.is_given_up(&result) => {}
             Heard::Result(result) => self.result(result),
             Heard::Artifact(artifact) => self.emit(RunEvent::Artifact { module, artifact }),
             Heard::Message(severity, text) => self.emit(RunEvent::Message { module, severity, text }),
@@ -290,6 +316,20 @@ impl<'a> Supervisor<'a> {
         // Who sees the whole run counts.
         let so_far = Totals::default();
         self.emit(RunEvent::TestEnded { module: self.spec.id, launch: self.spec.launch, result, so_far });
+    }
+
+    /// Gives a test up that takes too long.
+    pub(super) fn give_up(&mut self, test: &RunningTest, message: String) {
+        self.made_up(test, State::Timeout, message);
+        self.given_up.push(test.uid.clone());
+    }
+
+    /// Whether this is the result of a test that was given up, which says once more how it ended: it has had its time. One of
+    /// a later attempt counts.
+    fn is_given_up(&mut self, result: &TestResult) -> bool {
+        let place = self.given_up.iter().position(|uid| *uid == result.uid);
+        let place = place.filter(|_| result.attempt <= self.spec.attempt);
+        place.map(|place| self.given_up.swap_remove(place)).is_some()
     }
 
     /// A result that we give, since the process does not.

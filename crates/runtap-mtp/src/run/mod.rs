@@ -189,9 +189,10 @@ impl<'a> Coordinator<'a> {
         self.stop_at_limit();
     }
 
-    /// Failures count when no retry is left for them.
+    /// Failures count when no retry is left for them. A run that is being stopped already is so for that reason: tests that
+    /// are cancelled by it are not too many failures.
     fn stop_at_limit(&mut self) {
-        if !self.too_many_failed && self.spec.max_failed.is_some_and(|limit| self.settled >= limit) {
+        if self.stop.level().is_none() && self.spec.max_failed.is_some_and(|limit| self.settled >= limit) {
             self.give_up();
         }
     }

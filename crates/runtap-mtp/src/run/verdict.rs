@@ -47,6 +47,7 @@ pub(crate) fn of_module(
         ModuleFailure::NotStarted(_)
         | ModuleFailure::NoHandshake(_)
         | ModuleFailure::Protocol(_)
+        | ModuleFailure::NotRun(_)
         | ModuleFailure::Died { .. }
         | ModuleFailure::ExitCode(_) => code::GENERIC,
     });

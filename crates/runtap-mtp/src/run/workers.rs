@@ -18,6 +18,8 @@ use crate::stop::Stop;
 pub(crate) struct Task {
     pub job: Job,
     pub attempt: u32,
+    /// What another process did not come to.
+    pub rest: bool,
 }
 
 /// What is to be known of a task that is done.
@@ -33,19 +35,19 @@ pub(crate) struct Done {
 
 impl Task {
     pub(crate) fn first(job: Job) -> Self {
-        Self { job, attempt: 1 }
+        Self { job, attempt: 1, rest: false }
     }
 
     /// The same for tests that have failed.
     pub(crate) fn again(&self, failed: Vec<String>) -> Self {
         let job = Job { uids: Some(failed), ..self.job.clone() };
-        Self { job, attempt: self.attempt + 1 }
+        Self { job, attempt: self.attempt + 1, rest: false }
     }
 
     /// The same for tests that were not run.
     pub(crate) fn remaining(&self, uids: Vec<String>) -> Self {
         let job = Job { uids: Some(uids), ..self.job.clone() };
-        Self { job, attempt: self.attempt }
+        Self { job, attempt: self.attempt, rest: true }
     }
 }
 
@@ -162,6 +164,7 @@ impl Working<'_> {
             launch: LaunchId(launch),
             uids: task.job.uids.as_deref(),
             attempt: task.attempt,
+            rest: task.rest,
             part: task.job.part,
             mode: self.spec.mode,
             application: &self.spec.application,

@@ -1,20 +1,31 @@
 //! What is written while tests run, what is kept of the files that they leave, and the words of `dotnet test`.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use runtap_testkit::{Running, Signal, eventually, run};
+use rustix::fs::OFlags;
 use serde_json::Value;
 
 use crate::harness::Test;
 use crate::reports::Folder;
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 9] = [
         ("what_applications_print_is_an_event", printed),
         ("characters_are_whole_however_they_come", characters),
         ("detailed_output_shows_what_a_good_application_prints", detailed),
         ("a_report_of_events_is_written_beside_the_lines", report_of_events),
         ("files_are_collected_by_application", collected),
+        ("who_floods_has_no_more_time_than_others", overdue_in_a_flood),
+        ("what_is_left_behind_and_floods_is_not_waited_for", left_behind),
+        ("a_terminal_that_takes_nothing_holds_up_no_ctrl_c", stuck),
         ("options_of_dotnet_test_are_taken_or_explained", familiar),
     ];
     tests.map(|(name, test)| Test::new(format!("live::{name}"), test)).into()
@@ -45,13 +56,8 @@ fn printed() {
 fn characters() {
     let folder = Folder::new();
     // It is none; what it prints is shown all the same.
-    let program = folder.path("prints");
-    fs::write(
-        &program,
-        "#!/bin/sh\nfor c in '\\303' '\\244' '\\360\\237' '\\246\\200' '\\342'; do printf $c; done\n",
-    )
-    .unwrap();
-    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let program = folder
+        .script("prints", "for c in '\\303' '\\244' '\\360\\237' '\\246\\200' '\\342'; do printf $c; done");
     let told = folder.run(&[&program], &["--format", "json"]);
     assert_eq!(said(&lines(told.text()), "stdout"), "ä🦀\u{fffd}", "{told}");
 }
@@ -105,6 +111,74 @@ fn collected() {
     let told = folder.run(&[&applications[0]], &["--collect-artifacts=kept"]);
     assert_eq!(told.code(), Some(0), "{told}");
     assert!(told.stderr.contains("not collected: "), "{told}");
+}
+
+/// Each piece becomes a line of JSON: a program prints faster than that.
+const SLOWLY: [&str; 2] = ["--format", "json"];
+
+fn overdue_in_a_flood() {
+    let folder = Folder::new();
+    let floods = "ignore sigint\nhandshake\nstart\nbegin t1\npass t1\nbegin t2\n\
+        if run\nspawn one\nspawn other\nsleep 30s\nfi\npass t2\nend\n\
+        part one\nflood stdout 2000MB\npart other\nflood stderr 2000MB\n";
+    let floods = folder.application("floods", floods);
+    let options = ["--timeout-per-test", "2s", "--grace", "300ms"];
+    let told = folder.run(&[&floods], &[&SLOWLY[..], &options].concat());
+    let lines = lines(told.expect_code(2).text());
+    let state = |uid: &str| lines.iter().find(|line| line["uid"] == uid && line["state"].is_string());
+    assert_eq!(state("t1").unwrap()["state"], "passed");
+    assert_eq!(state("t2").unwrap()["state"], "timeout");
+}
+
+fn left_behind() {
+    let folder = Folder::new();
+    let leaves = folder.script("leaves", "timeout 100 yes &");
+    let started = Instant::now();
+    let told = folder.run(&[&leaves], &SLOWLY);
+    assert!(told.text().contains("still holds its output 2 s after its end"));
+    assert!(started.elapsed() < Duration::from_secs(50), "{:?}", started.elapsed());
+}
+
+fn stuck() {
+    let folder = Folder::new();
+    let mut make = Command::new("mkfifo");
+    make.arg(folder.path("stuck"));
+    run(make).expect_code(0);
+    let no_wait = OFlags::NONBLOCK.bits().cast_signed();
+    let mut stuck = fs::File::options();
+    let mut stuck = stuck.read(true).write(true).custom_flags(no_wait).open(folder.path("stuck")).unwrap();
+    let start = "handshake\ncontrol\nignore sigint\nstart\nbegin t2\npass t1\nawait cancel\n";
+    for (times, how) in [(1, "cancelled t2\nend\nexit 3\n"), (2, "hang\n")] {
+        let application = folder.application(&format!("waits-{times}"), &format!("{start}{how}"));
+        let tested = folder.command(&[&application], &["--output", "detailed", "--grace", "5m"]);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "exec \"$0\" \"$@\" 2>stuck"]).arg(tested.get_program()).args(tested.get_args());
+        let shown = format!("shown-{times}");
+        command.current_dir(folder.path(".")).stdout(fs::File::create(folder.path(&shown)).unwrap());
+        while stuck.write(b" ").is_ok() {}
+        let running = Running::start_as_it_is(command);
+        eventually("a test is shown", || folder.text(&shown).contains("passed t1").then_some(()));
+        running.signal(Signal::INT);
+        eventually("the application has ended", || {
+            // Before the first was heard, two would be one.
+            thread::sleep(Duration::from_millis(200));
+            let ended = !is_running(&application);
+            if times > 1 && !ended {
+                running.signal(Signal::INT);
+            }
+            ended.then_some(())
+        });
+        while stuck.read(&mut [0; 4096]).is_ok() {}
+        running.wait().expect_code(3);
+        assert!(folder.text(&shown).contains("cancelled t2"), "{}", folder.text(&shown));
+    }
+}
+
+/// Whether there is a process that was started by this path.
+fn is_running(program: &Path) -> bool {
+    let processes = fs::read_dir("/proc").unwrap();
+    let mut lines = processes.filter_map(|entry| fs::read(entry.unwrap().path().join("cmdline")).ok());
+    lines.any(|line| line.starts_with(program.as_os_str().as_bytes()))
 }
 
 fn familiar() {

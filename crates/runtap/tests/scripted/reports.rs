@@ -53,6 +53,14 @@ impl Folder {
         program
     }
 
+    /// A program that is no test application.
+    pub(crate) fn script(&self, name: &str, lines: &str) -> PathBuf {
+        let program = self.path(name);
+        fs::write(&program, format!("#!/bin/sh\n{lines}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        program
+    }
+
     /// `runtap test` of these applications, in this folder.
     pub(crate) fn command(&self, applications: &[&Path], options: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));

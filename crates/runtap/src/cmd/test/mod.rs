@@ -28,7 +28,7 @@ use runtap_mtp::{
     self as mtp, ApplicationOptions, Found, Job, Mode, Module, ModuleKind, RunSpec, Stop, StopLevel,
     Transport, find_modules, run as run_modules,
 };
-use runtap_record::{StopRequest, Stops};
+use runtap_record::{StopListener, StopRequest, Stops};
 use runtap_test_plan::{History, Partition};
 use runtap_test_run::history::{Recorder, Store};
 use runtap_test_run::plan::{Empty, PlanError, Planned, plan};
@@ -42,6 +42,9 @@ use crate::cli::{Test, TestTransport};
 use crate::cmd::dotnet;
 use crate::exit::{TEST_USAGE, expected};
 use crate::output::Output;
+
+/// That a run is being stopped can take so long to be said when it has ended.
+const SAID: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(options: Test, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
@@ -187,7 +190,8 @@ fn now() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Waits for the run, and stops it when it is asked to: once in good order, twice at once.
+/// Waits for the run, and stops it when it is asked to: once in good order, twice at once. A terminal that takes nothing
+/// (Ctrl-S) holds up neither.
 async fn stopping<T>(
     work: impl Future<Output = std::io::Result<T>>,
     stops: &Stops,
@@ -196,34 +200,37 @@ async fn stopping<T>(
     output: Output,
 ) -> anyhow::Result<T> {
     tokio::pin!(work);
+    // Who is in a hurry asks twice before the first time is answered.
+    let mut listener = stops.listener();
     let over = async {
         match timeout {
             Some(timeout) => tokio::time::sleep(timeout).await,
             None => std::future::pending().await,
         }
     };
-    tokio::select! {
+    let say: fn(Output) = tokio::select! {
         done = &mut work => return Ok(done?),
         () = stops.stopping() => {
-            screen::beside(|| {
-                output.note("stopping: running tests are told to end; Ctrl-C once more kills them");
-            });
+            |output| output.note("stopping: running tests are told to end; Ctrl-C once more kills them")
         }
-        () = over => {
-            screen::beside(|| output.warning("the time for the run is over: running tests are told to end"));
-        }
-    }
+        () = over => |output| output.warning("the time for the run is over: running tests are told to end"),
+    };
     stop.stop(StopLevel::Graceful);
-    tokio::select! {
-        done = &mut work => return Ok(done?),
-        () = abandoned(stops) => stop.stop(StopLevel::Hard),
-    }
-    Ok(work.await?)
+    let said = tokio::spawn(in_a_thread(move || screen::beside(|| say(output))));
+    let done = tokio::select! {
+        done = &mut work => done,
+        () = abandoned(&mut listener) => {
+            stop.stop(StopLevel::Hard);
+            work.await
+        }
+    };
+    // Who does not hear it by then never will.
+    let _ = tokio::time::timeout(SAID, said).await;
+    Ok(done?)
 }
 
 /// Ready when a signal has come a second time.
-async fn abandoned(stops: &Stops) {
-    let mut listener = stops.listener();
+async fn abandoned(listener: &mut StopListener) {
     while listener.next().await != StopRequest::Abandon {}
 }
 

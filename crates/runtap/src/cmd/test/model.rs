@@ -323,6 +323,7 @@ pub(super) fn explain(failure: &ModuleFailure) -> String {
             None => format!("exited with {code}{}", meaning(*code)),
         },
         ModuleFailure::Unresponsive(why) => format!("was killed: {why}"),
+        ModuleFailure::NotRun(which) => format!("has not run all of its tests: {which}"),
     }
 }
 
