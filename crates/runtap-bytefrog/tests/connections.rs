@@ -11,18 +11,20 @@ use std::thread;
 use std::time::Duration;
 
 use common::{filters, finished, hq};
+use runtap_bytefrog::Limits;
 use runtap_bytefrog::hq::{AgentId, Options};
 use runtap_bytefrog_proto::{Configuration, Dialect, Exit, Message, Mode, Rule, Stamp};
 use runtap_testkit::fake_agent::{FakeAgent, Step, say};
 
+fn event(id: u32) -> Vec<u8> {
+    let at = Stamp { time: 0, sequence: id.into(), thread: 0 };
+    let exit = Exit::Line(1);
+    let (entry, exit) = (Message::Entry { at, method: 1 }, Message::Exit { at, method: 1, exit });
+    say(Dialect::V1, if id.is_multiple_of(2) { &entry } else { &exit })
+}
+
 /// Calls of a method, in pieces of a thousand events.
 fn calls(ids: Range<u32>) -> impl Iterator<Item = Vec<u8>> {
-    let event = |id: u32| {
-        let at = Stamp { time: 0, sequence: id.into(), thread: 0 };
-        let exit = Exit::Line(1);
-        let (entry, exit) = (Message::Entry { at, method: 1 }, Message::Exit { at, method: 1, exit });
-        say(Dialect::V1, if id.is_multiple_of(2) { &entry } else { &exit })
-    };
     ids.step_by(1000).map(move |from| (from..from + 1000).flat_map(event).collect())
 }
 
@@ -100,4 +102,34 @@ fn what_never_comes_holds_nobody_up() {
     assert_eq!(report.counters.missing, u64::from(LOST));
     assert_eq!(report.counters.entries, u64::from(ALL - LOST) / 2);
     assert!(report.findings.iter().any(|finding| finding.rule == Rule::SequenceGap), "{:?}", report.findings);
+}
+
+/// A window of so many events.
+fn small(window: usize) -> Limits {
+    Limits { window, ..Limits::default() }
+}
+
+/// What one connection brings at once may be longer than the window, and a single event beyond it: nothing is given up while
+/// another connection has it.
+#[test]
+fn what_is_beyond_the_window_waits_before_it_is_taken() {
+    const BEHIND: u32 = 1000;
+    const ALL: u32 = 12_000;
+    // All the rest in a chunk; one event and nothing between.
+    for ahead in [(BEHIND..ALL).collect::<Vec<_>>(), vec![ALL - 1]] {
+        let minutes = Duration::from_mins(5);
+        let (hq, heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+        let (mut agent, [mut first, mut second]) = agent(&hq);
+        let behind: Vec<Vec<u8>> = (0..ALL).filter(|id| !ahead.contains(id)).map(event).collect();
+        first.write_all(&ahead.into_iter().flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
+        // It is read meanwhile, or shows nothing.
+        thread::sleep(Duration::from_millis(200));
+        second.write_all(&behind.concat()).expect("HQ takes it");
+        drop((second, first));
+        agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("served");
+        assert_eq!(finished(&heard, 0), []);
+        let counters = hq.report(AgentId(0)).expect("it is kept").counters;
+        assert_eq!((counters.missing, counters.repeated), (0, 0));
+        assert_eq!((counters.entries, counters.exits), (u64::from(ALL) / 2, u64::from(ALL) / 2));
+    }
 }

@@ -20,6 +20,7 @@ mod peer;
 mod record;
 mod serve;
 mod shared;
+mod turn;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};

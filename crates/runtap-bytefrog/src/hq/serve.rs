@@ -14,13 +14,12 @@ use runtap_bytefrog_proto::{Configuration, Dialect, Message, Side, Violation};
 use super::agent::Agent;
 use super::record::Taped;
 use super::shared::{Shared, locked};
+use super::turn::Turn;
 use super::{AgentId, Connection, Event, HqError, peer};
 use crate::Model;
 
-/// Bytes of a read of events, for up to [`SHARED`] connections of an agent; more share them.
+/// Bytes of a read of events.
 const CHUNK: usize = 256 << 10;
-/// So many chunks have fewer events than the window has room for.
-const SHARED: usize = 4;
 
 /// The least time between two looks at what is overdue.
 const TICK: Duration = Duration::from_millis(50);
@@ -298,7 +297,7 @@ fn data(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) -> 
             tape.write(side, shared.now(), bytes);
             tell_failure(shared, agent.id, connection, &tape);
         };
-        events(&mut stream, shared, &agent, &mut data, &mut record)
+        events(&mut stream, shared, (&agent, number), &mut data, &mut record)
     });
     tape.end(shared.now());
     tell_failure(shared, agent.id, connection, &tape);
@@ -314,7 +313,7 @@ fn data(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) -> 
 fn events(
     stream: &mut TcpStream,
     shared: &Shared,
-    agent: &Agent,
+    (agent, number): (&Agent, u32),
     data: &mut Data,
     record: &mut dyn FnMut(Side, &[u8]),
 ) -> io::Result<()> {
@@ -322,8 +321,7 @@ fn events(
     stream.set_read_timeout(None)?;
     let mut buffer = vec![0; CHUNK];
     loop {
-        let share = CHUNK * SHARED / agent.data().max(SHARED);
-        let size = match stream.read(buffer.get_mut(..share).unwrap_or_default()) {
+        let size = match stream.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(size) => size,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -331,9 +329,10 @@ fn events(
         };
         let bytes = buffer.get(..size).unwrap_or_default();
         record(Side::Agent, bytes);
-        let output = agent.take(shared.options.gap_patience, |model| {
-            data.handle_bytes(bytes, |_| None, |_, message| model.take(&message))
-        });
+        let output = {
+            let mut turn = Turn::new(agent, number, shared.options.gap_patience);
+            data.handle_bytes(bytes, |_| None, |_, message| turn.take(&message))
+        };
         tell_all(shared, Some(agent.id), output.violations);
         if output.close {
             record(Side::Hq, &output.transmit);
