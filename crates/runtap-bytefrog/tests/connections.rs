@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{filters, finished, hq};
 use runtap_bytefrog::Limits;
@@ -132,4 +132,47 @@ fn what_is_beyond_the_window_waits_before_it_is_taken() {
         assert_eq!((counters.missing, counters.repeated), (0, 0));
         assert_eq!((counters.entries, counters.exits), (u64::from(ALL) / 2, u64::from(ALL) / 2));
     }
+}
+
+/// An id that is lost costs no time when every connection has come to what is behind it.
+#[test]
+fn what_all_connections_are_beyond_is_given_up_at_once() {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    const ALL: u32 = 40_000;
+    let lost = |id: &u32| id % 2000 == 1000;
+    let (hq, heard) = hq(Options { gap_patience: PATIENCE, limits: small(64), ..patient() });
+    let (mut agent, data) = agent(&hq);
+    // Until no further connection is expected.
+    thread::sleep(PATIENCE);
+    let began = Instant::now();
+    for (number, mut stream) in (0..).zip(data) {
+        let own = (0..ALL).filter(|id| id / 100 % 2 == number && !lost(id));
+        stream.write_all(&own.flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
+    }
+    agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("served");
+    assert_eq!(finished(&heard, 0), []);
+    assert!(began.elapsed() < PATIENCE * 10, "20 of them: {:?}", began.elapsed());
+    let counters = hq.report(AgentId(0)).expect("it is kept").counters;
+    assert_eq!((counters.missing, counters.repeated), (20, 0));
+    assert_eq!(counters.entries + counters.exits, u64::from(ALL) - 20);
+}
+
+/// All that are open wait, and the one that has the awaited events opens only then.
+#[test]
+fn a_connection_that_opens_late_loses_nothing() {
+    let minutes = Duration::from_mins(5);
+    let (hq, heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+    let (mut agent, [mut first, mut second]) = agent(&hq);
+    first.write_all(&(1000..1100).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
+    second.write_all(&(1100..1200).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
+    thread::sleep(Duration::from_millis(200));
+    agent.run(&[Step::Dial]).expect("served");
+    let mut third = agent.take_data(2).expect("dialled");
+    third.write_all(&(0..1000).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
+    drop((first, second, third));
+    agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("served");
+    assert_eq!(finished(&heard, 0), []);
+    let counters = hq.report(AgentId(0)).expect("it is kept").counters;
+    assert_eq!((counters.missing, counters.repeated), (0, 0));
+    assert_eq!(counters.entries + counters.exits, 1200);
 }

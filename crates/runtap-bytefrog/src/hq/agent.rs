@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtap_bytefrog_proto::hq::{CommandError, Control};
 use runtap_bytefrog_proto::{Dialect, Side};
@@ -39,6 +39,8 @@ struct Ends {
     numbered: u32,
     /// Everything has ended, and was said to.
     over: bool,
+    /// When the last of them began.
+    opened: Option<Instant>,
 }
 
 impl Agent {
@@ -120,6 +122,7 @@ impl Agent {
         }
         ends.data += 1;
         ends.numbered = ends.numbered.wrapping_add(1);
+        ends.opened = Some(Instant::now());
         Some((ends.data, ends.numbered.wrapping_sub(1)))
     }
 
@@ -137,9 +140,10 @@ impl Agent {
         (now.data, now.over)
     }
 
-    /// How many data connections are open.
-    pub(super) fn data(&self) -> usize {
-        locked(&self.ends).data
+    /// How many data connections are open, and how long no further one has begun.
+    pub(super) fn data(&self) -> (usize, Duration) {
+        let ends = *locked(&self.ends);
+        (ends.data, ends.opened.map_or(Duration::ZERO, |opened| opened.elapsed()))
     }
 
     /// The control connection has ended: whether that was the last of all.

@@ -65,7 +65,8 @@ pub struct Options {
     pub connections: usize,
     /// How long a connection may take to say hello, and a write to be taken.
     pub patience: Duration,
-    /// Versions 1 to 4: for how long data connections that are far ahead wait for an event that another one should have.
+    /// Versions 1 to 4: for how long data connections that are far ahead wait for an event that another one should have. If
+    /// all of them wait, for so long after the last has begun.
     pub gap_patience: Duration,
     /// The users (numbers of the system) whose processes may connect: for an address of the loopback interface, IPv4. All
     /// others are told of ([`Event::Stranger`]) and hear nothing. `None`: everybody may.

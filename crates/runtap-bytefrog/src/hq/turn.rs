@@ -4,7 +4,8 @@
 //! are ascending in each connection but for a few: a connection whose next event has no room in the window does not have the
 //! awaited one, and waits for the connection that has it. The agent is then told by its full socket.
 //!
-//! What was waited for in vain is given up, up to the first event that somebody has.
+//! An id is given up when nobody can bring it: when all open connections wait, or one has waited for as long as it should.
+//! An agent may open its connections one after the other, so the first of these counts only if none has begun for as long.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -92,13 +93,16 @@ impl Agent {
         locked(&self.queue.waiting).insert(number, id);
         let (mut awaited, mut since) = (model.awaited(), Instant::now());
         loop {
-            if !model.is_beyond(id) || self.data() < 2 {
+            let (open, settled) = self.data();
+            if !model.is_beyond(id) || open < 2 {
                 break;
             }
             if model.awaited() != awaited {
                 (awaited, since) = (model.awaited(), Instant::now());
             }
-            let left = patience.saturating_sub(since.elapsed());
+            let waited = since.elapsed();
+            let waited = if self.waiting(&model) < open { waited } else { waited.max(settled) };
+            let left = patience.saturating_sub(waited);
             if left.is_zero() {
                 self.give_up(&mut model);
                 since = Instant::now();
@@ -109,6 +113,11 @@ impl Agent {
         }
         locked(&self.queue.waiting).remove(&number);
         model
+    }
+
+    /// How many connections can't go on. Others have been woken, or bring what they have read.
+    fn waiting(&self, model: &Model) -> usize {
+        locked(&self.queue.waiting).values().filter(|id| model.is_beyond(**id)).count()
     }
 
     /// Gives up the ids before the first that somebody has.
