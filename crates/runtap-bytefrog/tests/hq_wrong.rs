@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use common::{LONG, entry, filters, finished, hq, until, violations};
-use runtap_bytefrog::hq::{AgentId, Event, Options};
+use common::{Heard, LONG, entry, filters, finished, hq, until, violations};
+use runtap_bytefrog::hq::{AgentId, Event, Options, Refusal};
 use runtap_bytefrog_proto::{Command, Configuration, Dialect, JavaStr, Message, Mode, Rule};
 use runtap_testkit::fake_agent::{FakeAgent, Step, recorded, say};
 use runtap_testkit::require;
@@ -117,12 +117,37 @@ fn silent_connections_and_too_many_of_them() {
     let mut second = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     second.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
     assert_eq!(second.errors, ["HQ is not expecting a new connection at this time"]);
+    assert_eq!(refused(&heard), Refusal::Agents(1));
     first.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("closed");
     assert_eq!(finished(&heard, 1), []);
     // One that is over makes room.
     let mut third = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     third.run(&[Step::Hello, Step::AwaitConfiguration]).expect("there is room again");
     assert!(hq.report(AgentId(1)).is_err());
+}
+
+/// Whose connection was closed, and why, is told.
+fn refused(heard: &Heard) -> Refusal {
+    let mut causes = Vec::new();
+    until(heard, |agent, event| {
+        if let Event::Refused { peer, cause } = event {
+            assert!(agent.is_none() && peer.is_some_and(|peer| peer.ip().is_loopback()), "{event:?}");
+            causes.push(*cause);
+        }
+        !causes.is_empty()
+    });
+    causes[0]
+}
+
+#[test]
+fn a_connection_beyond_the_limit_is_told_of() {
+    let (hq, heard) = hq(Options { connections: 2, ..Options::default() });
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial]).expect("there is room");
+    let mut third = TcpStream::connect(hq.address()).expect("HQ listens");
+    assert_eq!(refused(&heard), Refusal::Connections(2));
+    let mut byte = [0];
+    assert!(!third.read(&mut byte).is_ok_and(|size| size > 0), "it hears nothing");
 }
 
 /// Everybody on a machine reaches its loopback interface.

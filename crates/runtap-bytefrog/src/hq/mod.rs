@@ -137,6 +137,13 @@ pub enum Event {
         /// Whose it is, as far as that can be known.
         user: Option<u32>,
     },
+    /// A connection was closed, since there is no room for it: what it would have brought is in no report.
+    Refused {
+        /// Where it came from, unless it has gone already.
+        peer: Option<SocketAddr>,
+        /// What there is no room for.
+        cause: Refusal,
+    },
     /// It has broken a rule.
     Violation(Violation),
     /// A data connection has begun or ended; so many are open now.
@@ -152,6 +159,28 @@ pub enum Event {
     ControlEnded,
     /// All its connections have ended: its report does not change any more.
     Finished,
+}
+
+/// Why there was no room for a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// So many are open, and each has said hello ([`Options::connections`]).
+    Connections(usize),
+    /// So many agents are kept, and each lives ([`Options::agents`]).
+    Agents(usize),
+    /// The system has no thread for it.
+    System,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Connections(open) => write!(f, "{open} connections are open, which is the limit"),
+            Self::Agents(agents) => write!(f, "{agents} agents are traced, which is the limit"),
+            Self::System => f.write_str("the system has no thread for it"),
+        }
+    }
 }
 
 /// Why a command was not carried out.

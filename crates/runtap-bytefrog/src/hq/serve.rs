@@ -15,7 +15,7 @@ use super::agent::Agent;
 use super::record::Taped;
 use super::shared::{Shared, locked};
 use super::turn::Turn;
-use super::{AgentId, Connection, Event, HqError, peer};
+use super::{AgentId, Connection, Event, HqError, Refusal, peer};
 use crate::Model;
 
 /// Bytes of a read of events.
@@ -39,33 +39,42 @@ pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         if !is_welcome(&stream, shared) {
             continue;
         }
-        let mut threads = locked(&shared.threads);
-        threads.retain(|thread| !thread.is_finished());
-        if !has_room(shared) {
-            continue;
-        }
-        shared.open.fetch_add(1, Ordering::SeqCst);
+        let peer = stream.peer_addr().ok();
         number += 1;
-        if let Ok(socket) = stream.try_clone() {
-            locked(&shared.sockets).insert(number, socket);
-            locked(&shared.unknown).insert(number);
-        }
-        let state = Arc::clone(shared);
-        let spawned = std::thread::Builder::new().name(format!("bytefrog-{number}")).spawn(move || {
-            // An error is the end of a connection, which is told where it is known whose it was.
-            let _ = serve(stream, &state, number);
-            locked(&state.unknown).remove(&number);
-            locked(&state.sockets).remove(&number);
-            state.open.fetch_sub(1, Ordering::SeqCst);
-        });
-        if let Ok(thread) = spawned {
-            threads.push(thread);
-        } else {
-            locked(&shared.unknown).remove(&number);
-            locked(&shared.sockets).remove(&number);
-            shared.open.fetch_sub(1, Ordering::SeqCst);
+        if let Err(cause) = begin(stream, shared, number) {
+            (shared.tell)(None, Event::Refused { peer, cause });
         }
     }
+}
+
+/// Gives a connection its thread, if there is room for it.
+fn begin(stream: TcpStream, shared: &Arc<Shared>, number: u64) -> Result<(), Refusal> {
+    let mut threads = locked(&shared.threads);
+    threads.retain(|thread| !thread.is_finished());
+    if !has_room(shared) {
+        return Err(Refusal::Connections(shared.open.load(Ordering::SeqCst)));
+    }
+    shared.open.fetch_add(1, Ordering::SeqCst);
+    if let Ok(socket) = stream.try_clone() {
+        locked(&shared.sockets).insert(number, socket);
+        locked(&shared.unknown).insert(number);
+    }
+    let state = Arc::clone(shared);
+    let spawned = std::thread::Builder::new().name(format!("bytefrog-{number}")).spawn(move || {
+        // An error is the end of a connection, which is told where it is known whose it was.
+        let _ = serve(stream, &state, number);
+        locked(&state.unknown).remove(&number);
+        locked(&state.sockets).remove(&number);
+        state.open.fetch_sub(1, Ordering::SeqCst);
+    });
+    let Ok(thread) = spawned else {
+        locked(&shared.unknown).remove(&number);
+        locked(&shared.sockets).remove(&number);
+        shared.open.fetch_sub(1, Ordering::SeqCst);
+        return Err(Refusal::System);
+    };
+    threads.push(thread);
+    Ok(())
 }
 
 /// Whether a connection is of a user who may connect. If not, that is told.
@@ -173,6 +182,8 @@ fn control(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) 
     let model = Model::new(dialect, &shared.options.limits, shared.options.slow);
     // Registered before the configuration is sent: data connections may follow at once.
     let Some(agent) = shared.admit(|id, run| Agent::new(id, run, dialect, control, socket, model)) else {
+        let cause = Refusal::Agents(locked(&shared.agents).len());
+        (shared.tell)(None, Event::Refused { peer: Some(peer), cause });
         return refuse(&stream, &full());
     };
     agent.tape.begin(shared.options.recorder.as_deref(), agent.id, Connection::Control);
