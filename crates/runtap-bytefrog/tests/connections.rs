@@ -7,10 +7,11 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{filters, finished, hq};
+use common::{LONG, filters, finished, hq};
 use runtap_bytefrog::Limits;
 use runtap_bytefrog::hq::{AgentId, Options};
 use runtap_bytefrog_proto::{Configuration, Dialect, Exit, Message, Mode, Rule, Stamp};
@@ -175,4 +176,22 @@ fn a_connection_that_opens_late_loses_nothing() {
     let counters = hq.report(AgentId(0)).expect("it is kept").counters;
     assert_eq!((counters.missing, counters.repeated), (0, 0));
     assert_eq!(counters.entries + counters.exits, 1200);
+}
+
+/// Connections that wait for one that has not begun are not waited for.
+#[test]
+fn closing_waits_for_no_event() {
+    let minutes = Duration::from_mins(5);
+    let (hq, _heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+    let (_agent, mut data) = agent(&hq);
+    for stream in &mut data {
+        stream.write_all(&event(1000)).expect("HQ takes it");
+    }
+    thread::sleep(Duration::from_millis(100));
+    let (done, ends) = channel();
+    thread::spawn(move || {
+        hq.close();
+        done.send(()).expect("it is waited for");
+    });
+    ends.recv_timeout(LONG).expect("it has closed");
 }

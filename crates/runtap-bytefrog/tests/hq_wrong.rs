@@ -131,7 +131,7 @@ fn refused(heard: &Heard) -> Refusal {
     let mut causes = Vec::new();
     until(heard, |agent, event| {
         if let Event::Refused { peer, cause } = event {
-            assert!(agent.is_none() && peer.is_some_and(|peer| peer.ip().is_loopback()), "{event:?}");
+            assert!(agent.is_none() && peer.ip().is_loopback(), "{event:?}");
             causes.push(*cause);
         }
         !causes.is_empty()

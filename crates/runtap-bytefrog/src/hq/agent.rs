@@ -39,7 +39,7 @@ struct Ends {
     numbered: u32,
     /// Everything has ended, and was said to.
     over: bool,
-    /// When the last of them began.
+    /// When the last of them began, while further ones may.
     opened: Option<Instant>,
 }
 
@@ -143,7 +143,15 @@ impl Agent {
     /// How many data connections are open, and how long no further one has begun.
     pub(super) fn data(&self) -> (usize, Duration) {
         let ends = *locked(&self.ends);
-        (ends.data, ends.opened.map_or(Duration::ZERO, |opened| opened.elapsed()))
+        (ends.data, ends.opened.map_or(Duration::MAX, |opened| opened.elapsed()))
+    }
+
+    /// No further data connection is expected: those that wait for one another do not wait for it.
+    pub(super) fn settle(&self) {
+        locked(&self.ends).opened = None;
+        // Whoever holds the model has seen that, or waits.
+        drop(locked(&self.model));
+        self.queue.moved.notify_all();
     }
 
     /// The control connection has ended: whether that was the last of all.

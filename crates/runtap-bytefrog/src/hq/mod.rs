@@ -23,7 +23,7 @@ mod shared;
 mod turn;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -139,8 +139,8 @@ pub enum Event {
     },
     /// A connection was closed, since there is no room for it: what it would have brought is in no report.
     Refused {
-        /// Where it came from, unless it has gone already.
-        peer: Option<SocketAddr>,
+        /// Where it came from.
+        peer: SocketAddr,
         /// What there is no room for.
         cause: Refusal,
     },
@@ -169,7 +169,7 @@ pub enum Refusal {
     Connections(usize),
     /// So many agents are kept, and each lives ([`Options::agents`]).
     Agents(usize),
-    /// The system has no thread for it.
+    /// The system has no descriptor or thread for it.
     System,
 }
 
@@ -178,7 +178,7 @@ impl std::fmt::Display for Refusal {
         match self {
             Self::Connections(open) => write!(f, "{open} connections are open, which is the limit"),
             Self::Agents(agents) => write!(f, "{agents} agents are traced, which is the limit"),
-            Self::System => f.write_str("the system has no thread for it"),
+            Self::System => f.write_str("the system has no descriptor or thread for it"),
         }
     }
 }
@@ -242,6 +242,7 @@ impl Hq {
         tell: impl Fn(Option<AgentId>, Event) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::new(options, Box::new(tell)));
         let acceptor = {
@@ -361,14 +362,15 @@ impl Hq {
     /// are still there while HQ is.
     pub fn close(&self) {
         self.shared.closing.store(true, Ordering::SeqCst);
+        self.shared.shut();
         let acceptor = locked(&self.acceptor).take();
         if let Some(acceptor) = acceptor {
-            // Whoever waits for a connection gets one.
-            let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
             let _ = acceptor.join();
+            // Those that it has accepted meanwhile.
+            self.shared.shut();
         }
-        for socket in locked(&self.shared.sockets).values() {
-            let _ = socket.shutdown(std::net::Shutdown::Both);
+        for agent in locked(&self.shared.agents).values() {
+            agent.settle();
         }
         let threads = std::mem::take(&mut *locked(&self.shared.threads));
         for thread in threads {

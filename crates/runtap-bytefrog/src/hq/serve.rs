@@ -24,27 +24,49 @@ const CHUNK: usize = 256 << 10;
 /// The least time between two looks at what is overdue.
 const TICK: Duration = Duration::from_millis(50);
 
+/// Accepts connections until HQ closes, of a listener that does not block: what would wake one needs a descriptor, and an
+/// address that can be dialled.
 pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     let mut number = 0u64;
-    for stream in listener.incoming() {
-        if shared.closing.load(Ordering::SeqCst) {
-            return;
-        }
-        // Out of descriptors, mostly: that passes when a connection ends.
-        let Ok(stream) = stream else {
-            std::thread::sleep(TICK);
-            continue;
+    while !shared.closing.load(Ordering::SeqCst) {
+        let (stream, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                await_connection(listener);
+                continue;
+            }
+            // Out of descriptors, mostly: that passes when a connection ends.
+            Err(_) => {
+                std::thread::sleep(TICK);
+                continue;
+            }
         };
         // Before it takes a place.
         if !is_welcome(&stream, shared) {
             continue;
         }
-        let peer = stream.peer_addr().ok();
         number += 1;
         if let Err(cause) = begin(stream, shared, number) {
             (shared.tell)(None, Event::Refused { peer, cause });
         }
     }
+}
+
+/// Waits for a connection, for a moment.
+#[cfg(unix)]
+fn await_connection(listener: &TcpListener) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    let mut polled = [PollFd::new(listener, PollFlags::IN)];
+    let a_while = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    if poll(&mut polled, Some(&a_while)).is_err() {
+        std::thread::sleep(TICK);
+    }
+}
+
+#[cfg(not(unix))]
+fn await_connection(_: &TcpListener) {
+    std::thread::sleep(Duration::from_millis(10));
 }
 
 /// Gives a connection its thread, if there is room for it.
@@ -54,11 +76,12 @@ fn begin(stream: TcpStream, shared: &Arc<Shared>, number: u64) -> Result<(), Ref
     if !has_room(shared) {
         return Err(Refusal::Connections(shared.open.load(Ordering::SeqCst)));
     }
+    // Some systems hand the listener's mode on. What can't be shut when HQ closes would be waited for.
+    let socket = stream.set_nonblocking(false).and_then(|()| stream.try_clone());
+    let Ok(socket) = socket else { return Err(Refusal::System) };
     shared.open.fetch_add(1, Ordering::SeqCst);
-    if let Ok(socket) = stream.try_clone() {
-        locked(&shared.sockets).insert(number, socket);
-        locked(&shared.unknown).insert(number);
-    }
+    locked(&shared.sockets).insert(number, socket);
+    locked(&shared.unknown).insert(number);
     let state = Arc::clone(shared);
     let spawned = std::thread::Builder::new().name(format!("bytefrog-{number}")).spawn(move || {
         // An error is the end of a connection, which is told where it is known whose it was.
@@ -178,12 +201,14 @@ fn control(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) 
     let Some(project) = hello else { return refuse(&stream, &output.transmit) };
     locked(&shared.unknown).remove(&number);
     let peer = stream.peer_addr()?;
-    let socket = stream.try_clone()?;
+    let socket = stream.try_clone().inspect_err(|_| {
+        (shared.tell)(None, Event::Refused { peer, cause: Refusal::System });
+    })?;
     let model = Model::new(dialect, &shared.options.limits, shared.options.slow);
     // Registered before the configuration is sent: data connections may follow at once.
     let Some(agent) = shared.admit(|id, run| Agent::new(id, run, dialect, control, socket, model)) else {
         let cause = Refusal::Agents(locked(&shared.agents).len());
-        (shared.tell)(None, Event::Refused { peer: Some(peer), cause });
+        (shared.tell)(None, Event::Refused { peer, cause });
         return refuse(&stream, &full());
     };
     agent.tape.begin(shared.options.recorder.as_deref(), agent.id, Connection::Control);

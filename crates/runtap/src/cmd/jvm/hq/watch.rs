@@ -205,15 +205,14 @@ impl State {
     }
 
     /// A connection for which there was no room. Each cause is said once; how many there were, at the end.
-    fn refuse(&mut self, peer: Option<SocketAddr>, cause: Refusal) {
+    fn refuse(&mut self, peer: SocketAddr, cause: Refusal) {
         self.refused += 1;
         let is_new = !self.causes.contains(&discriminant(&cause));
         if is_new {
             self.causes.push(discriminant(&cause));
         }
         let weight = if is_new { Weight::Warning } else { Weight::Detail };
-        let from = peer.map_or_else(String::new, |peer| format!(" from {peer}"));
-        self.say(weight, format!("a connection{from} was refused: {cause}"));
+        self.say(weight, format!("a connection from {peer} was refused: {cause}"));
     }
 
     fn hear(&mut self, id: AgentId, event: Event) {
@@ -382,7 +381,7 @@ mod tests {
     #[test]
     fn refused_connections_are_counted_and_each_cause_is_said_once() {
         let watch = Watch::new(false);
-        let peer = Some(SocketAddr::from(([127, 0, 0, 1], 1)));
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
         for cause in [Refusal::Agents(64), Refusal::Agents(64), Refusal::Connections(200)] {
             watch.hear(None, Event::Refused { peer, cause });
         }
