@@ -150,6 +150,33 @@ fn a_connection_beyond_the_limit_is_told_of() {
     assert!(!third.read(&mut byte).is_ok_and(|size| size > 0), "it hears nothing");
 }
 
+/// A machine that was switched off says nothing for ever, as an idle one does.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_other_machine_is_asked_whether_it_is_there() {
+    let (hq, _heard) = hq(Options::default());
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial]).expect("served");
+    let port = format!(":{:04X}", hq.address().port());
+    let asked = || {
+        let table = std::fs::read_to_string("/proc/self/net/tcp").expect("procfs");
+        let accepted = table.lines().filter_map(|line| {
+            let [_, local, _, state, _, timer, ..] = *line.split_whitespace().collect::<Vec<_>>() else {
+                return None;
+            };
+            // Those that are established, by the kind of their timer.
+            (local.ends_with(&port) && state == "01").then(|| timer.starts_with("02:"))
+        });
+        accepted.filter(|asked| *asked).count()
+    };
+    // Until what was written is acknowledged, the timer is another one.
+    let began = Instant::now();
+    while asked() < 2 && began.elapsed() < LONG {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(asked(), 2, "the control and the data connection");
+}
+
 /// Everybody on a machine reaches its loopback interface.
 #[test]
 #[cfg(target_os = "linux")]

@@ -16,6 +16,7 @@
 //! makes room for others.
 
 mod agent;
+mod keep_alive;
 mod peer;
 mod record;
 mod serve;

@@ -12,6 +12,7 @@ use runtap_bytefrog_proto::hq::{self, Control, Data};
 use runtap_bytefrog_proto::{Configuration, Dialect, Message, Side, Violation};
 
 use super::agent::Agent;
+use super::keep_alive::keep_alive;
 use super::record::Taped;
 use super::shared::{Shared, locked};
 use super::turn::Turn;
@@ -135,6 +136,8 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, number: u64) -> io::Result
     stream.set_write_timeout(Some(patience.max(TICK)))?;
     // Commands are single bytes, which should not wait for each other.
     stream.set_nodelay(true)?;
+    // A machine that was switched off would keep its place for ever. Without that, it is served all the same.
+    let _ = keep_alive(&stream);
     let mut first = [0];
     if stream.read(&mut first)? == 0 {
         return Ok(());
