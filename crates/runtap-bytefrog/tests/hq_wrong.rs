@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use common::{Heard, LONG, entry, filters, finished, hq, until, violations};
-use runtap_bytefrog::hq::{AgentId, Event, Options, Refusal};
+use runtap_bytefrog::hq::{AgentId, Event, HqError, Options, Refusal};
 use runtap_bytefrog_proto::{Command, Configuration, Dialect, JavaStr, Message, Mode, Rule};
 use runtap_testkit::fake_agent::{FakeAgent, Step, recorded, say};
 use runtap_testkit::require;
@@ -148,6 +148,38 @@ fn a_connection_beyond_the_limit_is_told_of() {
     assert_eq!(refused(&heard), Refusal::Connections(2));
     let mut byte = [0];
     assert!(!third.read(&mut byte).is_ok_and(|size| size > 0), "it hears nothing");
+}
+
+/// What an agent has taken in part ends its control connection: the next command would be read as a part of it.
+#[test]
+fn an_agent_that_takes_half_a_message_gets_nothing_else() {
+    let (hq, heard) = hq(Options { begin: None, patience: Duration::from_millis(300), ..Options::default() });
+    let mut agent = TcpStream::connect(hq.address()).expect("HQ listens");
+    agent.write_all(&[0, Dialect::V1.hello()]).expect("taken");
+    until(&heard, |_, event| matches!(event, Event::Connected { .. }));
+    let configured = hq.configure(AgentId(0), |configuration| {
+        // More than the buffers of a connection.
+        configuration.inclusions = vec!["a".repeat(60_000).as_str().into(); 1000];
+    });
+    assert!(matches!(configured, Err(HqError::Write(_))), "{configured:?}");
+    // From now on it reads, and has room for more.
+    agent.set_read_timeout(Some(LONG)).expect("a time");
+    let (mut buffer, mut size) = (vec![0; 1 << 16], 0);
+    let mut command = Some(Command::Start);
+    let end = loop {
+        match agent.read(&mut buffer) {
+            Ok(0) => break Ok(()),
+            Ok(read) => size += read,
+            Err(error) => break Err(error),
+        }
+        // The configuration that it has got is one.
+        if let Some(command) = command.take_if(|_| size > 1 << 17) {
+            assert!(hq.command(AgentId(0), command).is_err(), "in the midst of a message");
+        }
+    };
+    // The end, or a reset.
+    assert!(!end.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock), "it is open");
+    assert_eq!(command, None);
 }
 
 /// A machine that was switched off says nothing for ever, as an idle one does.

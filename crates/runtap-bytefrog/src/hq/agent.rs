@@ -66,7 +66,8 @@ impl Agent {
         }
     }
 
-    /// Changes the state of the control connection and writes what follows from it, in one call.
+    /// Changes the state of the control connection and writes what follows from it, in one call. What can't be written ends
+    /// the connection.
     pub(super) fn command(
         &self,
         now: Duration,
@@ -75,7 +76,10 @@ impl Agent {
         let _next = locked(&self.writing);
         let bytes = self.with(command)?;
         self.tape.write(Side::Hq, now, &bytes);
-        (&self.socket).write_all(&bytes)?;
+        (&self.socket).write_all(&bytes).inspect_err(|_| {
+            // A part of it may have been taken: what came next would land inside of it.
+            self.close();
+        })?;
         Ok(())
     }
 
