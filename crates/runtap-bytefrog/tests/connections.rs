@@ -7,22 +7,25 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use common::{filters, finished, hq};
+use common::{LONG, filters, finished, hq};
+use runtap_bytefrog::Limits;
 use runtap_bytefrog::hq::{AgentId, Options};
 use runtap_bytefrog_proto::{Configuration, Dialect, Exit, Message, Mode, Rule, Stamp};
 use runtap_testkit::fake_agent::{FakeAgent, Step, say};
 
+fn event(id: u32) -> Vec<u8> {
+    let at = Stamp { time: 0, sequence: id.into(), thread: 0 };
+    let exit = Exit::Line(1);
+    let (entry, exit) = (Message::Entry { at, method: 1 }, Message::Exit { at, method: 1, exit });
+    say(Dialect::V1, if id.is_multiple_of(2) { &entry } else { &exit })
+}
+
 /// Calls of a method, in pieces of a thousand events.
 fn calls(ids: Range<u32>) -> impl Iterator<Item = Vec<u8>> {
-    let event = |id: u32| {
-        let at = Stamp { time: 0, sequence: id.into(), thread: 0 };
-        let exit = Exit::Line(1);
-        let (entry, exit) = (Message::Entry { at, method: 1 }, Message::Exit { at, method: 1, exit });
-        say(Dialect::V1, if id.is_multiple_of(2) { &entry } else { &exit })
-    };
     ids.step_by(1000).map(move |from| (from..from + 1000).flat_map(event).collect())
 }
 
@@ -100,4 +103,95 @@ fn what_never_comes_holds_nobody_up() {
     assert_eq!(report.counters.missing, u64::from(LOST));
     assert_eq!(report.counters.entries, u64::from(ALL - LOST) / 2);
     assert!(report.findings.iter().any(|finding| finding.rule == Rule::SequenceGap), "{:?}", report.findings);
+}
+
+/// A window of so many events.
+fn small(window: usize) -> Limits {
+    Limits { window, ..Limits::default() }
+}
+
+/// What one connection brings at once may be longer than the window, and a single event beyond it: nothing is given up while
+/// another connection has it.
+#[test]
+fn what_is_beyond_the_window_waits_before_it_is_taken() {
+    const BEHIND: u32 = 1000;
+    const ALL: u32 = 12_000;
+    // All the rest in a chunk; one event and nothing between.
+    for ahead in [(BEHIND..ALL).collect::<Vec<_>>(), vec![ALL - 1]] {
+        let minutes = Duration::from_mins(5);
+        let (hq, heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+        let (mut agent, [mut first, mut second]) = agent(&hq);
+        let behind: Vec<Vec<u8>> = (0..ALL).filter(|id| !ahead.contains(id)).map(event).collect();
+        first.write_all(&ahead.into_iter().flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
+        // It is read meanwhile, or shows nothing.
+        thread::sleep(Duration::from_millis(200));
+        second.write_all(&behind.concat()).expect("HQ takes it");
+        drop((second, first));
+        agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("served");
+        assert_eq!(finished(&heard, 0), []);
+        let counters = hq.report(AgentId(0)).expect("it is kept").counters;
+        assert_eq!((counters.missing, counters.repeated), (0, 0));
+        assert_eq!((counters.entries, counters.exits), (u64::from(ALL) / 2, u64::from(ALL) / 2));
+    }
+}
+
+/// An id that is lost costs no time when every connection has come to what is behind it.
+#[test]
+fn what_all_connections_are_beyond_is_given_up_at_once() {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    const ALL: u32 = 40_000;
+    let lost = |id: &u32| id % 2000 == 1000;
+    let (hq, heard) = hq(Options { gap_patience: PATIENCE, limits: small(64), ..patient() });
+    let (mut agent, data) = agent(&hq);
+    // Until no further connection is expected.
+    thread::sleep(PATIENCE);
+    let began = Instant::now();
+    for (number, mut stream) in (0..).zip(data) {
+        let own = (0..ALL).filter(|id| id / 100 % 2 == number && !lost(id));
+        stream.write_all(&own.flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
+    }
+    agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("served");
+    assert_eq!(finished(&heard, 0), []);
+    assert!(began.elapsed() < PATIENCE * 10, "20 of them: {:?}", began.elapsed());
+    let counters = hq.report(AgentId(0)).expect("it is kept").counters;
+    assert_eq!((counters.missing, counters.repeated), (20, 0));
+    assert_eq!(counters.entries + counters.exits, u64::from(ALL) - 20);
+}
+
+/// All that are open wait, and the one that has the awaited events opens only then.
+#[test]
+fn a_connection_that_opens_late_loses_nothing() {
+    let minutes = Duration::from_mins(5);
+    let (hq, heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+    let (mut agent, [mut first, mut second]) = agent(&hq);
+    first.write_all(&(1000..1100).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
+    second.write_all(&(1100..1200).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
+    thread::sleep(Duration::from_millis(200));
+    agent.run(&[Step::Dial]).expect("served");
+    let mut third = agent.take_data(2).expect("dialled");
+    third.write_all(&(0..1000).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
+    drop((first, second, third));
+    agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("served");
+    assert_eq!(finished(&heard, 0), []);
+    let counters = hq.report(AgentId(0)).expect("it is kept").counters;
+    assert_eq!((counters.missing, counters.repeated), (0, 0));
+    assert_eq!(counters.entries + counters.exits, 1200);
+}
+
+/// Connections that wait for one that has not begun are not waited for.
+#[test]
+fn closing_waits_for_no_event() {
+    let minutes = Duration::from_mins(5);
+    let (hq, _heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+    let (_agent, mut data) = agent(&hq);
+    for stream in &mut data {
+        stream.write_all(&event(1000)).expect("HQ takes it");
+    }
+    thread::sleep(Duration::from_millis(100));
+    let (done, ends) = channel();
+    thread::spawn(move || {
+        hq.close();
+        done.send(()).expect("it is waited for");
+    });
+    ends.recv_timeout(LONG).expect("it has closed");
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use common::{LONG, entry, filters, finished, hq, until, violations};
-use runtap_bytefrog::hq::{AgentId, Event, Options};
+use common::{Heard, LONG, entry, filters, finished, hq, until, violations};
+use runtap_bytefrog::hq::{AgentId, Event, HqError, Options, Refusal};
 use runtap_bytefrog_proto::{Command, Configuration, Dialect, JavaStr, Message, Mode, Rule};
 use runtap_testkit::fake_agent::{FakeAgent, Step, recorded, say};
 use runtap_testkit::require;
@@ -114,12 +114,96 @@ fn silent_connections_and_too_many_of_them() {
     let mut second = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     second.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
     assert_eq!(second.errors, ["HQ is not expecting a new connection at this time"]);
+    assert_eq!(refused(&heard), Refusal::Agents(1));
     first.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("closed");
     assert_eq!(finished(&heard, 1), []);
     // One that is over makes room.
     let mut third = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     third.run(&[Step::Hello, Step::AwaitConfiguration]).expect("there is room again");
     assert!(hq.report(AgentId(1)).is_err());
+}
+
+/// Whose connection was closed, and why, is told.
+fn refused(heard: &Heard) -> Refusal {
+    let mut causes = Vec::new();
+    until(heard, |agent, event| {
+        if let Event::Refused { peer, cause } = event {
+            assert!(agent.is_none() && peer.ip().is_loopback(), "{event:?}");
+            causes.push(*cause);
+        }
+        !causes.is_empty()
+    });
+    causes[0]
+}
+
+#[test]
+fn a_connection_beyond_the_limit_is_told_of() {
+    let (hq, heard) = hq(Options { connections: 2, ..Options::default() });
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial]).expect("there is room");
+    let mut third = TcpStream::connect(hq.address()).expect("HQ listens");
+    assert_eq!(refused(&heard), Refusal::Connections(2));
+    let mut byte = [0];
+    assert!(!third.read(&mut byte).is_ok_and(|size| size > 0), "it hears nothing");
+}
+
+/// What an agent has taken in part ends its control connection: the next command would be read as a part of it.
+#[test]
+fn an_agent_that_takes_half_a_message_gets_nothing_else() {
+    let (hq, heard) = hq(Options { begin: None, patience: Duration::from_millis(300), ..Options::default() });
+    let mut agent = TcpStream::connect(hq.address()).expect("HQ listens");
+    agent.write_all(&[0, Dialect::V1.hello()]).expect("taken");
+    until(&heard, |_, event| matches!(event, Event::Connected { .. }));
+    let configured = hq.configure(AgentId(0), |configuration| {
+        // More than the buffers of a connection.
+        configuration.inclusions = vec!["a".repeat(60_000).as_str().into(); 1000];
+    });
+    assert!(matches!(configured, Err(HqError::Write(_))), "{configured:?}");
+    // From now on it reads, and has room for more.
+    agent.set_read_timeout(Some(LONG)).expect("a time");
+    let (mut buffer, mut size) = (vec![0; 1 << 16], 0);
+    let mut command = Some(Command::Start);
+    let end = loop {
+        match agent.read(&mut buffer) {
+            Ok(0) => break Ok(()),
+            Ok(read) => size += read,
+            Err(error) => break Err(error),
+        }
+        // The configuration that it has got is one.
+        if let Some(command) = command.take_if(|_| size > 1 << 17) {
+            assert!(hq.command(AgentId(0), command).is_err(), "in the midst of a message");
+        }
+    };
+    // The end, or a reset.
+    assert!(!end.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock), "it is open");
+    assert_eq!(command, None);
+}
+
+/// A machine that was switched off says nothing for ever, as an idle one does.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_other_machine_is_asked_whether_it_is_there() {
+    let (hq, _heard) = hq(Options::default());
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial]).expect("served");
+    let port = format!(":{:04X}", hq.address().port());
+    let asked = || {
+        let table = std::fs::read_to_string("/proc/self/net/tcp").expect("procfs");
+        let accepted = table.lines().filter_map(|line| {
+            let [_, local, _, state, _, timer, ..] = *line.split_whitespace().collect::<Vec<_>>() else {
+                return None;
+            };
+            // Those that are established, by the kind of their timer.
+            (local.ends_with(&port) && state == "01").then(|| timer.starts_with("02:"))
+        });
+        accepted.filter(|asked| *asked).count()
+    };
+    // Until what was written is acknowledged, the timer is another one.
+    let began = Instant::now();
+    while asked() < 2 && began.elapsed() < LONG {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(asked(), 2, "the control and the data connection");
 }
 
 /// Everybody on a machine reaches its loopback interface.

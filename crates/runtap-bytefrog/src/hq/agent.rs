@@ -2,14 +2,15 @@
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use runtap_bytefrog_proto::hq::{CommandError, Control};
 use runtap_bytefrog_proto::{Dialect, Side};
 
 use super::record::Taped;
 use super::shared::locked;
+use super::turn::Queue;
 use super::{AgentId, AgentState, HqError};
 use crate::Model;
 
@@ -25,8 +26,7 @@ pub(super) struct Agent {
     /// The recording of the control connection.
     pub(super) tape: Taped,
     pub(super) model: Mutex<Model>,
-    /// The event that the model waits for has come, or a data connection has ended.
-    moved: Condvar,
+    pub(super) queue: Queue,
     ends: Mutex<Ends>,
 }
 
@@ -39,8 +39,8 @@ struct Ends {
     numbered: u32,
     /// Everything has ended, and was said to.
     over: bool,
-    /// Events before this one were waited for in vain, and are not any more.
-    lost: u64,
+    /// When the last of them began, while further ones may.
+    opened: Option<Instant>,
 }
 
 impl Agent {
@@ -61,12 +61,13 @@ impl Agent {
             writing: Mutex::default(),
             tape: Taped::off(),
             model: Mutex::new(model),
-            moved: Condvar::new(),
+            queue: Queue::default(),
             ends: Mutex::default(),
         }
     }
 
-    /// Changes the state of the control connection and writes what follows from it, in one call.
+    /// Changes the state of the control connection and writes what follows from it, in one call. What can't be written ends
+    /// the connection.
     pub(super) fn command(
         &self,
         now: Duration,
@@ -75,7 +76,10 @@ impl Agent {
         let _next = locked(&self.writing);
         let bytes = self.with(command)?;
         self.tape.write(Side::Hq, now, &bytes);
-        (&self.socket).write_all(&bytes)?;
+        (&self.socket).write_all(&bytes).inspect_err(|_| {
+            // A part of it may have been taken: what came next would land inside of it.
+            self.close();
+        })?;
         Ok(())
     }
 
@@ -122,6 +126,7 @@ impl Agent {
         }
         ends.data += 1;
         ends.numbered = ends.numbered.wrapping_add(1);
+        ends.opened = Some(Instant::now());
         Some((ends.data, ends.numbered.wrapping_sub(1)))
     }
 
@@ -135,51 +140,22 @@ impl Agent {
         };
         // Whoever holds the model has seen that, or waits.
         drop(locked(&self.model));
-        self.moved.notify_all();
+        self.queue.moved.notify_all();
         (now.data, now.over)
     }
 
-    /// How many data connections are open.
-    pub(super) fn data(&self) -> usize {
-        locked(&self.ends).data
+    /// How many data connections are open, and how long no further one has begun.
+    pub(super) fn data(&self) -> (usize, Duration) {
+        let ends = *locked(&self.ends);
+        (ends.data, ends.opened.map_or(Duration::MAX, |opened| opened.elapsed()))
     }
 
-    /// Takes a data connection's chunk. Ids are ascending in each connection but for a few: one whose last event is far ahead
-    /// of the awaited one does not have that, and waits for the connection that has it. The agent is then told by its full
-    /// socket.
-    pub(super) fn take<T>(&self, patience: Duration, chunk: impl FnOnce(&mut Model) -> T) -> T {
-        let mut model = locked(&self.model);
-        let before = model.awaited();
-        let taken = chunk(&mut model);
-        if model.awaited() != before {
-            self.moved.notify_all();
-        }
-        if let Some(latest) = model.latest() {
-            self.give_way(model, latest, patience);
-        }
-        taken
-    }
-
-    /// Waits as long as the model is far behind this event, and moves.
-    fn give_way(&self, mut model: MutexGuard<'_, Model>, latest: u64, patience: Duration) {
-        loop {
-            let awaited = model.awaited();
-            let is_held_up = |model: &Model| {
-                let ends = *locked(&self.ends);
-                model.is_far(latest) && ends.data > 1 && awaited >= ends.lost
-            };
-            if !is_held_up(&model) {
-                return;
-            }
-            let waits = |model: &mut Model| model.awaited() == awaited && is_held_up(model);
-            let waited = self.moved.wait_timeout_while(model, patience, waits);
-            let (now, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-            model = now;
-            if waited.timed_out() {
-                locked(&self.ends).lost = model.resumes_at();
-                self.moved.notify_all();
-            }
-        }
+    /// No further data connection is expected: those that wait for one another do not wait for it.
+    pub(super) fn settle(&self) {
+        locked(&self.ends).opened = None;
+        // Whoever holds the model has seen that, or waits.
+        drop(locked(&self.model));
+        self.queue.moved.notify_all();
     }
 
     /// The control connection has ended: whether that was the last of all.

@@ -16,13 +16,15 @@
 //! makes room for others.
 
 mod agent;
+mod keep_alive;
 mod peer;
 mod record;
 mod serve;
 mod shared;
+mod turn;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -64,7 +66,8 @@ pub struct Options {
     pub connections: usize,
     /// How long a connection may take to say hello, and a write to be taken.
     pub patience: Duration,
-    /// Versions 1 to 4: for how long data connections that are far ahead wait for an event that another one should have.
+    /// Versions 1 to 4: for how long data connections that are far ahead wait for an event that another one should have. If
+    /// all of them wait, for so long after the last has begun.
     pub gap_patience: Duration,
     /// The users (numbers of the system) whose processes may connect: for an address of the loopback interface, IPv4. All
     /// others are told of ([`Event::Stranger`]) and hear nothing. `None`: everybody may.
@@ -135,6 +138,13 @@ pub enum Event {
         /// Whose it is, as far as that can be known.
         user: Option<u32>,
     },
+    /// A connection was closed, since there is no room for it: what it would have brought is in no report.
+    Refused {
+        /// Where it came from.
+        peer: SocketAddr,
+        /// What there is no room for.
+        cause: Refusal,
+    },
     /// It has broken a rule.
     Violation(Violation),
     /// A data connection has begun or ended; so many are open now.
@@ -150,6 +160,28 @@ pub enum Event {
     ControlEnded,
     /// All its connections have ended: its report does not change any more.
     Finished,
+}
+
+/// Why there was no room for a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// So many are open, and each has said hello ([`Options::connections`]).
+    Connections(usize),
+    /// So many agents are kept, and each lives ([`Options::agents`]).
+    Agents(usize),
+    /// The system has no descriptor or thread for it.
+    System,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Connections(open) => write!(f, "{open} connections are open, which is the limit"),
+            Self::Agents(agents) => write!(f, "{agents} agents are traced, which is the limit"),
+            Self::System => f.write_str("the system has no descriptor or thread for it"),
+        }
+    }
 }
 
 /// Why a command was not carried out.
@@ -211,6 +243,7 @@ impl Hq {
         tell: impl Fn(Option<AgentId>, Event) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::new(options, Box::new(tell)));
         let acceptor = {
@@ -330,14 +363,15 @@ impl Hq {
     /// are still there while HQ is.
     pub fn close(&self) {
         self.shared.closing.store(true, Ordering::SeqCst);
+        self.shared.shut();
         let acceptor = locked(&self.acceptor).take();
         if let Some(acceptor) = acceptor {
-            // Whoever waits for a connection gets one.
-            let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
             let _ = acceptor.join();
+            // Those that it has accepted meanwhile.
+            self.shared.shut();
         }
-        for socket in locked(&self.shared.sockets).values() {
-            let _ = socket.shutdown(std::net::Shutdown::Both);
+        for agent in locked(&self.shared.agents).values() {
+            agent.settle();
         }
         let threads = std::mem::take(&mut *locked(&self.shared.threads));
         for thread in threads {

@@ -12,61 +12,93 @@ use runtap_bytefrog_proto::hq::{self, Control, Data};
 use runtap_bytefrog_proto::{Configuration, Dialect, Message, Side, Violation};
 
 use super::agent::Agent;
+use super::keep_alive::keep_alive;
 use super::record::Taped;
 use super::shared::{Shared, locked};
-use super::{AgentId, Connection, Event, HqError, peer};
+use super::turn::Turn;
+use super::{AgentId, Connection, Event, HqError, Refusal, peer};
 use crate::Model;
 
-/// Bytes of a read of events, for up to [`SHARED`] connections of an agent; more share them.
+/// Bytes of a read of events.
 const CHUNK: usize = 256 << 10;
-/// So many chunks have fewer events than the window has room for.
-const SHARED: usize = 4;
 
 /// The least time between two looks at what is overdue.
 const TICK: Duration = Duration::from_millis(50);
 
+/// Accepts connections until HQ closes, of a listener that does not block: what would wake one needs a descriptor, and an
+/// address that can be dialled.
 pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     let mut number = 0u64;
-    for stream in listener.incoming() {
-        if shared.closing.load(Ordering::SeqCst) {
-            return;
-        }
-        // Out of descriptors, mostly: that passes when a connection ends.
-        let Ok(stream) = stream else {
-            std::thread::sleep(TICK);
-            continue;
+    while !shared.closing.load(Ordering::SeqCst) {
+        let (stream, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                await_connection(listener);
+                continue;
+            }
+            // Out of descriptors, mostly: that passes when a connection ends.
+            Err(_) => {
+                std::thread::sleep(TICK);
+                continue;
+            }
         };
         // Before it takes a place.
         if !is_welcome(&stream, shared) {
             continue;
         }
-        let mut threads = locked(&shared.threads);
-        threads.retain(|thread| !thread.is_finished());
-        if !has_room(shared) {
-            continue;
-        }
-        shared.open.fetch_add(1, Ordering::SeqCst);
         number += 1;
-        if let Ok(socket) = stream.try_clone() {
-            locked(&shared.sockets).insert(number, socket);
-            locked(&shared.unknown).insert(number);
-        }
-        let state = Arc::clone(shared);
-        let spawned = std::thread::Builder::new().name(format!("bytefrog-{number}")).spawn(move || {
-            // An error is the end of a connection, which is told where it is known whose it was.
-            let _ = serve(stream, &state, number);
-            locked(&state.unknown).remove(&number);
-            locked(&state.sockets).remove(&number);
-            state.open.fetch_sub(1, Ordering::SeqCst);
-        });
-        if let Ok(thread) = spawned {
-            threads.push(thread);
-        } else {
-            locked(&shared.unknown).remove(&number);
-            locked(&shared.sockets).remove(&number);
-            shared.open.fetch_sub(1, Ordering::SeqCst);
+        if let Err(cause) = begin(stream, shared, number) {
+            (shared.tell)(None, Event::Refused { peer, cause });
         }
     }
+}
+
+/// Waits for a connection, for a moment.
+#[cfg(unix)]
+fn await_connection(listener: &TcpListener) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    let mut polled = [PollFd::new(listener, PollFlags::IN)];
+    let a_while = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    if poll(&mut polled, Some(&a_while)).is_err() {
+        std::thread::sleep(TICK);
+    }
+}
+
+#[cfg(not(unix))]
+fn await_connection(_: &TcpListener) {
+    std::thread::sleep(Duration::from_millis(10));
+}
+
+/// Gives a connection its thread, if there is room for it.
+fn begin(stream: TcpStream, shared: &Arc<Shared>, number: u64) -> Result<(), Refusal> {
+    let mut threads = locked(&shared.threads);
+    threads.retain(|thread| !thread.is_finished());
+    if !has_room(shared) {
+        return Err(Refusal::Connections(shared.open.load(Ordering::SeqCst)));
+    }
+    // Some systems hand the listener's mode on. What can't be shut when HQ closes would be waited for.
+    let socket = stream.set_nonblocking(false).and_then(|()| stream.try_clone());
+    let Ok(socket) = socket else { return Err(Refusal::System) };
+    shared.open.fetch_add(1, Ordering::SeqCst);
+    locked(&shared.sockets).insert(number, socket);
+    locked(&shared.unknown).insert(number);
+    let state = Arc::clone(shared);
+    let spawned = std::thread::Builder::new().name(format!("bytefrog-{number}")).spawn(move || {
+        // An error is the end of a connection, which is told where it is known whose it was.
+        let _ = serve(stream, &state, number);
+        locked(&state.unknown).remove(&number);
+        locked(&state.sockets).remove(&number);
+        state.open.fetch_sub(1, Ordering::SeqCst);
+    });
+    let Ok(thread) = spawned else {
+        locked(&shared.unknown).remove(&number);
+        locked(&shared.sockets).remove(&number);
+        shared.open.fetch_sub(1, Ordering::SeqCst);
+        return Err(Refusal::System);
+    };
+    threads.push(thread);
+    Ok(())
 }
 
 /// Whether a connection is of a user who may connect. If not, that is told.
@@ -104,6 +136,8 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, number: u64) -> io::Result
     stream.set_write_timeout(Some(patience.max(TICK)))?;
     // Commands are single bytes, which should not wait for each other.
     stream.set_nodelay(true)?;
+    // A machine that was switched off would keep its place for ever. Without that, it is served all the same.
+    let _ = keep_alive(&stream);
     let mut first = [0];
     if stream.read(&mut first)? == 0 {
         return Ok(());
@@ -170,10 +204,14 @@ fn control(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) 
     let Some(project) = hello else { return refuse(&stream, &output.transmit) };
     locked(&shared.unknown).remove(&number);
     let peer = stream.peer_addr()?;
-    let socket = stream.try_clone()?;
+    let socket = stream.try_clone().inspect_err(|_| {
+        (shared.tell)(None, Event::Refused { peer, cause: Refusal::System });
+    })?;
     let model = Model::new(dialect, &shared.options.limits, shared.options.slow);
     // Registered before the configuration is sent: data connections may follow at once.
     let Some(agent) = shared.admit(|id, run| Agent::new(id, run, dialect, control, socket, model)) else {
+        let cause = Refusal::Agents(locked(&shared.agents).len());
+        (shared.tell)(None, Event::Refused { peer, cause });
         return refuse(&stream, &full());
     };
     agent.tape.begin(shared.options.recorder.as_deref(), agent.id, Connection::Control);
@@ -298,7 +336,7 @@ fn data(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) -> 
             tape.write(side, shared.now(), bytes);
             tell_failure(shared, agent.id, connection, &tape);
         };
-        events(&mut stream, shared, &agent, &mut data, &mut record)
+        events(&mut stream, shared, (&agent, number), &mut data, &mut record)
     });
     tape.end(shared.now());
     tell_failure(shared, agent.id, connection, &tape);
@@ -314,7 +352,7 @@ fn data(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) -> 
 fn events(
     stream: &mut TcpStream,
     shared: &Shared,
-    agent: &Agent,
+    (agent, number): (&Agent, u32),
     data: &mut Data,
     record: &mut dyn FnMut(Side, &[u8]),
 ) -> io::Result<()> {
@@ -322,8 +360,7 @@ fn events(
     stream.set_read_timeout(None)?;
     let mut buffer = vec![0; CHUNK];
     loop {
-        let share = CHUNK * SHARED / agent.data().max(SHARED);
-        let size = match stream.read(buffer.get_mut(..share).unwrap_or_default()) {
+        let size = match stream.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(size) => size,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -331,9 +368,10 @@ fn events(
         };
         let bytes = buffer.get(..size).unwrap_or_default();
         record(Side::Agent, bytes);
-        let output = agent.take(shared.options.gap_patience, |model| {
-            data.handle_bytes(bytes, |_| None, |_, message| model.take(&message))
-        });
+        let output = {
+            let mut turn = Turn::new(agent, number, shared.options.gap_patience);
+            data.handle_bytes(bytes, |_| None, |_, message| turn.take(&message))
+        };
         tell_all(shared, Some(agent.id), output.violations);
         if output.close {
             record(Side::Hq, &output.transmit);

@@ -3,7 +3,7 @@
 //! Owns: which agent makes room for a new one, and the runs that they are given.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -54,6 +54,14 @@ impl Shared {
     /// Time since HQ began to listen.
     pub(super) fn now(&self) -> Duration {
         self.began.elapsed()
+    }
+
+    /// Ends all connections.
+    pub(super) fn shut(&self) {
+        for socket in locked(&self.sockets).values() {
+            // It may be closed already.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
     }
 
     pub(super) fn agent(&self, id: AgentId) -> Result<Arc<Agent>, HqError> {

@@ -163,20 +163,38 @@ impl Model {
         self.window.next()
     }
 
-    /// The id of the event that came last since this was last asked for.
-    pub(crate) fn latest(&mut self) -> Option<u64> {
-        self.window.latest()
+    /// The whole id of a message's event, if it is so far ahead of the awaited one that taking it gives ids up. None of F1,
+    /// whose events are in order.
+    #[inline]
+    pub(crate) fn beyond(&self, message: &Message<'_>) -> Option<u64> {
+        if self.dialect == Dialect::F1 {
+            return None;
+        }
+        match message {
+            Message::Entry { at, .. }
+            | Message::Exit { at, .. }
+            | Message::Exception { at, .. }
+            | Message::Bubble { at, .. }
+            | Message::Visit { at, .. } => self.window.beyond(at.sequence),
+            Message::Marker { sequence, .. } => self.window.beyond(*sequence),
+            _ => None,
+        }
     }
 
-    /// Whether the awaited event is missing, and this one so far ahead of it that there may soon be no room for more: then
-    /// it is given up.
-    pub(crate) fn is_far(&self, id: u64) -> bool {
-        self.window.is_far(id)
+    /// Whether that is still so for an event.
+    pub(crate) fn is_beyond(&self, id: u64) -> bool {
+        self.window.is_beyond(id)
     }
 
     /// The id of the first event that waits. Those between the awaited one and it have not come either.
-    pub(crate) fn resumes_at(&self) -> u64 {
-        self.window.resumes_at()
+    pub(crate) fn first_held(&self) -> Option<u64> {
+        self.window.first_held()
+    }
+
+    /// The events before this id that have not come will not come.
+    pub(crate) fn give_up_before(&mut self, id: u64) {
+        let core = &mut self.core;
+        self.window.give_up_before(id, |ordered| core.apply(ordered));
     }
 
     /// Takes a message of a data connection, or a data break. Others are not for a trace, and ignored.

@@ -33,15 +33,13 @@ pub(crate) struct Window<T> {
     held: Vec<u64>,
     waiting: usize,
     next: u64,
-    /// The id, as it was on the wire, of the event that came last, until that is asked for.
-    latest: Option<u32>,
 }
 
 impl<T: Copy + Default> Window<T> {
     /// A window of at least 64 events; a power of two.
     pub(crate) fn new(size: usize) -> Self {
         let size = size.clamp(64, 1 << 24).next_power_of_two();
-        Self { size, slots: Vec::new(), held: vec![0; size / 64], waiting: 0, next: 0, latest: None }
+        Self { size, slots: Vec::new(), held: vec![0; size / 64], waiting: 0, next: 0 }
     }
 
     /// The id that the next event should have.
@@ -54,19 +52,28 @@ impl<T: Copy + Default> Window<T> {
         self.waiting
     }
 
-    /// The whole id of the event that came last since this was last asked for.
-    pub(crate) fn latest(&mut self) -> Option<u64> {
-        self.latest.take().and_then(|id| self.whole(id))
+    /// The whole id of an event that has no room unless ids before it are given up.
+    #[inline]
+    pub(crate) fn beyond(&self, sequence: u64) -> Option<u64> {
+        let ahead = sequence.wrapping_sub(self.next) & 0xffff_ffff;
+        if ahead < self.size as u64 { None } else { self.beyond_or_before(sequence) }
     }
 
-    /// Whether an event waits, and this one is ahead of what it waits for by a quarter of the window.
-    pub(crate) fn is_far(&self, id: u64) -> bool {
-        self.waiting > 0 && id.saturating_sub(self.next) > self.size as u64 / 4
+    #[cold]
+    fn beyond_or_before(&self, sequence: u64) -> Option<u64> {
+        // Ids of versions 1 to 4 have 32 bits.
+        let id = u32::try_from(sequence & 0xffff_ffff).unwrap_or_default();
+        self.whole(id).filter(|id| self.is_beyond(*id))
+    }
+
+    /// Whether the event with this whole id has no room.
+    pub(crate) fn is_beyond(&self, id: u64) -> bool {
+        id.saturating_sub(self.next) >= self.size as u64
     }
 
     /// The first id that is held. Those before it have not come.
-    pub(crate) fn resumes_at(&self) -> u64 {
-        if self.waiting == 0 { self.next } else { self.first() }
+    pub(crate) fn first_held(&self) -> Option<u64> {
+        (self.waiting > 0).then(|| self.first())
     }
 
     /// The whole id of one from the wire: the closest to the one that is expected. Before the first there is none, which
@@ -85,8 +92,6 @@ impl<T: Copy + Default> Window<T> {
         event: T,
         mut give: impl FnMut(Ordered<T>),
     ) -> Result<(), Late> {
-        // Ids of versions 1 to 4 have 32 bits.
-        self.latest = u32::try_from(at.sequence & 0xffff_ffff).ok();
         // How far ahead it is, as far as 32 bits can say.
         let ahead = at.sequence.wrapping_sub(self.next) & 0xffff_ffff;
         if ahead == 0 {
@@ -146,6 +151,13 @@ impl<T: Copy + Default> Window<T> {
             return Ok(());
         }
         self.hold(id, event)
+    }
+
+    /// Gives up the ids before this one that have not come.
+    pub(crate) fn give_up_before(&mut self, id: u64, mut give: impl FnMut(Ordered<T>)) {
+        while self.next < id {
+            self.give_up(id, &mut give);
+        }
     }
 
     /// Gives everything that is held, with what is missing between. Nothing more will come.

@@ -363,3 +363,32 @@ fn counts_are_calls_too() {
     assert_eq!(code, Some(0), "{told}");
     assert!(printed.contains("000 calls of 1 method"), "{printed}");
 }
+
+/// A program beyond the limit is not traced: the result says so, and is partial.
+#[test]
+fn agents_for_which_there_is_no_room_are_told_of() {
+    let collector = Collector::start(&["--format", "json"]);
+    let living = [Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Tracing)];
+    let mut agents: Vec<FakeAgent> = (0..64)
+        .map(|_| {
+            let mut agent = FakeAgent::dial(collector.address, Dialect::V1).unwrap();
+            agent.run(&living).unwrap();
+            agent
+        })
+        .collect();
+    collector.wait_for("agent 63 is tracing");
+    for _ in 0..2 {
+        let mut refused = FakeAgent::dial(collector.address, Dialect::V1).unwrap();
+        refused.run(&[Step::Hello, Step::AwaitEnd]).unwrap();
+        assert_eq!(refused.errors, ["HQ is not expecting a new connection at this time"]);
+    }
+    for agent in &mut agents {
+        agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).unwrap();
+    }
+    eventually("their ends", || (collector.told().matches(" ended").count() == 64).then_some(()));
+    collector.signal(Signal::INT);
+    let (_, told, code) = collector.wait();
+    assert_eq!(code, Some(5), "{told}");
+    assert_eq!(told.matches("was refused: 64 agents are traced, which is the limit").count(), 1, "{told}");
+    assert!(told.contains("2 connections refused, for lack of room"), "{told}");
+}

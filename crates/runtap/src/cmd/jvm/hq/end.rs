@@ -64,6 +64,13 @@ pub(in crate::cmd::jvm) async fn end(
             Things(left_out, "agent")
         ));
     }
+    let refused = watch.refused();
+    if refused > 0 {
+        output.warning(format_args!(
+            "{} refused, for lack of room: what they had is not in the report",
+            Things(refused, "connection")
+        ));
+    }
     hint_at_names(options, &reports, output);
     if cut > 0 {
         output.warning(format_args!(
@@ -86,6 +93,7 @@ pub(in crate::cmd::jvm) async fn end(
     }
     let partial = cut > 0
         || left_out > 0
+        || refused > 0
         || watch.is_partial()
         || reports.iter().any(|(.., report)| report.has_losses());
     Ok(if partial { exit::PARTIAL } else { exit::OK })

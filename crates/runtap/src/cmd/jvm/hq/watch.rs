@@ -4,10 +4,11 @@
 //! bounded length until somebody takes them. How many were left out is said.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::mem::{Discriminant, discriminant};
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use runtap_bytefrog::hq::{AgentId, Event};
+use runtap_bytefrog::hq::{AgentId, Event, Refusal};
 use runtap_bytefrog_proto::hq::AgentProcess;
 use runtap_bytefrog_proto::{ClassOutcome, Dialect, ModeByte, Rule, Violation};
 use runtap_text::units::Things;
@@ -70,6 +71,10 @@ struct State {
     strangers: BTreeMap<Rule, u64>,
     /// Connections of users who may not connect.
     others: u64,
+    /// Why there was no room for connections, each cause once.
+    causes: Vec<Discriminant<Refusal>>,
+    /// Connections for which there was no room.
+    refused: u64,
     /// The first agent whose connections have all ended.
     first_finished: Option<AgentId>,
     /// Agents that have said hello.
@@ -158,6 +163,11 @@ impl Watch {
         self.lock().agents.values().any(|facts| facts.partial)
     }
 
+    /// Connections for which there was no room: what they would have brought is in no report.
+    pub(in crate::cmd::jvm) fn refused(&self) -> u64 {
+        self.lock().refused
+    }
+
     /// Agents that have said hello.
     pub(in crate::cmd::jvm) fn seen(&self) -> u64 {
         self.lock().seen
@@ -186,11 +196,23 @@ impl State {
                 let whose = user.map_or("an unknown process".to_owned(), |user| format!("user {user}"));
                 (&mut self.others, format!("it is of {whose} (from {peer}), and not of the program's user"))
             }
+            Event::Refused { peer, cause } => return self.refuse(*peer, *cause),
             _ => return,
         };
         *count += 1;
         let weight = if *count <= WARNINGS { Weight::Warning } else { Weight::Detail };
         self.say(weight, format!("a connection was refused: {why}"));
+    }
+
+    /// A connection for which there was no room. Each cause is said once; how many there were, at the end.
+    fn refuse(&mut self, peer: SocketAddr, cause: Refusal) {
+        self.refused += 1;
+        let is_new = !self.causes.contains(&discriminant(&cause));
+        if is_new {
+            self.causes.push(discriminant(&cause));
+        }
+        let weight = if is_new { Weight::Warning } else { Weight::Detail };
+        self.say(weight, format!("a connection from {peer} was refused: {cause}"));
     }
 
     fn hear(&mut self, id: AgentId, event: Event) {
@@ -354,6 +376,24 @@ mod tests {
             broken.rules().first().map(|finding| (finding.count, finding.first.len())),
             Some((100, 5))
         );
+    }
+
+    #[test]
+    fn refused_connections_are_counted_and_each_cause_is_said_once() {
+        let watch = Watch::new(false);
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        for cause in [Refusal::Agents(64), Refusal::Agents(64), Refusal::Connections(200)] {
+            watch.hear(None, Event::Refused { peer, cause });
+        }
+        let lines: Vec<String> = watch.lines().into_iter().map(|line| line.text).collect();
+        assert_eq!(
+            lines,
+            [
+                "a connection from 127.0.0.1:1 was refused: 64 agents are traced, which is the limit",
+                "a connection from 127.0.0.1:1 was refused: 200 connections are open, which is the limit",
+            ]
+        );
+        assert_eq!((watch.refused(), watch.seen()), (3, 0));
     }
 
     /// Whatever makes HQ throw away what an agent says makes the result partial.

@@ -1,0 +1,17 @@
+//! Connections that notice when the other machine is gone.
+
+use std::io;
+use std::net::TcpStream;
+
+/// Has the system ask the other machine now and then whether it is there.
+#[cfg(unix)]
+pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    Ok(rustix::net::sockopt::set_socket_keepalive(stream, true)?)
+}
+
+#[cfg(windows)]
+pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    use std::os::windows::io::AsSocket as _;
+
+    runtap_windows::socket::keep_alive(stream.as_socket())
+}
