@@ -150,7 +150,7 @@ fn a_connection_beyond_the_limit_is_told_of() {
 /// What an agent has taken in part ends its control connection: the next command would be read as a part of it.
 #[test]
 fn an_agent_that_takes_half_a_message_gets_nothing_else() {
-    let (hq, heard) = hq(Options { begin: None, patience: Duration::from_millis(300), ..Options::default() });
+    let (hq, heard) = hq(Options { begin: None, patience: Duration::from_secs(2), ..Options::default() });
     let mut agent = TcpStream::connect(hq.address()).expect("HQ listens");
     agent.write_all(&[0, Dialect::V1.hello()]).expect("taken");
     until(&heard, |_, event| matches!(event, Event::Connected { .. }));

@@ -24,6 +24,8 @@ const CHUNK: usize = 256 << 10;
 
 /// The least time between two looks at what is overdue.
 const TICK: Duration = Duration::from_millis(50);
+/// How long the thread of a connection that was shut takes to see that, on a busy machine.
+const LEAVES: Duration = Duration::from_secs(1);
 
 /// Accepts connections until HQ closes, of a listener that does not block: what would wake one needs a descriptor, and an
 /// address that can be dialled.
@@ -124,7 +126,7 @@ fn has_room(shared: &Shared) -> bool {
         let _ = socket.shutdown(Shutdown::Both);
     }
     let began = Instant::now();
-    while full() && began.elapsed() < TICK {
+    while full() && began.elapsed() < LEAVES {
         std::thread::sleep(Duration::from_millis(1));
     }
     !full()
