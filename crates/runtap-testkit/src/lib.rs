@@ -26,6 +26,7 @@ pub mod hostile;
 mod jdk;
 mod jvm_counter;
 mod jvm_recordings;
+mod own_tmp;
 mod peers;
 mod program;
 mod recordings;
@@ -47,6 +48,7 @@ pub use fake::{FakeRuntime, FakeRuntimeBuilder, Fault, Likeness, On};
 pub use jdk::Jdk;
 pub use jvm_counter::{CountedMethod, Counts, JvmCounter};
 pub use jvm_recordings::{JvmRecording, jvm_configurations, jvm_recordings};
+pub use own_tmp::{OWN_TMP, in_own_tmp};
 pub use peers::{Peer, single_file_program};
 pub use program::{Launch, Program};
 pub use recordings::{Recording, recordings};
@@ -65,4 +67,4 @@ pub const MAKE_ROOT: &str = r#"
 "#;
 
 pub use test_apps::{expected_outcomes, test_application};
-pub use tool::{Finished, HARD_LIMIT, Running, eventually, run};
+pub use tool::{Finished, HARD_LIMIT, Running, eventually, installed, run};

@@ -13,6 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::Value;
 
+use crate::Skip;
+
 /// How long anything may take before it counts as hung.
 pub const HARD_LIMIT: Duration = Duration::from_mins(2);
 
@@ -23,6 +25,17 @@ pub const HARD_LIMIT: Duration = Duration::from_mins(2);
 #[track_caller]
 pub fn run(command: Command) -> Finished {
     Running::start(command).wait()
+}
+
+/// A program of this machine that helps who asks for that; each does, while not each knows its version.
+///
+/// # Errors
+/// It is not there.
+pub fn installed(name: &str) -> Result<Command, Skip> {
+    match Command::new(name).arg("--help").output() {
+        Ok(output) if output.status.success() => Ok(Command::new(name)),
+        _ => Err(Skip::because(format!("{name} is not here"))),
+    }
 }
 
 /// A command that runs. Killed when it is dropped.

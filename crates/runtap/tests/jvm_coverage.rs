@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runtap_testkit::{Finished, Jdk, Skip, require, run, shared_data};
+use runtap_testkit::{Finished, Jdk, Skip, installed, require, run, shared_data};
 
 /// A class with the name of one that the recordings have called, and one that nobody has.
 const SOURCE: &str = "package demo;
@@ -132,13 +132,13 @@ fn readers_that_are_not_ours_find_what_the_agent_has_sent() {
     let written = report(folder.path(), [&[recording][..], &files].concat());
     let text = written.expect_code(0).text();
     assert!(text.starts_with("4 of 4 classes, 20 of 20 methods and 30 of 30 lines ran\n"), "{text}");
-    let mut lcov = require!(tool("lcov"));
+    let mut lcov = require!(installed("lcov"));
     lcov.current_dir(folder.path()).args(["--summary", "v4.info"]);
     let said = run(lcov);
     let text = format!("{}{}", said.expect_code(0).text(), said.stderr);
     assert!(text.contains("(30 of 30 lines)") && text.contains("(20 of 20 functions)"), "{text}");
     assert!(!text.contains("WARNING"), "{text}");
-    let mut pycobertura = require!(tool("pycobertura"));
+    let mut pycobertura = require!(installed("pycobertura"));
     pycobertura.current_dir(folder.path()).args(["show", "--format", "json", "v4.xml"]);
     let shown = run(pycobertura).expect_code(0).json();
     assert_eq!((&shown["total"]["Stmts"], &shown["total"]["Miss"]), (&30.into(), &0.into()), "{shown}");
@@ -149,14 +149,6 @@ fn readers_that_are_not_ours_find_what_the_agent_has_sent() {
         [(&"demo/Counts.java".into(), &28.into()), (&"demo/Worker.java".into(), &2.into())],
         "{shown}"
     );
-}
-
-/// A program that answers when it is asked for its version.
-fn tool(name: &str) -> Result<Command, Skip> {
-    match Command::new(name).arg("--version").output() {
-        Ok(output) if output.status.success() => Ok(Command::new(name)),
-        _ => Err(Skip::because(format!("{name} is not here"))),
-    }
 }
 
 #[test]

@@ -3,22 +3,13 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::Command;
 
 use runtap_bytefrog_proto::Dialect;
 use runtap_coverage::{Coverage, Format, WriteOptions};
-use runtap_testkit::{Skip, require, run};
+use runtap_testkit::{installed, require, run};
 
 use crate::program::{Program, sources};
 use crate::sample::sample;
-
-/// A program that answers when it is asked for its version.
-fn tool(name: &str) -> Result<Command, Skip> {
-    match Command::new(name).arg("--version").output() {
-        Ok(output) if output.status.success() => Ok(Command::new(name)),
-        _ => Err(Skip::because(format!("{name} is not here"))),
-    }
-}
 
 fn write(format: Format, coverage: &Coverage, folder: &Path, options: &WriteOptions<'_>) -> String {
     let name = format!("coverage{}", format.extension());
@@ -37,7 +28,7 @@ fn summary(text: &str, what: &str) -> (u64, u64) {
 
 #[test]
 fn lcov_counts_the_same() {
-    let mut lcov = require!(tool("lcov"));
+    let mut lcov = require!(installed("lcov"));
     let folder = tempfile::tempdir().unwrap();
     let file = write(Format::Lcov, &sample(), folder.path(), &WriteOptions::default());
     lcov.current_dir(folder.path()).args(["--summary", &file]);
@@ -50,7 +41,7 @@ fn lcov_counts_the_same() {
 /// It drops files without lines, so we do not write them: what it takes is what it was given.
 #[test]
 fn lcov_takes_every_file_of_a_trace_in_which_lines_of_some_are_known() {
-    let mut lcov = require!(tool("lcov"));
+    let mut lcov = require!(installed("lcov"));
     let mut coverage = sample();
     for class in coverage.packages.get_mut("shop/sub").unwrap().classes.values_mut() {
         class.methods.iter_mut().for_each(|method| method.lines.clear());
@@ -79,7 +70,7 @@ fn lcov_takes_every_file_of_a_trace_in_which_lines_of_some_are_known() {
     }
     let file = write(Format::Lcov, &coverage, folder.path(), &WriteOptions::default());
     assert_eq!(records(&file).iter().filter(|line| line.starts_with("FN:")).count(), 9);
-    let mut lcov = require!(tool("lcov"));
+    let mut lcov = require!(installed("lcov"));
     lcov.current_dir(folder.path()).args(["--summary", &file]);
     let said = run(lcov);
     assert!(said.stderr.contains("no valid records found"), "{said}");
@@ -87,7 +78,7 @@ fn lcov_takes_every_file_of_a_trace_in_which_lines_of_some_are_known() {
 
 #[test]
 fn lcov_adds_up_two_files() {
-    let mut lcov = require!(tool("lcov"));
+    let mut lcov = require!(installed("lcov"));
     let folder = tempfile::tempdir().unwrap();
     let file = write(Format::Lcov, &sample(), folder.path(), &WriteOptions::default());
     lcov.current_dir(folder.path()).args(["-q", "-a", &file, "-a", &file, "-o", "sum.info"]);
@@ -98,7 +89,7 @@ fn lcov_adds_up_two_files() {
 
 #[test]
 fn genhtml_shows_the_source_of_a_real_program() {
-    let mut genhtml = require!(tool("genhtml"));
+    let mut genhtml = require!(installed("genhtml"));
     let program = require!(Program::run());
     let coverage = program.coverage(Dialect::V4);
     let folder = tempfile::tempdir().unwrap();
@@ -137,7 +128,7 @@ fn find(folder: &Path, name: &str) -> Option<std::path::PathBuf> {
 
 #[test]
 fn pycobertura_finds_every_line() {
-    let mut pycobertura = require!(tool("pycobertura"));
+    let mut pycobertura = require!(installed("pycobertura"));
     let folder = tempfile::tempdir().unwrap();
     let file = write(Format::Cobertura, &sample(), folder.path(), &WriteOptions::default());
     pycobertura.current_dir(folder.path()).args(["show", "--format", "json", &file]);

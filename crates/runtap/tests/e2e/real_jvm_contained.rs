@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use runtap_testkit::{Jdk, Program, Skip, eventually};
+use runtap_testkit::{Jdk, OWN_TMP, Program, Skip, eventually, in_own_tmp};
 
 use crate::real_jvm::{Traces, agents, calls, classes, said};
 
@@ -22,22 +22,10 @@ fn contained() -> Result<(), Skip> {
     }
     let compiled = classes()?;
     for jdk in Jdk::all()? {
-        if jdk.home().starts_with("/tmp") {
-            return Err(Skip::because("its own /tmp would hide the JDK from it"));
-        }
-        // Its own /tmp, into which the classes are copied.
-        let script = "cp -r \"$1\" /dev/shm/runtap-work-$$ && mount -t tmpfs none /tmp && \
-            mv /dev/shm/runtap-work-$$ /tmp/classes && shift && exec \"$@\"";
         let mut command = Command::new(WRAPPER[0]);
-        command.args(&WRAPPER[1..]).args(["sh", "-c", script, "sh"]).arg(compiled.path());
-        command.arg(jdk.home().join("bin/java")).args([
-            "-cp",
-            "/tmp/classes",
-            "shop.Work",
-            "1000000",
-            "1",
-            "0",
-        ]);
+        command.args(&WRAPPER[1..]).args(["sh", "-c", OWN_TMP, "sh"]);
+        command.arg(in_own_tmp(&jdk.home().join("bin/java"))).arg("-cp").arg(in_own_tmp(compiled.path()));
+        command.args(["shop.Work", "1000000", "1", "0"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut wrapper = Program::start(command);
         wrapper.wait_for("ready");
@@ -53,7 +41,7 @@ fn contained() -> Result<(), Skip> {
             assert!(entries > 20 && thrown == 0 && entries.abs_diff(exits) <= 1, "{entries} {exits}");
         }
         let inside = fs::read_dir(format!("/proc/{pid}/root/tmp")).unwrap().flatten();
-        let left: Vec<_> = inside.map(|entry| entry.file_name()).filter(|name| name != "classes").collect();
+        let left: Vec<_> = inside.map(|entry| entry.file_name()).collect();
         let ours = left.iter().find(|name| name.to_string_lossy().contains("runtap"));
         assert_eq!(ours, None, "JDK {}: {left:?}", jdk.major());
     }
