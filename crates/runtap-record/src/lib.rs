@@ -8,7 +8,7 @@
 //!
 //! A [`Specification`] says what, and into which files; [`Prepared::open`] opens these before anybody is asked for anything;
 //! [`Prepared::record`] records a [`Target`]. What happens meanwhile goes to a [`Reporter`] as [`Event`]s, what there is in
-//! the end is the [`Outcome`]. [`Stops`] ends it, by signals or by a call. `examples/record.rs` is a whole program.
+//! the end is the [`Outcome`]. [`Stops`] ends it, by signals or by a call. `examples/watched.rs` is a whole program.
 //! [`write_live`] writes the events of a session as lines instead, as they come.
 //!
 //! Two relatives of a recording are here as well: [`tap_all`] has the events of running programs consumed as they come, without

@@ -1,4 +1,4 @@
-//! Records a process for five seconds, and shows the way it goes: `cargo run -p runtap-record --example record PID`.
+//! Records a process for five seconds, and shows the way it goes: `cargo run -p runtap-record --example watched PID`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
