@@ -14,8 +14,9 @@ const NOTHING: &str = "^none/";
 /// What a cycle without classes may add to the resident memory, in KiB, once the first ones have set up what stays: that is
 /// what we leave, and what the JVM leaves of loading an agent.
 const MOST_OURS: u64 = 8;
-/// What a cycle with classes may add to the resident memory, in KiB, when old versions of classes are collected.
-const MOST_KEPT: u64 = 400;
+/// What a cycle with classes may add to the resident memory, in KiB, when old versions of classes are collected. It is the
+/// JVM's, and the more the more its compilers come to do: 362 on a busy machine, 438 to 451 on a quiet one.
+const MOST_KEPT: u64 = 600;
 /// After so many cycles comes a full collection, as it does by itself in a program that works: without one the JVM keeps every
 /// version of a class that there has been.
 const COLLECTS: usize = 10;
