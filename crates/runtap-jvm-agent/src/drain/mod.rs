@@ -46,11 +46,10 @@ pub(crate) struct Drain {
     pub(crate) record: Record,
     pub(crate) interval: Duration,
     readers: Vec<Reader>,
-    suspended: bool,
     /// Counts of threads that are gone, and what was counted before the last reset.
     gone: Vec<[u64; 2]>,
     before: Vec<[u64; 2]>,
-    /// What was counted when recording was suspended, as long as it is.
+    /// What was counted when recording was suspended; `None` while it is not.
     held: Option<Vec<[u64; 2]>>,
     covered: Vec<bool>,
     any_degraded: bool,
@@ -78,7 +77,6 @@ impl Drain {
             record,
             interval,
             readers: Vec::new(),
-            suspended,
             gone: Vec::new(),
             before: Vec::new(),
             held: None,
@@ -173,17 +171,20 @@ impl Drain {
 
     fn follow_mode(&mut self) {
         let suspended = self.session.mode() == Mode::Suspended;
-        if suspended && !self.suspended {
+        if suspended && !self.is_suspended() {
             // What was recorded before is sent.
             let _ = self.round(false);
             self.stream.break_here();
             self.hold_counts();
         }
-        if !suspended && self.suspended {
+        if !suspended && self.is_suspended() {
             self.adopt_new();
             self.pass_counts();
         }
-        self.suspended = suspended;
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.held.is_some()
     }
 
     /// Everything that is there now. Says whether there was anything. In the last rounds nobody gets room for more.
@@ -235,7 +236,7 @@ impl Drain {
             return true;
         }
         let mut at = reader.tail;
-        let began = at;
+        let (began, suspended) = (at, self.is_suspended());
         let mut discarded = 0;
         let mut discarded_since = 0;
         while at < head {
@@ -264,7 +265,7 @@ impl Drain {
                     2
                 }
                 Kind::Standing => {
-                    if !self.suspended {
+                    if !suspended {
                         self.stream.settle(tid, name, time, method_of(event.word), more());
                     }
                     2
@@ -272,7 +273,7 @@ impl Drain {
                 Kind::More | Kind::Count | Kind::CountThrown => 1,
                 Kind::Entry | Kind::Exit | Kind::Throw | Kind::Bubble => {
                     let long = matches!(kind, Kind::Throw | Kind::Bubble);
-                    if self.suspended {
+                    if suspended {
                         if discarded == 0 {
                             discarded_since = time;
                         }

@@ -70,7 +70,7 @@ impl Drain {
         self.last_snapshot = Instant::now();
         let time = self.stream.since_start(clock::now());
         if self.record == Record::Coverage {
-            if self.held.is_none() {
+            if !self.is_suspended() {
                 self.coverage(time, reset);
             }
             return;
