@@ -93,6 +93,10 @@ impl Reason {
                 in_its_files(*elsewhere)
             )
             .into(),
+            Self::LongTmpdir { longest, .. } => format!(
+                "start it again with a shorter TMPDIR, of at most {longest} bytes: env TMPDIR=DIRECTORY COMMAND"
+            )
+            .into(),
             Self::TmpReadOnly { .. } => {
                 "start it again with a directory that it can write to: env TMPDIR=DIRECTORY \
                 COMMAND"

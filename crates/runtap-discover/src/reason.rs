@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use runtap_transport::naming::LONGEST_SOCKET_PATH;
 use thiserror::Error;
 
 /// What is wrong with a process or with the machine, in one word. The names are a contract: `runtap.doctor/1`, and the
@@ -31,6 +32,8 @@ pub enum Code {
     ForeignSocket,
     /// It waits at its start.
     Suspended,
+    /// The ports of its environment do not do what they look like.
+    DiagnosticPorts,
     /// It does not answer: it is held up by another client, or otherwise.
     Busy,
     /// It can't write dumps: the helper is not there, or can't be executed.
@@ -59,6 +62,7 @@ impl Code {
             Self::StaleSocket => "stale-socket",
             Self::ForeignSocket => "foreign-socket",
             Self::Suspended => "suspended",
+            Self::DiagnosticPorts => "diagnostic-ports",
             Self::Busy => "busy",
             Self::NoCreatedump => "no-createdump",
             Self::PtraceScope => "ptrace-scope",
@@ -176,6 +180,18 @@ pub enum Reason {
         /// The whole file system is read-only; otherwise the directory's mode forbids it.
         mounted: bool,
     },
+    /// The path of its temporary directory is too long for a socket's name, so its runtime made no socket of its own there.
+    #[error(
+        "has the temporary directory {}, whose path of {} bytes leaves no room for the name of its socket: a socket's path \
+         has at most {LONGEST_SOCKET_PATH} bytes",
+        directory.display(), directory.as_os_str().len()
+    )]
+    LongTmpdir {
+        /// Its TMPDIR, as it stands in its environment.
+        directory: PathBuf,
+        /// The most bytes that the directory of a socket with a complete name can have.
+        longest: usize,
+    },
     /// There are sockets with its pid, all left behind by earlier processes.
     #[error("has only stale sockets, left behind by earlier processes with its number: {}", display(sockets))]
     StaleSocket {
@@ -210,7 +226,7 @@ impl Reason {
             Self::OtherUser { .. } | Self::Concealed => Code::OtherUser,
             Self::OtherNamespace { .. } => Code::OtherNamespace,
             Self::Denied { .. } => Code::Lsm,
-            Self::NoTmpdir { .. } => Code::OtherTmpdir,
+            Self::NoTmpdir { .. } | Self::LongTmpdir { .. } => Code::OtherTmpdir,
             Self::TmpReadOnly { .. } => Code::TmpReadOnly,
             Self::StaleSocket { .. } | Self::SocketDeleted { .. } => Code::StaleSocket,
             Self::Crowded { .. } => Code::TmpCrowded,

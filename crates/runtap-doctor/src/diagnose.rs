@@ -6,8 +6,7 @@ use runtap_discover::{
     CAP_SYS_PTRACE, Code, Createdump, Facts, Fix, Holder, ProcessState, Reason, Runtime, Startup, TempDir,
     Wait, in_its_files,
 };
-use runtap_transport::SocketState;
-use runtap_transport::shell;
+use runtap_transport::{Socket, SocketState, shell};
 
 use super::{Answer, Diagnosis, Examination, Finding, Severity};
 
@@ -36,7 +35,7 @@ impl Examination {
             ProcessState::Gone | ProcessState::Hidden | ProcessState::Thread { .. } | ProcessState::Ended
         );
         if lives && !findings.iter().any(|finding| matches!(finding.code, Code::NotDotnet | Code::TooOld)) {
-            findings.extend(self.suspended());
+            findings.extend(self.suspended().or_else(|| self.ports()));
             findings.extend(self.dumps());
             if reachable {
                 findings.extend(self.oddities());
@@ -62,6 +61,10 @@ impl Examination {
             Answer::NobodyListens => Reason::StaleSocket { sockets: sockets() },
             Answer::NotThere | Answer::NotAsked => Reason::SocketDeleted { sockets: sockets() },
             Answer::Foreign(_) if self.facts.runtime == Runtime::None => Reason::NotDotnet,
+            // Of truncated names several are alike.
+            Answer::Foreign(_) if self.facts.usable_sockets().any(is_truncated) => {
+                Reason::long_tmpdir(&self.facts).unwrap_or_else(|| Reason::SocketDeleted { sockets: sockets() })
+            }
             Answer::Foreign(who) => {
                 let detail = format!("is not the one who listens on the socket with its name: {who}");
                 let fix =
@@ -207,6 +210,16 @@ impl Examination {
         Some(Finding { code: Code::Suspended, severity: Severity::Warning, detail, fixes })
     }
 
+    /// It runs, and the ports that it was told to use are not what they look like.
+    fn ports(&self) -> Option<Finding> {
+        let effects: Vec<_> =
+            self.warnings.iter().map(|warning| format!("{warning}: {}", warning.effect())).collect();
+        let fixes: Vec<_> = self.warnings.iter().map(|warning| Fix::from(warning.fix())).collect();
+        let (code, severity) = (Code::DiagnosticPorts, Severity::Warning);
+        let detail = format!("was started with DOTNET_DiagnosticPorts, in which {}", effects.join("; "));
+        (!fixes.is_empty()).then_some(Finding { code, severity, detail, fixes })
+    }
+
     /// Whether it can write dumps of itself.
     fn dumps(&self) -> Vec<Finding> {
         let facts = &self.facts;
@@ -296,6 +309,19 @@ impl Examination {
             }
             _ => {}
         }
+        if let Some(socket) = facts.usable_sockets().next().filter(|socket| is_truncated(socket))
+            && let Some(Reason::LongTmpdir { directory, longest }) = Reason::long_tmpdir(facts)
+        {
+            findings.push(info(
+                Code::OtherTmpdir,
+                format!(
+                    "has a socket with a truncated name, which other tools do not find, because TMPDIR has {} bytes: {}",
+                    directory.as_os_str().len(),
+                    socket.path.display()
+                ),
+                format!("start it again with a TMPDIR of at most {longest} bytes; runtap reaches it as it is").into(),
+            ));
+        }
         let stale: Vec<_> = facts
             .sockets
             .iter()
@@ -310,6 +336,11 @@ impl Examination {
         }
         findings
     }
+}
+
+/// Whether its path was too long for its whole name.
+fn is_truncated(socket: &Socket) -> bool {
+    socket.path.file_name().is_none_or(|name| *name != *socket.name.to_string())
 }
 
 fn obstacle(reason: &Reason) -> Finding {

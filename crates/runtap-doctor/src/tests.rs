@@ -251,6 +251,33 @@ fn whom_a_suspended_process_waits_for() {
 }
 
 #[test]
+fn ports_that_are_ignored_are_told_of_a_process_that_runs() {
+    let ignored = but(|it| it.warnings = diagnostic_ports::lint(b"/p,listen"));
+    let ignored = only(&ignored, Code::DiagnosticPorts, Severity::Warning);
+    assert!(ignored.detail.contains("the port is ignored"), "{ignored:?}");
+    assert!(fix(&ignored).contains("leave 'listen' out"), "{ignored:?}");
+}
+
+#[test]
+fn a_truncated_name_of_a_socket_is_told() {
+    let truncated = |it: &mut Examination| {
+        it.facts.start_time = 900;
+        it.facts.sockets = vec![socket("/tmp/dotnet-diagnostic-42-900-sock", 900, SocketState::Matching)];
+        let environment = it.facts.environment.as_mut().unwrap();
+        environment.tmpdir = Some("/d".repeat(40).into());
+    };
+    let reached = only(&but(truncated), Code::OtherTmpdir, Severity::Info);
+    assert!(reached.detail.contains("80 bytes") && fix(&reached).contains("at most 75 bytes"), "{reached:?}");
+    // Another process with the same directory listens there.
+    let foreign = but(|it| {
+        truncated(it);
+        it.answer = Answer::Foreign("process 43".to_owned());
+    });
+    let foreign = only(&foreign, Code::OtherTmpdir, Severity::Error);
+    assert!(foreign.detail.contains("80 bytes"), "{foreign:?}");
+}
+
+#[test]
 fn a_process_that_runs_or_only_starts_is_not_suspended() {
     let resumed = but(|it| {
         let environment = it.facts.environment.as_mut().unwrap();

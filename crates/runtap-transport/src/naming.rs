@@ -51,6 +51,46 @@ impl SocketName {
     }
 }
 
+/// The longest path of a socket: `sun_path` has 108 bytes, the last of which is zero.
+pub const LONGEST_SOCKET_PATH: usize = 107;
+
+/// Where a runtime binds its socket in a directory. It writes the path into a buffer as long as a socket address: a longer
+/// path is truncated, and the socket has the truncated name (.NET 8, 9 and 10 as measured). `None` if nothing of the name
+/// remains.
+#[cfg(unix)]
+pub fn bound_path(directory: &Path, name: SocketName) -> Option<PathBuf> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let mut path = directory.as_os_str().as_bytes().to_vec();
+    if !path.ends_with(b"/") {
+        path.push(b'/');
+    }
+    if path.len() >= LONGEST_SOCKET_PATH {
+        return None;
+    }
+    path.extend_from_slice(name.to_string().as_bytes());
+    path.truncate(LONGEST_SOCKET_PATH);
+    Some(std::ffi::OsString::from_vec(path).into())
+}
+
+/// What is left of a runtime's process id in the truncated name of a socket ([`bound_path`]): its first digits, with the
+/// dash behind them if they are complete. `None` for a name that is none, or is complete.
+pub fn truncated_pid(path: &[u8]) -> Option<&[u8]> {
+    const PREFIX: &[u8] = b"dotnet-diagnostic-";
+    let name = path.get(path.iter().rposition(|byte| *byte == b'/')? + 1..)?;
+    if path.len() != LONGEST_SOCKET_PATH || name.is_empty() || SocketName::parse_bytes(name).is_some() {
+        return None;
+    }
+    let Some(rest) = name.strip_prefix(PREFIX) else {
+        return PREFIX.starts_with(name).then_some(&[]);
+    };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    match rest.get(digits) {
+        None => Some(rest),
+        Some(b'-') => rest.get(..=digits),
+        Some(_) => None,
+    }
+}
+
 /// Digits only: no sign, which `parse` would take.
 fn decimal(text: &[u8]) -> Option<u64> {
     let digit = |number: u64, byte: &u8| {
@@ -114,6 +154,30 @@ mod tests {
     fn a_pipe_is_named_without_its_folder() {
         assert_eq!(port_address(Path::new(r"\\.\pipe\grün")), Path::new("grün"));
         assert_eq!(port_address(Path::new("/tmp/p")), Path::new("/tmp/p"));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_long_path_is_truncated_as_runtimes_do() {
+        let name = SocketName::runtime(31442, 230_100);
+        let bound = |length| bound_path(Path::new(&format!("/{}", "d".repeat(length - 1))), name);
+        let file_name = |length: usize| {
+            let path = bound(length)?;
+            assert!(path.as_os_str().len() <= LONGEST_SOCKET_PATH);
+            let left = truncated_pid(path.as_os_str().as_encoded_bytes()).map(<[u8]>::to_vec);
+            let left = left.map(|left| String::from_utf8(left).unwrap());
+            Some((path.file_name()?.to_str()?.to_owned(), left))
+        };
+        let of = |name: &str, left: Option<&str>| Some((name.to_owned(), left.map(str::to_owned)));
+        assert_eq!(file_name(60), of("dotnet-diagnostic-31442-230100-socket", None));
+        assert_eq!(file_name(71), of("dotnet-diagnostic-31442-230100-sock", Some("31442-")));
+        assert_eq!(file_name(75), of("dotnet-diagnostic-31442-230100-", Some("31442-")));
+        assert_eq!(file_name(84), of("dotnet-diagnostic-3144", Some("3144")));
+        assert_eq!(file_name(90), of("dotnet-diagnosti", Some("")));
+        assert_eq!(bound(107), None);
+        assert_eq!(bound_path(Path::new("/tmp/"), name), Some(Path::new("/tmp").join(name.to_string())));
+        let other = format!("/{}/dotnet-other", "d".repeat(93));
+        assert_eq!((other.len(), truncated_pid(other.as_bytes())), (LONGEST_SOCKET_PATH, None));
     }
 
     #[test]

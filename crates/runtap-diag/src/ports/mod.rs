@@ -59,11 +59,13 @@ mod slot;
 #[cfg(target_os = "linux")]
 mod waiting;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use runtap_diag_proto::diagnostic_ports::LONGEST_ADDRESS;
 use runtap_transport::{BindError, BindOptions, Endpoint, Exposure, Listener};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -93,7 +95,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Listens on `path`, which runtimes can use if it has at most 107 bytes. A socket file that nobody listens on any
+    /// Listens on `path`, which has at most 107 bytes, because runtimes reach no longer one. A socket file that nobody listens on any
     /// more is replaced. Needs a tokio runtime with I/O and time.
     ///
     /// # Errors
@@ -112,6 +114,13 @@ impl Port {
     }
 
     fn bind_with(path: PathBuf, options: BindOptions) -> Result<Self, BindError> {
+        // We can listen there, and no runtime could ever connect.
+        let length = path.as_os_str().len();
+        if cfg!(unix) && length > LONGEST_ADDRESS {
+            let reason =
+                format!("the path has {length} bytes, and a runtime reaches at most {LONGEST_ADDRESS}");
+            return Err(BindError::Io { path, source: io::Error::new(io::ErrorKind::InvalidInput, reason) });
+        }
         Ok(Self::on(Listener::bind(path, options.replace_stale(true).keeps_name(true))?))
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use runtap_transport::linux::CAP_SYS_PTRACE;
+use runtap_transport::naming::{LONGEST_SOCKET_PATH, SocketName};
 
 use super::facts::{Facts, ProcessState, TempState};
 use super::runtime::Runtime;
@@ -73,19 +74,31 @@ impl Reason {
         }
     }
 
+    /// Its runtime truncates the name of its socket, or makes none.
+    pub fn long_tmpdir(facts: &Facts) -> Option<Self> {
+        let directory = facts.environment.as_ref()?.tmpdir.as_deref().filter(|dir| !dir.is_empty())?;
+        let name = SocketName::runtime(facts.ns_pid, facts.start_time).to_string();
+        let longest = LONGEST_SOCKET_PATH.saturating_sub(name.len() + 1);
+        let length = directory.as_encoded_bytes().strip_suffix(b"/").map_or(directory.len(), <[u8]>::len);
+        (length > longest).then(|| Self::LongTmpdir { directory: directory.into(), longest })
+    }
+
     /// It has a runtime that could be looked at, and nothing speaks against a socket.
     fn unexplained(facts: &Facts) -> Self {
         /// Three seconds: a runtime needs hundredths of one.
         const YOUNG: u64 = 300;
         let young = facts.age.is_some_and(|age| age < YOUNG);
         let stale: Vec<PathBuf> = facts.sockets.iter().map(|socket| socket.path.clone()).collect();
-        if facts.serves == Some(true) && facts.crowded {
+        let is_starting = young && facts.startup != Startup::Done;
+        if let Some(reason) = Self::long_tmpdir(facts).filter(|_| !is_starting) {
+            reason
+        } else if facts.serves == Some(true) && facts.crowded {
             Self::Crowded { directory: facts.temp.as_ref().map(|temp| temp.host.clone()).unwrap_or_default() }
         } else if facts.serves == Some(true) {
             // The kernel's table of its network namespace could not be read: where it listens is not known.
             let directory = facts.temp.as_ref().map(|temp| temp.host.join("dotnet-diagnostic-*"));
             Self::SocketDeleted { sockets: directory.into_iter().collect() }
-        } else if young && facts.startup != Startup::Done {
+        } else if is_starting {
             Self::Starting
         } else if !stale.is_empty() {
             Self::StaleSocket { sockets: stale }

@@ -54,7 +54,7 @@ impl System {
     fn leftovers(&self) -> Vec<PathBuf> {
         let search = Search::new(self);
         let listening = |name: SocketName| {
-            let bound = search.bound.as_ref().and_then(|bound| bound.get(&name.pid));
+            let bound = search.bound.as_ref().map(|bound| bound.of(name.pid));
             bound.is_some_and(|sockets| sockets.iter().any(|(_, bound)| *bound == name))
         };
         let entries = fs::read_dir(self.temp_dir()).into_iter().flatten().flatten().take(MAX_ENTRIES);

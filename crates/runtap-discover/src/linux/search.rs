@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use runtap_transport::Socket;
 use runtap_transport::linux::{self, Location, ProcDir, Root, Status};
-use runtap_transport::naming::{SocketKind, SocketName};
+use runtap_transport::naming::{SocketKind, SocketName, bound_path, temp_dir};
 use rustix::fs::{Mode, OFlags};
 
 use super::budget::UserBudgets;
@@ -121,8 +121,7 @@ impl<'a> Search<'a> {
     fn has_orphans(&self) -> bool {
         let start = |pid: u32| self.system.start_time(pid);
         let Some(bound) = &self.bound else { return true };
-        let mut names = bound.values().flatten().map(|(_, name)| name);
-        names.any(|name| name.kind == SocketKind::Runtime && start(name.pid) != Some(name.key))
+        bound.names().any(|name| name.kind == SocketKind::Runtime && start(name.pid) != Some(name.key))
     }
 
     fn candidate(&self, pid: u32, look: Look) -> Option<Candidate> {
@@ -141,6 +140,8 @@ impl<'a> Search<'a> {
         // All of ours are near: in our own directory, or listed by the kernel.
         let all_near = self.bound.is_some() && !candidate.other_mount && !candidate.other_pid;
         let is_near = self.has_sockets_by_our_pid(candidate.pid);
+        let may_be_truncated = self.bound.as_ref().is_some_and(|bound| bound.may_be_truncated(candidate.pid));
+        let all_near = all_near && !may_be_truncated;
         if all_near && !is_near {
             return None;
         }
@@ -173,7 +174,7 @@ impl<'a> Search<'a> {
     }
 
     fn has_sockets_by_our_pid(&mut self, pid: u32) -> bool {
-        self.bound.as_ref().is_some_and(|bound| bound.contains_key(&pid)) || {
+        self.bound.as_ref().is_some_and(|bound| !bound.of(pid).is_empty()) || {
             let listing = self.own_temp();
             listing.is_truncated || !listing.of(pid).is_empty()
         }
@@ -202,7 +203,7 @@ impl<'a> Search<'a> {
             .into_iter()
             .map(|name| candidate.found_socket(directory.join(name.to_string()), name))
             .collect();
-        for (path, name) in self.bound.iter().filter_map(|bound| bound.get(&candidate.pid)).flatten() {
+        for (path, name) in self.bound.iter().flat_map(|bound| bound.of(candidate.pid)) {
             // Somebody listens there: with another key it is the same pid of another pid namespace.
             if name.kind == SocketKind::Router || key.map_or(name.key == start, |key| key.is(name.key)) {
                 // A path that was bound in another mount namespace is below its root for us.
@@ -228,6 +229,7 @@ impl<'a> Search<'a> {
         let is_near = listing.folder.is_some() && listing.folder == near && status.ns_pid == candidate.pid;
         let is_in_own_dir = |name: SocketName| key.is_none_or(|key| key.is(name.key));
         let (names, is_truncated) = names(listing, status.ns_pid, key);
+        let found_sockets = truncated_names(candidate, status, environment, key);
         let found_sockets = names
             .into_iter()
             // By this way they are there already.
@@ -236,6 +238,7 @@ impl<'a> Search<'a> {
                 in_own_dir: name.kind == SocketKind::Runtime && is_in_own_dir(name),
                 ..candidate.found_socket(directory.join(name.to_string()), name)
             })
+            .chain(found_sockets)
             .collect();
         SocketsByItsPid { found_sockets, is_truncated }
     }
@@ -364,6 +367,24 @@ struct SocketsByItsPid {
     found_sockets: Vec<FoundSocket>,
     /// There may be others.
     is_truncated: bool,
+}
+
+/// The process's own socket where its path is too long for a socket address: under the truncated name.
+fn truncated_names(
+    candidate: &Candidate,
+    status: &Status,
+    environment: &Environment,
+    key: Option<Key>,
+) -> Vec<FoundSocket> {
+    let Some(tmpdir) = environment.tmpdir.as_deref().filter(|dir| !dir.is_empty()) else { return Vec::new() };
+    let names = key.into_iter().flat_map(Key::all).map(|key| SocketName::runtime(status.ns_pid, key));
+    let truncated = names.filter_map(|name| {
+        let path = bound_path(&temp_dir(Some(tmpdir)), name)?;
+        let is_complete = path.file_name().is_some_and(|file_name| *file_name == *name.to_string());
+        let found_socket = || candidate.found_socket(candidate.location(&path), name);
+        (!is_complete).then(|| FoundSocket { in_own_dir: true, ..found_socket() })
+    });
+    truncated.collect()
 }
 
 /// What lies in a folder with a process id in its name, and whether there was too much to list it all. Then the process's

@@ -1,18 +1,45 @@
 //! The kernel's own list of bound sockets. What lies in folders: [`listings`](super::listings).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use runtap_transport::linux::path_of;
-use runtap_transport::naming::SocketName;
+use runtap_transport::naming::{SocketName, truncated_pid};
 
 /// More sockets than this in the kernel's table are made by somebody who wants to be in the way.
 const MAX_BOUND: usize = 50_000;
 
-/// The listening diagnostics sockets of a network namespace by process id, with the paths that they were bound to.
-pub(super) type Bound = HashMap<u32, Vec<(PathBuf, SocketName)>>;
+/// The listening diagnostics sockets of a network namespace.
+#[derive(Debug, Default)]
+pub(super) struct Bound {
+    /// By process id, with the paths that they were bound to.
+    by_pid: HashMap<u32, Vec<(PathBuf, SocketName)>>,
+    /// What is left of the process ids in names that were truncated.
+    truncated: HashSet<Vec<u8>>,
+}
+
+impl Bound {
+    /// The sockets that bear this process id.
+    pub(super) fn of(&self, pid: u32) -> &[(PathBuf, SocketName)] {
+        self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
+    }
+
+    /// The names of all of them.
+    pub(super) fn names(&self) -> impl Iterator<Item = SocketName> {
+        self.by_pid.values().flatten().map(|(_, name)| *name)
+    }
+
+    /// Whether one of the truncated names can be that of this process's socket.
+    pub(super) fn may_be_truncated(&self, pid: u32) -> bool {
+        if self.truncated.is_empty() {
+            return false;
+        }
+        let pid = format!("{pid}-");
+        (0..=pid.len()).any(|end| self.truncated.contains(pid.as_bytes().get(..end).unwrap_or_default()))
+    }
+}
 
 /// The kernel's table of them, whatever TMPDIR their owners have. `None` where the kernel does not tell, and where
 /// somebody has made more than [`MAX_BOUND`]: every process is then looked at instead.
@@ -24,7 +51,7 @@ pub(super) fn bound(proc_root: &Path) -> Option<Bound> {
 fn read_bound(mut table: impl BufRead, most: usize) -> Option<Bound> {
     /// A path in it has up to 108 bytes, which none of the kernel's escapes makes longer than this.
     const LONGEST: u64 = 1024;
-    let (mut found, mut kept) = (Bound::new(), 0);
+    let (mut found, mut kept) = (Bound::default(), 0);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -32,18 +59,36 @@ fn read_bound(mut table: impl BufRead, most: usize) -> Option<Bound> {
         if n == 0 {
             return Some(found);
         }
-        if let Some((path, name)) = parse_bound(line.strip_suffix(b"\n").unwrap_or(&line)) {
+        let Some(path) = listening(line.strip_suffix(b"\n").unwrap_or(&line)) else { continue };
+        if let Some(name) = name_of(&path) {
             kept += 1;
-            if kept > most {
-                return None;
-            }
-            found.entry(name.pid).or_default().push((path, name));
+            found.by_pid.entry(name.pid).or_default().push((path, name));
+        } else if let Some(left) = truncated_pid(path.as_os_str().as_encoded_bytes())
+            && !found.truncated.contains(left)
+        {
+            kept += 1;
+            found.truncated.insert(left.to_vec());
+        }
+        if kept > most {
+            return None;
         }
     }
 }
 
-/// `Num RefCount Protocol Flags Type St Inode Path`; the path is all the rest.
+/// A diagnostics socket in a line of the table.
+#[cfg(any(test, fuzzing))]
 pub(super) fn parse_bound(line: &[u8]) -> Option<(PathBuf, SocketName)> {
+    let path = listening(line)?;
+    let name = name_of(&path)?;
+    Some((path, name))
+}
+
+fn name_of(path: &Path) -> Option<SocketName> {
+    SocketName::parse(path.file_name()?.to_str()?)
+}
+
+/// The path of a listening socket: `Num RefCount Protocol Flags Type St Inode Path`; the path is all the rest.
+fn listening(line: &[u8]) -> Option<PathBuf> {
     const LISTENING: u32 = 0x1_0000;
     let mut rest = line;
     let mut flags = 0;
@@ -56,8 +101,7 @@ pub(super) fn parse_bound(line: &[u8]) -> Option<(PathBuf, SocketName)> {
         rest = after;
     }
     let path = path_of(rest.get(1..)?);
-    let name = SocketName::parse(path.file_name()?.to_str()?)?;
-    (flags & LISTENING != 0 && !path.as_os_str().as_encoded_bytes().starts_with(b"@")).then_some((path, name))
+    (flags & LISTENING != 0 && !path.as_os_str().as_encoded_bytes().starts_with(b"@")).then_some(path)
 }
 
 #[cfg(test)]
@@ -77,12 +121,12 @@ mod tests {
         let mut lines = many.flatten().copied();
         let table = BufReader::new(Bytes(&mut lines));
         let found = read_bound(table, 10).unwrap();
-        assert_eq!(found.get(&12), Some(&vec![(own_path(), SocketName::runtime(12, 34))]));
-        assert_eq!(found.len(), 1);
+        assert_eq!(found.of(12), [(own_path(), SocketName::runtime(12, 34))]);
+        assert_eq!(found.by_pid.len(), 1);
 
         let text = "head\n".to_owned() + &line("/tmp/dotnet-diagnostic-1-2-socket").repeat(10);
-        assert_eq!(read_bound(text.as_bytes(), 10).unwrap()[&1].len(), 10);
-        assert_eq!(read_bound(text.as_bytes(), 9), None);
+        assert_eq!(read_bound(text.as_bytes(), 10).unwrap().of(1).len(), 10);
+        assert!(read_bound(text.as_bytes(), 9).is_none());
     }
 
     fn own_path() -> PathBuf {

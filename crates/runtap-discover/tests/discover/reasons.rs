@@ -133,6 +133,20 @@ fn temporary_directories_without_use() {
     assert_eq!(fake.reason(35), Reason::TmpReadOnly { directory: "/proc".into(), mounted: false });
 }
 
+/// A path of a socket has at most 107 bytes.
+#[test]
+fn a_temporary_directory_that_is_too_long() {
+    let fake = Fake::new();
+    let long = fake.path("d".repeat(121 - fake.path("").as_os_str().len()));
+    fs::create_dir(&long).unwrap();
+    fs::set_permissions(&long, fs::Permissions::from_mode(0o777)).unwrap();
+    fake.add(&FakeProcess::new(15, 900).tmpdir(&long));
+    assert_eq!(fake.reason(15), Reason::LongTmpdir { directory: long, longest: 107 - 32 });
+    let text = fake.reason(15).to_string();
+    assert!(text.contains("121 bytes") && text.contains("107 bytes"), "{text}");
+    assert!(words(&fake.reason(15)).contains("at most 75 bytes"));
+}
+
 /// Anybody has all capabilities in a user namespace of his own: over nothing but what is his.
 #[test]
 fn a_temporary_directory_of_a_process_with_capabilities_of_its_own_namespace() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
@@ -65,6 +65,31 @@ fn another_tmpdir_is_found_by_the_kernels_table_and_by_the_environment() {
     // Without the table the environment is read.
     fs::remove_file(fake.path("proc/net/unix")).unwrap();
     assert_eq!(only(fake.all()).sockets[0].path, socket);
+}
+
+/// The runtime truncates the path of its socket to what fits into a socket address.
+#[test]
+fn a_truncated_name_is_found_by_the_kernels_table_and_by_the_environment() {
+    // With a complete process id, and without any.
+    for length in [75, 94] {
+        let fake = Fake::new();
+        let long = fake.path("d".repeat(length - fake.path("").as_os_str().len()));
+        assert_eq!(long.as_os_str().len(), length);
+        fake.add(&FakeProcess::new(31442, 230_100).tmpdir(&long));
+        fake.add(&FakeProcess::new(7, 900));
+        let name = "dotnet-diagnostic-31442-230100-socket";
+        let socket = Fake::socket_at(long.join(&name[..107 - length - 1]));
+        fs::set_permissions(&long, fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(fake.all(), [], "not listening");
+        assert_eq!(fake.system().process(31442).unwrap().sockets[0].path, socket);
+
+        fake.bound(&socket);
+        assert_eq!(only(fake.all()).endpoint().unwrap().path(), Some(socket.as_path()));
+        let reached = fake.system().facts(31442);
+        assert_eq!(runtap_discover::Reason::all(&reached), []);
+        fs::remove_file(&socket).unwrap();
+        assert_eq!(fake.reason(31442).code().name(), "other-tmpdir");
+    }
 }
 
 #[test]

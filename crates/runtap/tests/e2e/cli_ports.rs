@@ -46,6 +46,20 @@ fn a_port_is_listened_on_or_dialled() {
     }
 }
 
+/// A runtime that has such a port would never come.
+#[test]
+fn a_port_that_no_runtime_can_reach_is_refused() {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let longest = folder.path().join("p".repeat(107 - folder.path().as_os_str().len() - 1));
+    let listen = format!("{}x,listen", longest.display());
+    for verb in ["trace", "info", "resume"] {
+        let file = path(&folder, "x.nettrace");
+        let output: &[&str] = if verb == "trace" { &["-o", &file] } else { &[] };
+        let arguments = [&[verb, "--diagnostic-port", &listen], output].concat();
+        runtap(arguments).expect_code(1).says("the path has 108 bytes").says("at most 107");
+    }
+}
+
 /// In the forms that dotnet-trace takes, on every way to a port.
 #[test]
 fn a_port_has_many_forms() {

@@ -17,6 +17,8 @@ on_each_runtime!(
     a_healthy_process_has_no_errors,
     switched_off_diagnostics,
     a_missing_temporary_directory,
+    a_long_temporary_directory,
+    a_port_that_is_ignored,
     a_deleted_socket,
     a_silent_client_is_named,
     a_stopped_process_is_busy,
@@ -233,6 +235,40 @@ fn a_missing_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
     says(&finding(&document, "other-tmpdir"), "fix", &format!("mkdir -p {}", missing.display()));
     // The same words where another verb can't reach it.
     runtap(["info", &program.id().to_string()]).expect_code(3).says("does not exist").says("mkdir -p");
+    Ok(())
+}
+
+/// The runtime truncates the path of its socket.
+fn a_long_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let long = |length: usize| {
+        let long = dir.path().join("d".repeat(length - dir.path().as_os_str().len() - 1));
+        fs::create_dir(&long).unwrap();
+        long
+    };
+    for length in [72, 80, 90] {
+        let program = idle(runtime)?.env("TMPDIR", long(length)).spawn();
+        let document = doctor(program.id(), 0);
+        assert_eq!(codes(&document), [] as [&str; 0], "{document:#}");
+        let truncated = |it: &&Value| it["detail"].as_str().unwrap().contains("truncated name");
+        let finding = document["findings"].as_array().unwrap().iter().find(truncated).unwrap();
+        says(finding, "detail", &format!("TMPDIR has {length} bytes"));
+        assert_eq!(ps_row(program.id())["reachable"], true);
+        runtap(["info", &program.id().to_string()]).expect_code(0);
+    }
+    let program = idle(runtime)?.env("TMPDIR", long(121)).spawn();
+    let document = doctor(program.id(), 3);
+    assert_eq!(codes(&document), ["other-tmpdir"]);
+    says(&finding(&document, "other-tmpdir"), "detail", "121 bytes");
+    Ok(())
+}
+
+fn a_port_that_is_ignored(runtime: &RealRuntime) -> Result<(), Skip> {
+    let target = Target::start(idle(runtime)?.env("DOTNET_DiagnosticPorts", "/tmp/no-such-port,listen"));
+    let document = doctor(target.pid(), 0);
+    assert_eq!(codes(&document), ["diagnostic-ports"]);
+    says(&finding(&document, "diagnostic-ports"), "detail", "ignored");
+    says(&finding(&document, "diagnostic-ports"), "fix", "leave 'listen' out");
     Ok(())
 }
 
