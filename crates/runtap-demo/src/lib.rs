@@ -10,7 +10,7 @@
 //! main thread          serve → tick_until_told → tick               four Tick events a second
 //! ```
 //!
-//! * `work`: the functions of the worker. * `child`: the program in a process of its own. * [`jvm`]: a Java program without a
+//! * `work`: the functions of the worker. * `telemetry`: its metrics and log messages. * `child`: the program in a process of its own. * [`jvm`]: a Java program without a
 //!   JVM, for collectors of Bytefrog.
 //!
 //! [`serve`] is the program; [`Program`] starts a command that calls it, and ends it. Refuses to know the command line, and
@@ -22,6 +22,7 @@ pub mod jvm;
 #[cfg_attr(unix, path = "native/unix.rs")]
 #[cfg_attr(windows, path = "native/windows.rs")]
 mod native;
+mod telemetry;
 mod work;
 
 use std::io::{self, Write};
@@ -37,14 +38,18 @@ use tokio::time::{Instant, interval_at, sleep};
 
 pub use self::child::Program;
 pub use self::error::Error;
+use self::telemetry::Telemetry;
 
 /// What tools show as the program's name.
 const NAME: &str = "demo";
 const TICK_EVERY: Duration = Duration::from_millis(250);
 
 /// Lives for `lifetime`, or until SIGTERM or SIGINT (on Windows Ctrl-C, Ctrl-Break or the end of standard input), and says on `out` when it can be tapped and what it did: the lines
-/// `pid N`, `ready`, `truth {"ticks":…,"requests":…,"logs":…,…}`, `done`. Logs are 0: it writes none. What there is to
-/// say of its clients goes to `on_notice`, on the server's thread.
+/// `pid N`, `ready`, `truth {"ticks":…,"requests":…,"logs":…,…}`, `done`. What the server reports about its clients goes to
+/// `on_notice`, on the server's thread.
+///
+/// The meter `runtap.demo` has the counter `requests` and the histogram `latency` (in ms, one value a request); every
+/// hundredth request is logged under the category `Runtap.Demo`.
 ///
 /// # Errors
 /// It can't be made diagnosable, or can't write its lines.
@@ -56,6 +61,7 @@ pub fn serve(
     let pipe = EventPipe::new();
     let tick = pipe.define(tick_event()).map_err(Error::define("the event Tick"))?;
     let samples = native::samples(&pipe)?;
+    let telemetry = Telemetry::new(&pipe)?;
     let description = ProcessDescription::of_this_process().entry_assembly(NAME);
     let mut builder = Builder::new(description).pipe(pipe).on_notice(on_notice);
     if let Some(ports) = std::env::var_os("DOTNET_DiagnosticPorts") {
@@ -66,7 +72,7 @@ pub fn serve(
     server.wait_until_resumed();
 
     let stop = Arc::new(AtomicBool::new(false));
-    let worker = work::start(Arc::clone(&stop))?;
+    let worker = work::start(Arc::clone(&stop), telemetry.clone())?;
     let ready = || say(out, &format!("pid {}\nready", std::process::id()));
     let ticks = tick_until_told(lifetime, &tick, ready)?;
     stop.store(true, Ordering::Relaxed);
@@ -76,7 +82,7 @@ pub fn serve(
     let truth = serde_json::json!({
         "ticks": ticks,
         "requests": done.requests,
-        "logs": 0,
+        "logs": telemetry.logged(),
         "hot_units": done.hot_units,
         "warm_units": done.warm_units,
     });

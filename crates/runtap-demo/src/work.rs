@@ -6,9 +6,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::native::at;
+use crate::telemetry::Telemetry;
 
 /// Steps of a unit of work: some hundred microseconds.
 const UNIT: u64 = 200_000;
@@ -32,16 +33,18 @@ pub(crate) struct Done {
 }
 
 /// Starts the worker thread.
-pub(crate) fn start(stop: Arc<AtomicBool>) -> std::io::Result<JoinHandle<Done>> {
-    thread::Builder::new().name("demo-worker".into()).spawn(move || serve(&stop))
+pub(crate) fn start(stop: Arc<AtomicBool>, telemetry: Telemetry) -> std::io::Result<JoinHandle<Done>> {
+    thread::Builder::new().name("demo-worker".into()).spawn(move || serve(&stop, &telemetry))
 }
 
 #[inline(never)]
-fn serve(stop: &AtomicBool) -> Done {
+fn serve(stop: &AtomicBool, telemetry: &Telemetry) -> Done {
     let mut done = Done::default();
     at(Place::Serving);
     while !stop.load(Ordering::Relaxed) {
+        let start = Instant::now();
         handle_request(&mut done);
+        telemetry.record_request(done.requests, start.elapsed());
         wait_for_request();
     }
     done

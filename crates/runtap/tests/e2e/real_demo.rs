@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use runtap_testkit::{Peer, Program, require, run};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::common::{alone, command, folder, runtap};
 use crate::speedscope::{self, Thread};
@@ -110,4 +112,39 @@ fn runtap_shows_the_demos_real_stacks() {
     assert!(time_in(&speedscope::read(&again), &REST) > 0.0, "it rests after each request");
     let report = runtap(["report".as_ref(), folder.path().join("u.nettrace").as_os_str(), "cpu".as_ref()]);
     assert!(report.expect_code(0).text().contains(HOT[2]), "{}", report.text());
+}
+
+#[test]
+fn microsofts_readers_show_the_demos_metrics_and_log() {
+    let peer = require!(Peer::available("mspipe"));
+    let folder = folder();
+    let mut demo = demo(folder.path());
+    let pid = demo.id();
+    let read = |arguments: &[&str]| {
+        let mut command = peer.command();
+        command.args(arguments).args(["--pid", &pid.to_string()]).env("TMPDIR", folder.path());
+        // Where nothing was delivered, it ends with 1 and prints nothing.
+        let read = run(command);
+        read.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+    };
+    let counters = read(&["counters", "--counters", "runtap.demo", "--seconds", "5"]);
+    // A slow machine takes seconds for a hundred requests.
+    let logs = ["5", "20", "60"].into_iter().map(|seconds| read(&["logs", "--seconds", seconds]));
+    let logs = logs.into_iter().find(|logs| !logs.is_empty()).expect("no log messages");
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::TERM).unwrap();
+    let truth = demo.truth();
+
+    let of = |name: &str| counters.iter().filter(|row| row["name"] == name).cloned().collect::<Vec<Value>>();
+    let requests = of("requests").iter().filter_map(|row| row["value"].as_u64()).max().unwrap();
+    assert!((1..=truth["requests"].as_u64().unwrap()).contains(&requests), "{requests} of {truth}");
+    let latencies = of("latency");
+    let quantiles = latencies.iter().filter_map(|row| row["quantiles"].as_array());
+    assert!(quantiles.flatten().any(|quantile| quantile[1].as_f64().unwrap() > 0.0), "{latencies:?}");
+
+    assert!(logs.len() as u64 <= truth["logs"].as_u64().unwrap(), "{logs:?}, {truth}");
+    for log in &logs {
+        assert_eq!((&log["category"], &log["level"]), (&"Runtap.Demo".into(), &"Information".into()));
+        let handled: u64 = log["state"][0][1].as_str().unwrap().parse().unwrap();
+        assert!(handled.is_multiple_of(100) && handled <= truth["requests"].as_u64().unwrap(), "{log}");
+    }
 }
