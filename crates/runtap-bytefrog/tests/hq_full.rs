@@ -3,6 +3,8 @@
 
 mod common;
 
+#[cfg(target_os = "linux")]
+use std::fs;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::sync::mpsc::channel;
@@ -13,9 +15,31 @@ use runtap_bytefrog::hq::{Event, Hq, Options, Refusal};
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// Takes all descriptors that are left.
-fn fill() -> Vec<File> {
-    std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
+/// As many as the process may have.
+const DESCRIPTORS: usize = 64;
+
+/// Takes all descriptors that are left. A thread that waits in `accept` reserves one at each look, and gives it back: that
+/// none can be had at some moment does not mean that none is left.
+#[cfg(target_os = "linux")]
+fn fill(rest: &mut Vec<File>) {
+    // The look itself takes one.
+    drop(rest.pop());
+    let all = fs::read_dir("/proc/self/fd").expect("a descriptor is left").flatten();
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<usize>().ok();
+    // Higher ones were there before the limit, which they do not count for.
+    let held = all.filter_map(number).filter(|number| *number < DESCRIPTORS).count() - 1;
+    let until = rest.len() + DESCRIPTORS - held;
+    while rest.len() < until {
+        match File::open("/dev/null") {
+            Ok(file) => rest.push(file),
+            Err(_reserved) => thread::yield_now(),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn fill(rest: &mut Vec<File>) {
+    rest.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
 }
 
 fn closes(hq: Hq) {
@@ -29,20 +53,22 @@ fn closes(hq: Hq) {
 
 #[test]
 fn without_descriptors_it_closes_and_refuses() {
-    setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum: Some(64) }).expect("less than before");
+    let limit = Some(DESCRIPTORS as u64);
+    setrlimit(Resource::Nofile, Rlimit { current: limit, maximum: limit }).expect("less than before");
     let (idle, _heard) = hq(Options::default());
     let (hq, heard) = hq(Options::default());
     let client = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a descriptor is left");
-    let mut rest = fill();
+    let mut rest = Vec::new();
+    fill(&mut rest);
     closes(idle);
     // Only the connection itself has one: it could not be shut when HQ closes, which would wait for it.
-    rest.append(&mut fill());
+    fill(&mut rest);
     drop(rest.pop());
     let address: SocketAddr = hq.address();
     connect(&client, &address).expect("HQ listens");
     let all = until(&heard, |_, event| matches!(event, Event::Refused { .. }));
     let refused = |event: &Event| matches!(event, Event::Refused { peer, cause: Refusal::System } if peer.ip().is_loopback());
     assert!(all.iter().all(|(agent, event)| agent.is_none() && refused(event)), "{all:?}");
-    rest.append(&mut fill());
+    fill(&mut rest);
     closes(hq);
 }
