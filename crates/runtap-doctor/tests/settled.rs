@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
@@ -32,7 +32,10 @@ fn lay_out(root: &Path, maps: &str, uptime: &str) -> System {
     symlink("/", process.join("root")).unwrap();
     let environ = format!("TMPDIR={}\0", root.join("tmp").display());
     let stat = format!("{PID} (dotnet) S 1{} {START} 0 0\n", " 0".repeat(17));
-    let status = format!("Name:\tdotnet\nState:\tS (x)\nTgid:\t{PID}\nUid:\t0\t0\t0\t0\nNSpid:\t{PID}\n");
+    // Of who runs the test: another user's process would be judged by his rights.
+    let uid = fs::metadata(root).unwrap().uid();
+    let users = format!("{uid}\t{uid}\t{uid}\t{uid}");
+    let status = format!("Name:\tdotnet\nState:\tS (x)\nTgid:\t{PID}\nUid:\t{users}\nNSpid:\t{PID}\n");
     let files =
         [("stat", &*stat), ("status", &status), ("environ", &environ), ("maps", maps), ("cmdline", "x\0")];
     for (name, text) in files {
@@ -40,7 +43,7 @@ fn lay_out(root: &Path, maps: &str, uptime: &str) -> System {
     }
     fs::write(process.join(format!("task/{PID}/comm")), "dotnet\n").unwrap();
     fs::write(root.join("proc/uptime"), uptime).unwrap();
-    System::at(root, 0)
+    System::at(root, uid)
 }
 
 #[tokio::test(start_paused = true)]
