@@ -167,11 +167,14 @@ fn describe(listed: Listed, kind: Kind, sockets: Vec<Socket>) -> Process {
 mod tests {
     use std::os::unix::net::UnixListener;
 
+    use runtap_testkit::require;
+
     use super::*;
 
     /// This test is the process; its start comes from `ps`, as it would there.
     #[test]
     fn a_process_is_found_by_its_start() {
+        require!(process_list::is_there());
         let dir = tempfile::tempdir().unwrap();
         let (me, uid) = (std::process::id(), rustix::process::geteuid().as_raw());
         let start = start_time(me).unwrap();
@@ -199,6 +202,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_or_somebody_elses() {
+        require!(process_list::is_there());
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(process(dir.path(), 0, u32::MAX).unwrap_err().reason, Reason::NoSuchProcess);
         let uid = rustix::process::geteuid().as_raw();
@@ -208,6 +212,7 @@ mod tests {
 
     #[test]
     fn java_machines_by_their_counters() {
+        require!(process_list::is_there());
         let dir = tempfile::tempdir().unwrap();
         let (me, uid) = (std::process::id(), rustix::process::geteuid().as_raw());
         fs::create_dir(dir.path().join("hsperfdata_ann")).unwrap();

@@ -5,6 +5,9 @@
 
 use std::process::Command;
 
+#[cfg(test)]
+use runtap_testkit::{Skip, require};
+
 /// A process by its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listed {
@@ -32,6 +35,13 @@ pub(super) fn with_environment(text: &[u8]) -> Vec<u32> {
     // Without a hyphen, as every `ps` of the BSDs has it, and that of Linux.
     ps.args(["axeww", "-o", "pid=,command="]);
     ps.output().map(|output| lines_with(&output.stdout, text)).unwrap_or_default()
+}
+
+/// Linux has none without its package `procps`.
+#[cfg(test)]
+pub(super) fn is_there() -> Result<(), Skip> {
+    let version = Command::new("ps").args(["-p", "1"]).output();
+    version.map(drop).map_err(|_missing| Skip::because("ps is missing, which lists processes"))
 }
 
 fn lines_with(list: &[u8], text: &[u8]) -> Vec<u32> {
@@ -115,7 +125,11 @@ mod tests {
         assert_eq!(lines_with(list, b"/tmp/p"), [7]);
         assert_eq!(lines_with(list, b"/tmp/"), [7, 18]);
         assert_eq!(lines_with(list, b""), [0; 0]);
+    }
 
+    #[test]
+    fn a_process_by_what_is_in_its_environment() {
+        require!(is_there());
         let mark = format!("mark-of-ps-{}", std::process::id());
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo up; read line"]).env("RUNTAP_TEST", &mark);
@@ -129,6 +143,7 @@ mod tests {
 
     #[test]
     fn this_process_is_among_them() {
+        require!(is_there());
         let all = all();
         let me = all.iter().find(|listed| listed.pid == std::process::id()).expect("ps lists this process");
         assert_eq!(me.uid, rustix::process::geteuid().as_raw());
