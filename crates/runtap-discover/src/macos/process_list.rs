@@ -6,7 +6,7 @@
 use std::process::Command;
 
 #[cfg(test)]
-use runtap_testkit::{Skip, require};
+use runtap_testkit::Skip;
 
 /// A process by its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +94,8 @@ fn seconds(year: u64, month: &str, day: u64, time: &str) -> Option<u64> {
 mod tests {
     use std::io::{BufRead as _, BufReader};
     use std::process::Stdio;
+
+    use runtap_testkit::require;
 
     use super::*;
 
