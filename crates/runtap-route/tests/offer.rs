@@ -102,6 +102,21 @@ fn a_flood_of_silence_drives_nobody_out_who_has_said_hello() {
     router.end();
 }
 
+/// A hello costs nothing and needs no token.
+#[test]
+fn a_crowd_that_has_said_hello_locks_nobody_out() {
+    let router = Running::start(8);
+    let mut crowd: Vec<_> = (0..32).map(|_| router.greet(b"a guess, and a wrong one")).collect();
+    is_answered(router.greet(TOKEN));
+    // However often they come back.
+    for _ in 0..3 {
+        crowd.extend((0..8).map(|_| router.greet(b"a guess, and a wrong one")));
+        is_answered(router.greet(TOKEN));
+    }
+    drop(crowd);
+    router.end();
+}
+
 #[test]
 fn who_waits_for_the_answer_to_a_wrong_proof_holds_no_place() {
     let router = Running::start(4);

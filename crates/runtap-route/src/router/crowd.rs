@@ -16,8 +16,8 @@ const GRACE: Duration = Duration::from_millis(100);
 /// How long it may take until the place of one that was disconnected is free.
 const LEAVING: Duration = Duration::from_millis(100);
 
-/// How far a client has got. Who has got least far leaves first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// How far a client has got: [`Crowd::next_to_leave`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
     /// It has failed, and waits for nothing but the answer that says so.
@@ -57,6 +57,8 @@ pub(crate) struct Crowd {
     /// Those that have not sent a request yet, the oldest first.
     silent: VecDeque<Silent>,
     most_silent: usize,
+    /// Of `most_silent`, the places that greetings alone can't take: a new client needs one until its own has come.
+    ungreeted: usize,
     teller: Teller,
 }
 
@@ -77,10 +79,12 @@ impl Silent {
 impl Crowd {
     /// Of `silent` clients no more than a quarter of all are kept: the others need room.
     pub(crate) fn new(connections: usize, silent: usize, teller: Teller) -> Self {
+        let most_silent = silent.min(connections / 4).max(1);
         Self {
             room: Arc::new(Semaphore::new(connections.max(1))),
             silent: VecDeque::new(),
-            most_silent: silent.min(connections / 4).max(1),
+            most_silent,
+            ungreeted: most_silent / 4,
             teller,
         }
     }
@@ -92,7 +96,8 @@ impl Crowd {
                 return permit;
             }
             let room = Arc::clone(&self.room).acquire_owned();
-            let permit = match self.next_to_leave().and_then(|at| self.silent.get(at)) {
+            self.silent.retain(Silent::is_so);
+            let permit = match self.next_to_leave(self.silent.len()).and_then(|at| self.silent.get(at)) {
                 Some(next) if next.since.elapsed() < GRACE => tokio::select! {
                     permit = room => Some(permit),
                     () = sleep_until(next.since + GRACE) => None,
@@ -112,20 +117,25 @@ impl Crowd {
         }
     }
 
-    /// One has come in, and has sent nothing yet.
+    /// One has come in, and has sent nothing yet. Another one leaves for it, if too many have not sent a request.
     pub(crate) fn enter(&mut self, task: AbortHandle, progress: Progress) {
         self.silent.push_back(Silent { task, progress, since: Instant::now() });
         if self.silent.len() > self.most_silent {
             self.silent.retain(Silent::is_so);
             if self.silent.len() > self.most_silent {
-                self.disconnect_one();
+                self.disconnect(self.next_to_leave(self.silent.len().saturating_sub(1)));
             }
         }
     }
 
     /// Out of descriptors, or of room: the oldest of those that have got least far leaves.
     pub(crate) fn disconnect_one(&mut self) {
-        if let Some(leaving) = self.next_to_leave().and_then(|at| self.silent.remove(at)) {
+        self.silent.retain(Silent::is_so);
+        self.disconnect(self.next_to_leave(self.silent.len()));
+    }
+
+    fn disconnect(&mut self, at: Option<usize>) {
+        if let Some(leaving) = at.and_then(|at| self.silent.remove(at)) {
             leaving.task.abort();
             // Who was refused is counted as that.
             if leaving.progress.stage() != Stage::Refused as u8 {
@@ -134,10 +144,19 @@ impl Crowd {
         }
     }
 
-    fn next_to_leave(&mut self) -> Option<usize> {
-        self.silent.retain(Silent::is_so);
-        let stages = self.silent.iter().enumerate();
-        stages.min_by_key(|(_, silent)| silent.progress.stage()).map(|(at, _)| at)
+    /// Who leaves next of the oldest `among`: one that was refused; one that has not greeted, if more of those are there
+    /// than have places of their own; one that has greeted. So neither greetings nor silence drive out the other kind.
+    fn next_to_leave(&self, among: usize) -> Option<usize> {
+        let oldest = |stage: Stage| {
+            self.silent.iter().take(among).position(|silent| silent.progress.stage() == stage as u8)
+        };
+        let ungreeted = self.silent.iter().filter(|silent| silent.progress.stage() == Stage::Silent as u8);
+        let (first, second) = if ungreeted.count() > self.ungreeted {
+            (Stage::Silent, Stage::Greeted)
+        } else {
+            (Stage::Greeted, Stage::Silent)
+        };
+        oldest(Stage::Refused).or_else(|| oldest(first)).or_else(|| oldest(second))
     }
 }
 
@@ -194,5 +213,46 @@ mod tests {
             tokio::task::yield_now().await;
             assert!(left.is_finished(), "{crowd:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_newcomer_stays_where_all_others_have_greeted() {
+        for places in [1, 2, 16] {
+            let mut crowd = Crowd::new(places * 4, places, Teller::default());
+            let mut greeted = Vec::new();
+            for _ in 0..places {
+                greeted.push(enter(&mut crowd, Stage::Greeted).await);
+            }
+            let newcomer = enter(&mut crowd, Stage::Silent).await;
+            tokio::task::yield_now().await;
+            assert!(!newcomer.is_finished(), "{places}: {crowd:?}");
+            let left: Vec<bool> = greeted.iter().map(AbortHandle::is_finished).collect();
+            assert_eq!(left.iter().filter(|left| **left).count(), 1, "{places}");
+            assert!(left[0], "{places}: the oldest");
+        }
+    }
+
+    /// A client needs a moment for its greeting, and others come meanwhile.
+    #[tokio::test]
+    async fn greetings_and_silence_do_not_drive_out_each_other() {
+        let mut crowd = Crowd::new(64, 16, Teller::default());
+        for _ in 0..32 {
+            enter(&mut crowd, Stage::Greeted).await;
+        }
+        let silent = enter(&mut crowd, Stage::Silent).await;
+        for _ in 0..100 {
+            enter(&mut crowd, Stage::Greeted).await;
+        }
+        for _ in 0..3 {
+            enter(&mut crowd, Stage::Silent).await;
+        }
+        tokio::task::yield_now().await;
+        assert!(!silent.is_finished(), "{crowd:?}");
+        let greeted = enter(&mut crowd, Stage::Greeted).await;
+        for _ in 0..100 {
+            enter(&mut crowd, Stage::Silent).await;
+        }
+        tokio::task::yield_now().await;
+        assert!(!greeted.is_finished() && silent.is_finished(), "{crowd:?}");
     }
 }
