@@ -21,6 +21,12 @@ const INLINE: usize = 16 << 10;
 const EXECUTION_ID: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";
 const ATTEMPT: &str = "TESTINGPLATFORM_DOTNETTEST_ATTEMPTNUMBER";
 
+/// The directory in which the platform makes its `TestResults`. Without this variable it uses the application's own directory,
+/// where another user's application can write nothing.
+const WORKING_DIRECTORY: &str = "DOTNET_CLI_TEST_COMMAND_WORKING_DIRECTORY";
+/// The variable with which the SDK keeps MSBuild from searching whole drives; tests that build projects inherit it.
+const MSBUILD_WILDCARDS: &str = "MSBUILDFAILONDRIVEENUMERATINGWILDCARD";
+
 /// What is the same for all applications of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApplicationOptions {
@@ -97,7 +103,11 @@ pub(crate) fn command(options: &ApplicationOptions, start: &Start<'_>) -> io::Re
     command.args(["--server", "dotnettestcli"]).args(start.listener);
     if let Some(directory) = &options.working_directory {
         command.current_dir(directory);
+        command.env(WORKING_DIRECTORY, std::path::absolute(directory)?);
+    } else {
+        command.env(WORKING_DIRECTORY, std::env::current_dir()?);
     }
+    command.env(MSBUILD_WILDCARDS, "1");
     let id = format!("{:016x}{:016x}", random_u64(), random_u64());
     command.env(EXECUTION_ID, &id).env_remove(ATTEMPT);
     // What the platform would send home, and ask for before it does.
@@ -208,6 +218,9 @@ mod tests {
         let variables: Vec<_> =
             command.get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?))).collect();
         assert!(variables.contains(&(ATTEMPT, "2")) && variables.contains(&("A", "1")));
+        let here = std::env::current_dir().unwrap();
+        assert!(variables.contains(&(WORKING_DIRECTORY, here.to_str().unwrap())), "{variables:?}");
+        assert!(variables.contains(&(MSBUILD_WILDCARDS, "1")), "{variables:?}");
         assert!(variables.iter().any(|(name, value)| format!("{name}={value}") == mark));
     }
 }
