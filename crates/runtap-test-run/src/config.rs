@@ -4,7 +4,7 @@
 //! [`runtap_test_plan::Config`] does.
 
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use runtap_test_plan::{Config, ConfigError};
 use thiserror::Error;
@@ -24,6 +24,8 @@ pub struct Configuration {
     pub config: Config,
     /// The file; `None` if there is none.
     pub path: Option<PathBuf>,
+    /// Whether the file was found, and not named: whoever wrote it may be a stranger.
+    pub found: bool,
     /// A file that was found and not used, and the user who owns it.
     pub ignored: Option<(PathBuf, u32)>,
 }
@@ -42,6 +44,20 @@ pub enum LoadError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// A report of a file that was found would be written outside of its directory.
+    #[error(
+        "{}: the report {report:?} is not written: {why}; --config {} allows any path",
+        .path.display(),
+        .path.display()
+    )]
+    Outside {
+        /// Which file.
+        path: PathBuf,
+        /// The path of the report, as the file has it.
+        report: String,
+        /// What is wrong with that path.
+        why: &'static str,
     },
     /// What it says is wrong.
     #[error("{}, {source}", .path.display())]
@@ -79,6 +95,19 @@ impl Configuration {
         Ok(Self::default())
     }
 
+    /// Where a report of this file goes: below its directory, if the file was found and not named.
+    ///
+    /// # Errors
+    /// The path leads somewhere else, by its words or by a link.
+    pub fn report_path(&self, report: &str) -> Result<PathBuf, LoadError> {
+        let own = self.path.as_deref().unwrap_or_else(|| Path::new(""));
+        let base = own.parent().unwrap_or_else(|| Path::new(""));
+        match outside(base, Path::new(report)).filter(|_| self.found) {
+            Some(why) => Err(LoadError::Outside { path: own.to_owned(), report: report.to_owned(), why }),
+            None => Ok(base.join(report)),
+        }
+    }
+
     fn read(path: &Path, anybodys: bool) -> Result<Option<Self>, LoadError> {
         let unreadable = |source| LoadError::Unreadable { path: path.to_owned(), source };
         let file = match own_file::open(path, LARGEST, anybodys).map_err(unreadable)? {
@@ -93,7 +122,31 @@ impl Configuration {
             let source = Box::new(error);
             LoadError::Wrong { path: path.to_owned(), source }
         })?;
-        Ok(Some(Self { config, path: Some(path.to_owned()), ignored: None }))
+        Ok(Some(Self { config, path: Some(path.to_owned()), found: !anybodys, ignored: None }))
+    }
+}
+
+/// Why a path does not stay below this directory.
+fn outside(base: &Path, path: &Path) -> Option<&'static str> {
+    for part in path.components() {
+        match part {
+            Component::Normal(name) if name.eq_ignore_ascii_case(".git") => {
+                return Some("it is in the repository's own directory");
+            }
+            Component::Normal(_) | Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Some("it is outside of the directory of that file");
+            }
+        }
+    }
+    let behind_link = Some("a link leads out of the directory of that file");
+    let Ok(base) = base.canonicalize() else { return behind_link };
+    // What is not there yet is made by us, and no link.
+    let full = base.join(path);
+    let there = full.ancestors().find(|part| part.symlink_metadata().is_ok())?;
+    match there.canonicalize() {
+        Ok(real) if real.starts_with(&base) => None,
+        _ => behind_link,
     }
 }
 
@@ -121,6 +174,32 @@ mod tests {
         let found = Configuration::find(&inner).unwrap();
         assert_eq!((found.path, found.ignored.map(|(path, _)| path)), (None, Some(own.clone())));
         assert_eq!(Configuration::at(&own).unwrap().config.options(None).unwrap().retries, Some(2));
+    }
+
+    #[test]
+    fn reports_of_a_found_file_stay_below_its_directory() {
+        let top = tempfile::tempdir().unwrap();
+        let place = top.path().join("place");
+        fs::create_dir_all(place.join("inner")).unwrap();
+        fs::write(place.join(FILE_NAME), "[test]").unwrap();
+        for (link, to) in [("out", ".."), ("in", "inner"), ("dangling", "../nothing"), ("file", "../victim")]
+        {
+            std::os::unix::fs::symlink(to, place.join(link)).unwrap();
+        }
+        fs::write(top.path().join("victim"), "text").unwrap();
+        let (found, named) =
+            (Configuration::find(&place).unwrap(), Configuration::at(&place.join(FILE_NAME)).unwrap());
+        for inside in ["a.xml", "new/a.xml", "in/a.xml", "./inner/a.xml"] {
+            assert_eq!(found.report_path(inside).unwrap(), place.join(inside));
+        }
+        let absolute = top.path().join("a.xml").display().to_string();
+        let outside =
+            ["../a.xml", "inner/../../a.xml", &absolute, "out/a.xml", "out/new/a.xml", "dangling", "file"];
+        for outside in outside.into_iter().chain([".git/config", "inner/.GIT/hooks/x"]) {
+            let message = found.report_path(outside).unwrap_err().to_string();
+            assert!(message.contains("is not written"), "{message}");
+            assert_eq!(named.report_path(outside).unwrap(), place.join(outside), "it was named");
+        }
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Store {
     }
 
     fn add_one(&self, name: &str, told: &Told, results: &Results) -> Result<(), StoreError> {
-        std::fs::create_dir_all(&self.directory).map_err(|error| {
+        own_file::make_private_folder(&self.directory).map_err(|error| {
             StoreError::Unwritable(format!("{} can't be made: {error}", self.directory.display()))
         })?;
         // Without a framework it has to be looked up whose run it is.

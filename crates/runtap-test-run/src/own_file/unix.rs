@@ -1,8 +1,8 @@
 //! By the owner and the mode of a file.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -40,7 +40,7 @@ pub(crate) fn open(path: &Path, most: u64, anybodys: bool) -> io::Result<Found> 
     if !metadata.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
-    let ours = [0, geteuid().as_raw()].contains(&metadata.uid()) && metadata.mode() & 0o002 == 0;
+    let ours = [0, geteuid().as_raw()].contains(&metadata.uid()) && metadata.mode() & 0o022 == 0;
     if !anybodys && !ours {
         return Ok(Found::Foreign(metadata.uid()));
     }
@@ -53,6 +53,14 @@ pub(crate) fn open(path: &Path, most: u64, anybodys: bool) -> io::Result<Found> 
 /// The user whose a file or a folder is; `None` for what is not there.
 pub(crate) fn owner_of(path: &Path) -> Option<u32> {
     rustix::fs::stat(path).ok().map(|found| found.st_uid)
+}
+
+/// Makes a directory, and those above it that are missing, for this user alone, whatever the umask is.
+///
+/// # Errors
+/// The file system refuses.
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 #[cfg(test)]
@@ -81,9 +89,11 @@ mod tests {
         let whole = Some(Ok("text".to_owned()));
         assert_eq!(text(&path, 4, false), whole);
         assert_eq!(open(&path, 3, false).unwrap_err().to_string(), "it is larger than 3 bytes");
-        fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
         let foreign = Some(Err(geteuid().as_raw()));
-        assert_eq!(text(&path, 4, false), foreign);
+        for mode in [0o666, 0o664, 0o646] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(text(&path, 4, false), foreign, "{mode:o}");
+        }
         assert_eq!(text(&path, 4, true), whole);
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();

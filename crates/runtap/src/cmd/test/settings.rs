@@ -44,7 +44,7 @@ impl Settings {
         let found = found.map_err(|error| usage(error.to_string(), None))?;
         if let Some((path, user)) = &found.ignored {
             output.warning(format_args!(
-                "{} is not used: it belongs to user {user} or can be written by everybody; --config {0} uses it all the same",
+                "{} is not used: it belongs to user {user}, or others can write to it (chmod go-w); --config {0} uses it all the same",
                 path.display()
             ));
         }
@@ -55,8 +55,7 @@ impl Settings {
                 .then(|| "profiles are in runtap.toml, which --config FILE names".to_owned());
             usage(error.to_string(), hint)
         })?;
-        let base = found.path.as_deref().and_then(Path::parent).unwrap_or(&root);
-        let reports = reports(test, configured.reports.as_deref().unwrap_or_default(), base)?;
+        let reports = reports(test, configured.reports.as_deref().unwrap_or_default(), &found)?;
         let options = given(test)?.over(without_what_was_given(configured, test));
         let selection = selection(test, &options)?;
         let store = match &test.history {
@@ -196,7 +195,7 @@ fn filter(option: &str, text: &str) -> anyhow::Result<Filter> {
 fn reports(
     test: &Test,
     configured: &[Report],
-    base: &Path,
+    found: &Configuration,
 ) -> anyhow::Result<Vec<(String, Option<PathBuf>)>> {
     let given = |text: &String| match text.split_once('=') {
         Some((name, STDOUT)) => Ok((name.to_owned(), Some(STDOUT.into()))),
@@ -206,7 +205,13 @@ fn reports(
     if !test.report.is_empty() {
         return test.report.iter().map(given).collect();
     }
-    let absolute = |path: &String| if path == STDOUT { path.into() } else { base.join(path) };
-    let configured = configured.iter();
-    Ok(configured.map(|report| (report.format.clone(), report.path.as_ref().map(absolute))).collect())
+    let configured = configured.iter().map(|report| {
+        let path = match report.path.as_deref() {
+            Some(STDOUT) => Some(STDOUT.into()),
+            Some(path) => Some(found.report_path(path).map_err(|error| usage(error.to_string(), None))?),
+            None => None,
+        };
+        Ok((report.format.clone(), path))
+    });
+    configured.collect()
 }
