@@ -68,8 +68,9 @@ impl<W: Write> Xml<W> {
         // An empty text: what follows is on the same line as what is before it.
         self.writer.write_event(Event::Text(BytesText::from_escaped("")))?;
         let w = self.writer.get_mut();
+        let mut escape = Escape::default();
         for content in contents {
-            escape(content, false, |part| w.write_all(part.as_bytes()))?;
+            escape.text(content, |part| w.write_all(part.as_bytes()))?;
         }
         self.close(name)
     }
@@ -86,7 +87,8 @@ fn start<'a>(name: &'static str, attributes: &[Pair<'_>]) -> BytesStart<'a> {
     let mut start = BytesStart::new(name);
     for (key, value) in attributes {
         let mut escaped = Vec::with_capacity(value.len());
-        let _: Result<(), Infallible> = escape(value, true, |part| {
+        let mut escape = Escape { attribute: true, ..Escape::default() };
+        let _: Result<(), Infallible> = escape.text(value, |part| {
             escaped.extend_from_slice(part.as_bytes());
             Ok(())
         });
@@ -95,30 +97,49 @@ fn start<'a>(name: &'static str, attributes: &[Pair<'_>]) -> BytesStart<'a> {
     start
 }
 
-/// Cleans and escapes. In an attribute a reader turns ends of lines and tabs into spaces, unless they are escaped.
-fn escape<E>(value: &str, attribute: bool, mut take: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
-    text::plain_parts(value, |part| {
-        let mut rest = part;
-        while let Some(at) = rest.find(|c| escaped(c, attribute).is_some()) {
-            let (before, special) = rest.split_at_checked(at).unwrap_or((rest, ""));
-            let Some(c) = special.chars().next() else { break };
-            take(before)?;
-            take(escaped(c, attribute).unwrap_or_default())?;
-            rest = special.get(c.len_utf8()..).unwrap_or_default();
-        }
-        take(rest)
-    })
+/// Cleans and escapes. In an attribute a reader turns ends of lines and tabs into spaces, unless they are escaped. A report may
+/// be printed in the log of a build server, which must not take anything in it for a command ([`text::no_command`]): readers
+/// of XML get the text as it was.
+#[derive(Debug, Default)]
+struct Escape {
+    attribute: bool,
+    /// The last character was a `#`.
+    is_hash: bool,
+    /// There are only blanks in the line so far. The first line begins behind a tag.
+    is_begin: bool,
 }
 
-fn escaped(c: char, attribute: bool) -> Option<&'static str> {
-    Some(match c {
-        '<' => "&lt;",
-        // `]]>` may not stand in text.
-        '>' => "&gt;",
-        '&' => "&amp;",
-        '"' if attribute => "&quot;",
-        '\n' if attribute => "&#10;",
-        '\t' if attribute => "&#9;",
-        _ => return None,
-    })
+impl Escape {
+    fn text<E>(&mut self, value: &str, mut take: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+        text::plain_parts(value, |part| {
+            let mut from = 0;
+            for (at, c) in part.char_indices() {
+                if let Some(escaped) = self.next(c) {
+                    take(part.get(from..at).unwrap_or_default())?;
+                    take(escaped)?;
+                    from = at + c.len_utf8();
+                }
+            }
+            take(part.get(from..).unwrap_or_default())
+        })
+    }
+
+    /// What stands for the next character; `None`: itself.
+    fn next(&mut self, c: char) -> Option<&'static str> {
+        let escaped = match c {
+            '<' => "&lt;",
+            // `]]>` may not stand in text.
+            '>' => "&gt;",
+            '&' => "&amp;",
+            '"' if self.attribute => "&quot;",
+            '\n' if self.attribute => "&#10;",
+            '\t' if self.attribute => "&#9;",
+            '#' if self.is_hash => "&#35;",
+            ':' if self.is_begin => "&#58;",
+            _ => "",
+        };
+        self.is_hash = c == '#';
+        self.is_begin = !self.attribute && (c == '\n' || self.is_begin && c.is_whitespace());
+        Some(escaped).filter(|escaped| !escaped.is_empty())
+    }
 }

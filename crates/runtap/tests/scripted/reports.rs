@@ -327,7 +327,19 @@ fn no_commands() {
         ["::error file=a.cs::owned", "a ##teamcity[x] \u{202e}b"],
         "programs get what the test said"
     );
-    harmless(&folder.run(&[&evil], &["--list-tests"]));
+    for format in ["junit", "trx", "html", "ctrf", "jsonl"] {
+        let told = folder.run(&[&evil], &["--report", &format!("{format}=-")]);
+        harmless(&told);
+        assert!(told.text().contains("owned"), "{told}");
+    }
+    let lists = "handshake framework=\"##vso[task.complete]\" architecture=\"##[error]x\"\nstart\n\
+        discover t1 name=\"::error::owned\"\ndiscover t2 name=\"a ##vso[b] ##teamcity[c]\"\nend\nexit 0\n";
+    let lists = folder.application("##vso[lists]", lists);
+    for options in [&["--list-tests"][..], &["--list-tests=json"], &["--list-tests", "--format", "json"]] {
+        let told = folder.run(&[&lists], options);
+        harmless(&told);
+        assert!(told.text().contains("owned"), "{told}");
+    }
 }
 
 fn configured() {
@@ -352,4 +364,14 @@ fn configured() {
         .run(&[&fails], &["--config", "runtap.toml"])
         .expect_code(5)
         .says("a report for GitHub has no file");
+    // A file that was found may be a stranger's.
+    let inner = folder.path("clone");
+    fs::create_dir(&inner).unwrap();
+    fs::write(folder.path("victim"), "mine").unwrap();
+    let evil = "[test]\nreports = [{ format = \"jsonl\", path = \"../victim\" }]\n";
+    fs::write(inner.join("runtap.toml"), evil).unwrap();
+    let mut command = folder.command(&[&fails], &[]);
+    command.current_dir(&inner);
+    run(command).expect_code(5).says("the report \"../victim\" is not written");
+    assert_eq!(folder.text("victim"), "mine");
 }

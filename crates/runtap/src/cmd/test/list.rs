@@ -1,7 +1,6 @@
 //! The tests that were found, by module.
 
 use runtap_mtp::{Module, ModuleId, RunEvent, Severity, TestInfo};
-use runtap_text::Clean;
 use serde::Serialize;
 
 use super::lines::{LINE, cleaned};
@@ -81,7 +80,7 @@ impl Listed {
             }
             RunEvent::Message { module, severity: Severity::Warning | Severity::Error, text } => {
                 if let Some(module) = self.modules.get(module.0) {
-                    self.warnings.push(format!("{} {}", Clean(&module.path), cleaned(text, LINE)));
+                    self.warnings.push(format!("{} {text}", module.path));
                 }
             }
             RunEvent::LaunchEnded { module, end, .. } => {
@@ -99,11 +98,11 @@ impl Listed {
 
     pub(super) fn finish(&self, output: Output) -> anyhow::Result<()> {
         for warning in &self.warnings {
-            output.warning(warning);
+            output.warning(cleaned(warning, LINE));
         }
         for module in &self.modules {
             if let Some(error) = &module.error {
-                output.warning(format_args!("{} {}", Clean(&module.path), Clean(error)));
+                output.warning(cleaned(&format!("{} {error}", module.path), LINE));
             }
         }
         if self.json {
@@ -113,10 +112,7 @@ impl Listed {
         for module in &self.modules {
             let of = [&module.framework, &module.architecture].map(|it| it.as_deref().unwrap_or("?"));
             text.extend([
-                &Clean(&module.path).to_string(),
-                " (",
-                &Clean(&of.join("|")).to_string(),
-                "): ",
+                &cleaned(&format!("{} ({}): ", module.path, of.join("|")), usize::MAX),
                 &Things(module.tests.len() as u64, "test").to_string(),
                 "\n",
             ]);
