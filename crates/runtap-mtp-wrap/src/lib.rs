@@ -148,7 +148,8 @@ impl Wrap {
         let ended = Arc::clone(&child);
         cancel.listen(move |_| ended.stop());
         let mut parser = Parser::new(if prints_list { Format::Libtest } else { self.format });
-        let mut teller = Teller::new(session, self.directory.clone());
+        let can_list = self.list_arguments.is_some() || self.format == Format::Libtest;
+        let mut teller = Teller::new(session, self.directory.clone(), !can_list);
         let mut tail = Tail::default();
         let printed = output::Pieces::of(output).map_err(WrapError::Output)?;
         while let Some(bytes) = printed.next(|| child.has_ended()) {

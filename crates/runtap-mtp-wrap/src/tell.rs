@@ -10,6 +10,8 @@ pub(crate) struct Teller<'a> {
     session: &'a Session<'a>,
     /// Where the command runs; where we do otherwise.
     directory: Option<PathBuf>,
+    /// The command can't list its tests: what a result does not say of a test is told before the result.
+    introduces: bool,
     problems: Vec<String>,
     /// Some of them say that tests have not come to their end.
     has_cut: bool,
@@ -22,10 +24,11 @@ pub(crate) struct Teller<'a> {
 const MOST: usize = 20;
 
 impl<'a> Teller<'a> {
-    pub(crate) fn new(session: &'a Session<'a>, directory: Option<PathBuf>) -> Self {
+    pub(crate) fn new(session: &'a Session<'a>, directory: Option<PathBuf>, introduces: bool) -> Self {
         Self {
             session,
             directory,
+            introduces,
             problems: Vec::new(),
             has_cut: false,
             has_failures: false,
@@ -56,6 +59,9 @@ impl<'a> Teller<'a> {
                     if self.session.is_discovery() {
                         self.session.discovered(&node)?;
                     } else {
+                        if self.introduces {
+                            self.session.discovered(&node)?;
+                        }
                         for path in artifacts {
                             self.artifact(&node, Path::new(&path))?;
                         }
@@ -85,10 +91,20 @@ impl<'a> Teller<'a> {
             Some(directory) => directory.join(path),
             None => path.to_owned(),
         };
-        if !path.exists() {
+        if !self.is_below(&path) {
             return Ok(());
         }
         self.session.test_artifact(node, &named(path))
+    }
+
+    /// Whether it is there, below the command's directory, wherever links lead. A document is written by whatever the tests
+    /// print: it must not name other files of the user, which servers copy.
+    fn is_below(&self, path: &Path) -> bool {
+        let directory = self.directory.as_deref().unwrap_or_else(|| Path::new("."));
+        match (path.canonicalize(), directory.canonicalize()) {
+            (Ok(path), Ok(directory)) => path.starts_with(directory),
+            _ => false,
+        }
     }
 
     /// The file that the command has left its results in.
@@ -125,9 +141,19 @@ fn named(path: PathBuf) -> Artifact {
     Artifact::new(path).display_name(name)
 }
 
+/// The namespace and the class of `tests.test_shop.TestCart`. A Go package, a binary and a title are classes as they are.
+fn namespace_of(suite: &str) -> Option<(&str, &str)> {
+    let is_path = suite.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+    suite.rsplit_once('.').filter(|(namespace, name)| is_path && !namespace.is_empty() && !name.is_empty())
+}
+
 fn node(case: &Case) -> TestNode {
     let node = TestNode::new(case.uid.as_str()).method(case.name.as_str());
-    let node = if case.suite.is_empty() { node } else { node.namespace(case.suite.as_str()) };
+    let node = match namespace_of(&case.suite) {
+        _ if case.suite.is_empty() => node,
+        Some((namespace, name)) => node.namespace(namespace).type_name(name),
+        None => node.type_name(case.suite.as_str()),
+    };
     match &case.place {
         Some((file, line)) => node.at(file.as_str(), *line),
         None => node,

@@ -110,6 +110,28 @@ pub(crate) fn files_that_a_command_leaves() -> Outcome {
         assert!(ours("./wrapped", "first.xml").contains(&named));
         write(folder.path(), &options, &["cp", "first.xml", "out.xml"]);
         assert!(ours("./wrapped", "second.xml").contains(&named));
+        // Whatever tests print names no other file of the user.
+        let (inner, secret) = (folder.path().join("inner"), folder.path().join("secret"));
+        fs::create_dir(&inner).and_then(|()| fs::write(&secret, "mine")).expect("a file of the user");
+        std::os::unix::fs::symlink("../secret", inner.join("link")).expect("a link to it");
+        let report = format!(
+            "<testsuite name='s'><testcase name='draws'><system-out>\n[[ATTACHMENT|{}]]\n[[ATTACHMENT|../secret]]\n\
+             [[ATTACHMENT|link]]\n</system-out></testcase></testsuite>",
+            secret.display()
+        );
+        fs::write(inner.join("recorded.xml"), report).expect("a report");
+        let directory = inner.to_str().expect("a path of ours");
+        write(
+            folder.path(),
+            &[&options[..], &["--directory", directory]].concat(),
+            &["cp", "recorded.xml", "out.xml"],
+        );
+        let words = ["test", "./wrapped", "--collect-artifacts=kept", "--no-history"].map(str::to_owned);
+        let mut command = runtap(words);
+        with_own_places(&mut command, folder.path());
+        command.current_dir(folder.path());
+        let told = run(command);
+        assert!(told.expect_code(0).stderr.contains("collected 1 file in"), "the report alone: {told}");
         Ok(())
     })
 }

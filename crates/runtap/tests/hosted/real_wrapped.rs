@@ -7,7 +7,7 @@ use std::process::Command;
 use runtap_libtest::Outcome;
 use runtap_testkit::{Finished, Skip, run, workspace_root};
 
-use crate::servers::{Sums, dotnet_test, or_skip, our_sums, runtap, sums};
+use crate::servers::{Sums, dotnet_test, or_skip, our_sums, runtap, sums, with_own_places};
 
 /// A folder with these files.
 pub(crate) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -197,6 +197,17 @@ pub(crate) fn pytest_leaves_a_report() -> Outcome {
             "skipped test_shop.test_tapes\n  no tape\n",
         ] {
             assert!(text.contains(part), "{part}: {told}");
+        }
+        // The classes, though results do not say them and the command can't list its tests.
+        let mut command =
+            runtap(["test", "./wrapped", "--no-history", "--report", "junit=ours.xml"].map(str::to_owned));
+        with_own_places(&mut command, folder.path());
+        command.current_dir(folder.path());
+        let ours = run(command);
+        assert!(!ours.expect_code(2).stderr.contains("did not list"), "{ours}");
+        let report = std::fs::read_to_string(folder.path().join("ours.xml")).expect("there is a report");
+        for suite in ["test_shop", "test_shop.TestCart"] {
+            assert!(report.contains(&format!("<testsuite name=\"{suite}\"")), "{suite}: {report}");
         }
         // pytest can't list into a report, so a list runs it.
         let listed = run(dotnet_test(folder.path(), "wrapped", &["--list-tests"])?);

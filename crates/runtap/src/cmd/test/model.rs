@@ -115,6 +115,7 @@ impl Gathered {
                 it.architecture = introduction.architecture.to_lowercase();
             }),
             RunEvent::Discovered { module, test } => {
+                self.course(*module, |it| it.listed = true);
                 self.known.insert((*module, test.uid.clone()), test.clone());
             }
             RunEvent::TestEnded { module, result, .. } => return self.result(*module, result).map(Some),
