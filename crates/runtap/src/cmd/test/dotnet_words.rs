@@ -29,6 +29,10 @@ const WHAT_WAS_BUILT: Fate = Fate::Refusal(
     "name what was built, by a file or a pattern: runtap test 'bin/Release/net10.0/**/*.Tests.dll'",
 );
 
+const FOR_APPLICATIONS: Fate = Fate::Refusal(
+    "it is the application's own option: put it after '--', as in runtap test PATH -- --coverage",
+);
+
 const KNOWN: &[Known] = &[
     Known(&["--no-build", "--no-restore", "--no-dependencies", "--no-incremental"], false, NOTHING_IS_BUILT),
     Known(&["--nologo", "--disable-build-servers", "--interactive", "--force"], false, NOTHING_IS_BUILT),
@@ -80,6 +84,27 @@ const KNOWN: &[Known] = &[
     ),
     Known(&["--blame-hang-timeout"], true, Fate::Refusal("--timeout-per-test TIME")),
     Known(&["-d", "--diag"], true, Fate::Refusal("--diagnostic-output-directory DIR")),
+    // Of extensions that applications are built with: here the runner does it for all of them.
+    Known(&["--report-trx"], false, Fate::Refusal("--report trx, for one file of all applications")),
+    Known(&["--report-trx-filename"], true, Fate::Refusal("--report trx=FILE")),
+    Known(
+        &["--report-junit", "--report-ctrf", "--report-html"],
+        false,
+        Fate::Refusal("--report junit, ctrf or html"),
+    ),
+    Known(
+        &["--report-junit-filename", "--report-ctrf-filename", "--report-html-filename"],
+        true,
+        Fate::Refusal("--report junit=FILE, ctrf=FILE or html=FILE"),
+    ),
+    Known(&["--retry-failed-tests"], true, Fate::Refusal("--retries N, which needs no extension")),
+    Known(
+        &["--retry-failed-tests-max-percentage", "--retry-failed-tests-max-tests"],
+        true,
+        Fate::Refusal("--retries N with --max-fail N, which stops a run of too many failures"),
+    ),
+    Known(&["--hangdump", "--crashdump", "--coverage"], false, FOR_APPLICATIONS),
+    Known(&["--hangdump-timeout"], true, Fate::Refusal("--timeout-per-test TIME")),
     Known(&["--test-adapter-path"], true, Fate::Refusal("an application brings its adapters itself")),
 ];
 
@@ -187,6 +212,8 @@ mod tests {
             ("runtap test --show-test-results=all a", "runtap test --output=detailed a"),
             ("runtap test --show-test-results none", "runtap test --output=minimal"),
             ("runtap test a.dll -- --no-build -v m", "runtap test a.dll -- --no-build -v m"),
+            ("runtap test a --report-trx --report trx", "runtap test a U=--report-trx --report trx"),
+            ("runtap test --retry-failed-tests 2 a", "runtap test U=--retry-failed-tests a"),
             ("runtap test --nologo --project A.csproj", "runtap test U=--nologo U=--project"),
         ] {
             assert_eq!(after(given), expected);
