@@ -9,6 +9,11 @@ use crate::event::{ModuleFailure, RunEvent};
 /// Connections that are still open after the end are looked at so often.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// How long the control pipe alone may take, of all the time that there is for an end.
+fn until_signal(grace: Duration) -> Duration {
+    grace / 5
+}
+
 impl Supervisor<'_> {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let timeouts = &self.spec.timeouts;
@@ -19,13 +24,15 @@ impl Supervisor<'_> {
         }
         match self.ending {
             Ending::No => {}
-            Ending::Asked { since } => return Some(since + timeouts.grace),
+            Ending::Asked { since, by_signal: false } => return Some(since + until_signal(timeouts.grace)),
+            Ending::Asked { since, by_signal: true } => return Some(since + timeouts.grace),
             Ending::Killed(_) => return None,
         }
         let start = (!self.introduced).then_some(self.started + timeouts.start);
         let cut = self.cut.map(|cut| cut + timeouts.grace);
         let whole = timeouts.whole.map(|whole| self.started + whole);
-        start.into_iter().chain(whole).chain(cut).chain(self.tests.next()).min()
+        let exit = timeouts.exit.and_then(|exit| Some(self.quiet? + exit));
+        start.into_iter().chain(whole).chain(cut).chain(exit).chain(self.tests.next()).min()
     }
 
     pub(super) fn lingered(&self) -> bool {
@@ -39,8 +46,11 @@ impl Supervisor<'_> {
         }
         match self.ending {
             Ending::Killed(_) => return,
-            Ending::Asked { since } if since.elapsed() >= timeouts.grace => {
+            Ending::Asked { since, .. } if since.elapsed() >= timeouts.grace => {
                 return self.kill(Because::Stubborn);
+            }
+            Ending::Asked { since, by_signal: false } if since.elapsed() >= until_signal(timeouts.grace) => {
+                return self.ask_once_more(since);
             }
             Ending::Asked { .. } => return,
             Ending::No => {}
@@ -63,6 +73,15 @@ impl Supervisor<'_> {
             let text = format!(
                 "it had broken off its connection, and had not ended {} after that",
                 seconds(timeouts.grace)
+            );
+            self.fail(ModuleFailure::Unresponsive(text));
+            return self.kill(Because::Useless);
+        }
+        if let Some(exit) = timeouts.exit.filter(|exit| self.quiet.is_some_and(|it| it.elapsed() >= *exit)) {
+            let text = format!(
+                "its session was over, and it had not ended {} after that: a thread that is no background thread, or a \
+                 process that it waits for, keeps it (--exit-timeout)",
+                seconds(exit)
             );
             self.fail(ModuleFailure::Unresponsive(text));
             return self.kill(Because::Useless);

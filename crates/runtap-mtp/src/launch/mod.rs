@@ -167,7 +167,8 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
         // The platform does not ask for it there.
         Transport::Http => None,
     };
-    let speaker = Arc::new(Speaker::new(spec.mode, control.as_ref().map(Control::path)));
+    let speaker = Speaker::new(spec.mode, control.as_ref().map(Control::path));
+    let speaker = Arc::new(speaker.keeping(spec.run.keeper.clone(), spec.id));
     let (serving, said) = (Arc::clone(&speaker), gate.clone());
     let listener = match spec.transport {
         Transport::Pipe => {

@@ -13,7 +13,7 @@ use runtap_mtp_proto::{Frame, HostType, Message, MessageId};
 use super::Happening;
 use super::gate::Gate;
 use super::sent::Sent;
-use super::speak::{Heard, Speaker, say};
+use super::speak::{Heard, Speaker};
 use crate::http::Answer;
 
 /// More handshakes of one application are refused.
@@ -66,7 +66,7 @@ impl Answer for Posts {
         let mut sent = Sent::default();
         sent.push(frame);
         let refused = output.close;
-        let heard = say(output, process, &sent, &self.gate);
+        let heard = self.speaker.say(output, process, &sent, &self.gate);
         if refused {
             self.gate.say(Happening::Heard(vec![Heard::Over { refused }]));
         }

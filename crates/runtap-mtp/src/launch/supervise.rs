@@ -40,8 +40,8 @@ const LATE: usize = 4 * gate::MOST;
 pub(super) enum Ending {
     /// Nothing yet.
     No,
-    /// It was asked to.
-    Asked { since: Instant },
+    /// It was asked to; `by_signal`: by SIGINT too, which stops tests that do not hear of the control pipe.
+    Asked { since: Instant, by_signal: bool },
     /// It was killed.
     Killed(Because),
 }
@@ -94,6 +94,8 @@ pub(crate) struct Supervisor<'a> {
     pub(super) cut: Option<Instant>,
     /// Sessions that have begun and not ended.
     pub(super) sessions: usize,
+    /// Its last session is over, and it has said nothing since then.
+    pub(super) quiet: Option<Instant>,
     pub(super) tests: RunningTests,
     pub(super) failed: Vec<String>,
     pub(super) seen: Uids,
@@ -139,6 +141,7 @@ impl<'a> Supervisor<'a> {
             rejected: false,
             cut: None,
             sessions: 0,
+            quiet: None,
             tests: RunningTests::default(),
             failed: Vec::new(),
             seen: Uids::default(),
@@ -251,6 +254,7 @@ impl<'a> Supervisor<'a> {
 
     fn heard(&mut self, heard: Heard) {
         let (module, launch) = (self.spec.id, self.spec.launch);
+        self.quiet = self.quiet.map(|_| Instant::now());
         match heard {
             Heard::Connected => self.connected = true,
             Heard::Rejected => self.rejected = true,
@@ -269,8 +273,14 @@ impl<'a> Supervisor<'a> {
             Heard::Result(result) => self.result(result),
             Heard::Artifact(artifact) => self.emit(RunEvent::Artifact { module, artifact }),
             Heard::Message(severity, text) => self.emit(RunEvent::Message { module, severity, text }),
-            Heard::SessionStarted => self.sessions += 1,
-            Heard::SessionEnded => self.sessions = self.sessions.saturating_sub(1),
+            Heard::SessionStarted => {
+                self.sessions += 1;
+                self.quiet = None;
+            }
+            Heard::SessionEnded => {
+                self.sessions = self.sessions.saturating_sub(1);
+                self.quiet = (self.sessions == 0).then(Instant::now);
+            }
             Heard::Option(option) => self.emit(RunEvent::Option { module, option }),
             Heard::Warning(rule, text) => self.warn(rule, text),
             Heard::Failure(failure) => self.fail(failure),
@@ -349,11 +359,19 @@ impl<'a> Supervisor<'a> {
     /// By the control pipe where the platform has one, else as Ctrl-C does.
     pub(super) fn ask_to_end(&mut self) {
         if self.ending == Ending::No {
-            self.ending = Ending::Asked { since: Instant::now() };
-            if !self.control.as_ref().is_some_and(Control::cancel) {
+            let by_pipe = self.control.as_ref().is_some_and(Control::cancel);
+            self.ending = Ending::Asked { since: Instant::now(), by_signal: !by_pipe };
+            if !by_pipe {
                 self.process.interrupt();
             }
         }
+    }
+
+    /// By SIGINT, too: a word on the control pipe ends a session between two tests, while the signal cancels the running ones,
+    /// whose clean-up then runs.
+    pub(super) fn ask_once_more(&mut self, since: Instant) {
+        self.ending = Ending::Asked { since, by_signal: true };
+        self.process.interrupt();
     }
 
     pub(super) fn kill(&mut self, because: Because) {

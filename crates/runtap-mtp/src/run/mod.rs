@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use runtap_mtp_proto::server::Mode;
 
-pub use self::settings::{Job, RunSpec, TestRule, TestRules, Timeouts};
+pub use self::settings::{ArtifactKeeper, Job, RunSpec, TestRule, TestRules, Timeouts};
 pub use self::verdict::code;
 use self::verdict::{Circumstances, of_module, of_run};
 pub(crate) use self::workers::Done;

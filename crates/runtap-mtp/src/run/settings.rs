@@ -1,6 +1,7 @@
 //! What a run is asked to do.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub struct RunSpec {
     pub flaky_fails: bool,
     /// Whether what programs print is wanted as it comes.
     pub live_output: bool,
+    /// Keeps the files that programs name; `None`: they stay where they are.
+    pub keeper: Option<Arc<dyn ArtifactKeeper>>,
 }
 
 /// A part of the work: one module, or some of its tests.
@@ -75,6 +78,8 @@ pub struct Timeouts {
     pub whole: Option<Duration>,
     /// A program that was asked to end is killed after this time.
     pub grace: Duration,
+    /// A program that has not ended so long after its last session and the last that it has said is killed.
+    pub exit: Option<Duration>,
     /// After a program has ended, what it has started may hold its output and connections for this time.
     pub linger: Duration,
 }
@@ -98,6 +103,13 @@ pub trait TestRules: fmt::Debug + Send + Sync {
     fn rule(&self, module: ModuleId, uid: &str, name: &str, usual: TestRule) -> TestRule;
 }
 
+/// Keeps files. It is asked by several threads, each before the program that has named a file gets its answer: the program may
+/// remove the file then.
+pub trait ArtifactKeeper: fmt::Debug + Send + Sync {
+    /// Keeps the file with this path, and returns where it is to be found from now on; `None`: where it was.
+    fn keep(&self, module: ModuleId, path: &Path) -> Option<PathBuf>;
+}
+
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
@@ -106,6 +118,7 @@ impl Default for Timeouts {
             start: Duration::from_mins(2),
             whole: None,
             grace: Duration::from_secs(10),
+            exit: Some(Duration::from_mins(2)),
             linger: Duration::from_secs(2),
         }
     }
@@ -130,6 +143,7 @@ impl RunSpec {
             rules: None,
             flaky_fails: false,
             live_output: false,
+            keeper: None,
         }
     }
 

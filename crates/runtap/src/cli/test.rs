@@ -71,7 +71,7 @@ Examples:
   runtap test bin/Release/net10.0/Shop.Tests.dll
   runtap test 'artifacts/**/*.Tests.dll' '!artifacts/**/ref/**' --retries 2 -j 4
   runtap test Shop.Tests.dll --list-tests=json
-  runtap test Shop.Tests.dll --timeout-per-test 30s --slow 5s -- --report-trx
+  runtap test Shop.Tests.dll --timeout-per-test 30s --slow 5s -- --coverage
   runtap test Shop.Tests.dll --rerun
   runtap test Shop.Tests.dll --format json"
 )]
@@ -191,6 +191,9 @@ pub(crate) struct Test {
     /// Kill an application that was told to end and has not by then [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
     pub(crate) grace: Option<Duration>,
+    /// Kill an application whose session is over and that has not ended by then; none: wait [default: 2m]
+    #[arg(long, value_name = "TIME", value_parser = parse_limit, help_heading = "Running")]
+    pub(crate) exit_timeout: Option<Limit<Duration>>,
     /// Say which tests take longer; none: say nothing [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = parse_limit, help_heading = "Running")]
     pub(crate) slow: Option<Limit<Duration>>,

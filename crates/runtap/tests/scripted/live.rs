@@ -17,12 +17,14 @@ use crate::harness::Test;
 use crate::reports::Folder;
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, fn()); 9] = [
+    let tests: [(&str, fn()); 11] = [
         ("what_applications_print_is_an_event", printed),
         ("characters_are_whole_however_they_come", characters),
         ("detailed_output_shows_what_a_good_application_prints", detailed),
         ("a_report_of_events_is_written_beside_the_lines", report_of_events),
         ("files_are_collected_by_application", collected),
+        ("a_process_that_stays_after_its_session_is_ended", stays),
+        ("who_does_not_heed_the_control_pipe_gets_a_signal", signalled),
         ("who_floods_has_no_more_time_than_others", overdue_in_a_flood),
         ("what_is_left_behind_and_floods_is_not_waited_for", left_behind),
         ("a_terminal_that_takes_nothing_holds_up_no_ctrl_c", stuck),
@@ -101,16 +103,40 @@ fn collected() {
     let applications = [folder.application("one", &leaves), folder.application("two", &leaves)];
     let told = folder.run(
         &[&applications[0], &applications[1]],
-        &["--collect-artifacts", "--results-directory", "results"],
+        &["--collect-artifacts", "--results-directory", "results", "--report", "junit=a.xml"],
     );
     assert!(told.stderr.contains("collected 2 files in results/test-artifacts"), "{told}");
     for name in ["one", "two"] {
-        assert_eq!(folder.text(&format!("results/test-artifacts/{name}/log.txt")), "what happened");
+        let copy = format!("results/test-artifacts/{name}/log.txt");
+        assert_eq!(folder.text(&copy), "what happened");
+        let named = format!("{}]]", folder.path(&copy).display());
+        assert!(folder.text("a.xml").contains(&named) || told.text().contains(&copy), "{named}: {told}");
     }
     fs::remove_file(&log).unwrap();
     let told = folder.run(&[&applications[0]], &["--collect-artifacts=kept"]);
     assert_eq!(told.code(), Some(0), "{told}");
     assert!(told.stderr.contains("not collected: "), "{told}");
+}
+
+fn signalled() {
+    let folder = Folder::new();
+    let deaf = folder.application("deaf", "handshake\ncontrol\nstart\nbegin t1\nawait cancel\nhang\n");
+    let told = folder.run(&[&deaf], &["--timeout", "1s", "--grace", "50s", "--output", "detailed"]);
+    let text = told.expect_code(3).text();
+    assert!(text.contains("cancelled t1") && !text.contains("was killed"), "{told}");
+}
+
+fn stays() {
+    let folder = Folder::new();
+    let stays = folder.application("stays", "handshake\nstart\npass t1\nend\nhang\n");
+    let told = folder.run(&[&stays], &["--exit-timeout", "200ms", "--timeout", "1h"]);
+    assert!(
+        told.expect_code(3).text().contains("its session was over, and it had not ended 0.2 s after that"),
+        "{told}"
+    );
+    assert!(told.text().contains("1 passed"), "{told}");
+    let ends = folder.application("ends", "handshake\nstart\npass t1\nend\nexit 0\n");
+    folder.run(&[&ends], &["--exit-timeout", "none"]).expect_code(0);
 }
 
 /// Each piece becomes a line of JSON: a program prints faster than that.

@@ -29,7 +29,7 @@ use runtap_mtp::{
     Transport, find_modules, run as run_modules,
 };
 use runtap_record::{StopListener, StopRequest, Stops};
-use runtap_test_plan::{History, Partition};
+use runtap_test_plan::{History, Limit, Partition};
 use runtap_test_run::history::{Recorder, Store};
 use runtap_test_run::plan::{Empty, PlanError, Planned, plan};
 use runtap_transport::in_a_thread;
@@ -98,6 +98,7 @@ fn work(
     spec.rules = settings.rules(&spec, &planned);
     let whole = planned.whole && !restricts(&spec.application.arguments);
     spec.live_output = sink.follows_output();
+    spec.keeper = sink.keeper();
     sink.know(std::mem::take(&mut planned.known));
     let mut recorder = Recorder::new(now(), spec.modules.clone(), whole);
     let mut trouble = None;
@@ -249,6 +250,11 @@ fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<R
     settings.apply(&mut spec);
     spec.timeouts.start = options.start_timeout.unwrap_or(spec.timeouts.start);
     spec.timeouts.grace = options.grace.unwrap_or(spec.timeouts.grace);
+    spec.timeouts.exit = match options.exit_timeout {
+        Some(Limit::At(limit)) => Some(limit),
+        Some(Limit::None) => None,
+        None => spec.timeouts.exit,
+    };
     spec.transport = match options.transport {
         TestTransport::Pipe => Transport::Pipe,
         TestTransport::Http => Transport::Http,

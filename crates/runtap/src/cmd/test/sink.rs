@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
-use runtap_mtp::{Mode, ModuleId, RunEvent, RunSpec, Stop, StopLevel, TestInfo, code};
+use runtap_mtp::{ArtifactKeeper, Mode, ModuleId, RunEvent, RunSpec, Stop, StopLevel, TestInfo, code};
 use runtap_test_report::{Source as _, Spool};
 use runtap_test_run::artifacts::{Collected, Collector};
 use runtap_test_run::listing;
@@ -31,7 +32,7 @@ pub(super) struct Sink {
     /// Reports that are written while things happen.
     live: Vec<Live<Out>>,
     reports: Reports,
-    collector: Option<Collector>,
+    collector: Option<Arc<Collector>>,
     started: Instant,
     /// After this time the run is stopped.
     timeout: Option<Duration>,
@@ -66,7 +67,7 @@ impl Sink {
             _ => reports::check(&settings.reports).map(|()| Reports::default())?,
         };
         let collector = match (&options.collect_artifacts, spec.mode) {
-            (Some(directory), Mode::Run) => Some(collector(directory, options, spec)?),
+            (Some(directory), Mode::Run) => Some(Arc::new(collector(directory, options, spec)?)),
             _ => None,
         };
         let shown = match options.list_tests {
@@ -96,6 +97,11 @@ impl Sink {
         matches!(self.shown, Shown::Events(_)) || !self.live.is_empty()
     }
 
+    /// Who keeps the files that applications name.
+    pub(super) fn keeper(&self) -> Option<Arc<dyn ArtifactKeeper>> {
+        self.collector.clone().map(|collector| collector as Arc<dyn ArtifactKeeper>)
+    }
+
     /// What was found out about tests before the run.
     pub(super) fn know(&mut self, known: Vec<(ModuleId, TestInfo)>) {
         self.gathered.know(known);
@@ -108,7 +114,7 @@ impl Sink {
 
     /// Takes in what has happened, and the texts of a result; `stopped`: the run was told to end.
     pub(super) fn take(&mut self, event: &mut RunEvent, stopped: bool) -> anyhow::Result<()> {
-        if let Some(collector) = &mut self.collector {
+        if let Some(collector) = &self.collector {
             collector.event(event);
         }
         let interrupted = stopped.then(|| self.interruption(event));
@@ -199,8 +205,9 @@ impl Sink {
 /// Copies into this directory, or, without a name, into the usual one.
 fn collector(directory: &str, options: &Test, spec: &RunSpec) -> anyhow::Result<Collector> {
     let results = options.results_directory.as_deref().unwrap_or_else(|| Path::new(""));
-    let directory = if directory.is_empty() { results.join("test-artifacts") } else { directory.into() };
-    Collector::new(directory, &spec.modules).map_err(|error| {
+    let directory: PathBuf =
+        if directory.is_empty() { results.join("test-artifacts") } else { directory.into() };
+    Collector::new(&directory, &spec.modules).map_err(|error| {
         let advice = error.cause.advice().map(str::to_owned);
         usage(format!("{error}: {}", error.cause), advice)
     })
