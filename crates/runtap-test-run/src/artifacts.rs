@@ -65,17 +65,17 @@ impl Collector {
     pub fn new(directory: &Path, modules: &[Module]) -> Result<Self, Error> {
         make_folder(directory)?;
         // Reports name the copies, wherever they are read.
-        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+        let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         // Where case does not matter, they are told apart too.
         let mut taken = HashSet::new();
         let folder = |module: &Module| {
             let base = plain_name(&module.name());
             let free = (1..).map(|n| numbered(Path::new(&base), n, ""));
             let name = free.into_iter().find(|name| taken.insert(name.to_string_lossy().to_lowercase()));
-            directory.join(name.unwrap_or_default())
+            absolute.join(name.unwrap_or_default())
         };
         let folders = modules.iter().map(folder).collect();
-        let collected = Collected { directory, ..Collected::default() };
+        let collected = Collected { directory: directory.to_owned(), ..Collected::default() };
         let state = State { named: BTreeMap::new(), left: MOST, collected };
         Ok(Self { folders, state: Mutex::new(state) })
     }

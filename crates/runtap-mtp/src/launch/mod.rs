@@ -168,7 +168,9 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
         Transport::Http => None,
     };
     let speaker = Speaker::new(spec.mode, control.as_ref().map(Control::path));
-    let speaker = Arc::new(speaker.keeping(spec.run.keeper.clone(), spec.id));
+    // A list leaves nothing that a run has not.
+    let keeper = spec.run.keeper.clone().filter(|_| spec.mode == Mode::Run);
+    let speaker = Arc::new(speaker.keeping(keeper, spec.id));
     let (serving, said) = (Arc::clone(&speaker), gate.clone());
     let listener = match spec.transport {
         Transport::Pipe => {

@@ -109,8 +109,7 @@ fn collected() {
     for name in ["one", "two"] {
         let copy = format!("results/test-artifacts/{name}/log.txt");
         assert_eq!(folder.text(&copy), "what happened");
-        let named = format!("{}]]", folder.path(&copy).display());
-        assert!(folder.text("a.xml").contains(&named) || told.text().contains(&copy), "{named}: {told}");
+        assert!(told.text().contains(&copy), "{told}");
     }
     fs::remove_file(&log).unwrap();
     let told = folder.run(&[&applications[0]], &["--collect-artifacts=kept"]);
