@@ -58,6 +58,7 @@ impl Player {
                 run: None,
                 project: None,
                 process: None,
+                configuration: None,
                 model,
                 classes: BTreeMap::new(),
                 class_counts: [0; 3],
@@ -165,6 +166,7 @@ impl Player {
                     if let Ok((configuration, _)) = Configuration::decode(payload, dialect.framing()) {
                         played.run = Some(configuration.run);
                         let _ = control.configure(&configuration);
+                        played.configuration = Some(configuration);
                         *is_between = true;
                     }
                 }

@@ -63,6 +63,8 @@ pub struct Replayed {
     pub project: Option<u32>,
     /// F1: what process it is.
     pub process: Option<AgentProcess>,
+    /// What HQ has told it to trace. `None`: the recording does not have it.
+    pub configuration: Option<Configuration>,
     /// Its trace: [`Model::report`] and [`Model::call_tree`].
     pub model: Model,
     /// Classes by what became of them and by name, and how often that was said. At most 65,536 names are kept.

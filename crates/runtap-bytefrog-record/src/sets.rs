@@ -53,8 +53,7 @@ impl Called {
     /// Adds what ran by this report: that of another agent, too.
     pub fn add(&mut self, report: &Report) {
         for method in &report.methods {
-            let counted = method.counted.map_or(0, |(calls, ..)| calls);
-            let calls = method.entries.max(counted);
+            let calls = method.calls();
             if calls > 0 || method.has_run {
                 let sum = self.0.entry(method.signature.clone()).or_default();
                 *sum = sum.saturating_add(calls);

@@ -17,7 +17,7 @@ mod signature;
 
 pub use model::call_tree::{CallTree, TreeRow};
 pub use model::report::{
-    Detail, ExceptionReport, Line, MethodReport, Report, SegmentReport, SlowCall, ThreadReport,
+    Detail, ExceptionReport, LONGEST_PATH, Line, MethodReport, Report, SegmentReport, SlowCall, ThreadReport,
 };
 pub use model::{Change, Counters, Fate, Finding, Limits, Model, Segment, Selection, StackChange};
 pub use signature::{fitted, readable};

@@ -3,7 +3,7 @@
 #[path = "common/shown.rs"]
 mod shown;
 
-use runtap_bytefrog::{Limits, Model};
+use runtap_bytefrog::{Limits, MethodReport, Model};
 use runtap_bytefrog_proto::f1::{
     Batch, BatchEvent, BatchKind, Count, CountRows, Drop, DropReason, Hit, HitRows, Rows,
 };
@@ -66,6 +66,35 @@ fn batches_of_f1() {
     );
     assert!(tree(&model).contains(&"0 (method 4) 1/0/0 cut 1".to_owned()), "{:?}", tree(&model));
     assert!(tree(&model).contains(&"0 (method 7) 1/9/9".to_owned()), "{:?}", tree(&model));
+}
+
+/// A thread that was too fast for HQ: its first calls are events, the others are counts. One sum has both.
+#[test]
+fn calls_of_events_and_of_counts_are_one_sum() {
+    use BatchKind::{Entry, Exit};
+    let mut model = Model::new(Dialect::F1, &Limits::default(), 0);
+    batch(&mut model, 1, 0, 0, &[(Entry, 1, 0), (Entry, 2, 10), (Exit, 2, 20)]);
+    let drop = Drop { thread: 1, sequence: 3, time: 20, count: Drop::UNKNOWN, reason: DropReason::DEGRADED };
+    model.take(&Message::Drop(drop));
+    let rows = [(2, 7, 3), (3, 2, 0)]
+        .map(|(method, calls, thrown)| Count { method, calls, thrown, nanoseconds: 0 }.to_bytes());
+    for snapshot in 0..2 {
+        // Numbers since the beginning: a second snapshot adds nothing.
+        let rows = Rows::new(&rows);
+        model.take(&Message::Counts(CountRows { snapshot, time: 30, last: true, reset: false, rows }));
+    }
+    let report = model.report();
+    let of = |method: &MethodReport| (method.calls(), method.returns(), method.thrown(), method.untimed());
+    let methods: Vec<_> = report.methods.iter().map(of).collect();
+    assert_eq!(methods, [(1, 0, 0, 0), (8, 5, 3, 7), (2, 2, 0, 0)]);
+    let partly: Vec<bool> = report.methods.iter().map(MethodReport::is_partly_timed).collect();
+    assert_eq!(partly, [true, true, false]);
+    assert_eq!((report.methods[1].ended_total(), report.methods[2].ended_total()), (Some(10), None));
+    let counters = report.counters;
+    assert_eq!((counters.calls(), counters.counted_besides(), counters.degraded), (11, 9, 1));
+    // Nothing was dropped without being counted, but the times are not complete.
+    assert_eq!((counters.dropped, counters.drops_unknown), (0, 0));
+    assert!(report.has_losses());
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | method that was called | covered |
 //! | method of the inventory that was not, in a class that was traced or never loaded | missed |
-//! | class that reports nothing, by the agent's word | neither: it is left out |
+//! | method of which it is not known whether it ran ([`Unknown`](crate::Unknown)) | neither: it is left out |
 //! | line that was visited | covered, with its visits |
 //! | other line of a method whose lines were visited, or that was never called, if any run has told of lines | missed |
 //! | line of a method that was called without its lines being told | neither |
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::inventory::{self, Inventory};
 use crate::model::{Class, Coverage, Method, assumed_source, package};
-use crate::observed::{ClassFate, MethodId, Observed, Seen};
+use crate::observed::{Doubts, MethodId, Observed, Seen};
 use crate::patterns::Patterns;
 
 /// What coverage counts.
@@ -35,7 +35,9 @@ pub struct Options {
 impl Coverage {
     /// What ran of the classes of `inventory`, or of all that was called if that is `None`.
     pub fn of(observed: &Observed, inventory: Option<&Inventory>, options: &Options) -> Self {
-        let mut build = Build { observed, options, coverage: Self::default(), skipped: BTreeSet::new() };
+        let doubts = observed.doubts();
+        let mut build =
+            Build { observed, doubts, options, coverage: Self::default(), skipped: BTreeSet::new() };
         build.coverage.notes.unparsed_methods = observed.unparsed.len() as u64;
         match inventory {
             Some(inventory) => {
@@ -52,6 +54,7 @@ impl Coverage {
 
 struct Build<'a> {
     observed: &'a Observed,
+    doubts: Doubts<'a>,
     options: &'a Options,
     coverage: Coverage,
     /// Classes that patterns leave out.
@@ -75,19 +78,25 @@ impl<'a> Build<'a> {
         let seen: BTreeMap<(&str, &str), &Seen> = seen_of(self.observed, name)
             .map(|(id, seen)| ((id.name.as_str(), id.descriptor.as_str()), seen))
             .collect();
-        let fate = self.observed.classes.get(name);
-        if seen.is_empty() && matches!(fate, Some(ClassFate::Ignored | ClassFate::Failed)) {
-            self.coverage.notes.untraced_classes += 1;
-            return;
-        }
-        let mut methods = Vec::new();
+        let (mut methods, mut unknown) = (Vec::new(), 0);
         for method in &listed.methods {
             if method.filtered.is_some() && !self.options.compiler_methods {
                 self.coverage.notes.filtered_methods += 1;
                 continue;
             }
+            let was_called = !seen.is_empty();
             let seen = seen.get(&(method.name.as_str(), method.descriptor.as_str())).copied();
+            if seen.is_none() && self.doubts.of(name, &method.name, &method.descriptor, was_called).is_some()
+            {
+                unknown += 1;
+                continue;
+            }
             methods.push(self.method(method, seen));
+        }
+        if unknown > 0 && methods.is_empty() {
+            self.coverage.notes.untraced_classes += 1;
+        } else {
+            self.coverage.notes.unknown_methods += unknown;
         }
         let known: BTreeSet<(&str, &str)> =
             listed.methods.iter().map(|method| (method.name.as_str(), method.descriptor.as_str())).collect();
@@ -104,7 +113,8 @@ impl<'a> Build<'a> {
             let has =
                 |number: &u32| u16::try_from(*number).is_ok_and(|n| method.lines.binary_search(&n).is_ok());
             notes.foreign_lines += lines.keys().filter(|number| !has(number)).count() as u64;
-            if seen.is_none_or(|seen| !seen.blind) {
+            // Lines that an agent has not yet told may have run too.
+            if seen.is_none_or(|seen| !seen.blind) && self.observed.unsent == 0 {
                 for number in &method.lines {
                     lines.entry((*number).into()).or_default();
                 }

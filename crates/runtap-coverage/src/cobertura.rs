@@ -17,7 +17,7 @@
 use std::io::{self, Write};
 
 use crate::model::{Class, Counter, Coverage, Method, Package};
-use crate::write::WriteOptions;
+use crate::write::{WriteOptions, source_path};
 use crate::xml::{Pair, Xml};
 
 const DOCTYPE: &str = r#"coverage SYSTEM "http://cobertura.sourceforge.net/xml/coverage-04.dtd""#;
@@ -74,7 +74,7 @@ fn class<W: Write>(xml: &mut Xml<W>, name: &str, package: &str, class: &Class) -
     let lines = class.lines();
     let dotted = name.replace('/', ".");
     let rate = rate(Counter::of_lines(&lines));
-    let file = if package.is_empty() { class.source.clone() } else { format!("{package}/{}", class.source) };
+    let file = source_path(package, &class.source);
     let [name, rest @ ..] = named(&dotted, &rate);
     let mut attributes: Vec<Pair<'_>> = vec![name, ("filename", &file)];
     attributes.extend(rest);

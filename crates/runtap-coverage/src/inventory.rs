@@ -34,7 +34,7 @@ pub struct Method {
 pub struct Class {
     /// Where it is: `app.jar!/demo/Program.class`.
     pub path: String,
-    /// Its source file, without a folder, if it says it.
+    /// Its source file, if it says it: a file name, never a path.
     pub source_file: Option<String>,
     /// Its flags.
     pub access: AccessFlags,
@@ -74,6 +74,15 @@ impl Method {
     }
 }
 
+/// The file name of a `SourceFile` attribute, which holds whatever made the class: compilers write a name without a
+/// directory, and a path could name any file of whoever reads the coverage. `None`: nothing of it is a file name.
+fn base_name(source_file: &str) -> Option<String> {
+    let name = source_file.rsplit(['/', '\\']).next().unwrap_or_default();
+    let is_name = !matches!(name, "" | "." | "..") && !name.contains(char::is_control);
+    // A drive letter, or a stream of a file, on Windows.
+    (is_name && !name.contains(':')).then(|| name.to_owned())
+}
+
 impl Inventory {
     /// Adds the classes of an archive and of those in it. `label` is what [`Class::path`] begins with.
     ///
@@ -110,7 +119,7 @@ impl Inventory {
         }
         let class = Class {
             path,
-            source_file: listed.source_file,
+            source_file: listed.source_file.as_deref().and_then(base_name),
             access: listed.access,
             filtered: filter::class(&file)?,
             methods,

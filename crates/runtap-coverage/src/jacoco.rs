@@ -18,7 +18,7 @@
 use std::io::{self, Write};
 
 use crate::model::{Class, Counter, Coverage, Package, Totals};
-use crate::write::WriteOptions;
+use crate::write::{WriteOptions, source_path};
 use crate::xml::{Pair, Xml};
 
 const DOCTYPE: &str = r#"report PUBLIC "-//JACOCO//DTD Report 1.1//EN" "report.dtd""#;
@@ -40,7 +40,8 @@ pub fn write(coverage: &Coverage, w: impl Write, options: &WriteOptions<'_>) -> 
 }
 
 fn package<W: Write>(xml: &mut Xml<W>, name: &str, package: &Package) -> io::Result<Totals> {
-    xml.open("package", &[("name", name)])?;
+    // Readers look for sources below a directory of this name.
+    xml.open("package", &[("name", &source_path(name, ""))])?;
     for (name, content) in &package.classes {
         class(xml, name, content)?;
     }

@@ -49,7 +49,7 @@ pub use crate::filter::Filtered;
 pub use crate::inventory::Inventory;
 pub use crate::model::Coverage;
 pub use crate::never::{NeverCalled, NeverOptions};
-pub use crate::observed::{ClassFate, Losses, MethodId, Observed, Seen};
+pub use crate::observed::{ClassFate, Losses, MethodId, Observed, Seen, TracedClasses, Unknown};
 pub use crate::patterns::{PatternError, Patterns};
 pub use crate::signature::{Reason, Signature, SignatureError};
 pub use crate::write::{Format, Locate, WriteOptions};

@@ -61,8 +61,10 @@ pub struct Coverage {
 /// What coverage does not say, counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Notes {
-    /// Classes that report nothing, by the agent's word, and are therefore left out.
+    /// Classes of which it is not known of any method whether it ran, and that are therefore left out.
     pub untraced_classes: u64,
+    /// Methods of other classes of which it is not known whether they ran, and that are therefore left out.
+    pub unknown_methods: u64,
     /// Classes left out by patterns.
     pub excluded_classes: u64,
     /// Classes that were called and are in none of the jars.

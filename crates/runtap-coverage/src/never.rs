@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::build::seen_of;
 use crate::inventory::{Class, Inventory, Method};
 use crate::model::package;
-use crate::observed::{ClassFate, Observed};
+use crate::observed::{Doubts, Observed, Unknown};
 use crate::patterns::Patterns;
 
 /// What is known of a class of which not everything was called.
@@ -99,6 +99,17 @@ pub enum Caveat {
     /// Classes that agents could not change.
     #[error("{0} classes were not traced, because the agent could not change them: not in the list")]
     Failed(u64),
+    /// Classes that agents were told not to trace.
+    #[error("{0} classes are outside of the classes that the agent was told to trace: not in the list")]
+    Outside(u64),
+    /// Methods of other classes.
+    #[error("of {0} more methods it is not known whether they were called: not in the list")]
+    UnknownMethods(u64),
+    /// Agents that were killed, or whose connections were lost.
+    #[error(
+        "{0} agents ended before they had sent everything: of methods without calls it is not known whether they were called"
+    )]
+    Unsent(u64),
     /// Entries of archives that could not be read.
     #[error("{0} entries of the jars could not be read: not in the list")]
     Unread(u64),
@@ -121,13 +132,26 @@ pub struct NeverOptions {
     pub compiler_methods: bool,
 }
 
+/// A method of which it is not known whether it was called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownMethod<'a> {
+    /// The internal name of its class.
+    pub class: &'a str,
+    /// What the inventory has of it.
+    pub method: &'a Method,
+    /// Why it is not known.
+    pub why: Unknown,
+}
+
 /// What was never called.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NeverCalled<'a> {
     /// By name.
     pub classes: Vec<NeverClass<'a>>,
-    /// Classes of the inventory that report nothing, and why.
-    pub untraced: Vec<(&'a str, ClassFate)>,
+    /// Classes of the inventory of which it is not known of any method whether it was called, and why.
+    pub untraced: Vec<(&'a str, Unknown)>,
+    /// Methods of other classes of which it is not known.
+    pub unknown: Vec<UnknownMethod<'a>>,
     /// How much it is, by package (`com/example`).
     pub packages: BTreeMap<&'a str, Size>,
     /// In this order.
@@ -146,14 +170,15 @@ impl<'a> NeverCalled<'a> {
     pub fn of(observed: &Observed, inventory: &'a Inventory, options: &NeverOptions) -> Self {
         let mut never = Self::default();
         let mut foreign = 0;
+        let doubts = observed.doubts();
         for (name, class) in &inventory.classes {
             let hidden = class.filtered.is_some() && !options.compiler_methods;
             if hidden || class.methods.is_empty() || !options.patterns.keep(name) {
                 continue;
             }
-            foreign += never.class(observed, name, class, options);
+            foreign += never.class((observed, &doubts), name, class, options);
         }
-        never.caveats = caveats(observed, inventory, &never.untraced, foreign);
+        never.caveats = caveats(observed, inventory, &never, foreign);
         never
     }
 
@@ -163,22 +188,36 @@ impl<'a> NeverCalled<'a> {
     }
 
     /// Adds a class; gives how many methods were called that it does not have.
-    fn class(&mut self, observed: &Observed, name: &'a str, class: &'a Class, options: &NeverOptions) -> u64 {
+    fn class(
+        &mut self,
+        (observed, doubts): (&Observed, &Doubts<'_>),
+        name: &'a str,
+        class: &'a Class,
+        options: &NeverOptions,
+    ) -> u64 {
         let called: BTreeSet<(&str, &str)> = seen_of(observed, name)
             .filter(|(_, seen)| seen.calls > 0)
             .map(|(id, _)| (id.name.as_str(), id.descriptor.as_str()))
             .collect();
         let fate = observed.classes.get(name).copied();
-        if let (true, Some(fate @ (ClassFate::Ignored | ClassFate::Failed))) = (called.is_empty(), fate) {
-            self.untraced.push((name, fate));
-            return 0;
-        }
         let id = |method: &'a Method| (method.name.as_str(), method.descriptor.as_str());
         let known: BTreeSet<(&str, &str)> = class.methods.iter().map(id).collect();
         let foreign = called.difference(&known).count() as u64;
         let listed =
             class.methods.iter().filter(|method| method.filtered.is_none() || options.compiler_methods);
-        let (ran, never): (Vec<_>, Vec<_>) = listed.partition(|method| called.contains(&id(method)));
+        let (ran, silent): (Vec<_>, Vec<_>) = listed.partition(|method| called.contains(&id(method)));
+        let (mut never, mut unknown) = (Vec::new(), Vec::new());
+        for method in silent {
+            match doubts.of(name, &method.name, &method.descriptor, !called.is_empty()) {
+                Some(why) => unknown.push(UnknownMethod { class: name, method, why }),
+                None => never.push(method),
+            }
+        }
+        if ran.is_empty() && never.is_empty() {
+            self.untraced.extend(unknown.into_iter().next().map(|first| (name, first.why)));
+            return foreign;
+        }
+        self.unknown.append(&mut unknown);
         let bytes = |methods: &[&Method]| methods.iter().map(|method| u64::from(method.code)).sum::<u64>();
         let all_methods = (ran.len() + never.len()) as u64;
         if all_methods == 0 {
@@ -223,14 +262,9 @@ impl Size {
     }
 }
 
-fn caveats(
-    observed: &Observed,
-    inventory: &Inventory,
-    untraced: &[(&str, ClassFate)],
-    foreign: u64,
-) -> Vec<Caveat> {
+fn caveats(observed: &Observed, inventory: &Inventory, never: &NeverCalled<'_>, foreign: u64) -> Vec<Caveat> {
     let losses = observed.losses;
-    let with = |fate| untraced.iter().filter(|(_, of)| *of == fate).count() as u64;
+    let with = |is: fn(&Unknown) -> bool| never.untraced.iter().filter(|(_, why)| is(why)).count() as u64;
     let mut caveats: Vec<Caveat> = [
         (losses.events, Caveat::Events as fn(u64) -> Caveat),
         (losses.unknown, Caveat::UncountedDrops),
@@ -239,8 +273,11 @@ fn caveats(
         (losses.nameless, Caveat::Nameless),
         (observed.unparsed.len() as u64, Caveat::Unparsed),
         (losses.class_reports, Caveat::ClassReports),
-        (with(ClassFate::Ignored), Caveat::Ignored),
-        (with(ClassFate::Failed), Caveat::Failed),
+        (with(|why| *why == Unknown::Ignored), Caveat::Ignored),
+        (with(|why| matches!(why, Unknown::Failed(_))), Caveat::Failed),
+        (with(|why| *why == Unknown::Outside), Caveat::Outside),
+        (never.unknown.len() as u64, Caveat::UnknownMethods),
+        (observed.unsent, Caveat::Unsent),
         (inventory.unread.len() as u64, Caveat::Unread),
         (inventory.duplicates, Caveat::Duplicates),
         (foreign, Caveat::OtherVersion),

@@ -2,17 +2,20 @@
 //!
 //! Owns: [`Observed`], made of reports and added up over runs, and [`Losses`], what could be missing in it.
 //!
-//! - **Calls** of a method are its entries; or the agent's own count, or its ends, if these are more: an end without a
-//!   beginning follows a break. A method of which only coverage is known counts as called once.
+//! - **Calls** of a method are its entries, or its ends, if these are more (an end without a beginning follows a break), and
+//!   those that the agent has only counted. A method of which only coverage is known counts as called once.
 //! - **Lines** come from line visits only (versions 2 to 4, coverage of F1). In versions 2 to 4 a line counts once for each
 //!   call in which it ran; in F1 it counts once. A place of several lines counts for each of them.
 //! - A method that was called in a run without a visit of one of its lines is *blind*: what did not run in it is not known.
 //!   Visits come with the end of a call, so a call that has not ended is one too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use runtap_bytefrog::{MethodReport, Report};
 
+use thiserror::Error;
+
+use crate::patterns::Patterns;
 use crate::signature::Signature;
 
 /// How many lines a single place may have; of a longer one only the first line counts.
@@ -54,6 +57,33 @@ pub enum ClassFate {
     Traced,
 }
 
+/// Why it is not known whether a method ran.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
+#[non_exhaustive]
+pub enum Unknown {
+    /// The agent could not give it probes.
+    #[error("the agent could not trace it: {0}")]
+    Failed(String),
+    /// The agent left its class alone.
+    #[error("its class was not traced: excluded, or loaded by the boot loader")]
+    Ignored,
+    /// The agent was told to trace other classes.
+    #[error("its class is outside of the classes that the agent was told to trace")]
+    Outside,
+    /// The agent, or its process, ended before it had sent everything.
+    #[error("the agent ended before it had sent everything")]
+    Unsent,
+}
+
+/// Which classes an agent was told to trace: expressions, as in its configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TracedClasses {
+    /// Classes to trace, also if they are excluded.
+    pub inclusions: Vec<String>,
+    /// Classes to leave alone.
+    pub exclusions: Vec<String>,
+}
+
 /// What is missing, so that something may have run though it was not seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Losses {
@@ -80,6 +110,13 @@ pub struct Observed {
     pub unparsed: BTreeMap<String, u64>,
     /// What became of classes, by internal name.
     pub classes: BTreeMap<String, ClassFate>,
+    /// Classes of which agents could not change everything, as they have said it: the name, and in brackets which methods and
+    /// why.
+    pub failed: BTreeSet<String>,
+    /// What each run was told to trace. If that is not known of a run, its entry is the default: everything.
+    pub traced: BTreeSet<TracedClasses>,
+    /// Agents that ended before they had sent everything.
+    pub unsent: u64,
     /// Whether any run has told of lines.
     pub lines: bool,
     /// How many runs it is.
@@ -145,10 +182,26 @@ impl Observed {
         observed
     }
 
-    /// What an agent says of a class.
+    /// What an agent says of a class. The name of one that could not be changed may have the reason behind it.
     pub fn class(&mut self, name: &str, fate: ClassFate) {
-        let known = self.classes.entry(name.to_owned()).or_insert(fate);
+        let mut class = name;
+        if fate == ClassFate::Failed {
+            self.failed.insert(name.to_owned());
+            class = name.split_once(" (").map_or(name, |(class, _)| class);
+        }
+        let known = self.classes.entry(class.to_owned()).or_insert(fate);
         *known = fate.max(*known);
+    }
+
+    /// What is needed to ask why methods that were not called are [`Unknown`].
+    pub(crate) fn doubts(&self) -> Doubts<'_> {
+        let compile = |traced: &TracedClasses| {
+            // Agents trace what nothing excludes. What only Java understands may trace everything.
+            let excludes = !traced.exclusions.is_empty();
+            excludes.then(|| Patterns::new(&traced.inclusions, &traced.exclusions).ok()).flatten()
+        };
+        let filters: Option<Vec<Patterns>> = self.traced.iter().map(compile).collect();
+        Doubts { observed: self, filters: filters.unwrap_or_default() }
     }
 
     /// Adds what other runs have shown: counts are added up.
@@ -168,10 +221,72 @@ impl Observed {
         for (class, fate) in other.classes {
             self.class(&class, fate);
         }
+        self.failed.extend(other.failed);
+        self.traced.extend(other.traced);
+        self.unsent = self.unsent.saturating_add(other.unsent);
         self.lines |= other.lines;
         self.runs = self.runs.saturating_add(other.runs);
         self.losses.add(other.losses);
     }
+}
+
+/// Why methods that were not called may have run all the same.
+pub(crate) struct Doubts<'a> {
+    observed: &'a Observed,
+    /// What runs were told to trace; empty: everything, as far as it is known.
+    filters: Vec<Patterns>,
+}
+
+impl Doubts<'_> {
+    /// Why it is not known whether a method of this class that was not called ran. `was_called`: another one of it was.
+    pub(crate) fn of(&self, class: &str, name: &str, descriptor: &str, was_called: bool) -> Option<Unknown> {
+        let told = self.observed.failed.range(class.to_owned()..);
+        let told = told.take_while(|told| told.starts_with(class));
+        let mut failures = told.filter_map(|told| failure(told.strip_prefix(class)?, name, descriptor));
+        // A class that failed in one loader as a whole may have been traced in another.
+        let was_traced = self.observed.classes.get(class) == Some(&ClassFate::Traced);
+        if let Some((_, reason)) = failures.find(|(of_all, _)| !(*of_all && was_traced)) {
+            return Some(Unknown::Failed(reason));
+        }
+        if !was_called {
+            if self.observed.classes.get(class) == Some(&ClassFate::Ignored) {
+                return Some(Unknown::Ignored);
+            }
+            if !self.filters.is_empty() && !self.filters.iter().any(|filter| filter.keep(class)) {
+                return Some(Unknown::Outside);
+            }
+        }
+        (self.observed.unsent > 0).then_some(Unknown::Unsent)
+    }
+}
+
+/// Why a method was not traced, by what an agent has said behind the name of its class: ` (run()V: why; x(I)V: why)` of single
+/// methods, ` (why)` or nothing of all of them: whether that is of all, and the reason. `None`: it was traced, or another class
+/// is meant.
+fn failure(behind: &str, name: &str, descriptor: &str) -> Option<(bool, String)> {
+    if behind.is_empty() {
+        return Some((true, "no reason was given".to_owned()));
+    }
+    let listed = behind.strip_prefix(" (")?;
+    // A text without its end was too long: which other methods are meant is not known.
+    let Some(all) = listed.strip_suffix(')') else { return Some((true, listed.to_owned())) };
+    let mut mine = None;
+    for item in all.split("; ") {
+        let method = item.split_once(": ").filter(|(method, _)| is_method(method));
+        let Some((method, why)) = method else { return Some((true, all.to_owned())) };
+        if method.strip_prefix(name) == Some(descriptor) {
+            mine = Some((false, why.to_owned()));
+        }
+    }
+    mine
+}
+
+/// Whether it is a name with a descriptor: `run(I)V`.
+fn is_method(text: &str) -> bool {
+    text.find('(').is_some_and(|at| {
+        let (name, descriptor) = text.split_at(at);
+        !name.is_empty() && Signature::parse(&format!("C.{name};1;{descriptor}")).is_ok()
+    })
 }
 
 impl MethodId {
@@ -191,7 +306,7 @@ fn add(to: &mut u64, count: u64) {
 fn calls(method: &MethodReport) -> u64 {
     let counted = method.counted.map_or(0, |(calls, ..)| calls);
     let ends = method.exits.saturating_add(method.bubbles);
-    method.entries.max(counted).max(ends).max(method.has_run.into())
+    method.entries.max(ends).saturating_add(counted).max(method.has_run.into())
 }
 
 /// Whether it is what a report calls a method that has no name: `(method 17)`.

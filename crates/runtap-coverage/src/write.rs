@@ -54,9 +54,20 @@ impl fmt::Debug for WriteOptions<'_> {
 impl WriteOptions<'_> {
     /// Where a source file of a package is.
     pub(crate) fn path(&self, package: &str, file: &str) -> String {
-        let path = if package.is_empty() { file.to_owned() } else { format!("{package}/{file}") };
+        let path = source_path(package, file);
         self.locate.and_then(|locate| locate(&path)).unwrap_or(path)
     }
+}
+
+/// The path of a source file below a directory of sources. Names in class files and in traces are whatever their maker
+/// chose: what would lead out of the directory is left out.
+pub(crate) fn source_path(package: &str, file: &str) -> String {
+    let is_name = |part: &&str| {
+        !matches!(*part, "" | "." | "..") && !part.contains([':', '\\']) && !part.contains(char::is_control)
+    };
+    let parts: Vec<&str> =
+        package.split('/').chain(file.rsplit(['/', '\\']).next()).filter(is_name).collect();
+    parts.join("/")
 }
 
 impl Format {

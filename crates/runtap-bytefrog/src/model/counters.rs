@@ -39,18 +39,25 @@ pub struct Counters {
     pub orphans: u64,
     /// Versions 2 to 4: of `bubbles`, those that came as an exit with a flag.
     pub flagged: u64,
-    /// F1: calls of all methods as the agent has counted them, by its last snapshot.
+    /// F1: calls of all methods as the agent has counted them, by its last snapshot. None of them was sent as an event.
     pub counted: u64,
+    /// F1: threads that were too fast for HQ, and whose further calls the agent only counts.
+    pub degraded: u64,
 }
 
 impl Counters {
-    /// Calls that have begun: as events say it, or as counts say it.
+    /// Calls that have begun: those that were sent as events, and those that the agent has only counted.
     pub fn calls(&self) -> u64 {
-        self.entries.max(self.counted)
+        self.entries.saturating_add(self.counted)
+    }
+
+    /// Calls that were only counted although others were sent as events: their times, callers and threads are not known.
+    pub fn counted_besides(&self) -> u64 {
+        if self.entries > 0 { self.counted } else { 0 }
     }
 
     /// Whether events are missing, and nobody meant them to.
     pub(super) fn has_losses(&self) -> bool {
-        self.missing > 0 || self.dropped > 0 || self.drops_unknown > 0
+        self.missing > 0 || self.dropped > 0 || self.drops_unknown > 0 || self.degraded > 0
     }
 }

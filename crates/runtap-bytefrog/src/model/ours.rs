@@ -86,6 +86,14 @@ impl Core {
             self.calls.clear(thread);
             return;
         }
+        if drop.reason == DropReason::DEGRADED {
+            // The calls are in the counts from here on.
+            self.counters.degraded += 1;
+            if drop.count == Drop::UNKNOWN {
+                self.calls.clear(thread);
+                return;
+            }
+        }
         self.counters.drops += 1;
         if drop.count == Drop::UNKNOWN {
             self.counters.drops_unknown += 1;

@@ -32,7 +32,8 @@ pub struct MethodReport {
     /// Time in it with callees; calls from within itself are not counted again. A lower bound if calls have no node
     /// ([`Report::untold`]).
     pub inclusive: u64,
-    /// F1: calls as the agent has counted them, those that an exception ended, and their time.
+    /// F1: calls that the agent has only counted, those that an exception ended, and their time. They are in none of the
+    /// numbers above.
     pub counted: Option<(u64, u64, u64)>,
     /// Whether it has run.
     pub has_run: bool,
@@ -44,14 +45,30 @@ pub struct MethodReport {
 }
 
 impl MethodReport {
-    /// Calls that have begun: as events say it, or as counts say it.
+    /// Calls that have begun: those that were sent as events, and those that the agent has only counted.
     pub fn calls(&self) -> u64 {
-        self.entries.max(self.counted.map_or(0, |(calls, ..)| calls))
+        self.entries.saturating_add(self.counted.map_or(0, |(calls, ..)| calls))
     }
 
     /// Calls that an exception has ended.
     pub fn thrown(&self) -> u64 {
-        self.bubbles.max(self.counted.map_or(0, |(_, thrown, _)| thrown))
+        self.bubbles.saturating_add(self.counted.map_or(0, |(_, thrown, _)| thrown))
+    }
+
+    /// Calls that have ended by themselves. Of calls that were only counted it is not known whether they have ended, so all
+    /// are taken to have.
+    pub fn returns(&self) -> u64 {
+        self.exits.saturating_add(self.counted.map_or(0, |(calls, thrown, _)| calls.saturating_sub(thrown)))
+    }
+
+    /// Calls that were only counted although others of the method were sent as events: the method's times are without them.
+    pub fn untimed(&self) -> u64 {
+        if self.entries > 0 { self.counted.map_or(0, |(calls, ..)| calls) } else { 0 }
+    }
+
+    /// Whether calls took longer than its times say: the end of some was not seen, or some were only counted.
+    pub fn is_partly_timed(&self) -> bool {
+        self.without_end() > 0 || self.untimed() > 0
     }
 
     /// Calls of which no end has come; 0 if the agent has only counted.
@@ -143,9 +160,14 @@ pub struct SlowCall {
     pub start: i64,
     /// The agent's id of its thread.
     pub thread: u32,
-    /// Who has called it, outermost first, and itself.
+    /// Who has called it, outermost first, and itself: the last [`LONGEST_PATH`] of them.
     pub path: Vec<String>,
+    /// How many callers there are, and itself.
+    pub depth: usize,
 }
+
+/// The longest path of a slow call that is kept in a report: a thousand calls may each be as deep as stacks are.
+pub const LONGEST_PATH: usize = 256;
 
 /// A place in a source file that has run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -330,11 +352,15 @@ impl Model {
             let calls = segment.calls.iter().map(|(method, calls)| (signature(*method), *calls)).collect();
             SegmentReport { segment, calls: merged(calls) }
         });
-        let slow_calls = core.calls.slow.calls().into_iter().map(|call| SlowCall {
-            took: self.nanoseconds(call.took),
-            start: call.entered.saturating_mul(scale),
-            thread: thread(call.thread),
-            path: self.path(call.node, call.method, &signature),
+        let slow_calls = core.calls.slow.calls().into_iter().map(|call| {
+            let (path, depth) = self.path(call.node, call.method, &signature);
+            SlowCall {
+                took: self.nanoseconds(call.took),
+                start: call.entered.saturating_mul(scale),
+                thread: thread(call.thread),
+                path,
+                depth,
+            }
         });
         let mut lines: Vec<Line> = core
             .visited
@@ -392,19 +418,23 @@ impl Model {
         (self.dialect != Dialect::F1 && self.core.events() > 0).then(|| (self.core.first.unwrap_or(0), last))
     }
 
-    /// The callers of a call, outermost first, and itself.
-    fn path(&self, mut node: u32, method: u32, signature: &impl Fn(u32) -> String) -> Vec<String> {
+    /// The callers of a call, outermost first, and itself, as far as they are kept; and how many there are.
+    fn path(&self, mut node: u32, method: u32, signature: &impl Fn(u32) -> String) -> (Vec<String>, usize) {
         let nodes = self.core.calls.tree.nodes();
-        let mut path = Vec::new();
+        let (mut path, mut depth) = (Vec::new(), 0);
         while let Some(at) = nodes.get(node as usize).filter(|at| at.parent != NONE) {
-            path.push(signature(at.method));
+            if path.len() < LONGEST_PATH {
+                path.push(signature(at.method));
+            }
+            depth += 1;
             node = at.parent;
         }
         if path.is_empty() {
             path.push(signature(method));
         }
         path.reverse();
-        path
+        let depth = depth.max(path.len());
+        (path, depth)
     }
 }
 

@@ -7,16 +7,23 @@ use runtap_classfile::assemble::{ClassBuilder, CodeBuilder};
 use runtap_classfile::code::Opcode;
 use runtap_classfile::jar::Options;
 use runtap_classfile::{AccessFlags, Version};
-use runtap_coverage::Inventory;
+use runtap_coverage::{Coverage, Format, Inventory, Observed, Options as CoverageOptions, WriteOptions};
 use runtap_testkit::{Jdk, require, run};
 
 fn class(name: &str, line: u16) -> Vec<u8> {
+    class_of(name, line, None)
+}
+
+fn class_of(name: &str, line: u16, source: Option<&str>) -> Vec<u8> {
     let version = Version { major: 52, minor: 0 };
     let mut class = ClassBuilder::new(version, AccessFlags::PUBLIC, name, "java/lang/Object");
     let mut code = CodeBuilder::new(1, 1);
     code.line(line).op(Opcode::RETURN);
     class.method(AccessFlags::PUBLIC, "run", "()V", Some(&code)).unwrap();
     class.method(AccessFlags::PUBLIC | AccessFlags::ABSTRACT, "shape", "()V", None).unwrap();
+    if let Some(source) = source {
+        class.source_file(source);
+    }
     class.finish().unwrap()
 }
 
@@ -51,4 +58,53 @@ fn jars_are_read_with_their_label() {
     assert_eq!(inventory.classes["a/A"].path, "x.jar!/a/A.class");
     assert_eq!(inventory.unread[0].path, "x.jar!/a/B.class");
     assert!(inventory.add_jar("y.jar", b"no jar", &Options::default()).is_err());
+}
+
+/// What a class file says of its source, and which name it has, reaches readers that publish what they find there.
+#[test]
+fn class_files_name_no_file_outside_of_the_sources() {
+    let mut inventory = Inventory::default();
+    for (name, source) in [
+        ("a/Root", "/etc/passwd"),
+        ("a/Up", "../../../etc/shadow"),
+        ("a/Back", "..\\..\\etc\\group"),
+        ("a/Dots", ".."),
+        ("a/Drive", "C:hosts"),
+        ("a/Slash", "etc/"),
+        ("../../etc/Class", "X.java"),
+        ("/etc/Absolute", "Y.java"),
+    ] {
+        inventory.add_class(name, &class_of(name, 3, Some(source)));
+    }
+    let sources = |name: &str| inventory.classes[name].source_file.clone();
+    assert_eq!(sources("a/Root").as_deref(), Some("passwd"));
+    assert_eq!(sources("a/Up").as_deref(), Some("shadow"));
+    assert_eq!(sources("a/Back").as_deref(), Some("group"));
+    for none in ["a/Dots", "a/Drive", "a/Slash"] {
+        assert_eq!(sources(none), None, "{none}");
+    }
+    let options = CoverageOptions { entry_lines: true, ..CoverageOptions::default() };
+    let coverage = Coverage::of(&Observed::default(), Some(&inventory), &options);
+    let roots = ["src".to_owned()];
+    for format in Format::ALL {
+        let mut bytes = Vec::new();
+        format
+            .write(&coverage, &mut bytes, &WriteOptions { roots: &roots, ..WriteOptions::default() })
+            .unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let paths: Vec<&str> = match format {
+            Format::Lcov => text.lines().filter_map(|line| line.strip_prefix("SF:")).collect(),
+            Format::Jacoco => ["<package name=\"", "<sourcefile name=\"", "sourcefilename=\""]
+                .iter()
+                .flat_map(|before| text.split(before).skip(1))
+                .filter_map(|rest| rest.split('"').next())
+                .collect(),
+            _ => text.split("filename=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect(),
+        };
+        assert!(paths.len() >= 8, "{text}");
+        for path in paths {
+            let leads_out = path.starts_with('/') || path.split(['/', '\\']).any(|part| part == "..");
+            assert!(!leads_out, "{}: {path}", format.name());
+        }
+    }
 }

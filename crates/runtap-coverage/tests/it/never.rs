@@ -2,7 +2,10 @@
 
 use runtap_bytefrog_proto::Dialect;
 use runtap_coverage::never::{Caveat, ClassState, Size};
-use runtap_coverage::{ClassFate, Filtered, Inventory, NeverCalled, NeverOptions, Observed, Patterns};
+use runtap_coverage::{
+    ClassFate, Coverage, Filtered, Inventory, NeverCalled, NeverOptions, Observed, Options, Patterns,
+    TracedClasses, Unknown,
+};
 
 use crate::builds::{class, inventory, method};
 use crate::trace::Trace;
@@ -42,7 +45,8 @@ fn classes_that_were_never_loaded_are_told_from_those_that_were_not_called() {
     let inventory = more();
     let never = NeverCalled::of(&seen, &inventory, &NeverOptions::default());
     assert_eq!(shown(&never), ["a/A Called idle", "a/B$C Loaded run", "b/Cold NotLoaded x y"]);
-    assert_eq!(never.untraced, [("b/Broken", ClassFate::Failed), ("b/Excluded", ClassFate::Ignored)]);
+    let no_reason = Unknown::Failed("no reason was given".to_owned());
+    assert_eq!(never.untraced, [("b/Broken", no_reason), ("b/Excluded", Unknown::Ignored)]);
     assert_eq!(never.caveats, [Caveat::Ignored(1), Caveat::Failed(1)]);
     let a = Size { classes: 1, all_classes: 2, methods: 2, all_methods: 3, code: 20, all_code: 30 };
     let b = Size { classes: 1, all_classes: 1, methods: 2, all_methods: 2, code: 20, all_code: 20 };
@@ -121,4 +125,89 @@ fn patterns_and_methods_of_the_compiler() {
         shown(&never),
         ["a/A Called idle", "a/B$C Unknown run", "b/Broken Unknown x", "b/Cold Unknown x y"]
     );
+}
+
+/// Methods that the coverage calls missed.
+fn missed(observed: &Observed, inventory: &Inventory) -> Vec<String> {
+    let coverage = Coverage::of(observed, Some(inventory), &Options::default());
+    let classes = coverage.packages.values().flat_map(|package| &package.classes);
+    let methods = classes.flat_map(|(name, class)| class.methods.iter().map(move |method| (name, method)));
+    let missed = methods.filter(|(_, method)| !method.is_covered());
+    missed.map(|(name, method)| format!("{name}.{}", method.name)).collect()
+}
+
+#[test]
+fn methods_that_could_not_be_traced_are_not_dead() {
+    let inventory = more();
+    for (told, dead) in [
+        ("b/Cold (x()V: too long; z(I)V: too long)", &["a/A.idle", "a/B$C.run", "b/Cold.y"][..]),
+        ("b/Cold (y()V: the code: is; odd)", &["a/A.idle", "a/B$C.run"]),
+        ("b/Cold (x()V: too long; y()V: too lo", &["a/A.idle", "a/B$C.run"]),
+        ("b/Cold (unexpected end)", &["a/A.idle", "a/B$C.run"]),
+        ("b/Cold (z(I)V: too long)", &["a/A.idle", "a/B$C.run", "b/Cold.x", "b/Cold.y"]),
+        ("a/B$C (run()V: too long)", &["a/A.idle", "b/Cold.x", "b/Cold.y"]),
+    ] {
+        let mut seen = two_calls();
+        seen.class("a/A", ClassFate::Traced);
+        seen.class("a/B$C", ClassFate::Traced);
+        seen.class("b/Excluded", ClassFate::Ignored);
+        seen.class("b/Broken", ClassFate::Ignored);
+        seen.class(told, ClassFate::Failed);
+        let never = NeverCalled::of(&seen, &inventory, &NeverOptions::default());
+        let listed = never
+            .classes
+            .iter()
+            .flat_map(|class| class.methods.iter().map(|method| format!("{}.{}", class.name, method.name)));
+        assert_eq!(listed.collect::<Vec<_>>(), dead, "{told}");
+        assert_eq!(missed(&seen, &inventory), dead, "{told}");
+    }
+    // Also if others of the class ran, or another class loader's was traced.
+    let mut seen = two_calls();
+    seen.class("a/A", ClassFate::Traced);
+    seen.class("a/A (idle()V: too long)", ClassFate::Failed);
+    let never = NeverCalled::of(&seen, &inventory, &NeverOptions::default());
+    let [unknown] = &never.unknown[..] else { panic!("{:?}", never.unknown) };
+    assert_eq!((unknown.class, &*unknown.method.name), ("a/A", "idle"));
+    assert_eq!(unknown.why.to_string(), "the agent could not trace it: too long");
+    assert!(never.caveats.contains(&Caveat::UnknownMethods(1)));
+}
+
+#[test]
+fn classes_that_no_agent_was_told_to_trace_are_not_dead() {
+    let inventory = more();
+    let traced = |inclusion: &str| TracedClasses {
+        inclusions: vec![inclusion.to_owned()],
+        exclusions: vec![".*".to_owned()],
+    };
+    let mut seen = two_calls();
+    seen.traced.insert(traced("^a/A"));
+    let never = NeverCalled::of(&seen, &inventory, &NeverOptions::default());
+    assert_eq!(shown(&never), ["a/A Called idle"]);
+    assert!(never.untraced.iter().all(|(_, why)| *why == Unknown::Outside), "{:?}", never.untraced);
+    assert!(never.caveats.contains(&Caveat::Outside(4)), "{:?}", never.caveats);
+    assert_eq!(missed(&seen, &inventory), ["a/A.idle"]);
+    // Another run has traced another part.
+    seen.traced.insert(traced("^b/C"));
+    assert_eq!(missed(&seen, &inventory), ["a/A.idle", "b/Cold.x", "b/Cold.y"]);
+    // A run of which that is not known, and expressions that only Java has.
+    for more in [TracedClasses::default(), traced("(?=x)")] {
+        let mut seen = seen.clone();
+        seen.traced.insert(more);
+        assert_eq!(missed(&seen, &inventory).len(), 6);
+    }
+}
+
+#[test]
+fn nothing_is_dead_by_what_a_killed_agent_has_sent() {
+    let inventory = more();
+    let mut seen = two_calls();
+    let mut killed = two_calls();
+    killed.unsent = 1;
+    seen.add(killed);
+    let never = NeverCalled::of(&seen, &inventory, &NeverOptions::default());
+    assert_eq!(never.classes, []);
+    assert_eq!((never.unknown.len(), never.untraced.len()), (1, 4));
+    assert!(never.caveats.contains(&Caveat::Unsent(1)), "{:?}", never.caveats);
+    assert_eq!(never.total().methods, 0);
+    assert_eq!(missed(&seen, &inventory), [""; 0]);
 }

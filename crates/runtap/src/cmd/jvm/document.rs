@@ -1,6 +1,6 @@
 //! `runtap.jvm/1`: what traces have come to, for scripts. Its members are a contract (docs/jvm.md).
 
-use runtap_bytefrog::{MethodReport, Report};
+use runtap_bytefrog::Report;
 use serde::Serialize;
 
 /// `runtap.jvm/1`
@@ -43,6 +43,14 @@ pub(in crate::cmd) struct AgentDocument {
     last_sequence: Option<u64>,
     /// Places where events are missing, one or many.
     gaps: u64,
+    /// Events that never came.
+    missing: u64,
+    /// Events that the agent has dropped, as far as it has counted them.
+    dropped: u64,
+    /// Drops that the agent has not counted.
+    drops_of_unknown_size: u64,
+    /// Of `entries`, calls that were only counted although others were sent as events: no time has them.
+    untimed_entries: u64,
     classes: Classes,
     methods: Vec<MethodDocument>,
 }
@@ -56,37 +64,35 @@ struct MethodDocument {
     /// Of calls that have ended; `None`: nobody knows any.
     total_ns: Option<u64>,
     self_ns: Option<u64>,
+    /// Of `entries`, calls that were only counted although others were sent as events: the times are without them.
+    untimed_entries: u64,
 }
 
 impl AgentDocument {
     /// Of a report on the agent with this run.
     pub(in crate::cmd) fn new(run: impl Into<Option<u8>>, report: &Report, classes: Classes) -> Self {
         let counters = &report.counters;
-        let methods = report.methods.iter().map(|method| {
-            // An agent that sends counts, sends no calls.
-            let (calls, thrown) = (method.calls(), method.thrown());
-            MethodDocument {
-                signature: method.signature.clone(),
-                entries: calls,
-                exits: if method.entries > 0 { method.exits } else { calls.saturating_sub(thrown) },
-                exception_exits: thrown,
-                total_ns: method.ended_total(),
-                self_ns: method.ended_own(),
-            }
+        let methods = report.methods.iter().map(|method| MethodDocument {
+            signature: method.signature.clone(),
+            entries: method.calls(),
+            exits: method.returns(),
+            exception_exits: method.thrown(),
+            total_ns: method.ended_total(),
+            self_ns: method.ended_own(),
+            untimed_entries: method.untimed(),
         });
-        // Of an agent that sends counts, they are what its messages say.
-        let counted = |of: fn(&MethodReport) -> u64| -> u64 {
-            let sum = report.methods.iter().map(of).fold(0, u64::saturating_add);
-            if counters.entries == 0 { sum } else { 0 }
+        let counted = |of: fn((u64, u64, u64)) -> u64| -> u64 {
+            let counted = report.methods.iter().filter_map(|method| method.counted);
+            counted.map(of).fold(0, u64::saturating_add)
         };
-        let ended_by_exceptions = counted(MethodReport::thrown);
+        let ended_by_exceptions = counted(|(_, thrown, _)| thrown);
         Self {
             version: report.dialect.hello(),
             run_id: run.into(),
             entries: counters.calls(),
             // As they were sent: versions 2 to 4 have no bubbles, but exits with a flag.
             exits: counters.exits.saturating_add(counters.flagged)
-                + counted(MethodReport::calls).saturating_sub(ended_by_exceptions),
+                + counted(|(calls, thrown, _)| calls.saturating_sub(thrown)),
             exceptions: counters.exceptions,
             bubbles: counters.bubbles.saturating_sub(counters.flagged) + ended_by_exceptions,
             markers: counters.markers,
@@ -96,6 +102,10 @@ impl AgentDocument {
             first_sequence: report.sequences.map(|(first, _)| first),
             last_sequence: report.sequences.map(|(_, last)| last),
             gaps: counters.gaps,
+            missing: counters.missing,
+            dropped: counters.dropped,
+            drops_of_unknown_size: counters.drops_unknown,
+            untimed_entries: counters.counted_besides(),
             classes,
             methods: methods.collect(),
         }

@@ -81,11 +81,11 @@ impl ReportText<'_> {
             Detail::Calls => writeln!(
                 out,
                 "{} of {} in {}; {} thrown, {} ended by an exception",
-                Things(counters.entries, "call"),
+                Things(counters.calls(), "call"),
                 Things(called, "method"),
                 Things(self.report.threads.len() as u64, "thread"),
                 Things(counters.exceptions, "exception"),
-                Things(counters.bubbles, "call"),
+                Things(self.report.methods.iter().map(MethodReport::thrown).sum(), "call"),
             )?,
             Detail::Counts => writeln!(
                 out,
@@ -98,6 +98,15 @@ impl ReportText<'_> {
         }
         if let Some(instead) = instead(detail) {
             writeln!(out, "{instead}")?;
+        }
+        let untimed = counters.counted_besides();
+        if untimed > 0 {
+            writeln!(
+                out,
+                "{} only counted, because the collector was too slow for {}: times, callers and threads are without them",
+                Things(untimed, "call"),
+                Things(counters.degraded, "thread"),
+            )?;
         }
         let Classes { transformed, ignored, failed } = self.classes;
         if transformed + ignored + failed > 0 {
@@ -161,8 +170,8 @@ impl ReportText<'_> {
         );
         table.fill(methods.into_iter(), options, |method| {
             [
-                took(method.own(), method.without_end() > 0),
-                took(method.total(), method.without_end() > 0),
+                took(method.own(), method.is_partly_timed()),
+                took(method.total(), method.is_partly_timed()),
                 if method.calls() > 0 { Count(method.calls()).to_string() } else { "-".to_owned() },
                 Count(method.thrown()).to_string(),
                 name(&method.signature, options, NUMBERS),
@@ -253,7 +262,7 @@ impl ReportText<'_> {
                 time(call.took),
                 Moment(call.start).to_string(),
                 call.thread.to_string(),
-                call.path.len().to_string(),
+                call.depth.to_string(),
                 name(last, options, NUMBERS),
             ]
         });

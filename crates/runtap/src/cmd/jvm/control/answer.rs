@@ -141,7 +141,7 @@ fn status(hq: &Hq, watch: &Watch) -> Vec<AgentStatus> {
             connected: !state.ended,
             silent: facts.is_some_and(|facts| facts.silent),
             data_connections: state.data,
-            entries: counters.entries,
+            entries: counters.calls(),
             exits: counters.exits,
             exceptions: counters.exceptions,
             missing: counters.missing,

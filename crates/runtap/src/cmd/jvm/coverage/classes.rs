@@ -87,8 +87,40 @@ fn directory(path: &Path, inventory: &mut Inventory, depth: usize) -> io::Result
     Ok(())
 }
 
-/// Where a source file is, below one of these directories.
+/// Where a source file is, below one of these directories. A link that leads out of the directory is not followed: which file
+/// is named is the word of a class file.
 pub(super) fn locate(roots: &[PathBuf], path: &str) -> Option<String> {
-    let found = roots.iter().map(|root| root.join(path)).find(|path| path.is_file())?;
+    let found = roots.iter().find_map(|root| {
+        let found = root.join(path);
+        let (below, real) = (fs::canonicalize(root).ok()?, fs::canonicalize(&found).ok()?);
+        (real.starts_with(below) && real.is_file()).then_some(found)
+    })?;
     Some(found.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_never_found_outside_of_the_roots() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let root = folder.path().join("src");
+        fs::create_dir_all(root.join("a")).expect("it can be made");
+        fs::write(folder.path().join("secret"), "x").expect("written");
+        fs::write(root.join("a/A.java"), "x").expect("written");
+        let secret = folder.path().join("secret").to_string_lossy().into_owned();
+        let roots = [root.clone()];
+        let expected = root.join("a/A.java").to_string_lossy().into_owned();
+        assert_eq!(locate(&roots, "a/A.java"), Some(expected));
+        assert_eq!(locate(&roots, "../secret"), None);
+        assert_eq!(locate(&roots, "a/../../secret"), None);
+        assert_eq!(locate(&roots, &secret), None);
+        assert_eq!(locate(&roots, "a"), None);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&secret, root.join("a/L.java")).expect("a link");
+            assert_eq!(locate(&roots, "a/L.java"), None);
+        }
+    }
 }

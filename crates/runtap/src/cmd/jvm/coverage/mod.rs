@@ -9,10 +9,11 @@ use std::io;
 use std::path::Path;
 
 use runtap_bytefrog::Report;
-use runtap_bytefrog_proto::ClassOutcome;
+use runtap_bytefrog_proto::{ClassOutcome, Configuration, JavaString};
 use runtap_coverage::model::{Counter, Notes};
 use runtap_coverage::{
-    ClassFate, Coverage, Inventory, NeverCalled, NeverOptions, Observed, Options, Patterns, WriteOptions,
+    ClassFate, Coverage, Inventory, NeverCalled, NeverOptions, Observed, Options, Patterns, TracedClasses,
+    WriteOptions,
 };
 use runtap_outputs::{Destination, Outlet, with_extension};
 use runtap_text::document::OutputFile;
@@ -46,6 +47,15 @@ pub(super) fn observed(
     observed
 }
 
+/// What an agent was told to trace.
+pub(super) fn traced(configuration: Option<&Configuration>) -> TracedClasses {
+    let texts = |patterns: &[JavaString]| patterns.iter().map(ToString::to_string).collect();
+    configuration.map_or_else(TracedClasses::default, |configuration| TracedClasses {
+        inclusions: texts(&configuration.inclusions),
+        exclusions: texts(&configuration.exclusions),
+    })
+}
+
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     schema: &'static str,
@@ -72,6 +82,7 @@ struct Covered {
 #[derive(Debug, Clone, Copy, Serialize)]
 struct NotesDocument {
     untraced_classes: u64,
+    unknown_methods: u64,
     excluded_classes: u64,
     foreign_classes: u64,
     foreign_methods: u64,
@@ -92,6 +103,7 @@ impl From<&Notes> for NotesDocument {
     fn from(notes: &Notes) -> Self {
         Self {
             untraced_classes: notes.untraced_classes,
+            unknown_methods: notes.unknown_methods,
             excluded_classes: notes.excluded_classes,
             foreign_classes: notes.foreign_classes,
             foreign_methods: notes.foreign_methods,
@@ -227,7 +239,16 @@ fn say(coverage: &Coverage, inventory: Option<&Inventory>, options: &JvmCoverage
         );
     }
     for (count, noun, what) in [
-        (notes.untraced_classes, "class", "not traced, by the agent's word, and left out"),
+        (
+            notes.untraced_classes,
+            "class",
+            "left out, because it is not known of any method whether it ran: not traced, or the agent ended early",
+        ),
+        (
+            notes.unknown_methods,
+            "method",
+            "left out, because it is not known whether they ran: not traced, or the agent ended early",
+        ),
         (notes.foreign_classes, "class", "called and in none of the jars: left out"),
         (
             notes.foreign_methods,

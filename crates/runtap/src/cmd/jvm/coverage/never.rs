@@ -6,7 +6,7 @@ use std::io;
 use runtap_bytefrog::{fitted, readable};
 use runtap_coverage::inventory::Method;
 use runtap_coverage::never::{ClassState, NeverClass, Size};
-use runtap_coverage::{ClassFate, NeverCalled};
+use runtap_coverage::{NeverCalled, Unknown};
 use runtap_text::units::{Count, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 use serde::Serialize;
@@ -23,8 +23,10 @@ pub(super) struct NeverDocument<'a> {
     /// How many classes there are, of which all or the first are listed.
     classes_count: usize,
     classes: Vec<ClassDocument<'a>>,
-    /// Classes that report nothing, by the agent's word: nobody knows what of them was called.
+    /// Classes of which it is not known of any method whether it was called.
     untraced: Vec<UntracedDocument<'a>>,
+    /// Methods of other classes of which it is not known.
+    unknown: Vec<UnknownDocument<'a>>,
     /// Why the list may be wrong.
     caveats: Vec<String>,
 }
@@ -69,6 +71,27 @@ struct MethodDocument<'a> {
 struct UntracedDocument<'a> {
     class: &'a str,
     fate: &'static str,
+    why: String,
+}
+
+#[derive(Debug, Serialize)]
+struct UnknownDocument<'a> {
+    class: &'a str,
+    fate: &'static str,
+    why: String,
+    #[serde(flatten)]
+    method: MethodDocument<'a>,
+}
+
+/// Why it is not known whether something was called, in a word.
+fn fate(why: &Unknown) -> &'static str {
+    match why {
+        Unknown::Ignored => "ignored",
+        Unknown::Failed(_) => "failed",
+        Unknown::Outside => "not_included",
+        Unknown::Unsent => "unsent",
+        _ => "unknown",
+    }
 }
 
 impl From<Size> for SizeDocument {
@@ -99,11 +122,6 @@ impl<'a> NeverDocument<'a> {
         let mut classes: Vec<&NeverClass<'_>> = never.classes.iter().collect();
         classes.sort_by_key(|class| (Reverse(class.code()), class.name));
         classes.truncate(most.unwrap_or(usize::MAX));
-        let fate = |fate| match fate {
-            ClassFate::Ignored => "ignored",
-            ClassFate::Failed => "failed",
-            ClassFate::Traced => "transformed",
-        };
         Self {
             total: never.total().into(),
             packages: never
@@ -116,21 +134,36 @@ impl<'a> NeverDocument<'a> {
             untraced: never
                 .untraced
                 .iter()
-                .map(|(class, of)| UntracedDocument { class, fate: fate(*of) })
+                .map(|(class, why)| UntracedDocument { class, fate: fate(why), why: why.to_string() })
+                .collect(),
+            unknown: never
+                .unknown
+                .iter()
+                .map(|unknown| UnknownDocument {
+                    class: unknown.class,
+                    fate: fate(&unknown.why),
+                    why: unknown.why.to_string(),
+                    method: MethodDocument::new(unknown.method),
+                })
                 .collect(),
             caveats: never.caveats.iter().map(ToString::to_string).collect(),
         }
     }
 }
 
-impl<'a> ClassDocument<'a> {
-    fn new(class: &NeverClass<'a>) -> Self {
-        let method = |method: &&'a Method| MethodDocument {
+impl<'a> MethodDocument<'a> {
+    fn new(method: &'a Method) -> Self {
+        Self {
             name: &method.name,
             descriptor: &method.descriptor,
             line: method.first_line(),
             code_bytes: method.code,
-        };
+        }
+    }
+}
+
+impl<'a> ClassDocument<'a> {
+    fn new(class: &NeverClass<'a>) -> Self {
         Self {
             class: class.name,
             state: state(class.state),
@@ -138,7 +171,7 @@ impl<'a> ClassDocument<'a> {
             source_file: class.class.source_file.as_deref(),
             called_methods: class.called,
             code_bytes: class.code(),
-            methods: class.methods.iter().map(method).collect(),
+            methods: class.methods.iter().map(|method| MethodDocument::new(method)).collect(),
         }
     }
 }
@@ -194,6 +227,14 @@ impl Print for NeverDocument<'_> {
             Count(self.total.never_called_classes),
             Things(self.total.classes, "class"),
         )?;
+        if !(self.untraced.is_empty() && self.unknown.is_empty()) {
+            writeln!(
+                out,
+                "not known whether called: {} and all methods of {} (--format json lists them, and says why)",
+                Things(self.unknown.len() as u64, "method"),
+                Things(self.untraced.len() as u64, "class"),
+            )?;
+        }
         for caveat in &self.caveats {
             writeln!(out, "- {}", Clean(caveat))?;
         }

@@ -101,8 +101,11 @@ pub(in crate::cmd::jvm) async fn end(
 
 /// Says why there is nothing, if the expressions have chosen nothing.
 fn hint_at_names(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: Output) {
-    let any =
-        reports.iter().any(|(_, facts, report)| facts.classes.transformed > 0 || report.counters.entries > 0);
+    let any = reports.iter().any(|(_, facts, report)| {
+        // Of a class with a method that could not be traced the others are. Messages about classes may come late, or be lost.
+        let was_seen = facts.classes.transformed + facts.classes.failed > 0;
+        was_seen || !facts.finished || report.methods.iter().any(|method| method.has_run)
+    });
     if options.tracing.include.is_empty() || reports.is_empty() || any {
         return;
     }

@@ -62,6 +62,8 @@ pub(super) struct MethodRow {
     pub(super) self_ns: Option<u64>,
     /// Calls of which no end has come.
     pub(super) without_end: u64,
+    /// Of `entries`, calls that were only counted although others were sent as events: the times are without them.
+    pub(super) untimed_entries: u64,
     /// What those took, as far as it was seen. It is not in the others.
     pub(super) total_so_far_ns: u64,
     pub(super) self_so_far_ns: u64,
@@ -137,8 +139,10 @@ pub(super) struct SlowRow {
     pub(super) took_ns: u64,
     pub(super) start_ns: i64,
     pub(super) thread: u32,
-    /// The callers, outermost first, and the call itself.
+    /// The callers, outermost first, and the call itself: the last 256 of them.
     pub(super) path: Vec<String>,
+    /// How many callers there are, and the call itself.
+    pub(super) depth: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -235,17 +239,18 @@ impl Rows {
 
 fn methods(report: &Report, order: Order) -> Vec<MethodRow> {
     let row = |method: &MethodReport| {
-        let (calls, thrown) = (method.calls(), method.thrown());
+        let calls = method.calls();
         MethodRow {
             signature: method.signature.clone(),
             name: readable(&method.signature),
             entries: (calls > 0).then_some(calls),
-            exits: if method.entries > 0 { method.exits } else { calls.saturating_sub(thrown) },
-            exception_exits: thrown,
+            exits: method.returns(),
+            exception_exits: method.thrown(),
             throws: method.throws,
             total_ns: method.ended_total(),
             self_ns: method.ended_own(),
             without_end: method.without_end(),
+            untimed_entries: method.untimed(),
             total_so_far_ns: method.so_far,
             self_so_far_ns: method.own_so_far,
         }
@@ -335,6 +340,7 @@ fn slow(report: &Report) -> Vec<SlowRow> {
             start_ns: call.start,
             thread: call.thread,
             path: call.path.iter().map(|signature| readable(signature)).collect(),
+            depth: call.depth,
         })
         .collect()
 }

@@ -74,6 +74,13 @@ impl LoadedAgent {
         broken
     }
 
+    /// Whether the recording lacks what the agent still had to send: its process was killed, or a connection was lost.
+    pub(in crate::cmd::jvm) fn ended_early(&self) -> bool {
+        let replayed = &self.replayed;
+        let is_early = self.broken().rules().iter().any(|finding| finding.rule.is_early_end());
+        is_early || !replayed.unfinished.is_empty() || !replayed.damage.is_empty()
+    }
+
     /// The agent in one line.
     pub(in crate::cmd::jvm) fn title(&self) -> String {
         let replayed = &self.replayed;
@@ -175,6 +182,15 @@ impl Loaded {
             let broken = agent.broken();
             let matters = |rule: Rule| rule.loses() || rule.is_early_end();
             for finding in broken.rules().iter().filter(|finding| matters(finding.rule)) {
+                if finding.rule == Rule::EndWithoutShutdown {
+                    // What it was not asked for, and has not sent by itself, is lost.
+                    output.warning(format_args!(
+                        "{path}: {}: the program was killed or halted, or its connection was lost ({}): calls that the \
+                         agent had not sent by then are missing; with --mode counts or coverage, all since the last snapshot",
+                        replayed.agent, finding.rule
+                    ));
+                    continue;
+                }
                 output.warning(format_args!(
                     "{path}: {}: {}: {}; what came is shown",
                     replayed.agent,
@@ -184,6 +200,14 @@ impl Loaded {
             }
             is_partial |= broken.loses() || replayed.model.has_losses();
             let counters = replayed.model.counters();
+            if counters.counted_besides() > 0 {
+                output.warning(format_args!(
+                    "{path}: {}: {} only counted, because the collector was too slow: times, callers and threads are \
+                     without them",
+                    replayed.agent,
+                    Things(counters.counted_besides(), "call")
+                ));
+            }
             for (count, what) in
                 [(counters.missing, "never came"), (counters.dropped, "were dropped by the agent")]
             {

@@ -12,6 +12,9 @@ pub(super) struct Losses {
     pub(super) repeated: u64,
     pub(super) dropped: u64,
     pub(super) drops_of_unknown_size: u64,
+    /// Threads that were too fast for HQ, and the calls that were therefore only counted.
+    pub(super) degraded_threads: u64,
+    pub(super) untimed_entries: u64,
     pub(super) data_breaks: u64,
     /// Events that were not recorded because recording was suspended. These are no loss.
     pub(super) suspended: u64,
@@ -65,6 +68,8 @@ pub(super) fn losses(agent: &LoadedAgent, report: &Report) -> Losses {
         repeated: counters.repeated,
         dropped: counters.dropped,
         drops_of_unknown_size: counters.drops_unknown,
+        degraded_threads: counters.degraded,
+        untimed_entries: counters.counted_besides(),
         data_breaks: counters.data_breaks,
         suspended: counters.suspended,
         suspensions: counters.suspensions,

@@ -77,11 +77,17 @@ fn cover(
     let (mut observed, mut code, mut began) = (Observed::default(), exit::OK, None);
     let mut add = |operand: &Operand, agents: &[String]| -> anyhow::Result<()> {
         let loaded = operand.load(agents, options.slow())?;
-        for LoadedAgent { replayed, .. } in &loaded.agents {
+        for agent @ LoadedAgent { replayed, .. } in &loaded.agents {
             let wall = replayed.process.as_ref().map(|process| process.wall / 1_000_000);
             began = began.into_iter().chain(wall).min();
             let report = replayed.model.report();
-            observed.add(coverage::observed(&report, &replayed.classes, replayed.class_counts));
+            let mut one = coverage::observed(&report, &replayed.classes, replayed.class_counts);
+            one.traced.insert(coverage::traced(replayed.configuration.as_ref()));
+            one.unsent = agent.ended_early().into();
+            if one.unsent > 0 {
+                code = code.max(exit::PARTIAL);
+            }
+            observed.add(one);
         }
         code = code.max(ended(&[&loaded], output));
         Ok(())

@@ -75,7 +75,7 @@ fn print_methods(
     ];
     let mut table = Table::new("method", columns);
     table.fill(rows.iter(), options, |row| {
-        let is_more = row.without_end > 0;
+        let is_more = row.without_end + row.untimed_entries > 0;
         [
             took(row.own(), is_more),
             row.own().map_or_else(|| "-".to_owned(), |part| Percent { part, whole }.to_string()),
@@ -179,7 +179,7 @@ impl Rows {
                         time(row.took_ns),
                         Moment(row.start_ns).to_string(),
                         row.thread.to_string(),
-                        row.path.len().to_string(),
+                        row.depth.to_string(),
                         format!("{}{by}", name(method, options, 43)),
                     ]
                 });
@@ -242,6 +242,7 @@ impl Print for Losses {
             (self.repeated, "event", "came with a number that was used, or given up"),
             (self.dropped, "event", "were dropped by the agent"),
             (self.drops_of_unknown_size, "drop", "of unknown size"),
+            (self.untimed_entries, "call", "only counted: times, callers and threads are without them"),
             (self.data_breaks, "data break", "in which nothing was recorded"),
             (self.ends_without_beginning, "call", "ended that had not begun"),
             (
