@@ -104,7 +104,8 @@ impl Input {
     pub fn new(file: File, max_size: MaxSize) -> io::Result<Self> {
         let mut file = file;
         let mut start = Vec::new();
-        Read::by_ref(&mut file).take(ZSTANDARD.len() as u64).read_to_end(&mut start)?;
+        // As many bytes as are looked at to name a file of another tool: they come in one piece.
+        Read::by_ref(&mut file).take(crate::foreign::LOOKED_AT as u64).read_to_end(&mut start)?;
         let compression = Compression::of(&start);
         let whole = Cursor::new(start).chain(file);
         let packed = Arc::new(AtomicU64::new(0));
