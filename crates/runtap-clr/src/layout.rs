@@ -3,7 +3,7 @@
 use std::fmt;
 
 use runtap_nettrace::Metadata;
-use runtap_nettrace::inspect::{Block, Content, Inspected};
+use runtap_nettrace::inspect::{Block, Content, Inspected, Listed};
 use serde_json::{Value, json};
 
 /// What was found in a stream by now.
@@ -79,7 +79,8 @@ impl Layout {
     }
 }
 
-/// A block as JSON has it: `content` names the kind of what is in it, whose members follow.
+/// A block as JSON has it: `content` names the kind of what is in it, whose members follow. `left_out` is how many elements of
+/// its list are not listed.
 pub fn json(block: &Block) -> Value {
     let mut value = json!({
         "offset": block.offset,
@@ -116,7 +117,8 @@ pub fn json(block: &Block) -> Value {
         }),
         Content::Metadata(definitions) => json!({
             "content": "metadata",
-            "definitions": definitions.iter().map(definition).collect::<Vec<_>>(),
+            "definitions": definitions.listed().iter().map(definition).collect::<Vec<_>>(),
+            "left_out": definitions.left_out(),
         }),
         Content::Stacks { first_id, count } => {
             json!({"content": "stacks", "first_id": first_id, "count": count})
@@ -128,11 +130,13 @@ pub fn json(block: &Block) -> Value {
             "content": "sequence_point",
             "timestamp": timestamp,
             "flags": flags,
-            "threads": threads.iter().map(|(thread, sequence)| json!([thread, sequence])).collect::<Vec<_>>(),
+            "threads": pairs(threads),
+            "left_out": threads.left_out(),
         }),
         Content::Threads(threads) => json!({
             "content": "threads",
             "threads": threads
+                .listed()
                 .iter()
                 .map(|thread| {
                     json!({
@@ -143,10 +147,12 @@ pub fn json(block: &Block) -> Value {
                     })
                 })
                 .collect::<Vec<_>>(),
+            "left_out": threads.left_out(),
         }),
         Content::RemovedThreads(threads) => json!({
             "content": "removed_threads",
-            "threads": threads.iter().map(|(thread, sequence)| json!([thread, sequence])).collect::<Vec<_>>(),
+            "threads": pairs(threads),
+            "left_out": threads.left_out(),
         }),
         _ => json!({"content": null}),
     };
@@ -154,6 +160,11 @@ pub fn json(block: &Block) -> Value {
         value.extend(more);
     }
     value
+}
+
+/// Threads and their last numbers.
+fn pairs(threads: &Listed<(u64, u32)>) -> Vec<Value> {
+    threads.listed().iter().map(|(thread, sequence)| json!([thread, sequence])).collect()
 }
 
 fn definition(metadata: &Metadata) -> Value {

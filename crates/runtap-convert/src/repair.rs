@@ -1,9 +1,10 @@
 //! A copy of a damaged recording that every tool reads.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use runtap_files::{ForeignFile, MaxSize};
 use runtap_nettrace::{Repair, Repaired, TraceHeader};
 use runtap_outputs::{Destination, Outlet};
 
@@ -51,10 +52,12 @@ fn pass(
     path: &Path,
     mut take: impl FnMut(&[u8]) -> Result<(), Error>,
 ) -> Result<(Option<TraceHeader>, Repaired), Error> {
-    let file =
-        File::open(path).map_err(|error| runtap_files::Error::Read { path: path.to_owned(), error })?;
-    let mut repair = Repair::new();
-    runtap_files::pieces(file, path, |piece| {
+    let input = runtap_files::open_input(path, MaxSize::BY_RATIO)?;
+    let (mut repair, mut is_start) = (Repair::new(), true);
+    runtap_files::pieces(input, path, |piece| {
+        if let (true, Some(kind)) = (std::mem::take(&mut is_start), ForeignFile::of(piece)) {
+            return Err(runtap_files::Error::Foreign { path: path.to_owned(), kind }.into());
+        }
         repair.feed(piece);
         take(&repair.take_output())
     })?;

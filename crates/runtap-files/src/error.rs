@@ -30,6 +30,14 @@ pub enum Error {
         #[source]
         error: io::Error,
     },
+    /// It is of another tool.
+    #[error("{} is {}, not a recording (nettrace)", path.display(), kind.name())]
+    Foreign {
+        /// As it was given.
+        path: PathBuf,
+        /// What it is.
+        kind: crate::ForeignFile,
+    },
     /// It does not begin like a recording.
     #[error("{} can't be read: {error}", path.display())]
     NoRecording {

@@ -18,14 +18,21 @@
 //!   quarters of what the machine or its container has. Where the system does not tell, nothing is limited.
 //! - [`inspect`] shows the blocks that a file is made of, damaged ones too; [`pieces`] its bytes.
 //!
+//! - Files that are compressed (gzip, Zstandard) are decompressed as they are read ([`Input`]), up to a limit. Files of other
+//!   tools are recognized and named, and not read ([`ForeignFile`]).
+//!
 //! Refuses to interpret events, and to write.
 
 mod budget;
 mod error;
+mod foreign;
+mod packed;
 mod parallel;
 mod pieces;
 mod recording;
 
 pub use error::Error;
-pub use pieces::{inspect, inspect_opened, pieces};
+pub use foreign::ForeignFile;
+pub use packed::{Compression, Input, MaxSize, TooLarge};
+pub use pieces::{inspect, inspect_opened, open_input, pieces};
 pub use recording::{Partial, Reason, Recording};

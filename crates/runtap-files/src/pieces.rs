@@ -6,7 +6,7 @@ use std::path::Path;
 
 use runtap_nettrace::inspect::{Inspect, Inspected};
 
-use crate::Error;
+use crate::{Error, Input, MaxSize};
 
 /// How much is read at a time.
 const PIECE: usize = 1 << 20;
@@ -32,13 +32,26 @@ pub fn pieces<E: From<Error>>(
     }
 }
 
-/// Shows the objects and blocks of a stream to `see`, damaged ones too; gives the size of the file.
+/// Opens a file or a pipe; a compressed one is decompressed as it is read.
+///
+/// # Errors
+/// It is not there, may not be read, is a folder, or begins like a compressed file and is none.
+pub fn open_input(path: &Path, max_size: MaxSize) -> Result<Input, Error> {
+    let unreadable = |error| Error::Open { path: path.to_owned(), error };
+    let file = File::open(path).map_err(unreadable)?;
+    if file.metadata().map_err(unreadable)?.is_dir() {
+        return Err(Error::Folder { path: path.to_owned() });
+    }
+    Input::new(file, max_size).map_err(unreadable)
+}
+
+/// Shows the objects and blocks of a stream to `see`, damaged ones too; gives the size of the file, of a compressed one that
+/// of what is in it.
 ///
 /// # Errors
 /// It can't be opened or read, or `see` fails.
 pub fn inspect<E: From<Error>>(path: &Path, see: impl FnMut(Inspected) -> Result<(), E>) -> Result<u64, E> {
-    let file = File::open(path).map_err(|error| Error::Open { path: path.to_owned(), error })?;
-    inspect_opened(file, path, see)
+    inspect_opened(open_input(path, MaxSize::BY_RATIO)?, path, see)
 }
 
 /// The same for what is open already; `path` is what it is called.

@@ -2,16 +2,15 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use runtap_nettrace::{InOrder, Item, Join, PartialReason, Reader, TraceHeader};
 
-use crate::Error;
 use crate::budget::{Budget, Exceeded, Step};
-use crate::parallel;
+use crate::{Error, ForeignFile, Input, MaxSize, foreign, parallel};
 
 /// What is missing from a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +37,18 @@ pub enum Reason {
     Skipped {
         /// Blocks of a kind or version that nobody here knows; damaged ones look like that too.
         blocks: u64,
+    },
+    /// It was compressed, and what is in it can't be read to its end, or is larger than is read.
+    Compressed {
+        /// Why.
+        error: String,
+    },
+    /// More bytes follow the end marker, which are not read.
+    Follows {
+        /// How many.
+        bytes: u64,
+        /// Whether they begin like a recording.
+        is_recording: bool,
     },
     /// What was made of it lacks something.
     LeftOut {
@@ -67,6 +78,16 @@ impl fmt::Display for Reason {
                 "{blocks} {} a newer format, or damaged, and skipped: the first",
                 if *blocks == 1 { "block is of" } else { "blocks are of" }
             ),
+            Self::Compressed { error } => write!(f, "can't be decompressed any further: {error}"),
+            Self::Follows { bytes, is_recording: true } => {
+                write!(
+                    f,
+                    "another recording of {bytes} bytes follows the end marker and is not read; split the file"
+                )
+            }
+            Self::Follows { bytes, is_recording: false } => {
+                write!(f, "{bytes} bytes follow the end marker and are not read")
+            }
             Self::LeftOut { samples, besides: None } => write!(f, "{samples} samples left out"),
             Self::LeftOut { samples, besides: Some(reason) } => {
                 write!(f, "{samples} samples left out; {reason}")
@@ -96,13 +117,19 @@ const PIECE: usize = 1 << 20;
 pub struct Recording {
     path: PathBuf,
     file: File,
+    /// Instead of the file, if it is compressed, or begins with bytes that were looked at.
+    input: Option<Input>,
+    /// What it begins with.
+    start: Vec<u8>,
     reader: Reader,
     /// Instead of the other one, if events were asked for in the order of time.
     in_order: Option<InOrder>,
-    /// Where the reading ended because it took too much memory.
+    /// Where the reading ended because it took too much memory, or because nothing more can be decompressed.
     too_much: Option<Partial>,
     /// What is missing from what was made of it.
     left_out: Option<u64>,
+    /// Bytes that were read.
+    read: u64,
     threads: usize,
 }
 
@@ -117,13 +144,23 @@ impl Recording {
         if file.metadata().map_err(unreadable)?.is_dir() {
             return Err(Error::Folder { path: path.to_owned() });
         }
-        Ok(Self::of(file, path.to_owned()))
+        let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
+        let mut recording = Self::of(file.try_clone().map_err(unreadable)?, path.to_owned());
+        let input = Input::new(file, MaxSize::BY_RATIO).map_err(unreadable)?;
+        if is_file && input.compression().is_none() {
+            recording.file.rewind().map_err(unreadable)?;
+        } else {
+            recording.input = Some(input);
+        }
+        Ok(recording)
     }
 
     /// One that is open, at its beginning; the path is for messages.
     pub fn of(file: File, path: PathBuf) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        Self { path, file, reader: Reader::new(), in_order: None, too_much: None, left_out: None, threads }
+        let (input, start, reader) = (None, Vec::new(), Reader::new());
+        let (in_order, too_much, left_out, read) = (None, None, None, 0);
+        Self { path, file, input, start, reader, in_order, too_much, left_out, read, threads }
     }
 
     /// Has [`read_parallel`](Self::read_parallel) take so many threads instead of one for each processor.
@@ -157,12 +194,12 @@ impl Recording {
             if piece.is_empty() {
                 recording.reader.finish();
             }
-            let Self { reader, path, .. } = recording;
+            let Self { reader, path, start, .. } = recording;
             let mut items = reader.items(piece);
             // The reader goes on behind a damaged block, and remembers the damage.
             while let Err(error) = items.for_each(|item| visit(&item)) {
                 if items.header().is_none() {
-                    return Err(no_recording(path, error));
+                    return Err(no_recording(path, start, error));
                 }
             }
             Ok(())
@@ -178,7 +215,7 @@ impl Recording {
         mut visit: impl FnMut(&Item<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.pieces(|recording, piece| {
-            let Self { in_order, path, .. } = recording;
+            let Self { in_order, path, start, .. } = recording;
             let reader = in_order.get_or_insert_default();
             if piece.is_empty() {
                 reader.finish();
@@ -195,7 +232,7 @@ impl Recording {
                     Err(error) => error,
                 };
                 if reader.header().is_none() {
-                    return Err(no_recording(path, error).into());
+                    return Err(no_recording(path, start, error).into());
                 }
             }
         })
@@ -210,11 +247,15 @@ impl Recording {
         whole: &mut T,
         part: impl Fn() -> T + Sync,
     ) -> Result<(), Error> {
+        if self.input.is_some() {
+            return self.read(|item| whole.item(item));
+        }
         let budget = self.budget();
         let read = parallel::read(&self.file, self.threads, whole, part, || budget.is_exceeded(Step::Gather))
             .map_err(|error| self.unreadable(error))?;
         if let Some(parallel::Read { reader, too_much }) = read {
             self.reader = reader;
+            self.read = self.length();
             self.too_much = too_much.map(|(offset, exceeded)| Partial::of_memory(offset, exceeded));
             return Ok(());
         }
@@ -230,7 +271,24 @@ impl Recording {
         let budget = self.budget();
         let mut offset = 0;
         loop {
-            let mut n = self.file.read(&mut piece).map_err(|error| self.unreadable(error))?;
+            let read = match &mut self.input {
+                Some(input) => input.read(&mut piece),
+                None => self.file.read(&mut piece),
+            };
+            let is_compressed = self.input.as_ref().is_some_and(|input| input.compression().is_some());
+            let mut n = match read {
+                // What was decompressed before is good.
+                Err(error) if is_compressed && offset > 0 => {
+                    let reason = Reason::Compressed { error: error.to_string() };
+                    self.too_much = Some(Partial { offset, reason });
+                    0
+                }
+                read => read.map_err(|error| self.unreadable(error))?,
+            };
+            if offset == 0 {
+                let start = piece.get(..n.min(foreign::LOOKED_AT)).unwrap_or_default();
+                self.start = start.to_vec();
+            }
             if n > 0
                 && let Some(exceeded) = budget.is_exceeded(Step::Gather)
             {
@@ -238,6 +296,7 @@ impl Recording {
                 n = 0;
             }
             offset += n as u64;
+            self.read = offset;
             take(self, piece.get(..n).unwrap_or_default())?;
             if n == 0 {
                 break;
@@ -297,6 +356,23 @@ impl Recording {
         Some(Partial { offset, reason: Reason::Skipped { blocks: counts.unknown_objects } })
     }
 
+    /// Bytes behind the end marker.
+    fn follows(&self) -> Option<Partial> {
+        let counts = self.in_order.as_ref().map_or_else(|| self.reader.counts(), InOrder::counts);
+        let offset = counts.end?;
+        let bytes = Some(self.read.saturating_sub(offset)).filter(|bytes| *bytes > 0)?;
+        Some(Partial { offset, reason: Reason::Follows { bytes, is_recording: self.begins_at(offset) } })
+    }
+
+    /// Whether a recording begins at this offset. Unknown, and told as none, where the file can be read only once.
+    fn begins_at(&self, offset: u64) -> bool {
+        let (mut file, mut magic) = (&self.file, [0; 8]);
+        self.input.is_none()
+            && file.seek(SeekFrom::Start(offset)).is_ok()
+            && file.read_exact(&mut magic).is_ok()
+            && (magic == *b"Nettrace" || magic == *b"\x14\0\0\0!Fas")
+    }
+
     /// Whether events may have been in blocks that were skipped: not all that are [lost](Self::lost) the target dropped then.
     pub fn has_skipped(&self) -> bool {
         self.skipped().is_some()
@@ -306,7 +382,7 @@ impl Recording {
     pub fn partial(&self) -> Option<Partial> {
         let of_stream = || {
             let partial = self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial);
-            partial.cloned().map(Into::into).or_else(|| self.skipped())
+            partial.cloned().map(Into::into).or_else(|| self.skipped()).or_else(|| self.follows())
         };
         let unread = self.too_much.clone().or_else(of_stream);
         let Some(samples) = self.left_out else { return unread };
@@ -319,6 +395,9 @@ impl Recording {
     }
 }
 
-fn no_recording(path: &Path, error: runtap_nettrace::Error) -> Error {
-    Error::NoRecording { path: path.to_owned(), error }
+fn no_recording(path: &Path, start: &[u8], error: runtap_nettrace::Error) -> Error {
+    match ForeignFile::of(start) {
+        Some(kind) => Error::Foreign { path: path.to_owned(), kind },
+        None => Error::NoRecording { path: path.to_owned(), error },
+    }
 }

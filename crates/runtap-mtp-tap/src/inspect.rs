@@ -74,7 +74,7 @@ impl Inspector {
     }
 
     /// What a line says.
-    pub fn row(&mut self, Located { line, entry }: &Located) -> Row {
+    pub fn row(&mut self, Located { line, entry, .. }: &Located) -> Row {
         let line = *line;
         match entry {
             Entry::Header(header) => {

@@ -17,6 +17,8 @@ use crate::fault::{Fault, Flaw};
 const MOST_FINDINGS: usize = 10_000;
 /// A server that has not answered after so many lines does not answer.
 const MOST_WAITING: usize = 1_000;
+/// The same for the bytes of these lines: in memory they take several times as many.
+const MOST_WAITING_BYTES: usize = 16 << 20;
 
 /// A rule that was broken, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +64,8 @@ struct Link {
 pub struct Linter {
     /// Lines before the server's first words, by which its settings are known.
     waiting: Vec<Located>,
+    /// Bytes of these lines.
+    waiting_bytes: usize,
     header: Option<Header>,
     machine: Option<Application>,
     links: BTreeMap<String, Link>,
@@ -98,8 +102,10 @@ impl Linter {
         }
         let answered =
             matches!(&located.entry, Entry::Frame(frame) if frame.dir == Direction::FromServer.name());
+        self.waiting_bytes = self.waiting_bytes.saturating_add(located.bytes);
         self.waiting.push(located);
-        if answered || self.waiting.len() >= MOST_WAITING {
+        let is_full = self.waiting.len() >= MOST_WAITING || self.waiting_bytes >= MOST_WAITING_BYTES;
+        if answered || is_full {
             self.begin();
         }
     }
@@ -141,7 +147,7 @@ impl Linter {
         }
     }
 
-    fn check(&mut self, Located { line, entry }: &Located) {
+    fn check(&mut self, Located { line, entry, .. }: &Located) {
         let line = *line;
         match entry {
             Entry::Open(open) => {

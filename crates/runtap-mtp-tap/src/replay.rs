@@ -64,7 +64,16 @@ pub enum ReplayError {
     /// The recording has no application's part.
     #[error("the recording has no message of an application")]
     Nothing,
+    /// It has more than is held.
+    #[error("line {line}: the recording has more than {MOST_HELD} bytes, too many to be played")]
+    TooLarge {
+        /// At which it was too much.
+        line: u64,
+    },
 }
+
+/// All lines of a recording that is played, which are held until then.
+const MOST_HELD: u64 = 1 << 30;
 
 /// What was played.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -100,6 +109,8 @@ enum What {
 pub struct Replay {
     header: Header,
     steps: Vec<Step>,
+    /// About how many bytes they take.
+    held: u64,
     /// Connections that a step opens.
     opened: BTreeSet<String>,
     code: Option<i32>,
@@ -123,7 +134,15 @@ impl Replay {
     }
 
     /// Takes the next line of the recording.
-    pub fn take(&mut self, Located { line, entry }: Located) {
+    ///
+    /// # Errors
+    /// More than is held was taken.
+    pub fn take(&mut self, Located { line, bytes, entry }: Located) -> Result<(), ReplayError> {
+        // A frame has half as many bytes as its line; a short line is a step all the same.
+        self.held = self.held.saturating_add((size_of::<Step>() + bytes) as u64);
+        if self.held > MOST_HELD {
+            return Err(ReplayError::TooLarge { line });
+        }
         let step = |t, conn, what| Step { line, t, conn, what };
         match entry {
             Entry::Header(header) => self.header = header,
@@ -153,6 +172,7 @@ impl Replay {
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// What the application was started for.

@@ -76,7 +76,7 @@ proptest! {
         prop_assert_eq!(findings.len() as u64, summary.errors + summary.warnings);
         let mut replay = Replay::new();
         for located in lines {
-            replay.take(located);
+            replay.take(located).unwrap();
         }
         replay.mode();
     }

@@ -83,7 +83,7 @@ fn played_lines(
     let tap = Tap::listen(Server::Ourselves(mode), &journal).unwrap();
     let mut replay = Replay::new();
     for located in lines {
-        replay.take(located);
+        replay.take(located).unwrap();
     }
     assert_eq!(replay.mode(), mode);
     let played =

@@ -12,7 +12,7 @@ use serde::Serialize;
 pub use crate::dump::DumpDocument;
 pub use crate::findings::{Examined, FindingRow, FindingsDocument};
 pub use crate::info::{EnvironmentDocument, InfoDocument, Variable};
-pub use crate::layout::LayoutDocument;
+pub use crate::layout::{LayoutHead, LayoutTail};
 pub use crate::perf_map::{MapFile, PerfMapDocument};
 pub use crate::profiles::{ProfileRow, ProfilesDocument, ProviderRow};
 pub use crate::program::{LicensesDocument, VersionDocument};
@@ -20,7 +20,9 @@ pub use crate::repair::RepairDocument;
 pub use crate::router::RouterDocument;
 pub use crate::trace::{Remark, TraceDocument, TracedProcess};
 pub use crate::tracepoints::TracepointsDocument;
-pub use crate::transcript::{DifferenceRow, ExchangeRow, RecordDocument, ReplayDocument, TranscriptDocument};
+pub use crate::transcript::{
+    DifferenceRow, ExchangeRow, RecordDocument, ReplayDocument, TranscriptHead, TranscriptTail,
+};
 
 use crate::ProcessRow;
 use crate::units::{Bytes, Count, Things};

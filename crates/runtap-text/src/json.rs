@@ -1,6 +1,6 @@
 //! JSON as it is printed: documents over several lines, or one a line.
 
-use std::io;
+use std::io::{self, Write as _};
 
 use runtap_model::text::{acts_unseen, json_escape};
 use serde::Serialize;
@@ -13,6 +13,58 @@ pub fn write_document(out: &mut impl io::Write, value: &impl Serialize) -> io::R
 /// Writes a document as one line: one of several.
 pub fn write_line(out: &mut impl io::Write, value: &impl Serialize) -> io::Result<()> {
     write(out, serde_json::to_string(value)?)
+}
+
+/// Writes a document with one long list, whose elements are written as they come and are not kept.
+///
+/// The result is what [`write_document`] writes for an object with the members of the head, the list, and the members of the
+/// tail.
+#[derive(Debug)]
+pub struct ListDocument<W: io::Write> {
+    out: io::BufWriter<W>,
+    has_elements: bool,
+}
+
+impl<W: io::Write> ListDocument<W> {
+    /// Starts a document: `head` is an object with at least one member, `list` the name of the list.
+    ///
+    /// # Errors
+    /// The document can't be written.
+    pub fn start(out: W, head: &impl Serialize, list: &str) -> io::Result<Self> {
+        let mut out = io::BufWriter::with_capacity(1 << 16, out);
+        let head = harmless(serde_json::to_string_pretty(head)?);
+        let members = head.strip_suffix("\n}").unwrap_or(&head);
+        write!(out, "{members},\n  {}: [", harmless(serde_json::to_string(list)?))?;
+        Ok(Self { out, has_elements: false })
+    }
+
+    /// Writes the next element of the list.
+    ///
+    /// # Errors
+    /// The element can't be written.
+    pub fn element(&mut self, element: &impl Serialize) -> io::Result<()> {
+        let comma = if std::mem::replace(&mut self.has_elements, true) { "," } else { "" };
+        write!(self.out, "{comma}\n    ")?;
+        // The text of a string has no line breaks: all of them are between values.
+        let element = harmless(serde_json::to_string_pretty(element)?);
+        for (index, line) in element.split('\n').enumerate() {
+            let indent = if index == 0 { "" } else { "\n    " };
+            write!(self.out, "{indent}{line}")?;
+        }
+        Ok(())
+    }
+
+    /// Ends the list and the document: `tail` is an object with at least one member.
+    ///
+    /// # Errors
+    /// The document can't be written.
+    pub fn finish(mut self, tail: &impl Serialize) -> io::Result<()> {
+        let tail = harmless(serde_json::to_string_pretty(tail)?);
+        let members = tail.strip_prefix('{').unwrap_or(&tail);
+        let end = if self.has_elements { "\n  ]" } else { "]" };
+        write!(self.out, "{end},{members}\n")?;
+        self.out.flush()
+    }
 }
 
 fn write(out: &mut impl io::Write, json: String) -> io::Result<()> {
@@ -57,6 +109,30 @@ mod tests {
         for shown in [document, line] {
             assert!(!shown.contains(|c| c != '\n' && acts_unseen(c)) && !shown.contains("##"), "{shown:?}");
             assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), texts);
+        }
+    }
+    #[test]
+    fn a_list_that_is_written_element_by_element_is_the_same_document() {
+        #[derive(Serialize)]
+        struct Whole<'a> {
+            schema: &'a str,
+            rows: &'a [serde_json::Value],
+            end: u8,
+        }
+
+        let rows = [
+            serde_json::json!({"a": [1, {"b": "x\n\u{9b}"}], "c": {}}),
+            serde_json::json!([]),
+            serde_json::json!("text"),
+        ];
+        for rows in [&rows[..], &[]] {
+            let (mut whole, mut streamed) = (Vec::new(), Vec::new());
+            write_document(&mut whole, &Whole { schema: "s", rows, end: 1 }).unwrap();
+            let mut list =
+                ListDocument::start(&mut streamed, &serde_json::json!({"schema": "s"}), "rows").unwrap();
+            rows.iter().for_each(|row| list.element(row).unwrap());
+            list.finish(&serde_json::json!({"end": 1})).unwrap();
+            assert_eq!(String::from_utf8(streamed).unwrap(), String::from_utf8(whole).unwrap());
         }
     }
 }

@@ -2,23 +2,33 @@
 
 use std::fmt::Write as _;
 
-use runtap_clr::layout::{self, Layout};
+use runtap_clr::layout::Layout;
 use runtap_nettrace::inspect::{Block, Content, Inspected};
 use runtap_nettrace::{Metadata, TraceHeader};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::document::Partial;
 use crate::units::{Count, Things};
 use crate::{Clean, TextOptions};
 
-/// `runtap.inspect/1`: gathers blocks as they are found.
+/// The first members of `runtap.inspect/1`; its list `blocks` follows, and then [`LayoutTail`].
 #[derive(Debug, Serialize)]
-pub struct LayoutDocument {
+pub struct LayoutHead {
     schema: &'static str,
     file: String,
+}
+
+impl LayoutHead {
+    /// Those for a file.
+    pub fn new(file: String) -> Self {
+        Self { schema: "runtap.inspect/1", file }
+    }
+}
+
+/// The members of `runtap.inspect/1` that are known at the end of the file.
+#[derive(Debug, Serialize)]
+pub struct LayoutTail {
     bytes: u64,
-    blocks: Vec<Value>,
     /// Where the end marker is.
     end: Option<u64>,
     trailing_bytes: u64,
@@ -26,23 +36,11 @@ pub struct LayoutDocument {
     partial: Option<Partial>,
 }
 
-impl LayoutDocument {
-    /// Of a file.
-    pub fn new(file: String) -> Self {
-        let (blocks, schema) = (Vec::new(), "runtap.inspect/1");
-        Self { schema, file, bytes: 0, blocks, end: None, trailing_bytes: 0, partial: None }
-    }
-
-    /// Takes a block.
-    pub fn push(&mut self, block: &Block) {
-        self.blocks.push(layout::json(block));
-    }
-
-    /// Takes what is known at the end of a file of so many bytes.
-    pub fn finish(&mut self, layout: &Layout, bytes: u64, partial: Option<Partial>) {
-        self.end = layout.end.map(|(offset, _)| offset);
-        self.trailing_bytes = layout.trailing_bytes(bytes);
-        (self.bytes, self.partial) = (bytes, partial);
+impl LayoutTail {
+    /// Those for a file of so many bytes.
+    pub fn new(layout: &Layout, bytes: u64, partial: Option<Partial>) -> Self {
+        let (end, trailing_bytes) = (layout.end.map(|(offset, _)| offset), layout.trailing_bytes(bytes));
+        Self { bytes, end, trailing_bytes, partial }
     }
 }
 
@@ -112,13 +110,13 @@ fn content(content: &Content) -> String {
             text
         }
         Content::Metadata(definitions) => {
-            let mut text = Things(definitions.len() as u64, "definition").to_string();
-            for metadata in definitions.iter().take(3) {
+            let mut text = Things(definitions.count(), "definition").to_string();
+            for metadata in definitions.listed().iter().take(3) {
                 let Metadata { id, provider, event_id, name, .. } = metadata;
                 let separator = if name.is_empty() { "" } else { " " };
                 let _ = write!(text, ", {id} = {provider}/{event_id}{separator}{name}");
             }
-            if definitions.len() > 3 {
+            if definitions.count() > 3 {
                 text.push_str(", …");
             }
             text
@@ -131,10 +129,10 @@ fn content(content: &Content) -> String {
         }
         Content::SequencePoint { timestamp, flags, threads } => {
             let flags = if *flags == 0 { String::new() } else { format!(", flags {flags}") };
-            format!("{}, tick {timestamp}{flags}", Things(threads.len() as u64, "thread"))
+            format!("{}, tick {timestamp}{flags}", Things(threads.count(), "thread"))
         }
-        Content::Threads(threads) => Things(threads.len() as u64, "thread").to_string(),
-        Content::RemovedThreads(threads) => format!("{} removed", Things(threads.len() as u64, "thread")),
+        Content::Threads(threads) => Things(threads.count(), "thread").to_string(),
+        Content::RemovedThreads(threads) => format!("{} removed", Things(threads.count(), "thread")),
         _ => "?".to_owned(),
     }
 }

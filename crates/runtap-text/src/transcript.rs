@@ -74,31 +74,29 @@ fn as_map<S: Serializer>(fields: &[(String, Value)], serializer: S) -> Result<S:
     serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
 }
 
-/// `runtap.transcript/1`
+/// The first members of `runtap.transcript/1`; its list `rows` follows, and then [`TranscriptTail`].
 #[derive(Debug, Serialize)]
-pub struct TranscriptDocument {
+pub struct TranscriptHead {
     schema: &'static str,
     file: String,
-    rows: Vec<TranscriptRow>,
+}
+
+impl TranscriptHead {
+    /// Those for a file.
+    pub fn new(file: String) -> Self {
+        Self { schema: "runtap.transcript/1", file }
+    }
+}
+
+/// The members of `runtap.transcript/1` that are known at the end of the file.
+#[derive(Debug, Default, Serialize)]
+pub struct TranscriptTail {
     /// How many connections there are.
     pub connections: u64,
     /// How many messages could not be decoded.
     pub undecoded: u64,
     /// What is missing at the end.
     pub partial: Option<Partial>,
-}
-
-impl TranscriptDocument {
-    /// Of a file.
-    pub fn new(file: String) -> Self {
-        let (rows, schema) = (Vec::new(), "runtap.transcript/1");
-        Self { schema, file, rows, connections: 0, undecoded: 0, partial: None }
-    }
-
-    /// Takes a row.
-    pub fn push(&mut self, row: TranscriptRow) {
-        self.rows.push(row);
-    }
 }
 
 /// The titles of a transcript's rows.
@@ -109,6 +107,9 @@ pub fn transcript_heading(options: &TextOptions<'_>) -> String {
         "LINE", "TIME", "CONN", "DIR", "SIZE"
     )
 }
+
+/// Streams of which parts are held back; with more, one of them is shown as two.
+const MOST_STREAMS: usize = 4096;
 
 /// Makes text of rows. The parts of a stream that follow each other on a connection are one line of it.
 #[derive(Debug, Default)]
@@ -131,7 +132,9 @@ impl TranscriptText {
                     self.streams.insert(conn, (row, 1));
                 }
             }
-            return String::new();
+            let is_full = self.streams.len() > MOST_STREAMS;
+            let first = if is_full { self.streams.pop_first() } else { None };
+            return first.map(|(_, stream)| of_stream(&stream)).unwrap_or_default();
         }
         let mut text = self.streams.remove(&conn).map(|stream| of_stream(&stream)).unwrap_or_default();
         text.push_str(&text_of(&row, options));

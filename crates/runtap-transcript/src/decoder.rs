@@ -3,6 +3,8 @@
 //! A recorder that was killed may have written a part of its last line: that is no error, but said ([`Cut`]). Refuses to
 //! skip a line that is wrong.
 
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read};
 
 use crate::Entry;
@@ -17,13 +19,18 @@ pub struct Limits {
     pub total: u64,
     /// Values of one line: each takes up many times the two or three bytes that it may be written with.
     pub values: usize,
+    /// Connections of all lines: something is kept of each, and a line of few bytes makes one.
+    pub connections: usize,
+    /// Bytes of the names of all connections.
+    pub names: usize,
 }
 
 impl Default for Limits {
     /// Lines of 64 MiB, more than the largest message of any protocol that is recorded, and 64 GiB in all; 131,072 values a
-    /// line, which take up less than 100 MiB whatever they are.
+    /// line, which take up less than 100 MiB whatever they are; 262,144 connections, with names of 16 MiB.
     fn default() -> Self {
-        Self { line: 64 << 20, total: 64 << 30, values: 1 << 17 }
+        let (connections, names) = (1 << 18, 16 << 20);
+        Self { line: 64 << 20, total: 64 << 30, values: 1 << 17, connections, names }
     }
 }
 
@@ -43,6 +50,8 @@ pub struct Cut {
 pub struct Located {
     /// The number of its line, from 1 on.
     pub line: u64,
+    /// The length of its line in bytes.
+    pub bytes: usize,
     /// What it says.
     pub entry: Entry,
 }
@@ -60,8 +69,11 @@ pub struct Decoder {
     /// How much of it was given out.
     consumed: usize,
     line: u64,
+    /// Where the last line begins that was looked at, in bytes from the start.
+    start: u64,
     /// Bytes that were fed.
     total: u64,
+    connections: Connections,
 }
 
 impl Default for Decoder {
@@ -73,7 +85,16 @@ impl Default for Decoder {
 impl Decoder {
     /// One for a transcript that is within these limits.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, pending: Vec::new(), searched: 0, consumed: 0, line: 0, total: 0 }
+        Self {
+            limits,
+            pending: Vec::new(),
+            searched: 0,
+            consumed: 0,
+            line: 0,
+            start: 0,
+            total: 0,
+            connections: Connections::default(),
+        }
     }
 
     /// Takes some bytes.
@@ -91,6 +112,7 @@ impl Decoder {
     /// A line that is wrong or too long. It is not given again; the next call goes on behind it.
     pub fn poll(&mut self) -> Result<Option<Located>, Error> {
         loop {
+            self.start = self.total.saturating_sub(self.pending.len().saturating_sub(self.consumed) as u64);
             let from = self.searched.max(self.consumed);
             let rest = self.pending.get(from..).unwrap_or_default();
             let Some(length) = rest.iter().position(|byte| *byte == b'\n') else {
@@ -105,8 +127,12 @@ impl Decoder {
             (self.consumed, self.searched, self.line) = (end.saturating_add(1), end.saturating_add(1), line);
             let text = self.pending.get(start..end).unwrap_or_default().trim_ascii();
             if !text.is_empty() {
-                let entry = self.parse(text).map_err(|problem| Error::Line { line, problem })?;
-                return Ok(Some(Located { line, entry }));
+                let (bytes, entry) = (text.len(), self.parse(text));
+                let entry = entry.map_err(|problem| Error::Line { line, problem })?;
+                self.connections
+                    .count(&entry, &self.limits)
+                    .map_err(|problem| Error::Line { line, problem })?;
+                return Ok(Some(Located { line, bytes, entry }));
             }
         }
     }
@@ -125,10 +151,20 @@ impl Decoder {
         self.consumed = self.pending.len();
         match parsed {
             None => Ok(Ok(None)),
-            Some(Ok(entry)) => Ok(Ok(Some(Located { line, entry }))),
+            Some(Ok(entry)) => {
+                self.connections
+                    .count(&entry, &self.limits)
+                    .map_err(|problem| Error::Line { line, problem })?;
+                Ok(Ok(Some(Located { line, bytes: cut.bytes, entry })))
+            }
             Some(Err(Problem::Json { .. })) => Ok(Err(cut)),
             Some(Err(problem)) => Err(Error::Line { line, problem }),
         }
+    }
+
+    /// Where the last line begins that was read, or is wrong, in bytes from the start.
+    pub fn offset(&self) -> u64 {
+        self.start
     }
 
     /// Reads a line, if it has not more values than are held.
@@ -145,6 +181,41 @@ impl Decoder {
         }
         if self.total > self.limits.total {
             return Err(Error::TooMuch { line, limit: self.limits.total });
+        }
+        Ok(())
+    }
+}
+
+/// The connections that a transcript has, counted.
+#[derive(Debug, Default)]
+struct Connections {
+    /// Names that were seen, as their hashes: keys of the hasher are random, so nobody can make two names have one.
+    seen: HashSet<u64>,
+    hasher: RandomState,
+    count: usize,
+    names: usize,
+}
+
+impl Connections {
+    /// Counts the connection that a line makes: by itself, or because none before has named it.
+    fn count(&mut self, entry: &Entry, limits: &Limits) -> Result<(), Problem> {
+        let (name, opens) = match entry {
+            Entry::Open(open) => (&open.conn, true),
+            Entry::Frame(frame) => (&frame.conn, false),
+            Entry::Close(close) => (&close.conn, false),
+            _ => return Ok(()),
+        };
+        let is_new = self.seen.insert(self.hasher.hash_one(name));
+        if !is_new && !opens {
+            return Ok(());
+        }
+        self.count = self.count.saturating_add(1);
+        self.names = self.names.saturating_add(name.len());
+        if self.count > limits.connections {
+            return Err(Problem::TooManyConnections { limit: limits.connections });
+        }
+        if self.names > limits.names {
+            return Err(Problem::LongNames { limit: limits.names });
         }
         Ok(())
     }
@@ -220,6 +291,11 @@ impl<R: Read> Reader<R> {
             }
         }
         Ok(None)
+    }
+
+    /// Where the last line begins that was read, or is wrong, in bytes from the start.
+    pub fn offset(&self) -> u64 {
+        self.decoder.offset()
     }
 
     /// What is left of the last line, if that was cut off. Known at the end.

@@ -52,6 +52,18 @@ pub enum Problem {
         /// How many it may have.
         limit: usize,
     },
+    /// With it the transcript has more connections than are held.
+    #[error("with this line the transcript has more than {limit} connections")]
+    TooManyConnections {
+        /// How many it may have.
+        limit: usize,
+    },
+    /// With it the names of connections are longer than is held.
+    #[error("with this line the names of the transcript's connections have more than {limit} bytes")]
+    LongNames {
+        /// How many bytes they may have.
+        limit: usize,
+    },
     /// It is not a JSON object.
     #[error("not a JSON object: {reason}")]
     Json {

@@ -65,7 +65,7 @@ fn in_pieces(bytes: &[u8], step: usize) -> (Vec<Entry>, bool) {
     let (mut decoder, mut entries) = (Decoder::default(), Vec::new());
     for piece in bytes.chunks(step.max(1)) {
         decoder.feed(piece);
-        while let Some(Located { line, entry }) = decoder.poll().unwrap() {
+        while let Some(Located { line, entry, .. }) = decoder.poll().unwrap() {
             entries.push(entry);
             assert_eq!(line, entries.len() as u64);
         }

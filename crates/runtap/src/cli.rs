@@ -35,6 +35,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use runtap_clr::lines::Style;
+use runtap_files::MaxSize;
 
 pub(crate) use self::actions::{
     AttachProfiler, Profiler, ProfilerLibrary, Resume, SetEnv, StartupHook, StartupProfiler,
@@ -65,6 +66,7 @@ pub(crate) use self::target::{All, Target, TargetOptions};
 pub(crate) use self::test::{Detail, FlakyResult, ListFormat, Rerun, Test, TestTransport};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
+use crate::units::parse_megabytes;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -272,6 +274,21 @@ fn input_file() -> impl TypedValueParser<Value = PathBuf> {
 
 /// Stdin, by a name that can be opened.
 pub(crate) const STDIN: &str = "/dev/stdin";
+
+/// The limit for input that is compressed.
+#[derive(Debug, Args, Clone, Copy)]
+pub(crate) struct InputSize {
+    /// Read at most this much of the file, decompressed [default: all, of a compressed file at most 1,000 times its size]
+    #[arg(long, value_name = "MB", value_parser = parse_megabytes)]
+    pub(crate) max_size: Option<u32>,
+}
+
+impl InputSize {
+    /// As readers take it.
+    pub(crate) fn of(self) -> MaxSize {
+        self.max_size.map_or(MaxSize::BY_RATIO, |megabytes| MaxSize::bytes(u64::from(megabytes) << 20))
+    }
+}
 
 /// The format of a printed result.
 #[derive(Debug, Args, Clone)]

@@ -128,6 +128,7 @@ fn of_recording(error: &runtap_files::Error) -> Option<&'static str> {
         runtap_files::Error::NoRecording { error: runtap_nettrace::Error::Unsupported { .. }, .. } => {
             Some("NetPerf 1 to 3 and Nettrace 4 to 6 can be read")
         }
+        runtap_files::Error::Foreign { kind, .. } => Some(kind.advice()),
         runtap_files::Error::OnceOnly { .. } => Some("save it to a file first"),
         _ => None,
     }

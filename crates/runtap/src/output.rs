@@ -90,6 +90,11 @@ impl Output {
         Ok(json::write_document(&mut io::stdout().lock(), value)?)
     }
 
+    /// A result as one JSON document with a long list, whose elements are written as they come.
+    pub(crate) fn list<H: Serialize>(self, head: H, list: &'static str) -> List<H> {
+        List { head, list, document: None }
+    }
+
     /// Writes a result as one line of JSON: one of several.
     pub(crate) fn document_line(self, value: &impl Serialize) -> anyhow::Result<()> {
         Ok(json::write_line(&mut io::stdout().lock(), value)?)
@@ -231,6 +236,35 @@ impl Output {
         let mut err = anstream::stderr().lock();
         // If stderr is gone there is nobody to tell.
         let _ = writeln!(err, "{text}");
+    }
+}
+
+/// A JSON document with a long list on stdout. Nothing is printed before its first element, or its end: what can't be read at
+/// all has no document.
+pub(crate) struct List<H> {
+    head: H,
+    list: &'static str,
+    document: Option<json::ListDocument<io::StdoutLock<'static>>>,
+}
+
+impl<H: Serialize> List<H> {
+    fn document(&mut self) -> io::Result<&mut json::ListDocument<io::StdoutLock<'static>>> {
+        let document = match self.document.take() {
+            Some(document) => document,
+            None => json::ListDocument::start(io::stdout().lock(), &self.head, self.list)?,
+        };
+        Ok(self.document.insert(document))
+    }
+
+    /// Writes the next element.
+    pub(crate) fn element(&mut self, element: &impl Serialize) -> anyhow::Result<()> {
+        Ok(self.document()?.element(element)?)
+    }
+
+    /// Writes the rest of the document.
+    pub(crate) fn finish(mut self, tail: &impl Serialize) -> anyhow::Result<()> {
+        self.document()?;
+        Ok(self.document.map_or(Ok(()), |document| document.finish(tail))?)
     }
 }
 

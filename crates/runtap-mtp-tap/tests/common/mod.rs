@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use runtap_mtp_tap::{Finding, Inspector, Linter, Located, Row, Summary, TranscriptError, open};
+use runtap_mtp_tap::{Finding, Inspector, Linter, Located, MaxSize, Row, Summary, TranscriptError, open};
 use runtap_testkit::{Skip, shared_data, shared_dir};
 
 /// A row of `INDEX.tsv`.
@@ -58,7 +58,7 @@ pub(crate) fn listed() -> Vec<Listed> {
 
 /// All lines of a recording.
 pub(crate) fn lines(path: &Path) -> Result<Vec<Located>, TranscriptError> {
-    open(path).unwrap().collect()
+    open(path, MaxSize::BY_RATIO).unwrap().collect()
 }
 
 pub(crate) fn rows(lines: &[Located]) -> (Vec<Row>, Inspector) {

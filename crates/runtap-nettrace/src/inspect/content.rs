@@ -2,14 +2,14 @@
 
 use runtap_wire::{DecodeError, Reader as Bytes};
 
-use super::{Content, Events};
+use super::{Content, Events, Listed};
 use crate::block::blob::Blobs;
 use crate::block::label::pass_list;
 use crate::block::netperf::{self, NetPerfEvent};
 use crate::block::point::removed_thread;
 use crate::raw::{Format, Kind};
 use crate::walk::Head;
-use crate::{Metadata, SequencePoint, Thread, TraceHeader};
+use crate::{Limits, Metadata, SequencePoint, Thread, TraceHeader};
 
 pub(super) struct Found {
     pub(super) content: Content,
@@ -38,26 +38,25 @@ impl Found {
                 self.counted(&mut r, |first_id, count| Content::Labels { first_id, count }, pass_list)
             }
             (Kind::SequencePoint, _) => SequencePoint::decode(&mut r, format).map(|point| {
-                self.content = Content::SequencePoint {
-                    timestamp: point.timestamp,
-                    flags: point.flags,
-                    threads: point.threads.iter().collect(),
-                };
+                let mut threads = Listed::default();
+                point.threads.iter().for_each(|thread| threads.push(thread, 0));
+                let (timestamp, flags) = (point.timestamp, point.flags);
+                self.content = Content::SequencePoint { timestamp, flags, threads };
             }),
             (Kind::Thread, _) => {
-                let mut threads = Vec::new();
+                let mut threads = Listed::default();
                 let result = each(&mut r, |r| {
                     let size = r.u16("size of a thread")?;
-                    threads.push(Thread::decode(r.sub(size.into(), "thread")?)?);
+                    threads.push(Thread::decode(r.sub(size.into(), "thread")?)?, size.into());
                     Ok(())
                 });
                 self.content = Content::Threads(threads);
                 result
             }
             (Kind::RemoveThread, _) => {
-                let mut removed = Vec::new();
+                let mut removed = Listed::default();
                 let result = each(&mut r, |r| {
-                    removed.push(removed_thread(r)?);
+                    removed.push(removed_thread(r)?, 0);
                     Ok(())
                 });
                 self.content = Content::RemovedThreads(removed);
@@ -118,14 +117,18 @@ impl Found {
 
     /// Definitions of Nettrace 4.
     fn definitions(&mut self, payload: &[u8], offset: u64) -> Result<(), DecodeError> {
-        let mut definitions = Vec::new();
+        let mut definitions = Listed::default();
         let mut blobs = Blobs::start(payload, offset)?;
         let result = loop {
             match blobs.advance::<false>(payload) {
                 Ok(true) => {
                     let at = offset + blobs.place.payload_range().start as u64;
-                    match Metadata::decode_v4(&mut Bytes::at(blobs.place.payload(payload), at)) {
-                        Ok(definition) => definitions.push(definition),
+                    let record = blobs.place.payload(payload);
+                    // A reader takes no more of it either.
+                    let most = record.len().min(Limits::default().max_definition);
+                    let readable = record.get(..most).unwrap_or_default();
+                    match Metadata::decode_v4(&mut Bytes::at(readable, at)) {
+                        Ok(definition) => definitions.push(definition, readable.len()),
                         Err(error) => break Err(error),
                     }
                 }
@@ -141,10 +144,10 @@ impl Found {
     fn rows(&mut self, r: &mut Bytes<'_>) -> Result<(), DecodeError> {
         let header = r.u16("size of the block header")?;
         r.bytes(header.into(), "block header")?;
-        let mut definitions = Vec::new();
+        let mut definitions = Listed::default();
         let result = each(r, |r| {
             let size = r.u16("size of a definition")?;
-            definitions.push(Metadata::decode_v6(&mut r.sub(size.into(), "definition")?)?);
+            definitions.push(Metadata::decode_v6(&mut r.sub(size.into(), "definition")?)?, size.into());
             Ok(())
         });
         self.content = Content::Metadata(definitions);

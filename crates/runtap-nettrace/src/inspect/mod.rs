@@ -95,7 +95,7 @@ pub enum Content {
     /// Events.
     Events(Events),
     /// Definitions.
-    Metadata(Vec<Metadata>),
+    Metadata(Listed<Metadata>),
     /// Call stacks.
     Stacks {
         /// Id of the first.
@@ -110,12 +110,12 @@ pub enum Content {
         /// What it forgets beside stacks and labels: 1 threads, 2 definitions (Nettrace 6).
         flags: u32,
         /// Threads and their last numbers.
-        threads: Vec<(u64, u32)>,
+        threads: Listed<(u64, u32)>,
     },
     /// Threads (Nettrace 6).
-    Threads(Vec<Thread>),
+    Threads(Listed<Thread>),
     /// Threads that are gone, and their last numbers (Nettrace 6).
-    RemovedThreads(Vec<(u64, u32)>),
+    RemovedThreads(Listed<(u64, u32)>),
     /// Lists of labels (Nettrace 6).
     Labels {
         /// Id of the first.
@@ -125,6 +125,54 @@ pub enum Content {
     },
     /// Nobody knows.
     Unknown,
+}
+
+/// The elements of a block: all are counted, and the first are listed. In memory an element takes many times the two bytes that
+/// it may have on the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed<T> {
+    listed: Vec<T>,
+    count: u64,
+    /// Bytes on the wire of those that are listed.
+    bytes: usize,
+}
+
+impl<T> Default for Listed<T> {
+    fn default() -> Self {
+        Self { listed: Vec::new(), count: 0, bytes: 0 }
+    }
+}
+
+impl<T> Listed<T> {
+    /// The most elements that are listed.
+    pub const MOST: usize = 1 << 14;
+    /// The most bytes on the wire of all elements that are listed.
+    pub const MOST_BYTES: usize = 4 << 20;
+
+    /// The elements that are listed: the first ones.
+    pub fn listed(&self) -> &[T] {
+        &self.listed
+    }
+
+    /// The number of all elements.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The number of elements that are not listed.
+    pub fn left_out(&self) -> u64 {
+        self.count.saturating_sub(self.listed.len() as u64)
+    }
+
+    /// Takes an element that has `bytes` bytes on the wire.
+    pub(super) fn push(&mut self, element: T, bytes: usize) {
+        let total = self.bytes.saturating_add(bytes);
+        if self.left_out() == 0 && self.listed.len() < Self::MOST && total <= Self::MOST_BYTES {
+            self.bytes = total;
+            self.listed.push(element);
+        }
+        self.count += 1;
+    }
 }
 
 /// What is in a block of events.

@@ -81,6 +81,7 @@ impl Core {
     fn end(&mut self, window: &[u8]) -> Step {
         self.complete = true;
         self.state = State::Over;
+        self.counts.end.get_or_insert(self.here());
         self.counts.trailing_bytes += self.pending(window).len() as u64;
         self.consume_all(window);
         Step::End

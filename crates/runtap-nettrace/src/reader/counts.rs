@@ -27,6 +27,8 @@ pub struct Counts {
     pub unknown_labels: u64,
     /// Bytes after the end marker.
     pub trailing_bytes: u64,
+    /// Stream offset behind the end marker; `None` if it was not seen.
+    pub end: Option<u64>,
 }
 
 impl Counts {
@@ -44,6 +46,7 @@ impl Counts {
             damaged_threads,
             unknown_labels,
             trailing_bytes,
+            end,
         } = other;
         self.unknown_objects += unknown_objects;
         self.unknown_bytes += unknown_bytes;
@@ -55,5 +58,6 @@ impl Counts {
         self.damaged_threads += damaged_threads;
         self.unknown_labels += unknown_labels;
         self.trailing_bytes += trailing_bytes;
+        self.end = self.end.or(*end);
     }
 }

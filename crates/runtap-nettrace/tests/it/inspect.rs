@@ -32,7 +32,7 @@ fn blocks(found: &[Inspected]) -> impl Iterator<Item = &Block> {
 fn count(found: &[Inspected]) -> (u64, u64) {
     blocks(found).fold((0, 0), |(events, definitions), block| match &block.content {
         Content::Events(content) => (events + content.events, definitions + content.definitions),
-        Content::Metadata(metadata) => (events, definitions + metadata.len() as u64),
+        Content::Metadata(metadata) => (events, definitions + metadata.count()),
         _ => (events, definitions),
     })
 }

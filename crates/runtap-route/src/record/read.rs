@@ -60,7 +60,7 @@ impl Inspector {
     }
 
     /// What a line says: mostly one row.
-    pub fn rows(&mut self, Located { line, entry }: Located) -> Vec<Row> {
+    pub fn rows(&mut self, Located { line, entry, .. }: Located) -> Vec<Row> {
         match entry {
             Entry::Header(header) => {
                 // The oldest transcripts do not say it, and are of the test pipe.

@@ -7,7 +7,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use runtap_test_formats::Format;
 
-use super::{ResultFormat, TextOrJson, input_file};
+use super::{InputSize, ResultFormat, TextOrJson, input_file};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -112,13 +112,15 @@ pub(crate) struct MtpReplay {
     #[arg(last = true, value_name = "APP-OPTIONS", conflicts_with = "pipe")]
     pub(crate) arguments: Vec<OsString>,
     #[command(flatten)]
+    pub(crate) max_size: InputSize,
+    #[command(flatten)]
     pub(crate) format: ResultFormat,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A line for each message; with -v all of its fields, with their offsets. Files compressed with \
-zstd are read too.
+zstd or gzip are read too.
 
 Examples:
   runtap mtp inspect talk.jsonl
@@ -128,6 +130,8 @@ pub(crate) struct MtpInspect {
     /// The recording
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) max_size: InputSize,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }
@@ -144,6 +148,8 @@ pub(crate) struct MtpLint {
     /// The recording
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) max_size: InputSize,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
-use super::{ResultFormat, input_file};
+use super::{InputSize, ResultFormat, input_file};
 use crate::cmd::complete;
 
 #[derive(Debug, Args)]
@@ -45,6 +45,8 @@ pub(crate) struct Inspect {
     /// Of a transcript: show the values of environment variables, which may be secrets
     #[arg(long)]
     pub(crate) show_values: bool,
+    #[command(flatten)]
+    pub(crate) max_size: InputSize,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }

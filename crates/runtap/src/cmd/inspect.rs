@@ -1,11 +1,11 @@
 //! `runtap inspect FILE`: the objects and blocks of a stream, with their offsets; the messages of a transcript, decoded.
 
-use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 
-use runtap_clr::layout::{GapKind, Layout};
+use runtap_clr::layout::{GapKind, Layout, json};
+use runtap_files::{ForeignFile, open_input};
 use runtap_nettrace::inspect::Inspected;
-use runtap_text::document::{LayoutDocument, Partial};
+use runtap_text::document::{LayoutHead, LayoutTail, Partial};
 use runtap_text::{layout_heading, layout_row};
 
 mod transcript;
@@ -22,19 +22,21 @@ const NEITHER: &str = "it is neither a recording (nettrace) nor a transcript (JS
 
 pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
-    let open = |error| runtap_files::Error::Open { path: path.clone(), error };
-    let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(open)?);
+    let mut file = BufReader::with_capacity(1 << 16, open_input(path, options.max_size.of())?);
     // A recording begins with the name of its format, a transcript with an object.
     let start = file.fill_buf().map_err(|error| runtap_files::Error::Read { path: path.clone(), error })?;
+    if let Some(kind) = ForeignFile::of(start) {
+        return Err(runtap_files::Error::Foreign { path: path.clone(), kind }.into());
+    }
     if start.first() == Some(&b'{') {
         return transcript(options, file, output);
     }
-    let mut document = LayoutDocument::new(path.display().to_string());
+    let mut document = output.list(LayoutHead::new(path.display().to_string()), "blocks");
     let (mut layout, mut headed) = (Layout::default(), false);
     let bytes = runtap_files::inspect_opened(file, path, |found| {
         layout.see(&found);
         if let (true, Inspected::Block(block)) = (output.json(), &found) {
-            document.push(block);
+            document.element(&json(block))?;
         }
         let Some(row) = layout_row(&found).filter(|_| !output.json()) else { return anyhow::Ok(()) };
         // No table where there is nothing to put into it.
@@ -67,8 +69,7 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
         None => {}
     }
     if output.json() {
-        document.finish(&layout, bytes, partial);
-        output.document(&document)?;
+        document.finish(&LayoutTail::new(&layout, bytes, partial))?;
     }
     Ok(code)
 }

@@ -1,16 +1,19 @@
 //! Files and streams that are made to grow: what is written and what is remembered of them stays bounded, and what a limit
 //! cuts is told. docs/reliability.md has the limits, and what the same streams cost at full size.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use flate2::write::GzEncoder;
 use runtap_testkit::hostile::{Growth, deep_stacks, serve};
-use runtap_testkit::{Finished, run};
+use runtap_testkit::{Finished, eventually, run};
 use serde_json::{Value, json};
 
-use crate::common::{folder, runtap};
+use crate::cli_jvm_memory::peak;
+use crate::common::{command, folder, runtap};
 
 /// A recording of a thread with two deep stacks.
 fn two_deep_stacks(depth: u32, samples: u32, path: &Path) {
@@ -202,4 +205,98 @@ each! {
     attributes: Attributes,
     labels: Labels,
     taken_back: TakenBack,
+}
+
+/// The most memory that rows of a file may take, whatever their number. The executable is not in it.
+const MOST_FOR_ROWS: u64 = 64 << 20;
+
+/// Runs a verb over a file with its output thrown away: its exit code, and the most memory that it has had.
+fn memory_of(words: &[&str], file: &Path) -> (Option<i32>, u64) {
+    let mut verb = command(words.iter().map(OsStr::new).chain([file.as_os_str()]));
+    verb.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = verb.spawn().unwrap();
+    let mut most = 0;
+    let status = eventually("its end", || {
+        most = most.max(peak(child.id()).unwrap_or(0));
+        child.try_wait().unwrap()
+    });
+    (status.code(), most)
+}
+
+fn gzip(write: impl FnOnce(&mut dyn Write)) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::best());
+    write(&mut encoder);
+    encoder.finish().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn rows_are_printed_as_they_come_and_a_bomb_is_not_read_to_its_end() {
+    let folder = folder();
+    let line = |kind: &str, conn: u32| format!("{{\"kind\":\"{kind}\",\"t\":0,\"conn\":\"c{conn}\"}}\n");
+    let header = "{\"kind\":\"header\",\"t\":0,\"protocol\":\"diagnostic-ipc\"}\n";
+    let (rows, opens) = (folder.path().join("rows.jsonl"), folder.path().join("opens.jsonl"));
+    fs::write(&rows, [header, &line("close", 0).repeat(300_000)].concat()).unwrap();
+    fs::write(&opens, (0..400_000).fold(header.to_owned(), |text, conn| text + &line("open", conn))).unwrap();
+    let bomb = folder.path().join("bomb.jsonl.gz");
+    let lines = line("close", 0).repeat(1 << 15);
+    fs::write(&bomb, gzip(|out| (0..200).for_each(|_| out.write_all(lines.as_bytes()).unwrap()))).unwrap();
+
+    for verb in [&["mtp", "inspect", "--format", "json"][..], &["inspect", "--format", "json"]] {
+        let (code, most) = memory_of(verb, &rows);
+        assert!(code == Some(0) && most > 0 && most < MOST_FOR_ROWS, "{verb:?}: {code:?}, {most} bytes");
+        // More connections than are held.
+        let (code, most) = memory_of(verb, &opens);
+        assert!(code == Some(5) && most < MOST_FOR_ROWS, "{verb:?}: {code:?}, {most} bytes");
+        let (code, most) = memory_of(verb, &bomb);
+        assert!(code == Some(5) && most < MOST_FOR_ROWS, "{verb:?}: {code:?}, {most} bytes");
+    }
+    let document = runtap([
+        OsStr::new("mtp"),
+        "inspect".as_ref(),
+        "--format".as_ref(),
+        "json".as_ref(),
+        opens.as_os_str(),
+    ]);
+    let document: Value = document.expect_code(5).says("has more than 262144 connections").json();
+    assert_eq!(document["connections"], 1 << 18);
+    assert_eq!(document["rows"].as_array().unwrap().len(), (1 << 18) + 1);
+    let limited = runtap([
+        OsStr::new("mtp"),
+        "inspect".as_ref(),
+        "--max-size".as_ref(),
+        "1".as_ref(),
+        bomb.as_os_str(),
+    ]);
+    limited.expect_code(5).says("more than 1048576 bytes of decompressed data");
+}
+
+#[test]
+fn compressed_recordings_are_read_and_files_of_other_tools_are_named() {
+    let folder = folder();
+    let (plain, packed) = (folder.path().join("a.nettrace"), folder.path().join("b.nettrace.gz"));
+    two_deep_stacks(10, 20, &plain);
+    let bytes = fs::read(&plain).unwrap();
+    fs::write(&packed, gzip(|out| out.write_all(&bytes).unwrap())).unwrap();
+    let text = |file: &Path| {
+        let [events, inspect] = [&["events"][..], &["inspect"]].map(|words| {
+            runtap(words.iter().map(OsStr::new).chain([file.as_os_str()])).expect_code(0).text().to_owned()
+        });
+        (events, inspect)
+    };
+    assert_eq!(text(&packed), text(&plain));
+
+    // Two recordings in one file: what is not read is told by every verb.
+    fs::write(&plain, [&bytes[..], &bytes].concat()).unwrap();
+    for words in [&["events"][..], &["events", "--count"], &["report"]] {
+        let mut words: Vec<_> = words.iter().map(OsStr::new).chain([plain.as_os_str()]).collect();
+        words.extend((words[0] == "report").then_some(OsStr::new("events")));
+        runtap(words).expect_code(5).says("another recording").says("is not read");
+    }
+
+    let other = folder.path().join("page.html");
+    fs::write(&other, "<!DOCTYPE html><html></html>").unwrap();
+    for verb in ["events", "inspect", "repair"] {
+        runtap([OsStr::new(verb), other.as_os_str()]).expect_code(2).says("is a web page or a flame graph");
+    }
 }

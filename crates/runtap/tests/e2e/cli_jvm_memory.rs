@@ -48,7 +48,7 @@ fn calls(threads: u32) -> Vec<u8> {
 }
 
 /// The most that a program has had in memory so far, without what is mapped from files.
-fn peak(id: u32) -> Option<u64> {
+pub(crate) fn peak(id: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let of = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;

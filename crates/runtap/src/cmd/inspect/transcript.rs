@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use runtap_route::record::{Inspector, Reader, Row, TranscriptError};
-use runtap_text::document::{Partial, TranscriptDocument};
+use runtap_text::document::{Partial, TranscriptHead, TranscriptTail};
 use runtap_text::{TranscriptRow, TranscriptText, transcript_heading};
 
 use crate::cli::Inspect;
@@ -15,32 +15,44 @@ pub(super) fn transcript(options: &Inspect, file: impl BufRead, output: Output) 
     let path = &options.file;
     let mut reader = Reader::new(file);
     let mut inspector = Inspector::new(options.show_values);
-    let mut document = TranscriptDocument::new(path.display().to_string());
+    let mut document = output.list(TranscriptHead::new(path.display().to_string()), "rows");
+    let mut tail = TranscriptTail::default();
     let (mut text, mut rows) = (TranscriptText::default(), 0u64);
     let wrong = |error: TranscriptError| match error {
         TranscriptError::Io(error) => runtap_files::Error::Read { path: path.clone(), error }.into(),
         error => expected(exit::USAGE, format!("{} can't be read: {error}", path.display()), None),
     };
-    while let Some(located) = reader.read().map_err(wrong)? {
+    let mut damage = None;
+    loop {
+        let located = match reader.read() {
+            Ok(Some(located)) => located,
+            Ok(None) => break,
+            Err(error) if rows == 0 => return Err(wrong(error)),
+            Err(error) => {
+                damage = Some(Partial { offset: reader.offset(), reason: error.to_string() });
+                break;
+            }
+        };
         for row in inspector.rows(located) {
-            document.connections += u64::from(row.what == "open");
-            document.undecoded += u64::from(row.is_undecoded());
+            tail.connections += u64::from(row.what == "open");
+            tail.undecoded += u64::from(row.is_undecoded());
             let row = shown(row);
+            rows += 1;
             if output.json() {
-                document.push(row);
+                document.element(&row)?;
                 continue;
             }
-            if rows == 0 {
+            if rows == 1 {
                 output.text(transcript_heading(&output.options()))?;
             }
-            rows += 1;
             output.text(text.row(row, &output.options()))?;
         }
     }
-    let partial = reader.cut().map(|cut| Partial {
+    let cut = reader.cut().map(|cut| Partial {
         offset: cut.offset,
         reason: format!("line {} ends after {} bytes", cut.line, cut.bytes),
     });
+    let partial = damage.or(cut);
     if !output.json() {
         output.text(text.finish())?;
     }
@@ -48,9 +60,9 @@ pub(super) fn transcript(options: &Inspect, file: impl BufRead, output: Output) 
         warn_of(path, partial, output);
     }
     let code = if partial.is_some() { exit::PARTIAL } else { exit::OK };
-    document.partial = partial;
+    tail.partial = partial;
     if output.json() {
-        output.document(&document)?;
+        document.finish(&tail)?;
     }
     Ok(code)
 }

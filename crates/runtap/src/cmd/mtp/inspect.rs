@@ -12,12 +12,16 @@ use super::{each, line_of, warned};
 use crate::cli::MtpInspect;
 use crate::output::Output;
 
-/// `runtap.mtp-inspect/1`
+/// The first members of `runtap.mtp-inspect/1`; its list `rows` follows, and then the tail.
 #[derive(Debug, Serialize)]
-struct Document {
+struct Head {
     schema: &'static str,
     file: String,
-    rows: Vec<Value>,
+}
+
+/// The members that are known at the end.
+#[derive(Debug, Serialize)]
+struct Tail {
     connections: u64,
     frames: u64,
     undecoded: u64,
@@ -27,13 +31,13 @@ struct Document {
 pub(super) fn run(options: &MtpInspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
     let mut inspector = Inspector::new();
-    let mut rows = Vec::new();
+    let head = Head { schema: "runtap.mtp-inspect/1", file: path.display().to_string() };
+    let mut document = output.list(head, "rows");
     let mut is_headed = false;
-    let partial = each(path, |located| {
+    let partial = each(path, options.max_size.of(), |located| {
         let row = inspector.row(&located);
         if output.json() {
-            rows.push(value(&row));
-            return Ok(());
+            return document.element(&value(&row));
         }
         if !std::mem::replace(&mut is_headed, true) {
             let heading = output.options().heading();
@@ -47,15 +51,7 @@ pub(super) fn run(options: &MtpInspect, output: Output) -> anyhow::Result<u8> {
     let code = warned(path, partial.as_ref(), output);
     if output.json() {
         let (connections, frames) = (inspector.connections(), inspector.frames());
-        output.document(&Document {
-            schema: "runtap.mtp-inspect/1",
-            file: path.display().to_string(),
-            rows,
-            connections,
-            frames,
-            undecoded: inspector.undecoded(),
-            partial,
-        })?;
+        document.finish(&Tail { connections, frames, undecoded: inspector.undecoded(), partial })?;
     }
     Ok(code)
 }

@@ -31,7 +31,7 @@ struct Document {
 pub(super) fn run(options: &MtpLint, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
     let mut linter = Linter::new();
-    let partial = each(path, |located| {
+    let partial = each(path, options.max_size.of(), |located| {
         linter.take(located);
         Ok(())
     })?;

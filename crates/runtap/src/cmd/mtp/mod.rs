@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use runtap_mtp_tap::{
-    Cut, Input, OpenError, Reader, ScriptError, TranscriptError, offset_of_line, open, write_module,
+    Cut, Input, MaxSize, OpenError, Reader, ScriptError, TranscriptError, open, write_module,
 };
 use runtap_text::document::Partial;
 use runtap_text::{Clean, cut as shortened};
@@ -33,8 +33,8 @@ pub(super) fn run(options: Mtp, output: Output) -> anyhow::Result<u8> {
 }
 
 /// Opens a recording, or says why it is none.
-fn opened(path: &Path) -> anyhow::Result<Reader<Input>> {
-    open(path).map_err(|error| match error {
+fn opened(path: &Path, max_size: MaxSize) -> anyhow::Result<Reader<Input>> {
+    open(path, max_size).map_err(|error| match error {
         OpenError::Io(error) => runtap_files::Error::Open { path: path.to_owned(), error }.into(),
         error => expected(exit::USAGE, format!("{} can't be read: {error}", path.display()), None),
     })
@@ -44,9 +44,10 @@ fn opened(path: &Path) -> anyhow::Result<Reader<Input>> {
 /// before it.
 fn each(
     path: &Path,
+    max_size: MaxSize,
     mut take: impl FnMut(runtap_mtp_tap::Located) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<Partial>> {
-    let mut reader = opened(path)?;
+    let mut reader = opened(path, max_size)?;
     let mut lines = 0_u64;
     loop {
         match reader.read() {
@@ -68,24 +69,13 @@ fn each(
                     None,
                 ));
             }
-            Err(error) => return Ok(Some(damaged(path, &error))),
+            Err(error) => return Ok(Some(Partial { offset: reader.offset(), reason: error.to_string() })),
         }
     }
 }
 
 fn cut(cut: Cut) -> Partial {
     Partial { offset: cut.offset, reason: format!("line {} ends after {} bytes", cut.line, cut.bytes) }
-}
-
-fn damaged(path: &Path, error: &TranscriptError) -> Partial {
-    let line = match error {
-        TranscriptError::Line { line, .. } | TranscriptError::TooMuch { line, .. } => *line,
-        // Where the medium or the compression fails, there are no more lines.
-        _ => u64::MAX,
-    };
-    // Of a pipe nothing can be read again.
-    let offset = offset_of_line(path, line).unwrap_or(0);
-    Partial { offset, reason: error.to_string() }
 }
 
 /// Says what is missing; the exit code for it.

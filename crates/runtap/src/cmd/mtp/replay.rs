@@ -34,11 +34,14 @@ pub(super) fn run(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
 
 fn write(options: &MtpReplay, module: &Path, output: Output) -> anyhow::Result<u8> {
     // One that can't be read is found now, and not in the middle of a run.
-    warned(&options.file, each(&options.file, |_| Ok(()))?.as_ref(), output);
+    warned(&options.file, each(&options.file, options.max_size.of(), |_| Ok(()))?.as_ref(), output);
     let mut words = vec![std::env::current_exe()?.into_os_string()];
     words.extend(["mtp", "replay"].map(OsString::from));
     if options.fast {
         words.push("--fast".into());
+    }
+    if let Some(megabytes) = options.max_size.max_size {
+        words.extend(["--max-size".into(), megabytes.to_string().into()]);
     }
     words.push(std::path::absolute(&options.file)?.into());
     words.push("--".into());
@@ -51,9 +54,9 @@ fn write(options: &MtpReplay, module: &Path, output: Output) -> anyhow::Result<u
 fn play(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
     let server = server(options)?;
     let mut replay = Replay::new();
-    let partial = each(&options.file, |located| {
-        replay.take(located);
-        Ok(())
+    let partial = each(&options.file, options.max_size.of(), |located| {
+        let taken = replay.take(located);
+        taken.map_err(|error| expected(exit::USAGE, format!("{}: {error}", options.file.display()), None))
     })?;
     let missing = warned(&options.file, partial.as_ref(), output);
     let words: Vec<_> = options.arguments.iter().map(|word| word.to_string_lossy()).collect();
