@@ -20,6 +20,8 @@ pub struct Names {
     /// Whether there was a module that is an assembly, and one that is not.
     has_assembly: bool,
     has_other_module: bool,
+    /// The major version of the runtime.
+    major: Option<u16>,
     /// Whether an event tells something, by metadata id.
     tells: IdTable<bool>,
     malformed: u64,
@@ -80,6 +82,9 @@ impl Names {
             }
         } else if let Some(process) = ProcessInfoEvent::decode(provider, id, event.payload)? {
             self.command_line = Some(process.command_line.to_string());
+        } else if id == RUNTIME_START {
+            // Behind the instance and the kind of the runtime.
+            self.major = event.payload.get(4..).and_then(<[u8]>::first_chunk).map(|b| u16::from_le_bytes(*b));
         }
         Ok(())
     }
@@ -98,6 +103,11 @@ impl Names {
     /// sends such events.
     pub(crate) fn is_native(&self) -> bool {
         self.has_other_module && !self.has_assembly
+    }
+
+    /// Whether the runtime is known to mark every sample correctly as running or waiting. .NET 8 and 9 do not.
+    pub(crate) fn has_exact_states(&self) -> bool {
+        self.is_native() || self.major.is_some_and(|major| major >= 10)
     }
 
     /// How many events of a known kind had a payload that can't be read.
@@ -212,11 +222,16 @@ impl NamingEvents {
     }
 }
 
+/// `Runtime/Start`, which has the version of the runtime.
+const RUNTIME_START: u32 = 187;
+
 /// Whether an event tells a name.
 pub(crate) fn names_something(metadata: &Metadata) -> bool {
     matches!(
         (metadata.provider.as_str(), metadata.event_id),
-        (clr::RUNTIME, 141..=144 | 151 | 152) | (clr::RUNDOWN, 141..=144 | 151..=154) | (clr::EVENT_PIPE, 1)
+        (clr::RUNTIME, 141..=144 | 151 | 152 | RUNTIME_START)
+            | (clr::RUNDOWN, 141..=144 | 151..=154 | RUNTIME_START)
+            | (clr::EVENT_PIPE, 1)
     )
 }
 

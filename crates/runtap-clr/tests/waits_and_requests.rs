@@ -1,7 +1,7 @@
 //! Reports on made-up streams: what the recordings of the shared folder have none of.
 
 use runtap_clr::clr::RUNTIME;
-use runtap_clr::report::{Collect, Http, Locks, Logs};
+use runtap_clr::report::{Collect, Http, Locks, Logs, ThreadPool};
 use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Writer};
 use runtap_wire::Writer as Bytes;
 
@@ -76,6 +76,28 @@ fn waits_for_handles_are_told_beside_those_for_locks() {
             ("Unknown", None, None)
         ]
     );
+}
+
+/// Those of managed code come from a provider of their own.
+#[test]
+fn work_items_are_counted_whoever_tells_of_them() {
+    let framework = "System.Diagnostics.Eventing.FrameworkEventSource";
+    let count = |events: &[(&str, u32)]| {
+        let mut stream = Stream::new();
+        for (n, (provider, id)) in (0u64..).zip(events) {
+            let event = stream.define(provider, *id, "", &[("workID", FieldType::U64)]);
+            stream.event(event, 1, n, &bytes(|w| _ = w.u64(7).u16(0)));
+        }
+        let mut pool = ThreadPool::default();
+        stream.read(|item| pool.item(item));
+        let report = pool.finish();
+        (report.enqueued_count, report.dequeued_count)
+    };
+    assert_eq!(count(&[]), (None, None));
+    assert_eq!(count(&[(framework, 30), (framework, 30), (framework, 31)]), (Some(2), Some(1)));
+    // The runtime's own count of the same items, and its completions of I/O.
+    let runtime = [(framework, 30), (RUNTIME, 61), (RUNTIME, 62), (RUNTIME, 63), (RUNTIME, 64)];
+    assert_eq!(count(&runtime), (Some(2), Some(2)));
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub struct Part {
     pub events: u64,
     /// Events that the target dropped.
     pub lost: u64,
+    /// Whether the target's buffer can have been full. If not, the events were too large for any buffer.
+    pub may_have_filled: bool,
     /// Bytes received.
     pub bytes: u64,
     /// From the start to the stop, without the names that come after it.
@@ -79,6 +81,7 @@ impl Part {
             downgrades: ended.downgrades.clone(),
             events: recorded.events,
             lost: recorded.lost,
+            may_have_filled: ended.may_have_filled,
             bytes: recorded.bytes,
             duration: ended.duration,
             readable_to: recorded.partial.as_ref().map_or(recorded.bytes, |partial| partial.offset),

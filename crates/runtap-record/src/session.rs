@@ -40,6 +40,8 @@ pub(crate) struct Ended {
     pub(crate) missing: Option<Missing>,
     /// What else is worth a word.
     pub(crate) notes: Vec<Silence>,
+    /// Whether the target's buffer can have been full.
+    pub(crate) may_have_filled: bool,
 }
 
 /// A session that has begun, and what was known then.
@@ -123,7 +125,11 @@ pub(crate) async fn run(
     if recorded.received.is_nameless() && were_to_come_at_end {
         notes.push(Silence::NoNames);
     }
-    Ok(Ended { recorded, duration, command, downgrades, thread_names: names.into_list(), missing, notes })
+    let buffer_mb = job.spec.session.buffer_mb;
+    let may_have_filled =
+        recorded.received.may_have_filled(buffer_mb, recorded.events + recorded.lost, recorded.bytes);
+    let thread_names = names.into_list();
+    Ok(Ended { recorded, duration, command, downgrades, thread_names, missing, notes, may_have_filled })
 }
 
 /// Where a recording stands.

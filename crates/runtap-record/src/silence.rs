@@ -40,6 +40,8 @@ pub struct Received {
     /// Whose event the last one was, and the id of its definition: most often the next one's too.
     last: usize,
     definition: Option<u32>,
+    /// The most threads that a sequence point has named.
+    threads: Option<usize>,
 }
 
 /// When the events of a provider came, in ticks of the target.
@@ -61,8 +63,23 @@ impl Received {
                 self.header = Some((*header).clone());
                 self.definition = None;
             }
+            Item::SequencePoint(point) => {
+                self.threads = self.threads.max(Some(point.threads.len()));
+                self.definition = None;
+            }
             _ => self.definition = None,
         }
+    }
+
+    /// Whether a buffer of `buffer_mb` megabytes can have been full, if all of `events` and `bytes` lay in it at once. Each
+    /// thread has a block of it to itself, and each event its whole stack.
+    pub(crate) fn may_have_filled(&self, buffer_mb: u32, events: u64, bytes: u64) -> bool {
+        const MAX_BLOCK: u64 = 1 << 20;
+        const MAX_HEAD: u64 = 1024;
+        let Some(threads) = self.threads else { return true };
+        let blocks = u64::try_from(threads).unwrap_or(u64::MAX).saturating_mul(MAX_BLOCK);
+        let needed = bytes.saturating_add(events.saturating_mul(MAX_HEAD)).saturating_add(blocks);
+        needed >= u64::from(buffer_mb) << 20
     }
 
     fn event(&mut self, event: &Event<'_>) {
@@ -153,7 +170,7 @@ mod tests {
             pause: *pause,
         };
         let providers = providers.iter().map(provider).collect();
-        Received { header: Some(TraceHeader::new(0, 0, 1_000_000_000)), providers, last: 0, definition: None }
+        Received { header: Some(TraceHeader::new(0, 0, 1_000_000_000)), providers, ..Received::default() }
     }
 
     const END: Duration = Duration::from_secs(10);

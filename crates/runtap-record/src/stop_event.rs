@@ -91,7 +91,7 @@ impl StopEventWatch {
 
     fn is_it(&self, event: &Event<'_>) -> bool {
         let StopEvent { provider, name, payload } = &self.event;
-        if event.metadata.is_none_or(|metadata| metadata.provider != *provider) {
+        if event.metadata.is_none_or(|metadata| !metadata.provider.eq_ignore_ascii_case(provider)) {
             return false;
         }
         let found = self.decoder.payload(event);

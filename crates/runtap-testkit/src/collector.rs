@@ -1,5 +1,6 @@
-//! Our own C# program that keeps the garbage collector busy, compiled here by Microsoft's compiler of the shared folder:
-//! `programs/collector.cs`. What is compiled stays in `target/peers`, stamped with the sum of the source.
+//! Our own C# programs, compiled here by Microsoft's compiler of the shared folder: `programs/collector.cs` keeps the garbage
+//! collector busy, `programs/sizes.cs` writes events around the largest size. What is compiled stays in `target/peers`,
+//! stamped with the sum of the source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,17 +11,20 @@ use sha2::{Digest, Sha256};
 use crate::peers::{STAMP, folder, lock, move_in, run, unpacked};
 use crate::{RealRuntime, Skip};
 
-const SOURCE: &str = include_str!("../programs/collector.cs");
-const NAME: &str = "collector";
+/// A program by its name, with its source.
+pub(crate) type Source = (&'static str, &'static str);
+
+pub(crate) const COLLECTOR: Source = ("collector", include_str!("../programs/collector.cs"));
+pub(crate) const SIZES: Source = ("sizes", include_str!("../programs/sizes.cs"));
 const COMPILER: (&str, &str) = ("csharp-compiler", "peers/csharp-compiler-5.9-net8.0.tar.xz");
 
 /// The path of the compiled program.
 ///
 /// # Panics
 /// When there is a compiler and the program can't be compiled.
-pub(crate) fn assembly() -> Result<PathBuf, Skip> {
-    let place = folder().join(NAME);
-    let sum = format!("{:x}\n", Sha256::digest(SOURCE));
+pub(crate) fn assembly((name, source): Source) -> Result<PathBuf, Skip> {
+    let place = folder().join(name);
+    let sum = format!("{:x}\n", Sha256::digest(source));
     let is_ready = || fs::read_to_string(place.join(STAMP)).is_ok_and(|stamp| stamp == sum);
     if !is_ready() {
         // The compiler itself needs this version.
@@ -28,22 +32,23 @@ pub(crate) fn assembly() -> Result<PathBuf, Skip> {
         let compiler = unpacked(COMPILER.0, COMPILER.1)?;
         let _lock = lock();
         if !is_ready() {
-            compile(&runtime, &compiler, &place, &sum);
+            compile(&runtime, &compiler, &place, (name, source), &sum);
         }
     }
-    Ok(place.join(format!("{NAME}.dll")))
+    Ok(place.join(format!("{name}.dll")))
 }
 
 /// All or nothing; with the lock held.
-fn compile(runtime: &RealRuntime, compiler: &Path, into: &Path, sum: &str) {
+fn compile(runtime: &RealRuntime, compiler: &Path, into: &Path, (name, source): Source, sum: &str) {
     let part = tempfile::Builder::new().prefix(".part-").tempdir_in(folder()).expect("a folder for parts");
-    let inner = part.path().join(NAME);
+    let inner = part.path().join(name);
+    let file = format!("{name}.cs");
     fs::create_dir(&inner).expect("a folder for the program");
-    for (file, text) in [("collector.cs", SOURCE), (STAMP, sum)] {
+    for (file, text) in [(file.as_str(), source), (STAMP, sum)] {
         fs::write(inner.join(file), text).expect("write into the folder");
     }
     let mut csc = Command::new("bash");
-    csc.arg(compiler.join("csc")).args(["collector.dll", "collector.cs"]).current_dir(&inner);
+    csc.arg(compiler.join("csc")).args([&format!("{name}.dll"), &file]).current_dir(&inner);
     run(csc.envs(runtime.variables()));
     move_in(&inner, into, part.path());
 }

@@ -163,7 +163,20 @@ impl RealRuntime {
     /// # Panics
     /// When the compiler does not take it.
     pub fn collector_program(&self, rounds: &str) -> Result<Launch, Skip> {
-        Ok(Launch::new(self, collector::assembly()?, &[rounds]))
+        Ok(Launch::new(self, collector::assembly(collector::COLLECTOR)?, &[rounds]))
+    }
+
+    /// The test kit's own program that writes events around the largest size (`programs/sizes.cs`), with the provider
+    /// `Runtap-Sizes`. It begins when a line is read; its truth has how many were small enough (`fitting`) and how many were
+    /// not (`too_large`).
+    ///
+    /// # Errors
+    /// No C# compiler (the shared folder's).
+    ///
+    /// # Panics
+    /// When the compiler does not take it.
+    pub fn sizes_program(&self) -> Result<Launch, Skip> {
+        Ok(Launch::new(self, collector::assembly(collector::SIZES)?, &[]))
     }
 
     /// Whose events the small program writes: 1 `One`, 2 `Two`, 3 `Three`.

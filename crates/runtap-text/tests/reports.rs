@@ -219,6 +219,11 @@ fn thread_pool() {
         ..ThreadPoolReport::default()
     };
     insta::assert_snapshot!(text(&report, &PLAIN));
+    (report.min_workers_count, report.workers_peak_count) = (None, None);
+    (report.enqueued_count, report.dequeued_count) = (Some(92), Some(1));
+    let unknown = text(&report, &PLAIN);
+    assert!(unknown.starts_with("Worker threads: number not recorded (min/max not recorded);"), "{unknown}");
+    assert!(unknown.contains("92 work items queued, 1 taken"), "{unknown}");
     report.adjustments.clear();
     let text = text(&report, &PLAIN);
     assert!(text.ends_with("\n\nthe thread pool did not adjust its number of threads\n"), "{text}");

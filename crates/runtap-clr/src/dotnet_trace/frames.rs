@@ -30,9 +30,14 @@ impl Part {
     pub(super) const HELPS_TO_TELL: Self = Self(8);
     /// Blocks its thread until a task has ended.
     const WAITS_FOR_TASK: Self = Self(16);
+    /// Waits for something to do: the thread works for nobody.
+    const IDLE: Self = Self(32);
 
     /// `plain` as in [`Frames`]: there also what later runtimes tell with is known.
     fn of(module: Option<&str>, name: &str, plain: bool) -> Self {
+        if plain && IDLE.iter().any(|idle| name.starts_with(idle)) {
+            return Self::IDLE;
+        }
         let module = module.unwrap_or_default().to_ascii_lowercase();
         if !module.starts_with("mscorlib") && !module.contains("system.private.corelib") {
             return Self::default();
@@ -70,6 +75,15 @@ impl Part {
         }
     }
 }
+
+/// Methods in which threads of the pool, of sockets and of timers wait for something to do.
+const IDLE: [&str; 5] = [
+    "System.Threading.LowLevelLifoSemaphore.Wait",
+    "System.Threading.PortableThreadPool+IOCompletionPoller.Poll",
+    "System.Threading.PortableThreadPool+GateThread.GateThreadStart",
+    "System.Threading.TimerQueue.TimerThread",
+    "Interop+Sys.WaitForSocketEvents",
+];
 
 /// A frame of a stack: where, how it is written, and what its method is for, if that is known.
 #[derive(Debug, Clone, Copy)]
@@ -254,6 +268,15 @@ impl<'a> Frames<'a> {
     pub(super) fn waits_for_task(&mut self, index: u32, time: u64) -> bool {
         self.plain
             && self.of_stream(index, time).iter().any(|framed| framed.part == Some(Part::WAITS_FOR_TASK))
+    }
+
+    /// Whether a stack of the stream is that of a thread that has nothing to do. Threads of a native pool have no frames then.
+    pub(super) fn is_idle(&mut self, index: u32, time: u64) -> bool {
+        if !self.plain {
+            return false;
+        }
+        let frames = self.of_stream(index, time);
+        frames.is_empty() || frames.iter().any(|framed| framed.part == Some(Part::IDLE))
     }
 
     /// Puts frames, leaf first, onto a stack.

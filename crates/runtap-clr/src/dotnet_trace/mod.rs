@@ -223,7 +223,13 @@ fn samples(
             What::AwaitEnds(_) => activities.stack_without_event(raw, frames),
             _ => activities.stack(raw, frames),
         };
-        let request = requests.of(activities.doing(raw.thread));
+        let doing = activities.doing(raw.thread);
+        let is_sample = matches!(raw.what, What::Managed | What::Unmanaged);
+        let idle = is_sample && frames.is_idle(raw.stack, raw.timestamp);
+        if idle {
+            requests.leave(doing);
+        }
+        let request = requests.of(doing).filter(|_| !idle);
         let on_cpu = raw.what != What::Unmanaged;
         let waits_for_task = !on_cpu && frames.waits_for_task(raw.stack, raw.timestamp);
         let purpose = Purpose { request, waits_for_task };

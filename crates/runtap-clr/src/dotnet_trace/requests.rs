@@ -100,6 +100,13 @@ impl Requests {
         }
     }
 
+    /// A thread has nothing to do any more: what it was started for works for nothing. Tasks go on elsewhere.
+    pub(super) fn leave(&mut self, doing: Doing) {
+        if matches!(doing, Doing::Own(_)) {
+            self.marks.remove(&doing);
+        }
+    }
+
     /// What somebody works for who does this.
     pub(super) fn of(&self, doing: Doing) -> Option<Request> {
         self.live(self.marks.get(&doing).copied())

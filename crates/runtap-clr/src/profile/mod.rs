@@ -258,7 +258,7 @@ impl ProfileBuilder {
         if let Some(start) = header.sync_time {
             builder.set_start_unix_ns(start);
         }
-        if self.names.is_native() {
+        if self.names.has_exact_states() {
             builder.set_exact_states();
         }
 

@@ -1,4 +1,4 @@
-//! What the target dropped, because its buffer was full.
+//! What the target dropped, because its buffer was full or because an event was above 64 KiB.
 
 use std::collections::BTreeMap;
 

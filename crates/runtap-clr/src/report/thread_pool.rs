@@ -23,10 +23,10 @@ pub struct ThreadPoolReport {
     pub workers_stopped_count: u64,
     /// How often it was given more threads because its threads were blocked, or no work got done.
     pub starvation_count: u64,
-    /// How many work items were queued, if that was recorded.
-    pub enqueued_count: u64,
-    /// How many were taken.
-    pub dequeued_count: u64,
+    /// The number of work items that were queued. `None` if no event of a work item was recorded.
+    pub enqueued_count: Option<u64>,
+    /// The number of work items that were taken. `None` if no event of a work item was recorded.
+    pub dequeued_count: Option<u64>,
     /// Decisions on the number of threads, in the order of time.
     pub adjustments: Vec<Adjustment>,
 }
@@ -46,14 +46,41 @@ pub struct Adjustment {
 
 #[derive(Debug, Clone)]
 enum What {
-    Limits { min: u32, max: u32 },
+    Limits {
+        min: u32,
+        max: u32,
+    },
     Started(u32),
     Stopped(u32),
     Waits(u32),
-    Adjusted { workers: u32, reason: u32, throughput: f64 },
+    Adjusted {
+        workers: u32,
+        reason: u32,
+        throughput: f64,
+    },
+    /// A work item was queued or taken.
+    Work(Step, Source),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
     Enqueued,
     Dequeued,
 }
+
+/// Which events count a work item. A program may have both for the same items.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    /// The thread pool of managed code.
+    Managed,
+    /// The runtime's own.
+    Runtime,
+    /// Completions of I/O, which the runtime counts apart.
+    Completion,
+}
+
+/// The events of the managed thread pool's work items.
+const FRAMEWORK: &str = "System.Diagnostics.Eventing.FrameworkEventSource";
 
 /// Makes a [`ThreadPoolReport`].
 #[derive(Debug)]
@@ -61,8 +88,10 @@ pub struct ThreadPool(Collector<What>);
 
 impl Default for ThreadPool {
     fn default() -> Self {
-        Self(Collector::new(|metadata| {
-            metadata.provider == clr::RUNTIME && matches!(metadata.event_id, 50 | 51 | 55 | 57 | 59 | 61 | 62)
+        Self(Collector::new(|metadata| match metadata.provider.as_str() {
+            clr::RUNTIME => matches!(metadata.event_id, 50 | 51 | 55 | 57 | 59 | 61..=65),
+            FRAMEWORK => matches!(metadata.event_id, 30 | 31),
+            _ => false,
         }))
     }
 }
@@ -91,7 +120,7 @@ impl Report for ThreadPoolReport {
     }
 
     fn is_empty(&self) -> bool {
-        self.workers_peak_count.is_none() && self.adjustments.is_empty() && self.enqueued_count == 0
+        self.workers_peak_count.is_none() && self.adjustments.is_empty() && self.enqueued_count.is_none()
     }
 }
 
@@ -109,6 +138,8 @@ impl Collect for ThreadPool {
 
 fn report((kept, clock): Found<What>) -> ThreadPoolReport {
     let mut report = ThreadPoolReport::default();
+    // By source: how many were queued, and taken.
+    let mut work: Option<[[u64; 2]; 3]> = None;
     for Kept { timestamp, what, .. } in kept {
         let workers = match what {
             What::Limits { min, max } => {
@@ -125,12 +156,9 @@ fn report((kept, clock): Found<What>) -> ThreadPoolReport {
                 });
                 continue;
             }
-            What::Enqueued => {
-                report.enqueued_count += 1;
-                continue;
-            }
-            What::Dequeued => {
-                report.dequeued_count += 1;
+            What::Work(step, source) => {
+                let counts = &mut work.get_or_insert_default()[source as usize];
+                counts[step as usize] += 1;
                 continue;
             }
             What::Started(workers) => {
@@ -146,6 +174,11 @@ fn report((kept, clock): Found<What>) -> ThreadPoolReport {
         report.workers_last_count = Some(workers);
         report.workers_peak_count = report.workers_peak_count.max(Some(workers));
     }
+    let total = |step: Step| {
+        let [managed, runtime, completion] = work?.map(|counts| counts[step as usize]);
+        Some(managed.max(runtime) + completion)
+    };
+    (report.enqueued_count, report.dequeued_count) = (total(Step::Enqueued), total(Step::Dequeued));
     report
 }
 
@@ -154,6 +187,8 @@ impl Observe for ThreadPool {
         self.0.item(item, |metadata, _, payload| {
             let active = || small(payload, "ActiveWorkerThreadCount");
             Some(match metadata.event_id {
+                30 => What::Work(Step::Enqueued, Source::Managed),
+                31 => What::Work(Step::Dequeued, Source::Managed),
                 50 => What::Started(active()?),
                 51 => What::Stopped(active()?),
                 55 => What::Adjusted {
@@ -166,8 +201,10 @@ impl Observe for ThreadPool {
                     min: small(payload, "MinWorkerThreads")?,
                     max: small(payload, "MaxWorkerThreads")?,
                 },
-                61 => What::Enqueued,
-                _ => What::Dequeued,
+                61 => What::Work(Step::Enqueued, Source::Runtime),
+                62 => What::Work(Step::Dequeued, Source::Runtime),
+                63 | 65 => What::Work(Step::Enqueued, Source::Completion),
+                _ => What::Work(Step::Dequeued, Source::Completion),
             })
         });
     }

@@ -156,24 +156,31 @@ impl Print for JitReport {
 
 impl Print for ThreadPoolReport {
     fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
-        let count = |n: Option<u32>| known(n.map(|n| Count(n.into())));
+        let count = |n: u32| Count(n.into());
+        let peak = self.workers_peak_count.map(|n| format!("peak {}", count(n)));
+        let last = self.workers_last_count.map(|n| format!("final {}", count(n)));
+        let workers: Vec<_> = [peak, last].into_iter().flatten().collect();
+        let workers = if workers.is_empty() { "number not recorded".to_owned() } else { workers.join(", ") };
+        let limits = match (self.min_workers_count, self.max_workers_count) {
+            (Some(min), Some(max)) => format!("min {}, max {}", count(min), count(max)),
+            _ => "min/max not recorded".to_owned(),
+        };
         writeln!(
             out,
-            "worker threads: {} at most, {} at the end (limits {} to {}); {} started, {} stopped",
-            count(self.workers_peak_count),
-            count(self.workers_last_count),
-            count(self.min_workers_count),
-            count(self.max_workers_count),
+            "Worker threads: {workers} ({limits}); {} started, {} stopped.",
             Count(self.workers_started_count),
             Count(self.workers_stopped_count),
         )?;
-        writeln!(
-            out,
-            "starvation detected {}; {} enqueued, {} dequeued\n",
-            Things(self.starvation_count, "time"),
-            Things(self.enqueued_count, "work item"),
-            Count(self.dequeued_count)
-        )?;
+        let starvation = Things(self.starvation_count, "time");
+        match (self.enqueued_count, self.dequeued_count) {
+            (Some(enqueued), Some(dequeued)) => writeln!(
+                out,
+                "Starvation detected {starvation}; {} queued, {} taken.\n",
+                Things(enqueued, "work item"),
+                Count(dequeued)
+            )?,
+            _ => writeln!(out, "Starvation detected {starvation}; work items not recorded.\n")?,
+        }
         if self.adjustments.is_empty() {
             return writeln!(out, "{}", options.missing(Missing::ThreadPoolAdjustments));
         }

@@ -115,7 +115,7 @@ pub(crate) struct StartupHook {
     pub(crate) target: TargetOptions,
     #[command(flatten)]
     pub(crate) all: All,
-    /// The process, where no option names it; then the absolute path of the assembly, as seen by the target
+    /// The process, where no option names it; then the path of the assembly, as seen by the target; a relative path counts from this directory
     #[arg(value_name = "TARGET|PATH", required = true, num_args = 1..=2)]
     pub(crate) words: Vec<String>,
 }

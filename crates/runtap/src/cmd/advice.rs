@@ -9,9 +9,26 @@ use crate::output::Output;
 use crate::units::{Count, Things};
 
 /// Names of methods, where a stream ended without them.
-pub(super) const NAMES: &str = "the runtime sends them when a recording ends while the program still runs (with --duration, or Ctrl-C, which on a \
-     terminal ends a launched command too), unless '--rundown false' is given; 'runtap trace --method-names' records them \
-     as methods are compiled";
+pub(super) const NAMES: &str = "the runtime sends them only if the program still runs when the recording stops (with --duration, or Ctrl-C, \
+     which on a terminal ends a launched command too), and not with '--rundown false'. 'runtap trace --method-names' also \
+     records the names of methods that are compiled meanwhile, but not those of precompiled code";
+
+/// Says that the view 'cpu' has only some of the samples.
+pub(super) fn few(shown: u64, all: u64) -> String {
+    format!(
+        "the view 'cpu' shows {} of {} samples; the others are marked as waiting. --view thread-time shows all of them",
+        Count(shown),
+        Count(all)
+    )
+}
+
+/// Why a target dropped events whose buffer was never full.
+pub(super) const TOO_LARGE: &str = "whose size was above 64 KiB: its buffer was never full, and .NET drops events of that size with any \
+     --buffersize. Only the program can make them smaller";
+
+/// Why a target dropped events, where either is possible.
+pub(super) const FULL_OR_TOO_LARGE: &str = "because its buffer was full (use a larger --buffersize, or record fewer events), or because their size was above \
+     64 KiB (.NET drops such events with any --buffersize)";
 
 /// Says that the view 'cpu' may lack much.
 pub(super) fn doubtful(shown: u64, doubtful: u64) -> String {
@@ -46,7 +63,10 @@ pub(super) fn for_view(view: View) -> &'static str {
             "'runtap trace --profile dotnet-sampled-thread-time --providers \
              Microsoft.AspNetCore.Hosting,System.Net.Http,System.Threading.Tasks.TplEventSource:0xcb:4' records requests"
         }
-        _ => "'runtap trace' records CPU samples by default, or with --profile dotnet-sampled-thread-time",
+        _ => {
+            "'runtap trace' records CPU samples by default, or with --profile dotnet-sampled-thread-time; programs that \
+             were compiled ahead of time (NativeAOT) have no sampler: use perf for them"
+        }
     }
 }
 
@@ -59,7 +79,9 @@ pub(super) fn for_report(kind: Kind, view: View) -> &'static str {
         Kind::Exceptions => for_view(View::Exceptions),
         Kind::Contention => {
             "'runtap trace --clrevents contention' records lock contention, \
-             '--clrevents contention+waithandle --clreventlevel verbose' other waits too (.NET 9 and later)"
+             '--clrevents contention+waithandle --clreventlevel verbose' other waits too (.NET 9 and later). A wait that \
+             began before the recording, such as an older deadlock, sends no event: 'runtap trace --to speedscope \
+             --view thread-time' shows where its threads wait"
         }
         Kind::Jit => for_view(View::Jit),
         Kind::Threadpool => "'runtap trace --clrevents threading' records the thread pool",
@@ -94,7 +116,9 @@ pub(super) fn subject(kind: Kind) -> &'static str {
 /// What is to be recorded for a part of a report that has nothing.
 pub(super) fn missing(what: Missing) -> &'static str {
     match what {
-        Missing::LockWaits => "'runtap trace --clrevents contention' records it",
+        Missing::LockWaits => {
+            "'runtap trace --clrevents contention' records it; a wait that began before the recording sends no event"
+        }
         Missing::HandleWaits => {
             "'runtap trace --clrevents contention+waithandle --clreventlevel verbose' records them (.NET 9 and later)"
         }

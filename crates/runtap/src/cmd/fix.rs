@@ -18,9 +18,9 @@ fn one(fix: &Fix) -> String {
         Fix::Choose { pid } => format!("use -p {pid}"),
         Fix::AsUser { user } => {
             let user = user.as_deref().map(|user| format!("-u {} ", shell::word(user))).unwrap_or_default();
-            format!("run runtap as that user or as root: sudo {user}runtap ps")
+            format!("run it as that user or as root: sudo {user}{}", this_command())
         }
-        Fix::AsRootOrInside => "run runtap as root (sudo runtap ps), or inside that container".to_owned(),
+        Fix::AsRootOrInside => format!("run it as root (sudo {}), or inside that container", this_command()),
         Fix::ExamineAsRoot { pid: Some(pid) } => format!("root can see it: sudo runtap doctor {pid}"),
         Fix::ExamineAsRoot { pid: None } => "sudo runtap doctor".to_owned(),
         Fix::Resume { pid, port: None } => format!("runtap resume {pid}"),
@@ -29,6 +29,12 @@ fn one(fix: &Fix) -> String {
             shell::word([port.as_os_str(), OsStr::new(",listen")].join(OsStr::new("")))
         ),
     }
+}
+
+/// The command line of this process, to be run again with other rights.
+fn this_command() -> String {
+    let arguments = std::env::args_os().skip(1).map(shell::word);
+    std::iter::once("runtap".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
 /// What to do about an error of the client.

@@ -23,7 +23,10 @@ pub(super) fn lost(events: u64, skipped: bool) -> String {
     if skipped {
         format!("{} missing: dropped by the target, or in blocks that were skipped", Things(events, "event"))
     } else {
-        format!("the target dropped {} because its buffer was full", Things(events, "event"))
+        format!(
+            "the target dropped {} because its buffer was full, or because their size was above 64 KiB",
+            Things(events, "event")
+        )
     }
 }
 

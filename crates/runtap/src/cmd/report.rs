@@ -21,6 +21,8 @@ use runtap_files::Recording;
 
 /// How many rows of a list a table shows if nothing is said.
 const ROWS: usize = 30;
+/// The part of all samples in the view `cpu`, as one in so many, below which the others are mentioned.
+const FEW: u64 = 10;
 
 struct Reporter<'a> {
     options: &'a cli::Report,
@@ -89,6 +91,11 @@ impl Reporter<'_> {
                     && let Some(doubtful) = trace.doubtful_ticks()
                 {
                     self.output.warning(advice::doubtful(trace.ticks(view), doubtful));
+                } else if self.options.view.is_none() && view == View::Cpu {
+                    let (shown, all) = (trace.ticks(view), trace.ticks(View::ThreadTime));
+                    if shown > 0 && shown.saturating_mul(FEW) < all {
+                        self.output.note(advice::few(shown, all));
+                    }
                 }
                 view
             };

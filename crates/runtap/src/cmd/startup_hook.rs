@@ -10,10 +10,13 @@ use crate::output::Output;
 
 pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result<u8> {
     let (target, words) =
-        first_word(&options.target, &options.words, "the absolute path of the assembly (/…)")?;
+        first_word(&options.target, &options.words, "the path of the assembly (./hook.dll)")?;
     let [path] = words else {
         return Err(usage("a process is named by an option already: give the path of one assembly"));
     };
+    // Runtimes take absolute paths only. An empty one is a mistake, not this directory.
+    let absolute = if path.is_empty() { path.clone() } else { absolute_path(path)? };
+    let path = &absolute;
     let all = choose_all(&target, options.all.all, output).await?;
     refuse_remote(
         &all,
@@ -25,4 +28,9 @@ pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result
         Ok(exit::OK)
     };
     each(all, output, apply).await
+}
+
+/// A path from the root on.
+fn absolute_path(path: &str) -> anyhow::Result<String> {
+    Ok(std::path::absolute(path)?.to_string_lossy().into_owned())
 }

@@ -31,6 +31,10 @@ fn the_extension_says_the_format() {
         assert_eq!((&outputs[0]["format"], &outputs[0]["path"]), (&format.into(), &named(name).into()));
         assert_eq!(outputs.as_array().unwrap().len(), 1);
     }
+    // As dotnet-trace's `--format`, it keeps the recording.
+    let told = run(trace_of(["--format", "Speedscope", "-o", &named("e.nettrace")], &launched));
+    told.expect_code(0);
+    assert!(Path::new(&named("e.nettrace")).exists() && Path::new(&named("e.speedscope.json")).exists());
     let svg = named("b.svg");
     runtap(["convert", &named("a.nettrace"), "-o", &svg]).expect_code(0);
     assert!(fs::read_to_string(svg).unwrap().contains("<svg"));

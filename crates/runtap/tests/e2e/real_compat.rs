@@ -182,6 +182,8 @@ fn requests(file: &Path, has_tasks: bool) {
     assert!(total(&|name| name == "GET /slow") > 0, "{report:#}");
     let awaited = total(&|name| name == "[awaiting]");
     assert_eq!(awaited > 0, has_tasks, "{awaited}: {report:#}");
+    let idle = |frame: &&Value| frame["name"].as_str().unwrap().contains("LowLevelLifoSemaphore.Wait");
+    assert!(!frames.iter().any(|frame| idle(&frame)), "a thread that has nothing to do works for no request");
     assert!(
         !frames.iter().any(|frame| frame["name"].as_str().unwrap().starts_with("Activity")),
         "{report:#}"

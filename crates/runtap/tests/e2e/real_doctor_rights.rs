@@ -101,7 +101,7 @@ fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
     let document = place.doctor(&NOBODY, open.id(), 3);
     assert_eq!(codes(&document), ["other-user"]);
     says(&finding(&document, "other-user"), "detail", "belongs to user root");
-    says(&finding(&document, "other-user"), "fix", "sudo -u root");
+    says(&finding(&document, "other-user"), "fix", "sudo -u root runtap doctor ");
     let mut ps = place.command(&NOBODY, ["ps", "--all-users", "--format", "json"]);
     let rows = run({
         ps.env_remove("TMPDIR");

@@ -4,12 +4,37 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runtap_testkit::{RealRuntime, Skip, run};
+use runtap_testkit::{RealRuntime, Signal, Skip, run};
 use serde_json::Value;
 
-use crate::common::{Target, count_of, counts, folder, runtap};
+use crate::common::{Recording, Target, count_of, counts, folder, runtap};
 
-on_each_runtime!(a_full_disk_leaves_a_readable_file, nothing_fits_into_dev_full);
+on_each_runtime!(
+    a_full_disk_leaves_a_readable_file,
+    nothing_fits_into_dev_full,
+    events_above_64_kib_are_no_matter_of_the_buffer,
+);
+
+/// With the buffer of 256 MB it is certain that it was never full; with one of 1 MB either can be the reason.
+fn events_above_64_kib_are_no_matter_of_the_buffer(runtime: &RealRuntime) -> Result<(), Skip> {
+    for (buffer, certain) in [("256", true), ("1", false)] {
+        let mut target = Target::start(runtime.sizes_program()?);
+        let file = target.temp.path().join("x.nettrace");
+        let more = ["--providers", "Runtap-Sizes", "--buffersize", buffer];
+        let recording = Recording::start(&target, file, &more);
+        recording.wait_for_bytes(1);
+        target.program.begin();
+        let truth = target.program.truth();
+        recording.runtap.signal(Signal::INT);
+        let finished = recording.runtap.wait();
+        let summary = finished.expect_code(0).json();
+        assert_eq!(summary["lost"], truth["too_large"], "{summary:#}");
+        finished.says("64 KiB");
+        assert_eq!(finished.stderr.contains("its buffer was never full"), certain, "{finished}");
+        assert_eq!(finished.stderr.contains("use a larger --buffersize"), !certain, "{finished}");
+    }
+    Ok(())
+}
 
 fn a_full_disk_leaves_a_readable_file(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &["600", "20000"])?);

@@ -9,6 +9,7 @@ use runtap_providers::Request;
 use runtap_record::{Drained, LiveEnd, Stops, tap_all, write_live};
 use tokio::task::JoinSet;
 
+use super::advice;
 use super::asked;
 use super::events::choice;
 use super::failure::{about, of_recording};
@@ -142,8 +143,9 @@ impl End {
         }
         if printed.lost > 0 {
             output.warning(format_args!(
-                "{subject}the target dropped {}, because its buffer was full",
-                Things(printed.lost, "event")
+                "{subject}the target dropped {}, {}",
+                Things(printed.lost, "event"),
+                advice::FULL_OR_TOO_LARGE
             ));
         }
         if let Some(error) = printed.read_error {

@@ -17,8 +17,10 @@ use crate::exit::usage;
 pub(super) fn formats(options: &Trace) -> Vec<FileFormat> {
     let output = options.recording.output.as_deref();
     let mut formats = AnyFormat::files(&options.to, options.format, output);
-    if formats.is_empty() {
-        formats.push(FileFormat::Nettrace);
+    // As dotnet-trace's `--format`: beside the recording, not in its place.
+    let beside = matches!(options.format, Some(AnyFormat::File(_))) && output.is_none_or(|path| path != "-");
+    if formats.is_empty() || beside && !formats.contains(&FileFormat::Nettrace) {
+        formats.insert(0, FileFormat::Nettrace);
     }
     formats
 }

@@ -3,6 +3,7 @@
 use runtap_record::{Files, Outcome, Stops};
 use runtap_text::document::{Partial, Remark, TraceDocument, TracedProcess};
 
+use crate::cmd::advice;
 use crate::cmd::convert::output_file;
 use crate::cmd::failure::of_recording;
 use crate::cmd::silence;
@@ -107,6 +108,8 @@ struct Summary {
     stdout_is_taken: bool,
     /// A file, or what went to stdout, ends early.
     is_cut: bool,
+    /// No buffer of a target that dropped events can have been full.
+    was_never_full: bool,
 }
 
 /// The recording of one process, without files yet.
@@ -132,6 +135,8 @@ impl Summary {
     /// One more process, or several with files that hold all of them; what went wrong comes back.
     fn take(&mut self, files: Files) -> Vec<runtap_record::Error> {
         let Files { parts, files, is_cut, left_out, errors } = files;
+        let filled = parts.iter().filter(|part| part.lost > 0).map(|part| part.may_have_filled);
+        self.was_never_full = (self.document.lost == 0 || self.was_never_full) && filled.max() != Some(true);
         self.document.take(parts.iter().map(traced).collect(), files.iter().map(output_file).collect());
         self.is_cut |= is_cut;
         if let Some(left_out) = left_out {
@@ -160,8 +165,9 @@ impl Summary {
         let lost = self.document.lost;
         if lost > 0 {
             output.warning(format_args!(
-                "the target dropped {} because its buffer was full: use a larger --buffersize, or record fewer events",
-                Things(lost, "event")
+                "the target dropped {}, {}",
+                Things(lost, "event"),
+                if self.was_never_full { advice::TOO_LARGE } else { advice::FULL_OR_TOO_LARGE }
             ));
         }
         if output.json() && !self.stdout_is_taken {
