@@ -6,10 +6,10 @@
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, symlink};
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use runtap_discover::{Options, System};
+use runtap_fuzz::confined::Root;
 
 /// What nobody in the container may get at.
 const SECRET: &[u8] = b"outside";
@@ -46,7 +46,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let outside = dir.path().join("outside");
     lay_out(dir.path(), TMPDIRS[usize::from(*first) % TMPDIRS.len()], &outside);
-    let inside = dir.path().join("proc/42/root");
+    let inside = Root::open(&dir.path().join("proc/42/root")).expect("it was laid out");
     for thing in rest.chunks_exact(3).take(24) {
         make(&inside, thing[0], NAMES[usize::from(thing[1]) % NAMES.len()], thing[2], &outside);
     }
@@ -82,21 +82,23 @@ fn lay_out(root: &Path, tmpdir: &str, outside: &Path) {
     }
 }
 
-/// What can't be made is left out: a name may be taken.
-fn make(inside: &Path, what: u8, name: &str, target: u8, outside: &Path) {
-    let path = inside.join(name);
+/// What can't be made is left out: a name may be taken. Names go through links that were made before, and never further than
+/// the container.
+fn make(inside: &Root, what: u8, name: &str, target: u8, outside: &Path) {
+    let path = Path::new(name);
     let target = TARGETS[usize::from(target) % TARGETS.len()];
     let target = if target == "OUTSIDE" { outside.to_owned() } else { PathBuf::from(target) };
     let _ = match what % 5 {
-        0 => fs::create_dir_all(&path),
-        1 => fs::write(&path, "inside"),
-        2 => UnixListener::bind(&path).map(drop),
-        3 => fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)),
+        0 => inside.create_dir_all(path),
+        1 => inside.write(path, b"inside"),
+        2 => inside.bind(path),
+        3 => inside.remove_file(path).or_else(|_| inside.remove_dir_all(path)),
         // In its place, if something is there.
-        _ => fs::remove_dir(&path)
-            .or_else(|_| fs::remove_file(&path))
+        _ => inside
+            .remove_dir(path)
+            .or_else(|_| inside.remove_file(path))
             .or(Ok(()))
-            .and_then(|()| symlink(target, &path)),
+            .and_then(|()| inside.symlink(&target, path)),
     };
 }
 

@@ -1,4 +1,7 @@
-//! What the fuzz targets share: what a reading says, in a form that is cheap to compare. Does not judge.
+//! What the fuzz targets share: what a reading says, in a form that is cheap to compare; files that are confined. Does not judge.
+
+#[cfg(target_os = "linux")]
+pub mod confined;
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};

@@ -48,6 +48,7 @@ const STEPS: &[(&str, Check)] = &[
     ("peers", peers::from_here),
     ("conformance", conformance::check),
     ("viewer", extras::viewer),
+    ("another user", test::as_another::run),
     // Of all that run tests the last: whoever reads the end of the log finds its count.
     ("test", test::run),
     ("size", size::size),

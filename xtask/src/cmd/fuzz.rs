@@ -2,7 +2,10 @@
 //!
 //! Owns: the compiler flags that libFuzzer needs (what cargo-fuzz passes with `-s none`), and what a target says of itself
 //! below `[package.metadata.targets]` of `fuzz/Cargo.toml`: how long its inputs are, whose corpus it starts with. Refuses to:
-//! write into the checked-in corpus; new inputs go below the target folder, inputs that crash to `fuzz/artifacts`.
+//! write into the checked-in corpus; new inputs go below the target folder, inputs that crash to `fuzz/artifacts`. A target
+//! that changes any other file fails.
+
+mod confined;
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -12,6 +15,7 @@ use std::{fs, slice, thread};
 
 use anyhow::{Context as _, Result, bail};
 
+use self::confined::Confined;
 use crate::args::Args;
 use crate::output;
 use crate::process::{self, Tool};
@@ -76,6 +80,7 @@ fn run(ws: &Workspace, until: impl Fn(u64, u64) -> Until) -> Result<Outcome> {
     }
     let (build, built) = build(ws)?;
     build.run()?;
+    let confined = Confined::find(ws)?;
     // A target keeps one processor busy.
     let at_a_time = thread::available_parallelism().map_or(1, NonZero::get);
     let until = until(targets.len() as u64, at_a_time as u64);
@@ -85,7 +90,9 @@ fn run(ws: &Workspace, until: impl Fn(u64, u64) -> Until) -> Result<Outcome> {
         for _ in 0..at_a_time {
             scope.spawn(|| {
                 while let Some(target) = next(&waiting) {
-                    if let Err(error) = run_one(ws, &built, target, until) {
+                    if let Err(error) =
+                        run_one(ws, confined.as_ref(), &built.join(&target.name), target, until)
+                    {
                         output::error(&format!("{}: {error:#}", target.name));
                         locked(&failed).push(target.name.as_str());
                     }
@@ -129,15 +136,24 @@ fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn run_one(ws: &Workspace, built: &Path, target: &Target, until: Until) -> Result<()> {
+fn run_one(
+    ws: &Workspace,
+    confined: Option<&Confined>,
+    program: &Path,
+    target: &Target,
+    until: Until,
+) -> Result<()> {
     let Target { name, max_len, seeds } = target;
     let found = ws.target().join("fuzz-corpus").join(name);
     let artifacts = ws.root().join("fuzz/artifacts").join(name);
     for folder in [&found, &artifacts] {
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
-    let mut run = ws
-        .tool(&built.join(name).to_string_lossy())
+    let run = match confined {
+        Some(confined) => confined.tool(ws, &[&found, &artifacts], program),
+        None => ws.tool(&program.to_string_lossy()),
+    };
+    let mut run = run
         .arg(match until {
             Until::Seconds(seconds) => format!("-max_total_time={seconds}"),
             Until::Runs(runs) => format!("-runs={runs}"),

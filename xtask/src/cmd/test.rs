@@ -4,6 +4,8 @@
 //! (`.config/nextest.toml`); without it `cargo test` runs the same tests as threads. Tests that skip are counted, and what
 //! may be missing on a machine that has everything is listed here.
 
+pub(crate) mod as_another;
+
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -29,6 +31,7 @@ const MAY_BE_MISSING: &[&str] = &[
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     build(ws)?;
     run(ws)?;
+    as_another::run(ws)?;
     doctests(ws)?;
     Ok(())
 }

@@ -1,0 +1,116 @@
+//! A directory that nothing leaves which is written through it: links are followed as in a container that has it as its
+//! root. Owns every change that a fuzz target makes to files by names from its input. Does not read files.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
+
+/// The root, as a descriptor.
+#[derive(Debug)]
+pub struct Root(OwnedFd);
+
+/// The directory of an entry, kept open, and the entry's path through it: only its last part is still looked up.
+struct Entry {
+    _directory: OwnedFd,
+    path: PathBuf,
+}
+
+impl Root {
+    /// Opens an existing directory, whose path is not followed any more after that.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
+    }
+
+    /// Makes a directory and those above it, as far as they are missing.
+    ///
+    /// # Errors
+    /// Those of the system: a file is in the way.
+    pub fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        let mut above = PathBuf::new();
+        for part in path.components() {
+            above.push(part);
+            match fs::create_dir(self.entry(&above)?.path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a file, or replaces what is in one. A link in its place is not followed.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn write(&self, path: &Path, text: &[u8]) -> io::Result<()> {
+        let no_follow = OFlags::NOFOLLOW.bits().cast_signed();
+        let mut options = fs::OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .custom_flags(no_follow)
+            .open(self.entry(path)?.path)?;
+        io::Write::write_all(&mut file, text)
+    }
+
+    /// Makes a socket on which nothing listens any more.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn bind(&self, path: &Path) -> io::Result<()> {
+        UnixListener::bind(self.entry(path)?.path).map(drop)
+    }
+
+    /// Makes a link, which may lead anywhere.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn symlink(&self, target: &Path, path: &Path) -> io::Result<()> {
+        symlink(target, self.entry(path)?.path)
+    }
+
+    /// Removes a file or a link.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(self.entry(path)?.path)
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(self.entry(path)?.path)
+    }
+
+    /// Removes a directory with everything below it. Links there are removed, not followed.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(self.entry(path)?.path)
+    }
+
+    /// Links on the way are followed below the root only. The last part is a name: `..` and the root itself are none.
+    fn entry(&self, path: &Path) -> io::Result<Entry> {
+        let Some(Component::Normal(name)) = path.components().next_back() else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let directory = openat2(&self.0, above, flags, Mode::empty(), how)?;
+        let path = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name);
+        Ok(Entry { _directory: directory, path })
+    }
+}
