@@ -9,6 +9,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use common::{Heard, LONG, entry, filters, finished, hq, until, violations};
+use runtap_bytefrog::Limits;
 use runtap_bytefrog::hq::{AgentId, Event, HqError, Options, Refusal};
 use runtap_bytefrog_proto::{Command, Configuration, Dialect, JavaStr, Message, Mode, Rule};
 use runtap_testkit::fake_agent::{FakeAgent, Step, recorded, say};
@@ -231,6 +232,44 @@ fn only_the_users_that_may_connect() {
     let (ours, _) = hq(Options { users: Some(vec![us]), ..Options::default() });
     let mut agent = FakeAgent::dial(ours.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration]).expect("served");
+}
+
+/// A crowd of agents has less room each than a few: what has no room is counted.
+#[test]
+fn all_agents_together_are_bounded() {
+    let limits = Limits { methods: 16, ..Limits::default() };
+    let (hq, heard) = hq(Options { large: 1, limits, ..Options::default() });
+    let events: Vec<u8> = (0..10).flat_map(|number| entry(number, number + 1)).collect();
+    for (number, kept) in [(0, 10), (1, 2), (2, 2)] {
+        let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+        let steps = [
+            Step::Hello,
+            Step::AwaitConfiguration,
+            Step::Dial,
+            Step::Data(0, events.clone()),
+            Step::CloseData(0),
+            Step::CloseControl,
+        ];
+        agent.run(&steps).expect("served");
+        finished(&heard, number);
+        let report = hq.report(AgentId(number)).expect("kept");
+        assert_eq!(report.methods.len(), kept, "agent {number}");
+        assert_eq!(report.has_losses(), kept < 10, "agent {number}");
+    }
+    // A large one that was forgotten makes room for the next.
+    hq.forget(AgentId(0));
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let steps = [
+        Step::Hello,
+        Step::AwaitConfiguration,
+        Step::Dial,
+        Step::Data(0, events),
+        Step::CloseData(0),
+        Step::CloseControl,
+    ];
+    agent.run(&steps).expect("served");
+    finished(&heard, 3);
+    assert_eq!(hq.report(AgentId(3)).expect("kept").methods.len(), 10);
 }
 
 /// Every place where a connection can break: what was whole is kept, and the next agent is served.

@@ -20,6 +20,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use runtap_model::text::acts_unseen;
+
 use crate::model::{Counter, Coverage, simple};
 use crate::write::WriteOptions;
 
@@ -93,7 +95,7 @@ fn function(class: &str, name: &str, descriptor: &str) -> String {
 fn escaped(text: &str, name: bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() || (name && matches!(c, ',' | '%')) {
+        if acts_unseen(c) || (name && matches!(c, ',' | '%')) {
             let mut bytes = [0; 4];
             for byte in c.encode_utf8(&mut bytes).bytes() {
                 let _ = write!(escaped, "%{byte:02X}");

@@ -50,6 +50,6 @@ pub use crate::inventory::Inventory;
 pub use crate::model::Coverage;
 pub use crate::never::{NeverCalled, NeverOptions};
 pub use crate::observed::{ClassFate, Losses, MethodId, Observed, Seen, TracedClasses, Unknown};
-pub use crate::patterns::{PatternError, Patterns};
+pub use crate::patterns::{MAX_PATTERNS, PatternError, Patterns};
 pub use crate::signature::{Reason, Signature, SignatureError};
 pub use crate::write::{Format, Locate, WriteOptions};

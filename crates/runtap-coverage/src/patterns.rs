@@ -8,7 +8,7 @@
 //! The expressions are those of `regex-lite`: what Java has besides (looking around, references to groups, `\p{…}`) is an
 //! error, not another meaning.
 
-use regex_lite::Regex;
+use regex_lite::{Regex, RegexBuilder};
 use thiserror::Error;
 
 /// Inclusions and exclusions.
@@ -17,6 +17,12 @@ pub struct Patterns {
     inclusions: Vec<Regex>,
     exclusions: Vec<Regex>,
 }
+
+/// Patterns, inclusions and exclusions together: as many as an agent takes.
+pub const MAX_PATTERNS: usize = 1000;
+/// Bytes of all compiled patterns together, and of one.
+const MAX_COMPILED: usize = 16 << 20;
+const MAX_COMPILED_EACH: usize = 4 << 20;
 
 /// A pattern that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -32,9 +38,17 @@ impl Patterns {
     /// Patterns for names of classes in their internal form.
     ///
     /// # Errors
-    /// For the first one that is no regular expression, or that has what only Java's have.
+    /// For the first one that is no regular expression, that has what only Java's have, or that is too large when it is
+    /// compiled; for more than [`MAX_PATTERNS`].
     pub fn new<S: AsRef<str>>(inclusions: &[S], exclusions: &[S]) -> Result<Self, PatternError> {
-        Ok(Self { inclusions: compile(inclusions)?, exclusions: compile(exclusions)? })
+        let count = inclusions.len() + exclusions.len();
+        if count > MAX_PATTERNS {
+            let pattern = inclusions.first().or(exclusions.first()).map(AsRef::as_ref).unwrap_or_default();
+            let why = format!("there are more than {MAX_PATTERNS} patterns");
+            return Err(PatternError { pattern: pattern.to_owned(), why });
+        }
+        let limit = (MAX_COMPILED / count.max(1)).min(MAX_COMPILED_EACH);
+        Ok(Self { inclusions: compile(inclusions, limit)?, exclusions: compile(exclusions, limit)? })
     }
 
     /// Whether the class of this internal name is kept.
@@ -45,14 +59,15 @@ impl Patterns {
     }
 }
 
-fn compile<S: AsRef<str>>(patterns: &[S]) -> Result<Vec<Regex>, PatternError> {
+fn compile<S: AsRef<str>>(patterns: &[S], limit: usize) -> Result<Vec<Regex>, PatternError> {
     let compile = |pattern: &S| {
         let pattern = pattern.as_ref();
         let error =
             |error: regex_lite::Error| PatternError { pattern: pattern.to_owned(), why: error.to_string() };
         // By itself first: `a)(b` is none, though it would be one in a group.
-        Regex::new(pattern).map_err(error)?;
-        Regex::new(&format!(r"\A(?:{pattern})")).map_err(error)
+        let build = |pattern: &str| RegexBuilder::new(pattern).size_limit(limit).build();
+        build(pattern).map_err(error)?;
+        build(&format!(r"\A(?:{pattern})")).map_err(error)
     };
     patterns.iter().map(compile).collect()
 }
@@ -74,6 +89,17 @@ mod tests {
         assert!(inclusions.keep("demo/Class") && !inclusions.keep("other/Class"));
         let exclusions = of(&[], &["org/|com/"]);
         assert!(!exclusions.keep("com/A") && exclusions.keep("x/com/A"));
+    }
+
+    #[test]
+    fn patterns_are_bounded_in_number_and_in_size() {
+        let many = vec!["^com/example/Name"; MAX_PATTERNS];
+        assert!(Patterns::new(&many, &[]).is_ok());
+        assert!(Patterns::new(&many, &["x"]).unwrap_err().why.contains("more than 1000"));
+        assert!(Patterns::new(&["(?:(?:(?:a{0,60}){0,60}){0,60}){0,60}"], &[]).is_err());
+        // Each of them is small enough by itself.
+        assert!(Patterns::new(&["(?:abcdefghij){1,150}"], &[]).is_ok());
+        assert!(Patterns::new(&vec!["(?:abcdefghij){1,150}"; MAX_PATTERNS], &[]).is_err());
     }
 
     #[test]

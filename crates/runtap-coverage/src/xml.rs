@@ -4,12 +4,14 @@
 //! U+FFFD. Refuses to: know a format; check that what is opened is closed.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use quick_xml::Writer;
 use quick_xml::events::attributes::Attribute;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use quick_xml::name::QName;
+use runtap_model::text::acts_unseen;
 
 /// An attribute: its name and its value.
 pub(crate) type Pair<'a> = (&'static str, &'a str);
@@ -79,6 +81,10 @@ fn escaped(value: &str) -> String {
             '\r' => escaped.push_str("&#13;"),
             '\t' => escaped.push_str("&#9;"),
             '\0'..' ' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            // Readers see the same; whoever prints the file is not deceived.
+            c if acts_unseen(c) => {
+                let _ = write!(escaped, "&#x{:X};", u32::from(c));
+            }
             c => escaped.push(c),
         }
     }

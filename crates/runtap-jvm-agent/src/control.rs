@@ -117,6 +117,7 @@ fn live(agent: &'static Agent, session: &Session) -> Result<(), LinkError> {
 fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
     let options = &session.options;
     let mut dialect = options.version.unwrap_or(Dialect::F1);
+    let mut closed = 0;
     if let Some(what) = needs_f1(options).filter(|_| dialect != Dialect::F1) {
         return Err(LinkError::Violation(format!("version={dialect} is not F1, and {what} needs it")));
     }
@@ -125,6 +126,7 @@ fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
             Ok(link) => return Ok(Some(link)),
             Err(LinkError::Over) => return Ok(None),
             Err(LinkError::Io(_)) if session.is_finishing() => return Ok(None),
+            Err(LinkError::Io(error)) if !options.retry && is_final(&error, &mut closed) => return Ok(None),
             Err(LinkError::Io(_)) => std::thread::sleep(AGAIN),
             Err(LinkError::Refused { text, fallback: Some(older) }) if options.version.is_none() => {
                 if let Some(what) = needs_f1(options) {
@@ -136,6 +138,20 @@ fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
             }
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// Whether an agent that does not try again gives up: nothing listens any more, or what listens has closed a few connections
+/// without an answer. A crowd of connections can cause one of these.
+fn is_final(error: &io::Error, closed: &mut u32) -> bool {
+    const MAX_CLOSED: u32 = 3;
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => true,
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            *closed += 1;
+            *closed >= MAX_CLOSED
+        }
+        _ => false,
     }
 }
 

@@ -50,28 +50,35 @@ fn load(way: Way, vm: *mut c_void, options: *const c_char) -> c_int {
             // until this call returns.
             unsafe { CStr::from_ptr(options) }.to_string_lossy().into_owned()
         };
-        let done = obey(way, vm, &text);
+        let options = Options::parse(&text).map_err(|error| error.to_string());
+        let misread = options.is_err();
+        let done = options.and_then(|options| obey(way, vm, options));
         if let Err(error) = &done {
             let answer = Options::answer_of(&text).filter(|_| way == Way::Attach);
             if answer.is_none_or(|path| write_answer(&path, error).is_err()) {
                 say(error);
             }
         }
-        done.is_ok()
+        // A program starts without the agent if the agent can't do its work. Options that it can't read are a mistake that
+        // whoever wrote them wants to see.
+        done.is_ok() || way == Way::Start && !misread
     }));
     if matches!(result, Ok(true)) { OK } else { FAILED }
 }
 
-fn obey(way: Way, vm: *mut c_void, options: &str) -> Result<(), String> {
-    let options = Options::parse(options).map_err(|error| error.to_string())?;
+fn obey(way: Way, vm: *mut c_void, options: Options) -> Result<(), String> {
     if options.detach && agent().is_none() {
         return Ok(());
     }
     let agent = install(vm)?;
     match way {
         Way::Start => {
-            if !agent.begin(&Arc::new(Session::new(options))) {
-                return Err("it is loaded twice".to_owned());
+            // By a variable and by an argument, or by a variable that was extended twice: the last one counts, as with
+            // other options of a JVM.
+            let (host, port) = (options.host.clone(), options.port);
+            let earlier = agent.replace(&Arc::new(Session::new(options)));
+            if earlier.is_some_and(|earlier| (&earlier.options.host, earlier.options.port) != (&host, port)) {
+                say(&format!("it is given twice: the last one counts, with HQ at {host}:{port}"));
             }
             let jvmti = agent.jvmti().ok_or("there is no JVMTI")?;
             jvmti.enable(Event::VmInit, true).map_err(|error| format!("JVMTI: {error:?}"))

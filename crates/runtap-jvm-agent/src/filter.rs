@@ -4,7 +4,7 @@
 //! an inclusion wins over an exclusion, and what nothing speaks of is traced. Expressions are Java's, and match from the
 //! beginning of the name (`lookingAt`), which has slashes.
 
-use regex_lite::Regex;
+use regex_lite::{Regex, RegexBuilder};
 use thiserror::Error;
 
 /// An expression that can't be used.
@@ -24,6 +24,14 @@ pub struct Filter {
     exclude: Vec<Regex>,
 }
 
+/// Expressions, inclusions and exclusions together.
+const MAX_PATTERNS: usize = 1000;
+/// Bytes of all compiled expressions together, and of one.
+const MAX_COMPILED: usize = 16 << 20;
+const MAX_COMPILED_EACH: usize = 4 << 20;
+/// Groups within groups.
+const MAX_NESTING: u32 = 50;
+
 /// Names that never are traced: our probes call them, or are them. The methods of a virtual thread begin as those of one thread
 /// and end as those of another.
 const NEVER: &[&str] = &[
@@ -39,15 +47,26 @@ impl Filter {
     /// Those expressions.
     ///
     /// # Errors
-    /// One that is none, or has what only Java's have: look-around, back-references.
+    /// One that is none, or has what only Java's have: look-around, back-references. Too many, or too large when compiled.
     pub fn new<S: AsRef<str>>(
         include: impl IntoIterator<Item = S>,
         exclude: impl IntoIterator<Item = S>,
     ) -> Result<Self, FilterError> {
-        let all = |patterns: &mut dyn Iterator<Item = S>| {
-            patterns.map(|pattern| compile(pattern.as_ref())).collect::<Result<Vec<_>, _>>()
+        let include: Vec<S> = include.into_iter().take(MAX_PATTERNS + 1).collect();
+        let exclude: Vec<S> = exclude.into_iter().take(MAX_PATTERNS + 1).collect();
+        let count = include.len() + exclude.len();
+        if count > MAX_PATTERNS {
+            let first = include.first().or(exclude.first()).map(AsRef::as_ref).unwrap_or_default();
+            return Err(FilterError {
+                pattern: shortened(first),
+                reason: format!("there are more than {MAX_PATTERNS} expressions"),
+            });
+        }
+        let limit = (MAX_COMPILED / count.max(1)).min(MAX_COMPILED_EACH);
+        let all = |patterns: Vec<S>| {
+            patterns.iter().map(|pattern| compile(pattern.as_ref(), limit)).collect::<Result<Vec<_>, _>>()
         };
-        Ok(Self { include: all(&mut include.into_iter())?, exclude: all(&mut exclude.into_iter())? })
+        Ok(Self { include: all(include)?, exclude: all(exclude)? })
     }
 
     /// Whether a class is traced, by its name.
@@ -64,11 +83,21 @@ impl Filter {
     }
 }
 
-fn compile(pattern: &str) -> Result<Regex, FilterError> {
+/// The beginning of an expression, for a message.
+fn shortened(pattern: &str) -> String {
+    const CHARACTERS: usize = 200;
+    let mut result: String = pattern.chars().take(CHARACTERS).collect();
+    if pattern.chars().nth(CHARACTERS).is_some() {
+        result.push('…');
+    }
+    result
+}
+
+fn compile(pattern: &str, limit: usize) -> Result<Regex, FilterError> {
     let anchored = format!(r"\A(?:{})", without_quotes(pattern));
     let error =
-        |error: regex_lite::Error| FilterError { pattern: pattern.to_owned(), reason: error.to_string() };
-    Regex::new(&anchored).map_err(error)
+        |error: regex_lite::Error| FilterError { pattern: shortened(pattern), reason: error.to_string() };
+    RegexBuilder::new(&anchored).size_limit(limit).nest_limit(MAX_NESTING).build().map_err(error)
 }
 
 /// `\Q…\E`, which quotes in Java (`Pattern.quote`), with each character quoted.
@@ -137,6 +166,23 @@ mod tests {
         assert!(!filter.keeps("java/lang/RuntapProbe_7f00"));
         assert!(!filter.keeps("java/lang/Thread") && !filter.keeps("java/lang/Thread$State"));
         assert!(filter.keeps("java/lang/ThreadLocal"));
+    }
+
+    #[test]
+    fn expressions_are_bounded_in_number_and_in_size() {
+        let names = |count: usize| (0..count).map(|number| format!("^com/example/of/a/{number}/Name"));
+        assert!(Filter::new(names(MAX_PATTERNS - 1), names(1)).is_ok());
+        let error = Filter::new(names(MAX_PATTERNS), names(1)).unwrap_err();
+        assert_eq!(error.reason, "there are more than 1000 expressions");
+        // A few bytes that compile to gigabytes.
+        let nested = || "(?:(?:(?:a{0,60}){0,60}){0,60}){0,60}".to_owned();
+        assert!(Filter::new([nested()], Vec::new()).is_err());
+        // Each of them is small enough by itself.
+        let large = || "(?:abcdefghij){1,150}".to_owned();
+        assert!(Filter::new([large()], Vec::new()).is_ok());
+        assert!(Filter::new(std::iter::repeat_with(large).take(1000), Vec::new()).is_err());
+        let error = Filter::new(["(".repeat(5000)], Vec::new()).unwrap_err();
+        assert_eq!(error.pattern.chars().count(), 201);
     }
 
     #[test]

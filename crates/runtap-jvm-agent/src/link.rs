@@ -3,14 +3,14 @@
 //! Owns: dialling, the handshakes, and the time that each may take. Refuses to: know what the program does meanwhile.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
 use runtap_bytefrog_proto::agent::{Control, Data, Event, Output, Reply};
 use runtap_bytefrog_proto::{Configuration, Dialect};
 use thiserror::Error;
 
-use crate::options::Options;
+use crate::options::{HqUser, Options};
 use crate::silence::keep_alive;
 
 /// How long a connection may take.
@@ -34,12 +34,45 @@ pub(crate) enum LinkError {
         /// What to say instead.
         fallback: Option<Dialect>,
     },
+    /// Something listens at HQ's address whose owner this program does not obey.
+    #[error("{}", stranger(*.address, *.user))]
+    Stranger {
+        /// The address.
+        address: SocketAddr,
+        /// The number of its user. `None` if unknown.
+        user: Option<u32>,
+    },
     /// HQ has broken a rule.
     #[error("{0}")]
     Violation(String),
     /// Nobody waits for it any more.
     #[error("the trace is over")]
     Over,
+}
+
+fn stranger(address: SocketAddr, user: Option<u32>) -> String {
+    match user {
+        Some(user) => format!(
+            "the collector at {address} belongs to user {user}, not to this program's user or root: it is not obeyed (hq-user={user} in the agent's options allows it)"
+        ),
+        None => format!(
+            "the system does not say whose collector is at {address}: it is not obeyed (hq-user=any in the agent's options allows it)"
+        ),
+    }
+}
+
+/// Checks that the process at the other end of a connection to this machine belongs to a user who may command this program.
+/// Call it once the other end has answered: until a process accepts the connection, the end has no user.
+fn check_user(options: &Options, socket: &TcpStream) -> Result<(), LinkError> {
+    let (address, own) = (socket.peer_addr()?, socket.local_addr()?);
+    if options.hq_user == HqUser::Any || !runtap_loopback::is_known(address) {
+        return Ok(());
+    }
+    let user = runtap_loopback::user_of(address, own);
+    let allowed = |user: u32| {
+        user == 0 || user == rustix::process::geteuid().as_raw() || options.hq_user == HqUser::User(user)
+    };
+    if user.is_some_and(allowed) { Ok(()) } else { Err(LinkError::Stranger { address, user }) }
 }
 
 /// The control connection, once HQ has said what to trace.
@@ -114,6 +147,7 @@ pub(crate) fn control(
             }
         }
         if control.configuration().is_some() {
+            check_user(options, &socket)?;
             return Ok(Link { socket, control, rest: output });
         }
     }
@@ -141,7 +175,10 @@ fn data_connection(options: &Options, dialect: Dialect, run: u8) -> Result<TcpSt
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         match data.handle_bytes(buffer.get(..count).unwrap_or_default()) {
-            Some(Reply::Ready) => return Ok(socket),
+            Some(Reply::Ready) => {
+                check_user(options, &socket)?;
+                return Ok(socket);
+            }
             Some(Reply::Refused { text }) => {
                 return Err(LinkError::Refused { text: text.to_string(), fallback: None });
             }

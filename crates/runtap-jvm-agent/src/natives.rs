@@ -221,6 +221,8 @@ fn degraded(ring: &Ring, word: u64) {
 /// This thread ends: its ring is drained and freed by whoever reads it, at once if nobody does.
 pub(crate) fn end(agent: &Agent) {
     if let Some(ring) = MINE.take() {
+        // Once it has ended, whoever reads it may free it, and another thread's may get its place.
+        let _held = agent.rings.hold(ring);
         agent.table.leave(ring);
         ring.ended.store(true, Ordering::Release);
         if agent.is_gone() {

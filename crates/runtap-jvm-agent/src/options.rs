@@ -13,6 +13,18 @@ use thiserror::Error;
 /// The port that HQ listens at if nothing is said.
 pub const DEFAULT_PORT: u16 = 8765;
 
+/// Which users an HQ at a loopback address may belong to. The program's own user and root always may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HqUser {
+    /// No other user.
+    #[default]
+    Own,
+    /// This one.
+    User(u32),
+    /// Every user.
+    Any,
+}
+
 /// What an agent is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -37,6 +49,12 @@ pub struct Options {
     pub wait: Duration,
     /// How long HQ's machine may acknowledge nothing (`silence`, in seconds). Then HQ counts as lost.
     pub silence: Duration,
+    /// Whether the agent tries again when nothing listens at HQ's address (`retry`): `yes`, `no`. With `no` the program starts at
+    /// once, untraced and without a message: for options that outlive their HQ.
+    pub retry: bool,
+    /// Which users an HQ on this machine may belong to, besides the program's own and root (`hq-user`): the number of a user, or
+    /// `any`.
+    pub hq_user: HqUser,
     /// Whether classes of the boot loader are traced too, if the expressions say so (`boot`): `yes`, `no`.
     pub boot: bool,
     /// A file that the agent creates if it refuses to start when it is attached, and in which it says why (`answer`): an
@@ -60,6 +78,8 @@ impl Default for Options {
             version: None,
             wait: Duration::from_secs(10),
             silence: Duration::from_secs(30),
+            retry: true,
+            hq_user: HqUser::Own,
             boot: false,
             answer: None,
             detach: false,
@@ -150,6 +170,23 @@ impl Options {
                 return choose(&mut self.when_slow, &WHEN_SLOW, key, word, "block, drop or counts");
             }
             ("version", word) => return choose(&mut self.version, &VERSIONS, key, word, "1, 2, 3, 4 or f1"),
+            ("retry", word) => {
+                let mut retry = None;
+                choose(&mut retry, &YES, key, word, "yes or no")?;
+                self.retry = retry == Some(true);
+                return Ok(());
+            }
+            ("hq-user", word) => match (word, word.parse()) {
+                ("any", _) => {
+                    self.hq_user = HqUser::Any;
+                    return Ok(());
+                }
+                (_, Ok(user)) => {
+                    self.hq_user = HqUser::User(user);
+                    return Ok(());
+                }
+                _ => "the number of a user, or any",
+            },
             ("boot", word) => {
                 let mut boot = None;
                 choose(&mut boot, &YES, key, word, "yes or no")?;
@@ -258,6 +295,14 @@ impl fmt::Display for Options {
         if self.silence != Self::default().silence {
             write!(f, ",silence={}", self.silence.as_secs())?;
         }
+        if !self.retry {
+            f.write_str(",retry=no")?;
+        }
+        match self.hq_user {
+            HqUser::Own => {}
+            HqUser::User(user) => write!(f, ",hq-user={user}")?,
+            HqUser::Any => f.write_str(",hq-user=any")?,
+        }
         if self.boot {
             f.write_str(",boot=yes")?;
         }
@@ -274,7 +319,7 @@ mod tests {
     #[test]
     fn every_key() {
         let text = "host=hq,port=9000,include=^demo/[A\\,B]\\$x,include=^x/,exclude=.*,mode=counts,clock=ms,\
-                    when-slow=drop,version=f1,wait=3,silence=4,boot=yes,answer=/tmp/a";
+                    when-slow=drop,version=f1,wait=3,silence=4,retry=no,hq-user=7,boot=yes,answer=/tmp/a";
         let options = Options::parse(text).unwrap();
         assert_eq!(options.include, ["^demo/[A,B]\\$x", "^x/"]);
         assert_eq!(options.exclude, [".*"]);
@@ -284,7 +329,9 @@ mod tests {
         assert_eq!(options.when_slow, Some(WhenSlow::Drop));
         assert_eq!(options.version, Some(Dialect::F1));
         assert_eq!((options.wait, options.silence), (Duration::from_secs(3), Duration::from_secs(4)));
-        assert!(options.boot && !options.detach);
+        assert!(options.boot && !options.detach && !options.retry);
+        assert_eq!(options.hq_user, HqUser::User(7));
+        assert_eq!(Options::parse("hq-user=any").unwrap().hq_user, HqUser::Any);
         assert_eq!(options.answer, Some("/tmp/a".into()));
         assert_eq!(Options::answer_of("prot=1,answer=/tmp/a\\,b,mode=x"), Some("/tmp/a,b".into()));
         assert!(Options::parse("detach").unwrap().detach);
@@ -298,6 +345,7 @@ mod tests {
         assert_eq!(error("port=0"), "port can't be \"0\": it is 1 to 65535");
         assert_eq!(error("mode=all"), "mode can't be \"all\": it is full, counts or coverage");
         assert_eq!(error("version=5"), "version can't be \"5\": it is 1, 2, 3, 4 or f1");
+        assert_eq!(error("hq-user=root"), "hq-user can't be \"root\": it is the number of a user, or any");
         assert_eq!(error("answer=a"), "answer can't be \"a\": it is an absolute path");
         assert_eq!(error("detach=now"), "detach can't be \"now\": it is a word without a value");
     }
@@ -310,7 +358,9 @@ mod tests {
             exclude in prop::collection::vec("[a-z\\\\,]{0,8}", 0..3),
         ) {
             let silence = Duration::from_secs(host.len() as u64);
-            let options = Options { host, include, exclude, silence, ..Options::default() };
+            let hq_user = HqUser::User(u32::try_from(host.len()).unwrap());
+            let retry = include.is_empty();
+            let options = Options { host, include, exclude, silence, retry, hq_user, ..Options::default() };
             prop_assert_eq!(Options::parse(&options.to_string()).unwrap(), options);
         }
     }

@@ -299,6 +299,11 @@ impl Rings {
         locked(&self.0).len()
     }
 
+    /// Keeps a ring that is in use from being freed.
+    pub(crate) fn hold(&self, ring: &Ring) -> Option<Arc<Ring>> {
+        locked(&self.0).iter().find(|other| std::ptr::eq(&raw const ***other, ring)).cloned()
+    }
+
     pub(crate) fn forget(&self, ring: &Ring) {
         locked(&self.0).retain(|other| !std::ptr::eq(&raw const **other, ring));
     }
@@ -329,6 +334,21 @@ mod tests {
         }
         let word = ring.event(10).word;
         assert_eq!((Kind::of(word), method_of(word), line_of(word)), (Some(Kind::Exit), 3, u16::MAX));
+    }
+
+    #[test]
+    fn a_ring_that_is_held_is_not_freed() {
+        let rings = Rings::default();
+        let ring = Arc::new(Ring::new(9, Vec::new(), NOBODY).unwrap());
+        let weak = Arc::downgrade(&ring);
+        rings.add(Arc::clone(&ring));
+        let held = rings.hold(&ring);
+        rings.forget(&ring);
+        assert!(rings.hold(&ring).is_none());
+        drop(ring);
+        assert!(weak.upgrade().is_some(), "its place is not given to another one");
+        drop(held);
+        assert!(weak.upgrade().is_none());
     }
 
     #[test]

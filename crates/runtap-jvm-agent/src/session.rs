@@ -158,6 +158,12 @@ impl Agent {
         locked(&self.session).clone()
     }
 
+    /// Makes a trace the one of this process before the JVM has begun to run, in place of one that the options named earlier.
+    /// Returns that one.
+    pub(crate) fn replace(&self, session: &Arc<Session>) -> Option<Arc<Session>> {
+        locked(&self.session).replace(Arc::clone(session))
+    }
+
     /// Makes a trace the one of this process. `false`: there is another one.
     pub(crate) fn begin(&self, session: &Arc<Session>) -> bool {
         let mut current = locked(&self.session);

@@ -22,14 +22,15 @@ pub(crate) fn open(jvm: &Jvm, path: &str) -> io::Result<Folder> {
 
 /// A folder below a root for something that is going to be executed as a user: nobody else may be able to exchange it, and
 /// the file system must allow it.
-pub(crate) fn open_for_code(root: &Root, user: u32, path: &str) -> Result<Folder, Unfit> {
-    let unfit = |why: &dyn std::fmt::Display| format!("{path}: {why}");
+pub(crate) fn open_for_code(root: &Root, user: u32, path: impl AsRef<Path>) -> Result<Folder, Unfit> {
+    let path = path.as_ref();
+    let unfit = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     // Who owns `/` has everything there: in a user namespace that is not root by its number.
     let top = root.open(Path::new("/"), POINT);
     let top = top.and_then(|top| Ok(rustix::fs::fstat(top)?)).map_err(|error| unfit(&error))?;
     let trusted = [0, user, top.st_uid];
     let mut exposed = false;
-    let opened = root.folder_by(Path::new(path), &mut |entry| {
+    let opened = root.folder_by(path, &mut |entry| {
         exposed |= is_exposed(entry, &trusted);
         Ok(())
     });

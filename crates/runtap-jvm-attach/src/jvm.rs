@@ -111,8 +111,17 @@ impl Jvm {
 
     /// Whether it has another network than we have: an address of this machine's loopback is another one there.
     pub fn has_other_network(&self) -> bool {
-        let ours = ProcDir::open(Path::new("/proc"), "self").and_then(|own| own.link("ns/net"));
-        matches!((ours, self.dir.link("ns/net")), (Ok(ours), Ok(theirs)) if ours != theirs)
+        self.has_other("ns/net")
+    }
+
+    /// Whether it is in another user namespace than we are: users have other numbers there.
+    pub fn has_other_users(&self) -> bool {
+        self.has_other("ns/user")
+    }
+
+    fn has_other(&self, namespace: &str) -> bool {
+        let ours = ProcDir::open(Path::new("/proc"), "self").and_then(|own| own.link(namespace));
+        matches!((ours, self.dir.link(namespace)), (Ok(ours), Ok(theirs)) if ours != theirs)
     }
 
     /// The libraries that it has mapped whose names begin so, by the paths by which it has loaded them. A file may have been

@@ -12,7 +12,6 @@ use std::time::Duration;
 use runtap_transport::linux::Root;
 use runtap_transport::{Folder, random_u64};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::geteuid;
 
 use crate::error::AttachError;
 use crate::folder::open_for_code;
@@ -164,16 +163,6 @@ impl Placed {
                 .map_err(|reason| AttachError::NoPlace { pid: jvm.pid(), reason })
         })
         .await
-    }
-
-    /// The same for a JVM that we are going to start.
-    ///
-    /// # Errors
-    /// There is no place for it.
-    pub fn write_here(name: &str, bytes: &[u8]) -> Result<Self, AttachError> {
-        let root = Root::ours().map_err(AttachError::io(WRITE))?;
-        Self::below(&root, geteuid().as_raw(), name, bytes)
-            .map_err(|reason| AttachError::NoPlace { pid: std::process::id(), reason })
     }
 
     /// In the first place that is fit, else what is wrong with each.

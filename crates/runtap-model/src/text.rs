@@ -35,23 +35,61 @@ pub fn acts_unseen(c: char) -> bool {
     )
 }
 
-/// Shows a stranger's text with every letter that [acts unseen](acts_unseen) as an escape: `\n`, `\u{202e}`. For terminals
-/// and for every format that is plain text.
+/// Commands of GitHub's log: `::error::text`, `::set-output name=x::text`.
+const COMMANDS: [&str; 16] = [
+    "add-mask",
+    "add-matcher",
+    "add-path",
+    "debug",
+    "echo",
+    "endgroup",
+    "error",
+    "group",
+    "notice",
+    "remove-matcher",
+    "save-state",
+    "set-env",
+    "set-output",
+    "stop-commands",
+    "warning",
+    "add-annotation",
+];
+
+/// Whether a build server takes a text for a command: GitHub, Azure Pipelines and `TeamCity` obey `##[`, `##vso[` and
+/// `##teamcity[` anywhere in a line, GitHub its [`COMMANDS`] at the beginning of one.
+pub fn is_command(text: &str) -> bool {
+    text.contains("##") || begins_with_command(text)
+}
+
+fn begins_with_command(text: &str) -> bool {
+    let Some(rest) = text.trim_start().strip_prefix("::") else { return false };
+    let word = rest.split(|c: char| c == ':' || c.is_whitespace()).next().unwrap_or_default();
+    COMMANDS.iter().any(|command| command.eq_ignore_ascii_case(word))
+}
+
+/// Shows a stranger's text with every letter that [acts unseen](acts_unseen) as an escape: `\n`, `\u{202e}`. So is a letter
+/// of what a build server would take for a [command](is_command). For terminals and for every format that is plain text.
 #[derive(Debug, Clone, Copy)]
 pub struct Clean<'a>(pub &'a str);
 
 impl fmt::Display for Clean<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.0.contains(acts_unseen) {
+        if !self.0.contains(acts_unseen) && !is_command(self.0) {
             return f.pad(self.0);
         }
         let mut text = String::with_capacity(self.0.len() + 8);
+        let mut begins = begins_with_command(self.0);
+        let mut last = ' ';
         for c in self.0.chars() {
             if acts_unseen(c) {
                 text.extend(c.escape_default());
+            } else if (last, c) == ('#', '#') || (begins && c == ':') {
+                text.extend(c.escape_unicode());
+                begins = false;
             } else {
                 text.push(c);
             }
+            last = c;
         }
         f.pad(&text)
     }
@@ -81,6 +119,22 @@ mod tests {
     fn one_line_does_nothing() {
         assert_eq!(one_line("a\tb\nc\rd\u{1b}[2J \u{202e}e \u{b}f", 200), "a b c d [2J e f");
         assert_eq!(one_line(&"x".repeat(100_000), 200).len(), 200);
+    }
+
+    #[test]
+    fn what_a_build_server_obeys_is_escaped() {
+        for (text, shown) in [
+            ("a##vso[task.complete]", "a#\\u{23}vso[task.complete]"),
+            ("###[error]x", "#\\u{23}\\u{23}[error]x"),
+            ("::error::x", "\\u{3a}:error::x"),
+            ("  ::set-output name=a::b", "  \\u{3a}:set-output name=a::b"),
+            ("\n::add-mask::x", "\\n\\u{3a}:add-mask::x"),
+        ] {
+            assert_eq!(Clean(text).to_string(), shown);
+        }
+        for plain in ["C# a#b", "::operator new", "::std::error", "a::error::b", "::errors::x"] {
+            assert_eq!(Clean(plain).to_string(), plain);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Refuses to: know a format; check that what is written between the pieces is JSON.
 
+use runtap_model::text::{acts_unseen, json_escape};
 use runtap_model::{FrameHandle, NO_STACK, Trace};
 use serde::Serializer as _;
 use std::fmt;
@@ -12,10 +13,48 @@ pub(crate) fn number(w: &mut impl Write, number: u64) -> io::Result<()> {
     Ok(serde_json::Serializer::new(w).serialize_u64(number)?)
 }
 
-/// Writes a JSON string, escaped, without making a copy of it.
+/// Writes a JSON string without making a copy of it. What [acts unseen](acts_unseen) is escaped too: readers see the same, and
+/// whoever prints the file is not deceived.
 pub(crate) fn string(w: &mut impl Write, text: &(impl fmt::Display + ?Sized)) -> io::Result<()> {
-    Ok(serde_json::Serializer::new(w).collect_str(text)?)
+    Ok(serde_json::Serializer::new(Harmless(w)).collect_str(text)?)
 }
+
+/// Takes JSON in pieces of whole letters, as serde has them.
+struct Harmless<'a, W>(&'a mut W);
+
+impl<W: Write> Write for Harmless<'_, W> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.write_all(piece)?;
+        Ok(piece.len())
+    }
+
+    fn write_all(&mut self, piece: &[u8]) -> io::Result<()> {
+        if piece.iter().all(|byte| byte.is_ascii() && *byte != 0x7f) {
+            return self.0.write_all(piece);
+        }
+        let text = str::from_utf8(piece).map_err(io::Error::other)?;
+        let mut rest = text;
+        while let Some(at) = rest.find(acts_unseen) {
+            let (before, from) = rest.split_at(at);
+            self.0.write_all(before.as_bytes())?;
+            let mut letters = from.chars();
+            if let Some(c) = letters.next() {
+                let mut escaped = String::new();
+                json_escape(c, &mut escaped);
+                self.0.write_all(escaped.as_bytes())?;
+            }
+            rest = letters.as_str();
+        }
+        self.0.write_all(rest.as_bytes())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Characters of a name that is written with every use of it.
+const MAX_REPEATED: usize = 1000;
 
 /// The names of all frames as JSON strings: for formats that repeat them with every use.
 pub(crate) struct Names {
@@ -28,7 +67,14 @@ impl Names {
     pub(crate) fn new(trace: &Trace) -> io::Result<Self> {
         let mut names = Self { text: Vec::new(), ends: Vec::with_capacity(trace.frames().len() + 1) };
         for (_, frame) in trace.all_frames() {
-            string(&mut names.text, &frame)?;
+            let name = frame.to_string();
+            match name.char_indices().nth(MAX_REPEATED) {
+                // A name of 65,535 letters would make a small recording a thousand times as large.
+                Some((end, _)) => {
+                    string(&mut names.text, &format_args!("{}…", name.get(..end).unwrap_or_default()))?
+                }
+                None => string(&mut names.text, &name)?,
+            }
             names.ends.push(names.text.len());
         }
         string(&mut names.text, NO_STACK)?;
@@ -41,5 +87,21 @@ impl Names {
         let index = frame.map_or(self.ends.len() - 1, FrameHandle::index);
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.text[start..self.ends[index]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_say_the_same_and_act_on_nothing() {
+        for text in ["plain 中😀", "a\u{9b}31m\u{202e}b\u{7f}\n\"\\", "\u{200b}", "\u{e0041}x\u{feff}"] {
+            let mut json = Vec::new();
+            string(&mut json, text).unwrap();
+            let json = String::from_utf8(json).unwrap();
+            assert!(!json.contains(acts_unseen), "{json:?}");
+            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+        }
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Agent {
     pub(super) id: AgentId,
     pub(super) run: u8,
     pub(super) dialect: Dialect,
+    /// Whether its trace has all of the limits ([`super::Options::large`]).
+    pub(super) large: bool,
     control: Mutex<Control>,
     socket: TcpStream,
     /// Commands of two threads are written in the order in which they change the state. An agent may take its time to read
@@ -50,12 +52,13 @@ impl Agent {
         dialect: Dialect,
         control: Control,
         socket: TcpStream,
-        model: Model,
+        (model, large): (Model, bool),
     ) -> Self {
         Self {
             id,
             run,
             dialect,
+            large,
             control: Mutex::new(control),
             socket,
             writing: Mutex::default(),

@@ -17,7 +17,6 @@
 
 mod agent;
 mod keep_alive;
-mod peer;
 mod record;
 mod serve;
 mod shared;
@@ -57,6 +56,9 @@ pub struct Options {
     pub begin: Option<Mode>,
     /// How much is kept of each trace.
     pub limits: Limits,
+    /// Agents of those that are kept whose traces have all of [`Options::limits`]. All others have [an eighth](Limits::small), so
+    /// that a crowd of agents can't take all memory: 64 agents 1.5 GB at most by default.
+    pub large: usize,
     /// Calls that take so many nanoseconds get into the log of slow calls.
     pub slow: u64,
     /// Agents that are kept with their traces, those that are over too. The oldest of these makes room for a new agent, then
@@ -69,22 +71,23 @@ pub struct Options {
     /// Versions 1 to 4: for how long data connections that are far ahead wait for an event that another one should have. If
     /// all of them wait, for so long after the last has begun.
     pub gap_patience: Duration,
-    /// The users (numbers of the system) whose processes may connect: for an address of the loopback interface, IPv4. All
-    /// others are told of ([`Event::Stranger`]) and hear nothing. `None`: everybody may.
+    /// The users (numbers of the system) whose processes may connect: for an address of the loopback interface, on Linux
+    /// ([`runtap_loopback::is_known`]). All others are told of ([`Event::Stranger`]) and hear nothing. `None`: everybody may.
     pub users: Option<Vec<u32>>,
     /// Who keeps what goes over the connections.
     pub recorder: Option<Arc<dyn Recorder>>,
 }
 
 impl Default for Options {
-    /// All versions; everything is traced from the beginning; calls of 100 ms are slow; 64 agents, 200 connections; 10
-    /// seconds, and 3 for gaps.
+    /// All versions; everything is traced from the beginning; calls of 100 ms are slow; 64 agents, 8 of them large, 200
+    /// connections; 10 seconds, and 3 for gaps.
     fn default() -> Self {
         Self {
             protocol: Settings::default(),
             configuration: Configuration::default(),
             begin: Some(Mode::Tracing),
             limits: Limits::default(),
+            large: 8,
             slow: 100_000_000,
             agents: 64,
             connections: 200,

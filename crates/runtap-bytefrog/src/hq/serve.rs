@@ -16,7 +16,7 @@ use super::keep_alive::keep_alive;
 use super::record::Taped;
 use super::shared::{Shared, locked};
 use super::turn::Turn;
-use super::{AgentId, Connection, Event, HqError, Refusal, peer};
+use super::{AgentId, Connection, Event, HqError, Refusal};
 use crate::Model;
 
 /// Bytes of a read of events.
@@ -107,7 +107,7 @@ fn begin(stream: TcpStream, shared: &Arc<Shared>, number: u64) -> Result<(), Ref
 fn is_welcome(stream: &TcpStream, shared: &Shared) -> bool {
     let Some(users) = &shared.options.users else { return true };
     let (Ok(peer), Ok(own)) = (stream.peer_addr(), stream.local_addr()) else { return false };
-    let user = peer::user_of(peer, own);
+    let user = runtap_loopback::user_of(peer, own);
     let welcome = user.is_some_and(|user| users.contains(&user));
     if !welcome {
         (shared.tell)(None, Event::Stranger { peer, user });
@@ -209,9 +209,14 @@ fn control(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) 
     let socket = stream.try_clone().inspect_err(|_| {
         (shared.tell)(None, Event::Refused { peer, cause: Refusal::System });
     })?;
-    let model = Model::new(dialect, &shared.options.limits, shared.options.slow);
+    let make = |id, run, large: bool| {
+        let limits = shared.options.limits;
+        let limits = if large { limits } else { limits.small() };
+        let model = Model::new(dialect, &limits, shared.options.slow);
+        Agent::new(id, run, dialect, control, socket, (model, large))
+    };
     // Registered before the configuration is sent: data connections may follow at once.
-    let Some(agent) = shared.admit(|id, run| Agent::new(id, run, dialect, control, socket, model)) else {
+    let Some(agent) = shared.admit(make) else {
         let cause = Refusal::Agents(locked(&shared.agents).len());
         (shared.tell)(None, Event::Refused { peer, cause });
         return refuse(&stream, &full());

@@ -73,8 +73,8 @@ impl Shared {
         locked(&self.agents).values().rev().find(|agent| agent.run == run && !agent.is_over()).cloned()
     }
 
-    /// A new agent, with a run that no living one has. `None`: there is no room for it.
-    pub(super) fn admit(&self, make: impl FnOnce(AgentId, u8) -> Agent) -> Option<Arc<Agent>> {
+    /// A new agent, with a run that no living one has, and whether its trace may be large. `None`: there is no room for it.
+    pub(super) fn admit(&self, make: impl FnOnce(AgentId, u8, bool) -> Agent) -> Option<Arc<Agent>> {
         let mut agents = locked(&self.agents);
         if agents.len() >= self.options.agents {
             let over = agents.iter().find(|(_, agent)| agent.is_over());
@@ -89,7 +89,8 @@ impl Shared {
         let taken = |run: u8| agents.values().any(|agent| agent.run == run && !agent.is_over());
         let run = (0..=255u8).map(|step| first.wrapping_add(step)).find(|run| !taken(*run))?;
         self.next_agent.store(id.wrapping_add(1), Ordering::Relaxed);
-        let agent = Arc::new(make(AgentId(id), run));
+        let large = agents.values().filter(|agent| agent.large).count() < self.options.large;
+        let agent = Arc::new(make(AgentId(id), run, large));
         agents.insert(AgentId(id), Arc::clone(&agent));
         Some(agent)
     }

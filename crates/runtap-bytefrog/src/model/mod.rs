@@ -72,6 +72,27 @@ pub struct Limits {
     pub names: usize,
 }
 
+impl Limits {
+    /// An eighth of each, but for the calls on one stack and the log of slow calls: for traces of which there may be many.
+    #[must_use]
+    pub fn small(&self) -> Self {
+        const PART: usize = 8;
+        const PART_32: u32 = 8;
+        Self {
+            window: (self.window / PART).max(1),
+            nodes: self.nodes / PART,
+            methods: self.methods / PART_32,
+            threads: self.threads / PART_32,
+            depth: self.depth,
+            frames: self.frames / PART,
+            places: self.places / PART,
+            segments: self.segments / PART,
+            slow_calls: self.slow_calls,
+            names: self.names / PART,
+        }
+    }
+}
+
 impl Default for Limits {
     /// Room for 10,000 methods in each of 100 threads, within 100 MB; or for 262,144 threads, as F1 can have them.
     fn default() -> Self {

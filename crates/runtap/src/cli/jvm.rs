@@ -37,13 +37,14 @@ impl Default for JvmHq {
         Self {
             listen: DEFAULT_ADDRESS.to_owned(),
             insecure: false,
+            allow_user: Vec::new(),
             tracing: JvmTracing {
                 include: Vec::new(),
                 exclude: Vec::new(),
                 senders: 1,
                 mode: JvmMode::Full,
                 clock: JvmClock::Ns,
-                when_slow: WhenSlow::Block,
+                when_slow: None,
             },
             no_start: false,
             once: false,
@@ -122,8 +123,9 @@ pub(crate) struct JvmTracing {
     #[arg(long, value_name = "UNIT", default_value = "ns")]
     pub(crate) clock: JvmClock,
     /// What runtap's agents do when this side takes less than they have; with the original ones, programs wait
-    #[arg(long, value_name = "WHAT", default_value = "block")]
-    pub(crate) when_slow: WhenSlow,
+    /// [default: block; for 'jvm attach': counts, so that a program that runs already never waits]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) when_slow: Option<WhenSlow>,
 }
 
 #[derive(Debug, Args)]
@@ -132,7 +134,8 @@ pub(crate) struct JvmTracing {
 Agents dial in: 'runtap jvm attach PID --hq ADDR:PORT' loads one into a program that runs, 'runtap jvm
 agent' writes it for java -agentpath:, and the original ones are java -javaagent:bytefrog-tracer.jar=ADDR:PORT.
 'runtap jvm run' and 'runtap jvm attach' need no collector.
-The protocol has no password: whoever reaches the address is taken for an agent.
+The protocol has no password. On a loopback address only agents of your own user and root are accepted
+(on Linux; --allow-user adds others); beyond it, whoever reaches the address is taken for an agent.
 
 On a terminal there is a live view: '?' shows its keys. Ctrl-C stops the agents, waits for what
 they still have and prints the report; once more: at once.
@@ -153,6 +156,9 @@ pub(crate) struct JvmHq {
     /// Listen beyond this machine: unencrypted, and open to whoever reaches the address
     #[arg(long)]
     pub(crate) insecure: bool,
+    /// On a loopback address: also accept agents of this user, or of 'all' users [default: only yours and root's]; repeatable
+    #[arg(long, value_name = "NAME|UID")]
+    pub(crate) allow_user: Vec<String>,
     #[command(flatten)]
     pub(crate) tracing: JvmTracing,
     /// Do not start programs: they wait for the live view or the control socket

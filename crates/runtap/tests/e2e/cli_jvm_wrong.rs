@@ -415,3 +415,31 @@ fn a_recording_of_connections_that_were_lost_anywhere() {
         }
     }
 }
+
+/// Names and texts of agents are shown in logs of build servers, which obey some lines.
+#[test]
+fn what_an_agent_says_is_no_command_to_a_build_server() {
+    const NAME: &str = "##vso[task.complete]/Work.leaf;8;()V";
+    let record = folder();
+    let recording = record.path().join("recording");
+    for words in
+        [&["--once", "--plain", "--record", recording.to_str().unwrap()][..], &["--once", "--format", "json"]]
+    {
+        let collector = Collector::start(words);
+        let text = JavaStr::from_bytes(b"::error::x ##[error]y");
+        let failed = Step::Control(say(DIALECT, &Message::Error { text }));
+        let data = [name(1, NAME), entry(0, 1), exit(1, 1)].concat();
+        play(collector.address, DIALECT, &[begin(), vec![Step::Data(0, data), failed], end()].concat());
+        let (printed, told, _) = collector.wait();
+        assert!(printed.contains("vso[task.complete]"), "{printed}");
+        assert!(!printed.contains("##"), "{printed}");
+        assert!(told.contains("[error]y") && !told.contains("##"), "{told}");
+    }
+    for kind in ["methods", "tree"] {
+        let finished = runtap(["jvm", "report", recording.to_str().unwrap(), kind]);
+        assert!(
+            finished.text().contains("vso[task.complete]") && !finished.text().contains("##"),
+            "{finished}"
+        );
+    }
+}

@@ -39,8 +39,9 @@ pub(crate) fn command<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Comm
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
         command.env_remove(name);
     }
-    // How tests went is nobody's business but the test's that asks for it.
+    // What is kept, how tests went and the agent for JVMs, is kept in the tests' own place.
     command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

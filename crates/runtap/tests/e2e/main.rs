@@ -64,6 +64,7 @@ mod real_gc;
 mod real_java;
 mod real_jvm;
 mod real_jvm_contained;
+mod real_jvm_safety;
 mod real_launch;
 mod real_mtp;
 mod real_names;

@@ -131,7 +131,7 @@ fn handed_on() -> Result<(), Skip> {
 
 /// `jvm attach`, until it is told to end.
 pub(crate) struct Traces {
-    process: Running,
+    pub(crate) process: Running,
     recording: tempfile::TempDir,
 }
 

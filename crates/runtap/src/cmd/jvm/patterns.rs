@@ -3,7 +3,8 @@
 //! Owns: saying what is wrong with one, and where. Agents compile them again: those of runtap as it is done here, the original
 //! ones with Java, which knows more.
 
-use runtap_coverage::Patterns;
+use runtap_coverage::{MAX_PATTERNS, Patterns};
+use runtap_text::units::Things;
 
 use crate::cli::JvmTracing;
 use crate::exit::usage;
@@ -32,6 +33,22 @@ const JAVA_ONLY: [&str; 17] = [
 pub(super) fn check(tracing: &JvmTracing, agents: For) -> anyhow::Result<()> {
     let include = tracing.include.iter().map(|pattern| ("--include", pattern));
     let exclude = tracing.exclude.iter().map(|pattern| ("--exclude", pattern));
+    if tracing.include.len() + tracing.exclude.len() > MAX_PATTERNS {
+        return Err(usage(format!("--include, --exclude: more than {MAX_PATTERNS} expressions")));
+    }
+    if agents == For::Ours
+        && let Err(error) = Patterns::new(&tracing.include, &tracing.exclude)
+        // What is wrong with one of them is said better below.
+        && wrong(&error.pattern).is_none()
+        && !error.pattern.contains("\\Q")
+    {
+        return Err(usage(format!(
+            "--include, --exclude: all {} together are too large: '{}': {}",
+            Things((tracing.include.len() + tracing.exclude.len()) as u64, "expression"),
+            error.pattern,
+            error.why
+        )));
+    }
     for (option, pattern) in include.chain(exclude) {
         if agents == For::Any && JAVA_ONLY.iter().any(|only| pattern.contains(only)) {
             continue;
@@ -50,7 +67,8 @@ fn wrong(pattern: &str) -> Option<(String, usize)> {
     let why = compile(&plain).err()?.why;
     // The longest beginning that is an expression ends before it.
     let ends = plain.char_indices().map(|(at, _)| at).rev();
-    let good = ends.filter_map(|end| plain.get(..end)).find(|text| compile(text).is_ok());
+    // Each beginning is compiled: of a long expression the last few must do.
+    let good = ends.take(1000).filter_map(|end| plain.get(..end)).find(|text| compile(text).is_ok());
     Some((why, good.map_or(0, |text| text.chars().count()) + 1))
 }
 

@@ -8,7 +8,7 @@ use super::carried::{self, Carried};
 use super::collection::Collection;
 use super::patterns::{self, For};
 use super::program;
-use crate::cli::JvmAttach;
+use crate::cli::{JvmAttach, JvmTracing, WhenSlow};
 use crate::cmd::interrupt::unless;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -23,6 +23,8 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
         let address = HostPort::parse(hq).map_err(|error| usage(format!("--hq: {error}")))?;
         let told = carried::options_for(address.host(), address.port());
         let client = unless(&stops, program::attach(jvm)).await?;
+        let us = rustix::process::geteuid().as_raw();
+        let told = carried::options_for_user(&told, us, client.jvm());
         unless(&stops, program::load(&client, carried, &told, output)).await?;
         let pid = client.jvm().pid();
         output.note(format_args!(
@@ -37,11 +39,14 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
     }
     // Everybody on this machine reaches the port.
     let users = vec![rustix::process::geteuid().as_raw(), jvm.user()];
-    let (tracing, shown) = (&options.tracing, options.shown.clone());
-    let collection = Collection::begin(tracing, shown, options.duration, &users, stops.clone(), output)?;
+    // A program that somebody uses must not wait for this side, which may be stopped (Ctrl-Z) at any time.
+    let when_slow = options.tracing.when_slow.or(Some(WhenSlow::Counts));
+    let (tracing, shown) = (JvmTracing { when_slow, ..options.tracing.clone() }, options.shown.clone());
+    let collection = Collection::begin(&tracing, shown, options.duration, &users, stops.clone(), output)?;
     let client = unless(&stops, program::attach(jvm)).await?;
     // Who ends us meanwhile ends the trace: the agent leaves when nobody listens any more.
-    let told = carried::options(collection.address());
+    let us = rustix::process::geteuid().as_raw();
+    let told = carried::options_for_user(&carried::options(collection.address()), us, client.jvm());
     unless(&stops, program::load(&client, carried, &told, output)).await?;
     let pid = client.jvm().pid();
     output.note(format_args!("process {pid} is traced; Ctrl-C ends with a report"));

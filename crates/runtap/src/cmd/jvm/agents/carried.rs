@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use flate2::read::ZlibDecoder;
+use runtap_jvm_attach::Jvm;
 
 use crate::exit::{self, expected};
 
@@ -59,9 +60,26 @@ pub(super) fn options(hq: SocketAddr) -> String {
     format!("host={},port={}", hq.ip(), hq.port())
 }
 
+/// The same for a command, whose variables outlive HQ: a JVM that starts later does not wait for it.
+pub(super) fn options_of_a_command(hq: SocketAddr) -> String {
+    format!("{},retry=no", options(hq))
+}
+
 /// The same for a host by its name. In a value a comma and a backslash stand behind a backslash.
 pub(super) fn options_for(host: &str, port: u16) -> String {
     format!("host={},port={port}", host.replace('\\', "\\\\").replace(',', "\\,"))
+}
+
+/// The same for a JVM that is to obey this user's HQ. Its own user and root it obeys anyhow; in another user namespace the
+/// numbers of users are others.
+pub(super) fn options_for_user(options: &str, user: u32, jvm: &Jvm) -> String {
+    if jvm.has_other_users() {
+        format!("{options},hq-user=any")
+    } else if user == 0 || user == jvm.user() {
+        options.to_owned()
+    } else {
+        format!("{options},hq-user={user}")
+    }
 }
 
 /// The same, and where it says why it refuses.

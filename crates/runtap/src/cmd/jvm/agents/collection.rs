@@ -39,6 +39,7 @@ impl Collection {
         let options = JvmHq {
             listen: address.to_string(),
             insecure: false,
+            allow_user: Vec::new(),
             tracing: tracing.clone(),
             no_start: false,
             once: true,
@@ -60,6 +61,11 @@ impl Collection {
     /// Where agents dial.
     pub(super) fn address(&self) -> SocketAddr {
         self.hq.address()
+    }
+
+    /// Connections that were closed because another user made them.
+    pub(super) fn refused_users(&self) -> u64 {
+        self.watch.others()
     }
 
     /// Whether an agent has said hello.

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use runtap_jvm_attach::Placed;
+use runtap_jvm_attach::keep;
 use runtap_record::{Command, Io, Launched, Stops};
 
 use super::carried::{self, Carried};
@@ -15,6 +15,7 @@ use crate::cli::JvmRun;
 use crate::cmd::trace::{exit_code, ours};
 use crate::exit;
 use crate::output::Output;
+use runtap_text::units::Things;
 
 /// Options of every JVM that is started with it, which prints that it has picked them up.
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
@@ -26,13 +27,13 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
         loader::check(java).map_err(ours)?;
     }
     let carried = Carried::unpack().map_err(ours)?;
-    // Nobody else can read the library, so the JVMs are of our own user.
+    // JVMs of other users start with the agent, untraced: a command that changes its user is not ours any more.
     let users = vec![rustix::process::geteuid().as_raw()];
     let collection = Collection::begin(&options.tracing, options.shown, None, &users, stops.clone(), output);
     let collection = collection.map_err(ours)?;
-    // It is there until the end: a command may start JVMs at any time.
-    let placed = Placed::write_here(&carried.name, &carried.bytes).map_err(|error| ours(explain(error)))?;
-    let option = agent_option(placed.path(), &carried::options(collection.address()));
+    // It stays: what the command leaves running may start JVMs at any time, also when the trace is over.
+    let library = keep(&carried.name, &carried.bytes).map_err(|error| ours(explain(error)))?;
+    let option = agent_option(&library, &carried::options_of_a_command(collection.address()));
     let (words, variable) = with_agent(options.command, &option, std::env::var_os(VARIABLE).as_deref());
     let io = if output.json() { Io::ShownOnStderr } else { Io::Shown };
     let command = Command { words, io, kill: false };
@@ -45,10 +46,16 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
         ));
     }
     let status = collection.until(launched.ended(), output).await.map_err(|error| ours(error.into()))?;
-    drop(placed);
     let theirs = exit_code(status);
     if !collection.has_agents() {
-        output.warning("no agent has connected: the command has started no JVM, or ended too early");
+        match collection.refused_users() {
+            0 => output
+                .warning("no agent has connected: the command has started no JVM, or ended too early"),
+            refused => output.warning(format_args!(
+                "no agent has connected: the command has started no JVM, ended too early, or its JVMs belong to another user ({} of other users refused)",
+                Things(refused, "connection")
+            )),
+        }
         return Ok(if theirs == exit::OK { exit::PARTIAL } else { theirs });
     }
     match collection.end(false, output).await {

@@ -3,6 +3,7 @@
 
 pub(super) mod end;
 mod summary;
+mod users;
 pub(super) mod watch;
 
 use std::io;
@@ -57,7 +58,8 @@ async fn collect<T>(
     let stops = Stops::listen()?;
     let addresses = address::resolve("--listen", &options.listen, options.insecure, output).await?;
     let watch = Arc::new(Watch::new(output.is_verbose()));
-    let hq = Arc::new(listen(options, &addresses, None, &watch)?);
+    let users = users::allowed(&options.allow_user, &addresses)?;
+    let hq = Arc::new(listen(options, &addresses, users.as_deref(), &watch)?);
     let listener = options.control.as_deref().map(bind).transpose()?;
     let controlled = listener.map(|listener| {
         let context = Context { hq: Arc::clone(&hq), watch: Arc::clone(&watch), stops: stops.clone() };
@@ -126,7 +128,7 @@ fn configuration(tracing: &JvmTracing) -> Configuration {
                 JvmMode::Coverage => Record::Coverage,
             },
             coarse_clock: tracing.clock == JvmClock::Ms,
-            when_slow: match tracing.when_slow {
+            when_slow: match tracing.when_slow.unwrap_or(WhenSlow::Block) {
                 WhenSlow::Block => Slow::Block,
                 WhenSlow::Drop => Slow::Drop,
                 WhenSlow::Counts => Slow::Counts,

@@ -168,6 +168,12 @@ impl Watch {
         self.lock().refused
     }
 
+    /// Connections of users who may not connect.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "for verbs that are only on Linux"))]
+    pub(in crate::cmd::jvm) fn others(&self) -> u64 {
+        self.lock().others
+    }
+
     /// Agents that have said hello.
     pub(in crate::cmd::jvm) fn seen(&self) -> u64 {
         self.lock().seen
@@ -194,7 +200,7 @@ impl State {
             }
             Event::Stranger { peer, user } => {
                 let whose = user.map_or("an unknown process".to_owned(), |user| format!("user {user}"));
-                (&mut self.others, format!("it is of {whose} (from {peer}), and not of the program's user"))
+                (&mut self.others, format!("it is of {whose} (from {peer}), who may not connect"))
             }
             Event::Refused { peer, cause } => return self.refuse(*peer, *cause),
             _ => return,

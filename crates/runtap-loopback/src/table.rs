@@ -1,10 +1,8 @@
-//! Whose process is at the other end of a loopback connection.
-//!
-//! Owns: reading the kernel's table of TCP sockets (`/proc/net/tcp`, Linux `net/ipv4/tcp_ipv4.c`, `get_tcp4_sock`). The
-//! protocol has no password, and every user of a machine reaches its loopback interface; the kernel knows who has made a
-//! socket. Refuses to: guess. A socket that is not there, not connected any more or nobody's has no user.
+//! The kernel's table of all TCP sockets (`/proc/net/tcp`), for systems that do not answer for a single one. IPv4 only.
 
-use std::net::{SocketAddr, SocketAddrV4};
+#[cfg(target_os = "linux")]
+use std::net::SocketAddr;
+use std::net::SocketAddrV4;
 
 /// Of the network namespace of this process.
 #[cfg(target_os = "linux")]
@@ -12,14 +10,11 @@ const TABLE: &str = "/proc/self/net/tcp";
 /// `TCP_ESTABLISHED`. In other states the kernel may name root for a socket that its process has closed.
 const ESTABLISHED: &str = "01";
 
-/// The user who has made the socket at the other end of a connection. `None`: that can't be known.
-pub(super) fn user_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
+/// The user who created the socket at the other end of a connection. `None` if unknown.
+#[cfg(target_os = "linux")]
+pub(crate) fn user_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     let (SocketAddr::V4(peer), SocketAddr::V4(own)) = (peer, own) else { return None };
-    #[cfg(target_os = "linux")]
-    let table = std::fs::read_to_string(TABLE).ok()?;
-    #[cfg(not(target_os = "linux"))]
-    let table = String::new();
-    find(&table, peer, own)
+    find(&std::fs::read_to_string(TABLE).ok()?, peer, own)
 }
 
 /// The user of the socket with these ends, in a table of sockets:
@@ -44,7 +39,9 @@ fn hex(address: SocketAddrV4) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::net::Ipv4Addr;
+    #[cfg(target_os = "linux")]
+    use std::net::{TcpListener, TcpStream};
 
     use proptest::prelude::*;
 
