@@ -88,6 +88,7 @@ proptest! {
                 depth: 3,
                 frames: 4,
                 places: 3,
+                lines: 3,
                 segments: 2,
                 slow_calls: 2,
                 names: 200,

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use crate::control::{self, say, visible};
 use crate::jvm;
+use crate::lines::COVERAGE_BYTES;
 use crate::natives;
 use crate::options::Options;
 use crate::region::Region;
-use crate::ring::MOST_METHODS;
 use crate::session::{Agent, Phase, Session, agent, locked};
 use crate::sys::{Callbacks, Event, Jni, Jvmti, Object, Vm};
 use crate::table::Table;
@@ -130,7 +130,7 @@ fn install(vm: *mut c_void) -> Result<&'static Agent, String> {
         agent.set_jvmti(jvmti);
         return Ok(agent);
     }
-    let made = Region::new(MOST_METHODS as usize).and_then(|coverage| Ok((coverage, Table::new()?)));
+    let made = Region::new(COVERAGE_BYTES).and_then(|coverage| Ok((coverage, Table::new()?)));
     match made {
         Ok((coverage, table)) => Ok(Agent::install(vm, jvmti, table, coverage)),
         Err(error) => {
@@ -295,7 +295,7 @@ extern "system" fn class_file_load_hook(
         let bytes = unsafe { std::slice::from_raw_parts(bytes, length) };
         // SAFETY: the name is null or a string that ends with NUL and lives as long.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
-        let (changed, told) = plan.transform(&agent.methods, name, loader.is_null(), bytes);
+        let (changed, told) = plan.transform(&agent.methods, &agent.lines, name, loader.is_null(), bytes);
         if let (Some(told), Some(session)) = (told, agent.session()) {
             session.tell(told);
         }

@@ -3,10 +3,13 @@
 //! Owns: the decision whether it is traced, and the probes that it gets. Refuses to: call the JVM; a class is bytes here.
 
 use runtap_bytefrog_proto::{ClassOutcome, Record};
-use runtap_classfile::rewrite::{Probe, Probes, Reason, Rewritten, rewrite};
+use runtap_classfile::rewrite::{
+    Lines as LineProbes, Probe, Probes, Reason, Rewritten, rewrite, rewrite_lines,
+};
 use runtap_classfile::{ClassFile, Text};
 
 use crate::filter::Filter;
+use crate::lines::{Line, Lines};
 use crate::names::Names;
 use crate::probe;
 use crate::ring::MOST_METHODS;
@@ -78,6 +81,7 @@ impl Plan {
     pub(crate) fn transform(
         &self,
         names: &Names,
+        lines: &Lines,
         name: Option<&[u8]>,
         by_boot_loader: bool,
         bytes: &[u8],
@@ -115,7 +119,17 @@ impl Plan {
             full |= id.is_none();
             id.and_then(|id| i32::try_from(id).ok())
         };
-        match rewrite(&class, &self.probes(), choose) {
+        let mut mark = |method: i32, number| {
+            let method = u32::try_from(method).ok()?;
+            lines.mark(Line { method, number })
+        };
+        let rewritten = if self.record == Record::Coverage {
+            let line_probes = LineProbes { name: probe::COVER, id: &mut mark };
+            rewrite_lines(&class, &self.probes(), line_probes, choose)
+        } else {
+            rewrite(&class, &self.probes(), choose)
+        };
+        match rewritten {
             Ok(_) if full => failed(format!("more than {MOST_METHODS} methods")),
             Ok(rewritten) => finished(&class, own, rewritten),
             Err(error) => failed(error.to_string()),
@@ -125,12 +139,14 @@ impl Plan {
 
 /// What is told of a class whose methods were looked at.
 fn finished(class: &ClassFile<'_>, own: &[u8], rewritten: Rewritten) -> (Option<Vec<u8>>, Option<Told>) {
-    let reasons = rewritten.unchanged.iter().filter(|left| left.reason != Reason::EmptyFinalizer);
-    let mut reasons = reasons.filter_map(|left| {
+    let unchanged = rewritten.unchanged.iter().filter(|left| left.reason != Reason::EmptyFinalizer);
+    let unchanged = unchanged.map(|left| (left, ""));
+    let without_lines = rewritten.without_lines.iter().map(|left| (left, "lines not known: "));
+    let mut reasons = unchanged.chain(without_lines).filter_map(|(left, what)| {
         let method = class.methods().get(left.number)?;
         let name = method.name(class.pool()).ok()?.to_string_lossy();
         let descriptor = method.descriptor(class.pool()).ok()?.to_string_lossy();
-        Some(format!("{name}{descriptor}: {}", left.reason))
+        Some(format!("{name}{descriptor}: {what}{}", left.reason))
     });
     if let Some(first) = reasons.next() {
         // The class is changed but for these.

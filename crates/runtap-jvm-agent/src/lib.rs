@@ -20,6 +20,7 @@ pub mod filter;
 mod glibc;
 mod hook;
 mod jvm;
+mod lines;
 mod link;
 mod names;
 mod natives;

@@ -381,7 +381,7 @@ impl Assembler<'_> {
         Ok(())
     }
 
-    /// Marks a method, unless it is marked: memory that all threads write to is slow.
+    /// Marks a method or a line, unless it is marked: memory that all threads write to is slow.
     fn cover(&mut self) -> Result<(), AssembleError> {
         let mut code = CodeBuilder::new(7, 3);
         let code = &mut code;

@@ -36,7 +36,7 @@ pub(crate) const SLOW: u64 = 1 << 62;
 pub(crate) const NOBODY: u64 = SLOW - 1;
 /// The limit while the program is paused.
 pub(crate) const PAUSED: u64 = 0;
-/// Methods that counts have room for, and coverage too.
+/// Methods that counts have room for, and coverage too (`lines` has what it has besides).
 pub(crate) const MOST_METHODS: u32 = 1 << 20;
 /// Bytes of the counts of a method: calls, and those that an exception ended.
 pub(crate) const COUNT_BYTES: usize = 16;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use runtap_bytefrog_proto::{Mode, WhenSlow};
 
 use crate::hook::{Plan, Told};
+use crate::lines::Lines;
 use crate::names::Names;
 use crate::options::Options;
 use crate::region::Region;
@@ -40,11 +41,12 @@ pub(crate) struct Agent {
     /// Classes have had probes, so that threads of the program may still be on their way into the agent.
     used: AtomicBool,
     pub(crate) table: Table,
-    /// A byte for each method.
+    /// A byte for each method, then one for each line.
     pub(crate) coverage: Region,
     pub(crate) rings: Rings,
     pub(crate) methods: Arc<Names>,
     pub(crate) exceptions: Arc<Names>,
+    pub(crate) lines: Lines,
     /// The name of the probe class, once it is defined.
     pub(crate) probe: OnceLock<String>,
     paused: AtomicBool,
@@ -68,6 +70,7 @@ impl Agent {
             rings: Rings::default(),
             methods: Arc::default(),
             exceptions: Arc::default(),
+            lines: Lines::default(),
             probe: OnceLock::new(),
             paused: AtomicBool::new(false),
             gone: AtomicBool::new(true),

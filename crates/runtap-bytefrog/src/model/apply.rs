@@ -45,7 +45,7 @@ pub(crate) struct Core {
     /// Places that have run, by method and location, and how often.
     pub(crate) visited: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
     pub(crate) counted: HashMap<u32, Counted, foldhash::fast::RandomState>,
-    places: usize,
+    lines: usize,
     markers: Vec<Option<(JavaString, JavaString)>>,
     breaks: BTreeSet<u64>,
     /// The first of them.
@@ -86,7 +86,7 @@ impl Core {
             locations: HashMap::default(),
             visited: HashMap::default(),
             counted: HashMap::default(),
-            places: limits.places,
+            lines: limits.lines,
             markers: Vec::new(),
             breaks: BTreeSet::new(),
             next_break: u64::MAX,
@@ -313,7 +313,7 @@ impl Core {
     }
 
     pub(super) fn locate(&mut self, location: &Location) {
-        if self.locations.len() < self.places {
+        if self.locations.len() < self.lines {
             self.locations.insert(location.location, *location);
         }
     }
@@ -327,7 +327,7 @@ impl Core {
         let Some(location) = location else { return };
         if let Some(count) = self.visited.get_mut(&(method, location)) {
             *count += 1;
-        } else if self.visited.len() < self.places {
+        } else if self.visited.len() < self.lines {
             self.visited.insert((method, location), 1);
         } else {
             self.calls.beyond += 1;

@@ -62,8 +62,10 @@ pub struct Limits {
     pub depth: usize,
     /// Calls on all stacks together. 24 bytes each.
     pub frames: usize,
-    /// Places where exceptions begin or end, and places that have run.
+    /// Places where exceptions begin or end.
     pub places: usize,
+    /// Source locations, and as many of them that have run. 70 bytes each.
+    pub lines: usize,
     /// Segments.
     pub segments: usize,
     /// Calls in the log of slow calls.
@@ -104,6 +106,7 @@ impl Default for Limits {
             depth: 1 << 16,
             frames: 1 << 19,
             places: 1 << 16,
+            lines: 1 << 19,
             segments: 1 << 12,
             slow_calls: 1000,
             names: 16 << 20,

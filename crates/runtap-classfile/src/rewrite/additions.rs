@@ -51,19 +51,22 @@ enum Kind {
     Exit,
     Throwing,
     Unwinding,
+    Line,
 }
 
 /// The constants of the probes in a class, made when the first method needs them.
 #[derive(Debug)]
 pub(super) struct Calls<'p> {
     pub(super) probes: Probes<'p>,
+    /// The name of the probe of lines.
+    line: Option<&'p str>,
     /// One for each kind.
-    made: [Index; 4],
+    made: [Index; 5],
 }
 
 impl<'p> Calls<'p> {
-    pub(super) fn new(probes: &Probes<'p>) -> Self {
-        Self { probes: *probes, made: [Index::NONE; 4] }
+    pub(super) fn new(probes: &Probes<'p>, line: Option<&'p str>) -> Self {
+        Self { probes: *probes, line, made: [Index::NONE; 5] }
     }
 
     /// Forgets what was made from an index on.
@@ -96,6 +99,7 @@ impl<'p> Calls<'p> {
             Kind::Exit => self.probes.exit,
             Kind::Throwing => self.probes.throwing,
             Kind::Unwinding => self.probes.unwinding,
+            Kind::Line => self.line.map(|name| Probe { name, line: false }),
         };
         let Some(probe) = probe else { return 0 };
         let mut words = 1;
@@ -118,6 +122,11 @@ impl<'p> Calls<'p> {
 
     pub(super) fn exit(&mut self, id: i32, line: u16, new: &mut Constants, code: &mut Vec<u8>) -> u16 {
         self.append(Kind::Exit, id, line, new, code)
+    }
+
+    /// For a line, by its own id.
+    pub(super) fn line(&mut self, id: i32, new: &mut Constants, code: &mut Vec<u8>) -> u16 {
+        self.append(Kind::Line, id, u16::MAX, new, code)
     }
 
     /// For the exception on top of the stack, which stays there.

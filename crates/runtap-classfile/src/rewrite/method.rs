@@ -4,7 +4,7 @@ use super::additions::{Additions, Calls};
 use super::constructor::{Constructor, State};
 use super::layout::Layout;
 use super::tables::Tables;
-use super::{Candidate, Reason, emit};
+use super::{Candidate, Lines, Reason, emit, lines};
 use crate::attribute::LineNumber;
 use crate::bytes::{Layout as _, Output};
 use crate::code::{Code, Handler, Instruction, MAX_CODE, Opcode};
@@ -51,17 +51,17 @@ pub(super) struct Inserts {
     code: Vec<u8>,
 }
 
-/// What is inserted before an instruction. A branch to it goes behind the entry and before the exit or the throw.
+/// What is inserted before an instruction. A branch to it goes behind the entry and before the line, the exit or the throw.
 #[derive(Debug, Default, Clone, Copy)]
 struct Insert {
     start: usize,
-    /// Bytes of an entry, and of an exit or a throw behind it.
+    /// Bytes of an entry, and of a line and an exit or a throw behind it.
     entry: u8,
     leave: u8,
 }
 
 impl Inserts {
-    /// The code of an entry, and that of an exit or a throw, for each instruction.
+    /// The code of an entry, and that of a line and of an exit or a throw, for each instruction.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.rows.iter().map(|row| {
             let (entry, leave) = (usize::from(row.entry), usize::from(row.leave));
@@ -132,13 +132,14 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Inserts the probes of one method.
+/// Inserts the probes of one method. With `line_probes`, those of its lines too: the first instruction's stands for the entry.
 pub(super) fn rewrite<'a>(
     class: &ClassFile<'a>,
     member: &Member<'a>,
     candidate: &Candidate<'a>,
     id: i32,
     calls: &mut Calls<'_>,
+    line_probes: Option<&mut Lines<'_>>,
     additions: &mut Additions<'_, 'a>,
 ) -> Result<Patch, Reason> {
     let pool = class.pool();
@@ -151,19 +152,25 @@ pub(super) fn rewrite<'a>(
     let body = Body::read(&code)?;
     let mut lines = code.lines(pool)?;
     lines.sort_by_key(|line| line.start_pc);
+    let entered = line_probes.map(|probes| probes.sites(id, lines::entered(&body, &lines))).transpose()?;
+    let entered = entered.unwrap_or_default();
+    let line_is_entry = entered.first().is_some_and(|(number, _)| *number == 0);
 
-    // The object of java.lang.Object's constructor is initialized from the start.
+    // The object of java.lang.Object's constructor is initialized from the start. Where nothing is done with the object, it
+    // does not matter when it is.
     let is_constructor = candidate.name == "<init>" && class.super_name()?.is_some();
+    let is_constructor = is_constructor && !(line_is_entry && calls.probes.only_entry());
     let constructor = is_constructor.then(|| Constructor::explore(&body, pool)).transpose()?;
     let begun = |number: usize| {
         constructor.as_ref().is_none_or(|found| matches!(found.states.get(number), Some(State::After)))
     };
 
     let starts = match &constructor {
+        _ if line_is_entry => Vec::new(),
         Some(found) => found.calls.iter().map(|call| call + 1).collect(),
         None => vec![0],
     };
-    if starts.is_empty() {
+    if starts.is_empty() && !line_is_entry {
         return Err(Reason::NeverBegins);
     }
     if starts.last().is_some_and(|last| *last >= body.ops.len()) {
@@ -171,6 +178,7 @@ pub(super) fn rewrite<'a>(
     }
     let mut inserts = Inserts { rows: Vec::with_capacity(body.ops.len()), code: Vec::new() };
     let mut words = 0;
+    let mut entered = entered.into_iter().peekable();
     for (number, op) in body.ops.iter().enumerate() {
         let opcode = op.instruction.opcode();
         let code = &mut inserts.code;
@@ -181,6 +189,9 @@ pub(super) fn rewrite<'a>(
             words = words.max(calls.entry(id, line_of(&lines, op.pc), &mut additions.new, code));
         }
         let entry = length(code, start);
+        if let Some((_, line)) = entered.next_if(|(at, _)| *at == number) {
+            words = words.max(calls.line(line, &mut additions.new, code));
+        }
         if opcode.is_return() {
             words = words.max(calls.exit(id, line_of(&lines, op.pc), &mut additions.new, code));
         } else if opcode == Opcode::ATHROW && begun(number) {

@@ -19,6 +19,9 @@
 //!            athrow
 //! ```
 //!
+//! With [`rewrite_lines`], `push id; invokestatic line(I)V` is before each instruction at which a line is entered, and a branch
+//! to the instruction goes there.
+//!
 //! A branch to the first instruction does not enter the method again; one to a return leaves it. Each call of `entry` has
 //! one of `exit` or of `unwinding`, unless the thread ends otherwise. What a probe throws goes to the caller like any other
 //! exception.
@@ -31,6 +34,7 @@ mod descriptor;
 mod emit;
 mod frames;
 mod layout;
+mod lines;
 mod method;
 mod tables;
 
@@ -70,6 +74,39 @@ pub struct Probe<'p> {
     pub line: bool,
 }
 
+/// A probe for each line.
+///
+/// It is called before an instruction of a line that can be reached from one of another line, so a line has told of itself
+/// when the first of its instructions begins, and only then. A method whose first instruction has a line gets no probe of its
+/// entry: that line's stands for it, in constructors before `super(…)`.
+pub struct Lines<'p> {
+    /// The name of the method that is called: `(I)V`, with the id of the line.
+    pub name: &'p str,
+    /// The id of a line of a method, by the method's id and the number of the line. `None`: there is none left.
+    pub id: &'p mut dyn FnMut(i32, u16) -> Option<i32>,
+}
+
+impl std::fmt::Debug for Lines<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lines").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Lines<'_> {
+    /// The ids of the lines that are entered at these instructions.
+    fn sites(&mut self, method: i32, entered: Vec<(usize, u16)>) -> Result<Vec<(usize, i32)>, Reason> {
+        let sites = entered.into_iter().map(|(number, line)| Some((number, (self.id)(method, line)?)));
+        sites.collect::<Option<_>>().ok_or(Reason::NoLineId)
+    }
+}
+
+impl Probes<'_> {
+    /// Whether nothing but the beginning of a method is told.
+    fn only_entry(&self) -> bool {
+        self.exit.is_none() && self.throwing.is_none() && self.unwinding.is_none()
+    }
+}
+
 /// A method that could be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate<'a> {
@@ -92,6 +129,8 @@ pub struct Rewritten {
     pub changed: Vec<Changed>,
     /// The methods that were to be changed and were not.
     pub unchanged: Vec<Unchanged>,
+    /// The methods that were changed, but for the probes of their lines.
+    pub without_lines: Vec<Unchanged>,
 }
 
 /// A method that was changed.
@@ -144,6 +183,9 @@ pub enum Reason {
     /// It would have more bytes than a method can have.
     #[error("its code would have {0} bytes, and 65,535 are allowed")]
     TooLong(usize),
+    /// There is no id left for a line.
+    #[error("there are too many lines")]
+    NoLineId,
     /// A branch would go further than its 16 bits allow, and there is no place from where it could go on.
     #[error("a branch would go too far")]
     OutOfReach,
@@ -160,11 +202,35 @@ pub enum Reason {
 pub fn rewrite<'a>(
     class: &ClassFile<'a>,
     probes: &Probes<'_>,
+    choose: impl FnMut(&Candidate<'a>) -> Option<i32>,
+) -> Result<Rewritten, DecodeError> {
+    rewrite_all(class, probes, None, choose)
+}
+
+/// Inserts the probes into the methods that `choose` gives an id, and those of their lines. A method that has no room for the
+/// latter gets the former only, and is in [`Rewritten::without_lines`].
+///
+/// # Errors
+/// If the names of the class or of its methods can't be read. Methods that can't be changed are in
+/// [`Rewritten::unchanged`].
+pub fn rewrite_lines<'a>(
+    class: &ClassFile<'a>,
+    probes: &Probes<'_>,
+    mut lines: Lines<'_>,
+    choose: impl FnMut(&Candidate<'a>) -> Option<i32>,
+) -> Result<Rewritten, DecodeError> {
+    rewrite_all(class, probes, Some(&mut lines), choose)
+}
+
+fn rewrite_all<'a>(
+    class: &ClassFile<'a>,
+    probes: &Probes<'_>,
+    mut lines: Option<&mut Lines<'_>>,
     mut choose: impl FnMut(&Candidate<'a>) -> Option<i32>,
 ) -> Result<Rewritten, DecodeError> {
     let pool = class.pool();
     let mut additions = Additions::new(pool);
-    let mut calls = Calls::new(probes);
+    let mut calls = Calls::new(probes, lines.as_deref().map(|lines| lines.name));
     let mut result = Rewritten::default();
     // The places in the file that change, with what comes there.
     let mut patches: Vec<(usize, usize, Vec<u8>)> = Vec::new();
@@ -172,19 +238,34 @@ pub fn rewrite<'a>(
         let (name, descriptor) = (member.name(pool)?, member.descriptor(pool)?);
         let candidate = Candidate { number, access: member.access, name, descriptor };
         let Some(id) = choose(&candidate) else { continue };
-        let mark = additions.new.mark();
-        let changed = method::rewrite(class, member, &candidate, id, &mut calls, &mut additions);
-        match changed.and_then(|changed| additions.new.check().map(|()| changed).map_err(Reason::from)) {
+        let mut insert = |lines: Option<&mut Lines<'_>>| {
+            let mark = additions.new.mark();
+            let changed = method::rewrite(class, member, &candidate, id, &mut calls, lines, &mut additions);
+            let changed = changed.and_then(|changed| {
+                additions.new.check()?;
+                Ok(changed)
+            });
+            changed.inspect_err(|_| {
+                additions.new.back_to(mark);
+                calls.forget_from(additions.new.next());
+            })
+        };
+        let mut changed = insert(lines.as_deref_mut());
+        if let (Some(_), Err(_)) = (&lines, &changed) {
+            // What it has no room for are perhaps the lines.
+            let reason = changed.err();
+            changed = insert(None);
+            if let (Ok(_), Some(reason)) = (&changed, reason) {
+                result.without_lines.push(Unchanged { number, reason });
+            }
+        }
+        match changed {
             Ok(changed) => {
                 // The length of the attribute, too, is part of what changes.
                 patches.push((changed.start, changed.end, changed.attribute));
                 result.changed.push(Changed { number, before: changed.before, after: changed.after });
             }
-            Err(reason) => {
-                additions.new.back_to(mark);
-                calls.forget_from(additions.new.next());
-                result.unchanged.push(Unchanged { number, reason });
-            }
+            Err(reason) => result.unchanged.push(Unchanged { number, reason }),
         }
     }
     if !patches.is_empty() {

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use runtap_classfile::assemble::{ClassBuilder, CodeBuilder};
 use runtap_classfile::code::{FrameKind, Instruction, Opcode, VerificationType};
-use runtap_classfile::rewrite::{Probe, Probes, Reason, Rewritten, rewrite};
+use runtap_classfile::rewrite::{Lines, Probe, Probes, Reason, Rewritten, rewrite, rewrite_lines};
 use runtap_classfile::{AccessFlags, ClassFile, Index, Version};
 use runtap_testkit::{Jdk, Skip, require};
 
@@ -190,6 +190,37 @@ fn an_empty_finalizer_stays_empty() {
     let result = traced(&builder.finish().unwrap());
     let reasons: Vec<_> = result.unchanged.into_iter().map(|unchanged| unchanged.reason).collect();
     assert_eq!((result.bytes, reasons), (None, vec![Reason::EmptyFinalizer, Reason::NoCode]));
+}
+
+/// A method that has room for the probe of its entry, and not for those of its lines, gets the former.
+#[test]
+fn lines_that_have_no_room() {
+    let mut builder = class(52);
+    let mut code = CodeBuilder::new(0, 0);
+    for line in 1..=16_000 {
+        code.line(line).op(Opcode::NOP).op(Opcode::NOP).op(Opcode::NOP);
+    }
+    code.op(Opcode::RETURN);
+    builder.method(STATIC, "a", "()V", Some(&code)).unwrap();
+    let mut code = CodeBuilder::new(0, 0);
+    code.line(1).op(Opcode::NOP).line(2).op(Opcode::RETURN);
+    builder.method(STATIC, "b", "()V", Some(&code)).unwrap();
+    let bytes = builder.finish().unwrap();
+    let parsed = ClassFile::parse(&bytes).unwrap();
+    let only_entry = Probes { exit: None, throwing: None, unwinding: None, ..PROBES };
+    let mut id = |_, line: u16| Some(i32::from(line));
+    let lines = Lines { name: "line", id: &mut id };
+    let result = rewrite_lines(&parsed, &only_entry, lines, |method| Some(method.number as i32)).unwrap();
+    assert_eq!((result.changed.len(), result.unchanged.as_slice()), (2, [].as_slice()));
+    let [left] = result.without_lines.as_slice() else { panic!("{:?}", result.without_lines) };
+    assert_eq!(left.number, 0);
+    assert!(matches!(left.reason, Reason::TooLong(_)), "{}", left.reason);
+    let rewritten = ClassFile::parse(result.bytes.as_deref().unwrap()).unwrap();
+    let calls = rewritten.methods().iter().map(|method| {
+        let code = method.code(rewritten.pool()).unwrap().unwrap();
+        code.instructions().filter(|found| found.as_ref().unwrap().1.opcode() == Opcode::INVOKESTATIC).count()
+    });
+    assert_eq!(calls.collect::<Vec<_>>(), [1, 2]);
 }
 
 /// Lines above 32,767 are those of a `short`; a pool with no room is reported for the method that needs it.

@@ -8,7 +8,7 @@ use std::process::Output;
 use runtap_classfile::assemble::{ClassBuilder, CodeBuilder};
 use runtap_classfile::code::Opcode;
 use runtap_classfile::jar;
-use runtap_classfile::rewrite::{Probe, Probes, Reason, rewrite};
+use runtap_classfile::rewrite::{Lines, Probe, Probes, Reason, rewrite, rewrite_lines};
 use runtap_classfile::{AccessFlags, ClassFile, Version};
 use runtap_testkit::{Jdk, Skip, require};
 
@@ -23,6 +23,9 @@ const PROBES: Probes<'_> = Probes {
     unwinding: Some(Probe { name: "unwinding", line: false }),
 };
 
+/// What coverage has of [`PROBES`], besides lines.
+const ENTRIES: Probes<'_> = Probes { exit: None, throwing: None, unwinding: None, ..PROBES };
+
 /// A class whose methods count their calls.
 fn counting_probes() -> Vec<u8> {
     let (name, public_static) = (PROBES.class, AccessFlags::PUBLIC | AccessFlags::STATIC);
@@ -30,6 +33,7 @@ fn counting_probes() -> Vec<u8> {
         ClassBuilder::new(Version { major: 52, minor: 0 }, AccessFlags::PUBLIC, name, "java/lang/Object");
     let methods = [
         ("entry", "(I)V"),
+        ("line", "(I)V"),
         ("exit", "(II)V"),
         ("throwing", "(Ljava/lang/Throwable;II)V"),
         ("unwinding", "(Ljava/lang/Throwable;I)V"),
@@ -53,16 +57,29 @@ struct Tally {
 }
 
 /// Writes the rewritten classes into a folder for each module, and the list of their names.
-fn write_all<'f>(classes: impl Iterator<Item = &'f Found>, folder: &Path) -> (Tally, Vec<String>) {
+fn write_all<'f>(
+    classes: impl Iterator<Item = &'f Found>,
+    folder: &Path,
+    with_lines: bool,
+) -> (Tally, Vec<String>) {
     let (mut tally, mut names) = (Tally::default(), Vec::new());
     for found in classes {
         let class = ClassFile::parse(&found.bytes).unwrap();
         assert_eq!(rewrite(&class, &PROBES, |_| None).unwrap().bytes, None);
         // Ids of every length: one, two and three bytes of code, and constants of their own.
-        let result = rewrite(&class, &PROBES, |method| {
-            Some([3, 100, 30_000, 70_000 + method.number as i32][method.number % 4])
-        });
+        let id = |number: usize| Some([3, 100, 30_000, 70_000 + number as i32][number % 4]);
+        let result = if with_lines {
+            let mut of_line = |_, line: u16| id(usize::from(line));
+            let lines = Lines { name: "line", id: &mut of_line };
+            rewrite_lines(&class, &ENTRIES, lines, |method| id(method.number))
+        } else {
+            rewrite(&class, &PROBES, |method| id(method.number))
+        };
         let result = result.unwrap();
+        let without_lines = result.without_lines.into_iter();
+        tally.reasons.extend(
+            without_lines.map(|method| (format!("lines of {} {}", found.path, method.number), method.reason)),
+        );
         tally.methods += result.changed.len();
         let reasons = result
             .unchanged
@@ -93,9 +110,14 @@ fn linked(jdk: &Jdk, ran: &Output, classes: usize) -> String {
 
 #[expect(clippy::print_stdout, reason = "how much was tried is what the sweep is read for")]
 /// Has a virtual machine run with the rewritten classes in the place of its own, and link them.
-fn link<'f>(jdk: &Jdk, classes: impl Iterator<Item = &'f Found>, at_least: usize) -> Result<(), Skip> {
+fn link<'f>(
+    jdk: &Jdk,
+    classes: impl Iterator<Item = &'f Found>,
+    at_least: usize,
+    with_lines: bool,
+) -> Result<(), Skip> {
     let folder = tempfile::tempdir().unwrap();
-    let (tally, names) = write_all(classes, folder.path());
+    let (tally, names) = write_all(classes, folder.path(), with_lines);
     let mut modules: Vec<&str> = names.iter().map(|name| name.split_once('/').unwrap().0).collect();
     modules.sort_unstable();
     modules.dedup();
@@ -125,7 +147,15 @@ fn link<'f>(jdk: &Jdk, classes: impl Iterator<Item = &'f Found>, at_least: usize
 fn a_tenth_of_java_base_is_accepted_and_used() {
     for (n, jdk) in require!(Jdk::all()).iter().enumerate() {
         let classes = require!(jdk.classes(&["java.base"]));
-        require!(link(jdk, classes.iter().skip(n).step_by(10), 400));
+        require!(link(jdk, classes.iter().skip(n).step_by(10), 400, false));
+    }
+}
+
+#[test]
+fn a_tenth_of_java_base_with_probes_of_lines() {
+    for (n, jdk) in require!(Jdk::all()).iter().enumerate() {
+        let classes = require!(jdk.classes(&["java.base"]));
+        require!(link(jdk, classes.iter().skip(n + 4).step_by(10), 400, true));
     }
 }
 
@@ -134,7 +164,7 @@ fn a_tenth_of_java_base_is_accepted_and_used() {
 fn all_classes_of_all_jdks_are_accepted_and_used() {
     for jdk in require!(Jdk::all()) {
         let classes = require!(jdk.classes(&[]));
-        require!(link(&jdk, classes.iter(), 10_000));
+        require!(link(&jdk, classes.iter(), 10_000, false));
     }
 }
 
@@ -169,7 +199,7 @@ fn all_classes_of_the_machines_jars_are_accepted() {
     assert!(unread.is_empty(), "{unread:#?}");
     for jdk in require!(Jdk::all()) {
         let folder = tempfile::tempdir().unwrap();
-        let (tally, names) = write_all(classes.values(), folder.path());
+        let (tally, names) = write_all(classes.values(), folder.path(), false);
         let list = folder.path().join("list");
         fs::write(&list, names.join("\n")).unwrap();
         let probes = folder.path().join("probes");

@@ -16,6 +16,7 @@ use runtap_bytefrog_proto::f1::{Drop as DropMessage, DropReason};
 use runtap_bytefrog_proto::{Mode, Record};
 
 use crate::clock;
+use crate::lines::Line;
 use crate::ring::{CAPACITY, Kind, NOBODY, Raw, Ring, line_of, method_of};
 use crate::session::{Agent, Session};
 use crate::stream::{Event, Stream};
@@ -52,6 +53,10 @@ pub(crate) struct Drain {
     /// What was counted when recording was suspended; `None` while it is not.
     held: Option<Vec<[u64; 2]>>,
     covered: Vec<bool>,
+    /// The same of lines.
+    covered_lines: Vec<bool>,
+    /// All lines that have probes.
+    lines: Vec<Line>,
     any_degraded: bool,
     /// Some of a virtual thread's calls are only counted: on the carriers that had no room.
     carrier_degraded: bool,
@@ -81,6 +86,8 @@ impl Drain {
             before: Vec::new(),
             held: None,
             covered: Vec::new(),
+            covered_lines: Vec::new(),
+            lines: Vec::new(),
             any_degraded: false,
             carrier_degraded: false,
             last_snapshot: Instant::now(),

@@ -8,6 +8,7 @@ use runtap_bytefrog_proto::f1::Count;
 
 use super::Drain;
 use crate::clock;
+use crate::lines;
 use crate::ring::Ring;
 
 impl Drain {
@@ -16,6 +17,9 @@ impl Drain {
         self.before = self.sums();
         for method in 0..self.agent.methods.count() {
             self.agent.coverage.byte(method).store(0, Ordering::Relaxed);
+        }
+        for line in 0..self.agent.lines.count() {
+            self.agent.coverage.byte(lines::place(line)).store(0, Ordering::Relaxed);
         }
     }
 
@@ -41,6 +45,11 @@ impl Drain {
         for method in 0..self.agent.methods.count() {
             if self.covered.get(method) != Some(&true) {
                 self.agent.coverage.byte(method).store(0, Ordering::Relaxed);
+            }
+        }
+        for line in 0..self.agent.lines.count() {
+            if self.covered_lines.get(line) != Some(&true) {
+                self.agent.coverage.byte(lines::place(line)).store(0, Ordering::Relaxed);
             }
         }
     }
@@ -92,19 +101,36 @@ impl Drain {
     }
 
     fn coverage(&mut self, time: u64, reset: bool) {
+        self.agent.lines.append_new(&mut self.lines);
+        // After the lines: each has a method that is counted here.
         let count = self.agent.methods.count();
         self.covered.resize(count, false);
+        self.covered_lines.resize(self.lines.len(), false);
+        let marked = |place: usize| {
+            let byte = self.agent.coverage.byte(place);
+            (if reset { byte.swap(0, Ordering::Relaxed) } else { byte.load(Ordering::Relaxed) }) != 0
+        };
+        let mut has_run: Vec<bool> = (0..count).map(marked).collect();
         let mut hits = Vec::new();
-        for (method, covered) in self.covered.iter_mut().enumerate() {
-            let byte = self.agent.coverage.byte(method);
-            let marked =
-                if reset { byte.swap(0, Ordering::Relaxed) } else { byte.load(Ordering::Relaxed) } != 0;
-            if marked && !*covered {
-                hits.push(u32::try_from(method).unwrap_or(u32::MAX));
+        for (number, (line, covered)) in self.lines.iter().zip(&mut self.covered_lines).enumerate() {
+            let is_marked = marked(lines::place(number));
+            // A line that has run is of a method that has.
+            if let (true, Some(has_run)) = (is_marked, has_run.get_mut(line.method as usize)) {
+                *has_run = true;
             }
-            *covered = !reset && (*covered || marked);
+            if is_marked && !*covered {
+                hits.push((u32::try_from(number).unwrap_or(u32::MAX), *line));
+            }
+            *covered = !reset && (*covered || is_marked);
         }
-        self.stream.coverage(time, &hits);
+        let mut methods = Vec::new();
+        for (method, (has_run, covered)) in has_run.into_iter().zip(&mut self.covered).enumerate() {
+            if has_run && !*covered {
+                methods.push(u32::try_from(method).unwrap_or(u32::MAX));
+            }
+            *covered = !reset && (*covered || has_run);
+        }
+        self.stream.coverage(time, &methods, &hits);
     }
 }
 

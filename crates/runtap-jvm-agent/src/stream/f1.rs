@@ -1,9 +1,12 @@
-//! Messages of F1: batches of one thread, drops, and events that have a message of their own.
+//! Messages of F1: batches of one thread, drops, events that have a message of their own, snapshots of counts and coverage.
 
-use runtap_bytefrog_proto::f1::{self, BatchEvent, BatchKind, DropReason, MOST_ROWS, Rows};
-use runtap_bytefrog_proto::{Dialect, Message, Stamp};
+use runtap_bytefrog_proto::f1::{
+    self, BatchEvent, BatchKind, Count, CountRows, DropReason, Hit, HitRows, MOST_ROWS, Rows,
+};
+use runtap_bytefrog_proto::{Dialect, Location, Message, Stamp};
 
 use super::{Event, Stream};
+use crate::lines::Line;
 use crate::ring::Kind;
 
 /// The batch that is being filled.
@@ -72,5 +75,65 @@ impl Stream {
         let (connection, sequence) = (thread.connection, thread.sequence);
         let drop = f1::Drop { thread: thread.wire, sequence, time, count, reason };
         self.say(connection, &Message::Drop(drop));
+    }
+
+    /// Counts of methods, as one snapshot.
+    pub(crate) fn counts(&mut self, time: u64, counts: &[Count], reset: bool) {
+        if !self.is_f1() {
+            return;
+        }
+        for count in counts {
+            self.tell_method(count.method);
+        }
+        let snapshot = self.snapshot;
+        self.snapshot = self.snapshot.wrapping_add(1);
+        let rows: Vec<[u8; 28]> = counts.iter().map(|count| count.to_bytes()).collect();
+        let mut parts: Vec<&[[u8; 28]]> = rows.chunks(MOST_ROWS as usize).collect();
+        if parts.is_empty() {
+            parts.push(&[]);
+        }
+        let count = parts.len();
+        for (number, part) in parts.into_iter().enumerate() {
+            let last = number + 1 == count;
+            let rows = CountRows { snapshot, time, last, reset: reset && last, rows: Rows::new(part) };
+            self.say_first(&Message::Counts(rows));
+        }
+    }
+
+    /// Methods and lines that have run; lines with their ids.
+    pub(crate) fn coverage(&mut self, time: u64, methods: &[u32], lines: &[(u32, Line)]) {
+        if !self.is_f1() {
+            return;
+        }
+        for method in methods.iter().chain(lines.iter().map(|(_, line)| &line.method)) {
+            self.tell_method(*method);
+        }
+        for (id, line) in lines {
+            self.tell_line(*id, *line);
+        }
+        let of_methods = methods.iter().map(|method| Hit { method: *method, location: None });
+        let of_lines = lines.iter().map(|(id, line)| Hit { method: line.method, location: Some(*id) });
+        let rows: Vec<[u8; 8]> = of_methods.chain(of_lines).map(Hit::to_bytes).collect();
+        for part in rows.chunks(MOST_ROWS as usize) {
+            self.say_first(&Message::Coverage(HitRows { time, rows: Rows::new(part) }));
+        }
+    }
+
+    fn tell_line(&mut self, id: u32, line: Line) {
+        let at = id as usize;
+        if self.told_lines.len() <= at {
+            self.told_lines.resize(at + 1, false);
+        }
+        let Some(told) = self.told_lines.get_mut(at).filter(|told| !**told) else { return };
+        *told = true;
+        let number = line.number.into();
+        self.say_first(&Message::MapLocation(Location {
+            location: id,
+            method: line.method,
+            start_line: number,
+            end_line: number,
+            start_char: u16::MAX,
+            end_char: u16::MAX,
+        }));
     }
 }

@@ -12,7 +12,6 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use runtap_bytefrog_proto::f1::{Count, CountRows, Hit, HitRows, MOST_ROWS, Rows};
 use runtap_bytefrog_proto::{Dialect, JavaStr, Message, encode};
 
 use crate::names::Names;
@@ -67,6 +66,7 @@ pub(crate) struct Stream {
     exceptions: Arc<Told>,
     told_methods: Vec<bool>,
     told_exceptions: Vec<bool>,
+    told_lines: Vec<bool>,
     /// All threads but the one whose events come.
     threads: HashMap<u64, Thread>,
     current: Option<(u64, Thread)>,
@@ -104,6 +104,7 @@ impl Stream {
             exceptions,
             told_methods: Vec::new(),
             told_exceptions: Vec::new(),
+            told_lines: Vec::new(),
             threads: HashMap::new(),
             current: None,
             many: MOST_THREADS,
@@ -348,44 +349,6 @@ impl Stream {
                 self.break_here();
             }
             self.free.push(thread.wire);
-        }
-    }
-
-    /// F1: counts of methods, as one snapshot.
-    pub(crate) fn counts(&mut self, time: u64, counts: &[Count], reset: bool) {
-        if !self.is_f1() {
-            return;
-        }
-        for count in counts {
-            self.tell_method(count.method);
-        }
-        let snapshot = self.snapshot;
-        self.snapshot = self.snapshot.wrapping_add(1);
-        let rows: Vec<[u8; 28]> = counts.iter().map(|count| count.to_bytes()).collect();
-        let mut parts: Vec<&[[u8; 28]]> = rows.chunks(MOST_ROWS as usize).collect();
-        if parts.is_empty() {
-            parts.push(&[]);
-        }
-        let count = parts.len();
-        for (number, part) in parts.into_iter().enumerate() {
-            let last = number + 1 == count;
-            let rows = CountRows { snapshot, time, last, reset: reset && last, rows: Rows::new(part) };
-            self.say_first(&Message::Counts(rows));
-        }
-    }
-
-    /// F1: methods that have run.
-    pub(crate) fn coverage(&mut self, time: u64, methods: &[u32]) {
-        if !self.is_f1() {
-            return;
-        }
-        for method in methods {
-            self.tell_method(*method);
-        }
-        let rows: Vec<[u8; 8]> =
-            methods.iter().map(|method| Hit { method: *method, location: None }.to_bytes()).collect();
-        for part in rows.chunks(MOST_ROWS as usize) {
-            self.say_first(&Message::Coverage(HitRows { time, rows: Rows::new(part) }));
         }
     }
 }

@@ -10,6 +10,7 @@ mod faults;
 mod gate;
 mod headers;
 mod library;
+mod lines;
 mod losses;
 mod modes;
 mod oracle;

@@ -1,0 +1,86 @@
+//! Ids of lines, by method: given once, in whatever session.
+//!
+//! Owns: [`Lines`], and where the byte of each line is in the memory of coverage. Locked while a class is loaded, and for each
+//! snapshot.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::ring::MOST_METHODS;
+
+/// Lines that coverage has room for.
+pub(crate) const MOST_LINES: u32 = 1 << 22;
+/// Bytes of coverage: one for each method, then one for each line.
+pub(crate) const COVERAGE_BYTES: usize = MOST_METHODS as usize + MOST_LINES as usize;
+
+/// A line of a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Line {
+    pub(crate) method: u32,
+    pub(crate) number: u16,
+}
+
+/// Lines with ids from 0.
+#[derive(Debug, Default)]
+pub(crate) struct Lines(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    ids: HashMap<Line, u32>,
+    list: Vec<Line>,
+}
+
+/// The byte of a line, by its id.
+pub(crate) fn place(id: usize) -> usize {
+    MOST_METHODS as usize + id
+}
+
+impl Lines {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the probe of a line marks: the number of its byte. `None`: there are as many lines as there is room for.
+    pub(crate) fn mark(&self, line: Line) -> Option<i32> {
+        let mut inner = self.lock();
+        let Inner { ids, list } = &mut *inner;
+        let id = match ids.entry(line) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let id = u32::try_from(list.len()).ok().filter(|id| *id < MOST_LINES)?;
+                list.push(line);
+                *new.insert(id)
+            }
+        };
+        i32::try_from(place(id as usize)).ok()
+    }
+
+    /// Appends those that are not in a list of all that there were before.
+    pub(crate) fn append_new(&self, known: &mut Vec<Line>) {
+        known.extend_from_slice(self.lock().list.get(known.len()..).unwrap_or_default());
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().list.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_one_byte_behind_those_of_methods() {
+        let lines = Lines::default();
+        let mut known = Vec::new();
+        let (first, second) = (Line { method: 7, number: 3 }, Line { method: 8, number: 3 });
+        assert_eq!(lines.mark(first), Some(1 << 20));
+        lines.append_new(&mut known);
+        assert_eq!(lines.mark(second), Some((1 << 20) + 1));
+        assert_eq!(lines.mark(first), Some(1 << 20));
+        lines.append_new(&mut known);
+        assert_eq!((known, lines.count()), (vec![first, second], 2));
+    }
+}
