@@ -22,11 +22,19 @@ struct Scene {
     victim: Running,
 }
 
-/// Where attacks are tried: the file systems differ in what links and renames they allow.
+/// Whether other users reach it.
+fn is_public(path: &Path) -> bool {
+    path.ancestors().all(|it| fs::metadata(it).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0))
+}
+
+/// Where attacks are tried: the file systems differ in what links and renames they allow. Others may be kept out of the
+/// checkout.
 fn file_systems() -> Vec<TempDir> {
-    let disk = tempfile::Builder::new().prefix("runtap-attack-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
-    let mut folders = vec![folder(), disk.expect("a folder on the disk")];
-    folders.extend(tempfile::Builder::new().prefix("runtap-attack-").tempdir_in("/dev/shm").ok());
+    let new = |place: &Path| tempfile::Builder::new().prefix("runtap-attack-").tempdir_in(place);
+    let checkout = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let disk = if is_public(checkout) { checkout } else { Path::new("/var/tmp") };
+    let mut folders = vec![folder(), new(disk).expect("a folder on the disk")];
+    folders.extend(new(Path::new("/dev/shm")).ok());
     for folder in &folders {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     }

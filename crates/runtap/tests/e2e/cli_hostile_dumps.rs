@@ -42,7 +42,12 @@ fn dump(
     is_fetched: bool,
     write: impl Fn(&Path) + Send + Sync + 'static,
 ) -> (Finished, Vec<(String, u64, u64)>) {
-    let runtime = FakeRuntime::builder().commands(Arc::new(Writer(write))).spawn();
+    let (tell, told_paths) = mpsc::channel();
+    let remembering = move |path: &Path| {
+        tell.send(path.to_owned()).unwrap();
+        write(path);
+    };
+    let runtime = FakeRuntime::builder().commands(Arc::new(Writer(remembering))).spawn();
     let folder = folder();
     let name = if is_fetched { OsStr::from_bytes(b"no text \xff") } else { OsStr::new("text") };
     let place = folder.path().join(name);
@@ -50,6 +55,14 @@ fn dump(
     let mut dump = command(["dump", "--crashreport", "--format", "json", "--dport"]);
     dump.arg(format!("{},connect", runtime.path().display())).arg("-o").arg(place.join("x.core"));
     let finished = run(dump);
+    // What is not taken stays with the target, which is this process: its folder is in the common one.
+    for theirs in told_paths.try_iter().filter(|_| is_fetched) {
+        let private = theirs.parent().unwrap();
+        // Not through a link that a test has laid in its place.
+        if fs::symlink_metadata(private).is_ok_and(|meta| meta.is_dir()) {
+            let _taken = [fs::remove_file(&theirs), fs::remove_file(report_of(&theirs)), fs::remove_dir(private)];
+        }
+    }
     let mut files = Vec::new();
     // What the target has put under a name of ours instead of a file is its own, and stays.
     for name in names(&place).into_iter().filter(|name| name.starts_with("x.")) {
@@ -177,7 +190,6 @@ fn a_file_that_was_there_before_is_not_taken() {
         for is_report in [false, true] {
             let kept = folder();
             let there = kept.path().join("kept");
-            let (tell, told_path) = mpsc::channel();
             let (told, files) = dump(true, move |path| {
                 write_core(if is_report { path } else { &there }, 4096);
                 let report = if is_report { there.clone() } else { report_of(path) };
@@ -188,17 +200,10 @@ fn a_file_that_was_there_before_is_not_taken() {
                 } else {
                     fs::hard_link(&there, name).unwrap();
                 }
-                tell.send(path.to_owned()).unwrap();
             });
             let what = if is_report { "the crash report" } else { "can't be taken" };
             told.expect_code(1).says(what).says(why);
             assert_eq!(files.len(), usize::from(is_report), "{files:?}");
-            // What can't be taken stays in the target's folder.
-            let theirs = told_path.recv().unwrap();
-            for file in [report_of(&theirs), theirs] {
-                let _taken = fs::remove_file(&file);
-                let _once = fs::remove_dir(file.parent().unwrap());
-            }
         }
     }
 }
@@ -248,17 +253,15 @@ sys.stdin.read()";
         holder.args(["-c", HOLD]).arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut holder = holder.spawn().unwrap();
         BufReader::new(holder.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-        tell.send((path.to_owned(), holder)).unwrap();
+        tell.send(holder).unwrap();
     });
     // It is still held: nothing else has let runtap go on.
-    let (theirs, mut holder) = held.recv().unwrap();
+    let mut holder = held.recv().unwrap();
     assert!(holder.try_wait().unwrap().is_none());
     drop(holder.stdin.take());
     holder.wait().unwrap();
     told.expect_code(1).says("by a lease");
     assert_eq!(files, []);
-    fs::remove_file(&theirs).unwrap();
-    fs::remove_dir(theirs.parent().unwrap()).unwrap();
 }
 
 /// The target opens its file by the path, and follows links as its user: here as root. Nobody can put one there, neither

@@ -447,8 +447,9 @@ fn frozen() -> Result<(), Skip> {
     eventually("it has attached", || traces.told().contains("Ctrl-C ends with a report").then_some(()));
     traces.have_come();
     let freeze = |how: &str| {
-        let mut kill = Command::new("kill");
-        kill.args([how, &p]);
+        let mut kill = Command::new("sh");
+        // Its own: the program `kill` is not everywhere.
+        kill.args(["-c", "kill $0 $1", how, &p]);
         run(kill).expect_code(0);
     };
     freeze("-STOP");
