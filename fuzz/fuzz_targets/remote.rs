@@ -2,6 +2,8 @@
 //! hears them, and how far the handshake has come): no panic, nobody is let in, the chunks do not matter.
 #![no_main]
 
+use std::net::SocketAddr;
+
 use runtap_remote::{ClientHandshake, Handshake, HandshakeError, Listed, Request, RouterHandshake, Token};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
@@ -24,11 +26,15 @@ fn token() -> Token {
     Token::new(b"correct horse battery staple").expect("long enough")
 }
 
+fn at() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 9000))
+}
+
 fn router(said: &[u8], chunk: usize, began: bool) -> HandshakeError {
-    let mut router = RouterHandshake::new(token(), [2; 32]);
+    let mut router = RouterHandshake::new(token(), [2; 32], [at()]);
     if began {
         router.handle_bytes(
-            &ClientHandshake::new(token(), [1; 32], Request::List).poll_transmit().expect("hello"),
+            &ClientHandshake::new(token(), [1; 32], at(), Request::List).poll_transmit().expect("hello"),
         );
     }
     said.chunks(chunk).for_each(|part| router.handle_bytes(part));
@@ -38,9 +44,9 @@ fn router(said: &[u8], chunk: usize, began: bool) -> HandshakeError {
 }
 
 fn client(said: &[u8], chunk: usize, began: bool) -> HandshakeError {
-    let mut client = ClientHandshake::new(token(), [1; 32], Request::Open { pid: 1, started: 2 });
+    let mut client = ClientHandshake::new(token(), [1; 32], at(), Request::Open { pid: 1, started: 2 });
     if began {
-        client.handle_bytes(&[b"RUNTAP-R\x01\0", &[2; 32][..]].concat());
+        client.handle_bytes(&[b"RUNTAP-R\x02\0", &[2; 32][..]].concat());
     }
     said.chunks(chunk).for_each(|part| client.handle_bytes(part));
     assert!(client.wanted() <= runtap_remote::MAX_ANSWER + 32);

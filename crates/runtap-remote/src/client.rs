@@ -1,10 +1,12 @@
 //! The client's side of the handshake.
 
+use std::net::SocketAddr;
+
 use runtap_wire::Reader;
 
 use crate::error::{HandshakeError, Refusal};
 use crate::message::{
-    ANSWER_HEAD, CHALLENGE, Challenge, Hello, Nonce, PROOF, Request, VERSION, answer_head, outcome,
+    ANSWER_HEAD, CHALLENGE, Challenge, Hello, Nonce, PROOF, Reached, Request, VERSION, answer_head, outcome,
 };
 use crate::proof::{Side, Transcript};
 use crate::stream::Handshake;
@@ -26,6 +28,7 @@ enum State {
 #[derive(Debug)]
 pub struct ClientHandshake {
     token: Token,
+    router: Reached,
     request: Request,
     transcript: Transcript,
     state: State,
@@ -36,13 +39,15 @@ pub struct ClientHandshake {
 }
 
 impl ClientHandshake {
-    /// Begins with a random number that was made for this connection.
-    pub fn new(token: Token, nonce: Nonce, request: Request) -> Self {
+    /// Begins with a random number that was made for this connection. `router` is the address at the other end of it: the
+    /// router refuses what was meant for another one.
+    pub fn new(token: Token, nonce: Nonce, router: SocketAddr, request: Request) -> Self {
         let hello = Hello { oldest: VERSION, newest: VERSION, nonce }.encode();
         let mut transcript = Transcript::default();
         transcript.add(&hello);
         Self {
             token,
+            router: router.into(),
             request,
             transcript,
             state: State::Challenge,
@@ -60,6 +65,7 @@ impl ClientHandshake {
         }
         self.transcript.add(bytes);
         let mut ask = self.request.encode();
+        ask.extend(self.router.encode());
         self.transcript.add(&ask);
         let proof = self.transcript.prove(&self.token, Side::Client);
         self.transcript.add(&proof);

@@ -43,6 +43,9 @@ pub enum Refusal {
     /// It can't be listed or reached.
     #[error("the router failed: {0}")]
     Failed(String),
+    /// The client has connected to another address than the router's: somebody passes on what both say.
+    #[error("the connection was passed on from another address: {0}")]
+    Elsewhere(String),
     /// A status of a later version.
     #[error("the router refuses with status {0}")]
     Other(u16),

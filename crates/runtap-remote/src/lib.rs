@@ -4,13 +4,14 @@
 //!   client                                        router
 //!     │── hello: versions, nonce ───────────────────▶│
 //!     │◀─ challenge: version, nonce ─────────────────│
-//!     │── ask: request, proof ──────────────────────▶│   proof: HMAC-SHA-256 of everything said so far, by the token
+//!     │── ask: request, router's address, proof ────▶│   proof: HMAC-SHA-256 of everything said so far, by the token
 //!     │◀─ answer: status, what was asked for, proof ─│   and the other way round
 //!     │◀═ one connection of Diagnostic IPC ═════════▶│   after an open process
 //! ```
 //!
 //! Both sides know a [`Token`], which is never sent. Each side proves that it knows it by what depends on a random number
-//! that the other side has just made: what was overheard is of no use in another connection. Who listens on the way reads
+//! that the other side has just made: what was overheard is of no use in another connection. The address to which the client
+//! has connected is part of it: another router with that token refuses what is passed on to it. Who listens on the way reads
 //! everything all the same, and can change what follows the answer: **nothing is encrypted** (docs/remote.md).
 //!
 //! [`ClientHandshake`] and [`RouterHandshake`] are state machines without I/O: `handle_bytes` takes what came, `poll_*` gives

@@ -1,5 +1,7 @@
 //! The messages, as bytes. All numbers are little-endian.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use crate::error::Refusal;
@@ -8,7 +10,7 @@ use crate::error::Refusal;
 pub(crate) const MAGIC: [u8; 8] = *b"RUNTAP-R";
 
 /// The version of the protocol that this crate speaks.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Random bytes, made for one connection.
 pub type Nonce = [u8; 32];
@@ -19,6 +21,8 @@ pub(crate) const PROOF: usize = 32;
 pub(crate) const HELLO: usize = 8 + 2 + 2 + 32;
 /// The length of a challenge.
 pub(crate) const CHALLENGE: usize = 8 + 2 + 32;
+/// The length of an address.
+pub(crate) const ADDRESS: usize = 16 + 2;
 /// The length of what an answer begins with.
 pub(crate) const ANSWER_HEAD: usize = 2 + 4;
 /// The longest request.
@@ -119,6 +123,44 @@ impl Request {
     }
 }
 
+/// An address at which a client has reached a router, as both of them write it: an address of loopback is any of them,
+/// because a tunnel that begins at one may end at another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reached(SocketAddr);
+
+impl Reached {
+    pub(crate) fn encode(self) -> [u8; ADDRESS] {
+        let ip = match self.0.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let mut bytes = [0; ADDRESS];
+        for (at, byte) in bytes.iter_mut().zip(ip.octets().into_iter().chain(self.0.port().to_le_bytes())) {
+            *at = byte;
+        }
+        bytes
+    }
+
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let ip = Ipv6Addr::from(r.array::<16>("router's address")?);
+        Ok(SocketAddr::from((ip, r.u16("router's port")?)).into())
+    }
+}
+
+impl From<SocketAddr> for Reached {
+    fn from(address: SocketAddr) -> Self {
+        let ip = address.ip().to_canonical();
+        let ip = if ip.is_loopback() { Ipv4Addr::LOCALHOST.into() } else { ip };
+        Self(SocketAddr::new(ip, address.port()))
+    }
+}
+
+impl std::fmt::Display for Reached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The length of a request, checked.
 pub(crate) fn request_length(length: u16) -> Result<usize, DecodeError> {
     let length = usize::from(length);
@@ -149,6 +191,7 @@ pub(crate) fn answer(outcome: Result<&[u8], &Refusal>) -> Vec<u8> {
         Err(Refusal::Malformed) => (2, &[][..]),
         Err(Refusal::NoProcess(why)) => (3, cut(why)),
         Err(Refusal::Failed(why)) => (4, cut(why)),
+        Err(Refusal::Elsewhere(why)) => (5, cut(why)),
         Err(Refusal::Other(status)) => (*status, &[][..]),
     };
     let mut w = Writer::new();
@@ -167,6 +210,7 @@ pub(crate) fn outcome(status: u16, payload: Vec<u8>) -> Result<Vec<u8>, Refusal>
         2 => Err(Refusal::Malformed),
         3 => Err(Refusal::NoProcess(text(payload))),
         4 => Err(Refusal::Failed(text(payload))),
+        5 => Err(Refusal::Elsewhere(text(payload))),
         other => Err(Refusal::Other(other)),
     }
 }

@@ -17,8 +17,8 @@ pub(crate) enum Side {
 impl Side {
     fn word(self) -> &'static [u8] {
         match self {
-            Self::Client => b"runtap remote 1: client\0",
-            Self::Router => b"runtap remote 1: router\0",
+            Self::Client => b"runtap remote 2: client\0",
+            Self::Router => b"runtap remote 2: router\0",
         }
     }
 }

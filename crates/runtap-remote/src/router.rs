@@ -1,9 +1,13 @@
 //! The router's side of the handshake.
 
+use std::net::SocketAddr;
+
 use runtap_wire::Reader;
 
 use crate::error::{HandshakeError, Refusal};
-use crate::message::{Challenge, HELLO, Hello, Nonce, PROOF, Request, VERSION, answer, request_length};
+use crate::message::{
+    ADDRESS, Challenge, HELLO, Hello, Nonce, PROOF, Reached, Request, VERSION, answer, request_length,
+};
 use crate::proof::{Side, Transcript};
 use crate::stream::Handshake;
 use crate::token::Token;
@@ -15,7 +19,7 @@ pub type RouterEvent = Request;
 enum State {
     Hello,
     Length,
-    /// A request of so many bytes, without the proof.
+    /// A request of so many bytes, without the address and the proof.
     Ask(usize),
     Asked,
     Done,
@@ -26,6 +30,7 @@ enum State {
 pub struct RouterHandshake {
     token: Token,
     nonce: Nonce,
+    addresses: Vec<Reached>,
     transcript: Transcript,
     state: State,
     received: Vec<u8>,
@@ -36,11 +41,13 @@ pub struct RouterHandshake {
 }
 
 impl RouterHandshake {
-    /// Answers with a random number that was made for this connection.
-    pub fn new(token: Token, nonce: Nonce) -> Self {
+    /// Answers with a random number that was made for this connection. `addresses` are those at which clients reach this
+    /// router: the near end of the connection first.
+    pub fn new(token: Token, nonce: Nonce, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         Self {
             token,
             nonce,
+            addresses: addresses.into_iter().map(Reached::from).collect(),
             transcript: Transcript::default(),
             state: State::Hello,
             received: Vec::new(),
@@ -105,13 +112,23 @@ impl RouterHandshake {
                 Ok(None)
             }
             State::Ask(length) => {
-                let (request, proof) = bytes.split_at_checked(length).unwrap_or_default();
+                let (request, rest) = bytes.split_at_checked(length).unwrap_or_default();
+                let (address, proof) = rest.split_at_checked(ADDRESS).unwrap_or_default();
                 self.transcript.add(request);
+                self.transcript.add(address);
                 if !self.transcript.is_proven(&self.token, Side::Client, proof) {
                     return Err(HandshakeError::Refused(Refusal::Unauthenticated));
                 }
                 self.transcript.add(proof);
                 self.state = State::Asked;
+                let reached = Reached::decode(&mut Reader::new(address))?;
+                if !self.addresses.contains(&reached) {
+                    let here =
+                        self.addresses.first().map_or_else(String::new, |here| format!(", not {here}"));
+                    let refusal = Refusal::Elsewhere(format!("the client has connected to {reached}{here}"));
+                    self.answer(Err(&refusal));
+                    return Err(HandshakeError::Refused(refusal));
+                }
                 match Request::decode(&mut Reader::new(request)) {
                     Ok(request) => Ok(Some(request)),
                     Err(_of_later) => {
@@ -132,7 +149,7 @@ impl Handshake for RouterHandshake {
         let whole = match self.state {
             State::Hello => HELLO,
             State::Length => 2,
-            State::Ask(length) => length.saturating_add(PROOF),
+            State::Ask(length) => length.saturating_add(ADDRESS + PROOF),
             State::Asked | State::Done => 0,
         };
         whole.saturating_sub(self.received.len())

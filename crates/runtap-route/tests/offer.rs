@@ -55,7 +55,7 @@ impl Running {
     /// Says hello, and has the answer to that.
     fn greet(&self, token: &[u8]) -> (TcpStream, ClientHandshake) {
         let mut stream = self.dial();
-        let mut client = ClientHandshake::new(Token::new(token).unwrap(), [7; 32], NOBODY);
+        let mut client = ClientHandshake::new(Token::new(token).unwrap(), [7; 32], self.address, NOBODY);
         stream.write_all(&client.poll_transmit().unwrap()).unwrap();
         let mut challenge = vec![0; client.wanted()];
         stream.read_exact(&mut challenge).unwrap();
@@ -148,18 +148,19 @@ fn hmac(parts: &[&[u8]]) -> [u8; 32] {
 fn a_request_of_a_later_version_is_answered_once() {
     let router = Running::start(8);
     let mut stream = router.dial();
-    let hello = [&b"RUNTAP-R"[..], &[1, 0, 1, 0], &[7; 32]].concat();
+    let hello = [&b"RUNTAP-R"[..], &[2, 0, 2, 0], &[7; 32]].concat();
     stream.write_all(&hello).unwrap();
     let mut challenge = [0; 42];
     stream.read_exact(&mut challenge).unwrap();
-    let request = [1, 0, 99];
-    let proof = hmac(&[b"runtap remote 1: client\0", &hello, &challenge, &request]);
+    let address = [&[0; 10][..], &[0xff; 2], &[127, 0, 0, 1], &router.address.port().to_le_bytes()].concat();
+    let request = [&[1, 0, 99][..], &address].concat();
+    let proof = hmac(&[b"runtap remote 2: client\0", &hello, &challenge, &request]);
     let ask = [&request[..], &proof].concat();
     stream.write_all(&ask).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let refused = [2, 0, 0, 0, 0, 0];
-    let proof = hmac(&[b"runtap remote 1: router\0", &hello, &challenge, &ask, &refused]);
+    let proof = hmac(&[b"runtap remote 2: router\0", &hello, &challenge, &ask, &refused]);
     assert_eq!(answer, [&refused[..], &proof].concat());
     // It knows the token: it was not turned away.
     assert_eq!(router.unproven(), 0);

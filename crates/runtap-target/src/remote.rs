@@ -127,7 +127,8 @@ impl RemoteSpec {
             let addresses = self.address.router.resolve(true).await?;
             let mut stream = TcpStream::connect(&addresses[..]).await?;
             stream.set_nodelay(true)?;
-            let mut handshake = ClientHandshake::new(self.token.clone(), nonce()?, request);
+            let router = stream.peer_addr()?;
+            let mut handshake = ClientHandshake::new(self.token.clone(), nonce()?, router, request);
             let answer = drive(&mut handshake, &mut stream).await??;
             Ok((answer, stream))
         };

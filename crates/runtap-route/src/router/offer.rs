@@ -46,6 +46,7 @@ const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 pub struct Offer {
     listener: TcpListener,
     token: Token,
+    reached_at: Arc<[SocketAddr]>,
     limits: Limits,
     teller: Teller,
 }
@@ -58,7 +59,16 @@ impl Offer {
     /// None is.
     pub async fn bind(addresses: &[SocketAddr], token: Token) -> io::Result<Self> {
         let listener = TcpListener::bind(addresses).await?;
-        Ok(Self { listener, token, limits: Limits::default(), teller: Teller::default() })
+        let (limits, teller) = (Limits::default(), Teller::default());
+        Ok(Self { listener, token, reached_at: Arc::default(), limits, teller })
+    }
+
+    /// Addresses besides its own to which clients connect: of what forwards connections from there. What was meant for
+    /// any other address is refused.
+    #[must_use]
+    pub fn reached_at(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.reached_at = addresses.into_iter().collect();
+        self
     }
 
     /// Which tells this of what happens. What takes long is to be handed on.
@@ -90,7 +100,7 @@ impl Offer {
 
     /// Serves until `until` is ready.
     pub async fn run(self, until: impl Future<Output = ()>) -> Ended {
-        let Self { listener, token, limits, teller } = self;
+        let Self { listener, token, reached_at, limits, teller } = self;
         let mut crowd = Crowd::new(limits.connections, limits.silent, teller.clone());
         // Whose runtime it is, each connection says.
         let relay = Relay::new(Supply::Nowhere, limits, teller);
@@ -108,9 +118,10 @@ impl Offer {
                 let permit = crowd.admit().await;
                 let progress = Progress::default();
                 let (serving, its, token) = (relay.clone(), progress.clone(), token.clone());
+                let elsewhere = Arc::clone(&reached_at);
                 let task = relay.spawn(async move {
                     // One that breaks is its client's affair.
-                    let _: io::Result<()> = serve(stream, address, token, &serving, &its).await;
+                    let _: io::Result<()> = serve(stream, address, token, &elsewhere, &serving, &its).await;
                     drop(permit);
                 });
                 crowd.enter(task, progress);
@@ -131,12 +142,14 @@ async fn serve(
     mut stream: TcpStream,
     address: SocketAddr,
     token: Token,
+    elsewhere: &[SocketAddr],
     relay: &Relay,
     progress: &Progress,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let who = address.to_string();
-    let mut handshake = RouterHandshake::new(token, nonce()?);
+    let here = std::iter::once(stream.local_addr()?).chain(elsewhere.iter().copied());
+    let mut handshake = RouterHandshake::new(token, nonce()?, here);
     let mut watched = Watched { handshake: &mut handshake, progress };
     let asked = timeout(HANDSHAKE, drive(&mut watched, &mut stream)).await??;
     let request = match asked {

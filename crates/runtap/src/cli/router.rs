@@ -77,6 +77,9 @@ pub(crate) struct Listen {
     /// The token, in a file that only you can read; by default the variable `RUNTAP_TOKEN`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token_file: Option<PathBuf>,
+    /// Address of a tunnel or proxy in front of the router, if clients connect to that; can be repeated
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) public_address: Vec<String>,
     /// Listen beyond this machine: what passes is not encrypted
     #[arg(long)]
     pub(crate) insecure: bool,

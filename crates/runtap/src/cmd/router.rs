@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use runtap_record::Stops;
+use runtap_remote::HostPort;
 use runtap_route::router::{
     Back, Ended, Front, Gate, Limits, Notice, Offer, Router, RuntimeAddress, Statistics,
 };
@@ -106,7 +107,14 @@ async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow
     let addresses = resolve(LISTEN, &options.address, options.insecure, output).await?;
     let failed =
         |error: io::Error| anyhow::Error::new(error).context(format!("listen on {}", options.address));
-    let offer = Offer::bind(&addresses, token).await.map_err(failed)?.on_notice(teller(output));
+    let mut public = Vec::new();
+    for address in &options.public_address {
+        // Nothing listens there: it may be beyond this machine.
+        let host = HostPort::parse(address).map_err(|error| usage(format!("--public-address: {error}")))?;
+        public.extend(host.resolve(true).await.map_err(|error| usage(format!("--public-address: {error}")))?);
+    }
+    let offer = Offer::bind(&addresses, token).await.map_err(failed)?;
+    let offer = offer.reached_at(public).on_notice(teller(output));
     output.note(format_args!(
         "all .NET processes of your user are offered at runtap://{}, to whoever knows the token",
         offer.address()?

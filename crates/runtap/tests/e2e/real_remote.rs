@@ -17,6 +17,7 @@ use crate::common::{Target, command, counts};
 on_the_newest_runtime!(
     verbs_reach_another_machine,
     who_does_not_know_the_token_stays_out,
+    what_is_passed_on_is_refused,
     what_was_overheard_is_of_no_use,
     strangers_hold_nobody_up,
 );
@@ -172,8 +173,8 @@ fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Sk
         let (mut client, _) = liar.accept().unwrap();
         let mut hello = [0; 44];
         client.read_exact(&mut hello).unwrap();
-        client.write_all(&[b"RUNTAP-R\x01\0", &[7; 32][..]].concat()).unwrap();
-        let mut ask = [0; 2 + 1 + 32];
+        client.write_all(&[b"RUNTAP-R\x02\0", &[7; 32][..]].concat()).unwrap();
+        let mut ask = [0; 2 + 1 + 18 + 32];
         client.read_exact(&mut ask).unwrap();
         assert!(!ask.windows(8).any(|part| part == &SECRET.as_bytes()[..8]));
         // OK, an empty list, and no proof.
@@ -187,10 +188,34 @@ fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Sk
     Ok(())
 }
 
-/// Plays back what a client has said in a connection of its own.
+/// Who listens at another address and passes on everything to a router with the same token gets nowhere.
+fn what_is_passed_on_is_refused(runtime: &RealRuntime) -> Result<(), Skip> {
+    let offered = Offered::start(runtime)?;
+    let relay = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (at, there) = (relay.local_addr().unwrap(), offered.address);
+    let relaying = thread::spawn(move || {
+        let (client, _) = relay.accept().unwrap();
+        let router = TcpStream::connect(there).unwrap();
+        let (mut from, mut to) = (client.try_clone().unwrap(), router.try_clone().unwrap());
+        let up = thread::spawn(move || std::io::copy(&mut from, &mut to));
+        let _ = std::io::copy(&mut &router, &mut &client);
+        client.shutdown(std::net::Shutdown::Both).unwrap();
+        let _ = up.join().unwrap();
+    });
+    let mut ps = command(["ps", &format!("runtap://{at}")]);
+    ps.env("RUNTAP_TOKEN", SECRET);
+    let told = run(ps);
+    told.expect_code(3).says("was passed on").says(&format!("connected to {at}, not {there}"));
+    told.says("--public-address");
+    relaying.join().unwrap();
+    offered.end();
+    Ok(())
+}
+
+/// Plays back what a client has said in a connection of its own. The listener in between looks like a tunnel.
 fn what_was_overheard_is_of_no_use(runtime: &RealRuntime) -> Result<(), Skip> {
     let offered = Offered::start(runtime)?;
-    let spy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let spy = TcpListener::bind(("127.0.0.2", offered.address.port())).unwrap();
     let url = format!("runtap://{}", spy.local_addr().unwrap());
     let (address, (tell, heard)) = (offered.address, mpsc::channel());
     thread::spawn(move || {
@@ -202,7 +227,7 @@ fn what_was_overheard_is_of_no_use(runtime: &RealRuntime) -> Result<(), Skip> {
         let mut challenge = [0; 42];
         router.read_exact(&mut challenge).unwrap();
         client.write_all(&challenge).unwrap();
-        let mut ask = vec![0; 2 + 1 + 32];
+        let mut ask = vec![0; 2 + 1 + 18 + 32];
         client.read_exact(&mut ask).unwrap();
         router.write_all(&ask).unwrap();
         std::io::copy(&mut router, &mut client).unwrap();

@@ -113,6 +113,10 @@ fn of_remote(error: &RemoteError) -> Option<String> {
         ) => {
             "both sides need the same token: compare the file here with that of 'runtap router listen' there"
         }
+        RemoteError::Handshake(HandshakeError::Refused(Refusal::Elsewhere(_))) => {
+            "a tunnel needs the same port number at both ends, or 'runtap router listen --public-address HOST:PORT' there \
+             with the address that is used here; without a tunnel, somebody else listens at that address"
+        }
         RemoteError::Handshake(HandshakeError::Malformed(_) | HandshakeError::Closed { .. }) => {
             "is that the port of a 'runtap router listen'? The other modes of the router have no such address"
         }
