@@ -43,7 +43,7 @@ impl Patterns {
     pub fn new<S: AsRef<str>>(inclusions: &[S], exclusions: &[S]) -> Result<Self, PatternError> {
         let count = inclusions.len() + exclusions.len();
         if count > MAX_PATTERNS {
-            let pattern = inclusions.first().or(exclusions.first()).map(AsRef::as_ref).unwrap_or_default();
+            let pattern = inclusions.iter().chain(exclusions).next().map(AsRef::as_ref).unwrap_or_default();
             let why = format!("there are more than {MAX_PATTERNS} patterns");
             return Err(PatternError { pattern: pattern.to_owned(), why });
         }

@@ -56,7 +56,7 @@ impl Filter {
         let exclude: Vec<S> = exclude.into_iter().take(MAX_PATTERNS + 1).collect();
         let count = include.len() + exclude.len();
         if count > MAX_PATTERNS {
-            let first = include.first().or(exclude.first()).map(AsRef::as_ref).unwrap_or_default();
+            let first = include.iter().chain(&exclude).next().map(AsRef::as_ref).unwrap_or_default();
             return Err(FilterError {
                 pattern: shortened(first),
                 reason: format!("there are more than {MAX_PATTERNS} expressions"),

@@ -18,7 +18,7 @@
 //!
 //! - [`codec`]: requests and replies as bytes, without I/O.
 //! - [`Jvm`]: a process that was examined. [`Client`]: what it is asked. [`Placed`]: a library where the JVM can read it.
-//! [`keep`]: one for JVMs that are going to be started.
+//!   [`keep`]: one for JVMs that are going to be started.
 //!
 //! Linux only. `OpenJ9`, which has another protocol, is recognized and refused. Refuses to know what an agent does, and to
 //! print. Source: `openjdk/jdk`, `src/hotspot/os/posix/attachListener_posix.cpp`, and JDK 11, 17, 21 and 25 as measured.

@@ -6,6 +6,7 @@ use runtap_mtp_host::{Artifact, Failure, HostError, Outcome, Session, TestNode, 
 use runtap_test_formats::{Case, Event, Outcome as Seen};
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct Teller<'a> {
     session: &'a Session<'a>,
     /// Where the command runs; where we do otherwise.

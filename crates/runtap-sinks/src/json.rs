@@ -71,7 +71,7 @@ impl Names {
             match name.char_indices().nth(MAX_REPEATED) {
                 // A name of 65,535 letters would make a small recording a thousand times as large.
                 Some((end, _)) => {
-                    string(&mut names.text, &format_args!("{}…", name.get(..end).unwrap_or_default()))?
+                    string(&mut names.text, &format_args!("{}…", name.get(..end).unwrap_or_default()))?;
                 }
                 None => string(&mut names.text, &name)?,
             }

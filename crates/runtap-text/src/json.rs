@@ -62,7 +62,7 @@ impl<W: io::Write> ListDocument<W> {
         let tail = harmless(serde_json::to_string_pretty(tail)?);
         let members = tail.strip_prefix('{').unwrap_or(&tail);
         let end = if self.has_elements { "\n  ]" } else { "]" };
-        write!(self.out, "{end},{members}\n")?;
+        writeln!(self.out, "{end},{members}")?;
         self.out.flush()
     }
 }
@@ -130,7 +130,9 @@ mod tests {
             write_document(&mut whole, &Whole { schema: "s", rows, end: 1 }).unwrap();
             let mut list =
                 ListDocument::start(&mut streamed, &serde_json::json!({"schema": "s"}), "rows").unwrap();
-            rows.iter().for_each(|row| list.element(row).unwrap());
+            for row in rows {
+                list.element(row).unwrap();
+            }
             list.finish(&serde_json::json!({"end": 1})).unwrap();
             assert_eq!(String::from_utf8(streamed).unwrap(), String::from_utf8(whole).unwrap());
         }

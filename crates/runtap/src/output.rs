@@ -92,7 +92,7 @@ impl Output {
 
     /// A result as one JSON document with a long list, whose elements are written as they come.
     pub(crate) fn list<H: Serialize>(self, head: H, list: &'static str) -> List<H> {
-        List { head, list, document: None }
+        List { head, name: list, document: None }
     }
 
     /// Writes a result as one line of JSON: one of several.
@@ -243,7 +243,7 @@ impl Output {
 /// all has no document.
 pub(crate) struct List<H> {
     head: H,
-    list: &'static str,
+    name: &'static str,
     document: Option<json::ListDocument<io::StdoutLock<'static>>>,
 }
 
@@ -251,7 +251,7 @@ impl<H: Serialize> List<H> {
     fn document(&mut self) -> io::Result<&mut json::ListDocument<io::StdoutLock<'static>>> {
         let document = match self.document.take() {
             Some(document) => document,
-            None => json::ListDocument::start(io::stdout().lock(), &self.head, self.list)?,
+            None => json::ListDocument::start(io::stdout().lock(), &self.head, self.name)?,
         };
         Ok(self.document.insert(document))
     }

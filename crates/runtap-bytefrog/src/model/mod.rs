@@ -88,6 +88,7 @@ impl Limits {
             depth: self.depth,
             frames: self.frames / PART,
             places: self.places / PART,
+            lines: self.lines / PART,
             segments: self.segments / PART,
             slow_calls: self.slow_calls,
             names: self.names / PART,

@@ -78,7 +78,7 @@ fn a_truncated_name_is_found_by_the_kernels_table_and_by_the_environment() {
         fake.add(&FakeProcess::new(31442, 230_100).tmpdir(&long));
         fake.add(&FakeProcess::new(7, 900));
         let name = "dotnet-diagnostic-31442-230100-socket";
-        let socket = Fake::socket_at(long.join(&name[..107 - length - 1]));
+        let socket = Fake::socket_at(long.join(name.get(..107 - length - 1).unwrap()));
         fs::set_permissions(&long, fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(fake.all(), [], "not listening");
         assert_eq!(fake.system().process(31442).unwrap().sockets[0].path, socket);

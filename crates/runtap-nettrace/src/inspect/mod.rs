@@ -131,7 +131,7 @@ pub enum Content {
 /// it may have on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed<T> {
-    listed: Vec<T>,
+    elements: Vec<T>,
     count: u64,
     /// Bytes on the wire of those that are listed.
     bytes: usize,
@@ -139,7 +139,7 @@ pub struct Listed<T> {
 
 impl<T> Default for Listed<T> {
     fn default() -> Self {
-        Self { listed: Vec::new(), count: 0, bytes: 0 }
+        Self { elements: Vec::new(), count: 0, bytes: 0 }
     }
 }
 
@@ -151,7 +151,7 @@ impl<T> Listed<T> {
 
     /// The elements that are listed: the first ones.
     pub fn listed(&self) -> &[T] {
-        &self.listed
+        &self.elements
     }
 
     /// The number of all elements.
@@ -161,15 +161,15 @@ impl<T> Listed<T> {
 
     /// The number of elements that are not listed.
     pub fn left_out(&self) -> u64 {
-        self.count.saturating_sub(self.listed.len() as u64)
+        self.count.saturating_sub(self.elements.len() as u64)
     }
 
     /// Takes an element that has `bytes` bytes on the wire.
     pub(super) fn push(&mut self, element: T, bytes: usize) {
         let total = self.bytes.saturating_add(bytes);
-        if self.left_out() == 0 && self.listed.len() < Self::MOST && total <= Self::MOST_BYTES {
+        if self.left_out() == 0 && self.elements.len() < Self::MOST && total <= Self::MOST_BYTES {
             self.bytes = total;
-            self.listed.push(element);
+            self.elements.push(element);
         }
         self.count += 1;
     }

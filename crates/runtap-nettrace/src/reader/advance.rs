@@ -81,7 +81,8 @@ impl Core {
     fn end(&mut self, window: &[u8]) -> Step {
         self.complete = true;
         self.state = State::Over;
-        self.counts.end.get_or_insert(self.here());
+        let here = self.here();
+        self.counts.end.get_or_insert(here);
         self.counts.trailing_bytes += self.pending(window).len() as u64;
         self.consume_all(window);
         Step::End

@@ -60,7 +60,8 @@ fn dump(
         let private = theirs.parent().unwrap();
         // Not through a link that a test has laid in its place.
         if fs::symlink_metadata(private).is_ok_and(|meta| meta.is_dir()) {
-            let _taken = [fs::remove_file(&theirs), fs::remove_file(report_of(&theirs)), fs::remove_dir(private)];
+            let _taken =
+                [fs::remove_file(&theirs), fs::remove_file(report_of(&theirs)), fs::remove_dir(private)];
         }
     }
     let mut files = Vec::new();

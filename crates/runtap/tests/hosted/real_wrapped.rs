@@ -205,7 +205,7 @@ pub(crate) fn pytest_leaves_a_report() -> Outcome {
         command.current_dir(folder.path());
         let ours = run(command);
         assert!(!ours.expect_code(2).stderr.contains("did not list"), "{ours}");
-        let report = std::fs::read_to_string(folder.path().join("ours.xml")).expect("there is a report");
+        let report = fs::read_to_string(folder.path().join("ours.xml")).expect("there is a report");
         for suite in ["test_shop", "test_shop.TestCart"] {
             assert!(report.contains(&format!("<testsuite name=\"{suite}\"")), "{suite}: {report}");
         }
