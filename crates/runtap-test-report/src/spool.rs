@@ -134,7 +134,7 @@ impl<F: Read + Write + Seek> Spool<F> {
     /// Fails if there is no such result, or the file can't be read or written.
     pub fn follow(&mut self, module: usize, index: usize, mut later: TestResult) -> io::Result<TestResult> {
         let before = self.stored(module, index)?;
-        later.earlier = before.earlier.clone();
+        later.earlier.clone_from(&before.earlier);
         later.earlier.push(before.last.clone());
         self.replace(module, index, &before, &later)?;
         Ok(later)

@@ -131,10 +131,10 @@ pub fn plan(
     if let Some(uids) = selection.named() {
         chosen.fill(Some(uids));
         // Of tests that have failed before, it is known whose they are.
-        let is_known = |record: &Option<&ModuleHistory>| {
+        let is_known = |record: Option<&ModuleHistory>| {
             selection.failed_only && !record.is_some_and(|record| record.broken)
         };
-        may_lack = planner.records.iter().map(|record| !is_known(record)).collect();
+        may_lack = planner.records.iter().map(|record| !is_known(*record)).collect();
     } else if selection.discover || selection.partition.is_some() || selection.filter.is_some() {
         planned.known = discover(spec, stop)?;
         let needs_more = |filter: &Filter| !filter.needs_names_only();
