@@ -91,7 +91,7 @@ pub struct TestInfo {
 
 /// A result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 pub struct TestResult {
     /// The test's id within the module.
     pub uid: String,

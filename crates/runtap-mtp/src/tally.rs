@@ -97,7 +97,7 @@ pub(crate) struct Counted {
 
 /// The last result of a row.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 struct Row {
     index: usize,
     /// A hash of the display name.
