@@ -63,7 +63,8 @@ impl Examination {
             Answer::Foreign(_) if self.facts.runtime == Runtime::None => Reason::NotDotnet,
             // Of truncated names several are alike.
             Answer::Foreign(_) if self.facts.usable_sockets().any(is_truncated) => {
-                Reason::long_tmpdir(&self.facts).unwrap_or_else(|| Reason::SocketDeleted { sockets: sockets() })
+                Reason::long_tmpdir(&self.facts)
+                    .unwrap_or_else(|| Reason::SocketDeleted { sockets: sockets() })
             }
             Answer::Foreign(who) => {
                 let detail = format!("is not the one who listens on the socket with its name: {who}");

@@ -30,9 +30,25 @@ pub(crate) struct ByUid<V> {
 }
 
 impl<V: Default> ByUid<V> {
+    /// A short hash of any text, to compare texts of one test with each other.
+    pub(crate) fn hash(&self, text: &str) -> u32 {
+        let [a, b, c, d, ..] = self.keys.0.hash_one(text).to_le_bytes();
+        u32::from_le_bytes([a, b, c, d])
+    }
+
     /// The value of a test; a new one if there is none.
     pub(crate) fn entry(&mut self, uid: &str) -> &mut V {
         self.values.entry(self.keys.digest(uid)).or_default()
+    }
+
+    /// Whether there is a value of a test.
+    pub(crate) fn contains(&self, uid: &str) -> bool {
+        self.values.contains_key(&self.keys.digest(uid))
+    }
+
+    /// All values.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.values.values_mut()
     }
 }
 

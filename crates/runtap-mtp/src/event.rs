@@ -91,6 +91,7 @@ pub struct TestInfo {
 
 /// A result.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 pub struct TestResult {
     /// The test's id within the module.
     pub uid: String,
@@ -108,6 +109,11 @@ pub struct TestResult {
     pub quarantined: bool,
     /// A later attempt within the same process has replaced it.
     pub superseded: bool,
+    /// The number of its row within the module, from 0 on. A result replaces the one before it of the same row; a test has
+    /// several rows if it has several results in one attempt.
+    pub row: usize,
+    /// The row has the result of a later attempt already.
+    pub outdated: bool,
     /// Why it was skipped, or failed without an exception.
     pub reason: Option<String>,
     /// The exception, and those within it.
@@ -147,6 +153,8 @@ impl Default for TestResult {
             flaky: false,
             quarantined: false,
             superseded: false,
+            row: 0,
+            outdated: false,
             reason: None,
             exceptions: Vec::new(),
             expected: None,
@@ -383,6 +391,14 @@ pub enum RunEvent {
         /// How.
         end: LaunchEnd,
     },
+    /// Rows of tests that have failed, and that the last attempt, which passed, does not have any more. Comes before the end
+    /// of the module, if at all.
+    RowsMerged {
+        /// Of which module.
+        module: ModuleId,
+        /// Each with the row of which its results are earlier attempts.
+        rows: Vec<(usize, usize)>,
+    },
     /// All processes of a module have ended.
     ModuleEnded {
         /// Which.
@@ -400,6 +416,8 @@ pub enum RunEvent {
         totals: Totals,
         /// The verdict, as an exit code of the platform.
         exit_code: i32,
+        /// Tests that were chosen for all modules, and that none of them has run, in a sentence.
+        missing: Option<String>,
         /// How long it took.
         duration: Duration,
         /// It was stopped before its end.

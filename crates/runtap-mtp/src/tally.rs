@@ -1,4 +1,4 @@
-//! Counting: what became of each test after all its attempts.
+//! Counting: what became of each test after all its attempts, and which results are of one and the same row of it.
 
 use crate::digest::ByUid;
 use crate::event::{State, TestResult};
@@ -69,82 +69,155 @@ impl Totals {
     }
 }
 
-/// The results of one module. A test may have several of one attempt: those count, all of them; those of earlier attempts
-/// don't.
+/// The results of one module. All results that a test has in one attempt count, each as a row of the test; a later attempt
+/// replaces the rows of the one before.
+///
+/// Rows of two attempts belong together by their names, and where no name fits by their order.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    tests: ByUid<Attempt>,
+    tests: ByUid<Test>,
+    /// The number of rows of all tests.
+    rows: usize,
     totals: Totals,
     settled: u64,
+    /// Whether any test has had more than one attempt.
+    repeated: bool,
 }
 
-/// One result that counts.
+/// What is to be known of a result that was counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// The number of its row within the module, from 0 in the order of first appearance.
+    pub row: usize,
+    /// It has passed, after a failure of an earlier attempt.
+    pub flaky: bool,
+    /// The result of a later attempt is there already.
+    pub outdated: bool,
+}
+
+/// The last result of a row.
 #[derive(Debug, Clone, Copy)]
-struct Counted {
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
+struct Row {
+    index: usize,
+    /// A hash of the display name.
+    name: u32,
     state: State,
     quarantined: bool,
-    /// Nothing will run the test again.
-    is_last: bool,
+    /// It is a failure that counts, and nothing will change that.
+    is_settled: bool,
+    /// It is of an earlier attempt than the test's last one, or a later attempt in the same process has replaced it.
+    is_pending: bool,
+    /// An attempt before has failed.
+    has_failed: bool,
 }
 
-impl Counted {
-    /// Whether it is a failure, and that is not to be changed.
-    fn is_settled(self) -> bool {
-        self.state.is_failure() && !self.quarantined && self.is_last
+impl Row {
+    fn is_flaky(&self) -> bool {
+        self.has_failed && self.state == State::Passed
     }
 }
 
 /// The last attempt of a test.
 #[derive(Debug, Default)]
-struct Attempt {
-    /// The runner's attempt, from 1 on.
-    number: u32,
-    /// Its result.
-    result: Option<Counted>,
-    /// Further ones: a test may have several names. Most have one, so that this needs no memory of its own.
-    more: Vec<Counted>,
-    /// An attempt before has failed.
-    has_failed: bool,
+struct Test {
+    /// The runner's attempt, and the number that the result itself has, both from 1 on.
+    attempt: (u32, u32),
+    row: Option<Row>,
+    /// Further ones. Most tests have one row, so that this needs no memory of its own.
+    more: Vec<Row>,
+}
+
+impl Test {
+    fn rows(&mut self) -> impl Iterator<Item = &mut Row> {
+        self.row.iter_mut().chain(&mut self.more)
+    }
+
+    /// The row that a result with this name replaces.
+    fn replaced(&mut self, name: u32, outdated: bool) -> Option<&mut Row> {
+        let fits = |row: &Row| outdated || row.is_pending;
+        let place = self.rows().position(|row| fits(row) && row.name == name);
+        let place = place.or_else(|| self.rows().position(|row| fits(row)))?;
+        self.rows().nth(place)
+    }
 }
 
 impl Tally {
-    /// Counts a result; `is_last`: if it is a failure, its test is not run again. Returns whether it makes its test flaky: it
-    /// has passed, after a failure of an earlier attempt.
-    pub(crate) fn count(&mut self, result: &TestResult, is_last: bool) -> bool {
-        let TestResult { uid, attempt, state, superseded, quarantined, .. } = result;
-        let (attempt, state) = (*attempt, *state);
+    /// Counts a result of the runner's `attempt`; `is_last`: if it is a failure, its test is not run again.
+    pub(crate) fn count(&mut self, result: &TestResult, attempt: u32, is_last: bool) -> Counted {
+        let TestResult { uid, state, superseded, quarantined, .. } = result;
+        let (state, name) = (*state, self.tests.hash(&result.name));
+        let key = (attempt, result.attempt);
         let test = self.tests.entry(uid);
-        if test.number < attempt {
-            let was_flaky = test.has_failed;
-            for counted in test.result.take().into_iter().chain(std::mem::take(&mut test.more)) {
-                let Counted { state, quarantined, .. } = counted;
-                test.has_failed |= state.is_failure();
-                self.settled -= u64::from(counted.is_settled());
-                self.totals.flaky -= u64::from(was_flaky && state == State::Passed);
-                *self.totals.of(state) -= 1;
-                self.totals.quarantined -= u64::from(quarantined && state.is_failure());
-                self.totals.retried += 1;
+        let outdated = key < test.attempt;
+        if test.attempt < key {
+            test.rows().for_each(|row| row.is_pending = true);
+            test.attempt = key;
+        }
+        let is_settled = state.is_failure() && !quarantined && is_last && !superseded;
+        let new = Row {
+            index: self.rows,
+            name,
+            state,
+            quarantined: *quarantined,
+            is_settled,
+            is_pending: *superseded,
+            has_failed: false,
+        };
+        let Some(row) = test.replaced(name, outdated) else {
+            if test.row.is_none() {
+                test.row = Some(new);
+            } else {
+                test.more.push(new);
             }
-            test.number = attempt;
+            self.rows += 1;
+            enter(&mut self.totals, &mut self.settled, &new);
+            return Counted { row: new.index, flaky: false, outdated: false };
+        };
+        self.repeated = true;
+        self.totals.retried += 1;
+        leave(&mut self.totals, &mut self.settled, row);
+        let has_failed = row.has_failed || if outdated { state } else { row.state }.is_failure();
+        *row =
+            if outdated { Row { has_failed, ..*row } } else { Row { index: row.index, has_failed, ..new } };
+        enter(&mut self.totals, &mut self.settled, row);
+        Counted { row: row.index, flaky: !outdated && row.is_flaky(), outdated }
+    }
+
+    /// No more results will come. A row that failed and that the test's last attempt does not have any more is an earlier
+    /// attempt of the test's first row, if that attempt has passed: these rows, each with the row that it belongs to.
+    pub(crate) fn settle(&mut self) -> Vec<(usize, usize)> {
+        let mut merged = Vec::new();
+        if !self.repeated {
+            return merged;
         }
-        if *superseded || attempt < test.number {
-            // It is over already: by a later attempt in the same process, or in another one.
-            test.has_failed |= state.is_failure();
-            self.totals.retried += 1;
-            return false;
+        for test in self.tests.values_mut().filter(|test| !test.more.is_empty()) {
+            let last = || test.row.iter().chain(&test.more).filter(|row| !row.is_pending);
+            let Some(first) = last().map(|row| row.index).min() else { continue };
+            if last().any(|row| row.state.is_failure()) {
+                continue;
+            }
+            let (totals, settled) = (&mut self.totals, &mut self.settled);
+            let before = merged.len();
+            for row in test.rows().filter(|row| row.is_pending && row.state.is_failure()) {
+                leave(totals, settled, row);
+                totals.retried += 1;
+                merged.push((row.index, first));
+            }
+            if merged.len() > before
+                && let Some(row) = test.rows().find(|row| row.index == first)
+            {
+                leave(totals, settled, row);
+                row.has_failed = true;
+                enter(totals, settled, row);
+            }
         }
-        let counted = Counted { state, quarantined: *quarantined, is_last };
-        if test.result.is_none() {
-            test.result = Some(counted);
-        } else {
-            test.more.push(counted);
-        }
-        self.settled += u64::from(counted.is_settled());
-        *self.totals.of(state) += 1;
-        self.totals.quarantined += u64::from(*quarantined && state.is_failure());
-        let flaky = test.has_failed && state == State::Passed;
-        self.totals.flaky += u64::from(flaky);
-        flaky
+        merged
+    }
+
+    /// Whether a test has a result.
+    pub(crate) fn has(&self, uid: &str) -> bool {
+        self.tests.contains(uid)
     }
 
     pub(crate) fn totals(&self) -> Totals {
@@ -157,9 +230,30 @@ impl Tally {
     }
 }
 
+/// Counts what a row is.
+fn enter(totals: &mut Totals, settled: &mut u64, row: &Row) {
+    *totals.of(row.state) += 1;
+    totals.quarantined += u64::from(row.quarantined && row.state.is_failure());
+    totals.flaky += u64::from(row.is_flaky());
+    *settled += u64::from(row.is_settled);
+}
+
+/// Takes back what [`enter`] has counted.
+fn leave(totals: &mut Totals, settled: &mut u64, row: &Row) {
+    *totals.of(row.state) -= 1;
+    totals.quarantined -= u64::from(row.quarantined && row.state.is_failure());
+    totals.flaky -= u64::from(row.is_flaky());
+    *settled -= u64::from(row.is_settled);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Counts it as a result of the runner's attempt with the same number. Returns whether it makes its test flaky.
+    fn count(tally: &mut Tally, result: &TestResult, is_last: bool) -> bool {
+        tally.count(result, result.attempt, is_last).flaky
+    }
 
     fn result(uid: &str, attempt: u32, state: State, superseded: bool) -> TestResult {
         TestResult { uid: uid.to_owned(), attempt, state, superseded, ..TestResult::default() }
@@ -169,12 +263,12 @@ mod tests {
     fn failures_in_quarantine_do_not_count() {
         let mut tally = Tally::default();
         let quarantined = |it| TestResult { quarantined: true, ..it };
-        tally.count(&quarantined(result("a", 1, State::Failed, false)), true);
-        tally.count(&quarantined(result("b", 1, State::Timeout, false)), true);
-        tally.count(&quarantined(result("c", 1, State::Passed, false)), true);
+        count(&mut tally, &quarantined(result("a", 1, State::Failed, false)), true);
+        count(&mut tally, &quarantined(result("b", 1, State::Timeout, false)), true);
+        count(&mut tally, &quarantined(result("c", 1, State::Passed, false)), true);
         let totals = tally.totals();
         assert_eq!((totals.total(), totals.unsuccessful(), totals.quarantined), (3, 0, 2));
-        assert!(tally.count(&quarantined(result("a", 2, State::Passed, false)), true));
+        assert!(count(&mut tally, &quarantined(result("a", 2, State::Passed, false)), true));
         let expected =
             Totals { passed: 2, timeout: 1, quarantined: 1, flaky: 1, retried: 1, ..Totals::default() };
         assert_eq!(tally.totals(), expected);
@@ -183,12 +277,12 @@ mod tests {
     #[test]
     fn later_attempts_replace_earlier_ones() {
         let mut tally = Tally::default();
-        assert!(!tally.count(&result("a", 1, State::Failed, false), true));
-        assert!(!tally.count(&result("b", 1, State::Error, false), true));
-        assert!(!tally.count(&result("c", 1, State::Passed, false), true));
+        assert!(!count(&mut tally, &result("a", 1, State::Failed, false), true));
+        assert!(!count(&mut tally, &result("b", 1, State::Error, false), true));
+        assert!(!count(&mut tally, &result("c", 1, State::Passed, false), true));
         assert_eq!(tally.totals().total(), 3);
-        assert!(tally.count(&result("a", 2, State::Passed, false), true));
-        assert!(!tally.count(&result("b", 2, State::Timeout, false), true));
+        assert!(count(&mut tally, &result("a", 2, State::Passed, false), true));
+        assert!(!count(&mut tally, &result("b", 2, State::Timeout, false), true));
         let expected = Totals { passed: 2, timeout: 1, flaky: 1, retried: 2, ..Totals::default() };
         assert_eq!(tally.totals(), expected);
     }
@@ -197,34 +291,84 @@ mod tests {
     fn several_results_of_one_attempt_all_count() {
         let mut tally = Tally::default();
         for state in [State::Passed, State::Passed, State::Failed] {
-            assert!(!tally.count(&result("a", 1, state, false), true));
+            assert!(!count(&mut tally, &result("a", 1, state, false), true));
         }
         assert_eq!((tally.totals().passed, tally.totals().failed), (2, 1));
-        assert!(tally.count(&result("a", 2, State::Passed, false), true));
-        assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 3, ..Totals::default() });
+    }
+
+    fn row(name: &str, attempt: u32, state: State) -> TestResult {
+        TestResult { name: name.to_owned(), ..result("a", attempt, state, false) }
+    }
+
+    #[test]
+    fn a_later_attempt_replaces_rows_by_name_and_order() {
+        use State::{Failed, Passed};
+
+        let mut tally = Tally::default();
+        let mut rows = |all: &[(&str, State)], attempt| -> Vec<usize> {
+            all.iter()
+                .map(|(name, state)| tally.count(&row(name, attempt, *state), attempt, true).row)
+                .collect()
+        };
+        assert_eq!(rows(&[("x", Failed), ("x", Passed), ("y", Passed)], 1), [0, 1, 2]);
+        assert_eq!(rows(&[("y", Passed), ("x", Failed), ("x", Passed)], 2), [2, 0, 1]);
+        assert_eq!(rows(&[("x", Passed), ("z", Passed), ("y", Failed), ("w", Passed)], 3), [0, 1, 2, 3]);
+        let expected = Totals { passed: 3, failed: 1, flaky: 1, retried: 6, ..Totals::default() };
+        assert_eq!((tally.totals(), tally.settle()), (expected, vec![]));
+    }
+
+    #[test]
+    fn a_failed_row_that_a_passed_attempt_lacks_is_an_earlier_attempt() {
+        let mut tally = Tally::default();
+        count(&mut tally, &row("T", 1, State::Timeout), false);
+        count(&mut tally, &row("clean-up of T", 1, State::Error), false);
+        assert!(count(&mut tally, &row("T", 2, State::Passed), true));
+        assert_eq!(tally.settle(), [(1, 0)]);
+        assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 2, ..Totals::default() });
+        // As long as the test fails, nothing is known to have become better.
+        let mut tally = Tally::default();
+        for (name, state) in [("x", State::Passed), ("y", State::Failed), ("z", State::Failed)] {
+            count(&mut tally, &row(name, 1, state), false);
+        }
+        count(&mut tally, &row("y", 2, State::Failed), true);
+        assert_eq!((tally.settle(), tally.totals().failed, tally.totals().total()), (vec![], 2, 3));
+    }
+
+    #[test]
+    fn attempts_of_the_application_itself_begin_anew_in_each_process() {
+        let mut tally = Tally::default();
+        for attempt in 1..=3 {
+            tally.count(&result("a", attempt, State::Failed, attempt < 3), 1, false);
+        }
+        assert_eq!((tally.totals().total(), tally.totals().failed), (1, 1));
+        tally.count(&result("a", 2, State::Failed, true), 2, true);
+        assert!(tally.count(&result("a", 2, State::Passed, false), 2, true).flaky);
+        let late = tally.count(&result("a", 1, State::Failed, false), 1, false);
+        assert_eq!(late, Counted { row: 0, flaky: false, outdated: true });
+        assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 5, ..Totals::default() });
     }
 
     #[test]
     fn what_was_superseded_in_its_process_does_not_count() {
         let mut tally = Tally::default();
-        assert!(!tally.count(&result("a", 1, State::Failed, true), true));
-        assert!(tally.count(&result("a", 1, State::Passed, false), true));
+        assert!(!count(&mut tally, &result("a", 1, State::Failed, true), true));
+        assert!(count(&mut tally, &result("a", 1, State::Passed, false), true));
         assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 1, ..Totals::default() });
     }
 
     #[test]
     fn a_failure_is_settled_when_no_attempt_is_left() {
         let mut tally = Tally::default();
-        tally.count(&result("a", 1, State::Failed, false), false);
-        tally.count(&result("b", 1, State::Error, false), true);
-        tally.count(&TestResult { quarantined: true, ..result("c", 1, State::Failed, false) }, true);
-        tally.count(&result("d", 1, State::Failed, true), true);
-        tally.count(&result("d", 1, State::Passed, false), true);
+        count(&mut tally, &result("a", 1, State::Failed, false), false);
+        count(&mut tally, &result("b", 1, State::Error, false), true);
+        count(&mut tally, &TestResult { quarantined: true, ..result("c", 1, State::Failed, false) }, true);
+        count(&mut tally, &result("d", 1, State::Failed, true), true);
+        count(&mut tally, &result("d", 1, State::Passed, false), true);
         assert_eq!((tally.settled(), tally.totals().unsuccessful()), (1, 2));
-        tally.count(&result("a", 2, State::Failed, false), true);
+        count(&mut tally, &result("a", 2, State::Failed, false), true);
         assert_eq!(tally.settled(), 2);
         // The application itself runs it once more.
-        tally.count(&result("a", 3, State::Passed, false), true);
+        count(&mut tally, &result("a", 3, State::Passed, false), true);
         assert_eq!((tally.settled(), tally.totals().unsuccessful()), (1, 1));
     }
 }

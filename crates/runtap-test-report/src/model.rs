@@ -26,6 +26,8 @@ pub struct Run {
     pub exit_code: i32,
     /// Why the run ended before all tests had, if it did.
     pub interrupted: Option<String>,
+    /// What is wrong with the run that neither a test nor a module shows, if the runner has said it.
+    pub error: Option<String>,
     /// The name of the machine, for the formats that have a place for it; may be empty.
     pub machine: String,
 }

@@ -52,6 +52,9 @@ pub fn trouble(source: &impl Source) -> io::Result<Option<String>> {
     if let Some(why) = &run.interrupted {
         return Ok(Some(format!("the run was interrupted: {why}")));
     }
+    if let Some(error) = &run.error {
+        return Ok(Some(error.clone()));
+    }
     let totals = source.all_totals()?;
     if run.exit_code == 0 || totals.failures() > 0 {
         return Ok(None);

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::source::no_result;
-use crate::{Artifact, Facts, Module, Run, Source, TestResult, Totals};
+use crate::{Artifact, Attempt, Facts, Module, Run, Source, TestResult, Totals};
 
 /// How much is written at once.
 const BUFFER: usize = 64 * 1024;
@@ -128,6 +128,70 @@ impl<F: Read + Write + Seek> Spool<F> {
         Ok(())
     }
 
+    /// Adds a later attempt at a result, which takes its place: what was there becomes an attempt before that. Returns both
+    /// together.
+    ///
+    /// Fails if there is no such result, or the file can't be read or written.
+    pub fn follow(&mut self, module: usize, index: usize, mut later: TestResult) -> io::Result<TestResult> {
+        let before = self.stored(module, index)?;
+        later.earlier.clone_from(&before.earlier);
+        later.earlier.push(before.last.clone());
+        self.replace(module, index, &before, &later)?;
+        Ok(later)
+    }
+
+    /// Adds an attempt at a result that was before its last one, and comes later.
+    ///
+    /// Fails if there is no such result, or the file can't be read or written.
+    pub fn precede(&mut self, module: usize, index: usize, earlier: Attempt) -> io::Result<()> {
+        let before = self.stored(module, index)?;
+        let mut whole = before.clone();
+        whole.earlier.push(earlier);
+        self.replace(module, index, &before, &whole)
+    }
+
+    /// Takes results out of a module: the attempts of each, given with another result, are attempts before those of that
+    /// one. The numbers of the results behind them change.
+    ///
+    /// Fails if there are no such results, or the file can't be read or written.
+    pub fn merge(&mut self, module: usize, rows: &[(usize, usize)]) -> io::Result<()> {
+        for &(index, into) in rows {
+            let (gone, before) = (self.stored(module, index)?, self.stored(module, into)?);
+            let mut whole = before.clone();
+            whole.earlier.splice(0..0, gone.earlier.iter().chain([&gone.last]).cloned());
+            self.replace(module, into, &before, &whole)?;
+            if let Some(totals) = self.totals.get_mut(module) {
+                totals.remove(&gone);
+            }
+        }
+        let gone: HashSet<usize> = rows.iter().map(|(index, _)| *index).collect();
+        let mut number = 0;
+        if let Some(places) = self.places.get_mut(module) {
+            places.retain(|_| {
+                number += 1;
+                !gone.contains(&(number - 1))
+            });
+        }
+        Ok(())
+    }
+
+    fn replace(
+        &mut self,
+        module: usize,
+        index: usize,
+        before: &TestResult,
+        after: &TestResult,
+    ) -> io::Result<()> {
+        let new = self.append(after)?;
+        let place = self.places.get_mut(module).and_then(|places| places.get_mut(index));
+        if let (Some(place), Some(totals)) = (place, self.totals.get_mut(module)) {
+            *place = new;
+            totals.remove(before);
+            totals.add(after);
+        }
+        Ok(())
+    }
+
     /// Takes in what was listed of a test: its results have it, those that are there and those that come.
     ///
     /// Fails if the file can't be written.
@@ -189,6 +253,12 @@ impl<F: Read + Write + Seek> Spool<F> {
         Ok(place)
     }
 
+    /// A result as it is in the file.
+    fn stored(&self, module: usize, index: usize) -> io::Result<TestResult> {
+        let place = self.places.get(module).and_then(|places| places.get(index)).copied();
+        self.read(place.ok_or_else(|| no_result(module, index))?)
+    }
+
     fn read<T: DeserializeOwned>(&self, place: Place) -> io::Result<T> {
         let mut file = self.file.borrow_mut();
         // Writes what is still in the buffer.
@@ -224,9 +294,7 @@ impl<F: Read + Write + Seek> Source for Spool<F> {
     }
 
     fn result(&self, module: usize, index: usize) -> io::Result<Cow<'_, TestResult>> {
-        let place = self.places.get(module).and_then(|places| places.get(index)).copied();
-        let place = place.ok_or_else(|| no_result(module, index))?;
-        let mut result: TestResult = self.read(place)?;
+        let mut result = self.stored(module, index)?;
         if let Some(facts) = self.facts.get(&(module, self.hasher.hash_one(result.uid.as_str()))) {
             let (uid, facts): (String, Facts) = self.read(*facts)?;
             // Two uids can have one hash.

@@ -50,6 +50,22 @@ impl Totals {
         self.forgiven += u64::from(result.is_forgiven());
     }
 
+    /// Takes a result back that was counted.
+    pub(crate) fn remove(&mut self, result: &TestResult) {
+        let mut counted = Self::default();
+        counted.add(result);
+        self.total -= counted.total;
+        self.passed -= counted.passed;
+        self.failed -= counted.failed;
+        self.skipped -= counted.skipped;
+        self.error -= counted.error;
+        self.timeout -= counted.timeout;
+        self.cancelled -= counted.cancelled;
+        self.flaky -= counted.flaky;
+        self.retried -= counted.retried;
+        self.forgiven -= counted.forgiven;
+    }
+
     /// The failures that count: neither passed nor skipped nor forgiven.
     pub fn failures(&self) -> u64 {
         self.failed + self.error + self.timeout + self.cancelled - self.forgiven

@@ -127,8 +127,14 @@ pub fn plan(
     let planner = Planner::new(spec, selection, history);
     let mut planned = Planned { whole: selection.is_whole(), ..Planned::default() };
     let mut chosen = vec![None; spec.modules.len()];
+    let mut may_lack = vec![false; spec.modules.len()];
     if let Some(uids) = selection.named() {
         chosen.fill(Some(uids));
+        // Of tests that have failed before, it is known whose they are.
+        let is_known = |record: Option<&ModuleHistory>| {
+            selection.failed_only && !record.is_some_and(|record| record.broken)
+        };
+        may_lack = planner.records.iter().map(|record| !is_known(*record)).collect();
     } else if selection.discover || selection.partition.is_some() || selection.filter.is_some() {
         planned.known = discover(spec, stop)?;
         let needs_more = |filter: &Filter| !filter.needs_names_only();
@@ -152,6 +158,9 @@ pub fn plan(
         vec![None; spec.modules.len()]
     };
     spec.jobs = planner.jobs(&chosen, &listed);
+    for job in &mut spec.jobs {
+        job.may_lack_uids = may_lack.get(job.module.0).copied().unwrap_or_default();
+    }
     Ok(planned)
 }
 
@@ -313,7 +322,8 @@ impl<'a> Planner<'a> {
                 Which::All => chosen.get(process.module)?.clone(),
                 Which::Uids(uids) => Some(uids.into_iter().map(str::to_owned).collect()),
             };
-            Some(Job { module: ModuleId(process.module), uids, part: (*begun, *parts.get(process.module)?) })
+            let part = (*begun, *parts.get(process.module)?);
+            Some(Job { uids, part, ..Job::whole(ModuleId(process.module)) })
         };
         schedule.processes.into_iter().filter_map(job).collect()
     }

@@ -35,6 +35,7 @@ fn results() -> Memory {
         version: String::new(),
         exit_code: 0,
         interrupted: None,
+        error: None,
         machine: String::new(),
     };
     let attempt = |state| Attempt { state, duration_ns: Some(2_000_000), ..Attempt::default() };

@@ -94,8 +94,8 @@ impl Supervisor<'_> {
         if died && remaining.is_none() {
             self.name_lost();
         }
-        self.failed.sort_unstable();
-        self.failed.dedup();
+        let mut failed: Vec<_> = std::mem::take(&mut self.failed).into_keys().collect();
+        failed.sort_unstable();
         let end = LaunchEnd {
             exit,
             failures: self.failures.clone(),
@@ -110,7 +110,11 @@ impl Supervisor<'_> {
         let whole = self.spec.uids.is_none() && self.spec.mode == Mode::Run;
         let cut_short = self.was_cut_short(died) && in_time && whole;
         let cut_short = cut_short.then_some(self.seen);
-        Concluded { done: Done { failed: self.failed, remaining, failures: self.failures }, end, cut_short }
+        Concluded {
+            done: Done { failed, remaining, no_tests: self.no_tests, failures: self.failures },
+            end,
+            cut_short,
+        }
     }
 
     fn was_killed(&mut self, because: Because) {
@@ -177,45 +181,49 @@ impl Supervisor<'_> {
         let explained = match code {
             0 => true,
             code::TESTS_FAILED => self.unsuccessful > 0,
-            // It has none of those that were asked for.
-            code::ZERO_TESTS => self.spec.uids.is_some() && self.results == 0,
-            _ => false,
+            // The run as a whole decides whether that is a failure.
+            code::ZERO_TESTS if self.executed == 0 => {
+                self.no_tests = true;
+                if self.spec.mode == Mode::Run && self.spec.uids.is_none() && self.results == 0 {
+                    self.tell("it ran no test".to_owned());
+                }
+                true
+            }
+            _ => self.spec.run.ignored_codes.contains(&code),
         };
         if !explained {
             self.fail(ModuleFailure::ExitCode(code));
         }
     }
 
-    /// Tests of a part, or of a process before it, that its process does not know: nothing else runs them.
+    /// Tests that were to be run and that its process does not know: nothing else runs them.
     fn complain_of_missing(&mut self) {
-        let (Some(uids), true) = (self.spec.uids, self.spec.rest || self.spec.part.1 > 1) else { return };
-        let missing: Vec<_> = uids.iter().filter(|uid| !self.seen.contains(uid)).collect();
+        let (Some(uids), Mode::Run, false) = (self.spec.uids, self.spec.mode, self.spec.may_lack_uids) else {
+            return;
+        };
+        let missing: Vec<_> =
+            uids.iter().filter(|uid| !self.seen.contains(uid)).map(String::as_str).collect();
         let Some(first) = missing.first() else { return };
         let (count, all) = (missing.len(), uids.len());
-        if self.spec.rest {
-            let text = format!(
+        let text = if self.spec.rest {
+            format!(
                 "{count} of {all} that another process did not come to are missing, the first of them {first}"
-            );
-            self.fail(ModuleFailure::NotRun(text));
+            )
         } else {
-            self.tell(format!(
-                "{count} of {all} listed tests were not run, the first of them {first}: can this application be run in parts?"
-            ));
-        }
+            let have = if count == 1 { "has" } else { "have" };
+            let chosen = if self.spec.attempt > 1 { "tests to be repeated" } else { "chosen tests" };
+            format!("{count} of {all} {chosen} {have} no result: {}", named(&missing))
+        };
+        self.fail(ModuleFailure::NotRun(text));
     }
 
     /// Tests that were asked for and that no process will come to.
     fn name_lost(&mut self) {
-        const NAMED: usize = 5;
         let uids = self.spec.uids.unwrap_or_default();
-        let lost: Vec<_> = uids.iter().filter(|uid| !self.seen.contains(uid)).collect();
-        if lost.is_empty() {
-            return;
+        let lost: Vec<_> = uids.iter().filter(|uid| !self.seen.contains(uid)).map(String::as_str).collect();
+        if !lost.is_empty() {
+            self.tell(format!("it has ended, and these tests were not run: {}", named(&lost)));
         }
-        let names: Vec<_> = lost.iter().take(NAMED).map(|uid| uid.as_str()).collect();
-        let more =
-            if lost.len() > NAMED { format!(" and {} more", lost.len() - NAMED) } else { String::new() };
-        self.tell(format!("it has ended, and these tests were not run: {}{more}", names.join(", ")));
     }
 
     /// Whether another process can go on. One that did not get on at all is not followed by another.
@@ -232,6 +240,14 @@ impl Supervisor<'_> {
         let left: Vec<_> = uids.iter().filter(|uid| !self.seen.contains(uid)).cloned().collect();
         (!left.is_empty() && left.len() < uids.len()).then_some(left)
     }
+}
+
+/// The first of these ids, and how many more there are.
+pub(crate) fn named(uids: &[&str]) -> String {
+    const NAMED: usize = 5;
+    let more = if uids.len() > NAMED { format!(" and {} more", uids.len() - NAMED) } else { String::new() };
+    let named: Vec<_> = uids.iter().take(NAMED).copied().collect();
+    format!("{}{more}", named.join(", "))
 }
 
 fn describe(exit: Option<Exit>) -> String {

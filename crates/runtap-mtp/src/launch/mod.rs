@@ -25,6 +25,7 @@ use std::time::Instant;
 use runtap_mtp_proto::server::Mode;
 
 use self::conclude::Concluded;
+pub(crate) use self::conclude::named;
 use self::control::Control;
 use self::gate::Gate;
 use self::post::Posts;
@@ -53,6 +54,8 @@ pub(crate) struct LaunchSpec<'a> {
     pub launch: LaunchId,
     pub mode: Mode,
     pub uids: Option<&'a [String]>,
+    /// Not all of `uids` need to be tests of the module.
+    pub may_lack_uids: bool,
     pub attempt: u32,
     /// What another process did not come to is to be run.
     pub rest: bool,

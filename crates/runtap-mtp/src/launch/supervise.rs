@@ -1,6 +1,6 @@
 //! The life of a process: what happens becomes events; what lasts too long is ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -95,7 +95,8 @@ pub(crate) struct Supervisor<'a> {
     /// Sessions that have begun and not ended.
     pub(super) sessions: usize,
     pub(super) tests: RunningTests,
-    pub(super) failed: Vec<String>,
+    /// Tests that have failed, each with the attempt in this process that did.
+    pub(super) failed: HashMap<String, u32>,
     pub(super) seen: Uids,
     pub(super) failures: Vec<ModuleFailure>,
     /// Failures that are not kept.
@@ -110,6 +111,10 @@ pub(crate) struct Supervisor<'a> {
     late: usize,
     pub(super) unsuccessful: u64,
     pub(super) results: u64,
+    /// Results of tests that were executed: not skipped.
+    pub(super) executed: u64,
+    /// It has ended with the code for no tests.
+    pub(super) no_tests: bool,
 }
 
 impl<'a> Supervisor<'a> {
@@ -140,7 +145,7 @@ impl<'a> Supervisor<'a> {
             cut: None,
             sessions: 0,
             tests: RunningTests::default(),
-            failed: Vec::new(),
+            failed: HashMap::new(),
             seen: Uids::default(),
             failures: Vec::new(),
             more_failures: 0,
@@ -150,6 +155,8 @@ impl<'a> Supervisor<'a> {
             late: 0,
             unsuccessful: 0,
             results: 0,
+            executed: 0,
+            no_tests: false,
         }
     }
 
@@ -305,12 +312,16 @@ impl<'a> Supervisor<'a> {
         // The runner's attempts and those that the application makes itself.
         result.attempt = result.attempt.max(self.spec.attempt);
         self.results += 1;
+        self.executed += u64::from(result.state != State::Skipped);
         if result.state.is_failure() && !result.superseded {
             self.unsuccessful += 1;
-            self.failed.push(result.uid.clone());
-        } else if result.attempt > self.spec.attempt && result.state == State::Passed {
-            // The application has repeated it itself.
-            self.failed.retain(|uid| *uid != result.uid);
+            let attempt = self.failed.entry(result.uid.clone()).or_default();
+            *attempt = result.attempt.max(*attempt);
+        } else if !result.state.is_failure()
+            && self.failed.get(&result.uid).is_some_and(|attempt| *attempt < result.attempt)
+        {
+            // The application has repeated it itself, and this attempt has not failed so far.
+            self.failed.remove(&result.uid);
         }
         self.seen.insert(&result.uid);
         // Who sees the whole run counts.

@@ -116,6 +116,8 @@ fn ended(test: proto::FailedTest, attempt: u32) -> Option<Heard> {
         flaky: false,
         quarantined: false,
         superseded: test.is_superseded.unwrap_or_default(),
+        row: 0,
+        outdated: false,
         reason: test.reason.filter(|reason| !reason.is_empty()),
         exceptions: exceptions.collect(),
         expected: test.expected,

@@ -6,7 +6,7 @@ mod starts;
 mod verdict;
 mod workers;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::io;
 use std::sync::mpsc;
@@ -21,6 +21,7 @@ use self::verdict::{Circumstances, of_module, of_run};
 pub(crate) use self::workers::Done;
 use self::workers::{Queue, Task, Working};
 use crate::event::{LaunchId, ModuleFailure, ModuleId, RunEvent};
+use crate::launch::named;
 use crate::scratch::Scratch;
 use crate::stop::{Stop, StopLevel};
 use crate::tally::{Tally, Totals};
@@ -35,6 +36,8 @@ pub struct Outcome {
     pub totals: Totals,
     /// The verdict, as an exit code of the platform ([`code`]).
     pub exit_code: i32,
+    /// Tests that were chosen by their ids for all modules, and that none of them has run, in a sentence.
+    pub missing: Option<String>,
 }
 
 /// Runs, and calls `on_event` on this thread with all that happens, in order.
@@ -68,6 +71,7 @@ pub fn run(spec: &RunSpec, stop: &Stop, mut on_event: impl FnMut(RunEvent)) -> i
     on_event(RunEvent::RunEnded {
         totals: outcome.totals,
         exit_code: outcome.exit_code,
+        missing: outcome.missing.clone(),
         duration: started.elapsed(),
         stopped: stop.level().is_some(),
     });
@@ -100,6 +104,11 @@ struct Coordinator<'a> {
     /// Failures that count and that no further attempt will change.
     settled: u64,
     too_many_failed: bool,
+    /// Tests that were chosen for all modules and that none of them has run so far.
+    wanted: BTreeSet<&'a str>,
+    /// Whether a test was found, where that is asked; and whether an application said that it has none.
+    discovered: bool,
+    no_tests: bool,
 }
 
 /// What is known of a module meanwhile.
@@ -138,6 +147,15 @@ impl<'a> Coordinator<'a> {
             so_far: Totals::default(),
             settled: 0,
             too_many_failed: false,
+            wanted: spec
+                .jobs
+                .iter()
+                .filter(|job| job.may_lack_uids)
+                .flat_map(|job| job.uids.iter().flatten())
+                .map(String::as_str)
+                .collect(),
+            discovered: false,
+            no_tests: false,
         }
     }
 
@@ -173,15 +191,19 @@ impl<'a> Coordinator<'a> {
                 if let Some(module) = self.modules.get_mut(module) {
                     result.quarantined = rule.quarantined;
                     let before = (module.tally.totals(), module.tally.settled());
-                    result.flaky = module.tally.count(result, attempt > rule.retries);
+                    let counted = module.tally.count(result, attempt, attempt > rule.retries);
+                    (result.flaky, result.row, result.outdated) =
+                        (counted.flaky, counted.row, counted.outdated);
                     self.so_far.replace(&before.0, &module.tally.totals());
                     self.settled = self.settled + module.tally.settled() - before.1;
                     if self.spec.rules.is_some() && result.state.is_failure() {
-                        module.retries.insert(result.uid.as_str().into(), rule.retries);
+                        let retries = module.retries.entry(result.uid.as_str().into()).or_default();
+                        *retries = rule.retries.max(*retries);
                     }
                 }
                 *so_far = self.so_far;
             }
+            RunEvent::Discovered { .. } => self.discovered = true,
             RunEvent::LaunchEnded { launch, .. } => drop(self.attempts.remove(launch)),
             _ => {}
         }
@@ -204,6 +226,7 @@ impl<'a> Coordinator<'a> {
 
     fn done(&mut self, task: &Task, done: Done) {
         let stopped = self.stop.level().is_some();
+        self.no_tests |= done.no_tests;
         let Some(module) = self.modules.get_mut(&task.job.module) else { return };
         let mut follow = Vec::new();
         if !stopped {
@@ -238,12 +261,21 @@ impl<'a> Coordinator<'a> {
     }
 
     fn end_module(&mut self, id: ModuleId) {
-        let Some(module) = self.modules.remove(&id) else { return };
+        let Some(mut module) = self.modules.remove(&id) else { return };
+        let before = module.tally.totals();
+        let settled = module.tally.settled();
+        let rows = module.tally.settle();
         let totals = module.tally.totals();
+        if !rows.is_empty() {
+            self.so_far.replace(&before, &totals);
+            (self.on_event)(RunEvent::RowsMerged { module: id, rows });
+        }
         // What could not be run again is not, either.
-        self.settled = self.settled + totals.unsuccessful() - module.tally.settled();
+        self.settled = self.settled + totals.unsuccessful() - settled;
         let stopped = self.stop.level().is_some();
+        self.wanted.retain(|uid| !module.tally.has(uid));
         let exit_code = of_module(&totals, &module.failures, self.spec.flaky_fails, stopped);
+        let exit_code = if self.spec.ignored_codes.contains(&exit_code) { code::OK } else { exit_code };
         self.codes.push(exit_code);
         self.totals.add(&totals);
         let duration = module.started.map(|started| started.elapsed()).unwrap_or_default();
@@ -259,9 +291,23 @@ impl<'a> Coordinator<'a> {
             stopped: self.stop.level(),
             too_many_failed: self.too_many_failed,
             minimum_expected: self.spec.minimum_expected,
-            tests_expected: self.spec.mode == Mode::Run && !self.spec.may_be_empty,
+            tests_expected: match self.spec.mode {
+                Mode::Run => !self.spec.may_be_empty,
+                Mode::Discover => self.no_tests && !self.discovered,
+                Mode::Help => false,
+            },
+            ignored: &self.spec.ignored_codes,
+            some_missing: !self.wanted.is_empty() && self.spec.mode == Mode::Run,
         };
         let exit_code = of_run(&self.totals, &self.codes, circumstances);
-        Outcome { totals: self.totals, exit_code }
+        let missing: Vec<_> = self.wanted.into_iter().collect();
+        // Where nothing was run or the run was stopped, that is the better known reason.
+        let is_told = circumstances.some_missing && self.totals.total() > 0 && self.stop.level().is_none();
+        let missing = is_told.then(|| {
+            let which =
+                if missing.len() == 1 { "a test that was chosen has" } else { "tests that were chosen have" };
+            format!("{which} no result in any application: {}", named(&missing))
+        });
+        Outcome { totals: self.totals, exit_code, missing }
     }
 }

@@ -32,8 +32,10 @@ pub struct RunSpec {
     pub max_failed: Option<u64>,
     /// Fewer tests are a failure.
     pub minimum_expected: u64,
-    /// A run without a test is none: this is one of several parts, and others have the tests.
+    /// A run without a test is no failure: that was said, or this is one of several parts, and others have the tests.
     pub may_be_empty: bool,
+    /// Exit codes, of applications and of the run, that are no failure.
+    pub ignored_codes: Vec<i32>,
     /// Time-outs.
     pub timeouts: Timeouts,
     /// What holds for single tests; `None`: the same for all.
@@ -51,6 +53,9 @@ pub struct Job {
     pub module: ModuleId,
     /// Only these tests; `None`: all.
     pub uids: Option<Vec<String>>,
+    /// Whether the module may lack some of these tests, as their ids were given for all modules. Otherwise each of them
+    /// must have a result, or the module has failed.
+    pub may_lack_uids: bool,
     /// Which part of how many, from 1 on.
     pub part: (usize, usize),
 }
@@ -58,7 +63,7 @@ pub struct Job {
 impl Job {
     /// A whole module.
     pub fn whole(module: ModuleId) -> Self {
-        Self { module, uids: None, part: (1, 1) }
+        Self { module, uids: None, may_lack_uids: false, part: (1, 1) }
     }
 }
 
@@ -126,6 +131,7 @@ impl RunSpec {
             max_failed: None,
             minimum_expected: 0,
             may_be_empty: false,
+            ignored_codes: Vec::new(),
             timeouts: Timeouts::default(),
             rules: None,
             flaky_fails: false,

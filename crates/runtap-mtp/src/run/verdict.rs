@@ -76,23 +76,33 @@ fn failed(totals: &Totals) -> u64 {
 
 /// What the verdict about a run depends on beside its modules.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Circumstances {
+pub(crate) struct Circumstances<'a> {
     pub stopped: Option<StopLevel>,
     pub too_many_failed: bool,
     pub minimum_expected: u64,
     /// Whether a run without a test is one that has failed.
     pub tests_expected: bool,
+    /// Codes that are no failure.
+    pub ignored: &'a [i32],
+    /// Whether tests that were chosen for all modules have no result in any.
+    pub some_missing: bool,
 }
 
 /// The verdict about a run.
-pub(crate) fn of_run(totals: &Totals, modules: &[i32], circumstances: Circumstances) -> i32 {
+pub(crate) fn of_run(totals: &Totals, modules: &[i32], circumstances: Circumstances<'_>) -> i32 {
+    let exit_code = unforgiving(totals, modules, circumstances);
+    // Two different codes are not one that was ignored.
+    let is_ignored = exit_code != code::GENERIC && circumstances.ignored.contains(&exit_code);
+    if is_ignored { code::OK } else { exit_code }
+}
+
+/// The same without the codes that are ignored.
+fn unforgiving(totals: &Totals, modules: &[i32], circumstances: Circumstances<'_>) -> i32 {
     if circumstances.too_many_failed {
         return code::TOO_MANY_FAILED;
     }
-    // No test in one module is no failure if there are some in another one.
     let ran = totals.total() > 0;
     let mut failed: Vec<_> = modules.iter().copied().filter(|code| *code != code::OK).collect();
-    failed.retain(|code| !(ran && *code == code::ZERO_TESTS));
     if circumstances.stopped.is_some() {
         // As an application has it that is told to end: a failed test comes first. Who kills has no use for the rest.
         failed.retain(|code| *code != code::ABORTED);
@@ -109,6 +119,9 @@ pub(crate) fn of_run(totals: &Totals, modules: &[i32], circumstances: Circumstan
     }
     if circumstances.tests_expected && !ran {
         return code::ZERO_TESTS;
+    }
+    if circumstances.some_missing {
+        return code::GENERIC;
     }
     if totals.total() < circumstances.minimum_expected {
         return code::TOO_FEW;
@@ -166,8 +179,9 @@ mod tests {
             (failed(3), &[0, 2, 2], 2),
             (failed(3), &[0, 2, 7], 1),
             (passed(3), &[7, 7, 0], 7),
-            (passed(3), &[8, 0], 0),
-            (passed(0), &[8, 8], 8),
+            // That one of several modules has no test is not its code. One that has run some is wrong to say so.
+            (passed(3), &[8, 0], 8),
+            (passed(0), &[0, 0], 8),
             (passed(0), &[0], 8),
         ] {
             assert_eq!(of_run(&totals, modules, usual), expected, "{modules:?}");
@@ -181,5 +195,14 @@ mod tests {
         }
         assert_eq!(of_run(&failed(3), &[2], Circumstances { too_many_failed: true, ..usual }), 13);
         assert_eq!(of_run(&passed(0), &[0], Circumstances::default()), 0);
+        let ignoring = |totals, modules: &[i32], ignored: &[i32]| {
+            of_run(&totals, modules, Circumstances { ignored, ..usual })
+        };
+        assert_eq!(ignoring(passed(0), &[0], &[8]), 0);
+        assert_eq!(ignoring(failed(1), &[2], &[8]), 2);
+        assert_eq!(ignoring(failed(1), &[2, 7], &[1]), 1);
+        let missing = Circumstances { some_missing: true, ..usual };
+        assert_eq!([(3, 0), (0, 0)].map(|(tests, code)| of_run(&passed(tests), &[code], missing)), [1, 8]);
+        assert_eq!(of_run(&failed(1), &[2], missing), 2);
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Done {
     pub failed: Vec<String>,
     /// Tests that its process did not come to, since it died or had to be killed.
     pub remaining: Option<Vec<String>>,
+    /// Its process ended with the platform's code for no tests.
+    pub no_tests: bool,
     /// What was wrong with its process.
     pub failures: Vec<ModuleFailure>,
 }
@@ -40,7 +42,7 @@ impl Task {
 
     /// The same for tests that have failed.
     pub(crate) fn again(&self, failed: Vec<String>) -> Self {
-        let job = Job { uids: Some(failed), ..self.job.clone() };
+        let job = Job { uids: Some(failed), may_lack_uids: false, ..self.job.clone() };
         Self { job, attempt: self.attempt + 1, rest: false }
     }
 
@@ -163,6 +165,7 @@ impl Working<'_> {
             id: task.job.module,
             launch: LaunchId(launch),
             uids: task.job.uids.as_deref(),
+            may_lack_uids: task.job.may_lack_uids,
             attempt: task.attempt,
             rest: task.rest,
             part: task.job.part,

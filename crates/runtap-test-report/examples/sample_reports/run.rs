@@ -26,6 +26,7 @@ fn run(exit_code: i32) -> Run {
         version: "0.0.0".to_owned(),
         exit_code,
         interrupted: None,
+        error: None,
         machine: "builder-7".to_owned(),
     }
 }

@@ -49,6 +49,18 @@ pub(crate) enum Rerun {
     Latest,
 }
 
+/// What a run without a test is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum NoTests {
+    /// It passed
+    Pass,
+    /// It passed, with a warning
+    Warn,
+    /// It failed
+    #[default]
+    Fail,
+}
+
 /// What a test is that has passed only when it was run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FlakyResult {
@@ -179,6 +191,12 @@ pub(crate) struct Test {
     /// Fewer tests are a failure
     #[arg(long, value_name = "N", help_heading = "Running")]
     pub(crate) minimum_expected_tests: Option<u32>,
+    /// What a run is in which no test was run
+    #[arg(long, value_name = "RESULT", default_value = "fail", help_heading = "Running")]
+    pub(crate) no_tests: NoTests,
+    /// Exit codes that are no failure, separated by ';', as in dotnet test
+    #[arg(long, value_name = "CODES", value_delimiter = ';', help_heading = "Running")]
+    pub(crate) ignore_exit_code: Vec<i32>,
     /// Stop the run after this time: 90s, 10m, 500ms; a number alone is seconds
     #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
     pub(crate) timeout: Option<Duration>,

@@ -18,6 +18,8 @@ mod rules;
 mod scenario;
 #[cfg(target_os = "linux")]
 mod shown;
+#[cfg(target_os = "linux")]
+mod verdicts;
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -35,5 +37,6 @@ fn main() -> std::process::ExitCode {
     tests.push(Test::new("scenario::every_snapshot_has_a_scenario", scenario::every_snapshot_has_one));
     tests.extend(reports::all());
     tests.extend(live::all());
+    tests.extend(verdicts::all());
     harness::run(tests)
 }

@@ -48,31 +48,18 @@ pub(super) struct Failure {
 pub(super) struct Failures {
     all: BTreeMap<u64, Failure>,
     next: u64,
-    /// Those of a test, by its id: several tests may have one name, and several results one id.
-    by_test: HashMap<(ModuleId, String), Vec<(u32, u64)>>,
+    /// Where the failure of a row is: several tests may have one name, and one test several rows.
+    by_row: HashMap<(ModuleId, usize), u64>,
 }
 
 impl Failures {
     /// Takes in a result, whatever it is.
     pub(super) fn take(&mut self, module: ModuleId, result: &TestResult, reported: &Reported) {
-        let fails = result.state.is_failure() && !result.superseded;
-        if !fails && self.by_test.is_empty() {
+        if result.outdated {
             return;
         }
-        let key = (module, result.uid.clone());
-        if let Some(known) = self.by_test.get_mut(&key) {
-            known.retain(|(attempt, number)| {
-                let stays = *attempt >= result.attempt;
-                if !stays {
-                    self.all.remove(number);
-                }
-                stays
-            });
-            if known.is_empty() {
-                self.by_test.remove(&key);
-            }
-        }
-        if !fails {
+        self.forget(module, result.row);
+        if !result.state.is_failure() {
             return;
         }
         let took = result.duration.map(|duration| format!(" ({})", time(duration))).unwrap_or_default();
@@ -82,9 +69,15 @@ impl Failures {
             word: word(result.state, result.quarantined) + &took,
             why: if self.all.len() < EXPLAINED { why(&reported.last) } else { String::new() },
         };
-        self.by_test.entry(key).or_default().push((result.attempt, self.next));
+        self.by_row.insert((module, result.row), self.next);
         self.all.insert(self.next, failure);
         self.next += 1;
+    }
+
+    /// The row is no failure any more. Returns what it was.
+    pub(super) fn forget(&mut self, module: ModuleId, row: usize) -> Option<Failure> {
+        let number = self.by_row.remove(&(module, row))?;
+        self.all.remove(&number)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -133,8 +126,8 @@ mod tests {
     use super::*;
     use runtap_test_report::Exception;
 
-    fn ended(uid: &str, attempt: u32, state: State) -> TestResult {
-        TestResult { uid: uid.into(), attempt, state, ..TestResult::default() }
+    fn ended(row: usize, attempt: u32, state: State) -> TestResult {
+        TestResult { row, attempt, state, ..TestResult::default() }
     }
 
     fn names(failures: &Failures) -> Vec<&str> {
@@ -145,27 +138,31 @@ mod tests {
     fn tests_of_one_name_are_told_apart() {
         let mut failures = Failures::default();
         let works = Reported { name: "Works".into(), ..Reported::default() };
-        for uid in ["a", "b"] {
-            failures.take(ModuleId(0), &ended(uid, 1, State::Failed), &works);
+        for row in [0, 1] {
+            failures.take(ModuleId(0), &ended(row, 1, State::Failed), &works);
         }
-        failures.take(ModuleId(0), &ended("b", 2, State::Failed), &works);
-        failures.take(ModuleId(0), &TestResult { flaky: true, ..ended("a", 2, State::Passed) }, &works);
+        failures.take(ModuleId(0), &ended(1, 2, State::Failed), &works);
+        failures.take(ModuleId(0), &TestResult { flaky: true, ..ended(0, 2, State::Passed) }, &works);
         assert_eq!(names(&failures), ["Works"]);
-        failures.take(ModuleId(1), &ended("b", 2, State::Passed), &works);
+        failures.take(ModuleId(1), &ended(1, 2, State::Passed), &works);
         assert_eq!(names(&failures), ["Works"], "another application's test");
+        let late = TestResult { outdated: true, ..ended(1, 1, State::Passed) };
+        failures.take(ModuleId(0), &late, &works);
+        assert_eq!(names(&failures), ["Works"], "a later attempt is known");
     }
 
     #[test]
-    fn results_of_one_attempt_stay_together_and_go_together() {
+    fn rows_of_one_test_come_and_go_by_themselves() {
         let mut failures = Failures::default();
-        for name in ["case 1", "case 2"] {
-            let case = Reported { name: name.into(), ..Reported::default() };
-            failures.take(ModuleId(0), &ended("a", 1, State::Failed), &case);
+        let case = |name: &str| Reported { name: name.into(), ..Reported::default() };
+        for (row, name) in ["case 1", "case 2"].into_iter().enumerate() {
+            failures.take(ModuleId(0), &ended(row, 1, State::Failed), &case(name));
         }
         assert_eq!(names(&failures), ["case 1", "case 2"]);
-        let skipped = Reported { name: "case 1".into(), ..Reported::default() };
-        failures.take(ModuleId(0), &ended("a", 2, State::Skipped), &skipped);
-        assert!(failures.is_empty() && failures.by_test.is_empty());
+        failures.take(ModuleId(0), &ended(0, 2, State::Skipped), &case("case 1"));
+        assert_eq!(names(&failures), ["case 2"]);
+        assert_eq!(failures.forget(ModuleId(0), 1).unwrap().name, "case 2");
+        assert!(failures.is_empty() && failures.by_row.is_empty());
     }
 
     #[test]

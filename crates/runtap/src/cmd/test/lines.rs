@@ -1,6 +1,6 @@
 //! A run as lines for people: failures at once, a line for each module, failures again and a summary at the end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +31,8 @@ pub(super) struct Lines<W> {
     modules: Vec<Shown>,
     failures: Failures,
     broken: Vec<(ModuleId, String)>,
-    flaky: Vec<(ModuleId, String)>,
+    /// Tests that have passed after a failure, by their rows.
+    flaky: BTreeMap<(ModuleId, usize), String>,
     artifacts: Vec<(Option<String>, String)>,
 }
 
@@ -63,7 +64,7 @@ impl<W: Write + Send + 'static> Lines<W> {
             modules: shown,
             failures: Failures::default(),
             broken: Vec::new(),
-            flaky: Vec::new(),
+            flaky: BTreeMap::new(),
             artifacts: Vec::new(),
         }
     }
@@ -107,12 +108,26 @@ impl<W: Write + Send + 'static> Lines<W> {
             }
             RunEvent::Message { module, severity, text } => self.message(*module, *severity, text)?,
             RunEvent::LaunchEnded { module, end, .. } => self.launch_ended(*module, end)?,
+            RunEvent::RowsMerged { module, rows } => {
+                for &(row, into) in rows {
+                    if let Some(gone) = self.failures.forget(*module, row) {
+                        self.flaky.entry((*module, into)).or_insert(gone.name);
+                    }
+                }
+            }
             RunEvent::ModuleEnded { module, totals, exit_code, duration } => {
                 self.module_ended(*module, totals, *exit_code, *duration)?;
             }
-            RunEvent::RunEnded { totals, exit_code, duration, stopped } => {
+            RunEvent::RunEnded { totals, exit_code, missing, duration, stopped } => {
                 self.out.end_progress()?;
-                self.summary(totals, verdict(*exit_code, *stopped), *exit_code, *duration)?;
+                if let Some(missing) = missing {
+                    writeln!(self.out, "{BAD}error{BAD:#} {}", cleaned(missing, LINE))?;
+                }
+                let verdict = match verdict(*exit_code, *stopped) {
+                    "passed" if totals.unsuccessful() > 0 => "failed, and ignored by --ignore-exit-code",
+                    verdict => verdict,
+                };
+                self.summary(totals, verdict, *exit_code, *duration)?;
             }
             _ => {}
         }
@@ -141,6 +156,9 @@ impl<W: Write + Send + 'static> Lines<W> {
         use runtap_mtp::State;
 
         self.failures.take(module, result, reported);
+        if !result.outdated {
+            self.flaky.remove(&(module, result.row));
+        }
         if result.state == State::Passed && !result.flaky && self.detail != Detail::Detailed {
             return Ok(());
         }
@@ -149,7 +167,7 @@ impl<W: Write + Send + 'static> Lines<W> {
         let took = result.duration.map(|duration| format!(" ({})", time(duration))).unwrap_or_default();
         match result.state {
             State::Passed if result.flaky => {
-                self.flaky.push((module, name.clone()));
+                self.flaky.insert((module, result.row), name.clone());
                 writeln!(self.out, "{MIDDLE}flaky{MIDDLE:#}{again} {name}{took}")
             }
             State::Passed => writeln!(self.out, "{GOOD}passed{GOOD:#}{again} {name}{took}"),
@@ -269,7 +287,7 @@ impl<W: Write + Send + 'static> Lines<W> {
         }
         if !self.flaky.is_empty() {
             writeln!(self.out, "\nflaky:")?;
-            for (module, name) in &self.flaky {
+            for ((module, _), name) in &self.flaky {
                 let line = format!("  {MIDDLE}{name}{MIDDLE:#}{}\n", from(module, self));
                 self.out.write_all(line.as_bytes())?;
             }

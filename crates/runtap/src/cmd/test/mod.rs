@@ -38,10 +38,13 @@ pub(super) use self::dotnet_words::familiar;
 use self::model::describe;
 use self::settings::Settings;
 use self::sink::Sink;
-use crate::cli::{Test, TestTransport};
+use crate::cli::{NoTests, Test, TestTransport};
 use crate::cmd::dotnet;
 use crate::exit::{TEST_USAGE, expected};
 use crate::output::Output;
+
+/// The platform's variable for exit codes that an application does not end with.
+const IGNORED_CODES: &str = "TESTINGPLATFORM_EXITCODE_IGNORE";
 
 /// That a run is being stopped can take so long to be said when it has ended.
 const SAID: Duration = Duration::from_secs(1);
@@ -67,7 +70,8 @@ pub(super) async fn run(options: Test, output: Output) -> anyhow::Result<u8> {
     let sink = Sink::new(&options, &settings, &spec, output)?;
     let stop = Stop::new();
     let running = stop.clone();
-    let work = in_a_thread(move || work(spec, &settings, sink, &running, output));
+    let warns = options.no_tests == NoTests::Warn;
+    let work = in_a_thread(move || work(spec, &settings, sink, warns, &running, output));
     stopping(work, &stops, &stop, options.timeout, output).await?
 }
 
@@ -76,6 +80,7 @@ fn work(
     mut spec: RunSpec,
     settings: &Settings,
     mut sink: Sink,
+    warns: bool,
     stop: &Stop,
     output: Output,
 ) -> anyhow::Result<u8> {
@@ -93,7 +98,7 @@ fn work(
     nothing::tell_untold(&planned, &spec.modules, output);
     if let Some(empty) = &planned.empty {
         nothing::tell(empty, &settings.selection, output);
-        spec.may_be_empty = matches!(empty, Empty::OtherParts { .. });
+        spec.may_be_empty |= matches!(empty, Empty::OtherParts { .. });
     }
     spec.rules = settings.rules(&spec, &planned);
     let whole = planned.whole && !restricts(&spec.application.arguments);
@@ -125,6 +130,9 @@ fn work(
     }
     if outcome.exit_code == mtp::code::ZERO_TESTS {
         nothing::tell_of_ids(&planned, &settings.selection, output);
+    }
+    if warns && spec.mode == Mode::Run && outcome.totals.total() == 0 && stop.level().is_none() {
+        output.warning("no test was run");
     }
     sink.finish(output)?;
     Ok(u8::try_from(outcome.exit_code).unwrap_or(u8::MAX))
@@ -175,6 +183,23 @@ fn no_plan(error: &PlanError, settings: &Settings) -> anyhow::Error {
         }
         error => anyhow::anyhow!(error.to_string()),
     }
+}
+
+/// The exit codes that the applications are told not to end with.
+fn ignored_by_applications(application: &ApplicationOptions) -> Vec<i32> {
+    let words: Vec<_> = application.arguments.iter().map(|word| word.to_string_lossy()).collect();
+    let option = words.iter().enumerate().find_map(|(place, word)| {
+        let value = word.trim_start_matches('-').strip_prefix("ignore-exit-code")?;
+        match value.strip_prefix(['=', ':']) {
+            Some(value) => Some(value.to_owned()),
+            None if value.is_empty() => words.get(place + 1).map(ToString::to_string),
+            None => None,
+        }
+    });
+    let given = application.environment.iter().find(|(name, _)| name == IGNORED_CODES);
+    let variable = given.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(IGNORED_CODES));
+    let codes = option.or_else(|| Some(variable?.to_string_lossy().into_owned())).unwrap_or_default();
+    codes.split(';').filter_map(|code| code.trim().parse().ok()).collect()
 }
 
 /// Whether an application is told by its own options to run less than all of its tests.
@@ -254,6 +279,9 @@ fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<R
         TestTransport::Http => Transport::Http,
     };
     spec.application = application(options, &spec.modules)?;
+    spec.may_be_empty = options.no_tests != NoTests::Fail;
+    spec.ignored_codes.clone_from(&options.ignore_exit_code);
+    spec.ignored_codes.extend(ignored_by_applications(&spec.application));
     Ok(spec)
 }
 

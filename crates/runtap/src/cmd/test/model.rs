@@ -9,19 +9,16 @@ use runtap_mtp as mtp;
 use runtap_mtp::{ModuleFailure, ModuleId, RunEvent, TestInfo};
 use runtap_outputs::Draft;
 use runtap_test_report::{
-    Artifact, Attempt, Exception, Facts, Level, Location, Message, Module, Run, Spool, State, TestResult,
-    Trait, told_by_id,
+    Artifact, Attempt, Exception, Facts, Level, Location, Message, Module, Run, Source as _, Spool, State,
+    TestResult, Trait, told_by_id,
 };
 
-/// Gathers a run. Results that may have another attempt are held in memory, all others go to the file at once.
+/// Gathers a run. Which results are attempts at the same row of a test, the run says.
 #[derive(Debug)]
 pub(super) struct Gathered {
     pub(super) spool: Spool<std::fs::File>,
-    /// Tests that have failed and may be repeated, and their attempts so far.
-    open: HashMap<(ModuleId, String), Vec<TestResult>>,
     /// What was discovered of tests.
     known: HashMap<(ModuleId, String), TestInfo>,
-    retries: bool,
     courses: Vec<Course>,
 }
 
@@ -52,7 +49,7 @@ impl Course {
 
 impl Gathered {
     /// For a run that begins now.
-    pub(super) fn new(modules: &[mtp::Module], retries: bool) -> anyhow::Result<Self> {
+    pub(super) fn new(modules: &[mtp::Module]) -> anyhow::Result<Self> {
         let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let run = Run {
             started: SystemTime::now(),
@@ -62,6 +59,7 @@ impl Gathered {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             exit_code: 0,
             interrupted: None,
+            error: None,
             machine: super::system::machine(),
         };
         // A file of its own that never gets a name.
@@ -70,7 +68,7 @@ impl Gathered {
             spool.add_module(Module::new(module.path().to_string_lossy()));
         }
         let courses = vec![Course::default(); modules.len()];
-        Ok(Self { spool, open: HashMap::new(), known: HashMap::new(), retries, courses })
+        Ok(Self { spool, known: HashMap::new(), courses })
     }
 
     /// Takes in what was found out about tests before the run.
@@ -142,8 +140,9 @@ impl Gathered {
                     }
                 });
             }
+            RunEvent::RowsMerged { module, rows } => self.spool.merge(module.0, rows)?,
             RunEvent::ModuleEnded { module, exit_code, duration, .. } => {
-                self.finish(*module)?;
+                self.known.retain(|(of, _), _| of != module);
                 let course = self.courses.get(module.0);
                 let missing = interrupted.and_then(|_| course.and_then(Course::missing)).map(str::to_owned);
                 self.module(*module, |it| {
@@ -153,9 +152,10 @@ impl Gathered {
                     it.error = it.error.take().or(missing);
                 });
             }
-            RunEvent::RunEnded { exit_code, duration, .. } => {
+            RunEvent::RunEnded { exit_code, missing, duration, .. } => {
                 let run = self.spool.run_mut();
                 run.exit_code = *exit_code;
+                run.error.clone_from(missing);
                 run.interrupted = interrupted.map(str::to_owned);
                 run.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
             }
@@ -178,43 +178,16 @@ impl Gathered {
 
     fn result(&mut self, module: ModuleId, result: &mut mtp::TestResult) -> io::Result<TestResult> {
         self.course(module, |it| it.ran = true);
-        let mut shown = self.described(module, result);
-        let may_be_repeated = result.state.is_failure() && self.retries || result.superseded;
-        if !may_be_repeated && self.open.is_empty() {
-            self.spool.push(module.0, &shown)?;
+        let shown = self.described(module, result);
+        if result.outdated {
+            self.spool.precede(module.0, result.row, shown.last.clone())?;
             return Ok(shown);
         }
-        let key = (module, result.uid.clone());
-        match self.open.get_mut(&key) {
-            // Another attempt at the first that is still open; of several results of one attempt, each for itself.
-            Some(open) if result.attempt > 1 => {
-                if let Some(before) = open.pop() {
-                    shown.earlier = before.earlier;
-                    shown.earlier.push(before.last);
-                }
-                if open.is_empty() {
-                    self.open.remove(&key);
-                }
-            }
-            _ => {}
+        if result.row < self.spool.count(module.0) {
+            return self.spool.follow(module.0, result.row, shown);
         }
-        if may_be_repeated {
-            self.open.entry(key).or_default().push(shown.clone());
-        } else {
-            self.spool.push(module.0, &shown)?;
-        }
+        self.spool.push(module.0, &shown)?;
         Ok(shown)
-    }
-
-    /// What is still open has had its last attempt.
-    fn finish(&mut self, module: ModuleId) -> io::Result<()> {
-        let mut left: Vec<_> = self.open.extract_if(|(of, _), _| *of == module).collect();
-        left.sort_by(|(one, _), (other, _)| one.1.cmp(&other.1));
-        for result in left.into_iter().flat_map(|(_, results)| results) {
-            self.spool.push(module.0, &result)?;
-        }
-        self.known.retain(|(of, _), _| *of != module);
-        Ok(())
     }
 
     fn described(&self, module: ModuleId, result: &mut mtp::TestResult) -> TestResult {

@@ -110,12 +110,6 @@ impl Settings {
         }
         Some(Arc::new(Rules::new(self.options.clone(), &spec.modules, planned.known.iter().cloned())))
     }
-
-    /// Whether a test may be run again.
-    pub(super) fn has_retries(&self) -> bool {
-        let overrides = self.options.overrides.iter().filter_map(|one| one.retries);
-        overrides.chain(self.options.retries).any(|retries| retries > 0)
-    }
 }
 
 fn limit<T>(limit: Option<Limit<T>>) -> Option<T> {

@@ -78,7 +78,7 @@ impl Sink {
                 Shown::Lines(Lines::new(screen, options.output, &spec.modules))
             }
         };
-        let gathered = Gathered::new(&spec.modules, settings.has_retries())?;
+        let gathered = Gathered::new(&spec.modules)?;
         let live = reports.begin()?.into_iter().map(Live::new).collect();
         Ok(Self {
             gathered,

@@ -1,0 +1,104 @@
+//! One verdict: the exit code, what people read and every report agree, whatever was chosen and repeated.
+
+use serde_json::Value;
+
+use crate::harness::Test;
+use crate::reports::Folder;
+
+pub(crate) fn all() -> Vec<Test> {
+    let tests: [(&str, fn()); 3] = [
+        ("rows_of_one_test_are_counted_alike_everywhere", rows),
+        ("a_chosen_test_without_a_result_is_an_error", chosen),
+        ("an_application_without_tests_is_judged_with_the_run", no_tests),
+    ];
+    tests.map(|(name, test)| Test::new(format!("verdicts::{name}"), test)).into()
+}
+
+const ALL: [&str; 8] = [
+    "--report",
+    "junit=r.xml",
+    "--report",
+    "trx=r.trx",
+    "--report",
+    "ctrf=r.json",
+    "--report",
+    "jsonl=r.jsonl",
+];
+
+/// The numbers of a run: all tests, those that passed, those that failed.
+fn readers_agree(
+    folder: &Folder,
+    applications: &[&std::path::Path],
+    options: &[&str],
+    expected: [u64; 3],
+    code: i32,
+) {
+    let told = folder.run(applications, &[options, &ALL[..]].concat());
+    let text = told.expect_code(code).text();
+    let [all, passed, failed] = expected;
+    let tests = if all == 1 { "test" } else { "tests" };
+    assert!(text.contains(&format!(": {all} {tests}, {passed} passed")), "{options:?}: {text}");
+    let end: Value = serde_json::from_str(folder.text("r.jsonl").lines().last().unwrap()).unwrap();
+    assert_eq!(
+        ["total", "passed", "failed"].map(|name| end[name].as_u64().unwrap()),
+        expected,
+        "{options:?}"
+    );
+    assert_eq!(end["exit_code"], code);
+    let trx = folder.text("r.trx");
+    let counters = format!("total=\"{all}\" executed=\"{all}\" passed=\"{passed}\" failed=\"{failed}\"");
+    assert!(trx.contains(&counters), "{options:?}: {trx}");
+    let outcome = if code == 0 { "Completed" } else { "Failed" };
+    assert!(trx.contains(&format!("<ResultSummary outcome=\"{outcome}\">")), "{options:?}: {trx}");
+    // A run that failed by something else than a test has one error more there.
+    let others = u64::from(code != 0 && failed == 0);
+    let junit = folder.text("r.xml");
+    let head = format!("tests=\"{}\" failures=\"{failed}\" errors=\"{others}\"", all + others);
+    assert!(junit.lines().any(|line| line.starts_with("<testsuites") && line.contains(&head)), "{junit}");
+    let ctrf: Value = serde_json::from_str(&folder.text("r.json")).unwrap();
+    assert_eq!(ctrf["results"]["summary"]["failed"], failed + others, "{options:?}");
+}
+
+fn rows() {
+    let folder = Folder::new();
+    // The first row always fails, whatever its neighbours do.
+    let first = "handshake\nstart\nfail t1 name=\"row a\"\npass t1 name=\"row b\"\npass t1 name=\"row c\"\nend\nexit 2\n";
+    let first = folder.application("first", first);
+    // All rows have one name, and the second fails.
+    let alike = "handshake\nstart\npass t1 name=row\nfail t1 name=row\npass t1 name=row\nend\nexit 2\n";
+    let alike = folder.application("alike", alike);
+    for application in [&first, &alike] {
+        for retries in ["0", "1", "2"] {
+            readers_agree(&folder, &[application], &["--retries", retries], [3, 2, 1], 2);
+        }
+    }
+    let better = "handshake\nstart\npass t1 name=row\nif attempt 1\nfail t1 name=row\nelse\npass t1 name=row\nfi\nend\n\
+        if attempt 1\nexit 2\nfi\n";
+    let better = folder.application("better", better);
+    readers_agree(&folder, &[&better], &["--retries", "1"], [2, 2, 0], 0);
+}
+
+fn chosen() {
+    let folder = Folder::new();
+    let forgets = "handshake\nstart\nif discover\ndiscover t1\ndiscover t2\nelse\npass t1\nfi\nend\n";
+    let forgets = folder.application("forgets", forgets);
+    for options in [["--filter", "name ^= t"], ["--partition", "count:1/1"]] {
+        readers_agree(&folder, &[&forgets], &options, [1, 1, 0], 1);
+        assert!(folder.text("r.trx").contains("1 of 2 chosen tests has no result: t2"), "{options:?}");
+    }
+    // By ids that were given, no application is to blame.
+    readers_agree(&folder, &[&forgets], &["--filter-uid", "t1", "t2"], [1, 1, 0], 1);
+    assert!(folder.text("r.trx").contains("no result in any application: t2"));
+}
+
+fn no_tests() {
+    let folder = Folder::new();
+    let none = folder.application("a-none", "handshake\nstart\nend\nexit 8\n");
+    let some = folder.application("b-some", "handshake\nstart\npass t1\nend\n");
+    readers_agree(&folder, &[&none, &some], &[], [1, 1, 0], 0);
+    readers_agree(&folder, &[&none], &[], [0, 0, 0], 8);
+    readers_agree(&folder, &[&none], &["--minimum-expected-tests", "0"], [0, 0, 0], 8);
+    readers_agree(&folder, &[&none], &["--no-tests", "pass"], [0, 0, 0], 0);
+    readers_agree(&folder, &[&none], &["--no-tests", "warn"], [0, 0, 0], 0);
+    readers_agree(&folder, &[&none], &["--ignore-exit-code", "2;8"], [0, 0, 0], 0);
+}
