@@ -260,6 +260,9 @@ impl Doubts<'_> {
     }
 }
 
+/// Begins the reason of a method whose calls are traced, and whose lines are not.
+const LINES_ONLY: &str = "lines not known: ";
+
 /// Why a method was not traced, by what an agent has said behind the name of its class: ` (run()V: why; x(I)V: why)` of single
 /// methods, ` (why)` or nothing of all of them: whether that is of all, and the reason. `None`: it was traced, or another class
 /// is meant.
@@ -274,7 +277,7 @@ fn failure(behind: &str, name: &str, descriptor: &str) -> Option<(bool, String)>
     for item in all.split("; ") {
         let method = item.split_once(": ").filter(|(method, _)| is_method(method));
         let Some((method, why)) = method else { return Some((true, all.to_owned())) };
-        if method.strip_prefix(name) == Some(descriptor) {
+        if method.strip_prefix(name) == Some(descriptor) && !why.starts_with(LINES_ONLY) {
             mine = Some((false, why.to_owned()));
         }
     }

@@ -141,6 +141,7 @@ fn methods_that_could_not_be_traced_are_not_dead() {
     let inventory = more();
     for (told, dead) in [
         ("b/Cold (x()V: too long; z(I)V: too long)", &["a/A.idle", "a/B$C.run", "b/Cold.y"][..]),
+        ("b/Cold (x()V: lines not known: too long; y()V: too long)", &["a/A.idle", "a/B$C.run", "b/Cold.x"]),
         ("b/Cold (y()V: the code: is; odd)", &["a/A.idle", "a/B$C.run"]),
         ("b/Cold (x()V: too long; y()V: too lo", &["a/A.idle", "a/B$C.run"]),
         ("b/Cold (unexpected end)", &["a/A.idle", "a/B$C.run"]),
