@@ -168,6 +168,10 @@ pub(crate) fn has_the_members_of_an_agent(document: &Value) {
         "first_sequence",
         "last_sequence",
         "gaps",
+        "missing",
+        "dropped",
+        "drops_of_unknown_size",
+        "untimed_entries",
         "classes",
         "methods",
     ];

@@ -91,10 +91,12 @@ impl AgentDocument {
             run_id: run.into(),
             entries: counters.calls(),
             // As they were sent: versions 2 to 4 have no bubbles, but exits with a flag.
-            exits: counters.exits.saturating_add(counters.flagged)
-                + counted(|(calls, thrown, _)| calls.saturating_sub(thrown)),
+            exits: counters
+                .exits
+                .saturating_add(counters.flagged)
+                .saturating_add(counted(|(calls, thrown, _)| calls.saturating_sub(thrown))),
             exceptions: counters.exceptions,
-            bubbles: counters.bubbles.saturating_sub(counters.flagged) + ended_by_exceptions,
+            bubbles: counters.bubbles.saturating_sub(counters.flagged).saturating_add(ended_by_exceptions),
             markers: counters.markers,
             data_breaks: counters.data_breaks,
             signatures: report.signatures,
