@@ -16,6 +16,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         depth: 3,
         frames: 4,
         places: 3,
+        lines: 3,
         segments: 2,
         slow_calls: 2,
         names: 200,

@@ -17,6 +17,7 @@ fn run(texts: &[&str]) -> Memory {
         version: next(),
         exit_code: 2,
         interrupted: Some(next()),
+        error: Some(next()),
         machine: next(),
     };
     let exceptions = vec![Exception { message: next(), type_name: next(), stack: next() }];

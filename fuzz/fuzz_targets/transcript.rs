@@ -5,7 +5,7 @@ use runtap_transcript::{Decoder, Entry, Limits};
 
 /// The entries up to the first error, and that.
 fn read(bytes: &[u8], step: usize) -> (Vec<Entry>, Option<String>) {
-    let mut decoder = Decoder::new(Limits { line: 256, total: 400, values: 40 });
+    let mut decoder = Decoder::new(Limits { line: 256, total: 400, values: 40, connections: 4, names: 32 });
     let mut entries = Vec::new();
     for part in bytes.chunks(step.max(1)) {
         decoder.feed(part);
