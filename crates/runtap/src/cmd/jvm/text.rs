@@ -72,6 +72,11 @@ fn heading(out: &mut dyn io::Write, options: &TextOptions<'_>, text: &str) -> io
 }
 
 impl ReportText<'_> {
+    /// The number of calls ended by an exception; no more than fits, whatever an agent has sent.
+    fn thrown(&self) -> u64 {
+        self.report.methods.iter().map(MethodReport::thrown).fold(0, u64::saturating_add)
+    }
+
     /// What was counted, and what is missing.
     fn totals(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let counters = &self.report.counters;
@@ -85,14 +90,14 @@ impl ReportText<'_> {
                 Things(called, "method"),
                 Things(self.report.threads.len() as u64, "thread"),
                 Things(counters.exceptions, "exception"),
-                Things(self.report.methods.iter().map(MethodReport::thrown).sum(), "call"),
+                Things(self.thrown(), "call"),
             )?,
             Detail::Counts => writeln!(
                 out,
                 "{} of {}, {} ended by an exception",
                 Things(counters.calls(), "call"),
                 Things(called, "method"),
-                Things(self.report.methods.iter().map(MethodReport::thrown).sum(), "call"),
+                Things(self.thrown(), "call"),
             )?,
             Detail::Coverage => writeln!(out, "{} ran", Things(called, "method"))?,
         }
