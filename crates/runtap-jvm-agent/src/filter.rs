@@ -25,9 +25,9 @@ pub struct Filter {
 }
 
 /// Expressions, inclusions and exclusions together.
-const MAX_PATTERNS: usize = 1000;
+const MAX_PATTERNS: usize = 20_000;
 /// Bytes of all compiled expressions together, and of one.
-const MAX_COMPILED: usize = 16 << 20;
+const MAX_COMPILED: usize = 64 << 20;
 const MAX_COMPILED_EACH: usize = 4 << 20;
 /// Groups within groups.
 const MAX_NESTING: u32 = 50;
