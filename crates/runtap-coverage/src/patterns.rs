@@ -18,7 +18,7 @@ pub struct Patterns {
     exclusions: Vec<Regex>,
 }
 
-/// Patterns, inclusions and exclusions together: as many as an agent takes.
+/// The most patterns, inclusions and exclusions together. The agent takes more: its configuration may come from another tool.
 pub const MAX_PATTERNS: usize = 1000;
 /// Bytes of all compiled patterns together, and of one.
 const MAX_COMPILED: usize = 16 << 20;

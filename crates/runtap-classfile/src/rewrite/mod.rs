@@ -82,7 +82,7 @@ pub struct Probe<'p> {
 pub struct Lines<'p> {
     /// The name of the method that is called: `(I)V`, with the id of the line.
     pub name: &'p str,
-    /// The id of a line of a method, by the method's id and the number of the line. `None`: there is none left.
+    /// The id of a line of a method, by the method's id and the number of the line; `None` if no id is left.
     pub id: &'p mut dyn FnMut(i32, u16) -> Option<i32>,
 }
 

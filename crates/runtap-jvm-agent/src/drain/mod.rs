@@ -53,7 +53,7 @@ pub(crate) struct Drain {
     /// What was counted when recording was suspended; `None` while it is not.
     held: Option<Vec<[u64; 2]>>,
     covered: Vec<bool>,
-    /// The same of lines.
+    /// For each of `lines`, whether HQ was told that it ran.
     covered_lines: Vec<bool>,
     /// All lines that have probes.
     lines: Vec<Line>,
