@@ -1,6 +1,6 @@
 //! What probes do not do in bytecode: a thread's first event, a full ring, a change of the virtual thread, exceptions.
 //!
-//! Owns: the native methods of the probe class, and what a thread does when there is no room. They run on program threads,
+//! Owns: the native methods of the probe class; `room` has what a thread does when there is no room. They run on program threads,
 //! in between any two instructions of the program: they call no Java code, and leave no exception.
 
 #![expect(unsafe_code, reason = "native methods of a Java class, and a pointer to the ring of the thread")]
@@ -14,7 +14,8 @@ use std::sync::atomic::Ordering;
 
 use runtap_bytefrog_proto::WhenSlow;
 
-use crate::ring::{CAPACITY, Kind, Raw, Ring, method_of};
+use crate::ring::{Kind, Raw, Ring, method_of};
+use crate::room::put;
 use crate::session::{Agent, agent};
 use crate::sys::{Jni, Native, Object, class_name};
 
@@ -27,9 +28,6 @@ thread_local! {
     /// on, and no frame is missing.
     static UNWOUND: Cell<Option<u64>> = const { Cell::new(None) };
 }
-
-/// The reason in the place of the method of a [`Kind::Drop`]: as F1 numbers them.
-pub(crate) const FULL: u64 = 1;
 
 /// The class of the exception that says that the stack is full.
 const FULL_STACK: &[u8] = b"Ljava/lang/StackOverflowError;";
@@ -56,7 +54,7 @@ extern "system" fn slow(env: *mut c_void, _: Object, what: i64, tid: i64, curren
             Some(Kind::CountThrown) => ring.count(method_of(word), true),
             _ => {
                 let event = Raw { time: time.cast_unsigned(), word };
-                put(agent, ring, current.cast_unsigned(), &[event]);
+                put(|| reader(agent), ring, current.cast_unsigned(), &[event]);
             }
         }
     }));
@@ -82,9 +80,14 @@ extern "system" fn thrown(
             tell_standing(agent, jni, ring, current, Raw { time, word });
         }
         let more = Raw { time: id.into(), word: Kind::More.word() };
-        put(agent, ring, current, &[Raw { time, word }, more]);
+        put(|| reader(agent), ring, current, &[Raw { time, word }, more]);
         UNWOUND.set(unwinds.then(|| ring.head()));
     }));
+}
+
+/// What a thread without room does for whoever reads. `None` if the rings are not read.
+fn reader(agent: &Agent) -> Option<WhenSlow> {
+    (!agent.is_gone()).then(|| agent.when_slow())
 }
 
 /// The ring of this thread.
@@ -123,7 +126,7 @@ fn tell_standing(agent: &Agent, jni: Jni, ring: &Ring, current: u64, ends: Raw) 
     let Some(standing) = agent.jvmti().and_then(|jvmti| jvmti.standing(jni, is_ours)) else { return };
     let word = Kind::Standing.word() | u64::from(method_of(ends.word));
     let more = Raw { time: standing, word: Kind::More.word() };
-    put(agent, ring, current, &[Raw { time: ends.time, word }, more]);
+    put(|| reader(agent), ring, current, &[Raw { time: ends.time, word }, more]);
 }
 
 /// The id of the class of an exception, and whether it says that the stack is full.
@@ -144,78 +147,6 @@ fn exception(agent: &Agent, jni: Jni, throwable: Object) -> (u32, bool) {
         id
     });
     (id, full)
-}
-
-/// Writes an event with what belongs to it, once there is room, or drops it.
-fn put(agent: &Agent, ring: &Ring, current: u64, events: &[Raw]) {
-    let Some(first) = events.first() else { return };
-    if agent.is_gone() {
-        // Nobody reads: what belongs to a trace that is over is over too.
-        ring.degraded.store(false, Ordering::Relaxed);
-        ring.dropped.store(0, Ordering::Relaxed);
-    }
-    if ring.degraded.load(Ordering::Relaxed) {
-        return degraded(ring, first.word);
-    }
-    // A switch and a drop take two each.
-    let most = events.len() as u64 + 4;
-    loop {
-        let dropped = ring.dropped.load(Ordering::Relaxed);
-        // Who has dropped begins again only when there is much room, so that not every other event is missing.
-        let needed = if dropped == 0 { most } else { CAPACITY / 4 };
-        if ring.has_room(needed) {
-            break;
-        }
-        if agent.is_gone() {
-            return;
-        }
-        // Whether the program is paused is what the limit says: who asked elsewhere could find that it goes on, and no room
-        // yet.
-        if ring.is_paused() {
-            ring.wait(needed);
-            continue;
-        }
-        match agent.when_slow() {
-            WhenSlow::Block => ring.wait(needed),
-            when_slow => {
-                if dropped == 0 {
-                    ring.dropped_since.store(first.time, Ordering::Relaxed);
-                }
-                ring.set_slow(true);
-                if when_slow == WhenSlow::Counts {
-                    ring.degraded.store(true, Ordering::Release);
-                    return degraded(ring, first.word);
-                }
-                ring.dropped.store(dropped + 1, Ordering::Relaxed);
-                return;
-            }
-        }
-    }
-    let mut all = Vec::with_capacity(events.len() + 4);
-    let dropped = ring.dropped.swap(0, Ordering::Relaxed);
-    if dropped > 0 {
-        let time = ring.dropped_since.load(Ordering::Relaxed);
-        all.push(Raw { time, word: Kind::Drop.word() | FULL });
-        all.push(Raw { time: dropped, word: Kind::More.word() });
-    }
-    ring.set_slow(false);
-    if ring.current().load(Ordering::Relaxed) != current {
-        ring.current().store(current, Ordering::Relaxed);
-        ring.carries.store(true, Ordering::SeqCst);
-        all.push(Raw { time: first.time, word: Kind::Switch.word() });
-        all.push(Raw { time: current, word: Kind::More.word() });
-    }
-    all.extend_from_slice(events);
-    ring.write(&all);
-}
-
-/// A thread that was too fast for HQ only counts.
-fn degraded(ring: &Ring, word: u64) {
-    match Kind::of(word) {
-        Some(Kind::Entry) => ring.count(method_of(word), false),
-        Some(Kind::Bubble) => ring.count(method_of(word), true),
-        _ => {}
-    }
 }
 
 /// This thread ends: its ring is drained and freed by whoever reads it, at once if nobody does.

@@ -17,9 +17,10 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
+use crate::losses::Losses;
 use crate::region::Region;
 
 /// Events of a ring: 128 KiB, which stay in the processor's second cache.
@@ -53,7 +54,8 @@ pub(crate) enum Kind {
     Bubble = 3,
     /// Events of another thread follow, whose id is in the next event.
     Switch = 4,
-    /// Events are missing; how many is in the next event, why in the place of the method.
+    /// Events of the ring's own thread are missing; how many since the ring was made is in the next event, why in the place
+    /// of the method.
     Drop = 5,
     /// What belongs to the event before, in its first word.
     More = 6,
@@ -128,9 +130,15 @@ pub(crate) struct Ring {
     pub(crate) adopted: AtomicBool,
     /// It has carried a virtual thread.
     pub(crate) carries: AtomicBool,
-    /// Events dropped and not told yet, and the time of the first; written by the thread.
+    /// The thread's own events that were dropped since the ring was made; written by the thread.
     pub(crate) dropped: AtomicU64,
+    /// The time of the first dropped event that no [`Kind::Drop`] reports yet.
     pub(crate) dropped_since: AtomicU64,
+    /// The number of dropped events that the last [`Kind::Drop`] has reported; used by the thread only.
+    pub(crate) dropped_reported: AtomicU64,
+    /// The thread has dropped an event and has not had much room since; used by the thread only.
+    pub(crate) is_dropping: AtomicBool,
+    losses: Mutex<Losses>,
     /// It has gone over to counts.
     pub(crate) degraded: AtomicBool,
     counts: Mutex<Option<Region>>,
@@ -155,6 +163,9 @@ impl Ring {
             carries: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
             dropped_since: AtomicU64::new(0),
+            dropped_reported: AtomicU64::new(0),
+            is_dropping: AtomicBool::new(false),
+            losses: Mutex::default(),
             degraded: AtomicBool::new(false),
             counts: Mutex::new(None),
         };
@@ -252,6 +263,16 @@ impl Ring {
         self.region.word(CURRENT)
     }
 
+    /// The thread: an event of a virtual thread had no room.
+    pub(crate) fn lose(&self, tid: u64, time: u64) {
+        locked(&self.losses).add(tid, time);
+    }
+
+    /// The reader: the events of virtual threads that had no room since the last call.
+    pub(crate) fn take_losses(&self) -> Losses {
+        std::mem::take(&mut locked(&self.losses))
+    }
+
     /// The thread: counts a call.
     pub(crate) fn count(&self, method: u32, thrown: bool) {
         let mut counts = locked(&self.counts);
@@ -282,33 +303,6 @@ impl Ring {
     }
 }
 
-/// All rings. Locked when a thread makes its first event, and by the reader: never by an event.
-#[derive(Debug, Default)]
-pub(crate) struct Rings(Mutex<Vec<Arc<Ring>>>);
-
-impl Rings {
-    pub(crate) fn add(&self, ring: Arc<Ring>) {
-        locked(&self.0).push(ring);
-    }
-
-    pub(crate) fn all(&self) -> Vec<Arc<Ring>> {
-        locked(&self.0).clone()
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        locked(&self.0).len()
-    }
-
-    /// Keeps a ring that is in use from being freed.
-    pub(crate) fn hold(&self, ring: &Ring) -> Option<Arc<Ring>> {
-        locked(&self.0).iter().find(|other| std::ptr::eq(&raw const ***other, ring)).cloned()
-    }
-
-    pub(crate) fn forget(&self, ring: &Ring) {
-        locked(&self.0).retain(|other| !std::ptr::eq(&raw const **other, ring));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,21 +328,6 @@ mod tests {
         }
         let word = ring.event(10).word;
         assert_eq!((Kind::of(word), method_of(word), line_of(word)), (Some(Kind::Exit), 3, u16::MAX));
-    }
-
-    #[test]
-    fn a_ring_that_is_held_is_not_freed() {
-        let rings = Rings::default();
-        let ring = Arc::new(Ring::new(9, Vec::new(), NOBODY).unwrap());
-        let weak = Arc::downgrade(&ring);
-        rings.add(Arc::clone(&ring));
-        let held = rings.hold(&ring);
-        rings.forget(&ring);
-        assert!(rings.hold(&ring).is_none());
-        drop(ring);
-        assert!(weak.upgrade().is_some(), "its place is not given to another one");
-        drop(held);
-        assert!(weak.upgrade().is_none());
     }
 
     #[test]

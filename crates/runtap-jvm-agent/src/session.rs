@@ -17,7 +17,8 @@ use crate::lines::Lines;
 use crate::names::Names;
 use crate::options::Options;
 use crate::region::Region;
-use crate::ring::{CAPACITY, NOBODY, PAUSED, Rings};
+use crate::ring::{CAPACITY, NOBODY, PAUSED};
+use crate::rings::Rings;
 use crate::sys::{Jvmti, Vm};
 use crate::table::Table;
 

@@ -69,7 +69,7 @@ impl Drain {
 
     fn sums(&self) -> Vec<[u64; 2]> {
         let mut sums = self.gone.clone();
-        for reader in &self.readers {
+        for reader in &self.reading.readers {
             add(&mut sums, &reader.ring, self.agent.methods.count());
         }
         sums
@@ -77,7 +77,7 @@ impl Drain {
 
     pub(super) fn snapshot(&mut self, reset: bool) {
         self.last_snapshot = Instant::now();
-        let time = self.stream.since_start(clock::now());
+        let time = self.reading.stream.since_start(clock::now());
         if self.record == Record::Coverage {
             if !self.is_suspended() {
                 self.coverage(time, reset);
@@ -94,7 +94,7 @@ impl Drain {
                 counts.push(Count { method, calls, thrown, nanoseconds: 0 });
             }
         }
-        self.stream.counts(time, &counts, reset);
+        self.reading.stream.counts(time, &counts, reset);
         if reset {
             self.before = sums;
         }
@@ -130,7 +130,7 @@ impl Drain {
             }
             *covered = !reset && (*covered || has_run);
         }
-        self.stream.coverage(time, &methods, &hits);
+        self.reading.stream.coverage(time, &methods, &hits);
     }
 }
 

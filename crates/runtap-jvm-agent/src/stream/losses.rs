@@ -2,10 +2,19 @@
 //!
 //! Owns: what is told of events that were dropped, thrown away while recording was suspended, or made before the trace.
 
-use runtap_bytefrog_proto::f1::{Drop as DropMessage, DropReason};
+use runtap_bytefrog_proto::f1::DropReason;
 
 use super::{Event, Stream};
+use crate::losses::Loss;
 use crate::ring::Kind;
+
+/// Missing events of virtual threads that were not told yet, or not to all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    loss: Loss,
+    /// It came in this round: events from before it may still be unread.
+    is_new: bool,
+}
 
 impl Stream {
     /// Whether an event is of this trace. What ends a call that has not begun in it, of a thread that has lost nothing, is of a
@@ -17,27 +26,110 @@ impl Stream {
             || thread.stack.iter().rev().any(|open| *open == event.method)
     }
 
-    /// Events of virtual threads are missing, and nobody knows of which.
-    pub(crate) fn lose_of_virtual(&mut self) {
-        self.losses += 1;
+    /// Events are missing of a virtual thread, or of any of them.
+    pub(crate) fn lose(&mut self, tid: Option<u64>, loss: Loss) {
+        let pending = Pending { loss, is_new: true };
+        match tid {
+            Some(tid) => self.lost.entry(tid).or_default().push(pending),
+            None => self.lost_of_any.push(pending),
+        }
     }
 
-    /// Tells that events of a virtual thread may be missing. One without open calls that begins one has nothing that could be
-    /// wrong.
+    /// Tells that events of a virtual thread are, or may be, missing between its last event and this one. If it is not known
+    /// whether they are its own: a thread without open calls that begins one has nothing that could be wrong.
     pub(super) fn tell_losses(&mut self, event: &Event) {
-        let losses = self.losses;
-        let Some((_, thread)) = &mut self.current else { return };
-        if !thread.is_virtual || std::mem::replace(&mut thread.losses, losses) == losses {
+        let Some((tid, thread)) = &mut self.current else { return };
+        if !thread.is_virtual {
             return;
         }
-        if !thread.stack.is_empty() || event.kind != Kind::Entry {
-            self.lose(event.time, DropMessage::UNKNOWN, DropReason::FULL);
+        let (last, now) = (std::mem::replace(&mut thread.last, event.time), event.time);
+        let lies_between = |loss: &Loss| loss.first <= now && last <= loss.last;
+        let may_begin = thread.stack.is_empty() && event.kind == Kind::Entry;
+        let mut count = None;
+        if !may_begin {
+            let of_any = self.lost_of_any.iter().filter(|pending| lies_between(&pending.loss));
+            let earlier = self.lost_before.filter(|(before, _)| last <= *before).map(|(_, count)| count);
+            count = of_any.map(|pending| pending.loss.count).chain(earlier).max();
+        }
+        if let Some(lost) = self.lost.get_mut(tid) {
+            lost.retain_mut(|pending| {
+                if lies_between(&pending.loss) {
+                    let more = std::mem::take(&mut pending.loss.count);
+                    count = Some(count.unwrap_or(0).saturating_add(more));
+                }
+                // Within this time, more may be missing before each event.
+                now <= pending.loss.last
+            });
+            if lost.is_empty() {
+                self.lost.remove(tid);
+            }
+        }
+        if let Some(count) = count {
+            self.tell_missing();
+            self.drop_current(now, count, DropReason::FULL);
             self.break_here();
         }
     }
 
+    /// A round of reading is over. What was lost before it began lies between events that were read: it is told of threads that
+    /// have had no event since. At the end, everything is.
+    pub(crate) fn end_round(&mut self, all: bool) {
+        let (mut before, mut count) = self.lost_before.unwrap_or_default();
+        let known = self.lost_of_any.len();
+        self.lost_of_any.retain_mut(|pending| {
+            let is_new = std::mem::take(&mut pending.is_new) && !all;
+            if !is_new {
+                before = before.max(pending.loss.last);
+                count = count.max(pending.loss.count);
+            }
+            is_new
+        });
+        if self.lost_of_any.len() != known {
+            self.lost_before = Some((before, count));
+        }
+        let mut told = Vec::new();
+        for (tid, lost) in &mut self.lost {
+            lost.retain_mut(|pending| {
+                let is_new = std::mem::take(&mut pending.is_new) && !all;
+                if !is_new {
+                    told.push((*tid, pending.loss));
+                }
+                is_new
+            });
+        }
+        self.lost.retain(|_, lost| !lost.is_empty());
+        if let (true, Some((before, count))) = (all, self.lost_before) {
+            let open = self.open_since(before).into_iter();
+            told.extend(open.map(|(tid, last)| (tid, Loss { first: last, last, count })));
+        }
+        for (tid, loss) in told {
+            if self.is_f1() || self.knows(tid) {
+                let time = if loss.count == 0 { loss.last } else { loss.first };
+                self.drop_events(tid, None, time, loss.count, DropReason::FULL);
+            } else {
+                // Not worth one of the few IDs of threads.
+                self.break_here();
+            }
+        }
+    }
+
+    fn knows(&self, tid: u64) -> bool {
+        self.threads.contains_key(&tid) || self.current.as_ref().is_some_and(|(current, _)| *current == tid)
+    }
+
+    /// Virtual threads with open calls that have had no event after a time, with that of their last one.
+    fn open_since(&self, time: u64) -> Vec<(u64, u64)> {
+        let current = self.current.iter().map(|(tid, thread)| (tid, thread));
+        let all = self.threads.iter().chain(current);
+        let open =
+            all.filter(|(_, thread)| thread.is_virtual && !thread.stack.is_empty() && thread.last <= time);
+        let mut open: Vec<(u64, u64)> = open.map(|(tid, thread)| (*tid, thread.last)).collect();
+        open.sort_unstable();
+        open
+    }
+
     /// Tells that events of the thread are missing.
-    fn lose(&mut self, time: u64, count: u64, reason: DropReason) {
+    fn drop_current(&mut self, time: u64, count: u64, reason: DropReason) {
         if let Some((_, thread)) = &mut self.current {
             thread.lossy = true;
             thread.stack.clear();
@@ -65,7 +157,7 @@ impl Stream {
         let Some((_, thread)) = &mut self.current else { return };
         if thread.missing > 0 {
             let (count, since) = (std::mem::take(&mut thread.missing), thread.missing_since);
-            self.lose(since, count, DropReason::SUSPENDED);
+            self.drop_current(since, count, DropReason::SUSPENDED);
         }
     }
 
@@ -80,7 +172,7 @@ impl Stream {
     ) {
         if self.select(tid, name, time) {
             self.tell_missing();
-            self.lose(time, count, reason);
+            self.drop_current(time, count, reason);
             self.break_here();
         }
     }

@@ -9,7 +9,7 @@ mod old;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use runtap_bytefrog_proto::{Dialect, JavaStr, Message, encode};
@@ -42,8 +42,8 @@ struct Thread {
     missing_since: u64,
     /// Events of it are missing: one that ends a call whose begin is not known may be of those.
     lossy: bool,
-    /// A virtual one: how often its carriers had lost events when it was last looked at.
-    losses: u64,
+    /// A virtual one: the time of its last event.
+    last: u64,
 }
 
 /// An event, with its time since the agent's time 0.
@@ -75,8 +75,11 @@ pub(crate) struct Stream {
     next_wire: u32,
     /// Versions 1 to 4: ids of threads that are gone.
     free: Vec<u32>,
-    /// How often carriers have lost events, of whichever virtual threads.
-    losses: u64,
+    /// Missing events of virtual threads; those of which it is not known whose they are; and until when there were such events
+    /// before, with their number if that is not told elsewhere.
+    lost: BTreeMap<u64, Vec<losses::Pending>>,
+    lost_of_any: Vec<losses::Pending>,
+    lost_before: Option<(u64, u64)>,
     /// Versions 1 to 4: the number of the next event.
     sequence: u32,
     /// Versions 1 to 4: numbers of events before which others are missing.
@@ -110,7 +113,9 @@ impl Stream {
             many: MOST_THREADS,
             next_wire: 0,
             free: Vec::new(),
-            losses: 0,
+            lost: BTreeMap::new(),
+            lost_of_any: Vec::new(),
+            lost_before: None,
             sequence: 0,
             breaks: Vec::new(),
             batch: f1::Batch::default(),
@@ -239,7 +244,7 @@ impl Stream {
             missing: 0,
             missing_since: 0,
             lossy: false,
-            losses: 0,
+            last: 0,
         })
     }
 

@@ -8,6 +8,7 @@ use runtap_bytefrog_proto::f1::{BatchKind, DropReason};
 use runtap_bytefrog_proto::{Decoder, Dialect, Message, Stream as Direction};
 
 use super::{Event, MOST_TEXT, MOST_THREADS, Stream, text};
+use crate::losses::Loss;
 use crate::names::Names;
 use crate::ring::Kind;
 
@@ -230,7 +231,7 @@ fn what_a_carrier_has_lost_may_be_of_any_virtual_thread() {
     stream.event(2, None, &event(Kind::Entry, 2));
     stream.event(2, None, &event(Kind::Exit, 3));
     stream.event(3, Some(b"platform"), &event(Kind::Entry, 4));
-    stream.lose_of_virtual();
+    stream.lose(None, Loss { first: 4, last: 4, count: u64::MAX });
     for time in 5..9 {
         stream.event(1, None, &event(Kind::Exit, time));
     }
@@ -239,6 +240,43 @@ fn what_a_carrier_has_lost_may_be_of_any_virtual_thread() {
     stream.event(4, None, &event(Kind::Exit, 11));
     let unknown = u64::MAX;
     assert_eq!(drops(&mut stream), [(0, unknown, DropReason::FULL), (3, unknown, DropReason::FULL)]);
+}
+
+/// A virtual thread has lost the end of one call and the begin of another on a carrier that has no room yet, and goes on with
+/// another one: the loss is told before what comes there, and only there.
+#[test]
+fn what_a_virtual_thread_has_lost_is_told_before_its_next_event() {
+    let mut stream = stream(Dialect::F1, 1);
+    let event = |kind, time, method| Event { kind, time, method, line: 0, exception: 0 };
+    stream.event(1, None, &event(Kind::Entry, 1, 0));
+    stream.lose(Some(1), Loss { first: 3, last: 4, count: 2 });
+    stream.event(1, None, &event(Kind::Entry, 2, 1));
+    assert_eq!(drops(&mut stream), []);
+    stream.event(2, None, &event(Kind::Entry, 5, 0));
+    stream.event(1, None, &event(Kind::Exit, 5, 2));
+    let expected = [(0, 2, DropReason::FULL)];
+    assert_eq!(drops(&mut stream), expected);
+    stream.event(1, None, &event(Kind::Exit, 6, 0));
+    stream.end_round(false);
+    stream.end_round(true);
+    assert_eq!(drops(&mut stream), expected);
+}
+
+/// A virtual thread whose last events are missing has no event before which that could be told: it is told once all that came
+/// before it was read.
+#[test]
+fn what_a_virtual_thread_has_lost_at_its_end_is_told() {
+    let mut stream = stream(Dialect::F1, 1);
+    let event = |kind, time| Event { kind, time, method: 0, line: 0, exception: 0 };
+    stream.event(1, None, &event(Kind::Entry, 1));
+    for tid in 1..3 {
+        stream.lose(Some(tid), Loss { first: 3, last: 4, count: tid });
+    }
+    stream.end_round(false);
+    assert_eq!(drops(&mut stream), []);
+    stream.event(1, None, &event(Kind::Entry, 2));
+    stream.end_round(false);
+    assert_eq!(drops(&mut stream), [(0, 1, DropReason::FULL), (1, 2, DropReason::FULL)]);
 }
 
 #[test]

@@ -1,0 +1,68 @@
+//! Events of virtual threads that had no room in the ring of their carrier.
+//!
+//! Owns: [`Losses`], which a carrier fills and the reader takes. A virtual thread may go on with another carrier at once, whose
+//! ring is read before this carrier has room again: so the reader learns of a loss here, not from an event in the ring.
+
+/// Virtual threads whose losses are kept apart, until the reader takes them.
+const MOST: usize = 64;
+
+/// A time in which events are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Loss {
+    /// Times of the first and of the last missing event.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) count: u64,
+}
+
+impl Loss {
+    fn one(time: u64) -> Self {
+        Self { first: time, last: time, count: 1 }
+    }
+
+    fn extend(&mut self, time: u64) {
+        self.first = self.first.min(time);
+        self.last = self.last.max(time);
+        self.count += 1;
+    }
+}
+
+/// What a carrier had no room for.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    /// By virtual thread.
+    pub(crate) of: Vec<(u64, Loss)>,
+    /// Of all other virtual threads together.
+    pub(crate) others: Option<Loss>,
+}
+
+impl Losses {
+    /// An event of a virtual thread is missing.
+    pub(crate) fn add(&mut self, tid: u64, time: u64) {
+        if let Some((_, loss)) = self.of.iter_mut().rev().find(|(one, _)| *one == tid) {
+            loss.extend(time);
+        } else if self.of.len() < MOST {
+            self.of.push((tid, Loss::one(time)));
+        } else if let Some(loss) = &mut self.others {
+            loss.extend(time);
+        } else {
+            self.others = Some(Loss::one(time));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_of_many_virtual_threads_are_kept_together() {
+        let mut losses = Losses::default();
+        for time in 0..1000 {
+            losses.add(time % 100, time);
+        }
+        assert_eq!(losses.of.len(), MOST);
+        assert_eq!(losses.of[7], (7, Loss { first: 7, last: 907, count: 10 }));
+        assert_eq!(losses.others, Some(Loss { first: 64, last: 999, count: 360 }));
+    }
+}
