@@ -7,6 +7,10 @@ use crate::JavaStr;
 /// The most events of a batch, and rows of a table.
 pub const MOST_ROWS: u32 = 65_536;
 
+/// The reason that an agent gives in a "transform failed" message for a method that was running when its class got its
+/// probes: neither the beginning nor the end of such a call is seen.
+pub const ALREADY_RUNNING: &str = "already running when the trace began";
+
 /// What happened to a method, in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BatchKind {

@@ -99,6 +99,11 @@ pub enum Caveat {
     /// Classes that agents could not change.
     #[error("{0} classes were not traced, because the agent could not change them: not in the list")]
     Failed(u64),
+    /// Classes of which every method that was not called was running when the trace began.
+    #[error(
+        "{0} classes were running when the trace began, and calls from then are not seen: not in the list"
+    )]
+    AlreadyRunning(u64),
     /// Classes that agents were told not to trace.
     #[error("{0} classes are outside of the classes that the agent was told to trace: not in the list")]
     Outside(u64),
@@ -275,6 +280,7 @@ fn caveats(observed: &Observed, inventory: &Inventory, never: &NeverCalled<'_>, 
         (losses.class_reports, Caveat::ClassReports),
         (with(|why| *why == Unknown::Ignored), Caveat::Ignored),
         (with(|why| matches!(why, Unknown::Failed(_))), Caveat::Failed),
+        (with(|why| *why == Unknown::AlreadyRunning), Caveat::AlreadyRunning),
         (with(|why| *why == Unknown::Outside), Caveat::Outside),
         (never.unknown.len() as u64, Caveat::UnknownMethods),
         (observed.unsent, Caveat::Unsent),

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use runtap_bytefrog::{MethodReport, Report};
-
+use runtap_bytefrog_proto::f1::ALREADY_RUNNING;
 use thiserror::Error;
 
 use crate::patterns::Patterns;
@@ -64,6 +64,9 @@ pub enum Unknown {
     /// The agent could not give it probes.
     #[error("the agent could not trace it: {0}")]
     Failed(String),
+    /// A call of it had begun before its class got its probes, and the end of such a call is not seen.
+    #[error("it was running when the trace began, and the agent does not see the end of such a call")]
+    AlreadyRunning,
     /// The agent left its class alone.
     #[error("its class was not traced: excluded, or loaded by the boot loader")]
     Ignored,
@@ -246,7 +249,11 @@ impl Doubts<'_> {
         // A class that failed in one loader as a whole may have been traced in another.
         let was_traced = self.observed.classes.get(class) == Some(&ClassFate::Traced);
         if let Some((_, reason)) = failures.find(|(of_all, _)| !(*of_all && was_traced)) {
-            return Some(Unknown::Failed(reason));
+            return Some(if reason == ALREADY_RUNNING {
+                Unknown::AlreadyRunning
+            } else {
+                Unknown::Failed(reason)
+            });
         }
         if !was_called {
             if self.observed.classes.get(class) == Some(&ClassFate::Ignored) {

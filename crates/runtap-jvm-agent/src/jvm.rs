@@ -2,8 +2,11 @@
 //!
 //! Owns: the order in which that has to be done. Each function says on which threads it may be called.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 
+use runtap_bytefrog_proto::ClassOutcome;
+use runtap_bytefrog_proto::f1::ALREADY_RUNNING;
 use runtap_classfile::Text;
 
 use crate::clock;
@@ -11,7 +14,7 @@ use crate::hook::Told;
 use crate::natives::natives;
 use crate::probe::{self, Layout};
 use crate::session::{Agent, locked};
-use crate::sys::{Event, Jni, Jvmti, Object, class_name};
+use crate::sys::{Event, Jni, Jvmti, Object, Running, class_name};
 
 /// The name of a thread that is attached to the JVM for a moment.
 const NAME: &std::ffi::CStr = c"runtap-agent";
@@ -74,16 +77,43 @@ pub(crate) fn trace(agent: &'static Agent) {
     agent.vm.attached(NAME, |jni| {
         let _ = jvmti.enable(Event::ThreadEnd, true);
         let _ = jvmti.enable(Event::ClassFileLoadHook, true);
+        let Some(session) = agent.session() else { return };
         let wants = |name: &[u8], class| {
             let by_boot_loader = jvmti.class_loader(class).is_ok_and(Object::is_null);
-            plan.wants(&Text::new(name).to_string_lossy(), by_boot_loader)
-        };
-        retransform(jvmti, jni, wants, |name, why| {
-            if let Some(session) = agent.session() {
-                session.tell(Told::failed(name, why));
+            let text = Text::new(name).to_string_lossy();
+            let is_wanted = plan.wants(&text, by_boot_loader);
+            if !is_wanted && plan.filter.keeps(&text) && !is_hidden(name) {
+                // No hook is called for it any more, which would tell this.
+                session.tell(Told { outcome: ClassOutcome::Ignored, name: name.to_vec() });
             }
-        });
+            is_wanted
+        };
+        let is_traced = |one: &Running| {
+            !is_hidden(&one.class) && plan.wants(&Text::new(&one.class).to_string_lossy(), one.by_boot_loader)
+        };
+        let mut running: Vec<Running> = jvmti.running(jni).into_iter().filter(is_traced).collect();
+        retransform(jvmti, jni, wants, |name, why| session.tell(Told::failed(name, why)));
+        // Calls that began meanwhile, and before their classes had probes.
+        running.extend(jvmti.running(jni).into_iter().filter(|one| one.is_obsolete && is_traced(one)));
+        for told in already_running(running) {
+            session.tell(told);
+        }
     });
+}
+
+/// What is told of methods that were running before their classes had probes: neither the begin nor the end of such a call is
+/// seen.
+fn already_running(running: Vec<Running>) -> Vec<Told> {
+    let mut classes: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>> = BTreeMap::new();
+    for one in running {
+        classes.entry(one.class).or_default().insert(one.method);
+    }
+    let tell = |(class, methods): (Vec<u8>, BTreeSet<Vec<u8>>)| {
+        let method = |name: &Vec<u8>| format!("{}: {ALREADY_RUNNING}", Text::new(name).to_string_lossy());
+        let methods: Vec<String> = methods.iter().map(method).collect();
+        Told::failed(&class, &methods.join("; "))
+    };
+    classes.into_iter().map(tell).collect()
 }
 
 /// Classes get their own bytes back, and no hook is called any more. On any thread.

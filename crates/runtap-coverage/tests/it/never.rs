@@ -173,6 +173,29 @@ fn methods_that_could_not_be_traced_are_not_dead() {
     assert!(never.caveats.contains(&Caveat::UnknownMethods(1)));
 }
 
+/// A main method that runs all the time is on the stack when an agent attaches: its call is not seen.
+#[test]
+fn methods_that_ran_when_the_trace_began_are_not_dead() {
+    let inventory = more();
+    let mut seen = two_calls();
+    seen.class("a/A", ClassFate::Traced);
+    seen.class("b/Cold", ClassFate::Traced);
+    seen.class("b/Cold (y()V: already running when the trace began)", ClassFate::Failed);
+    seen.class("b/Broken", ClassFate::Traced);
+    seen.class("b/Broken (x()V: already running when the trace began)", ClassFate::Failed);
+    let never = NeverCalled::of(&seen, &inventory, &NeverOptions::default());
+    let rows = ["a/A Called idle", "a/B$C NotLoaded run", "b/Cold Loaded x", "b/Excluded NotLoaded x"];
+    assert_eq!(shown(&never), rows);
+    assert_eq!(never.untraced, [("b/Broken", Unknown::AlreadyRunning)]);
+    let [unknown] = &never.unknown[..] else { panic!("{:?}", never.unknown) };
+    assert_eq!(
+        (unknown.class, &*unknown.method.name, &unknown.why),
+        ("b/Cold", "y", &Unknown::AlreadyRunning)
+    );
+    assert_eq!(never.caveats, [Caveat::AlreadyRunning(1), Caveat::UnknownMethods(1)]);
+    assert_eq!(missed(&seen, &inventory), ["a/A.idle", "a/B$C.run", "b/Cold.x", "b/Excluded.x"]);
+}
+
 #[test]
 fn classes_that_no_agent_was_told_to_trace_are_not_dead() {
     let inventory = more();

@@ -74,11 +74,11 @@ impl Jvmti {
         NonNull::new(env).map(Self)
     }
 
-    fn table(self) -> Table {
+    pub(super) fn table(self) -> Table {
         self.0.as_ptr().cast()
     }
 
-    fn check(result: c_int) -> Result<(), JvmtiError> {
+    pub(super) fn check(result: c_int) -> Result<(), JvmtiError> {
         if result == 0 { Ok(()) } else { Err(JvmtiError(result)) }
     }
 
@@ -142,7 +142,7 @@ impl Jvmti {
         Ok(place)
     }
 
-    fn deallocate(self, place: *mut c_void) {
+    pub(super) fn deallocate(self, place: *mut c_void) {
         if !place.is_null() {
             let deallocate = function!(self.table(), index::jvmti::DEALLOCATE - 1, fn(*mut c_void) -> c_int);
             // SAFETY: what is freed was allocated by JVMTI, and is not used any more.
@@ -151,7 +151,7 @@ impl Jvmti {
     }
 
     /// Copies a string that JVMTI has allocated, and frees it.
-    fn taken(self, text: *mut c_char) -> Vec<u8> {
+    pub(super) fn taken(self, text: *mut c_char) -> Vec<u8> {
         if text.is_null() {
             return Vec::new();
         }
@@ -245,63 +245,6 @@ impl Jvmti {
         jni.delete_local_ref(info.group);
         jni.delete_local_ref(info.context_class_loader);
         (result == 0).then(|| self.taken(info.name))
-    }
-
-    /// How often the method that has called us is on the stack of this thread: the first one whose class is not ours. This
-    /// walks the whole stack.
-    pub(crate) fn standing(self, jni: Jni, is_ours: impl Fn(&[u8]) -> bool) -> Option<u64> {
-        /// `jvmtiFrameInfo`
-        #[derive(Clone, Copy)]
-        #[repr(C)]
-        struct Frame {
-            method: *mut c_void,
-            location: i64,
-        }
-        /// Frames that are asked for at once: 64 KiB.
-        const PART: c_int = 4096;
-        /// The deepest stack that is walked.
-        const MOST: c_int = 1 << 20;
-        let get = function!(
-            self.table(),
-            index::jvmti::GET_STACK_TRACE - 1,
-            fn(Object, c_int, c_int, *mut Frame, *mut c_int) -> c_int
-        );
-        let class_of = function!(
-            self.table(),
-            index::jvmti::GET_METHOD_DECLARING_CLASS - 1,
-            fn(*mut c_void, *mut Object) -> c_int
-        );
-        let mut frames = vec![Frame { method: ptr::null_mut(), location: 0 }; usize::try_from(PART).ok()?];
-        let (mut begin, mut method, mut standing) = (0, None, 0);
-        while begin < MOST {
-            let mut count = 0;
-            // SAFETY: null is this thread; there is room for so many frames, and the other pointer is to a variable of ours.
-            let result =
-                unsafe { get(self.table(), Object::NULL, begin, PART, frames.as_mut_ptr(), &raw mut count) };
-            // Behind the last frame, it is an error to ask for more.
-            if result != 0 {
-                break;
-            }
-            for frame in frames.iter().take(usize::try_from(count).unwrap_or(0)) {
-                if method.is_none() {
-                    let mut class = Object::NULL;
-                    // SAFETY: the method is on the stack, and the pointer is to a variable of ours.
-                    let result = unsafe { class_of(self.table(), frame.method, &raw mut class) };
-                    let signature = Self::check(result).and_then(|()| self.class_signature(class));
-                    jni.delete_local_ref(class);
-                    if is_ours(&signature.ok()?) {
-                        continue;
-                    }
-                    method = Some(frame.method);
-                }
-                standing += u64::from(method == Some(frame.method));
-            }
-            if count < PART {
-                break;
-            }
-            begin += PART;
-        }
-        method.map(|_| standing)
     }
 
     /// A property of the system: `java.version`.

@@ -13,6 +13,7 @@ use std::ptr::{self, NonNull};
 
 pub(crate) use jni::{Jni, Native};
 pub(crate) use jvmti::{Callbacks, Event, Jvmti, class_name};
+pub(crate) use stacks::Running;
 
 /// Sources of facts: the number in the comment above each function of `struct jvmtiInterface_1_` in `jvmti.h`, which begin
 /// with 1, and the place in `struct JNINativeInterface_` in `jni.h`, which begin with 0. A test compares them.
@@ -35,8 +36,11 @@ pub mod index {
             DEALLOCATE = 47 "Deallocate";
             GET_CLASS_SIGNATURE = 48 "GetClassSignature";
             GET_CLASS_LOADER = 57 "GetClassLoader";
+            GET_METHOD_NAME = 64 "GetMethodName";
             GET_METHOD_DECLARING_CLASS = 65 "GetMethodDeclaringClass";
             GET_LOADED_CLASSES = 78 "GetLoadedClasses";
+            IS_METHOD_OBSOLETE = 91 "IsMethodObsolete";
+            GET_ALL_STACK_TRACES = 100 "GetAllStackTraces";
             GET_STACK_TRACE = 104 "GetStackTrace";
             SET_EVENT_CALLBACKS = 122 "SetEventCallbacks";
             DISPOSE_ENVIRONMENT = 127 "DisposeEnvironment";
@@ -105,6 +109,7 @@ macro_rules! function {
 
 mod jni;
 mod jvmti;
+mod stacks;
 
 /// The virtual machine (`JavaVM`), usable on every thread.
 #[derive(Debug, Clone, Copy)]

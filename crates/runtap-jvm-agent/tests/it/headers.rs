@@ -9,6 +9,8 @@ use runtap_testkit::{Jdk, require};
 fn jvmti_functions(header: &str) -> Vec<(usize, String)> {
     let rows = header.lines().filter_map(|line| {
         let (number, name) = line.trim().strip_prefix("/*")?.strip_suffix("*/")?.split_once(" : ")?;
+        // `Get Method Name (and Signature)` is `GetMethodName`.
+        let name = name.split('(').next()?;
         Some((number.trim().parse().ok()?, name.trim().replace(' ', "")))
     });
     rows.collect()

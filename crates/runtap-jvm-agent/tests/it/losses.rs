@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 use std::time::Duration;
 
-use runtap_bytefrog::hq::AgentId;
-use runtap_bytefrog_proto::{Configuration, Extension, Mode, Record, WhenSlow};
+use runtap_bytefrog::hq::{AgentId, Event};
+use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, Mode, Record, WhenSlow};
 use runtap_testkit::{Jdk, Skip, eventually, require};
 
 use crate::common::{Listening, demo, library, programs, traced};
@@ -132,6 +132,68 @@ fn what_carriers_lose_is_told_to_virtual_threads() {
     }
 }
 
+/// What runs when an agent is loaded began without probes: that is told, of each class, and not of calls that are seen. So is
+/// what was loaded and is not traced.
+#[test]
+fn what_runs_before_the_trace_is_told() {
+    let tools = require!(Jdk::with_compiler());
+    for record in [Record::Full, Record::Counts, Record::Coverage] {
+        let mut java = tools.java();
+        if tools.major() >= 21 {
+            java.arg("-XX:+EnableDynamicAgentLoading");
+        }
+        java.arg("-cp").arg(require!(programs())).arg("demo.Turns");
+        let mut turns = Turns::spawn(java);
+        turns.turn("hold");
+        // Without `boot=yes`, which would trace the second one.
+        let inclusions = ["^demo/", "^java/lang/String$"].map(JavaString::from).to_vec();
+        let extension = Extension { record, ..Extension::default() };
+        let hq = Listening::with(Configuration { extension, inclusions, ..demo() });
+        let loaded = load(&tools, turns.id(), &format!("host=127.0.0.1,port={}", hq.hq.address().port()));
+        assert!(loaded.contains("return code: 0"), "{loaded}");
+        turns.turn("mark");
+        turns.turn("free");
+        turns.end();
+        let report = hq.report();
+        let ran = |name: &str| {
+            let name = format!("demo/Turns.{name};");
+            report.methods.iter().any(|one| {
+                let is_called = one.entries > 0 || one.counted.is_some() || one.has_run;
+                one.signature.starts_with(&name) && is_called
+            })
+        };
+        assert!(ran("mark") && !ran("held") && !ran("main"), "{record:?}: {:?}", report.methods);
+        let heard = hq.heard.lock().unwrap();
+        let failed: Vec<String> = heard
+            .iter()
+            .filter_map(|(_, event)| match event {
+                Event::Class { outcome: ClassOutcome::Failed, name } => Some(name.to_string()),
+                _ => None,
+            })
+            .collect();
+        let ignored =
+            Event::Class { outcome: ClassOutcome::Ignored, name: JavaString::from("java/lang/String") };
+        assert!(heard.iter().any(|(_, event)| *event == ignored), "{record:?}");
+        let [turns] = &failed[..] else { panic!("{record:?}: {failed:?}") };
+        let list = turns.strip_prefix("demo/Turns (").and_then(|list| list.strip_suffix(')')).unwrap();
+        let methods: Vec<&str> = list
+            .split("; ")
+            .map(|one| one.strip_suffix(": already running when the trace began").unwrap())
+            .collect();
+        let [held, lambda, main] = &methods[..] else { panic!("{record:?}: {methods:?}") };
+        assert!(held.starts_with("held(Ljava/util/concurrent/CountDownLatch;"), "{held}");
+        assert!(lambda.starts_with("lambda$main$"), "{lambda}");
+        assert_eq!(*main, "main([Ljava/lang/String;)V");
+    }
+}
+
+/// What the JVM says when it was told to load the agent.
+fn load(tools: &Jdk, id: u32, options: &str) -> String {
+    let mut command = std::process::Command::new(tools.home().join("bin/jcmd"));
+    command.arg(id.to_string()).arg("JVMTI.agent_load").arg(library()).arg(format!("\"{options}\""));
+    String::from_utf8_lossy(&runtap_testkit::run(command).stdout).into_owned()
+}
+
 /// A call that was made while an earlier trace ran has its probes until it ends: its end is not of this one.
 #[test]
 fn what_an_earlier_trace_has_left_is_not_told() {
@@ -143,12 +205,10 @@ fn what_an_earlier_trace_has_left_is_not_told() {
     java.arg("-cp").arg(require!(programs())).arg("demo.Turns");
     let mut turns = Turns::spawn(java);
     turns.turn("run 1");
-    let id = turns.id().to_string();
+    let id = turns.id();
     let load = |options: &str| {
-        let mut command = std::process::Command::new(tools.home().join("bin/jcmd"));
-        command.args([&id, "JVMTI.agent_load"]).arg(library()).arg(format!("\"{options}\""));
-        let finished = runtap_testkit::run(command);
-        assert!(String::from_utf8_lossy(&finished.stdout).contains("return code: 0"), "{finished}");
+        let loaded = load(&tools, id, options);
+        assert!(loaded.contains("return code: 0"), "{loaded}");
     };
     let attach = || {
         let hq = Listening::with(demo());

@@ -232,6 +232,38 @@ fn attach_and_leave(jdk: &Jdk, pid: u32) {
     runtap(["jvm", "detach", &p]).expect_code(0).says("the agent has left process");
 }
 
+/// A main method that runs all the time is called before anything can see it: it is not dead, and what is not called is.
+#[test]
+fn a_main_method_that_runs_is_not_dead() {
+    said(attached_while_main_runs());
+}
+
+fn attached_while_main_runs() -> Result<(), Skip> {
+    let classes = classes()?;
+    for jdk in Jdk::all()? {
+        let mut java = java(&jdk, classes.path(), ["1000000", "1", "0"]);
+        java.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = Program::start(java);
+        program.wait_for("ready");
+        let traces = Traces::start(&program.id().to_string(), &[]);
+        traces.have_come();
+        let Traces { process, recording } = traces;
+        process.signal(Signal::INT);
+        process.wait().expect_code(0);
+        let recording = recording.path().join("recording");
+        let mut coverage = command(["jvm", "report", "--format", "json", "--never-called"]);
+        coverage.arg(classes.path()).arg(&recording);
+        let never = run(coverage).json()["never_called"].clone();
+        let names = |rows: &Value| -> Vec<String> {
+            rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names(&never["classes"][0]["methods"]), ["<init>", "fails"], "{}: {never:#}", jdk.major());
+        assert_eq!(names(&never["unknown"]), ["main"], "{}: {never:#}", jdk.major());
+        assert_eq!(never["unknown"][0]["fate"], "already_running");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_killed_collector_leaves_an_agent_that_can_be_unloaded() {
     said(killed());

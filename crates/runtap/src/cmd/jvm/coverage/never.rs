@@ -88,6 +88,7 @@ fn fate(why: &Unknown) -> &'static str {
     match why {
         Unknown::Ignored => "ignored",
         Unknown::Failed(_) => "failed",
+        Unknown::AlreadyRunning => "already_running",
         Unknown::Outside => "not_included",
         Unknown::Unsent => "unsent",
         _ => "unknown",
