@@ -107,6 +107,9 @@ pub enum Caveat {
     /// Classes that agents were told not to trace.
     #[error("{0} classes are outside of the classes that the agent was told to trace: not in the list")]
     Outside(u64),
+    /// Classes that agents may not have been told to trace.
+    #[error("of {0} classes it is not known whether the agent was told to trace them: not in the list")]
+    UnreadableFilter(u64),
     /// Methods of other classes.
     #[error("of {0} more methods it is not known whether they were called: not in the list")]
     UnknownMethods(u64),
@@ -282,6 +285,7 @@ fn caveats(observed: &Observed, inventory: &Inventory, never: &NeverCalled<'_>, 
         (with(|why| matches!(why, Unknown::Failed(_))), Caveat::Failed),
         (with(|why| *why == Unknown::AlreadyRunning), Caveat::AlreadyRunning),
         (with(|why| *why == Unknown::Outside), Caveat::Outside),
+        (with(|why| *why == Unknown::UnreadableFilter), Caveat::UnreadableFilter),
         (never.unknown.len() as u64, Caveat::UnknownMethods),
         (observed.unsent, Caveat::Unsent),
         (inventory.unread.len() as u64, Caveat::Unread),

@@ -73,6 +73,9 @@ pub enum Unknown {
     /// The agent was told to trace other classes.
     #[error("its class is outside of the classes that the agent was told to trace")]
     Outside,
+    /// The expressions that say which classes the agent was told to trace can't be read.
+    #[error("the expressions that say which classes the agent was told to trace can't be read")]
+    UnreadableFilter,
     /// The agent, or its process, ended before it had sent everything.
     #[error("the agent ended before it had sent everything")]
     Unsent,
@@ -198,13 +201,19 @@ impl Observed {
 
     /// What is needed to ask why methods that were not called are [`Unknown`].
     pub(crate) fn doubts(&self) -> Doubts<'_> {
-        let compile = |traced: &TracedClasses| {
-            // Agents trace what nothing excludes. What only Java understands may trace everything.
-            let excludes = !traced.exclusions.is_empty();
-            excludes.then(|| Patterns::new(&traced.inclusions, &traced.exclusions).ok()).flatten()
-        };
-        let filters: Option<Vec<Patterns>> = self.traced.iter().map(compile).collect();
-        Doubts { observed: self, filters: filters.unwrap_or_default() }
+        let runs = self.traced.len();
+        let mut doubts = Doubts { observed: self, filters: Vec::new(), has_unreadable: false };
+        for traced in &self.traced {
+            // Agents trace what nothing excludes.
+            if traced.exclusions.is_empty() {
+                return Doubts { observed: self, filters: Vec::new(), has_unreadable: false };
+            }
+            match Patterns::one_of(runs, &traced.inclusions, &traced.exclusions) {
+                Ok(filter) => doubts.filters.push(filter),
+                Err(_) => doubts.has_unreadable = true,
+            }
+        }
+        doubts
     }
 
     /// Adds what other runs have shown: counts are added up.
@@ -236,8 +245,10 @@ impl Observed {
 /// Why methods that were not called may have run all the same.
 pub(crate) struct Doubts<'a> {
     observed: &'a Observed,
-    /// What runs were told to trace; empty: everything, as far as it is known.
+    /// What runs were told to trace. Empty: everything, as far as it is known.
     filters: Vec<Patterns>,
+    /// What a run was told to trace can't be read: what only Java understands, or too much.
+    has_unreadable: bool,
 }
 
 impl Doubts<'_> {
@@ -259,8 +270,15 @@ impl Doubts<'_> {
             if self.observed.classes.get(class) == Some(&ClassFate::Ignored) {
                 return Some(Unknown::Ignored);
             }
-            if !self.filters.is_empty() && !self.filters.iter().any(|filter| filter.keep(class)) {
-                return Some(Unknown::Outside);
+            let has_filters = self.has_unreadable || !self.filters.is_empty();
+            if has_filters && !self.filters.iter().any(|filter| filter.keep(class)) {
+                if !self.has_unreadable {
+                    return Some(Unknown::Outside);
+                }
+                // The agent itself may have said that it traces the class.
+                if !was_traced {
+                    return Some(Unknown::UnreadableFilter);
+                }
             }
         }
         (self.observed.unsent > 0).then_some(Unknown::Unsent)

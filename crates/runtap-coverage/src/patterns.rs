@@ -18,10 +18,10 @@ pub struct Patterns {
     exclusions: Vec<Regex>,
 }
 
-/// The most patterns, inclusions and exclusions together. The agent takes more: its configuration may come from another tool.
-pub const MAX_PATTERNS: usize = 1000;
-/// Bytes of all compiled patterns together, and of one.
-const MAX_COMPILED: usize = 16 << 20;
+/// The most patterns, inclusions and exclusions together. The agent takes as many.
+pub const MAX_PATTERNS: usize = 20_000;
+/// Bytes of all compiled patterns together, and of one. A search takes up to twice as much again.
+const MAX_COMPILED: usize = 40 << 20;
 const MAX_COMPILED_EACH: usize = 4 << 20;
 
 /// A pattern that can't be used.
@@ -41,13 +41,22 @@ impl Patterns {
     /// For the first one that is no regular expression, that has what only Java's have, or that is too large when it is
     /// compiled; for more than [`MAX_PATTERNS`].
     pub fn new<S: AsRef<str>>(inclusions: &[S], exclusions: &[S]) -> Result<Self, PatternError> {
+        Self::one_of(1, inclusions, exclusions)
+    }
+
+    /// Patterns that share the bounds with those of other runs: `runs` in all.
+    pub(crate) fn one_of<S: AsRef<str>>(
+        runs: usize,
+        inclusions: &[S],
+        exclusions: &[S],
+    ) -> Result<Self, PatternError> {
         let count = inclusions.len() + exclusions.len();
         if count > MAX_PATTERNS {
             let pattern = inclusions.iter().chain(exclusions).next().map(AsRef::as_ref).unwrap_or_default();
             let why = format!("there are more than {MAX_PATTERNS} patterns");
             return Err(PatternError { pattern: pattern.to_owned(), why });
         }
-        let limit = (MAX_COMPILED / count.max(1)).min(MAX_COMPILED_EACH);
+        let limit = (MAX_COMPILED / count.max(1) / runs.max(1)).min(MAX_COMPILED_EACH);
         Ok(Self { inclusions: compile(inclusions, limit)?, exclusions: compile(exclusions, limit)? })
     }
 
@@ -95,11 +104,17 @@ mod tests {
     fn patterns_are_bounded_in_number_and_in_size() {
         let many = vec!["^com/example/Name"; MAX_PATTERNS];
         assert!(Patterns::new(&many, &[]).is_ok());
-        assert!(Patterns::new(&many, &["x"]).unwrap_err().why.contains("more than 1000"));
+        assert!(Patterns::new(&many, &["x"]).unwrap_err().why.contains("more than 20000"));
         assert!(Patterns::new(&["(?:(?:(?:a{0,60}){0,60}){0,60}){0,60}"], &[]).is_err());
         // Each of them is small enough by itself.
         assert!(Patterns::new(&["(?:abcdefghij){1,150}"], &[]).is_ok());
         assert!(Patterns::new(&vec!["(?:abcdefghij){1,150}"; MAX_PATTERNS], &[]).is_err());
+        for count in [300, 3000, MAX_PATTERNS] {
+            assert!(Patterns::new(&vec!["(a{1,50}){1,50}"; count], &[]).is_err(), "{count}");
+        }
+        // The patterns of all runs of a recording share the bounds.
+        let runs = ["(a{1,50}){1,50}"; 20];
+        assert!(Patterns::one_of(1, &runs, &[]).is_ok() && Patterns::one_of(1000, &runs, &[]).is_err());
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! an inclusion wins over an exclusion, and what nothing speaks of is traced. Expressions are Java's, and match from the
 //! beginning of the name (`lookingAt`), which has slashes.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use regex_lite::{Regex, RegexBuilder};
 use thiserror::Error;
 
@@ -22,12 +24,14 @@ pub struct FilterError {
 pub struct Filter {
     include: Vec<Regex>,
     exclude: Vec<Regex>,
+    /// Held while names are compared: each thread that did so at the same time would take as much memory again.
+    searches: Arc<Mutex<()>>,
 }
 
 /// Expressions, inclusions and exclusions together.
 const MAX_PATTERNS: usize = 20_000;
-/// Bytes of all compiled expressions together, and of one.
-const MAX_COMPILED: usize = 64 << 20;
+/// Bytes of all compiled expressions together, and of one. A search takes up to twice as much again.
+const MAX_COMPILED: usize = 40 << 20;
 const MAX_COMPILED_EACH: usize = 4 << 20;
 /// Groups within groups.
 const MAX_NESTING: u32 = 50;
@@ -66,7 +70,7 @@ impl Filter {
         let all = |patterns: Vec<S>| {
             patterns.iter().map(|pattern| compile(pattern.as_ref(), limit)).collect::<Result<Vec<_>, _>>()
         };
-        Ok(Self { include: all(include)?, exclude: all(exclude)? })
+        Ok(Self { include: all(include)?, exclude: all(exclude)?, searches: Arc::default() })
     }
 
     /// Whether a class is traced, by its name.
@@ -78,6 +82,7 @@ impl Filter {
         if never {
             return false;
         }
+        let _only_one = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
         self.include.iter().any(|one| one.is_match(name))
             || !self.exclude.iter().any(|one| one.is_match(name))
     }
@@ -170,7 +175,9 @@ mod tests {
 
     #[test]
     fn expressions_are_bounded_in_number_and_in_size() {
-        let names = |count: usize| (0..count).map(|number| format!("^com/example/of/a/{number}/Name"));
+        let names = |count: usize| {
+            (0..count).map(|number| format!("^com/example/some/package/of/average/length/{number}/Name"))
+        };
         assert!(Filter::new(names(MAX_PATTERNS - 1), names(1)).is_ok());
         let error = Filter::new(names(MAX_PATTERNS), names(1)).unwrap_err();
         assert_eq!(error.reason, "there are more than 20000 expressions");
@@ -181,6 +188,9 @@ mod tests {
         let large = || "(?:abcdefghij){1,150}".to_owned();
         assert!(Filter::new([large()], Vec::new()).is_ok());
         assert!(Filter::new(std::iter::repeat_with(large).take(4000), Vec::new()).is_err());
+        for count in [300, 3000, MAX_PATTERNS] {
+            assert!(Filter::new(vec!["(a{1,50}){1,50}"; count], Vec::new()).is_err(), "{count}");
+        }
         let error = Filter::new(["(".repeat(5000)], Vec::new()).unwrap_err();
         assert_eq!(error.pattern.chars().count(), 201);
     }

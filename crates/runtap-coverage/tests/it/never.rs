@@ -213,12 +213,41 @@ fn classes_that_no_agent_was_told_to_trace_are_not_dead() {
     // Another run has traced another part.
     seen.traced.insert(traced("^b/C"));
     assert_eq!(missed(&seen, &inventory), ["a/A.idle", "b/Cold.x", "b/Cold.y"]);
-    // A run of which that is not known, and expressions that only Java has.
-    for more in [TracedClasses::default(), traced("(?=x)")] {
-        let mut seen = seen.clone();
-        seen.traced.insert(more);
-        assert_eq!(missed(&seen, &inventory).len(), 6);
+    // A run of which that is not known.
+    seen.traced.insert(TracedClasses::default());
+    assert_eq!(missed(&seen, &inventory).len(), 6);
+}
+
+/// Expressions that only Java has, or more than are read: of what nothing was seen it is not known whether it was traced.
+#[test]
+fn what_an_unreadable_filter_may_have_left_out_is_not_dead() {
+    let inventory = more();
+    let everything = vec![".*".to_owned()];
+    let many = (0..20_001).map(|number| format!("^other/C{number}$")).collect();
+    for inclusions in [vec!["^(?=a)".to_owned()], many] {
+        let mut seen = two_calls();
+        seen.class("b/Cold", ClassFate::Traced);
+        seen.traced.insert(TracedClasses { inclusions, exclusions: everything.clone() });
+        let never = NeverCalled::of(&seen, &inventory, &NeverOptions::default());
+        assert_eq!(shown(&never), ["a/A Called idle", "b/Cold Loaded x y"]);
+        assert!(
+            never.untraced.iter().all(|(_, why)| *why == Unknown::UnreadableFilter),
+            "{:?}",
+            never.untraced
+        );
+        assert!(never.caveats.contains(&Caveat::UnreadableFilter(3)), "{:?}", never.caveats);
+        assert_eq!(missed(&seen, &inventory), ["a/A.idle", "b/Cold.x", "b/Cold.y"]);
+        // Another run has traced a class of them for sure.
+        let of_b = TracedClasses { inclusions: vec!["^b/Broken".to_owned()], exclusions: everything.clone() };
+        seen.traced.insert(of_b);
+        assert_eq!(missed(&seen, &inventory), ["a/A.idle", "b/Broken.x", "b/Cold.x", "b/Cold.y"]);
     }
+    // As many as an agent takes are read.
+    let mut seen = two_calls();
+    let inclusions = (0..10_000).map(|number| format!("^other/C{number}$")).collect();
+    seen.traced.insert(TracedClasses { inclusions, exclusions: everything });
+    let never = NeverCalled::of(&seen, &inventory, &NeverOptions::default());
+    assert!(never.untraced.iter().all(|(_, why)| *why == Unknown::Outside), "{:?}", never.untraced);
 }
 
 #[test]

@@ -90,6 +90,7 @@ fn fate(why: &Unknown) -> &'static str {
         Unknown::Failed(_) => "failed",
         Unknown::AlreadyRunning => "already_running",
         Unknown::Outside => "not_included",
+        Unknown::UnreadableFilter => "unreadable_filter",
         Unknown::Unsent => "unsent",
         _ => "unknown",
     }
