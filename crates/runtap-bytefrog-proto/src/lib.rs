@@ -57,6 +57,7 @@ pub mod f1;
 pub mod hq;
 mod message;
 pub mod mode;
+pub mod patterns;
 pub mod render;
 mod rules;
 mod text;

@@ -9,7 +9,10 @@
 //! error, not another meaning.
 
 use regex_lite::{Regex, RegexBuilder};
+use runtap_bytefrog_proto::patterns::{MAX_COMPILED, MAX_COMPILED_EACH, MAX_NESTING, without_quotes};
 use thiserror::Error;
+
+pub use runtap_bytefrog_proto::patterns::MAX_PATTERNS;
 
 /// Inclusions and exclusions.
 #[derive(Debug, Clone, Default)]
@@ -17,12 +20,6 @@ pub struct Patterns {
     inclusions: Vec<Regex>,
     exclusions: Vec<Regex>,
 }
-
-/// The most patterns, inclusions and exclusions together. The agent takes as many.
-pub const MAX_PATTERNS: usize = 20_000;
-/// Bytes of all compiled patterns together, and of one. A search takes up to twice as much again.
-const MAX_COMPILED: usize = 40 << 20;
-const MAX_COMPILED_EACH: usize = 4 << 20;
 
 /// A pattern that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -74,9 +71,11 @@ fn compile<S: AsRef<str>>(patterns: &[S], limit: usize) -> Result<Vec<Regex>, Pa
         let error =
             |error: regex_lite::Error| PatternError { pattern: pattern.to_owned(), why: error.to_string() };
         // By itself first: `a)(b` is none, though it would be one in a group.
-        let build = |pattern: &str| RegexBuilder::new(pattern).size_limit(limit).build();
-        build(pattern).map_err(error)?;
-        build(&format!(r"\A(?:{pattern})")).map_err(error)
+        let build =
+            |pattern: &str| RegexBuilder::new(pattern).size_limit(limit).nest_limit(MAX_NESTING).build();
+        let plain = without_quotes(pattern, regex_lite::escape);
+        build(&plain).map_err(error)?;
+        build(&format!(r"\A(?:{plain})")).map_err(error)
     };
     patterns.iter().map(compile).collect()
 }
@@ -96,6 +95,8 @@ mod tests {
         );
         let inclusions = of(&["demo/"], &[]);
         assert!(inclusions.keep("demo/Class") && !inclusions.keep("other/Class"));
+        let quoted = of(&[r"\Qdemo/A$B\E.*"], &[".*"]);
+        assert!(quoted.keep("demo/A$B$C") && !quoted.keep("demo/AB"));
         let exclusions = of(&[], &["org/|com/"]);
         assert!(!exclusions.keep("com/A") && exclusions.keep("x/com/A"));
     }

@@ -7,6 +7,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use regex_lite::{Regex, RegexBuilder};
+use runtap_bytefrog_proto::patterns::{
+    MAX_COMPILED, MAX_COMPILED_EACH, MAX_NESTING, MAX_PATTERNS, without_quotes,
+};
 use thiserror::Error;
 
 /// An expression that can't be used.
@@ -27,14 +30,6 @@ pub struct Filter {
     /// Held while names are compared: each thread that did so at the same time would take as much memory again.
     searches: Arc<Mutex<()>>,
 }
-
-/// Expressions, inclusions and exclusions together.
-const MAX_PATTERNS: usize = 20_000;
-/// Bytes of all compiled expressions together, and of one. A search takes up to twice as much again.
-const MAX_COMPILED: usize = 40 << 20;
-const MAX_COMPILED_EACH: usize = 4 << 20;
-/// Groups within groups.
-const MAX_NESTING: u32 = 50;
 
 /// Names that never are traced: our probes call them, or are them. The methods of a virtual thread begin as those of one thread
 /// and end as those of another.
@@ -99,40 +94,10 @@ fn shortened(pattern: &str) -> String {
 }
 
 fn compile(pattern: &str, limit: usize) -> Result<Regex, FilterError> {
-    let anchored = format!(r"\A(?:{})", without_quotes(pattern));
+    let anchored = format!(r"\A(?:{})", without_quotes(pattern, regex_lite::escape));
     let error =
         |error: regex_lite::Error| FilterError { pattern: shortened(pattern), reason: error.to_string() };
     RegexBuilder::new(&anchored).size_limit(limit).nest_limit(MAX_NESTING).build().map_err(error)
-}
-
-/// `\Q…\E`, which quotes in Java (`Pattern.quote`), with each character quoted.
-fn without_quotes(pattern: &str) -> String {
-    let mut result = String::with_capacity(pattern.len());
-    let mut rest = pattern;
-    loop {
-        let Some((before, quoted, after)) = find_quote(rest) else {
-            result.push_str(rest);
-            return result;
-        };
-        result.push_str(before);
-        result.push_str(&regex_lite::escape(quoted));
-        rest = after;
-    }
-}
-
-/// What is before `\Q`, what is quoted, and what is behind `\E`. A `\\` before the Q quotes nothing.
-fn find_quote(text: &str) -> Option<(&str, &str, &str)> {
-    let mut escaped = false;
-    for (at, c) in text.char_indices() {
-        if escaped && c == 'Q' {
-            let before = text.get(..at - 1)?;
-            let inside = text.get(at + 1..)?;
-            let (quoted, after) = inside.split_once(r"\E").unwrap_or((inside, ""));
-            return Some((before, quoted, after));
-        }
-        escaped = c == '\\' && !escaped;
-    }
-    None
 }
 
 #[cfg(test)]
@@ -161,8 +126,6 @@ mod tests {
     fn quotes() {
         assert!(Filter::new([r"\Qdemo/A$B\E.*"], [".*"]).unwrap().keeps("demo/A$B$C"));
         assert!(!Filter::new([r"\Qdemo/.\E"], [".*"]).unwrap().keeps("demo/X"));
-        assert_eq!(without_quotes(r"\\Qx"), r"\\Qx");
-        assert_eq!(without_quotes(r"a\Q.\E\Q+"), r"a\.\+");
     }
 
     #[test]
